@@ -12,6 +12,7 @@ mod checkpoint;
 mod follow;
 mod history;
 mod indexing;
+mod memory;
 mod open;
 mod pace;
 mod restart;
@@ -20,6 +21,7 @@ mod views;
 
 pub use follow::{TopologyChange, TopologyListener};
 pub use history::{CheckpointReason, CheckpointState, CheckpointView};
+pub use memory::MemoryFollowed;
 pub use open::{EngineConfig, ExecutorPlace, Interleave, OpenError, Point, Seams};
 pub use restart::RecoverySpeed;
 pub use shared::PARTITIONS_PER_EXECUTOR;

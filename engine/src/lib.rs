@@ -63,8 +63,8 @@ pub mod txn;
 pub use client::{Client, Wait, WaitOn};
 pub use engine::{
     CheckpointReason, CheckpointState, CheckpointView, Durable, Engine, EngineConfig, ExecutorPlace,
-    Interleave, LogView, OpenError, PARTITIONS_PER_EXECUTOR, PartitionView, Point, RecoverySpeed, RouteView,
-    Seams, SubmitOptions, TopologyChange, TopologyListener,
+    Interleave, LogView, MemoryFollowed, OpenError, PARTITIONS_PER_EXECUTOR, PartitionView, Point,
+    RecoverySpeed, RouteView, Seams, SubmitOptions, TopologyChange, TopologyListener,
 };
 pub use executor::{Drained, ExecutorHandle, ExecutorInfo, SliceBudget};
 pub use locks::{LockScope, LockSequence, LockTables, LockTag, LockView, ObjectLock, ObjectMode};

@@ -269,6 +269,9 @@ fn monitor_settings(config: &Config) -> Result<MonitorSettings, StartError> {
         hot_key_share: config.real("archipel.adaptive_hot_key_share"),
         partitions_per_executor_max: config.integer("archipel.adaptive_partitions_max") as usize,
         action_delay_nanos: nanos("archipel.adaptive_action_delay"),
+        memory_follows: config.boolean("archipel.memory_follows"),
+        memory_follow_bytes: config.integer("archipel.memory_follow_size") as usize,
+        memory_follow_delay_nanos: nanos("archipel.memory_follow_delay"),
     };
     if settings.interval_min_nanos > settings.interval_max_nanos {
         return Err(StartError::Other(
@@ -503,6 +506,9 @@ mod tests {
             "archipel.adaptive_hot_key_share=0.4",
             "archipel.adaptive_partitions_max=8",
             "archipel.adaptive_action_delay=2ms",
+            "archipel.memory_follows=off",
+            "archipel.memory_follow_size=1MB",
+            "archipel.memory_follow_delay=0",
         ]);
         let expected = MonitorSettings {
             measures: false,
@@ -519,6 +525,9 @@ mod tests {
             hot_key_share: 0.4,
             partitions_per_executor_max: 8,
             action_delay_nanos: 2_000_000,
+            memory_follows: false,
+            memory_follow_bytes: 1 << 20,
+            memory_follow_delay_nanos: 0,
         };
         assert_eq!(found, expected);
     }

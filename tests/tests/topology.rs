@@ -257,6 +257,52 @@ async fn a_move_to_an_island_that_left_is_refused() {
 }
 
 #[tokio::test]
+async fn memory_follows_a_partition_to_another_memory_node() {
+    let sockets = "archipel.topology=synthetic:pack:2 [numa] core:1 pu:1";
+    let server = Server::start(&[sockets, "archipel.adaptive=off"]);
+    let client = server.connect().await;
+    let set = async |value: &str| {
+        let statement = format!("ALTER SYSTEM SET archipel.memory_follows = {value}");
+        client.batch_execute(&statement).await.expect("a setting is set");
+        client.batch_execute("SELECT pg_reload_conf()").await.expect("settings are read");
+    };
+    set("off").await;
+    let nodes = "SELECT count(DISTINCT memory_node) FROM archipel.islands";
+    assert_eq!(number(&client, nodes).await, 2);
+    client
+        .batch_execute("CREATE TABLE moves (id integer PRIMARY KEY, note text)")
+        .await
+        .expect("a table is made");
+    client
+        .batch_execute("INSERT INTO moves SELECT n, 'row ' || n FROM generate_series(1, 30000) n")
+        .await
+        .expect("rows are put in");
+    // Islands and their nodes have the same numbers here; the rows lie where the first home was.
+    let other = "SELECT 1 - max(memory_node)::int8 FROM archipel.partitions WHERE tables = 'moves'";
+    let to_island = number(&client, other).await;
+    let partitions = "SELECT partition FROM archipel.partitions WHERE tables = 'moves'";
+    for row in client.query(partitions, &[]).await.expect("there are some") {
+        let partition: i32 = row.get(0);
+        let to = format!("SELECT archipel.move_partition({partition}, island => {to_island})");
+        client.batch_execute(&to).await.expect("it is moved");
+    }
+    let away = "SELECT count(*) FROM archipel.partitions WHERE tables = 'moves' AND memory_followed < 1";
+    assert!(number(&client, away).await > 0, "rows stay where they are");
+    set("on").await;
+    becomes(&client, away, 0).await;
+    let elsewhere = format!(
+        "SELECT count(*) FROM archipel.partitions \
+         WHERE tables = 'moves' AND memory_node IS DISTINCT FROM {to_island}"
+    );
+    assert_eq!(number(&client, &elsewhere).await, 0);
+    let whole = "SELECT count(*) FROM archipel.islands WHERE memory_followed < 1";
+    becomes(&client, whole, 0).await;
+    let sum = "SELECT sum(length(note))::int8 FROM moves";
+    let expected: i64 = (1..=30_000_i64).map(|n| format!("row {n}").len() as i64).sum();
+    assert_eq!(number(&client, sum).await, expected);
+}
+
+#[tokio::test]
 async fn control_groups_are_followed() {
     let (both, first) = two_cores();
     let server = Server::start(&[]);

@@ -58,6 +58,11 @@ pub const EXPERIMENTS: &[Experiment] = &[
         about: "0 to 100 % of the requests go anywhere, for every size of islands (Figs. 3.7, 3.16)",
         run: crate::islands::run,
     },
+    Experiment {
+        name: "memory",
+        about: "memory follows half of the partitions to another socket",
+        run: crate::memory::run,
+    },
 ];
 
 pub const STEP: Duration = Duration::from_millis(100);

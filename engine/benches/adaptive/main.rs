@@ -13,6 +13,7 @@
 
 mod experiments;
 mod islands;
+mod memory;
 mod plot;
 mod verdict;
 mod world;

@@ -235,6 +235,15 @@ impl World {
         Self::on(executors, rows, kind, (places, Some(Arc::new(cores))))
     }
 
+    /// The same on two sockets, each an island with a memory node; what the second one has, came
+    /// from the first.
+    pub fn with_sockets(executors: u16, rows: i64, kind: Kind) -> Self {
+        let cores = Invented::of_sockets(2, usize::from(executors) / 2, Granularity::Socket);
+        let cores = cores.with_fixed_islands();
+        let places = cores.read().expect("it is there").executors();
+        Self::on(executors, rows, kind, (places, Some(Arc::new(cores))))
+    }
+
     fn on(
         executors: u16,
         rows: i64,

@@ -1,5 +1,5 @@
-//! The engine's own threads: the log writer, the checkpointer, the monitor, and the look at the
-//! topology.
+//! The engine's own threads: the log writer, the checkpointer, the monitor, the look at the
+//! topology, and memory that follows its partition.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -63,6 +63,7 @@ impl Background {
             background.spawn_monitor(shared)?;
             if shared.machine.is_watched() {
                 background.spawn_follower(shared)?;
+                background.spawn_memory(shared)?;
             }
         }
         Ok(background)
@@ -125,6 +126,23 @@ impl Background {
                 while !stop.load(Ordering::Acquire) {
                     let Some(shared) = weak.upgrade() else { return };
                     let pause = crate::monitor::tick(&shared);
+                    drop(shared);
+                    std::thread::park_timeout(pause);
+                }
+            }),
+        )?;
+        self.threads.lock().push(thread);
+        Ok(())
+    }
+
+    fn spawn_memory(&self, shared: &Arc<Shared>) -> Result<(), OpenError> {
+        let (weak, stop) = (Arc::downgrade(shared), self.stop.clone());
+        let thread = shared.spawn.spawn(
+            "memory".to_owned(),
+            Box::new(move || {
+                while !stop.load(Ordering::Acquire) {
+                    let Some(shared) = weak.upgrade() else { return };
+                    let pause = super::memory::tick(&shared);
                     drop(shared);
                     std::thread::park_timeout(pause);
                 }

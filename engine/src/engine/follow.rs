@@ -173,7 +173,12 @@ fn follow(shared: &Arc<Shared>, machine: &Machine) -> Option<TopologyChange> {
         .iter()
         .map(|executor| Seat {
             active: executor.is_active(),
-            place: ExecutorPlace { island: executor.island(), core: executor.core(), near: executor.near() },
+            place: ExecutorPlace {
+                island: executor.island(),
+                core: executor.core(),
+                near: executor.near(),
+                memory_node: executor.memory_node(),
+            },
         })
         .collect();
     let places = assign(&seats, &machine.executors());

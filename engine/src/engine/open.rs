@@ -37,11 +37,13 @@ pub struct ExecutorPlace {
     pub core: Option<usize>,
     /// What it shares with other executors.
     pub near: Near,
+    /// The memory node of its island; `None`: the island has several.
+    pub memory_node: Option<u16>,
 }
 
 impl Default for ExecutorPlace {
     fn default() -> Self {
-        Self { island: IslandId(0), core: None, near: Near::default() }
+        Self { island: IslandId(0), core: None, near: Near::default(), memory_node: Some(0) }
     }
 }
 

@@ -11,6 +11,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::follow::Following;
 use super::history::CheckpointHistory;
+use super::memory::MemoryFollowing;
 use super::open::{EngineConfig, Interleave, Point};
 use super::restart::RestartBound;
 use crate::client::Client;
@@ -20,7 +21,9 @@ use crate::id::{Epoch, ExecutorId, GroupId, PartitionId, TreeId, TxnId};
 use crate::locks::table::LockTable;
 use crate::log::{Log, Wake};
 use crate::monitor::Monitor;
-use crate::partition::{HeldList, Job, Partition, PartitionData, PartitionRef, RoutingTable, Ticket};
+use crate::partition::{
+    HeldList, Job, NO_NODE, Partition, PartitionData, PartitionRef, RoutingTable, Ticket,
+};
 use crate::random::Entropy;
 use crate::snapshot::Snapshots;
 use crate::spawn::Spawn;
@@ -66,6 +69,7 @@ pub(crate) struct Shared {
     /// What is known of the machine.
     pub machine: WatchedMachine,
     pub following: Following,
+    pub memory_following: MemoryFollowing,
     /// Moves with every publication of definitions or routing.
     definitions_version: CachePadded<AtomicU64>,
     schema: ArcSwap<Schema>,
@@ -147,6 +151,13 @@ impl Shared {
         let executors: Vec<Arc<Executor>> = (0..seats)
             .map(|at| Arc::new(Executor::new(ExecutorId(at as u16), places.get(at).copied(), now_micros)))
             .collect();
+        if let [first, others @ ..] = &places[..]
+            && let Some(node) = first.memory_node
+            && others.iter().all(|other| other.memory_node == first.memory_node)
+        {
+            // Wherever recovery has put them: there is one node.
+            parts.partitions.iter().for_each(|partition| partition.set_memory_node(node));
+        }
         let snapshots = Snapshots::new(parts.config.version_memory_max_bytes);
         let memory = MemoryGauge::new(parts.config.max_memory_bytes);
         memory.add(parts.memory_used);
@@ -179,6 +190,7 @@ impl Shared {
             active: AtomicUsize::new(places.len()),
             machine: WatchedMachine::new(parts.topology, parts.distances),
             following: Following::default(),
+            memory_following: MemoryFollowing::default(),
             definitions_version: CachePadded::new(AtomicU64::new(1)),
             schema: ArcSwap::from_pointee(parts.schema),
             routing: ArcSwap::from_pointee(parts.routing),
@@ -279,6 +291,9 @@ impl Shared {
         let mut partitions = self.partitions.lock();
         let home = fewest_homes(&partitions, &self.active(), group);
         let partition = Partition::leak(id, group, home, data, true);
+        // What comes into it is put there by its home.
+        let node = self.home_of(partition).memory_node();
+        partition.set_memory_node(node.unwrap_or(NO_NODE));
         partitions.push(partition);
         partition
     }

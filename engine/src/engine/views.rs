@@ -11,6 +11,7 @@ use crate::log::writer::LogCounters;
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::{Program, Stop};
 use crate::snapshot::SnapshotView;
+use crate::table::REFERENCE_GROUP;
 use crate::txn::Txn;
 
 /// A row of `archipel.partitions`. Counts are as of the last sampled look.
@@ -34,6 +35,10 @@ pub struct PartitionView {
     pub pinned: bool,
     /// Its bounds stay.
     pub frozen: bool,
+    /// The memory node its rows lie on; `None`: on several, or nobody knows.
+    pub memory_node: Option<u16>,
+    /// What part of its memory lies on the node of its home, from 0 to 1.
+    pub memory_followed: f64,
 }
 
 /// A row of `archipel.routing`.
@@ -76,6 +81,7 @@ impl Engine {
             let routes = routing.routes(group);
             for (at, route) in routes.iter().enumerate() {
                 let partition = route.partition;
+                let (memory_node, memory_followed) = super::memory::place(&self.shared, partition);
                 views.push(PartitionView {
                     id: partition.id,
                     group,
@@ -91,6 +97,8 @@ impl Engine {
                     queued_total: partition.queued.load(Ordering::Relaxed),
                     pinned: partition.is_pinned(),
                     frozen: partition.is_frozen(),
+                    memory_node,
+                    memory_followed,
                 });
             }
         }
@@ -122,6 +130,16 @@ impl Engine {
             .wait()
             .program
             .rows
+    }
+
+    /// The addresses of all that lies in the trees of each partition that is no reference table's:
+    /// nodes, rows and long keys. Claims everything.
+    pub fn allocations(&self) -> BTreeMap<PartitionId, Vec<usize>> {
+        let program = FindMemory { routing: self.shared.load_routing(), found: BTreeMap::new() };
+        self.submit(program, SubmitOptions { read_only: true, ..SubmitOptions::default() })
+            .wait()
+            .program
+            .found
     }
 
     /// The last checkpoints and the one under way, oldest first.
@@ -174,6 +192,31 @@ impl Program for CountRows {
                         *self.rows.entry(id).or_default() += root.tree.len();
                     }
                 }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Finds where the trees' memory lies.
+struct FindMemory {
+    routing: Arc<RoutingTable>,
+    found: BTreeMap<PartitionId, Vec<usize>>,
+}
+
+impl Program for FindMemory {
+    fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
+        self.routing = Arc::new(routing.clone());
+        claims.everything();
+    }
+
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        self.found.clear();
+        for group in self.routing.groups().into_iter().filter(|group| *group != REFERENCE_GROUP) {
+            for route in self.routing.routes(group) {
+                let found = self.found.entry(route.partition()).or_default();
+                txn.partition_data(group, &route.low)?
+                    .allocations(&mut |address| found.push(address.expose_provenance()));
             }
         }
         Ok(())

@@ -39,7 +39,7 @@ use ready::ReadyList;
 use crate::engine::{ExecutorPlace, Point, Shared};
 use crate::id::{Epoch, ExecutorId, IslandId};
 use crate::log::Wake;
-use crate::partition::{Lend, PartitionRef};
+use crate::partition::{Lend, NO_NODE, PartitionRef};
 use crate::sync;
 use crate::topology::Near;
 
@@ -62,6 +62,8 @@ pub struct ExecutorInfo {
     pub slices: u64,
     pub served: u64,
     pub stolen: u64,
+    /// The memory node of its island; `None`: the island has several.
+    pub memory_node: Option<u16>,
 }
 
 /// The shared part of an executor.
@@ -72,6 +74,8 @@ pub(crate) struct Executor {
     core: AtomicI64,
     /// What it shares with others, in two halves.
     near: AtomicU32,
+    /// The memory node of its island, or [`NO_NODE`].
+    memory_node: AtomicU16,
     /// Moves with every change of place, so that the thread learns of it.
     placed: AtomicU32,
     since_micros: AtomicI64,
@@ -122,6 +126,7 @@ impl Executor {
             island: AtomicU16::new(at.island.0),
             core: AtomicI64::new(core_number(at.core)),
             near: AtomicU32::new(packed(at.near)),
+            memory_node: AtomicU16::new(at.memory_node.unwrap_or(NO_NODE)),
             placed: AtomicU32::new(0),
             since_micros: AtomicI64::new(now_micros),
             thread: AtomicI32::new(0),
@@ -149,6 +154,11 @@ impl Executor {
     pub fn near(&self) -> Near {
         let near = self.near.load(Ordering::Relaxed);
         Near { cache: near as u16, package: (near >> 16) as u16 }
+    }
+
+    /// The memory node of its island; `None`: the island has several.
+    pub fn memory_node(&self) -> Option<u16> {
+        Some(self.memory_node.load(Ordering::Relaxed)).filter(|node| *node != NO_NODE)
     }
 
     /// Whether a thread with a core takes what is pushed here.
@@ -183,6 +193,7 @@ impl Executor {
         self.island.store(place.island.0, Ordering::Relaxed);
         self.core.store(core_number(place.core), Ordering::Relaxed);
         self.near.store(packed(place.near), Ordering::Relaxed);
+        self.memory_node.store(place.memory_node.unwrap_or(NO_NODE), Ordering::Relaxed);
         if !self.ready.set_active(true) {
             self.since_micros.store(now_micros, Ordering::Relaxed);
         }
@@ -267,6 +278,7 @@ impl Executor {
             slices: self.slices.load(Ordering::Relaxed),
             served: self.served.load(Ordering::Relaxed),
             stolen: self.stolen.load(Ordering::Relaxed),
+            memory_node: self.memory_node(),
         }
     }
 

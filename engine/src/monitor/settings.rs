@@ -31,6 +31,12 @@ pub struct MonitorSettings {
     pub partitions_per_executor_max: usize,
     /// Between two actions of one repartitioning.
     pub action_delay_nanos: u64,
+    /// Whether memory follows a partition to another memory node (`archipel.memory_follows`) …
+    pub memory_follows: bool,
+    /// … about so many bytes at a time …
+    pub memory_follow_bytes: usize,
+    /// … with a rest in between while the executor has something else to do.
+    pub memory_follow_delay_nanos: u64,
 }
 
 impl Default for MonitorSettings {
@@ -50,6 +56,9 @@ impl Default for MonitorSettings {
             hot_key_share: 0.30,
             partitions_per_executor_max: 16,
             action_delay_nanos: 1_000_000,
+            memory_follows: true,
+            memory_follow_bytes: 128 << 10,
+            memory_follow_delay_nanos: 5_000_000,
         }
     }
 }

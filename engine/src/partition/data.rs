@@ -2,6 +2,7 @@
 //! side tables of interactive transactions (row locks and uncommitted images) and of snapshots
 //! (old versions), both keyed by key so that they split with the trees.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -15,6 +16,28 @@ use crate::txn::{LockMode, RowWaiter};
 
 /// Where a collection of old versions goes on: a tree and a key.
 pub(crate) type CollectFrom = (TreeId, Box<[u8]>);
+
+/// How far a partition's memory has been made again for the node of its home; see
+/// `crate::engine::memory`.
+#[derive(Clone)]
+pub(crate) struct Following {
+    pub node: u16,
+    /// `None`: from the beginning.
+    from: Option<MadeUpTo>,
+    /// Entries that were made.
+    pub entries: u64,
+}
+
+/// A place in the trees of a partition. What lies before it, by the order of the trees and then by
+/// key, has been made; so it means the same for both parts of a partition that is split.
+#[derive(Clone)]
+struct MadeUpTo {
+    tree: TreeId,
+    /// In the old versions of the tree's rows, which come after the rows.
+    versions: bool,
+    /// `None`: at the first key.
+    key: Option<KeyBuf>,
+}
 
 /// The rows and side tables of one partition.
 pub(crate) struct PartitionData {
@@ -39,6 +62,8 @@ pub(crate) struct PartitionData {
     pub split_again_rows: u64,
     /// Bytes of rows and keys, as accounted against `max_memory`.
     pub bytes: i64,
+    /// Its memory is on its way to another node.
+    pub following: Option<Following>,
     /// The range before the last split, for a planted bug that believes in it.
     #[cfg(test)]
     was: Option<(KeyBuf, Option<KeyBuf>)>,
@@ -186,6 +211,7 @@ impl PartitionData {
             locks: 0,
             split_again_rows: 0,
             bytes: 0,
+            following: None,
             #[cfg(test)]
             was: None,
         }
@@ -252,6 +278,7 @@ impl PartitionData {
         self.put_root(position, root);
         self.bytes += bytes;
         self.split_again_rows = 0;
+        self.following = None;
     }
 
     /// Stamps of another partition mean something here now. Whatever is derived from a stamp errs
@@ -329,6 +356,7 @@ impl PartitionData {
             locks: roots.iter().map(Root::locks).sum(),
             split_again_rows: 0,
             bytes: 0,
+            following: self.following.clone(),
             #[cfg(test)]
             was: None,
             roots,
@@ -375,12 +403,67 @@ impl PartitionData {
         self.locks += right.locks;
         self.bytes += right.bytes;
         self.split_again_rows = 0;
+        self.following = None;
     }
 
     /// What a merged partition leaves behind: no rows, and bounds that cover no key, so that
     /// whoever comes late is sent on.
     fn retired(at: &KeyBuf) -> Self {
         Self::new(at.clone(), Some(at.clone()))
+    }
+
+    /// Makes about `bytes_max` of the rows and old versions again, on this thread, for its memory
+    /// node; going on where the last call for that node ended. Answers the bytes, and whether
+    /// everything has been made.
+    pub fn remake(&mut self, node: u16, bytes_max: usize) -> (usize, bool) {
+        let begin = Following { node, from: None, entries: 0 };
+        let mut following = self.following.take().filter(|known| known.node == node).unwrap_or(begin);
+        let (made, entries) = (Cell::new(0), Cell::new(following.entries));
+        let mut go_on = |more: usize, bytes: usize| {
+            made.set(made.get() + bytes);
+            entries.set(entries.get() + more as u64);
+            made.get() < bytes_max
+        };
+        // A tree that has gone meanwhile: from the beginning, which costs time and nothing else.
+        let mut from = following.from.take();
+        let first =
+            from.as_ref().and_then(|from| self.roots.iter().position(|root| root.id == Some(from.tree)));
+        if first.is_none() {
+            from = None;
+        }
+        let mut next = None;
+        'trees: for root in &mut self.roots[first.unwrap_or(0)..] {
+            let Some(tree) = root.id else { continue };
+            let (mut versions, mut key) = from.take().map_or((false, None), |from| (from.versions, from.key));
+            loop {
+                key = match versions {
+                    false => root.tree.remake(key.as_deref(), &mut go_on),
+                    true => root.versions.remake(key.as_deref(), &mut go_on),
+                };
+                let through = key.is_none();
+                if through && versions {
+                    break;
+                }
+                versions |= through;
+                if !through || made.get() >= bytes_max {
+                    next = Some(MadeUpTo { tree, versions, key });
+                    break 'trees;
+                }
+            }
+        }
+        let done = next.is_none();
+        if !done {
+            self.following = Some(Following { node, from: next, entries: entries.get() });
+        }
+        (made.get(), done)
+    }
+
+    /// The addresses of everything in its trees.
+    pub fn allocations(&self, visit: &mut dyn FnMut(*const u8)) {
+        for root in &self.roots {
+            root.tree.allocations(visit);
+            root.versions.allocations(visit);
+        }
     }
 
     /// Drops versions no registered snapshot needs, looking at about `limit` keys from `from`

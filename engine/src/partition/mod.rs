@@ -88,9 +88,16 @@ pub(crate) struct Partition {
     pub bytes: AtomicU64,
     /// [`PINNED`] and [`FROZEN`]. Written by the holder only.
     flags: AtomicU32,
+    /// The memory node its rows lie on, or [`NO_NODE`]. Written by the holder only.
+    memory_node: AtomicU16,
+    /// Entries that have been made again for the node of its home, while that is under way.
+    pub followed: AtomicU64,
     /// What the monitor reads; the holder only tries the latch.
     pub statistics: Mutex<PartitionStatistics>,
 }
+
+/// The memory lies on several nodes, or nobody knows where; or an island that has several nodes.
+pub(crate) const NO_NODE: u16 = u16::MAX;
 
 /// The partition's home stays.
 pub(crate) const PINNED: u32 = 1;
@@ -128,6 +135,8 @@ impl Partition {
             rows: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             flags: AtomicU32::new(0),
+            memory_node: AtomicU16::new(NO_NODE),
+            followed: AtomicU64::new(0),
             statistics: Mutex::default(),
         }))
     }
@@ -139,6 +148,23 @@ impl Partition {
     /// Gives the partition another home; the caller holds it.
     pub fn set_home(&self, home: ExecutorId) {
         self.home.store(home.0, Ordering::Relaxed);
+    }
+
+    /// The memory node that all of its memory lies on, or [`NO_NODE`].
+    pub fn memory_node(&self) -> u16 {
+        self.memory_node.load(Ordering::Relaxed)
+    }
+
+    /// Notes where its memory lies; the caller holds the partition, or nobody else knows it yet.
+    pub fn set_memory_node(&self, node: u16) {
+        self.memory_node.store(node, Ordering::Relaxed);
+        self.followed.store(0, Ordering::Relaxed);
+    }
+
+    /// Memory of `other` has come into this partition's trees; the caller holds both.
+    pub fn mix_memory(&self, other: &Partition) {
+        let node = self.memory_node();
+        self.set_memory_node(if node == other.memory_node() { node } else { NO_NODE });
     }
 
     pub fn flags(&self) -> u32 {

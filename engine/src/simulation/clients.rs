@@ -332,6 +332,42 @@ impl Simulation {
         }
     }
 
+    /// The memory of partitions that are at home on another socket follows them, a leaf at a time.
+    pub fn follow_memory(&self) {
+        let engine = self.engine();
+        let before = engine.memory_followed();
+        for _ in 0..1 + self.below(4) {
+            engine.step_memory();
+        }
+        let now = engine.memory_followed();
+        self.note("memory", now.pieces as i64, now.partitions as i64);
+        for (what, grew) in [
+            ("memory piece", now.bytes > before.bytes),
+            ("memory followed", now.partitions > before.partitions),
+        ] {
+            if grew {
+                self.count(what);
+            }
+        }
+    }
+
+    /// All memory comes to be where its partition is at home.
+    pub fn settle_memory(&self) {
+        let engine = self.engine();
+        let away = || {
+            let partitions = engine.partitions();
+            partitions.into_iter().find(|partition| partition.memory_followed < 1.0)
+        };
+        for _ in 0..ROUNDS_MAX {
+            engine.step_memory();
+            self.settle();
+            if away().is_none() {
+                return;
+            }
+        }
+        self.expect(Err(format!("memory does not follow {:?}", away())));
+    }
+
     /// Opens a snapshot, or reads one that is open: its pages, with others' writes in between.
     pub fn step_snapshot(&self) {
         if *self.depth.borrow() > 0 || self.snapshots.borrow().len() < 2 {
@@ -432,6 +468,9 @@ pub fn eager_monitor() -> crate::MonitorSettings {
         hot_key_share: 0.1,
         partitions_per_executor_max: 2,
         action_delay_nanos: 1_000,
+        // A leaf at a time.
+        memory_follow_bytes: 1,
+        memory_follow_delay_nanos: 1_000,
         ..crate::MonitorSettings::default()
     }
 }

@@ -1,8 +1,8 @@
 //! The engine under a seeded scheduler, on one thread.
 //!
-//! Virtual executors, clients, the log writer, repartitioning, cores that come and go,
-//! checkpoints, snapshots, faults and crashes are steps; the scheduler draws the next one from the seed. At every point where a
-//! thread may be preempted — inside a program, before its commit, before its release, between
+//! Virtual executors, clients, the log writer, repartitioning, memory that follows partitions, cores
+//! that come and go, checkpoints, snapshots, faults and crashes are steps; the scheduler draws the
+//! next one from the seed. At every point where a thread may be preempted — inside a program, before its commit, before its release, between
 //! entering the queues and serving them, between slices of a checkpoint, in the middle of a slow
 //! sync — it may take other steps in between, so that claim holders are interrupted, tickets are
 //! lent partitions one by one, ranges move under both, and work queues behind them.
@@ -329,7 +329,8 @@ impl Simulation {
         }
         match self.below(1_000) {
             0..340 => self.submit_transfer(),
-            340..620 => self.drain(),
+            340..600 => self.drain(),
+            600..620 => self.follow_memory(),
             620..690 => self.submit_read(),
             690..720 => self.submit_price(),
             720..800 => self.step_session(),
@@ -526,6 +527,7 @@ impl Simulation {
         self.alone(|_| {});
         self.settle();
         self.settle_homes();
+        self.settle_memory();
         self.collect();
         if self.broken.borrow().is_some() {
             return;

@@ -82,6 +82,8 @@ const MUST_HAPPEN: &[&str] = &[
     "executor activated",
     "executor moved",
     "islands resized",
+    "memory piece",
+    "memory followed",
     "handed over",
     "given a share",
     "thread ended",

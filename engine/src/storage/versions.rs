@@ -31,7 +31,7 @@
 use std::iter;
 use std::ops::{Bound, ControlFlow};
 
-use super::key::{excludes_all, reaches};
+use super::key::{KeyBuf, excludes_all, reaches};
 use super::row::Row;
 use super::runs::Runs;
 use super::tree::{Finger, Tree, fetch_rows};
@@ -341,6 +341,20 @@ impl TreeVersions {
             }
         }
         next
+    }
+
+    /// Makes the images' memory again: see [`Tree::remake`].
+    pub fn remake(
+        &mut self,
+        from: Option<&[u8]>,
+        go_on: &mut dyn FnMut(usize, usize) -> bool,
+    ) -> Option<KeyBuf> {
+        self.images.remake(from, go_on)
+    }
+
+    /// The addresses of the images: see [`Tree::allocations`].
+    pub fn allocations(&self, visit: &mut dyn FnMut(*const u8)) {
+        self.images.allocations(visit);
     }
 
     /// Cuts at `key` as [`Tree::split_off`] does.

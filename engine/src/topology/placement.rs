@@ -118,6 +118,8 @@ pub struct Island {
     pub package: usize,
     /// Its memory node.
     pub memory_node: usize,
+    /// Whether all of its cores have that one, those outside the bounds too.
+    pub one_memory_node: bool,
     /// Positions in [`Machine::places`].
     pub places: Vec<usize>,
 }
@@ -199,7 +201,8 @@ pub fn place(cores: &[CoreSeen], bounds: &Bounds, granularity: Granularity) -> M
         machine.places.extend(usable.iter().map(|&(cpu, near)| Place { cpu, island: id, near }));
         let (package, memory_node) = (cores[0].package, cores[0].memory_node);
         let places = (first..machine.places.len()).collect();
-        machine.islands.push(Island { id, package, memory_node, places });
+        let one_memory_node = cores.iter().all(|core| core.memory_node == memory_node);
+        machine.islands.push(Island { id, package, memory_node, one_memory_node, places });
     }
     machine
 }
@@ -233,8 +236,15 @@ impl Machine {
                 island: place.island,
                 core: self.pinned.then_some(place.cpu),
                 near: place.near,
+                memory_node: self.memory_node(place.island),
             })
             .collect()
+    }
+
+    /// The memory node of an island; `None`: it has several.
+    fn memory_node(&self, island: IslandId) -> Option<u16> {
+        let island = self.islands.iter().find(|known| known.id == island && known.one_memory_node)?;
+        u16::try_from(island.memory_node).ok()
     }
 
     /// This machine with exactly so many places: its first ones, or several a core, which are

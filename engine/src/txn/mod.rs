@@ -25,7 +25,7 @@
 //! - `undo`        the undo list and savepoints   - `commit`  the commit point
 //! - `reference`   reference tables     - `sequence`  sequences and hidden row ids
 //! - `ddl`         definitions changed under a claim of everything
-//! - `repartition` splits, merges and moves
+//! - `repartition` splits, merges and moves   - `memory` rows that follow to another memory node
 //! - `interactive` BEGIN … COMMIT       - `early` rows of tables that nobody else knows
 //! - `attempt`   running, restarting, waiting
 //! - `epoch`       epochs
@@ -43,6 +43,7 @@ mod epoch_tests;
 mod fan_out;
 mod interactive;
 mod isolation;
+mod memory;
 mod overlay;
 mod past;
 mod read;
@@ -67,6 +68,7 @@ pub(crate) use interactive::InteractiveState;
 pub use interactive::{Commit, Interactive, InteractiveSavepoint, Rollback, RollbackTo};
 pub use isolation::Isolation;
 pub(crate) use isolation::ReadSet;
+pub(crate) use memory::{FollowMemory, Followed};
 pub use overlay::LockMode;
 pub(crate) use overlay::{RowWaiter, push_waiter};
 pub use read::Visit;

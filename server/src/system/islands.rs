@@ -19,6 +19,18 @@ fn homes(partitions: &[PartitionView], executor: u16) -> usize {
     partitions.iter().filter(|partition| partition.home.0 == executor).count()
 }
 
+/// What part of the memory of partitions at home at these executors lies on their node; `None`: there
+/// is none.
+fn followed(partitions: &[PartitionView], executors: &[&ExecutorInfo]) -> Option<f64> {
+    let here = |partition: &&PartitionView| executors.iter().any(|executor| executor.id == partition.home);
+    let sizes = partitions.iter().filter(here);
+    let (there, all) = sizes.fold((0.0, 0.0), |(there, all), partition| {
+        let bytes = partition.bytes as f64;
+        (there + bytes * partition.memory_followed, all + bytes)
+    });
+    (all > 0.0).then(|| there / all)
+}
+
 pub(super) fn islands(host: &Host) -> Vec<Vec<Datum>> {
     let executors = host.server.engine.executors();
     let partitions = host.server.engine.partitions();
@@ -34,6 +46,7 @@ pub(super) fn islands(host: &Host) -> Vec<Vec<Datum>> {
             let cores: Vec<String> =
                 active.iter().filter_map(|executor| executor.core).map(|core| core.to_string()).collect();
             let held = active.iter().map(|executor| homes(&partitions, executor.id.0)).sum();
+            let node = active.first().or(retired.first()).and_then(|executor| executor.memory_node);
             // Active since its first core came, retired since its last one went.
             let since = match active.iter().map(|executor| executor.since_micros).min() {
                 Some(since) => Some(since),
@@ -46,6 +59,8 @@ pub(super) fn islands(host: &Host) -> Vec<Vec<Datum>> {
                 count(held),
                 state(!active.is_empty()),
                 since.map_or(Datum::Null, Datum::TimestampTz),
+                node.map_or(Datum::Null, |node| Datum::Int4(i32::from(node))),
+                followed(&partitions, &active).map_or(Datum::Null, Datum::Float8),
             ]
         })
         .collect()

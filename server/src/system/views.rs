@@ -24,9 +24,9 @@ const FIRST_OID: u32 = 13_500;
 
 #[rustfmt::skip]
 static VIEWS: &[View] = &[
-    View { schema: "archipel", name: "islands", columns: &[("island", Type::INT4), ("executors", Type::INT4), ("cores", Type::TEXT), ("partitions", Type::INT4), ("state", Type::TEXT), ("since", Type::TIMESTAMPTZ)], rows: super::islands::islands },
+    View { schema: "archipel", name: "islands", columns: &[("island", Type::INT4), ("executors", Type::INT4), ("cores", Type::TEXT), ("partitions", Type::INT4), ("state", Type::TEXT), ("since", Type::TIMESTAMPTZ), ("memory_node", Type::INT4), ("memory_followed", Type::FLOAT8)], rows: super::islands::islands },
     View { schema: "archipel", name: "executors", columns: &[("executor", Type::INT4), ("island", Type::INT4), ("core", Type::INT4), ("sessions", Type::INT4), ("partitions", Type::INT4), ("queued_partitions", Type::INT4), ("slices", Type::INT8), ("actions_served", Type::INT8), ("stolen", Type::INT8), ("statements", Type::INT8), ("state", Type::TEXT), ("since", Type::TIMESTAMPTZ)], rows: super::islands::executors },
-    View { schema: "archipel", name: "partitions", columns: &[("partition", Type::INT4), ("group_id", Type::INT4), ("tables", Type::TEXT), ("low", Type::TEXT), ("high", Type::TEXT), ("executor", Type::INT4), ("rows", Type::INT8), ("bytes", Type::INT8), ("actions", Type::INT8), ("busy_us", Type::INT8), ("queued", Type::INT4), ("queued_total", Type::INT8), ("load", Type::FLOAT8), ("pinned", Type::BOOL), ("frozen", Type::BOOL)], rows: partitions },
+    View { schema: "archipel", name: "partitions", columns: &[("partition", Type::INT4), ("group_id", Type::INT4), ("tables", Type::TEXT), ("low", Type::TEXT), ("high", Type::TEXT), ("executor", Type::INT4), ("rows", Type::INT8), ("bytes", Type::INT8), ("actions", Type::INT8), ("busy_us", Type::INT8), ("queued", Type::INT4), ("queued_total", Type::INT8), ("load", Type::FLOAT8), ("pinned", Type::BOOL), ("frozen", Type::BOOL), ("memory_node", Type::INT4), ("memory_followed", Type::FLOAT8)], rows: partitions },
     View { schema: "archipel", name: "routing", columns: &[("group_id", Type::INT4), ("distribution_column", Type::TEXT), ("low", Type::TEXT), ("high", Type::TEXT), ("partition", Type::INT4), ("executor", Type::INT4)], rows: routing },
     View { schema: "archipel", name: "repartitions", columns: &[("at", Type::TIMESTAMPTZ), ("action", Type::TEXT), ("group_id", Type::INT4), ("tables", Type::TEXT), ("partition", Type::INT4), ("other_partition", Type::INT4), ("key", Type::TEXT), ("executor", Type::INT4), ("reason", Type::TEXT), ("duration_us", Type::INT8), ("decision", Type::INT8)], rows: repartitions },
     View { schema: "archipel", name: "monitor_decisions", columns: monitor::DECISIONS, rows: monitor::decisions },
@@ -141,6 +141,8 @@ fn partitions(host: &Host) -> Vec<Vec<Datum>> {
                 load(partition.id).map_or(Datum::Null, |load| Datum::Float8(load.share)),
                 Datum::Bool(partition.pinned),
                 Datum::Bool(partition.frozen),
+                partition.memory_node.map_or(Datum::Null, |node| Datum::Int4(i32::from(node))),
+                Datum::Float8(partition.memory_followed),
             ]
         })
         .collect()

@@ -30,6 +30,7 @@ mod finger;
 mod held;
 mod node;
 mod pointer;
+mod remake;
 mod slots;
 #[cfg(test)]
 mod tests;

@@ -261,6 +261,14 @@ impl Slots {
         }
     }
 
+    /// The keys that have memory of their own.
+    pub(super) fn boxed(&self) -> impl Iterator<Item = &[u8]> {
+        self.keys.iter().filter_map(|key| match key {
+            Key::Boxed(bytes) => Some(&bytes[..]),
+            Key::Inline { .. } => None,
+        })
+    }
+
     /// Inserts at its sorted place `index`; there must be room.
     pub(super) fn insert(&mut self, index: usize, key: Key) {
         let len = self.len();

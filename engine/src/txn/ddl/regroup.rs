@@ -95,6 +95,7 @@ fn move_parts(from: &Parts, to: &Parts, version: u32) {
             // SAFETY: both are held by the caller, and differ, being of different groups; the
             // references end with the statement.
             unsafe { target.data_mut().take_marks(source.data_mut()) };
+            target.mix_memory(source);
         }
     }
     whole_move.pass();

@@ -293,6 +293,7 @@ impl Txn<'_> {
         let at = right_data.low.clone();
         left_data.append(right_data);
         left.take_counters(right);
+        left.mix_memory(right);
         self.publish_routes(left.group, |routing| routing.remove_merged(left.group, &at));
         left.unite_queues(right);
         self.shared.retire(right);

@@ -111,6 +111,8 @@ impl Txn<'_> {
         let versions = upper.has_versions();
         let upper = self.shared.new_partition(partition.group, upper);
         upper.set_flags(partition.flags());
+        // Pointers have changed hands; the memory is where it was.
+        upper.set_memory_node(partition.memory_node());
         if let Some(home) = if partition.is_pinned() { Some(partition.home()) } else { home } {
             upper.set_home(home);
         }
