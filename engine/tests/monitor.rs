@@ -565,3 +565,83 @@ fn islands_are_only_told_of_where_nothing_may_be_changed() {
     assert_eq!(choices.len(), 1, "{choices:?}");
     assert_eq!((choices[0].verdict, islands.islands()), (Told::Static, 2));
 }
+
+/// Two executors of one cache, one of which has a core of another speed.
+fn unequal(speed: f64) -> Islands {
+    let (store, clock) = (MemoryStore::new(), Arc::<VirtualClock>::default());
+    let topology = Arc::new(Invented::of_one_cache(2, Granularity::L3).with_fixed_islands());
+    topology.set_speed(1, speed);
+    let executors = topology.read().expect("it is there").executors();
+    let config = EngineConfig { background: false, executors, ..config(2) };
+    let seams = Seams { clock: clock.clone(), topology: Some(topology), ..Seams::default() };
+    let engine = Engine::open_with(config, Arc::new(store.clone()), seams, &|_| {}).expect("opens");
+    open_bank(&engine, ROWS);
+    let cuts = (1..8).map(|at| account_key(at * ROWS / 8)).collect();
+    engine.pre_split(GROUP, cuts).wait().outcome.result.expect("split");
+    let world = World { engine, clock, random: RandomStream::new(4), store };
+    for (at, (partition, _)) in world.homes().into_iter().enumerate() {
+        world.change(Repartition::Move { partition, to: ExecutorId(at as u16 / 4) }).expect("moved");
+    }
+    let attach = |id| world.engine.attach_executor(ExecutorId(id)).expect("nobody drives it");
+    let handles = (0..2).map(attach).collect();
+    Islands { world, handles, far_nanos: 0 }
+}
+
+/// Reads that take as long as the core of the account's home needs.
+fn load_unequal(islands: &mut Islands, seconds: u64, speed: f64) {
+    for _ in 0..seconds * SAMPLES_A_SECOND {
+        islands.handles[0].seat();
+        for _ in 0..ACTIONS {
+            let account = even(&mut islands.world.random);
+            let routing = islands.world.engine.routing();
+            let routes = routing.routes(GROUP);
+            let home = routes[routes.partition_point(|route| route.low <= account_key(account)) - 1].home();
+            let nanos = if home == ExecutorId(1) { (100_000.0 / speed) as u64 } else { 100_000 };
+            islands.handles[usize::from(home.0)].seat();
+            islands.world.read(account, nanos);
+        }
+        for handle in &islands.handles {
+            handle.drain(SliceBudget::default());
+        }
+        islands.handles[0].seat();
+        islands.world.pass();
+    }
+}
+
+#[test]
+fn a_slow_core_is_measured_and_gets_its_share() {
+    let mut islands = unequal(0.5);
+    load_unequal(&mut islands, 60, 0.5);
+    let speeds: Vec<f64> = islands.world.engine.executors().iter().map(|executor| executor.speed).collect();
+    assert_eq!(speeds, [1.0, 0.5]);
+    let shares = islands.world.shares();
+    // A third would be fair; a quarter is as near as whole partitions come.
+    assert!((0.22..0.42).contains(&shares[1]), "{shares:?}");
+    let before = islands.world.repartitions();
+    assert!(before > 0, "it was spread evenly");
+    load_unequal(&mut islands, 60, 0.5);
+    assert_eq!(islands.world.repartitions(), before, "and is left alone then");
+}
+
+#[test]
+fn equal_cores_are_measured_and_nothing_follows() {
+    let mut islands = unequal(1.0);
+    load_unequal(&mut islands, 120, 1.0);
+    assert!(islands.world.engine.executors().iter().all(|executor| executor.speed == 1.0));
+    assert_eq!(islands.world.repartitions(), 0, "{:?}", islands.world.engine.monitor_decisions());
+}
+
+#[test]
+fn cores_count_as_equal_while_they_are_not_to_be_measured() {
+    let mut islands = unequal(0.5);
+    let settings = islands.world.engine.monitor_settings();
+    islands.world.engine.set_monitor(MonitorSettings { measures_cores: false, adapts: false, ..settings });
+    load_unequal(&mut islands, 30, 0.5);
+    assert!(islands.world.engine.executors().iter().all(|executor| executor.speed == 1.0));
+    islands.world.engine.set_monitor(MonitorSettings { adapts: false, ..settings });
+    load_unequal(&mut islands, 30, 0.5);
+    assert_eq!(islands.world.engine.executors()[1].speed, 0.5);
+    islands.world.engine.set_monitor(MonitorSettings { measures_cores: false, adapts: false, ..settings });
+    load_unequal(&mut islands, 1, 0.5);
+    assert_eq!(islands.world.engine.executors()[1].speed, 1.0, "switched off it is forgotten");
+}

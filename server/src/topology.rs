@@ -37,6 +37,10 @@ impl Topology for AskedFor {
         self.hardware.chooses_islands()
     }
 
+    fn work_nanos(&self, core: Option<usize>) -> Option<u64> {
+        self.hardware.work_nanos(core)
+    }
+
     fn choose_islands(&self, size: Granularity) {
         self.hardware.choose_islands(size);
     }

@@ -300,6 +300,8 @@ async fn memory_follows_a_partition_to_another_memory_node() {
     let sum = "SELECT sum(length(note))::int8 FROM moves";
     let expected: i64 = (1..=30_000_i64).map(|n| format!("row {n}").len() as i64).sum();
     assert_eq!(number(&client, sum).await, expected);
+    let speeds = "SELECT count(*) FROM archipel.executors WHERE speed > 0";
+    assert_eq!(number(&client, speeds).await, 2);
 }
 
 #[tokio::test]

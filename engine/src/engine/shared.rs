@@ -377,6 +377,15 @@ impl Shared {
         executor.is_served() || executor.is_active() && nobody()
     }
 
+    /// What took so long on an executor's core, as a usual core would have taken.
+    pub fn usual_nanos(&self, executor: Option<ExecutorId>, nanos: u64) -> u64 {
+        let executor = executor.and_then(|id| self.executors.get(usize::from(id.0)));
+        match executor.map_or(1.0, |executor| executor.speed()) {
+            1.0 => nanos,
+            speed => (nanos as f64 * speed) as u64,
+        }
+    }
+
     fn home_of(&self, partition: PartitionRef) -> &Executor {
         let home = usize::from(partition.home().0);
         &self.executors[home.min(self.executors.len() - 1)]

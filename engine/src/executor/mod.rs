@@ -18,6 +18,7 @@ mod assist;
 mod assist_tests;
 mod plain;
 mod ready;
+mod speed;
 mod worker;
 
 use std::cell::Cell;
@@ -64,6 +65,8 @@ pub struct ExecutorInfo {
     pub stolen: u64,
     /// The memory node of its island; `None`: the island has several.
     pub memory_node: Option<u16>,
+    /// How fast its core is, measured against the others': 1 is usual.
+    pub speed: f64,
 }
 
 /// The shared part of an executor.
@@ -76,6 +79,12 @@ pub(crate) struct Executor {
     near: AtomicU32,
     /// The memory node of its island, or [`NO_NODE`].
     memory_node: AtomicU16,
+    /// How fast its core is, in thousandths of a usual one.
+    speed: AtomicU32,
+    /// Somebody wants to know how fast its core is; see [`speed`].
+    speed_asked: AtomicBool,
+    /// The last answer, in nanoseconds; 0: none since it was taken away.
+    speed_nanos: AtomicU64,
     /// Moves with every change of place, so that the thread learns of it.
     placed: AtomicU32,
     since_micros: AtomicI64,
@@ -127,6 +136,9 @@ impl Executor {
             core: AtomicI64::new(core_number(at.core)),
             near: AtomicU32::new(packed(at.near)),
             memory_node: AtomicU16::new(at.memory_node.unwrap_or(NO_NODE)),
+            speed: AtomicU32::new(USUAL_SPEED),
+            speed_asked: AtomicBool::new(false),
+            speed_nanos: AtomicU64::new(0),
             placed: AtomicU32::new(0),
             since_micros: AtomicI64::new(now_micros),
             thread: AtomicI32::new(0),
@@ -159,6 +171,29 @@ impl Executor {
     /// The memory node of its island; `None`: the island has several.
     pub fn memory_node(&self) -> Option<u16> {
         Some(self.memory_node.load(Ordering::Relaxed)).filter(|node| *node != NO_NODE)
+    }
+
+    /// How fast its core is; 1 is usual.
+    pub fn speed(&self) -> f64 {
+        f64::from(self.speed.load(Ordering::Relaxed)) / f64::from(USUAL_SPEED)
+    }
+
+    /// Says how fast its core is; whether that is another speed than before.
+    pub fn set_speed(&self, speed: f64) -> bool {
+        let speed = (speed * f64::from(USUAL_SPEED)).round().clamp(1.0, 1e6) as u32;
+        self.speed.swap(speed, Ordering::Relaxed) != speed
+    }
+
+    /// Asks its thread to measure the speed of its core.
+    pub fn ask_speed(&self) {
+        self.speed_nanos.store(0, Ordering::Relaxed);
+        self.speed_asked.store(true, Ordering::Relaxed);
+        self.signal();
+    }
+
+    /// What the thread has measured since it was asked, in nanoseconds.
+    pub fn take_speed(&self) -> Option<u64> {
+        Some(self.speed_nanos.swap(0, Ordering::Relaxed)).filter(|nanos| *nanos > 0)
     }
 
     /// Whether a thread with a core takes what is pushed here.
@@ -279,6 +314,7 @@ impl Executor {
             served: self.served.load(Ordering::Relaxed),
             stolen: self.stolen.load(Ordering::Relaxed),
             memory_node: self.memory_node(),
+            speed: self.speed(),
         }
     }
 
@@ -308,6 +344,12 @@ impl Executor {
     }
 }
 
+/// A core that ran fewer transactions since it was last asked for its speed is not a busy one.
+const BUSY_RUNS_MIN: u64 = 100;
+
+/// See [`Executor::speed`].
+const USUAL_SPEED: u32 = 1_000;
+
 fn packed(near: Near) -> u32 {
     u32::from(near.package) << 16 | u32::from(near.cache)
 }
@@ -333,11 +375,13 @@ pub struct ExecutorHandle {
     pub(crate) id: ExecutorId,
     /// The place this thread knows of.
     placed: Cell<u32>,
+    /// Runs of this thread when it was last asked for the speed of its core.
+    runs: Cell<u64>,
 }
 
 impl ExecutorHandle {
     pub(crate) fn new(shared: Arc<Shared>, id: ExecutorId) -> Self {
-        Self { shared, id, placed: Cell::new(u32::MAX) }
+        Self { shared, id, placed: Cell::new(u32::MAX), runs: Cell::new(0) }
     }
 
     pub fn id(&self) -> ExecutorId {
@@ -369,6 +413,9 @@ impl ExecutorHandle {
         }
         executor.release_durable(self.shared.log.durable());
         executor.assist();
+        if executor.speed_asked.load(Ordering::Relaxed) {
+            self.measure_speed(executor);
+        }
         let active = executor.is_active();
         if !active {
             // What is left, for want of another executor, is served here.
@@ -403,6 +450,20 @@ impl ExecutorHandle {
             executor.served.fetch_add(u64::from(served), Ordering::Relaxed);
         }
         Drained { served, more: executor.ready_len() > 0 || executor.signalled.load(Ordering::SeqCst) }
+    }
+
+    /// Measures how fast this core is: some tens of microseconds, when somebody has asked. A core
+    /// that has had little to do is not measured: it may run at the clock of an idle one.
+    #[cold]
+    fn measure_speed(&self, executor: &Executor) {
+        executor.speed_asked.store(false, Ordering::Relaxed);
+        let runs = with_worker(&self.shared, |_, worker| worker.tally.runs);
+        if runs.saturating_sub(self.runs.replace(runs)) < BUSY_RUNS_MIN {
+            return;
+        }
+        let measured = || speed::measure(&*self.shared.clock);
+        let nanos = self.shared.machine.work_nanos(executor.core()).unwrap_or_else(measured);
+        executor.speed_nanos.store(nanos.max(1), Ordering::Relaxed);
     }
 
     /// Seats this thread's worker as the executor's, so that programs submitted here are

@@ -121,7 +121,7 @@ impl Gathered {
             self.cores.push(executor.id);
             let island = usize::from(executor.island().0);
             islands = islands.max(island + 1);
-            self.hardware.cores.push(Core { island, speed: 1.0 });
+            self.hardware.cores.push(Core { island, speed: executor.speed() });
         }
         self.hardware.distances = (0..islands)
             .map(|from| (0..islands).map(|to| if from == to { 0.0 } else { 1.0 }).collect())

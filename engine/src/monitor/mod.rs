@@ -12,6 +12,7 @@
 //! - [`balance`], [`synchronize`]  both searches as they are used: pure
 //! - [`crossings`]   what runs cost by how far they are from their data: pure
 //! - [`islands`]     the size of the islands, as a decision
+//! - [`speed`]       how fast the cores are, measured
 //! - [`decide`]      forecast, hysteresis and the cost of moving: pure
 //! - [`compare`]     whether two windows show one load: pure
 //! - [`plan`]        from a layout to splits, merges and moves
@@ -30,8 +31,8 @@
 //!    trigger too. Throughput is compared once there are two intervals.
 //! 3. *Shape of the synchronization counters.* Sparse: class, sub-partitions, bytes (`counters`).
 //! 4. *Contiguity.* Layouts are ranges; a core has several (`balance`).
-//! 5. *Swap safety.* Balance is checked after every switch (`synchronize`); cores differ in speed
-//!    and may be fewer than tables (`model`).
+//! 5. *Swap safety.* Balance is checked after every switch (`synchronize`); cores differ in speed,
+//!    which is measured (`speed`), and may be fewer than tables (`model`).
 //! 6. *Noise.* Forecasts are judged by a window that the search has not seen. Hysteresis: a least
 //!    gain, what chance shows in so many samples and between two windows, the cost of the actions
 //!    (`decide`), a longer look at what may be chance, and a hold-off after repartitionings that
@@ -64,6 +65,7 @@ mod plan;
 mod settings;
 mod shown;
 pub(crate) mod sketch;
+mod speed;
 pub mod synchronize;
 pub mod thesis;
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub struct Hardware {
 pub struct Slice {
     /// The co-location group it is a part of (a table, in the thesis's words).
     pub table: usize,
-    /// Time of the actions on it, in nanoseconds of the window.
+    /// Time of the actions on it, in nanoseconds of the window, as a usual core would have taken.
     pub load: f64,
 }
 

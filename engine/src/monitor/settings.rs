@@ -31,6 +31,11 @@ pub struct MonitorSettings {
     pub partitions_per_executor_max: usize,
     /// Between two actions of one repartitioning.
     pub action_delay_nanos: u64,
+    /// Whether the speeds of the cores are measured (`archipel.core_speeds`); otherwise they count
+    /// as equal.
+    pub measures_cores: bool,
+    /// Between two measurements of a core's speed.
+    pub core_interval_nanos: u64,
     /// Whether memory follows a partition to another memory node (`archipel.memory_follows`) …
     pub memory_follows: bool,
     /// … about so many bytes at a time …
@@ -56,6 +61,8 @@ impl Default for MonitorSettings {
             hot_key_share: 0.30,
             partitions_per_executor_max: 16,
             action_delay_nanos: 1_000_000,
+            measures_cores: true,
+            core_interval_nanos: 2_000_000_000,
             memory_follows: true,
             memory_follow_bytes: 128 << 10,
             memory_follow_delay_nanos: 5_000_000,

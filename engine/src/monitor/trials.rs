@@ -10,7 +10,7 @@
 //! evenly within it, so that a cut is where its forecast takes it to be.
 
 use super::decide::{Outcome, Terms, Verdict, costs, decide};
-use super::model::{Hardware, Layout, Meeting, Part, Slice, Trace};
+use super::model::{Core, Hardware, Layout, Meeting, Part, Slice, Trace};
 use super::settings::MonitorSettings;
 use super::watch::terms_of;
 use crate::engine::PARTITIONS_PER_EXECUTOR as PARTS;
@@ -79,6 +79,12 @@ impl Trial {
             .filter(|part| part.table == 1)
             .for_each(|part| part.core = 1 - part.core);
         Self { meets: true, ..trial }
+    }
+
+    /// One core is slower than the others, and known to be: what is measured there counts as what
+    /// a usual core would have taken.
+    fn slow(&mut self, core: usize, speed: f64) {
+        self.hardware.cores[core] = Core { speed, ..self.hardware.cores[core] };
     }
 
     /// Some part of the runs goes to some neighbouring keys.
@@ -257,4 +263,26 @@ fn what_meets_is_brought_together_and_that_brings_what_was_forecast() {
     // Balance comes first, and where few runs are known it cuts some that meet apart.
     assert!(left < 0.25 * all, "{left} of {all} is left");
     assert!(right * 5 >= SEEDS * 4, "{right} of {SEEDS} within a quarter: measured and forecast {told:?}");
+}
+
+#[test]
+fn a_slow_core_gets_its_share_and_is_then_left_alone() {
+    for seed in 0..40 {
+        let cores = [2, 4][seed as usize % 2];
+        let mut trial = Trial::new(seed, cores, 4_000.0);
+        trial.slow(1, 0.5);
+        let mut acted = 0;
+        for _ in 0..10 {
+            let (verdict, _) = trial.decide(true);
+            if verdict.outcome == Outcome::Repartition {
+                acted += 1;
+                trial.layout = verdict.after;
+            }
+        }
+        let loads = trial.shares.iter().zip(trial.layout.assignment());
+        let slow: f64 = loads.filter(|(_, core)| *core == 1).map(|((_, share), _)| share).sum();
+        let fair = 0.5 / (cores as f64 - 0.5);
+        assert!((slow / fair - 1.0).abs() < 0.15, "seed {seed}: {slow:.3} of the load, {fair:.3} is fair");
+        assert!((1..=2).contains(&acted), "seed {seed}: {acted} repartitionings");
+    }
 }

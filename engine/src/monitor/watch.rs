@@ -30,6 +30,7 @@ use super::model::{Trace, overload};
 use super::plan::{Action, plan};
 use super::settings::MonitorSettings;
 use super::shown::advice;
+use super::speed::Speeds;
 use super::trigger::{PartitionSample, Reason, Sample, Trigger};
 use crate::engine::{PARTITIONS_PER_EXECUTOR, Shared, SubmitOptions, submit_on};
 use crate::id::{ExecutorId, GroupId};
@@ -75,6 +76,7 @@ pub(crate) struct Watch {
     /// Mean time of an action, as a moving average.
     action_nanos: Option<f64>,
     islands: IslandSize,
+    speeds: Speeds,
 }
 
 #[derive(Default)]
@@ -154,6 +156,7 @@ pub(crate) fn tick(shared: &Arc<Shared>) -> Duration {
             decisions: watch.decisions,
             own_cuts: std::mem::take(&mut watch.own_cuts),
             islands: std::mem::take(&mut watch.islands),
+            speeds: std::mem::take(&mut watch.speeds),
             ..Watch::default()
         };
         return Duration::from_nanos(settings.sample_interval_nanos);
@@ -161,6 +164,10 @@ pub(crate) fn tick(shared: &Arc<Shared>) -> Duration {
     if watch.settings.replace(settings) != Some(settings) {
         // What was accepted by other settings is looked at again.
         watch.trigger.restart();
+    }
+    if watch.speeds.tick(shared, &settings, now) {
+        // Other hardware than before, as if cores had come or gone.
+        watch.topology += 1;
     }
     let phase = std::mem::take(&mut watch.phase);
     watch.phase = match phase {

@@ -468,6 +468,7 @@ pub fn eager_monitor() -> crate::MonitorSettings {
         hot_key_share: 0.1,
         partitions_per_executor_max: 2,
         action_delay_nanos: 1_000,
+        core_interval_nanos: 100_000,
         // A leaf at a time.
         memory_follow_bytes: 1,
         memory_follow_delay_nanos: 1_000,

@@ -1,11 +1,14 @@
 //! Machines that were made up: for tests, the simulator and experiments.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use parking_lot::Mutex;
 
 use super::placement::{Bounds, CoreSeen, Granularity, Machine, place};
 use super::{Topology, TopologyError};
+
+/// What a usual core takes for the work by which its speed is measured.
+const USUAL_WORK_NANOS: f64 = 10_000.0;
 
 /// A machine whose cores come and go, and whose islands have the size that was chosen.
 pub struct Invented {
@@ -16,6 +19,8 @@ pub struct Invented {
 
 struct Now {
     there: BTreeSet<usize>,
+    /// By core; others are usual ones.
+    speeds: BTreeMap<usize, f64>,
     size: Granularity,
 }
 
@@ -23,7 +28,7 @@ impl Invented {
     /// All cores are there, and the load may choose the size of the islands.
     pub fn new(cores: Vec<CoreSeen>, size: Granularity) -> Self {
         let there = (0..cores.len()).collect();
-        Self { cores, chooses: true, now: Mutex::new(Now { there, size }) }
+        Self { cores, chooses: true, now: Mutex::new(Now { there, speeds: BTreeMap::new(), size }) }
     }
 
     /// Sockets of so many cores each, which share no cache.
@@ -48,6 +53,11 @@ impl Invented {
         Self { chooses: false, ..self }
     }
 
+    /// A core has another speed from now on; 1 is usual.
+    pub fn set_speed(&self, core: usize, speed: f64) {
+        self.now.lock().speeds.insert(core, speed);
+    }
+
     /// Just these cores are there.
     pub fn set_there(&self, there: impl IntoIterator<Item = usize>) {
         self.now.lock().there = there.into_iter().collect();
@@ -66,6 +76,11 @@ impl Topology for Invented {
         let bounds = Bounds { allowed: Some(now.there.clone()), quota: None };
         let machine = place(&self.cores, &bounds, now.size);
         if machine.places.is_empty() { Err(TopologyError::NoCores) } else { Ok(machine) }
+    }
+
+    fn work_nanos(&self, core: Option<usize>) -> Option<u64> {
+        let speed = core.and_then(|core| self.now.lock().speeds.get(&core).copied()).unwrap_or(1.0);
+        Some((USUAL_WORK_NANOS / speed) as u64)
     }
 
     fn chooses_islands(&self) -> bool {

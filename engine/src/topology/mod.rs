@@ -55,6 +55,12 @@ pub trait Topology: Send + Sync {
     /// The machine as it is now.
     fn read(&self) -> Result<Machine, TopologyError>;
 
+    /// How long a piece of work takes on a core, in nanoseconds, if the core is invented; `None`:
+    /// it is real, and executors measure it.
+    fn work_nanos(&self, _core: Option<usize>) -> Option<u64> {
+        None
+    }
+
     /// Whether the load may choose the size of the islands.
     fn chooses_islands(&self) -> bool {
         false

@@ -46,6 +46,11 @@ impl WatchedMachine {
         self.topology.as_ref().map(|topology| topology.read()).transpose()
     }
 
+    /// How long a piece of work takes on an invented core, in nanoseconds.
+    pub fn work_nanos(&self, core: Option<usize>) -> Option<u64> {
+        self.topology.as_ref().and_then(|topology| topology.work_nanos(core))
+    }
+
     /// It is another one than before.
     pub fn changed(&self, machine: &Machine) {
         *self.islands.lock() = Islands::of(machine, &self.cores);

@@ -196,6 +196,7 @@ pub(crate) fn run_held<P: Program>(
     if let Some(nanos) = took.filter(|_| measured && result.is_ok()) {
         let (class, tally) = (program.class(), worker.tally);
         let on_the_spot = worker.executor.filter(|_| worker.nesting == 0);
+        let nanos = shared.usual_nanos(worker.executor, nanos);
         let run = Run { class, claims, nanos, redo_bytes, tally, on_the_spot };
         measure(&run, &held, &worker.statistics, &|group| {
             worker.schema.groups.get(&group).and_then(|meta| meta.distribution)

@@ -113,6 +113,8 @@ pub static SETTINGS: &[Setting] = &[
     setting("archipel.auto_design", OFF_ONLY, User, "off", OURS, "Applies design advice online (not available yet)."),
     setting("archipel.checkpoint_bytes", Kind::Integer { min: 1 << 20, max: i64::MAX, unit: Unit::Bytes }, Server, "1GB", OURS, "A checkpoint begins when the log has this length, or earlier if archipel.restart_target asks for it; it is paced to end before four times this."),
     setting("archipel.colocate", Kind::Bool, Reload, "on", OURS, "Puts tables that deployed routines reach through the same argument into one co-location group, unless somebody has distributed them."),
+    setting("archipel.core_speed_interval", Kind::Integer { min: 100, max: 3_600_000, unit: Unit::Milliseconds }, Reload, "2s", OURS, "Time between two measurements of how fast the cores are."),
+    setting("archipel.core_speeds", Kind::Bool, Reload, "on", OURS, "Measures how fast each executor's core is, for archipel.adaptive; off takes them for equal."),
     setting("archipel.executors", count(0, 4096), Server, "0", OURS, "Number of executor threads; 0 takes one for each core allowed, and follows when cores come and go."),
     setting("archipel.island", Kind::Enum(&["auto", "core", "l3", "socket", "machine"]), Server, "auto", OURS, "How large an island of executors is: one core, the cores of a last-level cache, of a socket, or all; auto begins with what the hardware suggests and goes by what runs cost near and far."),
     setting("archipel.log_store", Kind::Enum(&["rocksdb", "discard-unsynced"]), Server, "rocksdb", OURS, "Where the log lives; discard-unsynced keeps it in memory until it is synced, so that a crash test loses what a power cut would."),

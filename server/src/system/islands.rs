@@ -104,6 +104,7 @@ pub(super) fn executors(host: &Host) -> Vec<Vec<Datum>> {
                 big(statements),
                 state(executor.active),
                 Datum::TimestampTz(executor.since_micros),
+                Datum::Float8(executor.speed),
             ]
         })
         .collect()
