@@ -192,7 +192,7 @@ pub fn distinct(cases: &[Case]) -> usize {
 }
 
 /// A statement in lower case with literals, comments and spaces made alike.
-fn shape(sql: &str) -> String {
+pub fn shape(sql: &str) -> String {
     let mut shape = String::new();
     let mut rest = sql;
     let mut before = ' ';

@@ -9,7 +9,7 @@ use std::future::poll_fn;
 use std::path::Path;
 
 use async_trait::async_trait;
-use sqllogictest::{DBOutput, DefaultColumnType};
+use sqllogictest::{DBOutput, DefaultColumnType, Record};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_postgres::error::{DbError, ErrorPosition};
 use tokio_postgres::{AsyncMessage, Client, SimpleQueryMessage};
@@ -48,6 +48,18 @@ fn context_of(error: &DbError) -> String {
         text += line.trim_end();
     }
     text
+}
+
+/// The statements of a file that both servers run and that must agree, as they are written.
+pub fn statements(path: &Path) -> Vec<String> {
+    let records = sqllogictest::parse_file::<DefaultColumnType>(path).expect("a suite can be parsed");
+    let of_both = records.into_iter().filter_map(|record| match record {
+        Record::Statement { conditions, sql, .. } | Record::Query { conditions, sql, .. } => {
+            conditions.is_empty().then_some(sql)
+        }
+        _ => None,
+    });
+    of_both.collect()
 }
 
 struct Session {
