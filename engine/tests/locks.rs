@@ -1,11 +1,12 @@
-//! LOCK TABLE and advisory locks: who waits for whom, one-shots included, and what is left.
+//! LOCK TABLE, advisory locks and locks of new rows: who waits for whom, one-shots included, and what is
+//! left.
 
 mod common;
 
 use archipel_engine::id::GroupId;
 use archipel_engine::{
-    Client, Engine, Interactive, LockScope, LockTables, LockTag, LockWait, ObjectMode, Stop, Submission,
-    SubmitOptions, Txn,
+    Client, Engine, Inserted, Interactive, LockScope, LockTables, LockTag, LockWait, ObjectMode, Stop,
+    Submission, SubmitOptions, Txn,
 };
 use common::*;
 use std::sync::Arc;
@@ -212,4 +213,22 @@ fn a_cycle_over_places_in_a_queue_is_rearranged_and_nobody_gives_up() {
     }
     engine.commit(&four).wait().outcome.result.expect("committed");
     assert!(engine.object_locks().is_empty());
+}
+
+#[test]
+fn a_new_row_goes_back_with_its_lock_and_its_entries() {
+    let engine = bank();
+    let transaction = engine.begin();
+    let before = transaction.savepoint();
+    within(&engine, &transaction, |txn| insert_account(txn, 100, "hundred", 1)).map(drop).expect("inserted");
+    let after = transaction.savepoint();
+    within(&engine, &transaction, |txn| set_balance(txn, 100, 2)).map(drop).expect("set");
+    engine.rollback_to(&transaction, after).wait().outcome.result.expect("taken back");
+    assert_eq!(within(&engine, &transaction, |txn| balance(txn, 100)), Ok(Some(1)));
+    engine.rollback_to(&transaction, before).wait().outcome.result.expect("taken back");
+    assert_eq!(within(&engine, &transaction, |txn| balance(txn, 100)), Ok(None));
+    let inserted = unpredicted(&engine, |txn| insert_account(txn, 100, "hundred", 9)).0;
+    assert_eq!(inserted, Ok(Inserted::Ok), "nobody is waited for");
+    engine.commit(&transaction).wait().outcome.result.expect("committed");
+    assert_eq!(unpredicted(&engine, |txn| balance(txn, 100)).0, Ok(Some(9)));
 }

@@ -354,24 +354,25 @@ impl Txn<'_> {
         }
     }
 
-    /// Adds this transaction to the holders of a row lock, or strengthens its mode.
+    /// Adds this transaction to the holders of a row lock, or strengthens its mode; whether it was
+    /// none of them.
     pub(super) fn take_lock(
         &mut self,
         partition: PartitionRef,
         place: Place,
         key: &[u8],
         mode: LockMode,
-    ) -> Result<(), Stop> {
-        let Some(me) = self.transaction_id() else { return Ok(()) };
+    ) -> Result<bool, Stop> {
+        let Some(me) = self.transaction_id() else { return Ok(false) };
         let root = self.root(partition, place)?;
         let lock = root.overlay.entry(Box::from(key)).or_default();
-        let Err(before) = hold(self.shared, place, lock, me, mode) else { return Ok(()) };
+        let Err(before) = hold(self.shared, place, lock, me, mode) else { return Ok(false) };
         self.note_overlay(partition, place, key, before, None);
         if before.is_none() {
             // SAFETY: held by this transaction; nothing else refers to its data here.
             unsafe { partition.data_mut() }.locks += 1;
         }
-        Ok(())
+        Ok(before.is_none())
     }
 
     /// Writes an uncommitted image; `None` deletes. The caller checked for conflicts.
@@ -383,7 +384,7 @@ impl Txn<'_> {
         image: Option<Row>,
         mode: LockMode,
     ) -> Result<(), Stop> {
-        self.take_lock(partition, place, key, mode)?;
+        let locked_now = self.take_lock(partition, place, key, mode)?;
         let root = self.root(partition, place)?;
         if let Some(lock) = root.overlay.get_mut(key)
             && let Some(me) = self.transaction_id()
@@ -395,7 +396,10 @@ impl Txn<'_> {
                 None => self.leaving,
             };
             lock.image = Some(Image { writer: me, row: image, departure: known.max(departure) });
-            self.note_overlay(partition, place, key, Some(mode), Some(before));
+            // Whoever takes a new lock back takes the image along.
+            if !locked_now {
+                self.note_overlay(partition, place, key, Some(mode), Some(before));
+            }
         }
         if place.is_reference()
             && let Some(interactive) = &self.interactive
