@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use archipel_engine::id::ExecutorId;
 use archipel_engine::{
-    Engine, ExecutorHandle, MonitorSettings, Outcome, Program as EngineProgram, SliceBudget, Stop,
-    SubmitOptions,
+    Completed, Engine, ExecutorHandle, MonitorSettings, Outcome, Program as EngineProgram, SliceBudget, Stop,
+    Submission, SubmitOptions,
 };
 use archipel_procedures::{CallProgram, Program};
 use archipel_sql::datum::Datum;
@@ -23,15 +23,26 @@ use archipel_sql::datum::Datum;
 use crate::by_hand::{ByHand, HandProgram};
 use crate::common::{Database, Host};
 
+/// The server's: calls take and give back memory as they do there.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Runs of each number of executors; the medians count.
 const ROUNDS: usize = 3;
 
-/// A small generator: the mix must be the same each time.
+/// Calls that an executor has on their way at most. As it serves many connections, it runs the
+/// call of another one while the partitions of one are busy.
+const ON_THEIR_WAY_MAX: usize = 8;
+
+/// A small generator: the mix must be the same each time the bench runs.
 pub struct Random(u64);
 
 impl Random {
-    pub fn new(thread: u16) -> Random {
-        Random(0x9E37_79B9_7F4A_7C15 ^ u64::from(thread) << 32)
+    /// What an executor's thread draws in a round. No round draws what an earlier one has drawn:
+    /// the rows it would insert are there by then.
+    pub fn new(thread: u16, round: usize) -> Random {
+        const SEED: u64 = 0x9E37_79B9_7F4A_7C15;
+        Random((SEED ^ u64::from(thread) << 32).wrapping_mul(2 * round as u64 + 1))
     }
 
     /// Uniform in `low ..= high`.
@@ -55,20 +66,48 @@ pub trait Mix: Copy + Send + 'static {
     fn by_hand(&self, db: &Database) -> Arc<dyn ByHand>;
 }
 
-/// What one thread did.
+/// What one thread did: by call, and in all.
 #[derive(Clone, Default)]
 struct Tally {
     done: Vec<u64>,
+    /// Calls that failed as the mix provides: no transactions, but they take their time.
+    failed: Vec<u64>,
+    /// In both, as far as they ran on the spot.
     spent: Vec<Duration>,
-    failed: u64,
+    /// Calls whose partitions were busy, and the time in which they were waited for and run.
+    queued: u64,
+    serving: Duration,
     restarts: u64,
     cpu_nanos: u64,
 }
 
 impl Tally {
+    fn of(calls: usize) -> Tally {
+        let (none, no_time) = (vec![0; calls], vec![Duration::ZERO; calls]);
+        Tally { done: none.clone(), failed: none, spent: no_time, ..Tally::default() }
+    }
+
+    /// Microseconds a call of this kind took, whether it succeeded or not.
+    fn micros(&self, which: usize) -> f64 {
+        self.spent[which].as_secs_f64() * 1e6 / (self.done[which] + self.failed[which]) as f64
+    }
+
+    /// Notes how a call ended; its program is free again.
+    fn settle<M: Mix, P: Calls>(&mut self, mix: M, which: usize, completed: Completed<P>) -> P {
+        let Completed { program, outcome } = completed;
+        self.restarts += u64::from(outcome.restarts);
+        match outcome.result {
+            Ok(()) => self.done[which] += 1,
+            Err(stop) if program.may_stop(mix, stop) => self.failed[which] += 1,
+            Err(stop) => panic!("{}: {stop:?}", M::CALLS[which].0),
+        }
+        program
+    }
+
     /// Transactions a second of time in calls.
     fn rate(&self) -> f64 {
-        self.done.iter().sum::<u64>() as f64 / self.spent.iter().sum::<Duration>().as_secs_f64()
+        let time = self.spent.iter().sum::<Duration>() + self.serving;
+        self.done.iter().sum::<u64>() as f64 / time.as_secs_f64()
     }
 
     /// Transactions a second of processor time: other load on the machine disturbs it little.
@@ -164,21 +203,47 @@ fn submit<P: Calls>(engine: &Engine, handle: &ExecutorHandle, program: P) -> (P,
     }
 }
 
-/// Runs the mix, or one of its calls alone.
+/// Calls whose partitions were busy when they were submitted.
+struct Queued<P: Calls> {
+    calls: Vec<(usize, Submission<P>)>,
+    /// Programs of those that are done.
+    idle: Vec<P>,
+}
+
+impl<P: Calls> Queued<P> {
+    /// Serves the executor for a slice, and takes what is done.
+    fn serve<M: Mix>(&mut self, mix: M, handle: &ExecutorHandle, tally: &mut Tally) {
+        let start = Instant::now();
+        let _ = handle.drain(SliceBudget::default());
+        let mut at = 0;
+        while let Some((which, submission)) = self.calls.get_mut(at) {
+            match submission.try_take() {
+                Some(completed) => {
+                    self.idle.push(tally.settle(mix, *which, completed));
+                    drop(self.calls.swap_remove(at));
+                }
+                None => at += 1,
+            }
+        }
+        tally.serving += start.elapsed();
+    }
+}
+
+/// Runs the mix, or one of its calls alone, on a thread in a round.
 fn run<M: Mix, P: Calls>(
     mix: M,
     engine: &Engine,
     handle: &ExecutorHandle,
-    mut program: P,
+    new_program: impl Fn() -> P,
     only: Option<usize>,
-    thread: u16,
+    (thread, number): (u16, usize),
     time: Duration,
 ) -> Tally {
     let calls = M::CALLS;
     let calls_max: u64 = argument("calls=").and_then(|count| count.parse().ok()).unwrap_or(u64::MAX);
-    let mut tally =
-        Tally { done: vec![0; calls.len()], spent: vec![Duration::ZERO; calls.len()], ..Tally::default() };
-    let mut random = Random::new(thread);
+    let mut tally = Tally::of(calls.len());
+    let mut queued = Queued { calls: Vec::new(), idle: Vec::new() };
+    let mut random = Random::new(thread, number);
     let (began, cpu_began) = (Instant::now(), thread_cpu_nanos());
     while began.elapsed() < time && tally.done.iter().sum::<u64>() < calls_max {
         let mut ticket = random.between(1, 100);
@@ -187,17 +252,28 @@ fn run<M: Mix, P: Calls>(
             ticket <= 0
         });
         let which = only.or(drawn).expect("the shares add up to a hundred");
+        let mut program = queued.idle.pop().unwrap_or_else(&new_program);
         program.prepare(which, mix.arguments(which, &mut random, thread));
         let start = Instant::now();
-        let (done, outcome) = submit(engine, handle, program);
+        let mut submission = engine.submit(program, SubmitOptions::default());
+        let completed = submission.try_take();
         tally.spent[which] += start.elapsed();
-        program = done;
-        tally.restarts += u64::from(outcome.restarts);
-        match outcome.result {
-            Ok(()) => tally.done[which] += 1,
-            Err(stop) if program.may_stop(mix, stop) => tally.failed += 1,
-            Err(stop) => panic!("{}: {stop:?}", calls[which].0),
+        match completed {
+            Some(completed) => queued.idle.push(tally.settle(mix, which, completed)),
+            None => {
+                tally.queued += 1;
+                queued.calls.push((which, submission));
+            }
         }
+        while !queued.calls.is_empty() {
+            queued.serve(mix, handle, &mut tally);
+            if queued.calls.len() < ON_THEIR_WAY_MAX {
+                break;
+            }
+        }
+    }
+    while !queued.calls.is_empty() {
+        queued.serve(mix, handle, &mut tally);
     }
     tally.cpu_nanos = thread_cpu_nanos() - cpu_began;
     tally
@@ -208,12 +284,12 @@ fn only<M: Mix>() -> Option<usize> {
     argument("only=").and_then(|name| M::CALLS.iter().position(|(call, _)| *call == name))
 }
 
-/// One round on this many executors.
+/// The round of this number, on so many executors.
 fn round<M: Mix>(
     mix: M,
     engine: &Engine,
     routines: &Arc<Vec<Arc<Program>>>,
-    executors: u16,
+    (number, executors): (usize, u16),
     time: Duration,
 ) -> Vec<Tally> {
     let start = Arc::new(Barrier::new(usize::from(executors)));
@@ -225,8 +301,8 @@ fn round<M: Mix>(
             let (send, receive) = std::sync::mpsc::channel();
             let body = Box::new(move |handle: ExecutorHandle| {
                 start.wait();
-                let program = Routines::of(routines, &inner);
-                let tally = run(mix, &inner, &handle, program, only::<M>(), thread, time);
+                let program = || Routines::of(routines.clone(), &inner);
+                let tally = run(mix, &inner, &handle, program, only::<M>(), (thread, number), time);
                 running.fetch_sub(1, Ordering::AcqRel);
                 while running.load(Ordering::Acquire) > 0 {
                     let _ = handle.drain(SliceBudget::default());
@@ -284,7 +360,7 @@ fn measure_by_hand<M: Mix>(mix: M, db: &Database, programs: &Arc<Vec<Arc<Program
         };
         let (twin, routines) = (by_hand.clone(), programs.clone());
         on_executor(&db.engine, move |engine, handle| {
-            let mut random = Random::new(7);
+            let mut random = Random::new(7, 0);
             let (mut routine, mut written) = (Routines::of(routines, engine), hand(&twin));
             for _ in 0..COMPARED {
                 let args = mix.arguments(which, &mut random, 0);
@@ -305,15 +381,15 @@ fn measure_by_hand<M: Mix>(mix: M, db: &Database, programs: &Arc<Vec<Arc<Program
             }
         });
         let mut each = [Vec::new(), Vec::new()];
-        for _ in 0..ROUNDS {
+        for number in 0..ROUNDS {
             let (twin, routines) = (by_hand.clone(), programs.clone());
             let tallies = on_executor(&db.engine, move |engine, handle| {
-                let routines = Routines::of(routines, engine);
-                let routine = run(mix, engine, handle, routines, Some(which), 0, time);
-                [routine, run(mix, engine, handle, hand(&twin), Some(which), 0, time)]
+                let routine = || Routines::of(routines.clone(), engine);
+                let routine = run(mix, engine, handle, routine, Some(which), (0, number), time);
+                [routine, run(mix, engine, handle, || hand(&twin), Some(which), (0, number), time)]
             });
             for (each, tally) in each.iter_mut().zip(tallies) {
-                each.push(tally.spent[which].as_secs_f64() * 1e6 / tally.done[which] as f64);
+                each.push(tally.micros(which));
             }
         }
         let [routine, by_hand] = each.map(median);
@@ -330,31 +406,29 @@ pub fn measure<M: Mix>(mix: M, db: &Database, time: Duration) {
         db.engine.set_monitor(off);
     }
     if argument("calls=").is_some() {
-        let tally = round(mix, &db.engine, &routines, 1, Duration::MAX);
+        let tally = round(mix, &db.engine, &routines, (0, 1), Duration::MAX);
         println!("{} calls, {:.0} ns each", tally[0].done.iter().sum::<u64>(), 1e9 / tally[0].cpu_rate());
         return;
     }
     let rounds: Vec<[Vec<Tally>; 2]> = (0..ROUNDS)
-        .map(|_| [1, 2].map(|executors| round(mix, &db.engine, &routines, executors, time)))
+        .map(|at| [1, 2].map(|of| round(mix, &db.engine, &routines, (2 * at + usize::from(of), of), time)))
         .collect();
     let of = |executors: usize, rate: fn(&Tally) -> f64| {
         median(rounds.iter().map(|round| round[executors - 1].iter().map(rate).sum()).collect())
     };
-    println!("{:<24} {:>10} {:>8}", "", "calls", "us each");
+    println!("{:<24} {:>10} {:>10} {:>8}", "", "calls", "rejected", "us each");
     for (which, (name, _)) in M::CALLS.iter().enumerate() {
-        let mut each: Vec<f64> = Vec::new();
-        let mut calls = 0;
-        for round in &rounds {
-            let tally = &round[0][0];
-            calls += tally.done[which];
-            each.push(tally.spent[which].as_secs_f64() * 1e6 / tally.done[which] as f64);
-        }
+        let ones = || rounds.iter().map(|round| &round[0][0]);
+        let failed: u64 = ones().map(|tally| tally.failed[which]).sum();
+        let calls = failed + ones().map(|tally| tally.done[which]).sum::<u64>();
         if calls > 0 {
-            println!("{name:<24} {calls:>10} {:>8.2}", median(each));
+            let each = median(ones().map(|tally| tally.micros(which)).collect());
+            println!("{name:<24} {calls:>10} {failed:>10} {each:>8.2}");
         }
     }
     let sum = |count: fn(&Tally) -> u64| rounds.iter().flatten().flatten().map(count).sum::<u64>();
-    println!("{} rejected as the mix provides, {} restarts", sum(|t| t.failed), sum(|t| t.restarts));
+    let (queued, restarts) = (sum(|tally| tally.queued), sum(|tally| tally.restarts));
+    println!("rejected: as the mix provides; {queued} calls queued, {restarts} restarts, over all rounds");
     for executors in [1, 2] {
         println!(
             "{executors} executor{}: {:>8.0} tx/s of time in calls, {:>8.0} tx/s of processor time",
