@@ -639,4 +639,18 @@ impl BoundExpr {
     pub fn constant(value: Datum, ty: Type) -> BoundExpr {
         BoundExpr { kind: ExprKind::Const(value), ty }
     }
+
+    /// The values of expressions that are all constants.
+    pub fn constants(exprs: &[BoundExpr]) -> Option<Vec<Datum>> {
+        let value = |expr: &BoundExpr| match &expr.kind {
+            ExprKind::Const(value) => Some(value.clone()),
+            _ => None,
+        };
+        exprs.iter().map(value).collect()
+    }
+
+    /// Whether it is a NULL that is known before a statement runs.
+    pub fn is_null_constant(&self) -> bool {
+        matches!(self.kind, ExprKind::Const(Datum::Null))
+    }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use archipel_planner::bound::{BoundExpr, ExprKind, Subscript};
-use archipel_planner::native::{array_of_items, convert_io, element, has_arrays};
+use archipel_planner::native::{array_of_items, convert_io, element, has_arrays, is_known};
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, ResolvedFunction, SessionHost, Volatility};
@@ -128,6 +128,13 @@ pub fn evaluate(expr: &BoundExpr, row: &[Datum], context: &Context) -> Result<Da
             .get(usize::from(*index))
             .cloned()
             .ok_or_else(|| SqlError::internal("a column beyond its row"))?,
+        ExprKind::Call { function, args }
+            if function.function.strict && args.iter().any(BoundExpr::is_null_constant) =>
+        {
+            // What PostgreSQL computes when it plans, it computes for its errors.
+            args.iter().filter(|arg| is_known(arg)).try_for_each(|arg| eval(arg).map(drop))?;
+            Datum::Null
+        }
         ExprKind::Call { function, args } => match &args[..] {
             [one] => call(function, &[eval(one)?], context)?,
             [one, two] => call(function, &[eval(one)?, eval(two)?], context)?,

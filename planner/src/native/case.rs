@@ -17,6 +17,22 @@ use crate::bind::{once, visit};
 use crate::bound::{BoundExpr, ExprKind};
 use crate::row::integer;
 
+/// The value of a CASE whose conditions are constants as far as they are asked; within, `None` for the
+/// NULL of one without ELSE.
+pub(super) fn decided<'e>(
+    arms: &'e [(BoundExpr, BoundExpr)],
+    otherwise: Option<&'e BoundExpr>,
+) -> Option<Option<&'e BoundExpr>> {
+    for (condition, value) in arms {
+        match condition.kind {
+            ExprKind::Const(Datum::Bool(true)) => return Some(Some(value)),
+            ExprKind::Const(Datum::Bool(false) | Datum::Null) => {}
+            _ => return None,
+        }
+    }
+    Some(otherwise)
+}
+
 impl Compiler<'_> {
     /// Compiles CASE over its arms: conditions and values.
     pub fn case(

@@ -11,7 +11,7 @@ use archipel_engine::id::TreeId;
 use archipel_sql::cast;
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::{FunctionContext, NoSession, ResolvedFunction, ScalarFunction, Volatility};
+use archipel_sql::function::{FunctionContext, ResolvedFunction};
 use archipel_sql::io;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
@@ -22,10 +22,9 @@ use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult};
 use super::operand::{Operand, element};
 use super::{
-    CompileEnv, CompiledExpr, CompiledRoutine, RowSink, advisory, arithmetic, immutable, notify, sequence,
-    sleep, text,
+    CompileEnv, CompiledExpr, CompiledRoutine, RowSink, advisory, arithmetic, case, fold, immutable, notify,
+    sequence, sleep, text,
 };
-use crate::bind::visit::visit_expr;
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 use crate::route::Access;
 
@@ -61,20 +60,6 @@ impl Source {
             Source::Operand(operand) => Box::new(move |ctx| Ok(operand.get(ctx).clone())),
         }
     }
-}
-
-/// Whether PostgreSQL computes it before it runs: it is made of constants and what never changes.
-fn is_folded(expr: &BoundExpr) -> bool {
-    let mut folded = true;
-    visit_expr(expr, 0, &mut |part, _| {
-        folded &= match &part.kind {
-            ExprKind::Const(_) | ExprKind::Relabel(_) => true,
-            ExprKind::Call { function, .. } => function.function.volatility == Volatility::Immutable,
-            _ => false,
-        };
-        folded
-    });
-    folded
 }
 
 /// An expression compiled on its own, with what it touches if it contains queries.
@@ -144,11 +129,20 @@ impl Compiler<'_> {
             }
             ExprKind::Relabel(inner) => return self.source(inner),
             ExprKind::Call { function, args } => {
+                if function.function.strict && args.iter().any(fold::is_null) {
+                    return self.null_beside(args);
+                }
                 if let Some(code) = self.integer_call(expr)? {
                     return Ok(Source::Code(code));
                 }
                 let context = immutable::body_context(function.function, args);
-                let args = self.exprs(args)?;
+                let written = args;
+                let args = self.exprs(written)?;
+                let is_null = |arg: &Source| arg.constant().is_some_and(Datum::is_null);
+                if function.function.strict && args.iter().any(is_null) {
+                    let known = args.into_iter().zip(written).filter(|(_, arg)| immutable::is_known(arg));
+                    return Ok(fold::null_after(known.map(|(source, _)| source)));
+                }
                 if function.function.name == "pg_trigger_depth" {
                     return Ok(Source::Code(Box::new(|ctx| Ok(Datum::Int4(ctx.trigger_depth as i32)))));
                 }
@@ -166,15 +160,20 @@ impl Compiler<'_> {
                     Ok(code) => return Ok(Source::Code(code)),
                     Err(args) => args,
                 };
-                if let Some(folded) = fold(function.function, &args) {
+                if let Some(folded) = fold::value(function.function, &args) {
                     return Ok(Source::Operand(Operand::Const(folded)));
                 }
+                let code = fold::known_first(*function, written, args);
+                let code = code.unwrap_or_else(|args| call(*function, args));
                 match context {
-                    Some(line) => immutable::in_context(call(*function, args), line),
-                    None => call(*function, args),
+                    Some(line) => immutable::in_context(code, line),
+                    None => code,
                 }
             }
             ExprKind::Routine { routine, args } => {
+                if fold::is_null_call(routine, args) {
+                    return self.null_beside(args);
+                }
                 let compiled = self.link(routine, args)?;
                 let args = self.exprs(args)?;
                 let (strict, volatile) = (routine.strict, routine.volatility == 'v');
@@ -205,7 +204,11 @@ impl Compiler<'_> {
                 let predicate = self.predicate(expr)?;
                 Box::new(move |ctx| Ok(predicate(ctx)?.map_or(Datum::Null, Datum::Bool)))
             }
-            ExprKind::Case { arms, otherwise } => self.case(arms, otherwise.as_deref())?,
+            ExprKind::Case { arms, otherwise } => match case::decided(arms, otherwise.as_deref()) {
+                Some(Some(value)) => return self.source(value),
+                Some(None) => return Ok(Source::Operand(Operand::Const(Datum::Null))),
+                None => self.case(arms, otherwise.as_deref())?,
+            },
             ExprKind::Coalesce(args) => {
                 let args = self.exprs(args)?;
                 Box::new(move |ctx| {
@@ -221,7 +224,7 @@ impl Compiler<'_> {
             ExprKind::NullIf { left, right, equality } => {
                 // PostgreSQL finds a constant NULL before it runs, and then computes no more than what
                 // it has computed to find it.
-                let folded = is_folded(left) && is_folded(right);
+                let folded = fold::is_folded(left) && fold::is_folded(right);
                 let (left, right) = (self.source(left)?, self.source(right)?);
                 if !folded && [&left, &right].iter().any(|side| side.constant().is_some_and(Datum::is_null)) {
                     return Ok(left);
@@ -526,19 +529,6 @@ pub(crate) fn eval_into(
         values.push(source.eval(ctx)?);
     }
     Ok(())
-}
-
-/// The value of an immutable call of constants. An error stays for run time, where it may
-/// never be reached.
-fn fold(function: &'static ScalarFunction, args: &[Source]) -> Option<Datum> {
-    if function.volatility != Volatility::Immutable || immutable::reads_time_zone(function) {
-        return None;
-    }
-    let values = args.iter().map(|arg| arg.constant().cloned()).collect::<Option<Vec<_>>>()?;
-    if function.strict && values.iter().any(Datum::is_null) {
-        return Some(Datum::Null);
-    }
-    (function.eval)(&FunctionContext { now: 0, session: &NoSession }, &values).ok()
 }
 
 /// A call with its arguments evaluated in order.

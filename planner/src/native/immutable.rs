@@ -24,18 +24,40 @@ pub(super) fn body_context(function: &ScalarFunction, args: &[BoundExpr]) -> Opt
     runs.then(|| format!("SQL function \"{}\" statement 1", function.name))
 }
 
-/// Whether a value is known before its statement runs; literals are parameters of their plan.
-fn is_known(expr: &BoundExpr) -> bool {
+/// Whether PostgreSQL knows a value when it plans: it is made of constants, and of parameters, whose
+/// values it plans with, by what never changes.
+pub fn is_known(expr: &BoundExpr) -> bool {
     let mut known = true;
     visit_expr(expr, 0, &mut |part, _| {
         known &= match &part.kind {
-            ExprKind::Const(_) | ExprKind::Param(_) | ExprKind::Relabel(_) => true,
+            ExprKind::Column { .. } | ExprKind::Variable(_) => false,
+            ExprKind::Subquery(_) | ExprKind::Routine { .. } => false,
             ExprKind::Call { function, .. } => function.function.volatility == Volatility::Immutable,
-            _ => false,
+            ExprKind::ConvertIo(inner) => is_written_alike(inner.ty.oid) && is_written_alike(part.ty.oid),
+            _ => true,
         };
         known
     });
     known
+}
+
+/// Whether values of a type have one text, whatever the session's settings.
+fn is_written_alike(oid: Oid) -> bool {
+    matches!(
+        oid,
+        Oid::BOOL
+            | Oid::INT2
+            | Oid::INT4
+            | Oid::INT8
+            | Oid::NUMERIC
+            | Oid::TEXT
+            | Oid::VARCHAR
+            | Oid::BPCHAR
+            | Oid::NAME
+            | Oid::UUID
+            | Oid::JSON
+            | Oid::JSONB
+    )
 }
 
 /// A call whose errors are told with a place.

@@ -5,7 +5,7 @@
 //!
 //! - [`compile`]   the state of one compilation: scopes, slots, what was used
 //! - [`expression`] scalar expressions → closures; [`predicate`] boolean ones; [`mod@case`] CASE;
-//!   [`operand`] and [`arithmetic`] the fast paths
+//!   `fold` what planning computes; [`operand`] and [`arithmetic`] the fast paths
 //! - [`conjunct`]  WHERE and ON taken apart, and which columns each part reads
 //! - [`path`]      how a table is reached: key and index ranges from conjuncts
 //! - `family`    tables whose rows are in others, `placing` which of them a row is for
@@ -47,6 +47,7 @@ mod duplicate;
 mod equality;
 mod expression;
 mod family;
+mod fold;
 mod foreseen;
 pub mod hash;
 mod immutable;
@@ -106,6 +107,8 @@ pub use equality::equality;
 pub use expression::{CompiledExpression, compile_condition, compile_expr, compile_expression};
 pub use expression::{array_of_items, convert_io, has_arrays};
 pub use family::members_left;
+pub use fold::is_null;
+pub use immutable::is_known;
 pub use operand::element;
 pub use program::{StatementHost, StatementProgram, stop_error};
 pub use sequence::numbers_for_next_attempt;

@@ -1,0 +1,120 @@
+//! What PostgreSQL computes when it plans.
+
+use archipel_sql::catalog::Routine;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::Result;
+use archipel_sql::function::{FunctionContext, ResolvedFunction, ScalarFunction, Volatility};
+use archipel_sql::types::Oid;
+
+use super::CompiledExpr;
+use super::compile::Compiler;
+use super::expression::Source;
+use super::operand::Operand;
+use super::{case, immutable};
+use crate::bind::visit::visit_expr;
+use crate::bound::{BoundExpr, ExprKind};
+
+/// Whether PostgreSQL computes it before it runs: it is made of constants and what never changes.
+pub(super) fn is_folded(expr: &BoundExpr) -> bool {
+    let mut folded = true;
+    visit_expr(expr, 0, &mut |part, _| {
+        folded &= match &part.kind {
+            ExprKind::Const(_) | ExprKind::Relabel(_) => true,
+            ExprKind::Call { function, .. } => function.function.volatility == Volatility::Immutable,
+            _ => false,
+        };
+        folded
+    });
+    folded
+}
+
+/// Whether a value is known to be NULL before a statement runs: it is written so, or a strict call or a
+/// CASE comes to it without a look at a row.
+pub fn is_null(expr: &BoundExpr) -> bool {
+    match &expr.kind {
+        ExprKind::Const(value) => value.is_null(),
+        ExprKind::Relabel(inner) => is_null(inner),
+        ExprKind::Call { function, args } => function.function.strict && args.iter().any(is_null),
+        ExprKind::Routine { routine, args } => is_null_call(routine, args),
+        ExprKind::Case { arms, otherwise } => match case::decided(arms, otherwise.as_deref()) {
+            Some(value) => value.is_none_or(is_null),
+            None => false,
+        },
+        _ => false,
+    }
+}
+
+/// Whether a routine is not called because an argument is known to be NULL. PostgreSQL finds that of no
+/// sets and records.
+pub(super) fn is_null_call(routine: &Routine, args: &[BoundExpr]) -> bool {
+    let of_rows = routine.returns_set || routine.result.oid == Oid::RECORD;
+    routine.strict && !of_rows && args.iter().any(is_null)
+}
+
+/// The value of an immutable call of constants. An error stays for run time, where it may
+/// never be reached.
+pub(super) fn value(function: &'static ScalarFunction, args: &[Source]) -> Option<Datum> {
+    if function.volatility != Volatility::Immutable || immutable::reads_time_zone(function) {
+        return None;
+    }
+    let values = args.iter().map(|arg| arg.constant().cloned()).collect::<Option<Vec<_>>>()?;
+    (function.eval)(&FunctionContext::detached(), &values).ok()
+}
+
+/// A strict call whose arguments PostgreSQL knows in part when it plans, by the values of parameters: it
+/// computes those first, and the others only if none of them is NULL. Any other call's arguments come
+/// back.
+pub(super) fn known_first(
+    resolved: ResolvedFunction,
+    written: &[BoundExpr],
+    args: Vec<Source>,
+) -> std::result::Result<CompiledExpr, Vec<Source>> {
+    let (known, other): (Vec<usize>, Vec<usize>) =
+        (0..args.len()).partition(|at| immutable::is_known(&written[*at]));
+    let computes = |places: &[usize]| places.iter().any(|at| matches!(args[*at], Source::Code(_)));
+    if !resolved.function.strict || !computes(&known) || !computes(&other) {
+        return Err(args);
+    }
+    let eval = resolved.function.eval;
+    Ok(Box::new(move |ctx| {
+        let mut values = vec![Datum::Null; args.len()];
+        for places in [&known, &other] {
+            for &at in places {
+                values[at] = args[at].eval(ctx)?;
+            }
+            if places.iter().any(|at| values[*at].is_null()) {
+                return Ok(Datum::Null);
+            }
+        }
+        Ok(eval(&ctx.functions, &values)?)
+    }))
+}
+
+/// NULL, behind what else has been computed to find it.
+pub(super) fn null_after(computed: impl Iterator<Item = Source>) -> Source {
+    let code = |source: Source| match source {
+        Source::Code(code) => Some(code),
+        Source::Operand(_) => None,
+    };
+    let computed: Vec<CompiledExpr> = computed.filter_map(code).collect();
+    if computed.is_empty() {
+        return Source::Operand(Operand::Const(Datum::Null));
+    }
+    Source::Code(Box::new(move |ctx| {
+        for code in &computed {
+            code(ctx)?;
+        }
+        Ok(Datum::Null)
+    }))
+}
+
+impl Compiler<'_> {
+    /// A strict call's value where an argument is a constant NULL. PostgreSQL does not look at the
+    /// others then (evaluate_function in clauses.c), but it has computed what it computes when it plans:
+    /// the errors of those are told.
+    pub(super) fn null_beside(&mut self, args: &[BoundExpr]) -> Result<Source> {
+        let known = args.iter().filter(|arg| immutable::is_known(arg) || is_null(arg));
+        let computed = known.map(|arg| self.source(arg)).collect::<Result<Vec<_>>>()?;
+        Ok(null_after(computed.into_iter()))
+    }
+}
