@@ -244,7 +244,10 @@ pub(super) fn check_default_value(
 ) -> Result<()> {
     match check_domain_default(&expression.text, schema, ty, env) {
         Err(mut error) if error.state().as_str().starts_with("22") => {
-            if let (Some(inside), Some(start)) = (error.fields().position, position(expression)) {
+            // Where all of it is a literal, that is what cannot be read.
+            let literal = matches!(&expression.expr, Expr::Value(_)).then_some(1);
+            let inside = error.fields().position.or(literal);
+            if let (Some(inside), Some(start)) = (inside, position(expression)) {
                 error.fields_mut().position = Some(start + inside - 1);
             }
             Err(error)
