@@ -564,6 +564,9 @@ pub struct BoundUpdate {
     pub table: TableRef,
     /// The tables whose rows are meant. A target row then has the oid of its table behind its columns.
     pub family: Option<Arc<Family>>,
+    /// The table as [`archipel_sql::catalog::Table::with_numbers`] has it: a target row then has its
+    /// number behind its columns.
+    pub numbered: Option<TableRef>,
     pub from: Option<Rel>,
     /// Reads target row ++ from row.
     pub filter: Option<BoundExpr>,
@@ -579,6 +582,8 @@ pub struct BoundDelete {
     pub table: TableRef,
     /// As [`BoundUpdate::family`].
     pub family: Option<Arc<Family>>,
+    /// As [`BoundUpdate::numbered`].
+    pub numbered: Option<TableRef>,
     pub using: Option<Rel>,
     pub filter: Option<BoundExpr>,
     /// Over old target row ++ using row.

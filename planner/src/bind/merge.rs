@@ -113,6 +113,7 @@ impl Binder<'_, '_> {
                 Ok(Some(BoundStatement::Update(BoundUpdate {
                     table: sides.table.clone(),
                     family: sides.family.clone(),
+                    numbered: None,
                     from: Some(sides.rows.clone()),
                     filter: Some(filter),
                     set,
@@ -126,6 +127,7 @@ impl Binder<'_, '_> {
                 Ok(Some(BoundStatement::Delete(BoundDelete {
                     table: sides.table.clone(),
                     family: sides.family.clone(),
+                    numbered: None,
                     using: Some(sides.rows.clone()),
                     filter: Some(filter),
                     returning: None,

@@ -551,7 +551,8 @@ impl Binder<'_, '_> {
         self.need_computed(&table, Some(&set))?;
         let returning = self.returning(returning.as_deref(), relations)?;
         let (from, filter) = self.with_view_rows(&table, from, filter)?;
-        Ok(BoundUpdate { table, family: target.family, from, filter, set, checks, returning })
+        let (family, numbered) = (target.family, None);
+        Ok(BoundUpdate { table, family, numbered, from, filter, set, checks, returning })
     }
 
     fn change_filter(&mut self, selection: &Expr) -> Result<BoundExpr> {
@@ -647,7 +648,8 @@ impl Binder<'_, '_> {
         let filter = target.filter(filter);
         let returning = self.returning(returning.as_deref(), relations)?;
         let (using, filter) = self.with_view_rows(&table, using, filter)?;
-        Ok(BoundDelete { table, family: target.family, using, filter, returning, alone: false })
+        let (family, numbered) = (target.family, None);
+        Ok(BoundDelete { table, family, numbered, using, filter, returning, alone: false })
     }
 
     pub(crate) fn call_statement(&mut self, call: &own::Call) -> Result<BoundCall> {

@@ -1,8 +1,8 @@
 //! The operand of a simple CASE, which every arm's condition repeats, where it may not be evaluated
 //! more than once: a conversion to the type that it has marks it, which nothing else writes.
 
-use super::postpone::is_volatile;
 use super::visit;
+use super::visit::is_volatile;
 use crate::bound::{BoundExpr, ExprKind};
 use archipel_sql::types::Oid;
 

@@ -4,10 +4,9 @@
 //! LIMIT 1` takes one.
 
 use archipel_sql::datum::Datum;
-use archipel_sql::function::Volatility;
 use archipel_sql::types::Type;
 
-use super::visit::{visit_expr, visit_expr_mut};
+use super::visit::{is_volatile, visit_expr_mut};
 use crate::bound::{BoundExpr, ExprKind, Rel};
 
 /// Takes the output columns that have effects and are no sort keys out of what is computed before a
@@ -50,20 +49,6 @@ pub(super) fn project_behind(rel: &mut Rel, exprs: Vec<BoundExpr>) {
     };
     let input = Box::new(std::mem::replace(below, Rel::Unit));
     *below = Rel::Project { input, exprs };
-}
-
-/// Whether an expression calls something that has effects, or may answer differently each time.
-pub(super) fn is_volatile(expr: &BoundExpr) -> bool {
-    let mut volatile = false;
-    visit_expr(expr, 0, &mut |part, _| {
-        volatile |= match &part.kind {
-            ExprKind::Routine { routine, .. } => routine.volatility == 'v',
-            ExprKind::Call { function, .. } => function.function.volatility == Volatility::Volatile,
-            _ => false,
-        };
-        !volatile
-    });
-    volatile
 }
 
 /// Lets an expression read other columns of its row.

@@ -31,7 +31,8 @@ pub(crate) fn bind_reference_change(
     if deletes && action == ReferentialAction::Cascade {
         let (table, family) = (child.clone(), Family::of(catalog, child)?.filter(|_| child.is_partitioned()));
         let filter = Some(filter);
-        let delete = BoundDelete { table, family, using: None, filter, returning: None, alone: false };
+        let delete =
+            BoundDelete { table, family, numbered: None, using: None, filter, returning: None, alone: false };
         return Ok(ReferenceChange::Delete(delete));
     }
     let context = FunctionContext::detached();
@@ -62,6 +63,7 @@ pub(crate) fn bind_reference_change(
     Ok(ReferenceChange::Update(BoundUpdate {
         table,
         family: Family::of(catalog, child)?.filter(|_| child.is_partitioned()),
+        numbered: None,
         from: None,
         filter: Some(filter),
         set,

@@ -5,6 +5,8 @@
 //! depth equals the nesting reads the row the walk began at, a larger depth reads further out.
 //! The visitor answers whether to go into the children.
 
+use archipel_sql::function::Volatility;
+
 use crate::bound::*;
 
 macro_rules! visitors {
@@ -406,6 +408,37 @@ pub fn remove_outer_nesting(rel: &mut Rel) {
         }
         true
     });
+}
+
+/// Puts another nesting just outside of `rel`, which nothing in it reads.
+pub fn add_outer_nesting(rel: &mut Rel) {
+    visit_rel_mut(rel, 0, &mut |expr, nesting| {
+        if let ExprKind::Column { depth, .. } = &mut expr.kind
+            && *depth > nesting
+        {
+            *depth += 1;
+        }
+        true
+    });
+}
+
+/// Whether a call has effects, or may answer differently each time.
+pub fn is_volatile_call(part: &BoundExpr) -> bool {
+    match &part.kind {
+        ExprKind::Routine { routine, .. } => routine.volatility == 'v',
+        ExprKind::Call { function, .. } => function.function.volatility == Volatility::Volatile,
+        _ => false,
+    }
+}
+
+/// Whether an expression makes such a call.
+pub fn is_volatile(expr: &BoundExpr) -> bool {
+    let mut volatile = false;
+    visit_expr(expr, 0, &mut |part, _| {
+        volatile |= is_volatile_call(part);
+        !volatile
+    });
+    volatile
 }
 
 /// Whether a relation reads rows outside of itself.

@@ -96,20 +96,7 @@ impl Queue {
         let place = usize::from(new);
         let transitions = self.transitions_of(table, event);
         let rows = &transitions.rows[place];
-        let array = transitions.arrays[place].get_or_insert_with(|| {
-            let dimensions = match rows.len() {
-                0 => Vec::new(),
-                length => vec![Dimension { length, lower_bound: 1 }],
-            };
-            // Rows of one column go by their value.
-            let bare = |row: &Datum| match row {
-                Datum::Record(fields) if fields.len() == 1 => fields[0].clone(),
-                row => row.clone(),
-            };
-            let values = rows.iter().map(bare).collect();
-            Datum::Array(Arc::new(Array { element: Oid::RECORD, dimensions, values }))
-        });
-        array.clone()
+        transitions.arrays[place].get_or_insert_with(|| rows_as_table(rows.iter().cloned())).clone()
     }
 
     /// Adds an AFTER STATEMENT trigger, taking it away where it waits already.
@@ -117,6 +104,21 @@ impl Queue {
         self.entries.retain(|waiting| !matches!(waiting, Waiting::Trigger(known, ..) if known.is_same(fire)));
         self.push(Waiting::Trigger(fire.clone(), Datum::Null, Datum::Null));
     }
+}
+
+/// Rows that came or went, as triggers that name them are given them.
+pub fn rows_as_table(rows: impl Iterator<Item = Datum>) -> Datum {
+    // Rows of one column go by their value.
+    let bare = |row: Datum| match row {
+        Datum::Record(fields) if fields.len() == 1 => fields[0].clone(),
+        row => row,
+    };
+    let values: Vec<Datum> = rows.map(bare).collect();
+    let dimensions = match values.len() {
+        0 => Vec::new(),
+        length => vec![Dimension { length, lower_bound: 1 }],
+    };
+    Datum::Array(Arc::new(Array { element: Oid::RECORD, dimensions, values }))
 }
 
 /// The statement a foreign key runs.

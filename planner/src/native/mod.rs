@@ -101,6 +101,7 @@ use archipel_sql::catalog::{Catalog, RoutineRef, TableRef, Trigger, TriggerEvent
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 
+pub use action::rows_as_table;
 pub use context::{CallerLine, ExecContext, ExecError, ExecResult, NoSystemRows, Notice, SystemRows};
 pub use deferral::{ConstraintModes, DeferredCheck, DeferredWork, finish_deferred};
 pub use equality::equality;

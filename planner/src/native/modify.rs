@@ -60,8 +60,8 @@ pub(crate) struct Delete {
 }
 
 impl Compiler<'_> {
-    /// Plans the target of UPDATE or DELETE with its FROM items: the node, the slots of both,
-    /// and where the target's key will be.
+    /// Plans the target of UPDATE or DELETE with its FROM items: the node, the slots of the target's
+    /// columns, those of all that expressions read, and where the target's key will be.
     fn targets<'b>(
         &mut self,
         table: &TableRef,
@@ -80,7 +80,8 @@ impl Compiler<'_> {
         };
         let key = self.key();
         let node = self.target_joins(table, scan, from, conjuncts, key)?;
-        Ok((node, old, scope, key))
+        let columns = old[..table.columns.len()].to_vec();
+        Ok((node, columns, scope, key))
     }
 
     pub fn update(&mut self, update: &BoundUpdate) -> Result<Update> {
@@ -91,7 +92,7 @@ impl Compiler<'_> {
     fn update_of(&mut self, update: &BoundUpdate, moving: Option<(&Arc<Moving>, usize)>) -> Result<Update> {
         let table = &update.table;
         let meta = self.table(table)?;
-        let scan = self.kept_scan(table);
+        let scan = self.kept_scan(update.numbered.as_ref().unwrap_or(table));
         self.open(PlanNode::new("Update").on(&table.name));
         let planned = self.targets(table, &scan, update.from.as_ref(), update.filter.as_ref());
         self.close();
@@ -180,7 +181,7 @@ impl Compiler<'_> {
     pub fn delete(&mut self, delete: &BoundDelete) -> Result<Delete> {
         let table = &delete.table;
         let meta = self.table(table)?;
-        let scan = self.kept_scan(table);
+        let scan = self.kept_scan(delete.numbered.as_ref().unwrap_or(table));
         self.open(PlanNode::new("Delete").on(&table.name));
         let planned = self.targets(table, &scan, delete.using.as_ref(), delete.filter.as_ref());
         self.close();

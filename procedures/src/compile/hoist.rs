@@ -24,12 +24,19 @@
 //! right side holds calls. UPDATE and DELETE read and lock the rows they change first, and are then told of
 //! them; calls in RETURNING are made for what the statement has answered.
 //!
+//! What stands beside a call and reads tables is read before the call is made, as one snapshot has it. A
+//! correlated query with calls is compiled by itself, and called for each row ([`query`]); triggers fire
+//! around the statement ([`trigger`]).
+//!
 //! [`Environment::in_pieces`]: super::Environment::in_pieces
 
+mod call;
 mod change;
 mod condition;
+mod query;
 mod relation;
 mod trigger;
+mod upsert;
 mod walk;
 
 use std::any::Any;
@@ -64,6 +71,14 @@ pub(crate) struct Answers {
     open: bool,
     /// The line it begins on.
     line: u32,
+}
+
+impl Answers {
+    /// Those that a statement needs whose rows wait in its arguments.
+    pub(super) fn by_argument(&self) -> Answers {
+        let known = self.registers.iter().filter(|(_, register)| register.is_none());
+        Answers { registers: known.cloned().collect(), ..Answers::default() }
+    }
 }
 
 /// Links routines, and those that have been called before to their answers.
@@ -187,7 +202,10 @@ impl Compiler<'_> {
             ExprKind::Subquery(query) if query.kind == SubqueryKind::Scalar && !query.correlated => {
                 walk.contained(&mut query.rel)?;
             }
-            _ => walk.expr(&mut bound)?,
+            _ => {
+                walk.read_ahead(&mut [&mut bound])?;
+                walk.expr(&mut bound)?;
+            }
         }
         let blocked = walk.is_blocked();
         self.answers.open &= !blocked;

@@ -15,7 +15,7 @@ use archipel_sql::parser;
 use archipel_sql::type_table::{Naming, type_name};
 use archipel_sql::types::{Oid, Type};
 
-use super::hoist::after_calls;
+use super::hoist::{Answers, after_calls};
 use super::into::{cast_columns, output_columns};
 use super::{Columns, Compiler, Environment, command, signature_text};
 use crate::plpgsql::ast::*;
@@ -120,13 +120,25 @@ pub fn compile(
 /// Compiles a statement over parameters in the form that can stop, as [`crate::Registry::query_in_pieces`]
 /// does a text: `None` if it has no calls that are made before it.
 pub(crate) fn compile_bound(
-    mut bound: BoundStatement,
+    bound: BoundStatement,
     routine: &RoutineRef,
     environment: &Environment,
     linker: &Arc<dyn RoutineLinker + Send + Sync>,
 ) -> Result<Option<Program>> {
+    compile_within(bound, routine, environment, linker, Answers::default())
+}
+
+/// The same of a part of another statement, in which some of its calls have been answered.
+pub(super) fn compile_within(
+    mut bound: BoundStatement,
+    routine: &RoutineRef,
+    environment: &Environment,
+    linker: &Arc<dyn RoutineLinker + Send + Sync>,
+    answers: Answers,
+) -> Result<Option<Program>> {
     let body = body_of(routine);
     let mut compiler = Compiler::new(routine, &body, environment, linker)?;
+    compiler.answers = answers;
     let registers: Vec<u32> =
         body.parameters.iter().map(|variable| compiler.register_of(*variable)).collect();
     visit::visit_statement_mut(&mut bound, 0, &mut |part, _| {

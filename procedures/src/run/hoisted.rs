@@ -2,11 +2,13 @@
 //! ([`crate::compile`] takes them out of it): unlike a call inside of a query, one of these can
 //! stop and go on.
 
+use std::cell::OnceCell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use archipel_planner::native::{CompiledRoutine, ExecContext, ExecResult, RowSink};
+use archipel_planner::native::{self, CompiledRoutine, ExecContext, ExecResult, RowSink};
 use archipel_sql::datum::Datum;
+use archipel_sql::error::SqlError;
 
 use super::loops::Budget;
 use super::operation::{Hoisted, HoistedCall, HoistedRows, HoistedTrigger, HoistedTriggers, Operation, Site};
@@ -17,6 +19,16 @@ use super::{Flow, Invocation, is_true};
 /// Rows as they wait in a register: a record of records.
 #[derive(Default)]
 struct Waiting(Vec<Datum>);
+
+/// Where in rows the columns of a table are, so many as `width` says: those of the old row, and the new.
+#[derive(Default)]
+pub struct RowPlaces {
+    pub width: usize,
+    pub old: Option<usize>,
+    pub new: Option<usize>,
+    /// Columns that BEFORE triggers leave as they are.
+    pub fixed: Vec<(u16, Box<str>)>,
+}
 
 impl RowSink for Waiting {
     fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
@@ -153,7 +165,8 @@ impl Invocation<'_, '_> {
         Ok(ControlFlow::Continue(Datum::Record(each.done.into())))
     }
 
-    /// Fires triggers for each row of a statement, or goes on with that: answers the rows that are left.
+    /// Fires triggers for each row of a statement, or for the statement, or goes on with that: answers the
+    /// rows that are left.
     fn fire_triggers(
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
@@ -161,57 +174,91 @@ impl Invocation<'_, '_> {
         text: Option<&str>,
         site: Site,
     ) -> ExecResult<ControlFlow<Flow, Datum>> {
-        let mut each = match self.resumed_each_row() {
-            Some(each) => each,
-            None => {
+        let mut each = match (self.resumed_each_row(), &plan.input) {
+            (Some(each), _) => each,
+            (None, Some(input)) => {
                 let mut rows = Waiting::default();
-                self.query(ctx, text, site, |ctx| plan.input.run(ctx, &mut rows))?;
+                self.query(ctx, text, site, |ctx| input.run(ctx, &mut rows))?;
                 EachRow { rows: rows.0.into(), done: Vec::new(), row: Vec::new() }
             }
+            // The statement itself is the only one, and has no columns.
+            (None, None) => {
+                EachRow { rows: [Datum::Record([].into())].into(), done: Vec::new(), row: Vec::new() }
+            }
+        };
+        let RowPlaces { width, old, new, fixed } = &plan.places;
+        let of_rows = plan.input.is_some();
+        let changed = match plan.changed.and_then(|register| ctx.variables.get(register as usize)) {
+            Some(Datum::Record(rows)) => rows.clone(),
+            _ => each.rows.clone(),
+        };
+        let known = [OnceCell::new(), OnceCell::new()];
+        let tables = |of_new: bool| {
+            let from = if of_new { new } else { old };
+            known[usize::from(of_new)].get_or_init(|| table_of(&changed, from, *width)).clone()
         };
         let mut budget = Budget::default();
         while let Some(Datum::Record(columns)) = each.rows.get(each.done.len()) {
-            let part = |from: Option<usize>| match from {
-                Some(from) => Datum::Record(columns.iter().skip(from).take(plan.width).cloned().collect()),
-                None => Datum::Null,
+            let part = |from: &Option<usize>| match from {
+                Some(from) if of_rows => Datum::Record(part_of(columns, *from, *width)),
+                _ => Datum::Null,
             };
-            // The new row as it is, and a place for each trigger that it has passed.
+            // What is left of the row, and a place for each trigger that it has passed.
             if each.row.is_empty() {
-                each.row.push(part(plan.new));
+                each.row.push(part(if new.is_some() { new } else { old }));
             }
             while let Some(trigger) = plan.triggers.get(each.row.len() - 1) {
                 if !self.resuming {
                     budget.round(ctx)?;
                 }
-                match self.fire(ctx, trigger, [part(plan.old), each.row[0].clone()], text, site)? {
-                    ControlFlow::Continue(left) if plan.before => each.row[0] = left,
+                let row = if new.is_some() { each.row[0].clone() } else { Datum::Null };
+                match self.fire(ctx, trigger, ([part(old), row], &tables), text, site)? {
+                    ControlFlow::Continue(Some(left)) if plan.before && of_rows => each.row[0] = left,
                     ControlFlow::Continue(_) => {}
                     ControlFlow::Break(flow) => {
                         self.places.push(Resume::EachRow(each));
                         return Ok(ControlFlow::Break(flow));
                     }
                 }
-                if plan.before && each.row[0].is_null() {
+                if plan.before && of_rows && each.row[0].is_null() {
                     break;
                 }
                 each.row.push(Datum::Null);
             }
-            let row = std::mem::take(&mut each.row).swap_remove(0);
-            each.done.push(if plan.before { row } else { Datum::Record(columns.clone()) });
+            let left = std::mem::take(&mut each.row).swap_remove(0);
+            each.done.push(match (left, new) {
+                (Datum::Null, _) if plan.before && of_rows => Datum::Null,
+                (Datum::Record(left), Some(new)) if plan.before => {
+                    for (place, name) in fixed {
+                        let before = old.and_then(|old| columns.get(old + usize::from(*place)));
+                        if before != left.get(usize::from(*place)) {
+                            let error = SqlError::unsupported(format_args!(
+                                "a trigger that changes key column \"{name}\", which the UPDATE does not set,"
+                            ));
+                            return Err(self.at(error.into(), site));
+                        }
+                    }
+                    let behind = columns.iter().skip(new + width);
+                    let row = columns.iter().take(*new).chain(left.iter()).chain(behind);
+                    Datum::Record(row.cloned().collect())
+                }
+                _ => Datum::Record(columns.clone()),
+            });
         }
         let left = each.done.into_iter().filter(|row| !row.is_null()).collect();
         Ok(ControlFlow::Continue(Datum::Record(left)))
     }
 
-    /// Fires one trigger, or goes on with it: answers the row that it leaves, or NULL.
+    /// Fires one trigger, or goes on with it: answers the row that it leaves, or NULL; nothing if its
+    /// condition does not hold. `tables` are the new rows, or the old ones, where it names them.
     fn fire(
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
         trigger: &HoistedTrigger,
-        rows_given: [Datum; 2],
+        (rows_given, tables): ([Datum; 2], &dyn Fn(bool) -> Datum),
         text: Option<&str>,
         site: Site,
-    ) -> ExecResult<ControlFlow<Flow, Datum>> {
+    ) -> ExecResult<ControlFlow<Flow, Option<Datum>>> {
         let mut rows = Waiting(self.resumed_answer().unwrap_or_default());
         let function: Arc<dyn CompiledRoutine> = trigger.function.clone();
         let (program, paused) = self.program_of_call(&function, site)?;
@@ -221,11 +268,14 @@ impl Invocation<'_, '_> {
             let holds =
                 |row: &Datum| matches!(row, Datum::Record(row) if row.first() == Some(&Datum::Bool(true)));
             if !wanted.0.first().is_some_and(holds) {
-                let [_, new] = rows_given;
-                return Ok(ControlFlow::Continue(new));
+                return Ok(ControlFlow::Continue(None));
             }
         }
-        let args: Vec<Datum> = rows_given.iter().chain(&trigger.variables).cloned().collect();
+        let mut args = Vec::from(rows_given);
+        if paused.is_none() {
+            args.extend(trigger.named.iter().map(|of_new| tables(*of_new)));
+        }
+        args.extend(trigger.variables.iter().cloned());
         ctx.trigger_depth += 1;
         let called =
             self.query(ctx, text, site, |ctx| program.invoke_until_pause(ctx, &args, &mut rows, paused));
@@ -236,7 +286,21 @@ impl Invocation<'_, '_> {
                 self.places.push(Resume::Answer(rows.0));
                 Ok(ControlFlow::Break(flow))
             }
-            None => Ok(ControlFlow::Continue(rows.0.into_iter().next().unwrap_or(Datum::Null))),
+            None => Ok(ControlFlow::Continue(Some(rows.0.into_iter().next().unwrap_or(Datum::Null)))),
         }
     }
+}
+
+/// So many columns of a row, from one on.
+fn part_of(columns: &[Datum], from: usize, width: usize) -> Arc<[Datum]> {
+    columns.iter().skip(from).take(width).cloned().collect()
+}
+
+/// The rows at a place in others, as triggers are given tables.
+fn table_of(rows: &[Datum], from: &Option<usize>, width: usize) -> Datum {
+    let row = |row: &Datum| match (row, from) {
+        (Datum::Record(columns), Some(from)) => Some(Datum::Record(part_of(columns, *from, width))),
+        _ => None,
+    };
+    native::rows_as_table(rows.iter().filter_map(row))
 }

@@ -19,6 +19,7 @@ use archipel_sql::function::{ResolvedFunction, SessionHost};
 use archipel_sql::types::Oid;
 
 use super::context;
+pub use super::hoisted::RowPlaces;
 use super::instruction::Machine;
 use super::pause::Command;
 use super::renewed::Home;
@@ -439,17 +440,16 @@ pub struct HoistedRows {
     pub register: u32,
 }
 
-/// Row triggers of a statement, which fire before it or after it.
+/// Triggers of a statement, which fire before it or after it.
 pub struct HoistedTriggers {
-    /// The rows, in which the table's columns are so many as `width` says.
-    pub input: CompiledStatement,
-    pub width: usize,
-    /// Where in the rows the old one begins, and the new one.
-    pub old: Option<usize>,
-    pub new: Option<usize>,
+    /// The rows that they fire for; once and for none without.
+    pub input: Option<CompiledStatement>,
+    pub places: RowPlaces,
     pub triggers: Vec<HoistedTrigger>,
     /// Whether what they answer is the row from then on; without an answer there is none.
     pub before: bool,
+    /// Where the rows wait that they may name as tables, if these are not those of `input`.
+    pub changed: Option<u32>,
     pub register: u32,
 }
 
@@ -458,6 +458,8 @@ pub struct HoistedTrigger {
     pub function: Arc<Program>,
     pub variables: Vec<Datum>,
     pub condition: Option<Arc<dyn CompiledRoutine>>,
+    /// The tables it names: for each, whether its rows are the new ones.
+    pub named: Vec<bool>,
 }
 
 /// Where GET DIAGNOSTICS stores an item: through a scratch register, cast to the variable.

@@ -126,6 +126,7 @@ impl Session {
             BoundStatement::Delete(BoundDelete {
                 table,
                 family: None,
+                numbered: None,
                 using: None,
                 filter: None,
                 returning: None,

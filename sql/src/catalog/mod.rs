@@ -279,6 +279,17 @@ impl Table {
         self.is_stored() && self.primary_key.is_none()
     }
 
+    /// The same with the number of each row as one more column, which is its primary key; `None` for a
+    /// table whose rows have none. For reading alone.
+    pub fn with_numbers(&self) -> Option<Table> {
+        let mut table = self.has_hidden_id().then(|| self.clone())?;
+        table.columns.push(Column { not_null: true, ..Column::new("row number", Type::INT8) });
+        let (name, columns) = (String::new(), vec![self.columns.len() as u16]);
+        let key = KeyConstraint { oid: Oid(0), name, columns, include: Vec::new(), parent: None };
+        table.primary_key = Some(key);
+        Some(table)
+    }
+
     /// Whether it has rows of its own, in a tree of its own.
     pub fn is_stored(&self) -> bool {
         self.kind == TableKind::Table && !self.is_partitioned()

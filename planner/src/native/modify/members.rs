@@ -273,6 +273,7 @@ impl Compiler<'_> {
             let own = Arc::new(BoundUpdate {
                 table: member.table.clone(),
                 family: None,
+                numbered: None,
                 from: update.from.clone(),
                 filter: update.filter.as_ref().map(|filter| member.over(filter, &places)),
                 set: member.set(&update.set, &places),
@@ -319,6 +320,7 @@ impl Compiler<'_> {
             let own = Arc::new(BoundDelete {
                 table: member.table.clone(),
                 family: None,
+                numbered: None,
                 using: delete.using.clone(),
                 filter: delete.filter.as_ref().map(|filter| member.over(filter, &places)),
                 returning: member.returning(delete.returning.as_ref(), &places),

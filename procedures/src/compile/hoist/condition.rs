@@ -5,6 +5,8 @@ use archipel_planner::bound::{BoundExpr, ExprKind, JoinKind, Rel, SetCall, SetIt
 use archipel_sql::datum::Datum;
 use archipel_sql::types::Type;
 
+use super::relation::relations;
+
 /// Whether a LIMIT is known to let a row through.
 pub(super) fn asks_for_rows(limit: Option<&BoundExpr>) -> bool {
     match limit.map(|limit| &limit.kind) {
@@ -61,7 +63,7 @@ pub(super) fn is_tested_above(condition: &BoundExpr, input: &Rel) -> bool {
 }
 
 /// Which sides of a join a condition reads, the left one being so wide.
-fn sides_of(condition: &BoundExpr, width: usize) -> [bool; 2] {
+pub(super) fn sides_of(condition: &BoundExpr, width: usize) -> [bool; 2] {
     let mut sides = [false; 2];
     visit::visit_expr(condition, 0, &mut |part, nesting| {
         if let ExprKind::Column { depth, index } = part.kind
@@ -138,7 +140,14 @@ pub(super) fn conditions_to_sides(rel: &mut Rel) {
 pub(super) fn holds_call(expr: &BoundExpr) -> bool {
     let mut found = false;
     visit::visit_expr(expr, 0, &mut |part, _| {
-        found |= matches!(&part.kind, ExprKind::Routine { routine, .. } if routine.volatility == 'v');
+        match &part.kind {
+            ExprKind::Routine { routine, .. } => found |= routine.volatility == 'v',
+            ExprKind::Subquery(subquery) => relations(&subquery.rel, &mut |rel| {
+                found |= matches!(rel, Rel::Function { call: SetCall::Routine { routine, .. }, .. }
+                    if routine.volatility == 'v');
+            }),
+            _ => {}
+        }
         !found
     });
     found

@@ -12,21 +12,28 @@ use archipel_sql::error::Result;
 
 use super::super::into::output_columns;
 use super::condition::{holds_call, reads_query};
+use super::query::{may_wait, on_to_right};
 use super::walk::{EachRow, Walk};
 
 impl Walk<'_, '_> {
     pub(super) fn join(&mut self, rel: &mut Rel) -> Result<bool> {
+        on_to_right(rel);
         let Rel::Join { left, right, on, lateral, .. } = &mut *rel else { return Ok(false) };
         let (in_left, in_right) = (self.is_called_in(left), self.is_called_in(right));
         if self.blocked || on.as_ref().is_some_and(holds_call) || !(in_left || in_right) {
             self.blocked = true;
             return Ok(false);
         }
+        let lateral = *lateral;
+        if in_left && !lateral && may_wait(right) {
+            self.keep_tables(right)?;
+        }
+        let reads = in_left && reads_tables(right);
         self.contained(left)?;
         // In which order a join comes to its rows nobody knows.
         self.tested = false;
-        if *lateral {
-            return self.lateral(rel);
+        if lateral {
+            return self.lateral(rel, reads);
         }
         if in_right && self.blocked && !self.is_called_in(left) && left.width() > 0 {
             self.keep(left)?;
@@ -37,15 +44,19 @@ impl Walk<'_, '_> {
         Ok(false)
     }
 
-    /// A function on the right side, called for each row of the left one.
-    fn lateral(&mut self, rel: &mut Rel) -> Result<bool> {
+    /// A function on the right side, or a query, called for each row of the left one; whether it `reads`
+    /// what calls on the left side may have changed.
+    fn lateral(&mut self, rel: &mut Rel, reads: bool) -> Result<bool> {
         let Rel::Join { kind: JoinKind::Inner | JoinKind::Left, left, right, on, .. } = &mut *rel else {
             self.blocked = true;
             return Ok(false);
         };
         let Rel::Function { call: SetCall::Routine { routine, args }, .. } = &mut **right else {
-            self.blocked = true;
-            return Ok(false);
+            if reads {
+                self.blocked = true;
+                return Ok(false);
+            }
+            return self.lateral_query(rel);
         };
         if !self.is_call(routine) || args.iter().any(reads_query) {
             self.blocked = true;
@@ -99,8 +110,11 @@ impl Walk<'_, '_> {
 
     pub(super) fn with(&mut self, ctes: &mut Vec<Cte>, body: &mut Rel) -> Result<bool> {
         let called = self.is_called_in(body) || ctes.iter().any(|cte| self.is_called_in_cte(cte));
-        let mut reads = false;
-        relations(body, &mut |rel| reads |= reads_table(rel));
+        if called && !self.blocked && !is_cut_short(body) {
+            self.keep_read(ctes)?;
+            self.keep_tables_of(body)?;
+        }
+        let reads = reads_tables(body);
         let mut read_ctes = Vec::new();
         relations(body, &mut |rel| read_ctes.extend(cte_read(rel)));
         if self.blocked || !called || is_cut_short(body) || !self.answer_ctes(ctes, reads, read_ctes)? {
@@ -123,11 +137,20 @@ impl Walk<'_, '_> {
         let called = self.is_called_in_statement(statement)
             || self.fires_definitions(statement)
             || ctes.iter().any(|cte| self.is_called_in_cte(cte));
-        let (mut reads, mut cut) = (reads_its_table(statement), false);
+        let mut cut = false;
+        relations_of(statement, &mut |rel| cut |= matches!(rel, Rel::Limit { .. }));
+        if called && !self.blocked && !cut {
+            self.keep_read(ctes)?;
+            match statement {
+                BoundStatement::Query(query) => self.keep_tables_of(&mut query.rel)?,
+                BoundStatement::Insert(insert) => self.keep_tables_of(&mut insert.source)?,
+                _ => {}
+            }
+        }
+        let mut reads = reads_its_table(statement);
         let mut read_ctes = Vec::new();
         relations_of(statement, &mut |rel| {
             reads |= reads_table(rel);
-            cut |= matches!(rel, Rel::Limit { .. });
             read_ctes.extend(cte_read(rel));
         });
         if self.blocked || !called || cut || !self.answer_ctes(ctes, reads, read_ctes)? {
@@ -139,6 +162,27 @@ impl Walk<'_, '_> {
         let walked = self.statement(statement);
         self.ctes.truncate(around);
         walked
+    }
+
+    /// Reads the tables of CTEs that come behind others before any of them is computed: no part of a
+    /// statement sees what another one does.
+    fn keep_read(&mut self, ctes: &mut [Cte]) -> Result<()> {
+        for cte in ctes.iter_mut().skip(1) {
+            match &mut cte.body {
+                CteBody::Query(rel) => self.keep_tables_of(rel)?,
+                CteBody::Modify(statement) => {
+                    if let BoundStatement::Insert(insert) = &mut **statement {
+                        self.keep_tables_of(&mut insert.source)?;
+                    }
+                }
+                CteBody::Recursive { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn keep_tables_of(&mut self, rel: &mut Rel) -> Result<()> {
+        if may_wait(rel) { self.keep_tables(rel) } else { Ok(()) }
     }
 
     /// Computes the CTEs of a WITH before the statement, in order; false if that cannot be. What follows
@@ -237,7 +281,7 @@ impl Walk<'_, '_> {
     }
 
     /// Whether a query holds a call that may be taken out.
-    fn is_called_in(&self, rel: &Rel) -> bool {
+    pub(super) fn is_called_in(&self, rel: &Rel) -> bool {
         let mut found = false;
         relations(rel, &mut |rel| found |= self.is_called_by(rel));
         visit::visit_rel(rel, 0, &mut |part, _| {
@@ -282,7 +326,7 @@ impl Walk<'_, '_> {
 }
 
 /// Takes answers out of the middle of an operator's rows, behind so many columns.
-fn without_answers(rel: &mut Rel, columns: usize, answers: usize) {
+pub(super) fn without_answers(rel: &mut Rel, columns: usize, answers: usize) {
     if answers == 0 {
         return;
     }
@@ -312,6 +356,13 @@ fn is_cut_short(rel: &Rel) -> bool {
     found
 }
 
+/// Whether a query reads the rows of tables.
+pub(super) fn reads_tables(rel: &Rel) -> bool {
+    let mut reads = false;
+    relations(rel, &mut |rel| reads |= reads_table(rel));
+    reads
+}
+
 fn reads_table(rel: &Rel) -> bool {
     matches!(rel, Rel::Scan { .. } | Rel::Family { .. })
 }
@@ -329,7 +380,7 @@ fn cte_read(rel: &Rel) -> Option<u32> {
 
 /// Calls `visit` on a query and every relation in it, those of subqueries and of what it changes
 /// included; on some more than once.
-fn relations(rel: &Rel, visit: &mut dyn FnMut(&Rel)) {
+pub(super) fn relations(rel: &Rel, visit: &mut dyn FnMut(&Rel)) {
     native::visit_relations(rel, visit);
     native::visit_relations(rel, &mut |rel| {
         let Rel::With { ctes, .. } = rel else { return };

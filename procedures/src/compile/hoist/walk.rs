@@ -7,18 +7,19 @@ use archipel_planner::bound::{
     AggregateCall, BoundExpr, BoundQuery, BoundStatement, Cte, ExprKind, JoinKind, OutputColumn, Rel,
     SetCall, SetItem, SubqueryKind,
 };
-use archipel_planner::native::{self, CompiledRoutine};
-use archipel_sql::catalog::{Routine, RoutineRef};
+use archipel_planner::native;
+use archipel_sql::catalog::RoutineRef;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::Volatility;
-use archipel_sql::types::{Oid, Type};
+use archipel_sql::types::Type;
 
-use super::super::{Compiler, trace};
+use super::super::Compiler;
 use super::condition::{
     all_of, asks_for_rows, conditions_to_sides, depends_on_rows, holds_call, is_bool, is_tested_above,
     item_reads_query, on_as_condition, parted, reads_query,
 };
+use super::query::{may_wait, turned};
 use crate::registry::query_as_routine;
 use crate::run::operation::{Hoisted, HoistedCall, HoistedRows};
 
@@ -31,11 +32,11 @@ pub(super) struct Walk<'c, 'a> {
     pub ctes: Vec<Cte>,
     /// Whether calls of volatile functions are taken out like those of routines, so that they keep their
     /// place among these.
-    values: bool,
+    pub values: bool,
     /// What is evaluated for each row of a query.
-    row: Option<EachRow>,
+    pub row: Option<EachRow>,
     /// What is true where the expression at hand is evaluated at all.
-    guards: Vec<BoundExpr>,
+    pub guards: Vec<BoundExpr>,
     /// Whether rows come one by one from a condition whose calls were taken out.
     pub tested: bool,
 }
@@ -43,10 +44,10 @@ pub(super) struct Walk<'c, 'a> {
 /// The calls for each row.
 pub(super) struct EachRow {
     /// Columns of the query.
-    width: usize,
+    pub width: usize,
     /// Columns that calls read, and the registers they read them in.
-    columns: Vec<(u16, u32)>,
-    calls: Vec<HoistedCall>,
+    pub columns: Vec<(u16, u32)>,
+    pub calls: Vec<HoistedCall>,
 }
 
 impl<'c, 'a> Walk<'c, 'a> {
@@ -72,6 +73,7 @@ impl<'c, 'a> Walk<'c, 'a> {
         match rel {
             Rel::Unit => Ok(true),
             Rel::Values { rows, .. } => {
+                self.read_ahead(&mut rows.iter_mut().flatten().collect::<Vec<_>>())?;
                 rows.iter_mut().try_for_each(|row| self.list(row))?;
                 Ok(false)
             }
@@ -84,10 +86,12 @@ impl<'c, 'a> Walk<'c, 'a> {
                 Ok(false)
             }
             Rel::Project { input, exprs } => {
+                self.read_before(input, exprs)?;
                 let once = self.below(input)?;
                 if once {
+                    self.read_ahead(&mut exprs.iter_mut().collect::<Vec<_>>())?;
                     self.list(exprs)?;
-                } else if !exprs.iter().any(reads_query) {
+                } else if self.queries_beside(input, &mut exprs.iter_mut().collect::<Vec<_>>()) {
                     self.each_tested_row(input, &mut |walk| walk.list(exprs))?;
                 } else {
                     self.pass(exprs.iter());
@@ -134,12 +138,17 @@ impl<'c, 'a> Walk<'c, 'a> {
                 on_as_condition(rel);
                 self.rel(rel)
             }
+            Rel::Join { kind: JoinKind::Right, on: Some(on), lateral: false, .. } if holds_call(on) => {
+                turned(rel);
+                self.rel(rel)
+            }
             Rel::Join { .. } => self.join(rel),
             Rel::Window { .. } => self.window(rel),
             Rel::With { ctes, body } => self.with(ctes, body),
             Rel::Sort { input, keys } => {
                 self.below(input)?;
-                if !keys.iter().any(|key| reads_query(&key.expr)) {
+                let mut exprs: Vec<&mut BoundExpr> = keys.iter_mut().map(|key| &mut key.expr).collect();
+                if self.queries_beside(input, &mut exprs) {
                     self.each_tested_row(input, &mut |walk| {
                         keys.iter_mut().try_for_each(|key| walk.expr(&mut key.expr))
                     })?;
@@ -150,11 +159,12 @@ impl<'c, 'a> Walk<'c, 'a> {
             }
             Rel::Aggregate { input, group_by, aggregates, .. } => {
                 self.below(input)?;
-                let parts = aggregates.iter().flat_map(|call| {
-                    let sorted = call.order_by.iter().map(|key| &key.expr);
-                    call.args.iter().chain(&call.filter).chain(sorted)
+                let parts = aggregates.iter_mut().flat_map(|call| {
+                    let sorted = call.order_by.iter_mut().map(|key| &mut key.expr);
+                    call.args.iter_mut().chain(&mut call.filter).chain(sorted)
                 });
-                if !group_by.iter().chain(parts).any(reads_query) {
+                let mut parts: Vec<&mut BoundExpr> = group_by.iter_mut().chain(parts).collect();
+                if self.queries_beside(input, &mut parts) {
                     self.each_tested_row(input, &mut |walk| {
                         walk.list(group_by)?;
                         aggregates.iter_mut().try_for_each(|call| walk.aggregate(call))
@@ -164,6 +174,10 @@ impl<'c, 'a> Walk<'c, 'a> {
                 Ok(false)
             }
             Rel::SetOp { left, right, .. } => {
+                // No part of a statement sees what a call in another one does.
+                if self.is_called_in(left) && may_wait(right) {
+                    self.keep_tables(right)?;
+                }
                 self.contained(left)?;
                 self.contained(right)?;
                 Ok(false)
@@ -211,10 +225,13 @@ impl<'c, 'a> Walk<'c, 'a> {
         walk: &mut dyn FnMut(&mut Self) -> Result<()>,
     ) -> Result<()> {
         let Rel::Filter { input, predicate } = rel else { return self.each_row(rel, walk) };
-        if !holds_call(predicate) || reads_query(predicate) || self.tested {
+        if !holds_call(predicate) || self.tested {
             return self.each_row(rel, walk);
         }
         if !is_tested_above(predicate, input) {
+            if reads_query(predicate) {
+                return self.each_row(rel, walk);
+            }
             self.blocked = true;
             return Ok(());
         }
@@ -223,6 +240,10 @@ impl<'c, 'a> Walk<'c, 'a> {
         let mut rows = std::mem::replace(&mut **input, Rel::Unit);
         if !plain.is_empty() {
             rows = Rel::Filter { input: Box::new(rows), predicate: all_of(plain) };
+        }
+        if !self.queries_ahead(&mut rows, &mut calls.iter_mut().collect::<Vec<_>>(), false) {
+            *rel = Rel::Filter { input: Box::new(rows), predicate: all_of(calls) };
+            return self.each_row(rel, walk);
         }
         self.each_row(&mut rows, &mut |inside| {
             for at in 0..calls.len() {
@@ -343,6 +364,10 @@ impl<'c, 'a> Walk<'c, 'a> {
     }
 
     pub(super) fn expr(&mut self, expr: &mut BoundExpr) -> Result<()> {
+        // What is known to be NULL calls nothing.
+        if native::is_null(expr) {
+            return Ok(());
+        }
         match &mut expr.kind {
             ExprKind::Routine { routine, args } => self.routine(routine, args)?,
             ExprKind::And(items) => {
@@ -410,7 +435,7 @@ impl<'c, 'a> Walk<'c, 'a> {
                 self.expr(left)?;
                 self.pass(list.iter());
             }
-            ExprKind::Subquery(_) => self.blocked = true,
+            ExprKind::Subquery(subquery) => self.subquery(subquery)?,
             _ => self.parts(expr)?,
         }
         match &expr.kind {
@@ -448,7 +473,7 @@ impl<'c, 'a> Walk<'c, 'a> {
             repeatable &= match &part.kind {
                 ExprKind::Routine { routine, .. } => !self.is_call(routine),
                 ExprKind::Call { function, .. } => function.function.volatility != Volatility::Volatile,
-                ExprKind::Subquery(_) => false,
+                ExprKind::Subquery(subquery) => self.is_answered(&subquery.rel),
                 _ => true,
             };
             repeatable
@@ -472,12 +497,7 @@ impl<'c, 'a> Walk<'c, 'a> {
     fn pass<'e>(&mut self, items: impl Iterator<Item = &'e BoundExpr>) {
         for item in items {
             visit::visit_expr(item, 0, &mut |part, _| {
-                self.blocked |= match &part.kind {
-                    ExprKind::Routine { routine, .. } => routine.volatility == 'v',
-                    ExprKind::Call { function, .. } => function.function.volatility == Volatility::Volatile,
-                    ExprKind::Subquery(_) => true,
-                    _ => false,
-                };
+                self.blocked |= matches!(part.kind, ExprKind::Subquery(_)) || visit::is_volatile_call(part);
                 !self.blocked
             });
         }
@@ -489,126 +509,21 @@ impl<'c, 'a> Walk<'c, 'a> {
         routine.volatility == 'v' && !answers.iter().any(|(known, _)| Arc::ptr_eq(known, routine))
     }
 
+    /// Whether the rows of a query are the answer of a call that has been made.
+    pub(super) fn is_answered(&self, rel: &Rel) -> bool {
+        let answers = &self.compiler.answers.registers;
+        matches!(rel, Rel::Function { call: SetCall::Routine { routine, .. }, .. }
+            if answers.iter().any(|(known, _)| Arc::ptr_eq(known, routine)))
+    }
+
+    /// Whether the expression at hand is evaluated for each row of a query.
+    pub(super) fn is_over_rows(&self) -> bool {
+        self.row.is_some()
+    }
+
     /// Whether what is evaluated here may be evaluated before the statement.
-    fn may_be_taken(&self, parts: &[BoundExpr]) -> bool {
+    pub(super) fn may_be_taken(&self, parts: &[BoundExpr]) -> bool {
         let on_rows = || parts.iter().chain(&self.guards).any(depends_on_rows);
         !self.blocked && (self.row.is_some() || !on_rows())
-    }
-
-    /// A call, its arguments first.
-    pub(super) fn routine(&mut self, routine: &mut RoutineRef, args: &mut Vec<BoundExpr>) -> Result<()> {
-        self.list(args)?;
-        if !self.is_call(routine) {
-            return Ok(());
-        }
-        if !self.may_be_taken(args) {
-            self.blocked = true;
-            return Ok(());
-        }
-        let linked = self.compiler.linker.link(routine)?;
-        let call = self.call(Some(linked), std::mem::take(args), routine.strict)?;
-        (*routine, *args) = self.answer(call, (**routine).clone());
-        Ok(())
-    }
-
-    /// A call of a volatile function, whose arguments have been walked over.
-    fn value(&mut self, expr: &mut BoundExpr) -> Result<()> {
-        let is_row = expr.ty.oid == Oid::RECORD || expr.ty.oid.is_composite();
-        if !self.values || is_row || !self.may_be_taken(std::slice::from_ref(expr)) {
-            self.blocked = true;
-            return Ok(());
-        }
-        self.take(expr)
-    }
-
-    /// Computes a value before the statement.
-    fn take(&mut self, expr: &mut BoundExpr) -> Result<()> {
-        let ty = expr.ty;
-        let taken = std::mem::replace(expr, BoundExpr::constant(Datum::Null, ty));
-        let call = self.call(None, vec![taken], false)?;
-        let scalar = Routine { returns_set: false, result: ty, ..(*query_as_routine("", &[])).clone() };
-        let (routine, args) = self.answer(call, scalar);
-        expr.kind = ExprKind::Routine { routine, args };
-        Ok(())
-    }
-
-    /// A query that is evaluated once: what stays in it is evaluated in its turn, too.
-    fn query_as_value(&mut self, expr: &mut BoundExpr) -> Result<()> {
-        self.blocked = true;
-        let is_row = expr.ty.oid == Oid::RECORD || expr.ty.oid.is_composite();
-        if !self.values || is_row || !self.ctes.is_empty() {
-            return Ok(());
-        }
-        self.take(expr)?;
-        self.blocked = false;
-        Ok(())
-    }
-
-    /// A call as it is made before the statement.
-    fn call(
-        &mut self,
-        routine: Option<Arc<dyn CompiledRoutine>>,
-        mut given: Vec<BoundExpr>,
-        strict: bool,
-    ) -> Result<HoistedCall> {
-        let mut when = (!self.guards.is_empty()).then(|| all_of(self.guards.clone()));
-        let compiler = &mut *self.compiler;
-        if let Some(row) = &mut self.row {
-            row.columns_in_registers(&mut given, compiler);
-            row.columns_in_registers(when.as_mut_slice(), compiler);
-        }
-        for access in routine.iter().flat_map(|routine| routine.accesses()) {
-            let access = trace::bind_arguments(access, &given);
-            let access = compiler.trace.access(&access);
-            compiler.note(access);
-        }
-        let args = given.iter().map(|arg| compiler.native(|env| native::compile_expr(arg, env)));
-        let args = args.collect::<Result<Vec<_>>>()?;
-        let when = when.map(|when| compiler.native(|env| native::compile_expr(&when, env))).transpose()?;
-        Ok(HoistedCall { routine, args, strict, when })
-    }
-
-    /// What stands in the statement for a call: a routine like `answering`, and its arguments.
-    fn answer(&mut self, call: HoistedCall, answering: Routine) -> (RoutineRef, Vec<BoundExpr>) {
-        match &mut self.row {
-            None => {
-                let register = self.compiler.register_of_answer();
-                self.compiler.answers.calls.push(Hoisted::Call { call, register });
-                (self.compiler.answered(answering, Some(register)), Vec::new())
-            }
-            Some(row) => {
-                let answer = BoundExpr::column(row.width + row.calls.len(), Type::RECORD);
-                row.calls.push(call);
-                (self.compiler.answered(answering, None), vec![answer])
-            }
-        }
-    }
-}
-
-impl EachRow {
-    /// A row that is one answer could not be told from the row it is made of: it has a column at least.
-    pub(super) fn of(width: usize) -> EachRow {
-        EachRow { width: width.max(1), columns: Vec::new(), calls: Vec::new() }
-    }
-
-    /// Lets arguments read the row's columns from registers.
-    fn columns_in_registers(&mut self, args: &mut [BoundExpr], compiler: &mut Compiler<'_>) {
-        let mut read = |part: &mut BoundExpr, _: u16| {
-            if let ExprKind::Column { index, .. } = part.kind {
-                let known = self.columns.iter().find(|(column, _)| *column == index);
-                let register = match known {
-                    Some((_, register)) => *register,
-                    None => {
-                        let register = compiler.scratch();
-                        compiler.trace.forget(register, "a column of a row");
-                        self.columns.push((index, register));
-                        register
-                    }
-                };
-                part.kind = ExprKind::Variable(register);
-            }
-            true
-        };
-        args.iter_mut().for_each(|arg| visit::visit_expr_mut(arg, 0, &mut read));
     }
 }
