@@ -264,7 +264,7 @@ impl Binder<'_, '_> {
         }
         self.need_schema(schema.as_deref());
         if let Some(catalog::Relation::Sequence(sequence)) =
-            self.env.catalog.relation(schema.as_deref(), &table_name, self.env.search_path)
+            self.relation_named(schema.as_deref(), &table_name)
         {
             return self.sequence_row(&sequence, alias);
         }
@@ -375,6 +375,20 @@ impl Binder<'_, '_> {
         Ok((Rel::Function { call, ordinality: false, types }, vec![relation]))
     }
 
+    /// The relation a name means. To the query of its rows, a table that is being filled is not there yet:
+    /// `CREATE TEMP TABLE t AS SELECT * FROM t` reads the other one.
+    fn relation_named(&self, schema: Option<&str>, name: &str) -> Option<catalog::Relation> {
+        let found = self.env.catalog.relation(schema, name, self.env.search_path)?;
+        match &found {
+            catalog::Relation::Table(table) if schema.is_none() && self.env.filled == Some(table.oid) => {
+                let others = self.env.search_path.iter().filter(|other| **other != table.schema);
+                let path: Vec<String> = others.cloned().collect();
+                self.env.catalog.relation(None, name, &path)
+            }
+            _ => Some(found),
+        }
+    }
+
     /// The table a name means, or 42P01.
     pub(crate) fn require_table(&self, name: &ObjectName) -> Result<TableRef> {
         let (schema, table_name) = schema_and_name(name)?;
@@ -384,7 +398,7 @@ impl Binder<'_, '_> {
         {
             return Ok(table);
         }
-        if let Some(table) = self.env.catalog.table(schema.as_deref(), &table_name, self.env.search_path) {
+        if let Some(catalog::Relation::Table(table)) = self.relation_named(schema.as_deref(), &table_name) {
             return Ok(table);
         }
         let name = match &schema {

@@ -130,6 +130,9 @@ pub struct BindEnv<'a> {
     pub acting: Option<Oid>,
     /// What whoever runs the statement must be allowed.
     pub required: Vec<Requirement>,
+    /// The table that the statement, an INSERT, gives the rows that it was made for (CREATE TABLE … AS).
+    /// No right to do so is asked for, and no name in the query means it that meant another before.
+    pub filled: Option<Oid>,
 }
 
 impl<'a> BindEnv<'a> {
@@ -152,6 +155,7 @@ impl<'a> BindEnv<'a> {
             references: &[],
             acting: None,
             required: Vec::new(),
+            filled: None,
         }
     }
 

@@ -64,6 +64,11 @@ impl Binder<'_, '_> {
         columns: &[u16],
         acting: Option<Oid>,
     ) {
+        // Its rows are part of its definition: whoever may make it may fill it, whatever rights its
+        // owner is given by default.
+        if self.env.filled == Some(table) {
+            return;
+        }
         let of = |privilege: Privileges| {
             if privileges.contains(privilege) { columns.to_vec() } else { Vec::new() }
         };

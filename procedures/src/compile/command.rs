@@ -6,7 +6,7 @@ use std::sync::Arc;
 use archipel_planner::bind::{VariableConflict, VariableScope, bind_statement};
 use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_planner::native::notify::Notification;
-use archipel_sql::ast::Statement;
+use archipel_sql::ast::{RowSource, Statement};
 use archipel_sql::catalog::Language;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -212,11 +212,13 @@ impl Compiler<'_> {
         let mut params = self.numbered(text.names);
         let named = |params: &mut Vec<(Oid, u32)>| {
             let Statement::CreateTableAs(create) = parse_statement(&text.text).ok()? else { return None };
-            let start = text.text.rfind(&create.query)?;
-            let used = self.variables_of(&create.query, text.names)?;
+            // The arguments of an EXECUTE know no variables, in PostgreSQL either.
+            let RowSource::Query(query) = &create.source else { return None };
+            let start = text.text.rfind(query)?;
+            let used = self.variables_of(query, text.names)?;
             let mut written = String::new();
             let mut copied = 0;
-            let tokens = lexer::scan(&create.query).ok()?;
+            let tokens = lexer::scan(query).ok()?;
             let mut at = 0;
             while at < tokens.len() {
                 let length = |(parts, _): &&(Vec<String>, (Oid, u32))| is_name(&tokens[at..], parts);
@@ -226,13 +228,13 @@ impl Compiler<'_> {
                     continue;
                 };
                 params.push(*variable);
-                written.push_str(&create.query[copied..tokens[at].start]);
+                written.push_str(&query[copied..tokens[at].start]);
                 written.push_str(&format!("${}", params.len()));
                 at += 2 * parts.len() - 1;
                 copied = tokens[at - 1].end;
             }
-            written.push_str(&create.query[copied..]);
-            let (before, after) = (&text.text[..start], &text.text[start + create.query.len()..]);
+            written.push_str(&query[copied..]);
+            let (before, after) = (&text.text[..start], &text.text[start + query.len()..]);
             Some(Arc::from(format!("{before}{written}{after}")))
         };
         let plpgsql = self.routine.language == Language::PlPgSql;

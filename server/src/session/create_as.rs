@@ -1,14 +1,17 @@
-//! CREATE TABLE AS and SELECT INTO: a table of a query's columns, then its rows, in one commit.
+//! CREATE TABLE AS and SELECT INTO: a table of a query's columns, then its rows, in one commit. The
+//! query may be that of a prepared statement.
 
 use std::sync::Arc;
 
 use archipel_planner::bound::{BoundStatement, CteBody, OutputColumn, Rel};
-use archipel_sql::ast::{ColumnDefinition, CreateTable, CreateTableAs, Statement, TransactionModes};
+use archipel_sql::ast::{
+    ColumnDefinition, CreateTable, CreateTableAs, Execute, RowSource, Statement, TransactionModes,
+};
 use archipel_sql::catalog::Persistence;
 use archipel_sql::catalog::names::{quote_qualified, temporary_schema};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::parser::{parse_query, parse_type_name};
+use archipel_sql::parser::{parse, parse_query, parse_type_name};
 use archipel_sql::types::{Oid, Type};
 
 use super::Session;
@@ -16,6 +19,14 @@ use super::definition::Source;
 use crate::encode::Formats;
 use crate::statement::Body;
 use crate::wire::output::Severity;
+
+/// The query that gives a table its columns and its rows.
+struct Filling {
+    text: Arc<str>,
+    /// The types of its parameters, and their values.
+    types: Vec<Oid>,
+    params: Vec<Datum>,
+}
 
 /// `pg_temp` as the schema says it as well as TEMPORARY.
 fn is_temporary(create: &CreateTableAs) -> bool {
@@ -50,13 +61,17 @@ impl Session {
             self.notice(Severity::Notice, &notice);
             return Ok("CREATE TABLE AS".to_owned());
         }
-        let definition = self.table_of_query(create, types)?;
+        let filling = match &create.source {
+            RowSource::Query(query) => Filling { text: query.as_str().into(), types: types.to_vec(), params },
+            RowSource::Execute(execute) => Box::pin(self.prepared_query(execute)).await?,
+        };
+        let definition = self.table_of_query(create, &filling)?;
         if self.joins_transaction(alone) {
-            return Box::pin(self.create_and_fill(create, definition, (types, params))).await;
+            return Box::pin(self.create_and_fill(create, definition, filling)).await;
         }
         self.commit_implicit().await?;
         self.begin(&TransactionModes::default())?;
-        match Box::pin(self.create_and_fill(create, definition, (types, params))).await {
+        match Box::pin(self.create_and_fill(create, definition, filling)).await {
             Ok(tag) => {
                 self.commit_transaction().await?;
                 Ok(tag)
@@ -84,12 +99,29 @@ impl Session {
         Ok(self.host().catalog.catalog.is_relation(&schema, &create.name.name))
     }
 
+    /// The query of the prepared statement that an EXECUTE names. What the routine around it has for
+    /// parameters is nothing to its arguments.
+    async fn prepared_query(&mut self, execute: &Execute) -> Result<Filling> {
+        let (prepared, params) = self.prepared_with_arguments(execute).await?;
+        let is_query = match &prepared.body {
+            Body::Rows(plan) => matches!(plan.bound, BoundStatement::Query(_)),
+            Body::Utility(_) | Body::Empty => false,
+        };
+        // A client's own text may end with a semicolon, which the query does not.
+        let statements = parse(&prepared.text)?;
+        let Some(query) = statements.first().filter(|_| is_query) else {
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, "prepared statement is not a SELECT"));
+        };
+        let text = prepared.text[query.range.clone()].into();
+        Ok(Filling { text, types: prepared.params.iter().map(|ty| ty.oid).collect(), params })
+    }
+
     /// The definition of a table with the query's columns.
-    fn table_of_query(&mut self, create: &CreateTableAs, types: &[Oid]) -> Result<CreateTable> {
-        let query = Statement::Query(parse_query(&create.query)?);
-        let (bound, params, _, needed) = self.bind_rows(&query, &create.query, types)?;
+    fn table_of_query(&mut self, create: &CreateTableAs, filling: &Filling) -> Result<CreateTable> {
+        let query = Statement::Query(parse_query(&filling.text)?);
+        let (bound, params, _, needed) = self.bind_rows(&query, &filling.text, &filling.types)?;
         self.host().rights().require_all(&needed)?;
-        if params.len() > types.len() {
+        if params.len() > filling.types.len() {
             return Err(SqlError::unsupported("a parameter in CREATE TABLE AS"));
         }
         let BoundStatement::Query(query) = bound else {
@@ -142,17 +174,25 @@ impl Session {
         &mut self,
         create: &CreateTableAs,
         definition: CreateTable,
-        (types, mut params): (&[Oid], Vec<Datum>),
+        filling: Filling,
     ) -> Result<String> {
         let schema = self.target_of(create)?;
         let statement = Arc::new(Statement::CreateTable(Box::new(definition)));
         self.stage_definition(&Source::Statement(statement, Arc::from(""))).await?;
         if !create.with_data {
-            return Ok("CREATE TABLE AS".to_owned());
+            // An EXECUTE completes as the statement that it runs does, for no rows too.
+            return Ok(match create.source {
+                RowSource::Query(_) => "CREATE TABLE AS".to_owned(),
+                RowSource::Execute(_) => "SELECT 0".to_owned(),
+            });
         }
-        let text: Arc<str> =
-            format!("INSERT INTO {} {}", quote_qualified(&schema, &create.name.name), create.query).into();
-        let prepared = self.prepare_text(&text, types).await?;
+        let Filling { text, types, mut params } = filling;
+        let name = &create.name.name;
+        let Some(table) = self.catalog_state().catalog.table(Some(&schema), name, &[]) else {
+            return Err(SqlError::internal("a table that was just made is not there"));
+        };
+        let text: Arc<str> = format!("INSERT INTO {} {text}", quote_qualified(&schema, name)).into();
+        let prepared = self.prepare_filling(&text, &types, table.oid).await?;
         let Body::Rows(plan) = &prepared.body else {
             return Err(SqlError::internal("an INSERT that writes no rows"));
         };

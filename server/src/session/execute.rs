@@ -538,6 +538,10 @@ impl Session {
         let Body::Rows(plan) = &prepared.body else {
             return Err(SqlError::internal("a text that should answer rows does not"));
         };
+        if !prepared.params.is_empty() {
+            // An argument of EXECUTE that says $1: nobody brings a value for it.
+            return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
+        }
         if !plan.read_only || self.transaction.is_open() {
             self.enter_transaction(alone);
         }

@@ -379,11 +379,24 @@ impl Session {
         Ok(())
     }
 
-    /// EXECUTE name(arguments): the arguments are expressions, evaluated by a statement of
-    /// their own.
+    /// EXECUTE name(arguments).
     async fn execute_prepared(&mut self, execute: &Execute, formats: &Formats, alone: bool) -> Result<()> {
+        let (prepared, params) = self.prepared_with_arguments(execute).await?;
+        Box::pin(self.execute(&prepared, params, formats, alone)).await
+    }
+
+    /// The statement that an EXECUTE names, and its parameters: the arguments are expressions,
+    /// evaluated by a statement of their own.
+    pub(super) async fn prepared_with_arguments(
+        &mut self,
+        execute: &Execute,
+    ) -> Result<(Arc<Prepared>, Vec<Datum>)> {
         let prepared = self.statement(&execute.name)?;
         let prepared = self.current(prepared).await?;
+        if prepared.params.is_empty() {
+            // PostgreSQL does not look at arguments that nothing takes.
+            return Ok((prepared, Vec::new()));
+        }
         if execute.args.len() != prepared.params.len() {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
@@ -395,13 +408,9 @@ impl Session {
                 execute.args.len()
             )));
         }
-        let params = if execute.args.is_empty() {
-            Vec::new()
-        } else {
-            let texts: Vec<&str> = execute.args.iter().map(|argument| argument.text.as_str()).collect();
-            self.evaluate_as(&texts, &prepared.params.clone()).await?
-        };
-        Box::pin(self.execute(&prepared, params, formats, alone)).await
+        let texts: Vec<&str> = execute.args.iter().map(|argument| argument.text.as_str()).collect();
+        let params = self.evaluate_as(&texts, &prepared.params).await?;
+        Ok((prepared, params))
     }
 }
 

@@ -45,9 +45,12 @@ pub struct Prepared {
 }
 
 /// What a statement is compiled anew from when its plan is outdated.
+#[derive(Clone)]
 pub enum Origin {
     /// Its text.
     Text,
+    /// Its text, an INSERT into this table of the rows that it was made for.
+    Filling(Oid),
     /// Its text is the body of a DO.
     Block,
     /// A trigger's function and, where it is `asked`, its condition; for the rows of its call.

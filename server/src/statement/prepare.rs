@@ -101,6 +101,18 @@ impl Session {
         Ok(renewed)
     }
 
+    /// The INSERT that gives a table the rows that it was just made for. It is not remembered: anybody
+    /// else's of the same text needs the right to insert.
+    pub(crate) async fn prepare_filling(
+        &mut self,
+        text: &Arc<str>,
+        declared: &[Oid],
+        table: Oid,
+    ) -> Result<Arc<Prepared>> {
+        let statements = archipel_sql::parser::parse(text)?;
+        self.prepare_settled_as(Origin::Filling(table), text, statements, declared).await
+    }
+
     /// As [`Session::prepare_parsed`]; waits for whoever is just defining what the statement uses.
     pub(crate) async fn prepare_settled(
         &mut self,
@@ -108,13 +120,24 @@ impl Session {
         statements: Vec<StatementText>,
         declared: &[Oid],
     ) -> Result<Arc<Prepared>> {
-        let mut prepared = self.prepare_parsed(text, statements, declared);
+        self.prepare_settled_as(Origin::Text, text, statements, declared).await
+    }
+
+    async fn prepare_settled_as(
+        &mut self,
+        origin: Origin,
+        text: &Arc<str>,
+        statements: Vec<StatementText>,
+        declared: &[Oid],
+    ) -> Result<Arc<Prepared>> {
+        let mut prepared = self.prepare_as(origin.clone(), text, statements, declared);
         for _ in 0..RECOMPILES_MAX {
             if !prepared.as_ref().is_err_and(is_outdated) {
                 break;
             }
             self.await_definitions().await;
-            prepared = self.prepare_parsed(text, archipel_sql::parser::parse(text)?, declared);
+            let statements = archipel_sql::parser::parse(text)?;
+            prepared = self.prepare_as(origin.clone(), text, statements, declared);
         }
         prepared
     }
@@ -122,6 +145,16 @@ impl Session {
     /// Binds and compiles the only statement of `text` (or the empty text).
     pub(crate) fn prepare_parsed(
         &mut self,
+        text: &Arc<str>,
+        statements: Vec<StatementText>,
+        declared: &[Oid],
+    ) -> Result<Arc<Prepared>> {
+        self.prepare_as(Origin::Text, text, statements, declared)
+    }
+
+    fn prepare_as(
+        &mut self,
+        origin: Origin,
         text: &Arc<str>,
         mut statements: Vec<StatementText>,
         declared: &[Oid],
@@ -131,7 +164,7 @@ impl Session {
         let statement = statements.pop().map(|only| only.statement);
         let mut prepared = Prepared {
             text: text.clone(),
-            origin: Origin::Text,
+            origin,
             tag: statement.as_ref().map_or("", Statement::tag),
             params: Arc::from([]),
             columns: None,
@@ -242,7 +275,7 @@ impl Session {
         let plan = RowPlan::new(plan.bound.clone(), Code::Call(call), false, false);
         Ok(Arc::new(Prepared {
             text: renewed.text.clone(),
-            origin: Origin::Text,
+            origin: renewed.origin.clone(),
             tag: renewed.tag,
             params: renewed.params.clone(),
             columns: renewed.columns.clone(),
@@ -260,11 +293,20 @@ impl Session {
     /// Prepares a statement again after the engine found its plan outdated.
     pub(crate) fn renew(&mut self, prepared: &Prepared) -> Result<Arc<Prepared>> {
         match (&prepared.origin, &prepared.body) {
-            (Origin::Text, _) => {
+            (origin @ (Origin::Text | Origin::Filling(_)), _) => {
                 let statements = archipel_sql::parser::parse(&prepared.text)?;
-                let renewed = self.prepare_parsed(&prepared.text, statements, &prepared.declared)?;
-                let key = self.cache_key(&prepared.text, &prepared.declared);
-                self.remember(key, &renewed);
+                let renewed =
+                    self.prepare_as(origin.clone(), &prepared.text, statements, &prepared.declared)?;
+                if renewed.params != prepared.params {
+                    // The values that wait for it are of the types that were told.
+                    let told: Vec<Oid> = prepared.params.iter().map(|ty| ty.oid).collect();
+                    let statements = archipel_sql::parser::parse(&prepared.text)?;
+                    return self.prepare_as(origin.clone(), &prepared.text, statements, &told);
+                }
+                if matches!(origin, Origin::Text) {
+                    let key = self.cache_key(&prepared.text, &prepared.declared);
+                    self.remember(key, &renewed);
+                }
                 Ok(renewed)
             }
             (Origin::Block, _) => self.prepare_block(&prepared.text),
@@ -287,8 +329,14 @@ impl Session {
     }
 
     fn prepare_rows(&mut self, statement: &Statement, prepared: &mut Prepared) -> Result<()> {
+        let filled = match prepared.origin {
+            Origin::Filling(table) => Some(table),
+            _ => None,
+        };
+        let search_path = self.search_path();
+        let (text, declared) = (prepared.text.clone(), prepared.declared.clone());
         let (bound, params, session_dependent, needed) =
-            self.bind_rows(statement, &prepared.text.clone(), &prepared.declared.clone())?;
+            self.bind_rows_into(statement, &text, &declared, &search_path, filled)?;
         // That of the binding: the catalog may have changed since.
         let host = match self.host.clone() {
             Some(host) => host,
@@ -323,10 +371,23 @@ impl Session {
         declared: &[Oid],
         search_path: &[String],
     ) -> Result<BoundRows> {
+        self.bind_rows_into(statement, text, declared, search_path, None)
+    }
+
+    /// As [`Session::bind_rows_in`]; the statement may fill a table that was just made for its rows.
+    fn bind_rows_into(
+        &mut self,
+        statement: &Statement,
+        text: &str,
+        declared: &[Oid],
+        search_path: &[String],
+        filled: Option<Oid>,
+    ) -> Result<BoundRows> {
         let host = self.host();
         let context = self.context(&host);
         let mut environment = BindEnv::new(&host.catalog.catalog, search_path, &context);
         environment.text = text;
+        environment.filled = filled;
         environment.param_types =
             declared.iter().map(|oid| (oid.0 != 0 && *oid != Oid::UNKNOWN).then(|| Type::of(*oid))).collect();
         let bound = bind_statement(statement, &mut environment);

@@ -1,7 +1,7 @@
 //! Definitions: tables, indexes, sequences, schemas, routines.
 
 use super::{
-    ArgumentDefinition, BoundSpec, Expression, PartitionBy, PartitionOf, QualifiedName, RoleName,
+    ArgumentDefinition, BoundSpec, Execute, Expression, PartitionBy, PartitionOf, QualifiedName, RoleName,
     RoutineClauses, RoutineWord, TypeName,
 };
 use crate::catalog::{CheckOption, OnCommit, Persistence, TriggerEvent};
@@ -39,7 +39,7 @@ pub struct TableLike {
     pub comments: bool,
 }
 
-/// CREATE TABLE name [(columns)] AS query [WITH [NO] DATA], and SELECT … INTO name.
+/// CREATE TABLE name [(columns)] AS { query | EXECUTE … } [WITH [NO] DATA], and SELECT … INTO name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateTableAs {
     pub name: QualifiedName,
@@ -47,12 +47,20 @@ pub struct CreateTableAs {
     pub on_commit: OnCommit,
     pub if_not_exists: bool,
     pub columns: Vec<String>,
-    /// The text of the query.
-    pub query: String,
+    pub source: RowSource,
     pub with_data: bool,
     /// Whether it was written as SELECT … INTO.
     pub select_into: bool,
     pub options: Vec<(String, Option<String>)>,
+}
+
+/// Where the rows of a CREATE TABLE … AS come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RowSource {
+    /// The text of a query.
+    Query(String),
+    /// A prepared statement with these arguments.
+    Execute(Execute),
 }
 
 /// CREATE [OR REPLACE] TRIGGER.

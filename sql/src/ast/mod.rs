@@ -60,7 +60,7 @@ pub enum Statement {
     Delete(Box<sqlparser::ast::Delete>),
     Merge(Box<sqlparser::ast::Merge>),
     CreateTable(Box<CreateTable>),
-    /// CREATE TABLE … AS query, SELECT … INTO.
+    /// CREATE TABLE … AS query or EXECUTE, SELECT … INTO.
     CreateTableAs(Box<CreateTableAs>),
     CreateView(Box<CreateView>),
     CreateTrigger(Box<CreateTrigger>),

@@ -230,7 +230,7 @@ impl Cursor<'_> {
             "reset" => self.reset(),
             "show" => self.show(),
             "prepare" => self.prepare(),
-            "execute" => self.execute(),
+            "execute" => self.execution().map(Statement::Execute),
             "deallocate" => self.deallocate(),
             "explain" => self.explain(),
             "declare" => self.declare(),

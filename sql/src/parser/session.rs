@@ -208,12 +208,13 @@ impl Cursor<'_> {
         Ok(Statement::Prepare(Prepare { name, types, statement }))
     }
 
-    pub(super) fn execute(&mut self) -> Result<Statement> {
+    /// At EXECUTE.
+    pub(super) fn execution(&mut self) -> Result<Execute> {
         self.skip(1);
         let name = self.identifier()?;
         let args =
             if *self.peek() == Token::LParen { self.parenthesized(Self::expression)? } else { Vec::new() };
-        Ok(Statement::Execute(Execute { name, args }))
+        Ok(Execute { name, args })
     }
 
     pub(super) fn deallocate(&mut self) -> Result<Statement> {

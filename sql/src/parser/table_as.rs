@@ -3,7 +3,7 @@
 
 use sqlparser::tokenizer::Token;
 
-use crate::ast::{CreateTableAs, CreateView, QualifiedName, Statement, TableLike};
+use crate::ast::{CreateTableAs, CreateView, QualifiedName, RowSource, Statement, TableLike};
 use crate::catalog::{CheckOption, OnCommit, Persistence};
 use crate::error::Result;
 
@@ -49,12 +49,13 @@ impl Cursor<'_> {
             return Ok(self.refuse("CREATE TABLE … AS with this clause"));
         }
         self.expect("as")?;
-        if self.at("execute") {
-            return Ok(self.refuse("CREATE TABLE … AS EXECUTE"));
-        }
-        let start = self.byte();
-        self.query()?;
-        let query = self.since(start).to_string();
+        let source = if self.at("execute") {
+            RowSource::Execute(self.execution()?)
+        } else {
+            let start = self.byte();
+            self.query()?;
+            RowSource::Query(self.since(start).to_string())
+        };
         let with_data = if self.take("with") {
             let with_data = !self.take("no");
             self.expect("data")?;
@@ -68,7 +69,7 @@ impl Cursor<'_> {
             on_commit,
             if_not_exists,
             columns,
-            query,
+            source,
             with_data,
             select_into: false,
             options,
@@ -141,7 +142,7 @@ impl Cursor<'_> {
             on_commit: OnCommit::PreserveRows,
             if_not_exists: false,
             columns: Vec::new(),
-            query,
+            source: RowSource::Query(query),
             with_data: true,
             select_into: true,
             options: Vec::new(),

@@ -349,6 +349,13 @@ fn tables_and_indexes() {
     assert!(
         matches!(one("create table t (a, b) as table u with no data"), Statement::CreateTableAs(t) if !t.with_data)
     );
+    let Statement::CreateTableAs(create) =
+        one("create temp table t (a) with (fillfactor = 70) on commit drop as execute q (1, 'x') with data")
+    else {
+        panic!()
+    };
+    let RowSource::Execute(execute) = &create.source else { panic!() };
+    assert_eq!((execute.name.as_str(), execute.args.len(), create.with_data), ("q", 2, true));
 }
 
 #[test]
