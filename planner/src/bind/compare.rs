@@ -15,9 +15,42 @@ use super::visit::{is_correlated, visit_expr, visit_expr_mut};
 use super::{Binder, Clause};
 use crate::bound::*;
 
-/// Whether the operator orders or equates values, so that it applies to rows.
+/// Whether the operator orders or equates values of every type, rows included.
 pub(crate) fn is_comparison(name: &str) -> bool {
     matches!(name, "=" | "<>" | "!=" | "<" | "<=" | ">" | ">=")
+}
+
+/// What an operator of a btree operator family asks of the fields of two rows.
+enum RowTest {
+    /// All of them must pass it.
+    All,
+    /// One of them has to.
+    Any,
+    /// The first that are not equal must be in order.
+    Order { strict: &'static str, equal: &'static str },
+}
+
+/// The test that rows of several fields are put to by an operator; `None` for those of no btree operator
+/// family.
+fn row_test(name: &str) -> Option<RowTest> {
+    let order = |strict, equal| RowTest::Order { strict, equal };
+    Some(match name {
+        "=" | "*=" => RowTest::All,
+        "<>" | "!=" | "*<>" => RowTest::Any,
+        "<" | "<=" => order("<", "="),
+        ">" | ">=" => order(">", "="),
+        "*<" | "*<=" => order("*<", "*="),
+        "*>" | "*>=" => order("*>", "*="),
+        "~<~" | "~<=~" => order("~<~", "="),
+        "~>~" | "~>=~" => order("~>~", "="),
+        _ => return None,
+    })
+}
+
+fn no_interpretation(name: &str) -> SqlError {
+    let message = format!("could not determine interpretation of row comparison operator {name}");
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+        .with_hint("Row comparison operators must be associated with btree operator families.")
 }
 
 /// Whether it is a row constructor: two of them compare field by field. A row that has become a value
@@ -74,13 +107,15 @@ impl Binder<'_, '_> {
     /// `(a, b) op right`, where the right side is a row or a subquery of as many columns.
     pub(crate) fn row_comparison(&mut self, left: BoundExpr, name: &str, right: &Expr) -> Result<BoundExpr> {
         let left_type = left.ty;
+        // To other operators the row of a variable is a value.
+        let any_row = is_comparison(name);
+        if !any_row && self.is_whole_row(&left) {
+            let right = self.expr(right)?;
+            return self.binary_operator(name, left, right);
+        }
         let ExprKind::Row(items) = left.kind else {
             return Err(SqlError::internal("a row comparison without a row"));
         };
-        if !is_comparison(name) {
-            let right = self.expr(right)?;
-            return self.binary_operator(name, BoundExpr::new(ExprKind::Row(items), left_type), right);
-        }
         let right = match unnest(right) {
             Expr::Subquery(query) => {
                 let (rel, columns) = self.subquery(query)?;
@@ -100,7 +135,7 @@ impl Binder<'_, '_> {
             }
             other => {
                 let right = self.expr(other)?;
-                let is_row = is_row(&right);
+                let is_row = is_row(&right) && (any_row || !self.is_whole_row(&right));
                 match right.kind {
                     ExprKind::Row(items) if is_row => items,
                     // Records compare as wholes, by record_eq and the like.
@@ -131,35 +166,52 @@ impl Binder<'_, '_> {
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cannot compare rows of zero length"));
         }
         let pairs = left.into_iter().zip(right);
-        match name {
-            "=" => {
+        match row_test(name) {
+            Some(RowTest::All) => {
                 let tests = pairs
-                    .map(|(left, right)| self.compare_values(left, "=", right))
+                    .map(|(left, right)| self.compare_values(left, name, right))
                     .collect::<Result<Vec<_>>>()?;
                 Ok(all_of(tests))
             }
-            "<>" | "!=" => {
+            Some(RowTest::Any) => {
                 let tests = pairs
-                    .map(|(left, right)| self.compare_values(left, "<>", right))
+                    .map(|(left, right)| self.compare_values(left, name, right))
                     .collect::<Result<Vec<_>>>()?;
                 Ok(any_of(tests))
             }
-            _ => {
+            Some(RowTest::Order { strict, equal }) => {
                 // a < c OR (a = c AND (b < d OR …)): NULLs answer as PostgreSQL's row comparison.
-                let strict = &name[..1];
                 let mut pairs: Vec<(BoundExpr, BoundExpr)> = pairs.collect();
                 let Some((left, right)) = pairs.pop() else {
                     return Err(SqlError::internal("a row comparison without fields"));
                 };
                 let mut test = self.compare_values(left, name, right)?;
                 for (left, right) in pairs.into_iter().rev() {
-                    let equal = self.compare_values(left.clone(), "=", right.clone())?;
+                    let equal = self.compare_values(left.clone(), equal, right.clone())?;
                     let before = self.compare_values(left, strict, right)?;
                     test = any_of(vec![before, all_of(vec![equal, test])]);
                 }
                 Ok(test)
             }
+            None => {
+                let tests = pairs
+                    .map(|(left, right)| self.tested_by(name, left, right))
+                    .collect::<Result<Vec<_>>>()?;
+                // Of one field each, rows are what their fields are.
+                <[BoundExpr; 1]>::try_from(tests).map(|[test]| test).map_err(|_| no_interpretation(name))
+            }
         }
+    }
+
+    /// Two fields of rows by any operator, which has to be a test.
+    fn tested_by(&mut self, name: &str, left: BoundExpr, right: BoundExpr) -> Result<BoundExpr> {
+        let test = self.binary_operator(name, left, right)?;
+        if test.ty.oid == Oid::BOOL {
+            return Ok(test);
+        }
+        let given = type_name(test.ty.oid);
+        let message = format!("row comparison operator must yield type boolean, not type {given}");
+        Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
     }
 
     pub(crate) fn between(
@@ -369,7 +421,7 @@ impl Binder<'_, '_> {
         all: bool,
     ) -> Result<BoundExpr> {
         let left = self.expr(left)?;
-        let of_fields = is_row(&left);
+        let of_fields = is_row(&left) && (is_comparison(name) || !self.is_whole_row(&left));
         let left = match left.kind {
             ExprKind::Row(items) if of_fields => items,
             kind => vec![BoundExpr::new(kind, left.ty)],
@@ -427,13 +479,11 @@ impl Binder<'_, '_> {
         columns: &[OutputColumn],
         all: bool,
     ) -> Result<BoundExpr> {
-        if !is_comparison(name) {
+        if row_test(name).is_none() {
             for (place, (left, column)) in left.into_iter().zip(columns).enumerate() {
                 self.find_binary(name, left, BoundExpr::column(place, column.ty))?;
             }
-            let message = format!("could not determine interpretation of row comparison operator {name}");
-            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
-                .with_hint("Row comparison operators must be associated with btree operator families."));
+            return Err(no_interpretation(name));
         }
         let further_out = |mut expr: BoundExpr| {
             visit_expr_mut(&mut expr, 0, &mut |part, nesting| {

@@ -520,7 +520,10 @@ impl Binder<'_, '_> {
             }
             Callee::Scalar(ScalarFunction { name, .. })
             | Callee::Set(SetFunction { name, .. })
-            | Callee::Aggregate(AggregateFunction { name, .. }) => self.json_arguments(name, filled)?,
+            | Callee::Aggregate(AggregateFunction { name, .. }) => {
+                let filled = self.image_arguments(name, filled);
+                self.json_arguments(name, filled)?
+            }
             Callee::Routine(routine) => {
                 let procedure = routine.kind == RoutineKind::Procedure;
                 let domains = routine.args.iter().filter(|arg| is_input(arg.mode, procedure));

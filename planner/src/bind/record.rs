@@ -40,6 +40,25 @@ impl Binder<'_, '_> {
         }
     }
 
+    /// The arguments of what compares rows by their images, and behind them the types of the rows'
+    /// columns: two rows have to be of the same, which their values do not tell. Others pass.
+    pub(crate) fn image_arguments(&self, function: &str, mut args: Vec<BoundExpr>) -> Vec<BoundExpr> {
+        let compares = function.starts_with("record_image_") || function == "btrecordimagecmp";
+        if !compares || args.len() != 2 {
+            return args;
+        }
+        for place in 0..2 {
+            let row = &args[place];
+            let types: Vec<Type> = match &row.kind {
+                // Literals that stay such are of no type.
+                ExprKind::Row(items) if row.ty == Type::RECORD => items.iter().map(|item| item.ty).collect(),
+                _ => self.record_fields(row).unwrap_or_default().into_iter().map(|(_, ty)| ty).collect(),
+            };
+            args.push(BoundExpr::constant(column_types(&types), Type::INT4_ARRAY));
+        }
+        args
+    }
+
     /// Whether it is the row of a relation, rather than a row that was written.
     pub(super) fn is_whole_row(&self, expr: &BoundExpr) -> bool {
         self.whole_rows.iter().any(|(row, _)| super::visit::same_expr(row, expr))

@@ -187,6 +187,7 @@ impl Binder<'_, '_> {
         right: BoundExpr,
     ) -> Result<BoundExpr> {
         let (operator, args, result) = self.find_binary(name, left, right)?;
+        let args = self.image_arguments(operator.function.name, args);
         let function = ResolvedFunction { function: operator.function, result };
         Ok(BoundExpr::new(ExprKind::Call { function, args }, result))
     }

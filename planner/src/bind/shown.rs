@@ -256,7 +256,7 @@ impl Shower<'_, '_> {
     }
 
     fn operation(&mut self, name: &str, (left, right): (&Expr, &Expr), args: &[BoundExpr]) -> Option<Piece> {
-        let [one, other] = args else { return None };
+        let [one, other, ..] = args else { return None };
         let (one, other) = (self.piece(left, one, true)?, self.piece(right, other, true)?);
         let one = self.within(one, &Around::Operator { name, first: true });
         let other = self.within(other, &Around::Operator { name, first: false });

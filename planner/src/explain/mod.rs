@@ -75,7 +75,7 @@ pub fn expression_over(expr: &BoundExpr, name: &dyn Fn(u16, u16) -> String) -> S
         ExprKind::Call { function, args } => {
             let symbol = operator_symbol(function.function.oid);
             match (symbol, args.as_slice()) {
-                (Some(symbol), [left, right]) => format!("({} {symbol} {})", show(left), show(right)),
+                (Some(symbol), [left, right, ..]) => format!("({} {symbol} {})", show(left), show(right)),
                 (Some(symbol), [right]) => format!("({symbol} {})", show(right)),
                 _ => format!("{}({})", function.function.name, list(args)),
             }

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use super::args::*;
+use super::record_image::by_image;
 use super::{Eval, FunctionContext};
 use crate::compare::{compare, compare_floats};
 use crate::datetime::{MICROS_PER_DAY, zone};
@@ -160,7 +161,7 @@ pub(super) const OPERATORS: &[(&str, Eval)] = comparisons! {
     "timestamptz_eq_date" "timestamptz_ne_date" "timestamptz_lt_date" "timestamptz_le_date" "timestamptz_gt_date" "timestamptz_ge_date" = by_moment;
     "timestamp_eq_timestamptz" "timestamp_ne_timestamptz" "timestamp_lt_timestamptz" "timestamp_le_timestamptz" "timestamp_gt_timestamptz" "timestamp_ge_timestamptz" = by_moment;
     "timestamptz_eq_timestamp" "timestamptz_ne_timestamp" "timestamptz_lt_timestamp" "timestamptz_le_timestamp" "timestamptz_gt_timestamp" "timestamptz_ge_timestamp" = by_moment;
-    "record_image_eq" "record_image_ne" "record_image_lt" "record_image_le" "record_image_gt" "record_image_ge" = generic;
+    "record_image_eq" "record_image_ne" "record_image_lt" "record_image_le" "record_image_gt" "record_image_ge" = by_image;
     "texteq" "textne" "text_pattern_lt" "text_pattern_le" "text_pattern_gt" "text_pattern_ge" = by_text;
     "bpchareq" "bpcharne" "bpchar_pattern_lt" "bpchar_pattern_le" "bpchar_pattern_gt" "bpchar_pattern_ge" = by_text;
 };
@@ -198,6 +199,7 @@ pub(super) const SUPPORT: &[(&str, Eval)] = &[
     ("btboolcmp", sign),
     ("btarraycmp", sign),
     ("btrecordcmp", sign),
+    ("btrecordimagecmp", |ctx, v| Ok(Datum::Int4(by_image(ctx, v)? as i32))),
     ("byteacmp", sign),
     ("date_cmp", sign),
     ("time_cmp", sign),

@@ -176,9 +176,16 @@ impl Dialect for ArchipelDialect {
         &self,
         parser: &mut Parser,
         left: &Expr,
-        _precedence: u8,
+        precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
         let token = &parser.peek_token_ref().token;
+        if let Token::CustomBinaryOperator(name) = token
+            && let Some(all) = quantifier(&parser.peek_nth_token_ref(1).token)
+            && parser.peek_nth_token_ref(2).token == Token::LParen
+        {
+            let op = BinaryOperator::Custom(name.clone());
+            return Some(quantified(parser, left, op, all, precedence));
+        }
         // Comparisons do not associate: `a = b = c` means nothing.
         if is_comparison(token) && matches!(left, Expr::BinaryOp { op, .. } if compares(op)) {
             return Some(parser.expected_ref("an operator that associates", parser.peek_token_ref()));
@@ -271,6 +278,38 @@ impl ArchipelDialect {
             right: between(&high, &low),
         })))
     }
+}
+
+/// Whether a word is ALL, rather than ANY or SOME.
+fn quantifier(token: &Token) -> Option<bool> {
+    let all = is_word(token, "all");
+    (all || is_word(token, "any") || is_word(token, "some")).then_some(all)
+}
+
+/// `x op ANY (…)` by an operator that sqlparser has no token for: it takes ANY behind few.
+fn quantified(
+    parser: &mut Parser,
+    left: &Expr,
+    compare_op: BinaryOperator,
+    all: bool,
+    precedence: u8,
+) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    parser.advance_token();
+    let begins = &parser.peek_nth_token_ref(1).token;
+    let right = if is_word(begins, "select") || is_word(begins, "with") {
+        parser.parse_subexpr(precedence)?
+    } else {
+        parser.expect_token(&Token::LParen)?;
+        let right = parser.parse_expr()?;
+        parser.expect_token(&Token::RParen)?;
+        right
+    };
+    let (left, right) = (Box::new(left.clone()), Box::new(right));
+    Ok(match all {
+        true => Expr::AllOp { left, compare_op, right },
+        false => Expr::AnyOp { left, compare_op, right, is_some: false },
+    })
 }
 
 /// `x IN ((…), …)`, `x IN ((…) + 1)`: sqlparser takes a list whose first item begins with a query in

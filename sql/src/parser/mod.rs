@@ -14,8 +14,10 @@
 //! - [`inference`]   ON CONFLICT over expressions
 //! - [`limit`]       FETCH FIRST
 //! - [`no_columns`]  SELECT without result columns
+//! - [`operators`]   where operators begin and end
 //! - [`recursion`]   SEARCH and CYCLE
 //! - [`rows_from`]   ROWS FROM
+//! - [`shape`]       statements without their literals
 //! - [`star`]        stars behind values
 //! - [`unicode`]     Unicode escapes
 //! - [`truncation`]  identifiers that are too long
@@ -54,6 +56,7 @@ mod limit;
 mod no_columns;
 mod only;
 mod operator_class;
+mod operators;
 mod partition;
 mod recursion;
 mod refuse;

@@ -16,6 +16,7 @@ fn without_operand_stars(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         Some(
             Token::DoubleColon | Token::Eq | Token::Neq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq,
         ) => true,
+        Some(Token::CustomBinaryOperator(name)) => name.starts_with('*'),
         _ => is_word(tokens.get(at), "is"),
     };
     let is_operand = |at: usize| {

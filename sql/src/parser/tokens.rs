@@ -19,6 +19,7 @@ use super::keywords::is_foreign_keyword;
 use super::limit::rewrite_fetch;
 use super::no_columns::rewrite_no_columns;
 use super::only::rewrite_only;
+use super::operators::cut_operators;
 use super::recursion::rewrite_recursion;
 use super::rows_from::rewrite_rows_from;
 use super::star::rewrite_stars;
@@ -156,7 +157,7 @@ fn raw_tokens(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> {
     if let Err(error) = Tokenizer::new(&ArchipelDialect, text).tokenize_with_location_into_buf(&mut tokens) {
         return Err(lexical_error(positions, &tokens, &error.message));
     }
-    let mut tokens = decode_unicode(tokens, positions)?;
+    let mut tokens = cut_operators(decode_unicode(tokens, positions)?, positions);
     for token in &mut tokens {
         match &mut token.token {
             Token::Word(word) if word.quote_style.is_some() && word.value.is_empty() => {
