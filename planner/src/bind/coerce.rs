@@ -389,6 +389,7 @@ impl Binder<'_, '_> {
     fn coerce_record(&mut self, expr: BoundExpr, target: Type, context: Coercion) -> Result<BoundExpr> {
         let from = expr.ty;
         let items = match expr.kind {
+            ExprKind::Row(_) if self.is_variable_row(&expr) => return Err(cannot_cast(from, target)),
             ExprKind::Row(items) => items,
             // Of any other record the fields are not known.
             _ => return Err(cannot_cast(from, target)),

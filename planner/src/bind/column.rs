@@ -89,9 +89,7 @@ impl Binder<'_, '_> {
             let fields = match self.relation_columns(&names, item)? {
                 Some(columns) => Some(columns),
                 None => self
-                    .env
-                    .variables
-                    .and_then(|variables| variables.fields(&names))
+                    .variable_fields(&names)?
                     .map(|fields| fields.into_iter().map(|(field, _)| field).collect()),
             };
             let Some(fields) = fields else {

@@ -2,6 +2,7 @@
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::column_types;
 use archipel_sql::parser::EVERY_FIELD;
 use archipel_sql::type_table::type_name;
 use archipel_sql::types::{Oid, Type};
@@ -64,6 +65,23 @@ impl Binder<'_, '_> {
         self.whole_rows.iter().any(|(row, _)| super::visit::same_expr(row, expr))
     }
 
+    /// Whether it is what a record variable holds, a row of no named type: SQL does not know what it is made
+    /// of before it is there.
+    pub(super) fn is_variable_row(&self, expr: &BoundExpr) -> bool {
+        let ExprKind::Row(items) = &expr.kind else { return false };
+        let of_variables = items.iter().all(|item| matches!(item.kind, ExprKind::Variable(_)));
+        expr.ty == Type::RECORD && of_variables && self.is_whole_row(expr)
+    }
+
+    /// The fields of a variable, for `variable.*`; 42809 where its rows are of no named type.
+    pub(super) fn variable_fields(&self, names: &[&str]) -> Result<Option<Vec<(String, BoundExpr)>>> {
+        let Some(variables) = self.env.variables else { return Ok(None) };
+        if variables.resolve(names).is_some_and(|row| row.ty == Type::RECORD) {
+            return Err(unregistered().placeless());
+        }
+        Ok(variables.fields(names))
+    }
+
     /// The fields of a whole row that may be absent.
     fn whole_row_fields(&self, whole: &BoundExpr, row: &BoundExpr) -> Option<Vec<(String, Type)>> {
         let (_, names) = self.whole_rows.iter().find(|(known, _)| super::visit::same_expr(known, whole))?;
@@ -123,8 +141,7 @@ impl Binder<'_, '_> {
     /// All fields of a record, for `(record).*`.
     pub(crate) fn all_fields(&mut self, record: BoundExpr, span: Span) -> Result<Vec<(String, BoundExpr)>> {
         let Some(fields) = self.record_fields(&record) else {
-            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, "record type has not been registered")
-                .at(self.position(span)));
+            return Err(unregistered().at(self.position(span)));
         };
         Ok(fields
             .into_iter()
@@ -177,6 +194,11 @@ impl Binder<'_, '_> {
         }
         Ok(BoundExpr::new(ExprKind::And(tests), Type::BOOL))
     }
+}
+
+/// 42809, of a row whose fields are not known where they are asked for.
+pub(super) fn unregistered() -> SqlError {
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, "record type has not been registered")
 }
 
 /// Whether a value is there without being computed.

@@ -320,11 +320,8 @@ impl Binder<'_, '_> {
         if let Some((place, relation)) = self.find_relation(schema, relation, span)? {
             return Ok(self.relation_targets(place, relation, span));
         }
-        let fields = self.env.variables.and_then(|variables| {
-            let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-            variables.fields(&parts)
-        });
-        if let Some(fields) = fields {
+        let names: Vec<&str> = parts.iter().map(String::as_str).collect();
+        if let Some(fields) = self.variable_fields(&names)? {
             return Ok(fields
                 .into_iter()
                 .map(|(name, expr)| Target { expr, name, source: None, junk: false })

@@ -407,7 +407,7 @@ impl Compiler<'_> {
                 return Err(SqlError::unsupported("FOREACH over rows of another type than its variable"));
             }
             Storage::Row { fields, .. } => fields.clone(),
-            _ => self.reshape(variable, &columns),
+            _ => self.reshape_as(variable, &columns, Type::of(element)),
         };
         for field in &fields {
             self.trace.forget(field.register, "rows in an array");

@@ -66,8 +66,7 @@ fn whole_row(storage: &Storage, fields: &[Field]) -> BoundExpr {
     let row = ExprKind::Row(fields.iter().map(item).collect());
     let (ty, present) = match storage {
         Storage::Row { ty, present: Some(present), .. } => (ty, present),
-        Storage::Row { ty, .. } => return BoundExpr { kind: row, ty: *ty },
-        _ => return BoundExpr { kind: row, ty: Type::RECORD },
+        storage => return BoundExpr { kind: row, ty: storage.row_type() },
     };
     // NULL, unless a row of NULLs was assigned.
     let present = BoundExpr { kind: ExprKind::Variable(*present), ty: Type::BOOL };
@@ -216,6 +215,9 @@ impl Compiler<'_> {
             // Of a record variable: PostgreSQL finds that as it runs the query.
             Some(error) if plpgsql => context::add_line(error, &expression_line(fragment)),
             Some(error) => error,
+            None if plpgsql && is_unregistered(&error) => {
+                context::add_line(error, &expression_line(fragment))
+            }
             None if plpgsql => about_fragment(error, fragment),
             None => error,
         })
@@ -385,6 +387,12 @@ impl Compiler<'_> {
         }
         Ok(bound)
     }
+}
+
+/// Whether an error says of a record variable that SQL does not know its fields, which is found where its
+/// query runs.
+fn is_unregistered(error: &SqlError) -> bool {
+    error.message() == "record type has not been registered" && error.fields().position.is_none()
 }
 
 /// Whether an expression is refused for a function in it that answers rows.

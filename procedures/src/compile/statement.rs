@@ -432,8 +432,11 @@ impl Compiler<'_> {
                 (kind, _) => kind,
             });
         }
+        let of_type = self.environment.catalog.table_of_row_type(bound.ty.oid);
+        // A row of a type that has a name stays one.
+        let ty = if of_type.is_some() { bound.ty } else { Type::RECORD };
         let columns = match &bound.kind {
-            ExprKind::Row(items) => items
+            ExprKind::Row(items) if of_type.is_none() => items
                 .iter()
                 .enumerate()
                 .map(|(index, item)| {
@@ -447,7 +450,7 @@ impl Compiler<'_> {
             ExprKind::Routine { routine, .. } => {
                 super::result_columns(routine, &self.environment.catalog)?.named()
             }
-            _ => match self.environment.catalog.table_of_row_type(bound.ty.oid) {
+            _ => match of_type {
                 Some(table) => super::storage::declared_columns(&table),
                 None => {
                     return Err(SqlError::new(
@@ -464,7 +467,7 @@ impl Compiler<'_> {
         };
         let fields = match &self.storage[variable as usize] {
             Storage::Row { fields, .. } => fields.clone(),
-            _ => self.reshape(variable, &named),
+            _ => self.reshape_as(variable, &named, ty),
         };
         let registers = fields.iter().map(|f| f.register).collect();
         let whole_not_null = self.not_null(variable);
@@ -643,11 +646,12 @@ impl Compiler<'_> {
         Ok(StrictParameters { told: self.body.print_strict, values })
     }
 
-    /// The fields of a record variable as names in SQL.
+    /// The fields of a record variable as names in SQL, which knows those of rows of a named type alone.
     fn field_names(&self, name: &str, names: NamesId) -> Option<Vec<String>> {
         let is_record = |id: VariableId| self.storage[id as usize].is_record();
         let (id, _) = self.body.names.find(names, &[name, "*"], &is_record)?;
-        let fields = self.storage[id as usize].fields()?;
+        let storage = &self.storage[id as usize];
+        let fields = storage.fields().filter(|_| storage.row_type() != Type::RECORD)?;
         Some(
             fields
                 .iter()

@@ -63,7 +63,9 @@ pub(crate) enum RecordState {
     Null,
     /// It may not have been assigned.
     Unassigned,
-    Shape(usize),
+    /// The structure at a place among its own, and the type of its rows: `record`, unless they were
+    /// assigned as values of a named one.
+    Shape(usize, Type),
     /// One of these, a bit each: its tag says which.
     OneOf(u64),
     /// Paths with different structures meet here.
@@ -74,7 +76,7 @@ impl RecordState {
     /// The structures it may be, a bit each; `None` where that is not known.
     fn places(self) -> Option<u64> {
         match self {
-            RecordState::Shape(place) => 1_u64.checked_shl(u32::try_from(place).ok()?),
+            RecordState::Shape(place, _) => 1_u64.checked_shl(u32::try_from(place).ok()?),
             RecordState::OneOf(places) => Some(places),
             _ => None,
         }
@@ -86,8 +88,16 @@ impl Storage {
     pub fn fields(&self) -> Option<&[Field]> {
         match self {
             Storage::Row { fields, .. } => Some(fields),
-            Storage::Record { shapes, state: RecordState::Shape(shape), .. } => Some(&shapes[*shape]),
+            Storage::Record { shapes, state: RecordState::Shape(shape, _), .. } => Some(&shapes[*shape]),
             _ => None,
+        }
+    }
+
+    /// The type of the rows it has here.
+    pub fn row_type(&self) -> Type {
+        match self {
+            Storage::Row { ty, .. } | Storage::Record { state: RecordState::Shape(_, ty), .. } => *ty,
+            _ => Type::RECORD,
         }
     }
 
@@ -172,6 +182,16 @@ impl Compiler<'_> {
 
     /// Gives a `record` variable the structure of a query's rows and answers its fields.
     pub(super) fn reshape(&mut self, variable: VariableId, columns: &[(String, Type)]) -> Vec<Field> {
+        self.reshape_as(variable, columns, Type::RECORD)
+    }
+
+    /// The same for rows of a type.
+    pub(super) fn reshape_as(
+        &mut self,
+        variable: VariableId,
+        columns: &[(String, Type)],
+        ty: Type,
+    ) -> Vec<Field> {
         let known = match &self.storage[variable as usize] {
             Storage::Record { shapes, .. } => shapes.iter().position(|shape| {
                 shape.len() == columns.len()
@@ -194,7 +214,7 @@ impl Compiler<'_> {
         };
         match &mut self.storage[variable as usize] {
             Storage::Record { shapes, state, .. } => {
-                *state = RecordState::Shape(index);
+                *state = RecordState::Shape(index, ty);
                 shapes[index].clone()
             }
             _ => Vec::new(),
@@ -294,7 +314,7 @@ impl Compiler<'_> {
             {
                 *state = match shapes.len() {
                     0 => RecordState::Unassigned,
-                    1 => RecordState::Shape(0),
+                    1 => RecordState::Shape(0, Type::RECORD),
                     _ => RecordState::Ambiguous,
                 };
                 self.doubt_structures(&[*id]);
@@ -321,6 +341,12 @@ impl Compiler<'_> {
             (one, other) if one == other => one,
             (RecordState::Null | RecordState::Unassigned, state)
             | (state, RecordState::Null | RecordState::Unassigned) => state,
+            // Of one type, as far as that is known.
+            (RecordState::Shape(place, one), RecordState::Shape(same, other)) if place == same => {
+                let known = if one == Type::RECORD { other } else { one };
+                let ty = if other == Type::RECORD || other == known { known } else { Type::RECORD };
+                RecordState::Shape(place, ty)
+            }
             (one, other) => match (one.places(), other.places()) {
                 (Some(one), Some(other)) if is_tagged => RecordState::OneOf(one | other),
                 _ => RecordState::Ambiguous,

@@ -142,7 +142,7 @@ impl Compiler<'_> {
     /// The bit of the structure that a variable has here.
     fn place(&self, variable: VariableId) -> Result<u64> {
         let bit = match &self.storage[variable as usize] {
-            Storage::Record { state: RecordState::Shape(place), .. } => 1_u64.checked_shl(*place as u32),
+            Storage::Record { state: RecordState::Shape(place, _), .. } => 1_u64.checked_shl(*place as u32),
             _ => None,
         };
         bit.ok_or_else(|| unsupported("a record variable with so many structures"))
@@ -155,7 +155,7 @@ impl Compiler<'_> {
             _ => None,
         };
         let register = known.unwrap_or_else(|| self.scratch());
-        let Storage::Record { state: RecordState::Shape(place), tag, shapes } =
+        let Storage::Record { state: RecordState::Shape(place, _), tag, shapes } =
             &mut self.storage[variable as usize]
         else {
             return Err(SqlError::internal("a record without a structure"));
