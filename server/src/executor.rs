@@ -24,8 +24,9 @@ use crate::session::connection::{self, Closing};
 use crate::sessions::CancelReason;
 use crate::statement::Prepared;
 use crate::statement::cache::Cache;
+use crate::statement::shapes::Known;
 
-/// Statements an executor keeps prepared.
+/// Statements an executor keeps prepared by their texts, and by their shapes.
 const STATEMENTS_CACHED: usize = 1_000;
 
 /// How long sessions may take to finish their statements at shutdown before they are cancelled.
@@ -38,6 +39,7 @@ const EMPTY_SLICES_BEFORE_PARKING: u32 = 3;
 pub struct Executor {
     pub number: u16,
     pub statements: RefCell<Cache<Arc<Prepared>>>,
+    pub shapes: RefCell<Cache<Known>>,
     pub outbox: Rc<Outbox>,
     catalog: RefCell<Arc<CatalogState>>,
 }
@@ -81,6 +83,7 @@ pub fn run(
     let executor = Rc::new(Executor {
         number: handle.id().0,
         statements: RefCell::new(Cache::new(STATEMENTS_CACHED)),
+        shapes: RefCell::new(Cache::new(STATEMENTS_CACHED)),
         outbox: Rc::default(),
         catalog: RefCell::new(server.catalog.current()),
     });

@@ -107,6 +107,12 @@ pub struct Server {
 pub struct Counters {
     pub statements: std::sync::atomic::AtomicU64,
     pub errors: std::sync::atomic::AtomicU64,
+    /// Statements asked for that one cache or the other of prepared statements could hold.
+    pub statements_sought: std::sync::atomic::AtomicU64,
+    /// Those of them that were found by their text.
+    pub found_by_text: std::sync::atomic::AtomicU64,
+    /// Those that were found by their shape: another statement's but for the literals.
+    pub found_by_shape: std::sync::atomic::AtomicU64,
 }
 
 impl Server {

@@ -65,6 +65,67 @@ async fn several_statements_in_one_text_are_one_transaction() {
     assert_eq!(ids, [2, 3]);
 }
 
+/// How often statements were found by their shapes.
+async fn found_by_shape(client: &tokio_postgres::Client) -> i64 {
+    let query = "SELECT sum(found_by_shape)::int8 FROM archipel.statement_cache";
+    client.query_one(query, &[]).await.unwrap().get(0)
+}
+
+#[tokio::test]
+async fn texts_that_differ_in_their_literals_alone_are_prepared_twice_and_no_more() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, name varchar(10), at date)").await.unwrap();
+    for id in 0..20 {
+        let insert = format!("INSERT INTO t VALUES ({id}, 'it''s {id}', '2020-01-{:02}')", id + 1);
+        client.simple_query(&insert).await.unwrap();
+    }
+    assert_eq!(found_by_shape(&client).await, 18);
+    for id in 0..20 {
+        let update = format!("UPDATE t SET name = name || '{id}', at = at + -{id} WHERE id = {id}");
+        client.simple_query(&update).await.unwrap();
+    }
+    assert_eq!(found_by_shape(&client).await, 36);
+    let rows = client.query("SELECT id, name, at::text FROM t ORDER BY id", &[]).await.unwrap();
+    assert_eq!(rows.len(), 20);
+    for row in rows {
+        let id: i32 = row.get(0);
+        assert_eq!(row.get::<_, &str>(1), format!("it's {id}{id}"));
+        assert_eq!(row.get::<_, &str>(2), "2020-01-01");
+    }
+    // What is no value of its type is an error that tells its place.
+    let error = client.simple_query("INSERT INTO t VALUES (20, 'x', '2020-02-30')").await.unwrap_err();
+    let error = error.as_db_error().expect("an answer");
+    assert_eq!(error.code(), &SqlState::DATETIME_VALUE_OUT_OF_RANGE);
+    assert_eq!(error.position(), Some(&tokio_postgres::error::ErrorPosition::Original(32)));
+    // Statements that look at every row are read each time: their plans know the values.
+    for id in 0..4 {
+        let query = format!("SELECT count(*) FROM t WHERE name = 'it''s {id}{id}'");
+        client.simple_query(&query).await.unwrap();
+    }
+    // A number that stands for a column is no value.
+    for order in 1..=3 {
+        let query = format!("SELECT id, name, at FROM t WHERE id > 0 ORDER BY {order}");
+        client.simple_query(&query).await.unwrap();
+    }
+    assert_eq!(found_by_shape(&client).await, 36);
+}
+
+#[tokio::test]
+async fn a_type_that_changes_between_bind_and_execute_does_not_change_the_parameters() {
+    let server = Server::start(&[]);
+    let (mut client, other) = (server.client().await, server.client().await);
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v int)").await.unwrap();
+    client.batch_execute("INSERT INTO t VALUES (1, 7), (2, 8)").await.unwrap();
+    let query = client.prepare("SELECT id FROM t WHERE v = $1").await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    let portal = transaction.bind(&query, &[&7i32]).await.unwrap();
+    other.batch_execute("ALTER TABLE t ALTER COLUMN v TYPE text").await.unwrap();
+    let error = transaction.query_portal(&portal, 0).await.unwrap_err();
+    assert_eq!(error.code(), Some(&SqlState::UNDEFINED_FUNCTION), "text = integer: {error:?}");
+    transaction.rollback().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_client_that_vanishes_leaves_no_locks_and_no_rows() {
     let server = Server::start(&[]);

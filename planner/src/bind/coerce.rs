@@ -330,20 +330,13 @@ impl Binder<'_, '_> {
         args: Vec<BoundExpr>,
         result: Type,
     ) -> BoundExpr {
-        if function.volatility == function::Volatility::Immutable {
-            let values: Option<Vec<Datum>> = args
-                .iter()
-                .map(|arg| match &arg.kind {
-                    ExprKind::Const(value) => Some(value.clone()),
-                    _ => None,
-                })
-                .collect();
-            if let Some(values) = values {
-                let null = function.strict && values.iter().any(Datum::is_null);
-                let value = if null { Ok(Datum::Null) } else { (function.eval)(self.env.context, &values) };
-                if let Ok(value) = value {
-                    return BoundExpr::constant(value, result);
-                }
+        if function.volatility == function::Volatility::Immutable
+            && let Some(values) = BoundExpr::constants(&args)
+        {
+            let null = function.strict && values.iter().any(Datum::is_null);
+            let value = if null { Ok(Datum::Null) } else { (function.eval)(self.env.context, &values) };
+            if let Ok(value) = value {
+                return BoundExpr::constant(value, result);
             }
         }
         BoundExpr::new(ExprKind::Call { function: ResolvedFunction { function, result }, args }, result)

@@ -30,6 +30,7 @@
 //! - `reference`   what foreign keys run
 //! - `rights`      what whoever runs it must be allowed
 //! - `json`        what JSON functions must know of types; `json_subscript` subscripts of jsonb
+//! - [`instance`]  statements that differ in their literals alone
 //! - [`visit`]     walks over the bound tree
 //! - [`display`]   the bound tree as compact text, for tests and EXPLAIN
 //!
@@ -52,6 +53,7 @@ pub(crate) mod from_function;
 pub(crate) mod gather;
 pub mod grouping;
 pub(crate) mod insert;
+pub mod instance;
 mod join;
 pub(crate) mod json;
 mod json_subscript;

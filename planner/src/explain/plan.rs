@@ -25,6 +25,9 @@ pub struct PlanNode {
     pub relation: Option<String>,
 }
 
+/// What reads all rows of a table.
+pub const SEQ_SCAN: &str = "Seq Scan";
+
 impl PlanNode {
     pub fn new(what: &'static str) -> PlanNode {
         PlanNode { what, join: None, backward: false, named: None, index: None, relation: None }

@@ -5,7 +5,7 @@ use archipel_sql::catalog::Table;
 use super::compile::Compiler;
 use super::conjunct::Conjunct;
 use super::path::{Choice, Path, Restrictions, Tree};
-use crate::explain::plan::PlanNode;
+use crate::explain::plan::{PlanNode, SEQ_SCAN};
 
 impl Compiler<'_> {
     /// EXPLAIN's lines for a scan.
@@ -22,7 +22,7 @@ impl Compiler<'_> {
         let node = match (&path.tree, &table.primary_key) {
             (Tree::Index(index), _) => by(&index.name),
             (Tree::Storage, Some(primary)) if bounded || choice.ordered => by(&primary.name),
-            _ => PlanNode::new("Seq Scan"),
+            _ => PlanNode::new(SEQ_SCAN),
         };
         self.open(node.on(&table.name));
         let name = |c: &Self, conjunct: &Conjunct<'_>| {

@@ -24,7 +24,7 @@ use super::rows::RowBuffer;
 use super::target::Found;
 use super::{CompileEnv, CompiledRoutine, RowSink};
 use crate::bound::{BoundStatement, Cte, CteBody, LockStrength, OutputColumn, Rel};
-use crate::explain::plan::PlanLine;
+use crate::explain::plan::{PlanLine, SEQ_SCAN};
 use crate::route::Access;
 
 /// Receives a result row.
@@ -178,6 +178,32 @@ fn fills_every_slot(node: &Node) -> bool {
         Node::Scan(_) => true,
         Node::Compute { input, .. } | Node::Filter { input, .. } => fills_every_slot(input),
         _ => false,
+    }
+}
+
+impl CompiledStatement {
+    /// Whether it finds its rows by the same ways as another statement, and by keys alone: whether
+    /// it may stand for the other, which knows values where this one has parameters.
+    pub fn reaches_rows_as(&self, other: &CompiledStatement) -> bool {
+        let is_same_line = |(mine, line): &(usize, PlanLine), (indent, known): &(usize, PlanLine)| {
+            mine == indent
+                && match (line, known) {
+                    (PlanLine::Node(mine), PlanLine::Node(known)) => mine == known && mine.what != SEQ_SCAN,
+                    (PlanLine::Detail { name: mine, .. }, PlanLine::Detail { name: known, .. }) => {
+                        mine == known
+                    }
+                    _ => false,
+                }
+        };
+        let is_same_access = |mine: &Access, known: &Access| {
+            (mine.oid, mine.write) == (known.oid, known.write)
+                && std::mem::discriminant(&mine.key) == std::mem::discriminant(&known.key)
+        };
+        self.stops_early == other.stops_early
+            && self.plan.len() == other.plan.len()
+            && self.plan.iter().zip(&other.plan).all(|(mine, known)| is_same_line(mine, known))
+            && self.accesses.len() == other.accesses.len()
+            && self.accesses.iter().zip(&other.accesses).all(|(mine, known)| is_same_access(mine, known))
     }
 }
 

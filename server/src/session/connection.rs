@@ -229,7 +229,7 @@ impl Session {
             output.negotiate_protocol_version(&refused_options);
         }
         output.authentication_ok();
-        for (name, value) in settings.reported() {
+        for (name, value) in settings.effective().reported() {
             output.parameter_status(name, &value);
         }
         let (process_id, secret) = registered.key();

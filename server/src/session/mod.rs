@@ -67,6 +67,7 @@ mod waiting;
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use archipel_engine::id::Epoch;
@@ -77,9 +78,10 @@ use rustc_hash::FxHashMap;
 use crate::executor::Executor;
 use crate::notifications::Listener;
 use crate::replies::Replies;
-use crate::server::{EngineDurability, Server};
+use crate::server::{Counters, EngineDurability, Server};
 use crate::sessions::{CancelReason, Registered, SessionEntry};
 use crate::settings::SessionSettings;
+use crate::settings::session::Effective;
 use crate::statement::Prepared;
 use crate::wire::output::{Output, Severity, Status};
 use copy_in::CopyIn;
@@ -143,6 +145,13 @@ impl Session {
         &self.registered.entry
     }
 
+    /// Adds to one of the executor's counters.
+    pub(crate) fn count(&self, counter: fn(&Counters) -> &AtomicU64, by: u64) {
+        if let Some(counters) = self.server.counters.get(usize::from(self.executor.number)) {
+            counter(counters).fetch_add(by, Ordering::Relaxed);
+        }
+    }
+
     /// The status ReadyForQuery tells.
     fn status(&self) -> Status {
         self.transaction.status()
@@ -175,10 +184,10 @@ impl Session {
         }
     }
 
-    /// Tells the client about reported settings that differ from `before`.
-    fn report_changes(&mut self, before: &[(&'static str, String)]) {
-        for ((name, value), (_, old)) in self.settings.reported().zip(before) {
-            if value != *old {
+    /// Tells the client about reported settings that differ from those of `before`.
+    fn report_changes(&mut self, before: &Effective) {
+        for ((name, value), (_, old)) in self.settings.effective().reported().zip(before.reported()) {
+            if value != old {
                 self.output.parameter_status(name, &value);
             }
         }
@@ -189,10 +198,9 @@ impl Session {
         &mut self,
         change: impl FnOnce(&mut SessionSettings) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
-        let before_effective = self.settings.effective().clone();
-        let before: Vec<_> = self.settings.reported().collect();
+        let before = self.settings.effective().clone();
         let result = change(&mut self.settings);
-        if !Arc::ptr_eq(&before_effective, self.settings.effective()) {
+        if !Arc::ptr_eq(&before, self.settings.effective()) {
             self.report_changes(&before);
             self.host = None;
         }

@@ -9,7 +9,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use archipel_sql::ast::StatementText;
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::parser::shape::shape_of;
 
 use super::Session;
 use crate::encode::Formats;
@@ -48,9 +50,20 @@ impl Session {
     }
 
     async fn run_text(&mut self, text: Arc<str>) -> Result<(), SqlError> {
+        self.count(|counters| &counters.statements_sought, 1);
+        let short = text.len() <= cache::TEXT_BYTES_MAX;
+        let shape = if short { shape_of(&text) } else { None };
+        let shape = shape.map(|shape| (self.cache_key(&shape.text.as_str().into(), &[]), shape));
+        if let Some((key, shape)) = &shape
+            && let Some((prepared, params)) = self.found_by_shape(&text, shape, key)
+        {
+            self.count(|counters| &counters.found_by_shape, 1);
+            return self.run_simple(prepared, params, true).await;
+        }
         let key = self.cache_key(&text, &[]);
         if let Some(prepared) = self.cached(&key) {
-            return self.run_simple(prepared, true).await;
+            self.count(|counters| &counters.found_by_text, 1);
+            return self.run_simple(prepared, Vec::new(), true).await;
         }
         let whole = !self.tell_truncations(&text);
         let statements = archipel_sql::parser::parse(&text)?;
@@ -63,9 +76,13 @@ impl Session {
                 let prepared = self.prepare_settled(&text, statements, &[]).await?;
                 // What is known is not read again, and would not be told again.
                 if whole {
-                    self.remember(key, &prepared);
+                    let found =
+                        shape.is_some_and(|(key, shape)| self.note_shape(&text, &shape, key, &prepared));
+                    if !found {
+                        self.remember(key, &prepared);
+                    }
                 }
-                self.run_simple(prepared, true).await
+                self.run_simple(prepared, Vec::new(), true).await
             }
             _ => self.run_script(Script { text, statements: statements.into() }).await,
         }
@@ -100,7 +117,7 @@ impl Session {
             if let Body::Utility(statement) = &prepared.body {
                 Self::require_outside_of_block(statement)?;
             }
-            self.run_simple(prepared, last).await.map_err(shift)?;
+            self.run_simple(prepared, Vec::new(), last).await.map_err(shift)?;
             if let Some(copy) = &mut self.copy_in {
                 copy.script = Some(script);
                 return Ok(());
@@ -109,9 +126,16 @@ impl Session {
         Ok(())
     }
 
-    async fn run_simple(&mut self, prepared: Arc<Prepared>, last: bool) -> Result<(), SqlError> {
+    /// Runs a statement of a text. Its parameters, if it has any, are the literals of the text.
+    async fn run_simple(
+        &mut self,
+        prepared: Arc<Prepared>,
+        params: Vec<Datum>,
+        last: bool,
+    ) -> Result<(), SqlError> {
+        self.allowed_now(&prepared)?;
         prepared.allowed()?;
-        if !prepared.params.is_empty() && !matches!(prepared.body, Body::Utility(_)) {
+        if prepared.params.len() > params.len() && !matches!(prepared.body, Body::Utility(_)) {
             // A simple query brings no values.
             return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
         }
@@ -119,7 +143,7 @@ impl Session {
             let columns = columns.clone();
             self.describe_columns(&columns, &Formats::TEXT);
         }
-        self.execute(&prepared, Vec::new(), &Formats::TEXT, last).await?;
+        self.execute(&prepared, params, &Formats::TEXT, last).await?;
         self.mark_copy_simple();
         Ok(())
     }

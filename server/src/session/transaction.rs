@@ -7,7 +7,6 @@
 //! ROLLBACK, COMMIT (which rolls back) or ROLLBACK TO a savepoint.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use archipel_engine::id::Epoch;
 use archipel_engine::txn::{Interactive, InteractiveSavepoint};
@@ -541,9 +540,7 @@ impl Session {
 
     /// Answers an error. A block becomes failed; an implicit transaction is rolled back.
     pub(super) async fn fail(&mut self, error: &SqlError) {
-        if let Some(counters) = self.server.counters.get(usize::from(self.executor.number)) {
-            counters.errors.fetch_add(1, Ordering::Relaxed);
-        }
+        self.count(|counters| &counters.errors, 1);
         match self.transaction.kind {
             Kind::Block => {
                 self.transaction.failed = true;

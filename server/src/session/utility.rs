@@ -350,6 +350,7 @@ impl Session {
         }
         if matches!(target, DiscardTarget::All | DiscardTarget::Plans) {
             self.executor.statements.borrow_mut().clear();
+            self.executor.shapes.borrow_mut().clear();
         }
         if matches!(target, DiscardTarget::All | DiscardTarget::Sequences) {
             self.memory.sequence_values.lock().clear();

@@ -295,6 +295,11 @@ impl Effective {
         }
     }
 
+    /// The reported settings with their values, for ParameterStatus.
+    pub fn reported(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
+        REPORTED.iter().map(|name| (*name, self.show(name).unwrap_or_default()))
+    }
+
     /// The value in the setting's own unit, as `pg_settings` shows it.
     pub fn plain(&self, id: SettingId) -> String {
         id.setting().kind.plain(&self.values[id.0])
@@ -642,11 +647,6 @@ impl SessionSettings {
     pub fn rollback(&mut self) {
         self.rollback_to(0);
         self.commit();
-    }
-
-    /// The reported settings with their values, for ParameterStatus.
-    pub fn reported(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
-        REPORTED.iter().map(|name| (*name, self.effective.show(name).unwrap_or_default()))
     }
 }
 

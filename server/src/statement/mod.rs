@@ -2,11 +2,13 @@
 //!
 //! - [`cache`]   per executor thread, by text
 //! - [`prepare`] from text to [`Prepared`]
+//! - [`shapes`]  per executor thread, by what is left of a text without its literals
 //! - [`pace`]    whether a statement is quick
 
 pub mod cache;
 pub mod pace;
 pub(crate) mod prepare;
+pub(crate) mod shapes;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

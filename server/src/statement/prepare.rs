@@ -46,7 +46,9 @@ impl Session {
     /// A statement of the extended protocol: at most one in the text.
     pub(crate) async fn prepare_text(&mut self, text: &Arc<str>, declared: &[Oid]) -> Result<Arc<Prepared>> {
         let key = self.cache_key(text, declared);
+        self.count(|counters| &counters.statements_sought, 1);
         if let Some(prepared) = self.cached(&key) {
+            self.count(|counters| &counters.found_by_text, 1);
             self.allowed_now(&prepared)?;
             return Ok(prepared);
         }

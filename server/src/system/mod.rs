@@ -9,6 +9,7 @@
 //! - [`locks`] `pg_locks`
 //! - [`groups`] co-location groups in words
 //! - [`repartition`] the functions that change partitions
+//! - [`statements`] `archipel.statement_cache`
 //! - [`facts`] the same for HTTP: metrics and the live page
 //!
 //! `pg_catalog` and `information_schema` otherwise show the catalog alone, and come from the
@@ -24,6 +25,7 @@ mod locks;
 mod monitor;
 pub mod repartition;
 pub mod sizes;
+mod statements;
 mod views;
 
 use archipel_engine::id::TreeId;

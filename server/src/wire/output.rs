@@ -8,7 +8,7 @@ use std::io::Write as _;
 use archipel_sql::error::SqlError;
 use bytes::BytesMut;
 use pgwire::messages::copy::{CopyInResponse, CopyOutResponse};
-use pgwire::messages::data::{FieldDescription, ParameterDescription, RowDescription};
+use pgwire::messages::data::ParameterDescription;
 use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 use pgwire::messages::startup::{Authentication, BackendKeyData, ParameterStatus, SecretKey};
 
@@ -239,19 +239,25 @@ impl Output {
         }
     }
 
+    /// RowDescription: every query of the simple protocol has one, and most executions of a prepared
+    /// one.
     pub fn row_description<'a>(&mut self, fields: impl Iterator<Item = Field<'a>>) {
-        let fields = fields.map(|field| {
-            FieldDescription::new(
-                field.name.to_owned(),
-                field.table as i32,
-                field.attribute as i16,
-                field.type_oid,
-                field.type_size,
-                field.typmod,
-                i16::from(field.binary),
-            )
-        });
-        self.message(&RowDescription::new(fields.collect()));
+        let start = self.bytes.len();
+        self.put(b"T\0\0\0\0\0\0");
+        let mut count = 0usize;
+        for field in fields {
+            count += 1;
+            self.put(field.name.as_bytes());
+            self.put(&[0]);
+            self.put(&field.table.to_be_bytes());
+            self.put(&field.attribute.to_be_bytes());
+            self.put(&field.type_oid.to_be_bytes());
+            self.put(&field.type_size.to_be_bytes());
+            self.put(&field.typmod.to_be_bytes());
+            self.put(&u16::from(field.binary).to_be_bytes());
+        }
+        self.bytes[start + 5..start + 7].copy_from_slice(&(count as u16).to_be_bytes());
+        self.patch_length(start);
     }
 
     pub fn parameter_description(&mut self, types: impl Iterator<Item = u32>) {
@@ -383,6 +389,26 @@ mod tests {
         let mut output = Output::new();
         output.command_complete_count("INSERT 0", 12);
         assert_eq!(output.as_slice(), b"C\0\0\0\x10INSERT 0 12\0");
+    }
+
+    #[test]
+    fn a_row_description_is_framed() {
+        let field = |name| Field {
+            name,
+            table: 16_384,
+            attribute: 2,
+            type_oid: 23,
+            type_size: -1,
+            typmod: -1,
+            binary: name == "b",
+        };
+        let mut output = Output::new();
+        output.row_description(["a", "b"].into_iter().map(field));
+        let column = |name: u8, format: u8| {
+            [&[name, 0, 0, 0, 0x40, 0, 0, 2, 0, 0, 0, 23, 0xff, 0xff][..], &[0xff; 4], &[0, format]].concat()
+        };
+        let columns = [column(b'a', 0), column(b'b', 1)].concat();
+        assert_eq!(output.as_slice(), [&b"T\0\0\0\x2e\0\x02"[..], &columns].concat());
     }
 
     #[test]

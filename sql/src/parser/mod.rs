@@ -64,6 +64,7 @@ mod role;
 mod routine;
 mod rows_from;
 mod session;
+pub mod shape;
 mod star;
 mod table;
 mod table_as;
