@@ -132,6 +132,16 @@ pub enum RowsTo {
     Kept,
 }
 
+impl RowsTo {
+    /// To the client in these formats, if the statement answers rows.
+    pub fn client(columns: Option<&Arc<[OutputColumn]>>, formats: &Formats) -> RowsTo {
+        match columns {
+            Some(columns) => RowsTo::Wire(RowEncoder { columns: columns.clone(), formats: formats.clone() }),
+            None => RowsTo::Nowhere,
+        }
+    }
+}
+
 /// Takes the rows a program produces.
 pub struct Sink<'a> {
     pub rows_to: &'a RowsTo,

@@ -1,6 +1,7 @@
 //! Engine programs of the server: what a session hands to the engine to run.
 //!
 //! - [`statement`]  one row statement or CALL
+//! - [`pipeline`]   several row statements that the client sent at once
 //! - [`call`]       a routine with the arguments of one CALL
 //! - [`definition`] one DDL statement
 //! - [`load`]       a batch of COPY rows
@@ -13,6 +14,7 @@ pub mod call;
 pub mod computed;
 pub mod definition;
 pub mod load;
+pub mod pipeline;
 pub mod statement;
 
 use std::any::Any;

@@ -250,6 +250,7 @@ impl Session {
             unnamed_statement: None,
             portals: FxHashMap::default(),
             unnamed_portal: None,
+            pipeline: Default::default(),
             cursors: Default::default(),
             deadlock: Default::default(),
             skip_until_sync: false,
@@ -393,7 +394,8 @@ impl Session {
                 self.finish_query().await;
             }
             b'P' | b'B' | b'D' | b'E' | b'C' if !self.skip_until_sync => {
-                self.fail(error).await;
+                let error = self.first_error(error.clone()).await;
+                self.fail(&error).await;
                 self.skip_until_sync = true;
             }
             b'S' | b'H' => {
@@ -433,6 +435,7 @@ impl Session {
             }
             extended => {
                 if let Err(error) = self.extended(extended, rest).await {
+                    let error = self.first_error(error).await;
                     self.fail(&error).await;
                     self.skip_until_sync = true;
                 } else if self.copy_in.is_some() {

@@ -22,7 +22,7 @@ use super::host::Host;
 use super::portal::PendingRows;
 use super::role;
 use crate::catalog::CatalogState;
-use crate::encode::{Formats, RowEncoder, RowsTo};
+use crate::encode::{Formats, RowsTo};
 use crate::run::statement::StatementRun;
 use crate::statement::{Body, Code, Prepared, RowPlan};
 use crate::wire::output::{Output, Severity};
@@ -126,14 +126,8 @@ impl Session {
     }
 
     fn complete(&mut self, prepared: &Prepared, ran: &Ran) {
-        if let Some(counters) = self.server.counters.get(usize::from(self.executor.number)) {
-            counters.statements.fetch_add(1, Ordering::Relaxed);
-        }
-        match prepared.tag {
-            "CALL" => self.output.command_complete("CALL"),
-            "INSERT" => self.output.command_complete_count("INSERT 0", ran.rows),
-            tag => self.output.command_complete_count(tag, ran.rows),
-        }
+        self.count(|counters| &counters.statements, 1);
+        self.output.rows_complete(prepared.tag, ran.rows);
     }
 
     /// Runs a statement whose rows are fetched in portions: they are kept aside.
@@ -189,10 +183,7 @@ impl Session {
         }
         self.note_query();
         let mut params = params;
-        let rows_to = match &prepared.columns {
-            Some(columns) => RowsTo::Wire(RowEncoder { columns: columns.clone(), formats: formats.clone() }),
-            None => RowsTo::Nowhere,
-        };
+        let rows_to = RowsTo::client(prepared.columns.as_ref(), formats);
         if self.is_analytic(&plan) {
             match self.run_analytic(&plan, params, &rows_to, streaming).await? {
                 Analytic::Ran(ran, _) => return Ok(ran),
@@ -428,7 +419,7 @@ impl Session {
             kept: Vec::new(),
             notices: Vec::new(),
             sequences: Vec::new(),
-            numbers_left: Vec::new(),
+            numbers_left: self.pipeline.take_numbers(),
             sequences_set: Vec::new(),
             notifications: Default::default(),
             ticket: None,
@@ -476,12 +467,19 @@ impl Session {
             });
         }
         self.remember_sequences(&run.sequences);
+        self.pipeline.keep_numbers(&mut run.numbers_left);
         self.take_said(run.notifications, run.ticket, outcome.depends_on)?;
         if let Some(cursors) = run.cursors_changed {
             self.cursors = cursors;
         }
         self.transaction.add_deferred(std::mem::take(&mut run.deferred));
-        let local = run.host.pending.lock().iter().any(|change| change.local);
+        let (sets, local) = {
+            let pending = run.host.pending.lock();
+            (!pending.is_empty(), pending.iter().any(|change| change.local))
+        };
+        if sets {
+            run.plan.note_settings();
+        }
         self.apply_settings(&run.host)?;
         if local && !self.transaction.is_open() {
             // The statement was the transaction.

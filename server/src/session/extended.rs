@@ -1,7 +1,8 @@
 //! The extended query protocol: Parse, Bind, Describe, Execute, Close, Sync.
 //!
 //! Everything up to Sync is one transaction. A single Execute directly before Sync is the
-//! common case, and a one-shot: whether it is, shows in the messages already received.
+//! common case, and a one-shot: whether it is, shows in the messages already received. Several may
+//! wait for Sync and be one together: [`super::pipeline`].
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ impl Session {
             Message::Describe { target: Target::Portal, name } => self.describe_portal(name),
             Message::Execute { portal, rows_max } => {
                 let last = nothing_but_sync_follows(rest);
-                self.execute_portal(portal, rows_max, last).await
+                self.execute_portal(portal, rows_max, last, rest).await
             }
             Message::Close { target, name } => {
                 match (target, name) {
@@ -138,13 +139,27 @@ impl Session {
         })
     }
 
-    async fn execute_portal(&mut self, name: &str, rows_max: usize, last: bool) -> Result<(), SqlError> {
+    async fn execute_portal(
+        &mut self,
+        name: &str,
+        rows_max: usize,
+        last: bool,
+        rest: &[u8],
+    ) -> Result<(), SqlError> {
         let portal = self.portal(name)?;
         let (prepared, formats) = (portal.prepared.clone(), portal.formats.clone());
         match std::mem::replace(&mut portal.state, PortalState::Done) {
             PortalState::Ready(params) => {
+                let whole = rows_max == 0 || prepared.columns.is_none();
+                if whole && self.may_wait_for_sync(&prepared, last, rest) {
+                    self.put_off(prepared, params, formats);
+                    return Ok(());
+                }
+                if self.has_put_off() {
+                    self.run_apart().await?;
+                }
                 self.begin_statement(&prepared.text);
-                if rows_max == 0 || prepared.columns.is_none() {
+                if whole {
                     return self.execute(&prepared, params, &formats, last).await;
                 }
                 let mut rows = self.execute_aside(&prepared, params, &formats, last).await?;
@@ -157,7 +172,7 @@ impl Session {
             }
             PortalState::Done => match &prepared.columns {
                 // Rows are over; asking again answers none.
-                Some(_) => self.output.command_complete_count(prepared.tag, 0),
+                Some(_) => self.output.rows_complete(prepared.tag, 0),
                 None => {
                     return Err(SqlError::new(
                         SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -187,6 +202,12 @@ impl Session {
 
     /// Sync: the end of an implicit transaction.
     pub(super) async fn sync(&mut self) {
+        if self.has_put_off()
+            && let Err(error) = self.run_together().await
+        {
+            self.fail(&error).await;
+        }
+        self.end_pipeline();
         if let Err(error) = self.commit_implicit().await {
             self.fail(&error).await;
         }

@@ -168,6 +168,14 @@ impl Host {
         self.pending_reload.store(false, Ordering::Relaxed);
     }
 
+    /// Whether the run has asked for something to be done after it.
+    pub fn is_asked_for_something(&self) -> bool {
+        !self.pending.lock().is_empty()
+            || !self.pending_definitions.lock().is_empty()
+            || !self.pending_repartitions.lock().is_empty()
+            || self.pending_reload.load(Ordering::Relaxed)
+    }
+
     /// A context for work outside any transaction: literals, parameters, constant folding.
     pub fn context(&self) -> FunctionContext<'_> {
         FunctionContext { now: crate::server::now(), session: self }

@@ -4,6 +4,7 @@
 //! - [`simple`]      the simple query protocol: scripts
 //! - [`extended`]    Parse, Bind, Describe, Execute, Close
 //! - [`portal`]      a bound statement and how far its rows have been sent
+//! - [`pipeline`]    statements that wait for Sync, and run as one
 //! - [`execute`]     one prepared statement, whatever it is; [`submit`] by whom; [`waiting`] until it is over
 //! - [`transaction`] BEGIN … COMMIT, implicit transactions, savepoints
 //! - [`modes`]       isolation, READ ONLY
@@ -52,6 +53,7 @@ mod maintenance;
 mod modes;
 pub mod moving;
 mod notification;
+mod pipeline;
 mod portal;
 mod rebase;
 pub(crate) mod role;
@@ -86,6 +88,7 @@ use crate::statement::Prepared;
 use crate::wire::output::{Output, Severity, Status};
 use copy_in::CopyIn;
 use host::Host;
+use pipeline::Pipeline;
 use portal::Portal;
 use transaction::Transaction;
 
@@ -105,6 +108,7 @@ pub struct Session {
     unnamed_statement: Option<Arc<Prepared>>,
     portals: FxHashMap<String, Portal>,
     unnamed_portal: Option<Portal>,
+    pipeline: Pipeline,
     cursors: Cursors,
     /// The cycle this session was the victim of, until its error tells it.
     deadlock: std::cell::RefCell<Option<String>>,

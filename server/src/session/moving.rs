@@ -120,6 +120,7 @@ impl Session {
             unnamed_statement: belongings.unnamed_statement,
             portals: FxHashMap::default(),
             unnamed_portal: None,
+            pipeline: Default::default(),
             cursors: belongings.cursors,
             deadlock: Default::default(),
             skip_until_sync: false,

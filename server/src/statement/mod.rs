@@ -79,6 +79,8 @@ pub struct RowPlan {
     pub analytic: bool,
     /// Whether its last run took longer than a one-shot may.
     long: AtomicBool,
+    /// Whether a run of it has changed settings.
+    sets: AtomicBool,
 }
 
 /// How a row statement runs.
@@ -90,7 +92,8 @@ pub enum Code {
 
 impl RowPlan {
     pub fn new(bound: BoundStatement, code: Code, read_only: bool, analytic: bool) -> RowPlan {
-        RowPlan { bound, code, read_only, analytic, long: AtomicBool::new(false) }
+        let (long, sets) = (AtomicBool::new(false), AtomicBool::new(false));
+        RowPlan { bound, code, read_only, analytic, long, sets }
     }
 
     /// Whether there is a form of it that stops for the session wherever it can.
@@ -111,6 +114,17 @@ impl RowPlan {
     /// Notes whether a run took longer than a one-shot may.
     pub fn note_long(&self, long: bool) {
         self.long.store(long, Ordering::Relaxed);
+    }
+
+    /// Whether what the client sends after it may have to be read with other settings: a run of it has
+    /// called `set_config`.
+    pub fn changes_settings(&self) -> bool {
+        self.sets.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a run has changed settings.
+    pub fn note_settings(&self) {
+        self.sets.store(true, Ordering::Relaxed);
     }
 
     /// Neither reads nor writes a table of the engine: `SELECT 1`, system views.

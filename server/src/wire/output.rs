@@ -196,6 +196,15 @@ impl Output {
         self.patch_length(start);
     }
 
+    /// CommandComplete of a statement that reads or writes rows.
+    pub fn rows_complete(&mut self, tag: &str, rows: u64) {
+        match tag {
+            "CALL" => self.command_complete(tag),
+            "INSERT" => self.command_complete_count("INSERT 0", rows),
+            tag => self.command_complete_count(tag, rows),
+        }
+    }
+
     fn patch_length(&mut self, start: usize) {
         let length = (self.bytes.len() - start - 1) as u32;
         self.bytes[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
@@ -385,13 +394,6 @@ mod tests {
     }
 
     #[test]
-    fn command_tags_are_framed() {
-        let mut output = Output::new();
-        output.command_complete_count("INSERT 0", 12);
-        assert_eq!(output.as_slice(), b"C\0\0\0\x10INSERT 0 12\0");
-    }
-
-    #[test]
     fn a_row_description_is_framed() {
         let field = |name| Field {
             name,
@@ -409,6 +411,13 @@ mod tests {
         };
         let columns = [column(b'a', 0), column(b'b', 1)].concat();
         assert_eq!(output.as_slice(), [&b"T\0\0\0\x2e\0\x02"[..], &columns].concat());
+    }
+
+    #[test]
+    fn command_tags_are_framed() {
+        let mut output = Output::new();
+        output.command_complete_count("INSERT 0", 12);
+        assert_eq!(output.as_slice(), b"C\0\0\0\x10INSERT 0 12\0");
     }
 
     #[test]
