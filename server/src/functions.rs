@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use archipel_planner::ddl::DistributionCall;
 use archipel_sql::catalog::Privileges;
-use archipel_sql::datum::{Array, Datum, Dimension};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{SessionHost, Snapshot};
 use archipel_sql::types::Oid;
@@ -18,7 +18,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::session::host::{Host, PendingSetting};
 use crate::session::role;
-use crate::system::Source;
+use crate::system::{Source, array};
 
 /// Answers the function `name`.
 pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
@@ -159,12 +159,6 @@ fn check_signal(host: &Host, process: i32, verb: &str) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-fn array(element: Oid, values: Vec<Datum>) -> Datum {
-    let dimensions =
-        if values.is_empty() { Vec::new() } else { vec![Dimension { length: values.len(), lower_bound: 1 }] };
-    Datum::Array(std::sync::Arc::new(Array { element, dimensions, values }))
 }
 
 fn text_array(items: &[String]) -> Datum {

@@ -12,8 +12,10 @@ use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Oid;
 
 use super::Session;
+use super::host::PreparedByName;
 use super::portal::{Portal, PortalState};
 use crate::encode::{Formats, decode_parameter};
+use crate::server::now;
 use crate::statement::Prepared;
 use crate::wire::frame::{Bind, Message, Target};
 
@@ -31,7 +33,7 @@ impl Session {
             Message::Close { target, name } => {
                 match (target, name) {
                     (Target::Statement, "") => self.unnamed_statement = None,
-                    (Target::Statement, name) => drop(self.statements.remove(name)),
+                    (Target::Statement, name) => self.forget_statement(name),
                     (Target::Portal, "") => self.unnamed_portal = None,
                     (Target::Portal, name) => drop(self.portals.remove(name)),
                 }
@@ -54,10 +56,35 @@ impl Session {
         if name.is_empty() {
             self.unnamed_statement = Some(prepared);
         } else {
-            self.statements.insert(name.to_owned(), prepared);
+            let text = prepared.text.clone();
+            self.keep_statement(name, prepared, text, false);
         }
         self.output.parse_complete();
         Ok(())
+    }
+
+    /// Keeps a statement under a name; `text` is what the client sent to have it so.
+    pub(super) fn keep_statement(
+        &mut self,
+        name: &str,
+        prepared: Arc<Prepared>,
+        text: Arc<str>,
+        from_sql: bool,
+    ) {
+        let shown = PreparedByName { text, at: now(), types: prepared.params.clone(), from_sql };
+        self.memory.prepared.lock().insert(name.to_owned(), shown);
+        self.statements.insert(name.to_owned(), prepared);
+    }
+
+    pub(super) fn forget_statement(&mut self, name: &str) {
+        if self.statements.remove(name).is_some() {
+            self.memory.prepared.lock().remove(name);
+        }
+    }
+
+    pub(super) fn forget_statements(&mut self) {
+        self.statements.clear();
+        self.memory.prepared.lock().clear();
     }
 
     pub(super) fn statement(&self, name: &str) -> Result<Arc<Prepared>, SqlError> {

@@ -4,6 +4,7 @@
 //! it submits, which may run on other threads. Effects on the session (`set_config`) are kept
 //! until the statement is over and take hold only if it succeeded.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -16,7 +17,7 @@ use archipel_sql::catalog::{Authority, ObjectClass, Privileges, Requirement, Tab
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{ExtraChecks, FunctionContext, SessionHost, Style};
-use archipel_sql::types::Oid;
+use archipel_sql::types::{Oid, Type};
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -38,6 +39,19 @@ pub struct Memory {
     pub transaction: OwnTransaction,
     /// What the session listens to, in the order it began to.
     pub listening: Mutex<Vec<Arc<str>>>,
+    /// The statements that it has prepared under names, for `pg_prepared_statements`.
+    pub prepared: Mutex<BTreeMap<String, PreparedByName>>,
+}
+
+/// What `pg_prepared_statements` shows of a statement.
+pub struct PreparedByName {
+    /// As the client wrote it: for PREPARE, with that word.
+    pub text: Arc<str>,
+    /// Microseconds since 2000-01-01 UTC.
+    pub at: i64,
+    pub types: Arc<[Type]>,
+    /// Made by PREPARE, not by a message of the protocol.
+    pub from_sql: bool,
 }
 
 /// A change of a setting asked for by a function.

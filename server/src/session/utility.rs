@@ -89,9 +89,9 @@ impl Session {
                 match name {
                     Some(name) => {
                         self.statement(name)?;
-                        self.statements.remove(name);
+                        self.forget_statement(name);
                     }
-                    None => self.statements.clear(),
+                    None => self.forget_statements(),
                 }
                 self.output.command_complete(prepared.tag);
             }
@@ -340,7 +340,7 @@ impl Session {
             }
             self.portals.clear();
             self.cursors.clear();
-            self.statements.clear();
+            self.forget_statements();
             self.unlisten_all();
             self.set_role(role::SESSION_AUTHORIZATION, None, false)?;
             self.change_settings(|all| {
@@ -376,7 +376,7 @@ impl Session {
         let text: Arc<str> = outer[prepare.statement.range.clone()].into();
         let statements = archipel_sql::parser::parse(&text)?;
         let prepared = self.prepare_parsed(&text, statements, &declared)?;
-        self.statements.insert(prepare.name.clone(), prepared);
+        self.keep_statement(&prepare.name, prepared, outer.into(), true);
         Ok(())
     }
 

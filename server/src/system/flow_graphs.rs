@@ -1,9 +1,10 @@
 //! `archipel.flow_graphs`: what deployed routines do to which rows, and in what order.
 
 use archipel_procedures::flow;
-use archipel_sql::datum::{Array, Datum, Dimension};
+use archipel_sql::datum::Datum;
 use archipel_sql::types::{Oid, Type};
 
+use super::array;
 use super::views::{count, optional, text};
 use crate::session::host::Host;
 
@@ -49,8 +50,5 @@ pub(super) fn rows(host: &Host) -> Vec<Vec<Datum>> {
 }
 
 fn numbers(numbers: impl Iterator<Item = usize>) -> Datum {
-    let values: Vec<Datum> = numbers.map(count).collect();
-    let dimensions =
-        if values.is_empty() { Vec::new() } else { vec![Dimension { length: values.len(), lower_bound: 1 }] };
-    Datum::Array(std::sync::Arc::new(Array { element: Oid::INT4, dimensions, values }))
+    array(Oid::INT4, numbers.map(count).collect())
 }

@@ -105,12 +105,16 @@ impl SystemSource for Source<'_> {
     }
 }
 
-/// An array of texts.
-pub(crate) fn text_array(items: &[&str]) -> Datum {
-    let values: Vec<Datum> = items.iter().map(|item| Datum::text(item)).collect();
+/// An array of one dimension, or the empty one.
+pub(crate) fn array(element: Oid, values: Vec<Datum>) -> Datum {
     let dimensions =
         if values.is_empty() { Vec::new() } else { vec![Dimension { length: values.len(), lower_bound: 1 }] };
-    Datum::Array(std::sync::Arc::new(Array { element: Oid::TEXT, dimensions, values }))
+    Datum::Array(std::sync::Arc::new(Array { element, dimensions, values }))
+}
+
+/// An array of texts.
+pub(crate) fn text_array(items: &[&str]) -> Datum {
+    array(Oid::TEXT, items.iter().map(|item| Datum::text(item)).collect())
 }
 
 /// Bytes of a relation: those of its group, an upper bound, since only partitions are counted.

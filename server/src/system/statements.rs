@@ -1,10 +1,13 @@
-//! `archipel.statement_cache`: how often statements were found prepared.
+//! `archipel.statement_cache`: how often statements were found prepared; `pg_prepared_statements`:
+//! those that the session has prepared under names.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use archipel_sql::datum::Datum;
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 
+use super::array;
+use super::views::text;
 use crate::session::host::Host;
 
 pub(super) const COLUMNS: &[(&str, Type)] = &[
@@ -36,6 +39,37 @@ pub(super) fn rows(host: &Host) -> Vec<Vec<Datum>> {
                 big(shape),
                 if sought == 0 { Datum::Null } else { Datum::Float8(ratio) },
             ])
+        })
+        .collect()
+}
+
+pub(super) const PREPARED: &[(&str, Type)] = &[
+    ("name", Type::TEXT),
+    ("statement", Type::TEXT),
+    ("prepare_time", Type::TIMESTAMPTZ),
+    ("parameter_types", Type::of(Oid::REGTYPE_ARRAY)),
+    ("from_sql", Type::BOOL),
+    ("generic_plans", Type::INT8),
+    ("custom_plans", Type::INT8),
+];
+
+/// One row a name. Every run takes the one plan there is, for whichever values: how often is not
+/// counted by name.
+pub(super) fn prepared(host: &Host) -> Vec<Vec<Datum>> {
+    let prepared = host.memory.prepared.lock();
+    let types = |types: &[Type]| array(Oid::REGTYPE, types.iter().map(|ty| Datum::Oid(ty.oid)).collect());
+    prepared
+        .iter()
+        .map(|(name, statement)| {
+            vec![
+                text(name),
+                text(&statement.text),
+                Datum::TimestampTz(statement.at),
+                types(&statement.types),
+                Datum::Bool(statement.from_sql),
+                Datum::Int8(0),
+                Datum::Int8(0),
+            ]
         })
         .collect()
 }

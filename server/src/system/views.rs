@@ -43,6 +43,7 @@ static VIEWS: &[View] = &[
     View { schema: "archipel", name: "island_distances", columns: &[("from_island", Type::INT4), ("to_island", Type::INT4), ("line_ns", Type::FLOAT8), ("source", Type::TEXT)], rows: super::islands::distances },
     View { schema: "archipel", name: "design_advice", columns: crate::design::view::COLUMNS, rows: crate::design::view::rows },
     View { schema: "archipel", name: "statement_cache", columns: super::statements::COLUMNS, rows: super::statements::rows },
+    View { schema: "pg_catalog", name: "pg_prepared_statements", columns: super::statements::PREPARED, rows: super::statements::prepared },
 ];
 
 /// The views as catalog tables.
