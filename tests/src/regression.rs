@@ -23,11 +23,18 @@ pub struct Suite {
 pub struct Statement {
     /// Its lines, with comments before it.
     pub text: String,
+    /// Whether psql shows its lines: not between `\set ECHO none` and `\set ECHO all`.
+    shown: bool,
 }
 
 impl Statement {
-    /// Whether it only shows a plan: those are the server's own affair.
-    pub fn explains(&self) -> bool {
+    /// Whether its answer counts: it has lines to be told by, and is no plan, which is the server's own
+    /// affair.
+    pub fn counts(&self) -> bool {
+        self.shown && !self.explains()
+    }
+
+    fn explains(&self) -> bool {
         let code = self.text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with("--"));
         code.is_some_and(|line| line.get(..7).is_some_and(|word| word.eq_ignore_ascii_case("explain")))
     }
@@ -111,6 +118,7 @@ impl Suite {
 pub fn statements(text: &str) -> Vec<Statement> {
     let mut found = Vec::new();
     let (mut scanner, mut first, mut copied) = (Scanner::default(), 0, false);
+    let mut shown = true;
     let lines: Vec<&str> = text.lines().collect();
     for (number, line) in lines.iter().enumerate() {
         if copied {
@@ -126,7 +134,12 @@ pub fn statements(text: &str) -> Vec<Statement> {
         }
         let text = lines[first..=number].join("\n");
         copied = copies(line);
-        found.push(Statement { text });
+        found.push(Statement { text, shown });
+        match *line {
+            "\\set ECHO none" => shown = false,
+            "\\set ECHO all" => shown = true,
+            _ => {}
+        }
         first = number + 1;
     }
     found
@@ -237,6 +250,7 @@ fn answers(statements: &[Statement], printed: &str) -> Answers {
     let echoed: Vec<(usize, &str)> = statements
         .iter()
         .enumerate()
+        .filter(|(_, statement)| statement.shown)
         .flat_map(|(number, statement)| statement.text.lines().map(move |line| (number, line)))
         .collect();
     let mut found: Answers = Vec::new();
@@ -282,6 +296,15 @@ mod tests {
             "/* a /* b; */ c; */ SELECT 6;",
         ];
         assert_eq!(texts, expected);
+    }
+
+    #[test]
+    fn what_psql_does_not_show_has_no_answer() {
+        let statements = statements("SELECT 1;\n\\set ECHO none\nSELECT 2;\n\\set ECHO all\nSELECT 3;\n");
+        let printed = "SELECT 1;\n one\n\\set ECHO none\n two\nSELECT 3;\n three\n";
+        assert_eq!(answers(&statements, printed), [" one\n", " two\n", "", "", " three\n"]);
+        let counted: Vec<bool> = statements.iter().map(|statement| statement.counts()).collect();
+        assert_eq!(counted, [true, true, false, false, true]);
     }
 
     #[test]

@@ -127,7 +127,7 @@ fn is_ordered(text: &str) -> bool {
 
 /// The status of a file by the alternative that agrees best.
 fn compare(statements: &[Statement], found: &Answers, expected: &[Answers]) -> (Status, Answers) {
-    let counted = statements.iter().filter(|statement| !statement.explains()).count();
+    let counted = statements.iter().filter(|statement| statement.counts()).count();
     let against = |expected: &Answers| -> BTreeSet<usize> {
         let numbered = statements.iter().enumerate();
         let differ = numbered.filter(|(number, statement)| {
@@ -135,7 +135,7 @@ fn compare(statements: &[Statement], found: &Answers, expected: &[Answers]) -> (
                 (Some(found), Some(expected)) => agree(statement, found, expected),
                 _ => false,
             };
-            !statement.explains() && !agree
+            statement.counts() && !agree
         });
         differ.map(|(number, _)| number + 1).collect()
     };
