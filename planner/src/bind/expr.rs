@@ -16,6 +16,9 @@ use crate::bound::{BoundExpr, ExprKind, Subscript};
 /// A chain of operators may be this long before the tree is too deep to walk.
 const CHAIN_MAX: usize = 500;
 
+/// Arrays have no more dimensions (MAXDIM).
+const SUBSCRIPTS_MAX: usize = 6;
+
 impl Binder<'_, '_> {
     /// Binds an expression.
     pub(crate) fn expr(&mut self, expr: &Expr) -> Result<BoundExpr> {
@@ -252,6 +255,16 @@ impl Binder<'_, '_> {
                 ),
             ));
         };
+        if subscripts.len() > SUBSCRIPTS_MAX {
+            return Err(SqlError::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                format!(
+                    "number of array dimensions ({}) exceeds the maximum allowed ({SUBSCRIPTS_MAX})",
+                    subscripts.len()
+                ),
+            )
+            .placeless());
+        }
         let slices = subscripts.iter().any(|subscript| matches!(subscript, Subscript::Slice { .. }));
         let ty = if slices { array.ty } else { Type { oid: element, typmod: array.ty.typmod } };
         Ok(BoundExpr::new(ExprKind::Subscript { array: Box::new(array), subscripts }, ty))
@@ -349,9 +362,12 @@ impl Binder<'_, '_> {
     }
 
     fn remember_literal(&mut self, value: &ast::ValueWithSpan) {
-        if let ast::Value::SingleQuotedString(text) = &value.value
-            && !self.env.text.is_empty()
-        {
+        let text = match &value.value {
+            ast::Value::SingleQuotedString(text) | ast::Value::EscapedStringLiteral(text) => text,
+            ast::Value::DollarQuotedString(quoted) => &quoted.value,
+            _ => return,
+        };
+        if !self.env.text.is_empty() {
             self.literals.push((text.clone(), value.span));
         }
     }

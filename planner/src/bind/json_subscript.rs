@@ -53,10 +53,13 @@ impl Binder<'_, '_> {
         let index = match subscript {
             WrittenSubscript::Index { index } => index,
             WrittenSubscript::Slice { lower_bound, upper_bound, .. } => {
-                let bound = upper_bound.as_ref().or(lower_bound.as_ref());
                 let message = "jsonb subscript does not support slices";
-                return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message)
-                    .at(bound.and_then(|bound| self.start(bound))));
+                let error = SqlError::new(SqlState::DATATYPE_MISMATCH, message);
+                return Err(match upper_bound.as_ref().or(lower_bound.as_ref()) {
+                    Some(bound) => error.at(self.start(bound)),
+                    // Without bounds there is nothing to point at.
+                    None => error.placeless(),
+                });
             }
         };
         let position = self.start(index);
