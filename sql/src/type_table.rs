@@ -152,6 +152,11 @@ pub fn element_of(array: Oid) -> Option<Oid> {
     type_info(array).filter(|info| info.is_array() && info.element.0 != 0).map(|info| info.element)
 }
 
+/// Whether array constructors take the type for a scalar, though it is an array (get_promoted_array_type).
+pub fn is_vector(ty: Oid) -> bool {
+    matches!(ty, Oid::INT2VECTOR | Oid::OIDVECTOR)
+}
+
 /// SQL's spelling of a type name, without a modifier.
 fn sql_name(info: &TypeInfo) -> &'static str {
     match info.oid {

@@ -4,7 +4,7 @@
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CastContext, ResolvedFunction};
-use archipel_sql::type_table::{array_of, element_of, type_name};
+use archipel_sql::type_table::{array_of, element_of, is_vector, type_name};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{BinaryOperator, Expr, Query};
 
@@ -557,7 +557,7 @@ impl Binder<'_, '_> {
         };
         let element = column.ty;
         // An array column gives an array of one more dimension.
-        let (element, array) = match element_of(element.oid) {
+        let (element, array) = match element_of(element.oid).filter(|_| !is_vector(element.oid)) {
             Some(inner) => (inner, element.oid),
             None => {
                 let array = array_of(element.oid).ok_or_else(|| {

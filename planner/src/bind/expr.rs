@@ -3,7 +3,7 @@
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
-use archipel_sql::type_table::{array_of, element_of, type_name};
+use archipel_sql::type_table::{array_of, element_of, is_vector, type_name};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{self, AccessExpr, BinaryOperator, Expr, Ident, UnaryOperator};
 
@@ -451,7 +451,7 @@ impl Binder<'_, '_> {
             _ => self.unify(bound, "ARRAY")?,
         };
         // ARRAY of arrays is one array of more dimensions.
-        if let Some(inner) = element_of(common.oid) {
+        if let Some(inner) = element_of(common.oid).filter(|_| !is_vector(common.oid)) {
             return Ok(BoundExpr::new(ExprKind::Array { element: inner, items }, Type::of(common.oid)));
         }
         let Some(array) = array_of(common.oid) else {

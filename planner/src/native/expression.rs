@@ -13,7 +13,7 @@ use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{FunctionContext, ResolvedFunction};
 use archipel_sql::io;
-use archipel_sql::type_table::element_of;
+use archipel_sql::type_table::{element_of, is_vector};
 use archipel_sql::types::{Oid, Type};
 use archipel_sql::typmod::coerce_typmod;
 use smallvec::SmallVec;
@@ -593,7 +593,7 @@ pub fn array_of_items(element: Oid, of_arrays: bool, values: Values) -> Result<D
 
 /// An array of scalars, or of arrays of one shape, which gain a dimension.
 pub fn array_of(element: Oid, values: Values) -> Result<Datum> {
-    let nested = values.iter().any(|value| matches!(value, Datum::Array(_)));
+    let nested = !is_vector(element) && values.iter().any(|value| matches!(value, Datum::Array(_)));
     if !nested {
         let dimensions = match values.len() {
             0 => Vec::new(),
