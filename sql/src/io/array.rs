@@ -56,6 +56,10 @@ impl Reader<'_, '_> {
         let mut count = 0;
         self.skip_blanks();
         if self.peek() == Some(b'}') {
+            // Only a whole array may be empty.
+            if depth > 0 {
+                return Err(malformed(self.text, "Unexpected \"}\" character."));
+            }
             self.at += 1;
             return self.close(depth, 0);
         }
@@ -70,6 +74,13 @@ impl Reader<'_, '_> {
                         return Err(malformed(self.text, "Unexpected \"{\" character."));
                     }
                     self.braces(depth + 1)?;
+                }
+                // Behind a sub-array stands another one.
+                Some(other) if count > 0 && self.has_deeper(depth) => {
+                    return Err(match other {
+                        b',' | b'}' | b'\\' => self.unexpected(other),
+                        _ => malformed(self.text, "Unexpected array element."),
+                    });
                 }
                 Some(_) => {
                     if self.has_deeper(depth) {
@@ -90,15 +101,14 @@ impl Reader<'_, '_> {
                     self.at += 1;
                     return self.close(depth, count);
                 }
-                Some(other) => {
-                    return Err(malformed(
-                        self.text,
-                        &format!("Unexpected \"{}\" character.", other as char),
-                    ));
-                }
+                Some(other) => return Err(self.unexpected(other)),
                 None => return Err(malformed(self.text, "Unexpected end of input.")),
             }
         }
+    }
+
+    fn unexpected(&self, character: u8) -> SqlError {
+        malformed(self.text, &format!("Unexpected \"{}\" character.", character as char))
     }
 
     fn has_deeper(&self, depth: usize) -> bool {
@@ -121,6 +131,8 @@ impl Reader<'_, '_> {
     fn item(&mut self) -> Result<()> {
         let mut raw = String::new();
         let mut quoted = false;
+        // A string in quotes is a whole item.
+        let mut closed = false;
         // Where unquoted trailing blanks begin to count.
         let mut keep = 0;
         loop {
@@ -128,8 +140,11 @@ impl Reader<'_, '_> {
                 return Err(malformed(self.text, "Unexpected end of input."));
             };
             match c {
+                '"' if quoted || !raw.is_empty() => {
+                    return Err(malformed(self.text, "Unexpected array element."));
+                }
                 '"' => {
-                    quoted = true;
+                    (quoted, closed) = (true, true);
                     self.at += 1;
                     loop {
                         let Some(c) = self.text[self.at..].chars().next() else {
@@ -144,6 +159,7 @@ impl Reader<'_, '_> {
                     }
                     keep = raw.len();
                 }
+                '\\' if closed => return Err(self.unexpected(b'\\')),
                 '\\' => {
                     self.at += 1;
                     self.escaped(&mut raw)?;
@@ -152,6 +168,9 @@ impl Reader<'_, '_> {
                 }
                 ',' | '}' => break,
                 '{' => return Err(malformed(self.text, "Unexpected \"{\" character.")),
+                other if closed && !other.is_ascii_whitespace() => {
+                    return Err(malformed(self.text, "Unexpected array element."));
+                }
                 other => {
                     self.at += other.len_utf8();
                     raw.push(other);
@@ -163,10 +182,7 @@ impl Reader<'_, '_> {
         }
         raw.truncate(keep);
         if raw.is_empty() && !quoted {
-            return Err(malformed(
-                self.text,
-                &format!("Unexpected \"{}\" character.", self.peek().unwrap_or(b'}') as char),
-            ));
+            return Err(self.unexpected(self.peek().unwrap_or(b'}')));
         }
         let value = if !quoted && raw.eq_ignore_ascii_case("null") {
             Datum::Null
