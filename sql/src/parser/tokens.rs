@@ -122,13 +122,9 @@ pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> 
     let raw = raw_tokens(positions)?;
     let tokens = join_strings(raw);
     check_depth(&tokens)?;
-    // Only the rewriting below may say INSERT OVERWRITE.
-    if let Some(pair) = tokens
-        .windows(2)
-        .find(|pair| is_word(Some(&pair[0]), "insert") && is_word(Some(&pair[1]), "overwrite"))
-    {
-        let at = pair[1].span.start;
-        let near = &positions.text()[positions.byte(at)..positions.byte(pair[1].span.end)];
+    if let Some(token) = out_of_place(&tokens) {
+        let at = token.span.start;
+        let near = &positions.text()[positions.byte(at)..positions.byte(token.span.end)];
         return Err(syntax_error(near, positions.character(at).unwrap_or(1)));
     }
     let tokens = rewrite_recursion(rewrite_elements(tokens, positions), positions);
@@ -211,13 +207,16 @@ fn lexical_error(positions: &Positions<'_>, before: &[TokenWithSpan], message: &
 fn join_strings(raw: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut tokens: Vec<TokenWithSpan> = Vec::with_capacity(raw.len());
     let mut line_break = false;
+    let mut commented = false;
     for token in raw {
         match (&token.token, tokens.last_mut()) {
             (Token::Whitespace(Whitespace::Newline | Whitespace::SingleLineComment { .. }), _) => {
                 line_break = true
             }
+            // Such a comment is none of the blanks between the parts of a string.
+            (Token::Whitespace(Whitespace::MultiLineComment(_)), _) => commented = true,
             (Token::Whitespace(_), _) => {}
-            (Token::SingleQuotedString(next), Some(last)) if line_break => {
+            (Token::SingleQuotedString(next), Some(last)) if line_break && !commented => {
                 line_break = false;
                 if let Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) = &mut last.token {
                     text.push_str(next);
@@ -227,12 +226,28 @@ fn join_strings(raw: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                 }
             }
             _ => {
-                line_break = false;
+                (line_break, commented) = (false, false);
                 tokens.push(token);
             }
         }
     }
     tokens
+}
+
+/// What no grammar may take and sqlparser's would: the second of two strings that stand side by side,
+/// which it reads as an alias, and INSERT OVERWRITE, which only the rewriting that follows may say.
+fn out_of_place(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
+    let is_string = |token: &TokenWithSpan| {
+        matches!(
+            token.token,
+            Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::DollarQuotedString(_)
+        )
+    };
+    let pair = tokens.windows(2).find(|pair| {
+        (is_string(&pair[0]) && is_string(&pair[1]))
+            || (is_word(Some(&pair[0]), "insert") && is_word(Some(&pair[1]), "overwrite"))
+    })?;
+    Some(&pair[1])
 }
 
 /// Bounds the depth of the trees before they are built: parsing, walking and dropping them all
