@@ -179,11 +179,10 @@ impl Dialect for ArchipelDialect {
         precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
         let token = &parser.peek_token_ref().token;
-        if let Token::CustomBinaryOperator(name) = token
-            && let Some(all) = quantifier(&parser.peek_nth_token_ref(1).token)
+        if let Some(all) = quantifier(&parser.peek_nth_token_ref(1).token)
             && parser.peek_nth_token_ref(2).token == Token::LParen
+            && let Some(op) = quantified_operator(token)
         {
-            let op = BinaryOperator::Custom(name.clone());
             return Some(quantified(parser, left, op, all, precedence));
         }
         // Comparisons do not associate: `a = b = c` means nothing.
@@ -286,7 +285,22 @@ fn quantifier(token: &Token) -> Option<bool> {
     (all || is_word(token, "any") || is_word(token, "some")).then_some(all)
 }
 
-/// `x op ANY (…)` by an operator that sqlparser has no token for: it takes ANY behind few.
+/// An operator that sqlparser does not take ANY behind: those it has no token for, and those of its own
+/// that compute, which answer no boolean.
+fn quantified_operator(token: &Token) -> Option<BinaryOperator> {
+    Some(match token {
+        Token::CustomBinaryOperator(name) => BinaryOperator::Custom(name.clone()),
+        Token::Plus => BinaryOperator::Plus,
+        Token::Minus => BinaryOperator::Minus,
+        Token::Mul => BinaryOperator::Multiply,
+        Token::Div => BinaryOperator::Divide,
+        Token::Mod => BinaryOperator::Modulo,
+        Token::StringConcat => BinaryOperator::StringConcat,
+        _ => return None,
+    })
+}
+
+/// `x op ANY (…)` by such an operator.
 fn quantified(
     parser: &mut Parser,
     left: &Expr,
