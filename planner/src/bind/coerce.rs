@@ -604,7 +604,13 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
     }
     let mut compatible_element = None;
     if uses(&[Oid::ANYCOMPATIBLE, Oid::ANYCOMPATIBLEARRAY, ANYCOMPATIBLENONARRAY]) {
-        compatible_element = Some(common_type(&compatible, "anycompatible")?.oid);
+        let common = common_type(&compatible, "anycompatible")?.oid;
+        // Of one category is not yet of one type (verify_common_type).
+        if compatible.iter().any(|ty| !can_coerce(ty.oid, common, CastContext::Implicit)) {
+            let message = "arguments of anycompatible family cannot be cast to a common type";
+            return Err(mismatch(message.to_owned()));
+        }
+        compatible_element = Some(common);
     }
     let concrete = |oid: Oid| -> Result<Oid> {
         let missing = || {
