@@ -9,7 +9,8 @@ use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
 use super::Binder;
-use crate::bound::{BoundExpr, ExprKind};
+use super::scope::{AGGREGATE_BASE, GROUPING_BASE};
+use crate::bound::{Accumulator, BoundExpr, ExprKind};
 
 /// Rows in rows in rows: types may refer to each other through arrays.
 const DEPTH_MAX: u32 = 16;
@@ -18,9 +19,14 @@ impl Binder<'_, '_> {
     /// Completes the arguments of a function that makes or reads JSON; others pass.
     pub(crate) fn json_arguments(&mut self, name: &str, mut args: Vec<BoundExpr>) -> Result<Vec<BoundExpr>> {
         match name {
-            "to_json" | "to_jsonb" | "row_to_json" | "array_to_json" | "json_build_object"
-            | "jsonb_build_object" | "json_build_array" | "jsonb_build_array" => {
-                args.into_iter().map(|arg| self.as_json(arg)).collect()
+            "to_json" | "to_jsonb" | "json_build_object" | "jsonb_build_object" | "json_build_array"
+            | "jsonb_build_array" => args.into_iter().map(|arg| self.as_json(arg)).collect(),
+            // Whether it comes in lines may follow.
+            "row_to_json" | "array_to_json" => {
+                if let Some(value) = args.first_mut() {
+                    *value = self.as_json(value.clone())?;
+                }
+                Ok(args)
             }
             "json_object_agg" | "jsonb_object_agg" => {
                 args.into_iter().map(|arg| self.gathered_json(arg)).collect()
@@ -79,6 +85,9 @@ impl Binder<'_, '_> {
     }
 
     fn json_shape(&self, expr: &BoundExpr) -> String {
+        if let Some(row) = self.gathered_row(expr) {
+            return format!("a{}", self.json_shape(row));
+        }
         if self.composite_fields(expr.ty.oid).is_some() || expr.ty.oid != Oid::RECORD {
             return self.type_shape(expr.ty, 0);
         }
@@ -90,6 +99,23 @@ impl Binder<'_, '_> {
                 shape::of_row(fields.iter().map(|(name, ty)| (name.as_str(), self.type_shape(*ty, 1))))
             }
             (_, None) => "g".to_owned(),
+        }
+    }
+
+    /// The row that an array of rows is gathered from, which knows their names.
+    fn gathered_row(&self, array: &BoundExpr) -> Option<&BoundExpr> {
+        if array.ty.oid != Oid::RECORD_ARRAY {
+            return None;
+        }
+        let ExprKind::Column { depth: 0, index: index @ AGGREGATE_BASE..GROUPING_BASE } = array.kind else {
+            return None;
+        };
+        let call = self.levels.last()?.aggregates.get(usize::from(index - AGGREGATE_BASE))?;
+        match call.function {
+            Accumulator::Builtin(function) if function.name == "array_agg" => {
+                call.args.first().filter(|row| row.ty.oid == Oid::RECORD)
+            }
+            _ => None,
         }
     }
 

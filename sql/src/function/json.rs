@@ -314,6 +314,34 @@ fn delete_path(args: &[Datum]) -> Result<Datum> {
     change::at_path(&node, &path, 0, Change::Delete).map(|text| Datum::jsonb(&text))
 }
 
+/// A row or an array with its parts on a line each, if that is asked for.
+fn in_lines(args: &[Datum]) -> Result<Datum> {
+    if !boolean(args, 1)? {
+        return Ok(any(args, 0)?.clone());
+    }
+    let mut out = String::new();
+    match &parsed(args, 0)?.kind {
+        Kind::Array(items) => {
+            for (place, item) in items.iter().enumerate() {
+                out.push_str(if place > 0 { ",\n " } else { "[" });
+                out.push_str(item.text);
+            }
+            out.push_str(if items.is_empty() { "[]" } else { "]" });
+        }
+        Kind::Object(fields) => {
+            for (place, (name, value)) in fields.iter().enumerate() {
+                out.push_str(if place > 0 { ",\n " } else { "{" });
+                write::string(name, &mut out);
+                out.push(':');
+                out.push_str(value.text);
+            }
+            out.push_str(if fields.is_empty() { "{}" } else { "}" });
+        }
+        _ => out.push_str(text(args, 0)?),
+    }
+    Ok(Datum::text(&out))
+}
+
 /// An empty array or object: there is nothing that a path could miss.
 fn is_empty(node: &Node<'_>) -> bool {
     match &node.kind {
@@ -333,7 +361,9 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     }),
     ("to_json", |_, v| Ok(any(v, 0)?.clone())),
     ("row_to_json", |_, v| Ok(any(v, 0)?.clone())),
+    ("row_to_json_pretty", |_, v| in_lines(v)),
     ("array_to_json", |_, v| Ok(any(v, 0)?.clone())),
+    ("array_to_json_pretty", |_, v| in_lines(v)),
     ("to_jsonb", |_, v| finish(text(v, 0)?.to_owned(), true)),
     ("json_build_object", |_, v| build_object(v, false)),
     ("jsonb_build_object", |_, v| build_object(v, true)),
