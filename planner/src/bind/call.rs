@@ -16,7 +16,7 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Span;
 
 use super::Binder;
-use super::domain::reads_rows;
+use super::domain::{populated_domain, reads_rows};
 use super::gather::GatheredCall;
 use super::name::{ident_name, object_name_parts, object_name_span};
 use super::overload::{Argument, Resolved};
@@ -272,8 +272,9 @@ impl Binder<'_, '_> {
             }
             Resolved::Scalar { function, args } => {
                 let ty = function.result;
+                let domain = populated_domain(function.function.name, &args);
                 let call = BoundExpr::new(ExprKind::Call { function, args }, ty);
-                if reads_rows(function.function.name) { self.guarded_row(call) } else { Ok(call) }
+                if reads_rows(function.function.name) { self.guarded_result(call, domain) } else { Ok(call) }
             }
             Resolved::Cast(expr) => Ok(expr),
             Resolved::Routine { routine, args, result } => {
@@ -288,9 +289,10 @@ impl Binder<'_, '_> {
                     [only] => only,
                     _ => Type::RECORD,
                 };
+                let domain = populated_domain(function.name, &args);
                 let set = self.gather_set(SetCall::Builtin { function, args }, ty);
                 let set = set.map_err(|error| error.at(position))?;
-                if reads_rows(function.name) { self.guarded_row(set) } else { Ok(set) }
+                if reads_rows(function.name) { self.guarded_result(set, domain) } else { Ok(set) }
             }
             Resolved::Aggregate { .. } | Resolved::Ranking { .. } => {
                 Err(SqlError::internal("a gathered call taken for a scalar"))

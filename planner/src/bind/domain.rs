@@ -20,6 +20,15 @@ pub(super) fn reads_rows(function: &str) -> bool {
     matches!(wanted, Some("populate_record" | "populate_recordset" | "to_record" | "to_recordset"))
 }
 
+/// The conditions of a domain over rows: what is made of a row of it has to meet them, too.
+pub(super) fn populated_domain(function: &str, args: &[BoundExpr]) -> Option<Arc<DomainConditions>> {
+    let base = args.first().filter(|_| reads_rows(function) && function.contains("populate"))?;
+    match &base.kind {
+        ExprKind::Domain { conditions, .. } => Some(conditions.clone()),
+        _ => None,
+    }
+}
+
 /// Rows in rows in rows: a type may not be its own part, at any depth.
 const ROWS_DEPTH_MAX: u32 = 64;
 
@@ -70,6 +79,21 @@ impl Binder<'_, '_> {
             false => ExprKind::RowConvert { record: Box::new(value), fields },
         };
         Ok(BoundExpr::new(kind, ty))
+    }
+
+    /// What a function made of rows that it was not told of: with the conditions of a domain it is of
+    /// and of its fields.
+    pub(super) fn guarded_result(
+        &mut self,
+        row: BoundExpr,
+        domain: Option<Arc<DomainConditions>>,
+    ) -> Result<BoundExpr> {
+        let row = self.guarded_row(row)?;
+        let ty = row.ty;
+        Ok(match domain {
+            Some(conditions) => BoundExpr::new(ExprKind::Domain { expr: Box::new(row), conditions }, ty),
+            None => row,
+        })
     }
 
     /// Whether some field of a row, at any depth, is of a domain.
