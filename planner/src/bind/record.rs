@@ -9,7 +9,9 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
 use super::Binder;
-use crate::bound::{BoundExpr, ExprKind};
+use super::coerce::is_polymorphic;
+use super::scope::SET_BASE;
+use crate::bound::{BoundExpr, ExprKind, SetCall};
 
 impl Binder<'_, '_> {
     /// Names and types of a record expression's fields, if they are known.
@@ -32,12 +34,31 @@ impl Binder<'_, '_> {
                 let columns = super::call::output_arguments(routine);
                 (!columns.is_empty()).then_some(columns)
             }
+            ExprKind::Column { depth: 0, index } if *index >= SET_BASE && expr.ty.oid == Oid::RECORD => {
+                self.set_fields(usize::from(*index - SET_BASE))
+            }
             ExprKind::Relabel(inner) => self.record_fields(inner),
             // A row that may be absent.
             ExprKind::Case { otherwise: Some(row), .. } if matches!(row.kind, ExprKind::Row(_)) => {
                 self.whole_row_fields(expr, row)
             }
             _ => None,
+        }
+    }
+
+    /// Names and types of the rows of a set in a SELECT list, if its function declares them.
+    fn set_fields(&self, place: usize) -> Option<Vec<(String, Type)>> {
+        match &self.levels.last()?.sets.get(place)?.0 {
+            SetCall::Builtin { function, .. } => {
+                let columns = function.columns;
+                let plain = columns.len() > 1 && !columns.iter().any(|(_, ty)| is_polymorphic(*ty));
+                plain.then(|| columns.iter().map(|(name, ty)| ((*name).to_owned(), Type::of(*ty))).collect())
+            }
+            SetCall::Routine { routine, .. } => {
+                let columns = super::call::output_arguments(routine);
+                (columns.len() > 1).then_some(columns)
+            }
+            SetCall::Scalar(_) => None,
         }
     }
 
