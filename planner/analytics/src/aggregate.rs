@@ -5,9 +5,11 @@
 //! one phase (one target partition).
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
+use archipel_planner::bound::{AggregateCall, Rel};
 use archipel_planner::row::Codec;
 use archipel_sql::compare::compare;
 use archipel_sql::datum::Datum;
@@ -115,6 +117,28 @@ impl AggregateUDFImpl for RowAggregate {
             call: self.call.clone(),
             context: self.context.clone(),
         }))
+    }
+}
+
+/// Whether what an aggregate answers is in the order in which its rows come.
+pub(crate) fn keeps_order(call: &AggregateCall) -> bool {
+    let gathers = matches!(
+        call.function.builtin_name(),
+        Some("array_agg" | "string_agg" | "json_agg" | "jsonb_agg" | "json_object_agg" | "jsonb_object_agg")
+    );
+    gathers && call.order_by.is_empty()
+}
+
+/// Whether rows come in an order that a query below asks for, which DataFusion forgets.
+pub(crate) fn is_sorted(rel: &Rel, ctes: &BTreeMap<u32, Rel>) -> bool {
+    match rel {
+        Rel::Sort { .. } => true,
+        Rel::Project { input, .. } | Rel::Filter { input, .. } | Rel::Limit { input, .. } => {
+            is_sorted(input, ctes)
+        }
+        Rel::With { body, .. } => is_sorted(body, ctes),
+        Rel::CteScan { id, .. } => ctes.get(id).is_some_and(|rel| is_sorted(rel, ctes)),
+        _ => false,
     }
 }
 

@@ -31,7 +31,7 @@ use datafusion::logical_expr::{
     AggregateUDF, Expr, LogicalPlanBuilder, Operator, ScalarUDF, binary_expr, cast, lit,
 };
 
-use crate::aggregate::{Call, RowAggregate};
+use crate::aggregate::{Call, RowAggregate, is_sorted, keeps_order};
 use crate::carrier::{Writer, comparable, data_type, scalar};
 use crate::condition::native_operator;
 use crate::error::{AnalyticsError, sql_error};
@@ -199,6 +199,9 @@ impl<'a> Lowerer<'a> {
                 }
                 if group_by.is_empty() && aggregates.is_empty() {
                     return unsupported("a group of nothing");
+                }
+                if aggregates.iter().any(keeps_order) && is_sorted(input, &self.ctes) {
+                    return unsupported("an aggregate of sorted rows");
                 }
                 self.aggregate(input, group_by, aggregates)
             }

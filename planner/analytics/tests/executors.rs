@@ -263,6 +263,7 @@ fn what_cannot_be_lowered_is_left_to_the_native_executor() {
         "select * from item, lateral (select sum(amount) from sale where item_id = id) s",
         "select id from item intersect select item_id from sale",
         "select distinct on (kind) kind, id from item order by kind, id",
+        "select array_agg(id) from (select id, price from item order by price desc) s",
     ] {
         match database.analytic(&statement(sql)) {
             Err(AnalyticsError::Unsupported(_)) => {}
