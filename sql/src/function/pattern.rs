@@ -425,7 +425,26 @@ fn regexp_matches(_: &FunctionContext<'_>, v: &[Datum]) -> Result<Vec<Vec<Datum>
     let flags = optional_flags(v, 2)?;
     let regex = compile(text(v, 1)?, flags)?;
     let limit = if flags.global { usize::MAX } else { 1 };
-    Ok(regex.captures_iter(text(v, 0)?).take(limit).map(|c| vec![groups(&c)]).collect())
+    Ok(every_match(&regex, text(v, 0)?, 0).take(limit).map(|c| vec![groups(&c)]).collect())
+}
+
+/// Every match from a place on, as PostgreSQL looks for them: at the end of the last one, or a character
+/// behind it if it was empty. (The regex crate's iterators leave out an empty match at the end of another.)
+pub(super) fn every_match<'t>(
+    regex: &Regex,
+    source: &'t str,
+    from: usize,
+) -> impl Iterator<Item = regex::Captures<'t>> {
+    let mut next = Some(from);
+    std::iter::from_fn(move || {
+        let captures = regex.captures_at(source, next?)?;
+        let whole = captures.get(0)?;
+        next = match whole.is_empty() {
+            true => source[whole.end()..].chars().next().map(|passed| whole.end() + passed.len_utf8()),
+            false => Some(whole.end()),
+        };
+        Some(captures)
+    })
 }
 
 /// PostgreSQL's replacement escapes: `\1` … `\9`, `\&`, `\\`.
@@ -463,12 +482,12 @@ fn replace(source: &str, regex: &Regex, replacement: &str, start: i32, n: i32) -
     let from = source.char_indices().nth(start as usize - 1).map_or(source.len(), |(at, _)| at);
     let mut out = source[..from].to_owned();
     let mut last = from;
-    for (i, captures) in regex.captures_iter(&source[from..]).enumerate() {
+    for (i, captures) in every_match(regex, source, from).enumerate() {
         let Some(whole) = captures.get(0) else { continue };
         if n == 0 || i + 1 == n as usize {
-            out.push_str(&source[last..from + whole.start()]);
+            out.push_str(&source[last..whole.start()]);
             expand(replacement, &captures, &mut out);
-            last = from + whole.end();
+            last = whole.end();
         }
         if n != 0 && i + 1 == n as usize {
             break;
@@ -544,7 +563,14 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
         Ok(text_datum(replace(text(v, 0)?, &*compile(text(v, 1)?, Flags::default())?, text(v, 2)?, 1, 1)?))
     }),
     ("textregexreplace", |_, v| {
-        let flags = parse_flags(text(v, 3)?)?;
+        let letters = text(v, 3)?;
+        // A literal is text before it is a start.
+        let flags = parse_flags(letters).map_err(|error| match letters.as_bytes().first() {
+            Some(b'0'..=b'9') => error.with_hint(
+                "If you meant to use regexp_replace() with a start parameter, cast the fourth argument to integer explicitly.",
+            ),
+            _ => error,
+        })?;
         let n = i32::from(!flags.global);
         Ok(text_datum(replace(text(v, 0)?, &*compile(text(v, 1)?, flags)?, text(v, 2)?, 1, n)?))
     }),
