@@ -11,6 +11,7 @@ use super::Binder;
 use super::coerce::cannot_cast;
 use super::json_subscript::json_element;
 use super::name::{ident_name, object_name_parts};
+use super::span::empty_array;
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 
 /// A chain of operators may be this long before the tree is too deep to walk.
@@ -446,7 +447,8 @@ impl Binder<'_, '_> {
                     SqlState::INDETERMINATE_DATATYPE,
                     "cannot determine type of empty array",
                 )
-                .with_hint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."));
+                .with_hint("Explicitly cast to the desired type, for example ARRAY[]::integer[].")
+                .at(empty_array(self.env.text)));
             }
             _ => self.unify(bound, "ARRAY")?,
         };

@@ -1,6 +1,7 @@
 //! Where syntax begins and ends. sqlparser computes spans by walking whole trees; on a long
 //! chain of operators that is as deep as the chain, so here only the edge is followed, in a loop.
 
+use archipel_sql::parser::{Lexeme, LexemeKind, lexemes};
 use sqlparser::ast::{
     AccessExpr, CastKind, Expr, FunctionArguments, Query, Select, SelectItem, SetExpr, Spanned,
 };
@@ -136,4 +137,21 @@ pub(crate) fn item_span(item: &SelectItem) -> Span {
         SelectItem::Wildcard(options) => options.wildcard_token.0.span,
         other => other.span(),
     }
+}
+
+/// Where the first `ARRAY[]` stands that no cast follows: the tree does not tell of an array without
+/// items.
+pub(crate) fn empty_array(text: &str) -> Option<u32> {
+    let parts = lexemes(text).ok()?;
+    let is = |part: Option<&Lexeme>, symbol: &str| {
+        part.is_some_and(|part| text.get(part.range.clone()) == Some(symbol))
+    };
+    let place = (0..parts.len()).find(|&place| {
+        matches!(&parts[place].kind, LexemeKind::Word { value, quoted: false } if value == "array")
+            && is(parts.get(place + 1), "[")
+            && is(parts.get(place + 2), "]")
+            && !is(parts.get(place + 3), "::")
+    })?;
+    let before = text.get(..parts[place].range.start)?;
+    u32::try_from(before.chars().count() + 1).ok()
 }
