@@ -124,8 +124,8 @@ pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> 
     check_depth(&tokens)?;
     if let Some(token) = out_of_place(&tokens) {
         let at = token.span.start;
-        let near = &positions.text()[positions.byte(at)..positions.byte(token.span.end)];
-        return Err(syntax_error(near, positions.character(at).unwrap_or(1)));
+        let near = positions.text().get(positions.byte(at)..positions.byte(token.span.end));
+        return Err(syntax_error(near.unwrap_or_default(), positions.character(at).unwrap_or(1)));
     }
     let tokens = rewrite_recursion(rewrite_elements(tokens, positions), positions);
     let tokens = rewrite_inference(rewrite_table(tokens), positions);
