@@ -13,6 +13,7 @@ use archipel_sql::type_table::{element_of, type_name};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{AccessExpr, Expr, Ident, ObjectName, Subscript as WrittenSubscript};
 
+use super::coordinate::with_coordinate;
 use super::json_subscript::json_assigned;
 use super::name::{ident_name, object_name_parts, object_name_span};
 use super::record::{is_at_hand, record_field};
@@ -108,6 +109,9 @@ fn element_type(array: Type, part: &Part) -> Option<Type> {
     if array.oid == Oid::JSONB {
         return Some(array);
     }
+    if array.oid == Oid::POINT {
+        return Some(Type::of(Oid::FLOAT8));
+    }
     let element = element_of(array.oid)?;
     Some(if part.is_slice() { array } else { Type { oid: element, typmod: array.typmod } })
 }
@@ -156,6 +160,12 @@ impl Binder<'_, '_> {
     ) -> Result<BoundExpr> {
         match path {
             [] => Ok(value),
+            [Part::Elements(written)] if ty.oid == Oid::POINT => {
+                let subscripts =
+                    written.iter().map(|part| self.subscript(part)).collect::<Result<Vec<_>>>()?;
+                let value = self.assign_element(value, Type::of(Oid::FLOAT8), change)?;
+                with_coordinate(base, subscripts, value)
+            }
             [part @ Part::Elements(_)] if !is_changed(&base) => {
                 self.with_element(base, ty, part, value, change)
             }

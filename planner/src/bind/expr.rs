@@ -9,6 +9,7 @@ use sqlparser::ast::{self, AccessExpr, BinaryOperator, Expr, Ident, UnaryOperato
 
 use super::Binder;
 use super::coerce::cannot_cast;
+use super::coordinate::coordinate;
 use super::json_subscript::json_element;
 use super::name::{ident_name, object_name_parts};
 use super::span::empty_array;
@@ -246,6 +247,9 @@ impl Binder<'_, '_> {
     fn apply_subscripts(&mut self, array: BoundExpr, subscripts: Vec<Subscript>) -> Result<BoundExpr> {
         if subscripts.is_empty() {
             return Ok(array);
+        }
+        if array.ty.oid == Oid::POINT {
+            return coordinate(array, subscripts);
         }
         let Some(element) = element_of(array.ty.oid) else {
             return Err(SqlError::new(

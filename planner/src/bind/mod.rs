@@ -30,6 +30,7 @@
 //! - `reference`   what foreign keys run
 //! - `rights`      what whoever runs it must be allowed
 //! - `json`        what JSON functions must know of types; `json_subscript` subscripts of jsonb
+//! - `coordinate`  subscripts of points
 //! - [`instance`]  statements that differ in their literals alone
 //! - [`visit`]     walks over the bound tree
 //! - [`display`]   the bound tree as compact text, for tests and EXPLAIN
@@ -42,6 +43,7 @@ pub mod call;
 pub mod coerce;
 pub mod column;
 pub mod compare;
+mod coordinate;
 pub(crate) mod cte;
 pub mod display;
 pub(crate) mod domain;

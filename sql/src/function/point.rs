@@ -118,8 +118,41 @@ fn slope(v: &[Datum]) -> Result<Datum> {
     }))
 }
 
+/// `point[0]` and `point[1]`; there is nothing at other places.
+fn coordinate(v: &[Datum]) -> Result<Datum> {
+    let (x, y) = point(v, 0)?;
+    Ok(match int4(v, 1)? {
+        0 => Datum::Float8(x),
+        1 => Datum::Float8(y),
+        _ => Datum::Null,
+    })
+}
+
+/// A point with a coordinate replaced (array_set_element, of arrays of fixed length): a NULL changes
+/// nothing, and no NULL is changed.
+fn assigned(v: &[Datum]) -> Result<Datum> {
+    let (old, new) = (any(v, 0)?, any(v, 1)?);
+    if any(v, 2)?.is_null() {
+        return Err(SqlError::new(
+            SqlState::NULL_VALUE_NOT_ALLOWED,
+            "array subscript in assignment must not be null",
+        ));
+    }
+    if old.is_null() || new.is_null() {
+        return Ok(old.clone());
+    }
+    let ((x, y), new) = (point(v, 0)?, float8(v, 1)?);
+    match int4(v, 2)? {
+        0 => Ok(point_value(new, y)),
+        1 => Ok(point_value(x, new)),
+        _ => Err(SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, "array subscript out of range")),
+    }
+}
+
 pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("construct_point", |_, v| Ok(point_value(float8(v, 0)?, float8(v, 1)?))),
+    ("archipel_point_coordinate", |_, v| coordinate(v)),
+    ("archipel_point_assign", |_, v| assigned(v)),
     ("point_eq", |_, v| test(v, equal)),
     ("point_ne", |_, v| test(v, |a, b| !equal(a, b))),
     ("point_left", |_, v| test(v, |a, b| less(a.0, b.0))),
