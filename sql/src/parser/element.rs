@@ -32,11 +32,9 @@ pub(super) fn rewrite_elements(tokens: Vec<TokenWithSpan>, positions: &Positions
     for (start, end) in targets {
         out.extend(tokens[at..start].iter().cloned());
         let mut span = tokens[start].span;
-        let range = positions.byte(span.start)..positions.byte(tokens[end - 1].span.end);
-        let lines = (span.start.line as usize).saturating_sub(1);
-        let columns = (span.start.column as usize).saturating_sub(1);
-        let text = positions.text().get(range).unwrap_or_default();
-        let value = format!("{ELEMENT}{}{}{text}", "\n".repeat(lines), " ".repeat(columns));
+        let from = positions.byte(span.start);
+        let text = positions.text().get(from..positions.byte(tokens[end - 1].span.end)).unwrap_or_default();
+        let value = format!("{ELEMENT}{}{text}", positions.blanks_before(from));
         span.end = tokens[end - 1].span.end;
         let token = Token::Word(Word { value, quote_style: Some('"'), keyword: Keyword::NoKeyword });
         out.push(TokenWithSpan { token, span });

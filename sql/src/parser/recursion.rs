@@ -101,11 +101,9 @@ pub(super) fn rewrite_recursion(tokens: Vec<TokenWithSpan>, positions: &Position
             continue;
         };
         let mut span = token.span;
-        let range = positions.byte(span.start)..positions.byte(tokens[end - 1].span.end);
-        let lines = (span.start.line as usize).saturating_sub(1);
-        let columns = (span.start.column as usize).saturating_sub(1);
-        let text = positions.text().get(range).unwrap_or_default();
-        let value = format!("{CLAUSES}{}{}{text}", "\n".repeat(lines), " ".repeat(columns));
+        let start = positions.byte(span.start);
+        let text = positions.text().get(start..positions.byte(tokens[end - 1].span.end)).unwrap_or_default();
+        let value = format!("{CLAUSES}{}{text}", positions.blanks_before(start));
         span.end = tokens[end - 1].span.end;
         let word = |value: &str, quote_style, keyword| {
             Token::Word(Word { value: value.to_owned(), quote_style, keyword })
