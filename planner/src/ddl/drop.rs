@@ -323,7 +323,8 @@ pub(super) fn cascade_notice(dependents: &[Dependent], work: &mut Work<'_>) {
 
 const CASCADES: &str = "drop cascades to ";
 
-fn notice_of_lines(lines: &[String], work: &mut Work<'_>) {
+/// Says in one notice what goes along, an object a line.
+pub(super) fn notice_of_lines(lines: &[String], work: &mut Work<'_>) {
     match lines {
         [] => {}
         [only] => work.notice(format!("{CASCADES}{only}")),
@@ -335,7 +336,7 @@ fn notice_of_lines(lines: &[String], work: &mut Work<'_>) {
 }
 
 /// Takes back what was said since `mark` about objects that go along: a line each.
-fn taken_along(mark: usize, work: &mut Work<'_>) -> Vec<String> {
+pub(super) fn taken_along(mark: usize, work: &mut Work<'_>) -> Vec<String> {
     let said = work.plan.notices.split_off(mark);
     let mut lines = Vec::new();
     for notice in said {

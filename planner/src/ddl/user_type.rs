@@ -321,6 +321,7 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
         let name = quote_identifier(&known.name);
         return Err(still_depended_on(&format!("type {name}"), &dependents));
     }
+    let mark = work.plan.notices.len();
     drop::cascade_notice(&dependents, work);
     for (table, column) in columns {
         let Some(table) = work.catalog.table_by_oid(table) else { continue };
@@ -345,10 +346,15 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
     for routine in routines {
         routine::drop_one(&routine, work)?;
     }
-    for domain in domains {
-        if work.catalog.user_type_by_oid(domain.oid).is_some() {
-            drop_type(&domain, true, work)?;
+    if !domains.is_empty() {
+        for domain in domains {
+            if work.catalog.user_type_by_oid(domain.oid).is_some() {
+                drop_type(&domain, true, work)?;
+            }
         }
+        // What goes with the domains is told with them.
+        let lines = drop::taken_along(mark, work);
+        drop::notice_of_lines(&lines, work);
     }
     // Comments on attributes are on the relation that stands for a composite type.
     let relation = known.oid.relation_of_row_type();
