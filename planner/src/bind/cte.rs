@@ -4,6 +4,7 @@ use super::Binder;
 use super::name::{ident_name, schema_and_name};
 use super::query::{options, set_quantifier, syntax};
 use super::search_cycle::{clauses_of, place_of};
+use super::span::item_span;
 use crate::bound::*;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::RecursionClauses;
@@ -101,13 +102,19 @@ impl Binder<'_, '_> {
             let names: Vec<String> = alias.columns.iter().map(|column| ident_name(&column.name)).collect();
             let id = self.cte_count;
             self.cte_count += 1;
+            let future = self.future_ctes.len();
+            if !*recursive {
+                self.future_ctes.extend(cte_tables[i..].iter().map(|cte| ident_name(&cte.alias.name)));
+            }
             let (body, mut columns, returns) = if *recursive && refers_to(query, &name) {
-                self.recursive_cte(id, (&alias.name, &names), query, &clauses)?
+                self.recursive_cte(id, (&alias.name, &names), query, &clauses, &mut bound)?
             } else if let Some(position) = place_of(&clauses) {
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, "WITH query is not recursive").at(position));
             } else {
-                self.plain_cte(query, top)?
+                let place = self.position(alias.name.span);
+                self.plain_cte(query, top, place)?
             };
+            self.future_ctes.truncate(future);
             if names.len() > columns.len() {
                 return Err(SqlError::new(
                     SqlState::INVALID_COLUMN_REFERENCE,
@@ -153,7 +160,12 @@ impl Binder<'_, '_> {
         Ok(order)
     }
 
-    fn plain_cte(&mut self, query: &Query, top: bool) -> Result<(CteBody, Vec<OutputColumn>, bool)> {
+    fn plain_cte(
+        &mut self,
+        query: &Query,
+        top: bool,
+        place: Option<u32>,
+    ) -> Result<(CteBody, Vec<OutputColumn>, bool)> {
         if let SetExpr::Insert(statement) | SetExpr::Update(statement) | SetExpr::Delete(statement) =
             query.body.as_ref()
         {
@@ -161,7 +173,8 @@ impl Binder<'_, '_> {
                 return Err(SqlError::new(
                     SqlState::FEATURE_NOT_SUPPORTED,
                     "WITH clause containing a data-modifying statement must be at the top level",
-                ));
+                )
+                .at(place));
             }
             let visible = self.ctes.len();
             let ctes = self.with_clause(query.with.as_ref(), true)?;
@@ -186,13 +199,15 @@ impl Binder<'_, '_> {
         Ok((CteBody::Query(bound.rel), bound.columns, true))
     }
 
-    /// `initial UNION [ALL] recursive`: the recursive term sees the CTE's working table.
+    /// `initial UNION [ALL] recursive`: the recursive term sees the CTE's working table. The queries
+    /// of a WITH around both terms join those `bound` so far.
     fn recursive_cte(
         &mut self,
         id: u32,
         (name, names): (&ast::Ident, &[String]),
         query: &Query,
         clauses: &RecursionClauses,
+        bound: &mut Vec<Cte>,
     ) -> Result<(CteBody, Vec<OutputColumn>, bool)> {
         let place = self.position(name.span);
         let name = ident_name(name);
@@ -226,9 +241,9 @@ impl Binder<'_, '_> {
                 .at(place));
             }
         }
-        if query.with.is_some() {
-            return Err(SqlError::unsupported("WITH inside a recursive query"));
-        }
+        // None of its own WITH refers to the recursive query, so each is as good as one before it.
+        let visible = self.ctes.len();
+        bound.extend(self.with_clause(query.with.as_ref(), false)?);
         let all = set_quantifier(*quantifier)?;
         let traversal = self.traversal(name, names, (left.as_ref(), right.as_ref()), clauses)?;
         let (left, right, names) = match &traversal {
@@ -262,14 +277,19 @@ impl Binder<'_, '_> {
             itself: true,
         });
         let recursive = self.set_operand(right);
-        self.ctes.pop();
+        self.ctes.truncate(visible);
         let recursive = recursive?;
         if recursive.columns.len() != columns.len() {
             return Err(syntax("each UNION query must have the same number of columns"));
         }
         for (i, (own, other)) in columns.iter().zip(&recursive.columns).enumerate() {
             let overall = self.common_type(&[own.ty, other.ty], "UNION")?;
-            if overall.oid != own.ty.oid {
+            // PostgreSQL refuses any other modifier; where a term has none, it may just not be known here.
+            let (modifier, other) = (own.ty.typmod, other.ty.typmod);
+            let modified = modifier >= 0 && other >= 0 && modifier != other;
+            if overall.oid != own.ty.oid || modified {
+                // Rewritten terms have no place in the statement.
+                let place = if traversal.is_none() { self.column_place(left, i) } else { None };
                 return Err(SqlError::new(
                     SqlState::DATATYPE_MISMATCH,
                     format!(
@@ -279,10 +299,30 @@ impl Binder<'_, '_> {
                         format_type(overall)
                     ),
                 )
-                .with_hint("Cast the output of the non-recursive term to the correct type."));
+                .with_hint("Cast the output of the non-recursive term to the correct type.")
+                .at(place));
             }
         }
         let recursive = self.coerce_columns(recursive.rel, &types, "UNION")?;
         Ok((CteBody::Recursive { initial, recursive, all }, columns, true))
+    }
+
+    /// Where the first SELECT of a query says what its column is; nowhere behind a star.
+    fn column_place(&self, mut body: &SetExpr, column: usize) -> Option<u32> {
+        loop {
+            body = match body {
+                SetExpr::SetOperation { left, .. } => left.as_ref(),
+                SetExpr::Query(query) => query.body.as_ref(),
+                SetExpr::Select(select) => {
+                    let star = |item: &ast::SelectItem| {
+                        matches!(item, ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..))
+                    };
+                    let items = select.projection.get(..=column)?;
+                    let item = items.last().filter(|_| !items.iter().any(star))?;
+                    return self.position(item_span(item));
+                }
+                _ => return None,
+            };
+        }
     }
 }

@@ -401,6 +401,7 @@ impl Binder<'_, '_> {
         if let Some(catalog::Relation::Table(table)) = self.relation_named(schema.as_deref(), &table_name) {
             return Ok(table);
         }
+        let future = schema.is_none() && self.future_ctes.contains(&table_name);
         let name = match &schema {
             Some(schema) => format!("{schema}.{table_name}"),
             None => table_name,
@@ -415,8 +416,16 @@ impl Binder<'_, '_> {
                 SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not a table")).at(position)
             );
         }
-        Err(SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))
-            .at(position))
+        let error = SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))
+            .at(position);
+        if !future {
+            return Err(error);
+        }
+        Err(error
+            .with_detail(format!(
+                "There is a WITH item named \"{name}\", but it cannot be referenced from this part of the query."
+            ))
+            .with_hint("Use WITH RECURSIVE, or re-order the WITH items to remove forward references."))
     }
 
     /// The names a table offers under an alias.

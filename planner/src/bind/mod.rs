@@ -353,6 +353,8 @@ pub(crate) struct Binder<'e, 'a> {
     pub(crate) levels: Vec<Level>,
     /// CTEs in sight, innermost last.
     pub(crate) ctes: Vec<cte::VisibleCte>,
+    /// Names of WITH that are not in sight yet: without RECURSIVE a query's own and those behind it.
+    pub(crate) future_ctes: Vec<String>,
     /// Whether the FROM clause at hand reads the recursive query whose term this is.
     pub(crate) reads_itself: bool,
     pub(crate) cte_count: u32,
@@ -375,6 +377,7 @@ impl<'e, 'a> Binder<'e, 'a> {
             env,
             levels: Vec::new(),
             ctes: Vec::new(),
+            future_ctes: Vec::new(),
             reads_itself: false,
             cte_count: 0,
             locks: Vec::new(),

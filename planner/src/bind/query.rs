@@ -115,6 +115,11 @@ impl Binder<'_, '_> {
         if !options(query)?.is_empty() {
             return Err(syntax("ORDER BY, LIMIT and locks belong to a SELECT"));
         }
+        if matches!(query.body.as_ref(), SetExpr::Merge(_))
+            && query.with.as_ref().is_some_and(|with| with.recursive)
+        {
+            return Err(syntax("WITH RECURSIVE is not supported for MERGE statement"));
+        }
         let ctes = self.with_clause(query.with.as_ref(), true)?;
         let statement = self.data_change(statement)?;
         Ok(if ctes.is_empty() {

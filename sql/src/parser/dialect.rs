@@ -126,6 +126,12 @@ impl Dialect for ArchipelDialect {
             let operand = parser.parse_subexpr(precedence);
             return Some(operand.map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }));
         }
+        if parser.peek_token_ref().token == Token::LParen
+            && is_word(&parser.peek_nth_token_ref(1).token, "values")
+            && parser.peek_nth_token_ref(2).token == Token::LParen
+        {
+            return Some(rows_in_parentheses(parser));
+        }
         let Token::Word(word) = &parser.peek_token_ref().token else {
             return None;
         };
@@ -355,6 +361,14 @@ fn in_list(parser: &mut Parser, left: &Expr, negated: bool) -> Option<Result<Exp
         parser.expect_token(&Token::RParen)?;
         Ok(Expr::InList { expr: Box::new(left.clone()), list, negated })
     }))
+}
+
+/// `(VALUES (…), …)` as a value: sqlparser sees queries that begin with SELECT and WITH.
+fn rows_in_parentheses(parser: &mut Parser) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    let query = parser.parse_query()?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(Expr::Subquery(query))
 }
 
 /// A prefix operator and how tightly it binds: signs more than all but subscripts and casts, the others
