@@ -67,7 +67,7 @@ pub(super) fn alter(known: &UserType, actions: &[AttributeAction], work: &mut Wo
                     }
                     return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
                 };
-                drop_stored_field(known.oid, place, work);
+                drop_stored_field(known.oid, place, work)?;
                 columns.remove(place);
             }
             AttributeAction::SetType(definition) => {
@@ -184,7 +184,9 @@ pub(super) fn check_not_stored(row: Oid, name: &str, what: &str, uses: &str, wor
 }
 
 /// Writes the stored values of a composite type, in whatever depth, without one of their fields.
-pub(super) fn drop_stored_field(row: Oid, place: usize, work: &mut Work<'_>) {
+///
+/// Errors: 0A000 where they stand in a key, whose entries nobody would write anew.
+pub(super) fn drop_stored_field(row: Oid, place: usize, work: &mut Work<'_>) -> Result<()> {
     let tables = work.catalog.tables().filter(|table| table.is_stored());
     let mut found: Vec<(Table, Vec<(usize, FieldWay)>)> = Vec::new();
     for table in tables {
@@ -192,9 +194,17 @@ pub(super) fn drop_stored_field(row: Oid, place: usize, work: &mut Work<'_>) {
         let ways =
             columns.filter_map(|(at, column)| Some((at, way_to(&work.catalog, column.ty.oid, row, place)?)));
         let ways: Vec<_> = ways.collect();
-        if !ways.is_empty() {
-            found.push((Table::clone(table), ways));
+        if ways.is_empty() {
+            continue;
         }
+        if let Some((at, _)) = ways.iter().find(|(at, _)| is_in_key(table, *at)) {
+            let column = &table.columns[*at].name;
+            return Err(SqlError::unsupported(format_args!(
+                "dropping a field of the values of key column \"{}.{column}\"",
+                table.name
+            )));
+        }
+        found.push((Table::clone(table), ways));
     }
     for (table, ways) in found {
         let types: Vec<Type> = table.columns.iter().map(|column| column.ty).collect();
@@ -208,6 +218,14 @@ pub(super) fn drop_stored_field(row: Oid, place: usize, work: &mut Work<'_>) {
         let columns = stored::sources(&table, &table, visible);
         work.operation(DdlOp::AlterTable { def: table_def(&table), columns });
     }
+    Ok(())
+}
+
+/// Whether a column is part of the primary key or of an index.
+fn is_in_key(table: &Table, column: usize) -> bool {
+    let primary = table.primary_key.iter().flat_map(|key| &key.columns);
+    let indexes = table.indexes.iter().flat_map(|index| index.columns.iter().map(|part| &part.column));
+    primary.chain(indexes).any(|place| usize::from(*place) == column)
 }
 
 /// The way to a field of the rows of a type that values of another hold; `None` if they hold none.

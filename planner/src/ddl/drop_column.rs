@@ -76,7 +76,7 @@ pub(super) fn drop_column(
         rights.drop_column(place + 1);
         work.put_access(rights);
     }
-    composite::drop_stored_field(table.row_type(), usize::from(place), work);
+    composite::drop_stored_field(table.row_type(), usize::from(place), work)?;
     table.columns.remove(usize::from(place));
     let shift = |column: &mut u16| {
         if *column > place && *column != EXPRESSION {

@@ -183,7 +183,8 @@ fn index_parts(
                     let text =
                         kept::settled_text(&expression.text, &table.schema, &about, clause, None, work)?;
                     let ty = index_expression_type(table, &text, env)?;
-                    if !in_keys(ty) {
+                    // What an index stores of its own keeps its fields when a composite type loses one.
+                    if !in_keys(ty) || ty.oid.is_composite() || ty.oid.is_composite_array() {
                         return Err(SqlError::unsupported(format_args!(
                             "an index on an expression of type {}",
                             format_type(ty)

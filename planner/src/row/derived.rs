@@ -1,5 +1,5 @@
 //! Key bytes of the types whose stored bytes do not sort as their values do: any numeric, intervals,
-//! arrays and jsonb.
+//! arrays, rows and jsonb.
 //!
 //! The engine keeps a row's values as [`super::Codec`] stores them and asks here, whenever such a value
 //! stands in a key, for bytes that compare as the type's btree operators do, and are equal for equal
@@ -20,7 +20,7 @@ use crate::text::text_of;
 
 /// The stored numeric without its display scale.
 const NUMERIC: u8 = 1;
-/// Values that say of which kind they are: intervals and arrays.
+/// Values that say of which kind they are: intervals, arrays and rows.
 const GENERIC: u8 = 2;
 const JSONB: u8 = 3;
 
@@ -29,7 +29,13 @@ pub fn key_form(ty: Type) -> KeyForm {
     let form = match Codec::of(ty) {
         Codec::Numeric => NUMERIC,
         Codec::Jsonb => JSONB,
-        Codec::Generic if ty.oid == Oid::INTERVAL || element_of(ty.oid).is_some_and(is_sorted) => GENERIC,
+        Codec::Generic
+            if ty.oid == Oid::INTERVAL
+                || ty.oid.is_composite()
+                || element_of(ty.oid).is_some_and(is_sorted) =>
+        {
+            GENERIC
+        }
         _ => return KeyForm::Stored,
     };
     // An engine that was opened without such keys may get one now.
@@ -89,7 +95,7 @@ fn append_value(value: &Datum, key: &mut Vec<u8>) {
             key.extend_from_slice(&(interval_value(v) as u128 ^ (1 << 127)).to_be_bytes());
         }
         Datum::Array(v) => append_array(v, key),
-        Datum::Record(fields) => append_elements(fields, key),
+        Datum::Record(fields) => append_fields(fields, key),
     }
 }
 
@@ -129,6 +135,20 @@ fn append_elements(values: &[Datum], key: &mut Vec<u8>) {
     for value in values {
         key.push(if value.is_null() { NULL } else { VALUE });
         append_value(value, key);
+    }
+    key.push(END);
+}
+
+/// Fields in turn. Those that a row lacks are NULL: its type may have got them later.
+fn append_fields(fields: &[Datum], key: &mut Vec<u8>) {
+    const VALUE: u8 = 1;
+    const NULL: u8 = 2;
+    /// NULL to the end: behind a NULL that a value follows.
+    const END: u8 = 3;
+    let count = fields.iter().rposition(|field| !field.is_null()).map_or(0, |last| last + 1);
+    for field in &fields[..count] {
+        key.push(if field.is_null() { NULL } else { VALUE });
+        append_value(field, key);
     }
     key.push(END);
 }
@@ -243,6 +263,11 @@ mod tests {
         )
     }
 
+    fn row() -> impl Strategy<Value = Datum> {
+        let field = prop_oneof![1 => Just(Datum::Null), 2 => (-1..2i32).prop_map(Datum::Int4)];
+        proptest::collection::vec(field, 0..4).prop_map(|fields| Datum::Record(fields.into()))
+    }
+
     fn json() -> impl Strategy<Value = String> {
         let leaf = prop_oneof![
             Just("null".to_owned()),
@@ -312,6 +337,11 @@ mod tests {
         }
 
         #[test]
+        fn rows_keep_their_order(a in row(), b in row()) {
+            check(&a, &b, Type::of(Oid::row_type_of(Oid(20_000))));
+        }
+
+        #[test]
         fn jsonb_keeps_its_order(a in json(), b in json()) {
             check(&jsonb(&a), &jsonb(&b), Type::JSONB);
         }
@@ -327,5 +357,8 @@ mod tests {
         assert_eq!(span(1, 0, 0), span(0, 30, 0));
         assert_eq!(span(0, 1, 0), span(0, 0, 86_400_000_000));
         assert_eq!(key(&jsonb("{\"a\": 1}"), Type::JSONB), key(&jsonb("{\"a\": 1.00}"), Type::JSONB));
+        let row =
+            |fields: Vec<Datum>| key(&Datum::Record(fields.into()), Type::of(Oid::row_type_of(Oid(20_000))));
+        assert_eq!(row(vec![Datum::Int4(1)]), row(vec![Datum::Int4(1), Datum::Null]));
     }
 }
