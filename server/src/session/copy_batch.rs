@@ -12,7 +12,7 @@ use archipel_engine::{Completed, Stop, Submission, SubmitOptions};
 use archipel_planner::bound::BoundStatement;
 use archipel_planner::native::DeferredCheck;
 use archipel_sql::catalog::TableRef;
-use archipel_sql::error::{Result, SqlError};
+use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::Session;
@@ -31,6 +31,8 @@ pub(super) struct Batch {
     count: u64,
     /// Number of its first line.
     first_line: u64,
+    /// The CONTEXT of errors in its first rows.
+    contexts: Vec<String>,
     last: bool,
 }
 
@@ -41,6 +43,7 @@ impl Session {
         self.finish_batch().await?;
         let Some(copy) = &mut self.copy_in else { return Ok(()) };
         let rows = copy.rows.take();
+        let contexts = std::mem::take(&mut copy.contexts);
         let (plan, table, first_line) = (copy.plan.clone(), copy.table.clone(), copy.first_line);
         let first = copy.total == 0;
         // A COPY that is alone and not over yet commits batch by batch, unless it must not.
@@ -62,7 +65,7 @@ impl Session {
         let ahead = !last && self.transaction.interactive().is_none();
         let submission = self.submit_batch(plan, rows, last, ahead);
         if let Some(copy) = &mut self.copy_in {
-            copy.running = Some(Batch { submission, count, first_line, last });
+            copy.running = Some(Batch { submission, count, first_line, contexts, last });
         }
         if ahead {
             return Ok(());
@@ -110,7 +113,9 @@ impl Session {
     /// Waits for the batch that runs, if one does, and takes what it leaves.
     pub(super) async fn finish_batch(&mut self) -> Result<()> {
         let running = self.copy_in.as_mut().and_then(|copy| copy.running.take());
-        let Some(Batch { mut submission, count, first_line, last }) = running else { return Ok(()) };
+        let Some(Batch { mut submission, count, first_line, contexts, last }) = running else {
+            return Ok(());
+        };
         let mut recompiles = 0;
         let mut completed = loop {
             let completed: Completed<LoadRun> = self.cancellable(submission).await;
@@ -134,7 +139,9 @@ impl Session {
                 None => self.stop_error(stop),
             };
             if let Some(row) = completed.program.failed_row {
-                let place = format!("COPY {}, line {}", table.name, first_line + row as u64);
+                let shown = contexts.get(row).filter(|_| breaks_row_rule(&error)).cloned();
+                let place =
+                    shown.unwrap_or_else(|| format!("COPY {}, line {}", table.name, first_line + row as u64));
                 error.fields_mut().context.get_or_insert(place);
             }
             return Err(copy_detail(error, committed));
@@ -230,6 +237,13 @@ impl Session {
         // A group that cannot be split now will be split by size.
         let _ = self.server.engine.pre_split(group, boundaries).await;
     }
+}
+
+/// Whether a row breaks a rule of its table about rows by themselves. PostgreSQL checks these while it
+/// has the line, and keys when it has several rows.
+fn breaks_row_rule(error: &SqlError) -> bool {
+    let rules = [SqlState::NOT_NULL_VIOLATION, SqlState::CHECK_VIOLATION];
+    rules.contains(&error.state()) && error.fields().table.is_some()
 }
 
 pub(super) fn plan_of(insert: &Prepared) -> Result<Arc<RowPlan>> {

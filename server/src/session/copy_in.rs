@@ -35,6 +35,9 @@ use crate::wire::frame::Message;
 /// A COPY up to this many bytes is one transaction, and a larger one's first batch.
 const FIRST_BATCH_BYTES: usize = 8 << 20;
 
+/// Errors in so many rows of a batch show the line. The lines of a bulk load are not kept.
+const CONTEXTS_MAX: usize = 1000;
+
 /// A COPY FROM STDIN that is taking data.
 pub(super) struct CopyIn {
     decoder: CopyDecoder,
@@ -51,6 +54,8 @@ pub(super) struct CopyIn {
     pub(super) running: Option<Batch>,
     /// Line numbers of the rows, for errors.
     pub(super) first_line: u64,
+    /// The CONTEXT of errors in the first of the rows.
+    pub(super) contexts: Vec<String>,
     pub(super) bytes: usize,
     pub(super) batch_bytes: usize,
     /// Whether all rows are one batch, which is as large as memory may be.
@@ -152,6 +157,7 @@ impl Session {
             rows,
             running: None,
             first_line: 0,
+            contexts: Vec::new(),
             bytes: 0,
             batch_bytes,
             is_whole,
@@ -306,6 +312,9 @@ impl CopyIn {
             let Some(row) = self.decoder.next_row()? else { return Ok(false) };
             if self.rows.is_empty() {
                 self.first_line = row.line();
+            }
+            if self.contexts.len() < CONTEXTS_MAX {
+                self.contexts.push(row.row_context());
             }
             for (index, ty) in self.types.iter().enumerate() {
                 let value = match row.field(index) {

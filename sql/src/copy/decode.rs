@@ -106,7 +106,8 @@ impl CopyRow<'_> {
 
     /// The CONTEXT of an error in the row as a whole.
     pub fn row_context(&self) -> String {
-        format!("COPY {}, line {}", self.decoder.table, self.decoder.line)
+        let CopyDecoder { table, line, text, line_end_at, .. } = self.decoder;
+        format!("COPY {table}, line {line}: \"{}\"", shorten(&text[..*line_end_at]))
     }
 }
 
