@@ -436,7 +436,9 @@ impl<'e, 'a> Binder<'e, 'a> {
 
     /// Where an expression starts, as an error position.
     pub(crate) fn start(&self, expr: &sqlparser::ast::Expr) -> Option<u32> {
-        self.position(span::first_span(expr))
+        let position = self.position(span::first_span(expr))?;
+        // The parenthesis before the query.
+        Some(if span::begins_with_query(expr) { position.saturating_sub(1).max(1) } else { position })
     }
 
     /// Gives an inferred type to a parameter (variable_coerce_param_hook).

@@ -194,6 +194,7 @@ impl Binder<'_, '_> {
             Ok([binder.expr(value)?.ty, binder.expr(default)?.ty])
         })?;
         let common = self.common_type(&types.0, "CYCLE").map_err(|error| error.at(position))?;
+        self.require_equality(common)?;
         let cast = |value: &Expr| format!("CAST({value} AS {})", format_type(common));
         Ok((cast(value), cast(default)))
     }

@@ -10,19 +10,29 @@ use sqlparser::tokenizer::Span;
 use super::name::object_name_span;
 
 /// The span of the first token of an expression, as far as the tree knows it.
-pub(crate) fn first_span(mut expr: &Expr) -> Span {
+pub(crate) fn first_span(expr: &Expr) -> Span {
+    match leftmost(expr) {
+        Expr::Identifier(ident) => ident.span,
+        Expr::CompoundIdentifier(parts) => parts.first().map_or_else(Span::empty, |ident| ident.span),
+        Expr::Value(value) => value.span,
+        Expr::TypedString(typed) => typed.value.span,
+        Expr::Function(function) => object_name_span(&function.name),
+        Expr::Case { case_token, .. } => case_token.0.span,
+        Expr::Wildcard(token) | Expr::QualifiedWildcard(_, token) => token.0.span,
+        Expr::Subquery(query) | Expr::Exists { subquery: query, .. } => query_span(query),
+        _ => Span::empty(),
+    }
+}
+
+/// Whether an expression begins with a query in parentheses, which [`first_span`] knows nothing of.
+pub(crate) fn begins_with_query(expr: &Expr) -> bool {
+    matches!(leftmost(expr), Expr::Subquery(_))
+}
+
+/// The part of an expression that stands first.
+fn leftmost(mut expr: &Expr) -> &Expr {
     loop {
         expr = match expr {
-            Expr::Identifier(ident) => return ident.span,
-            Expr::CompoundIdentifier(parts) => {
-                return parts.first().map_or_else(Span::empty, |ident| ident.span);
-            }
-            Expr::Value(value) => return value.span,
-            Expr::TypedString(typed) => return typed.value.span,
-            Expr::Function(function) => return object_name_span(&function.name),
-            Expr::Case { case_token, .. } => return case_token.0.span,
-            Expr::Wildcard(token) | Expr::QualifiedWildcard(_, token) => return token.0.span,
-            Expr::Subquery(query) | Expr::Exists { subquery: query, .. } => return query_span(query),
             Expr::BinaryOp { left, .. } | Expr::AnyOp { left, .. } | Expr::AllOp { left, .. } => left,
             Expr::CompoundFieldAccess { root, .. } => root,
             Expr::Nested(inner)
@@ -56,13 +66,13 @@ pub(crate) fn first_span(mut expr: &Expr) -> Span {
             Expr::Interval(interval) => &interval.value,
             Expr::Tuple(items) => match items.first() {
                 Some(first) => first,
-                None => return Span::empty(),
+                None => return expr,
             },
             Expr::Array(array) => match array.elem.first() {
                 Some(first) => first,
-                None => return Span::empty(),
+                None => return expr,
             },
-            _ => return Span::empty(),
+            _ => return expr,
         };
     }
 }

@@ -49,7 +49,8 @@ pub(super) fn missing_construction(tokens: &[TokenWithSpan], failed: usize) -> O
     if word(0, "merge") {
         return Some("this form of MERGE");
     }
-    if (word(0, "update") || word(0, "insert")) && word(failed, "[") {
+    // Behind a list of targets nobody takes a subscript.
+    if (word(0, "update") || word(0, "insert")) && word(failed, "[") && !before(")") {
         return Some("assignment to an element of an array column");
     }
     if word(failed, "using") && tokens[..failed].iter().any(|token| is(&token.token, "order")) {
