@@ -310,6 +310,10 @@ fn check_commenter(object: &CommentObject, oid: Oid, work: &Work<'_>) -> Result<
             let table = work.catalog.require_table(table, work.search_path())?;
             work.require_owner(table.oid)
         }
+        CommentObject::DomainConstraint { domain, .. } => {
+            let domain = work.catalog.require_user_type(domain, work.search_path())?;
+            work.require_owner(domain.oid)
+        }
         CommentObject::Index(name) => {
             let index = work.catalog.require_relation(name, work.search_path())?;
             work.require_relation_owner(&index)
@@ -383,6 +387,17 @@ fn comment_target(object: &CommentObject, work: &Work<'_>) -> Result<(Oid, u16)>
                 SqlError::new(
                     SqlState::UNDEFINED_OBJECT,
                     format!("constraint \"{name}\" for table \"{}\" does not exist", table.name),
+                )
+            })
+        }
+        CommentObject::DomainConstraint { name, domain } => {
+            let ty = work.catalog.require_user_type(domain, work.search_path())?;
+            let mut checks = ty.domain.iter().flat_map(|domain| &domain.checks);
+            let found = checks.find(|check| check.name == *name).map(|check| (check.oid, 0));
+            found.ok_or_else(|| {
+                SqlError::new(
+                    SqlState::UNDEFINED_OBJECT,
+                    format!("constraint \"{name}\" for domain {domain} does not exist"),
                 )
             })
         }

@@ -329,7 +329,8 @@ fn is_row(compiler: &Compiler<'_>, bound: &mut BoundStatement, environment: &Env
         let result = type_name(result.oid);
         return Err(SqlError::new(SqlState::CANNOT_COERCE, format!("cannot cast type record to {result}")));
     }
-    *expr = super::scope::cast(expr.clone(), Type::of(result.oid), environment)?;
+    let declared = compiler.routine.declared_result();
+    *expr = super::scope::cast(expr.clone(), declared, environment)?;
     column.ty = expr.ty;
     Ok(true)
 }

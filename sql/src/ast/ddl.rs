@@ -623,6 +623,7 @@ pub enum CommentObject {
     Type(QualifiedName),
     Column(QualifiedName, String),
     Constraint { name: String, table: QualifiedName },
+    DomainConstraint { name: String, domain: QualifiedName },
     Schema(String),
     Database(String),
     Role(String),

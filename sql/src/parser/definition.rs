@@ -288,10 +288,11 @@ impl Cursor<'_> {
                 self.skip(1);
                 let name = self.identifier()?;
                 self.expect("on")?;
-                if self.at("domain") {
-                    return Ok(self.refuse("COMMENT ON DOMAIN CONSTRAINT"));
+                if self.take("domain") {
+                    CommentObject::DomainConstraint { name, domain: self.name()? }
+                } else {
+                    CommentObject::Constraint { name, table: self.name()? }
                 }
-                CommentObject::Constraint { name, table: self.name()? }
             }
             "schema" => {
                 self.skip(1);
