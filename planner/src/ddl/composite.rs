@@ -8,7 +8,8 @@
 use archipel_engine::ColumnSource;
 use archipel_engine::txn::{DdlOp, OwnedCell};
 use archipel_sql::ast::{AttributeAction, ColumnDefinition};
-use archipel_sql::catalog::dependency::Dependent;
+use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
+use archipel_sql::catalog::user_type::Domain;
 use archipel_sql::catalog::{Catalog, Column, Object, Table, TableKind, UserType, UserTypeRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::{array_of, element_of};
@@ -17,6 +18,8 @@ use archipel_sql::types::{Oid, Type};
 use super::computed::{Computed, ComputedValue, FieldWay};
 use super::work::Work;
 use super::{stored, table, user_type};
+use crate::bind::BindEnv;
+use crate::bind::domain::check_domain_condition;
 use crate::row::table_def;
 
 /// The attributes of a new type.
@@ -80,6 +83,34 @@ pub(super) fn alter(known: &UserType, actions: &[AttributeAction], work: &mut Wo
         }
     }
     Ok(changed)
+}
+
+/// Fails where a condition of a domain does not go with the attributes any more that the type has now.
+pub(super) fn check_conditions(known: &UserType, actions: &[AttributeAction], work: &Work<'_>) -> Result<()> {
+    let uses = |oid: Oid| oid == known.oid || oid == known.array_type();
+    let mut broken = Vec::new();
+    let mut problem = None;
+    for ty in work.catalog.user_types() {
+        let over = |domain: &&Domain| holds(&work.catalog, domain.base.oid, &uses);
+        let Some(domain) = ty.domain.as_ref().filter(over) else { continue };
+        for (place, check) in domain.checks.iter().enumerate() {
+            let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
+            if let Err(error) = check_domain_condition(&check.condition, &ty.schema, domain.base, &mut env) {
+                broken.push(Dependent::DomainCheck(ty.clone(), place));
+                problem.get_or_insert(error);
+            }
+        }
+    }
+    let Some(problem) = problem else { return Ok(()) };
+    let dropped = actions.iter().find_map(|action| match action {
+        AttributeAction::Drop { name, .. } => Some(name),
+        _ => None,
+    });
+    if let Some(name) = dropped {
+        return Err(still_depended_on(&format!("column {name} of composite type {}", known.name), &broken));
+    }
+    // Its place is one in the condition.
+    Err(problem.placeless())
 }
 
 /// ALTER TYPE … RENAME ATTRIBUTE.

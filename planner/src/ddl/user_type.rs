@@ -207,7 +207,7 @@ pub(super) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
         TypeAction::Attributes(actions) => {
             let changed = composite::alter(&known, actions, work)?;
             composite::finish(changed, work);
-            return Ok(());
+            return composite::check_conditions(&known, actions, work);
         }
         TypeAction::RenameAttribute { from, to } => {
             changed = composite::rename(&known, from, to)?;
