@@ -12,6 +12,7 @@ use archipel_engine::{Completed, Stop, Submission, SubmitOptions};
 use archipel_planner::bound::BoundStatement;
 use archipel_planner::native::DeferredCheck;
 use archipel_sql::catalog::TableRef;
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
@@ -139,9 +140,13 @@ impl Session {
                 None => self.stop_error(stop),
             };
             if let Some(row) = completed.program.failed_row {
+                let line = format!("COPY {}, line {}", table.name, first_line + row as u64);
                 let shown = contexts.get(row).filter(|_| breaks_row_rule(&error)).cloned();
-                let place =
-                    shown.unwrap_or_else(|| format!("COPY {}, line {}", table.name, first_line + row as u64));
+                let values = completed.program.rows.iter().nth(row).unwrap_or_default();
+                let place = match self.refused_null(&error, values) {
+                    Some(column) => format!("{line}, column {column}: null input"),
+                    None => shown.unwrap_or(line),
+                };
                 error.fields_mut().context.get_or_insert(place);
             }
             return Err(copy_detail(error, committed));
@@ -161,6 +166,20 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// The column of a row whose domain takes no NULL, if the error is about that.
+    fn refused_null(&self, error: &SqlError, values: &[Datum]) -> Option<String> {
+        let domain = error.fields().data_type.as_ref()?;
+        if error.state() != SqlState::NOT_NULL_VIOLATION {
+            return None;
+        }
+        let copy = self.copy_in.as_ref()?;
+        let state = self.catalog_state();
+        let columns = values.iter().zip(&copy.positions).filter(|(value, _)| value.is_null());
+        let mut columns = columns.filter_map(|(_, at)| copy.table.columns.get(*at));
+        let is_of_it = |oid: Oid| state.catalog.user_type_by_oid(oid).is_some_and(|ty| ty.name == *domain);
+        columns.find(|column| column.domain.is_some_and(is_of_it)).map(|column| column.name.clone())
     }
 
     /// Compiles the INSERT anew: the table was defined anew, or lives elsewhere.

@@ -46,6 +46,8 @@ pub(super) struct CopyIn {
     pub(super) insert: Arc<Prepared>,
     pub(super) plan: Arc<RowPlan>,
     types: Vec<Type>,
+    /// Which columns of the table are copied.
+    pub(super) positions: Vec<usize>,
     /// The position of the distribution column among the copied columns.
     pub(super) distribution: Option<usize>,
     /// Those of the next batch.
@@ -153,6 +155,7 @@ impl Session {
             insert,
             plan,
             types,
+            positions,
             distribution,
             rows,
             running: None,
