@@ -206,6 +206,11 @@ fn trees_of(operation: &DdlOp) -> Vec<TreeId> {
 
 /// Plans a definition. Statements that define nothing are XX000.
 pub fn plan(statement: &Statement, env: &DdlEnv<'_>) -> Result<DdlPlan> {
+    if let Statement::CreateSchema(create) = statement
+        && !create.elements.is_empty()
+    {
+        return schema::plan_with_elements(create, env);
+    }
     let mut work = Work::new(env, statement.tag());
     plan_into(statement, &mut work)?;
     work.check_expressions()?;
@@ -238,6 +243,9 @@ fn plan_into(statement: &Statement, work: &mut Work<'_>) -> Result<()> {
         Statement::CreateIndex(create) => index::create_index(create, work)?,
         Statement::CreateSequence(create) => sequence::create_sequence(create, work)?,
         Statement::AlterSequence(alter) => sequence::alter_sequence(alter, work)?,
+        Statement::CreateSchema(create) if !create.elements.is_empty() => {
+            return Err(SqlError::unsupported("CREATE SCHEMA with schema elements in a migration"));
+        }
         Statement::CreateSchema(create) => schema::create_schema(create, work)?,
         Statement::CreateRoutine(create) => routine::create_routine(create, work)?,
         Statement::CreateAggregate(create) => aggregate::create_aggregate(create, work)?,

@@ -4,31 +4,96 @@ use std::sync::Arc;
 
 use archipel_sql::ast::{
     AlterTableAction, Comment, CommentObject, CreateSchema, QualifiedName, Rename, RenameAction,
-    RenamedObject,
+    RenamedObject, Statement,
 };
 use archipel_sql::catalog::authority::{must_be_owner, undefined_role};
 use archipel_sql::catalog::names::{undefined_column, undefined_relation, undefined_schema};
 use archipel_sql::catalog::{
     ARCHIPEL, Comments, DATABASE, INFORMATION_SCHEMA, Object, ObjectClass, ObjectKind, PG_CATALOG, PUBLIC,
-    Privileges, Relation, RoutineKind, SUPERUSER_NAME, Schema, SequenceRef, Table, TableKind,
+    Privileges, Relation, RoutineKind, SUPERUSER_NAME, Schema, SequenceRef, SessionRoles, Table, TableKind,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::renamed::{Renaming, Said};
 use super::work::{Work, is_system_schema};
-use super::{alter, kept, owner, routine};
+use super::{DdlEnv, DdlPlan, alter, kept, owner, plan_into, routine};
 
-pub(super) fn create_schema(create: &CreateSchema, work: &mut Work<'_>) -> Result<()> {
+/// The name of a new schema and its owner.
+fn name_and_owner(create: &CreateSchema, work: &Work<'_>) -> Result<(String, Oid)> {
     let owner = match &create.authorization {
         Some(role) => work.role(role)?,
         None => work.env.roles.current,
     };
-    let name = match (&create.name, &create.authorization) {
-        (Some(name), _) => name.clone(),
-        (None, Some(_)) => work.role_name(owner),
-        (None, None) => return Err(SqlError::internal("CREATE SCHEMA without a name")),
+    match (&create.name, &create.authorization) {
+        (Some(name), _) => Ok((name.clone(), owner)),
+        (None, Some(_)) => Ok((work.role_name(owner), owner)),
+        (None, None) => Err(SqlError::internal("CREATE SCHEMA without a name")),
+    }
+}
+
+/// CREATE SCHEMA with definitions: its owner makes them, and names are looked up in it first.
+pub(super) fn plan_with_elements(create: &CreateSchema, env: &DdlEnv<'_>) -> Result<DdlPlan> {
+    const TAG: &str = "CREATE SCHEMA";
+    let (name, owner) = name_and_owner(create, &Work::new(env, TAG))?;
+    let elements = elements_in_order(&create.elements, &name)?;
+    let search_path: Vec<String> = std::iter::once(&name)
+        .chain(env.search_path.iter().filter(|known| **known != name))
+        .cloned()
+        .collect();
+    let inside = DdlEnv {
+        catalog: env.catalog,
+        search_path: &search_path,
+        context: env.context,
+        system: env.system,
+        temporary_schema: env.temporary_schema,
+        copies: env.copies,
+        roles: SessionRoles { current: owner, ..env.roles },
     };
+    let mut work = Work::new(env, TAG);
+    create_schema(create, &mut work)?;
+    work.env = &inside;
+    for element in &elements {
+        plan_into(element, &mut work)?;
+    }
+    work.check_expressions()?;
+    Ok(work.finish())
+}
+
+/// The definitions within CREATE SCHEMA, each in the new schema, in the order in which they can refer to
+/// each other: `transformCreateSchemaStmt`.
+fn elements_in_order(elements: &[Statement], schema: &str) -> Result<Vec<Statement>> {
+    let mut ordered = Vec::with_capacity(elements.len());
+    for element in elements {
+        let mut element = element.clone();
+        let (rank, name) = match &mut element {
+            Statement::CreateSequence(create) => (0, Some(&mut create.name)),
+            Statement::CreateTable(create) => (1, Some(&mut create.name)),
+            Statement::CreateView(create) => (2, Some(&mut create.name)),
+            Statement::CreateIndex(create) => (3, Some(&mut create.table)),
+            Statement::CreateTrigger(create) => (4, Some(&mut create.table)),
+            _ => (5, None),
+        };
+        if let Some(name) = name {
+            if let Some(other) = name.schema.as_deref().filter(|said| *said != schema) {
+                return Err(SqlError::new(
+                    SqlState::INVALID_SCHEMA_DEFINITION,
+                    format!(
+                        "CREATE specifies a schema ({other}) different from the one being created ({schema})"
+                    ),
+                ));
+            }
+            name.schema = Some(schema.to_owned());
+        }
+        ordered.push((rank, element));
+    }
+    // Stable: within a kind they are made as written.
+    ordered.sort_by_key(|(rank, _)| *rank);
+    Ok(ordered.into_iter().map(|(_, element)| element).collect())
+}
+
+pub(super) fn create_schema(create: &CreateSchema, work: &mut Work<'_>) -> Result<()> {
+    let (name, owner) = name_and_owner(create, work)?;
     // A migration writes the rows of the schemas that are there before any row is.
     if let Some(schema) = work.catalog.schema(&name).filter(|_| work.env.system) {
         work.put(Object::Schema((*schema).clone()));

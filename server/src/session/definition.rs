@@ -351,7 +351,10 @@ impl Session {
 
 /// Whether what follows from a definition should be there when its client goes on.
 fn is_deployment(statement: &Statement) -> bool {
-    matches!(statement, Statement::CreateRoutine(_) | Statement::CreateTable(_))
+    match statement {
+        Statement::CreateSchema(create) => create.elements.iter().any(is_deployment),
+        other => matches!(other, Statement::CreateRoutine(_) | Statement::CreateTable(_)),
+    }
 }
 
 /// Where a definition comes from.

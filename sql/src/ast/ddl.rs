@@ -2,7 +2,7 @@
 
 use super::{
     ArgumentDefinition, BoundSpec, Execute, Expression, PartitionBy, PartitionOf, QualifiedName, RoleName,
-    RoutineClauses, RoutineWord, TypeName,
+    RoutineClauses, RoutineWord, Statement, TypeName,
 };
 use crate::catalog::{CheckOption, OnCommit, Persistence, TriggerEvent};
 
@@ -516,12 +516,15 @@ pub struct AlterSequence {
     pub options: Vec<SequenceOption>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CreateSchema {
     /// `None`: named after the role of AUTHORIZATION.
     pub name: Option<String>,
     pub if_not_exists: bool,
     pub authorization: Option<RoleName>,
+    /// What is made in it by the same statement, as written: tables, views, indexes, sequences,
+    /// triggers, GRANT.
+    pub elements: Vec<Statement>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use crate::ast::{
     RenamedObject, RoutineWord, Statement, Truncate,
 };
 use crate::catalog::Persistence;
-use crate::error::Result;
+use crate::error::{Result, SqlError, SqlState};
 
 use super::cursor::Cursor;
 
@@ -124,13 +124,48 @@ impl Cursor<'_> {
         let if_not_exists = self.take_if_not_exists();
         let name = if self.at("authorization") { None } else { Some(self.identifier()?) };
         let authorization = if self.take("authorization") { Some(self.role()?) } else { None };
-        if !self.at_end() {
-            if matches!(self.word_at(0).as_str(), "create" | "grant") {
-                return Ok(self.refuse("CREATE SCHEMA with schema elements"));
-            }
+        if if_not_exists && self.at_schema_element() {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "CREATE SCHEMA IF NOT EXISTS cannot include schema elements",
+            )
+            .at(Some(self.position())));
+        }
+        let mut elements = Vec::new();
+        while !self.at_end() {
+            elements.push(self.schema_element()?);
+        }
+        Ok(Statement::CreateSchema(CreateSchema { name, if_not_exists, authorization, elements }))
+    }
+
+    /// Whether the next word begins a definition within CREATE SCHEMA: nothing else may end with it,
+    /// as both words are reserved.
+    pub(super) fn at_schema_element(&self) -> bool {
+        self.at("create") || self.at("grant")
+    }
+
+    /// A definition within CREATE SCHEMA, which ends where the next begins.
+    fn schema_element(&mut self) -> Result<Statement> {
+        if self.at("grant") {
+            return self.grant();
+        }
+        let replaces = self.at_words(&["create", "or", "replace"]);
+        let ahead = if replaces { 3 } else { 1 };
+        let known = match self.word_at(ahead).as_str() {
+            "view" | "recursive" | "trigger" | "temporary" | "temp" | "local" | "global" => true,
+            "table" | "unlogged" | "index" | "unique" | "sequence" | "constraint" => !replaces,
+            _ => false,
+        };
+        if !self.at("create") || !known {
+            self.skip(if self.at("create") { ahead } else { 0 });
             return Err(self.unexpected());
         }
-        Ok(Statement::CreateSchema(CreateSchema { name, if_not_exists, authorization }))
+        match self.create()? {
+            Statement::CreateTableAs(_) => {
+                Ok(Statement::Unsupported { what: "CREATE TABLE AS within CREATE SCHEMA".to_owned() })
+            }
+            element => Ok(element),
+        }
     }
 
     pub(super) fn alter(&mut self) -> Result<Statement> {

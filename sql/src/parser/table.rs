@@ -52,7 +52,7 @@ impl Cursor<'_> {
         }
         let (mut options, mut on_commit) = (Vec::new(), OnCommit::PreserveRows);
         let (mut inherits, mut partition_by) = (Vec::new(), None);
-        while !self.at_end() {
+        while !self.at_end() && !self.at_schema_element() {
             match self.word_at(0).as_str() {
                 "inherits" if partition_of.is_none() => {
                     self.skip(1);

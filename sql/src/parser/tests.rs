@@ -461,6 +461,11 @@ fn every_utility_statement_has_its_node() {
         ("drop procedure if exists p(int), q", "DROP PROCEDURE"),
         ("drop index concurrently i", "DROP INDEX"),
         ("create schema if not exists s authorization archipel", "CREATE SCHEMA"),
+        (
+            "create schema s create table t (a int) partition by list (a) create view v as select a from t
+             create index on t (a) grant create on schema s to r create sequence q start 3",
+            "CREATE SCHEMA",
+        ),
         ("set constraints all deferred", "SET CONSTRAINTS"),
         ("merge into t using s on t.a = s.a when matched then delete", "MERGE"),
     ] {
