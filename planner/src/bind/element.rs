@@ -144,6 +144,11 @@ impl Binder<'_, '_> {
     ) -> Result<BoundExpr> {
         let position = self.position(object_name_span(&target.name));
         let change = Change { name: &column.name, value_position };
+        // What another part of the column has made of it: a domain's conditions are for the whole.
+        let base = match base {
+            BoundExpr { kind: ExprKind::Domain { expr, .. }, .. } => *expr,
+            base => base,
+        };
         let changed = self
             .changed(base, column.ty, &target.path, value, &change)
             .map_err(|error| error.at(position))?;

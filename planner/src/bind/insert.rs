@@ -336,7 +336,8 @@ impl Binder<'_, '_> {
                 let position = self.start(expr);
                 if is_default(expr) {
                     if let Some(part) = &target.part {
-                        return Err(part.no_default().at(position));
+                        let place = self.position(object_name_span(&part.name));
+                        return Err(part.no_default().at(place));
                     }
                     continue;
                 }

@@ -18,7 +18,8 @@ pub(crate) fn first_span(expr: &Expr) -> Span {
         Expr::TypedString(typed) => typed.value.span,
         Expr::Function(function) => object_name_span(&function.name),
         Expr::Case { case_token, .. } => case_token.0.span,
-        Expr::Wildcard(token) | Expr::QualifiedWildcard(_, token) => token.0.span,
+        Expr::Wildcard(token) => token.0.span,
+        Expr::QualifiedWildcard(name, _) => object_name_span(name),
         Expr::Subquery(query) | Expr::Exists { subquery: query, .. } => query_span(query),
         _ => Span::empty(),
     }

@@ -87,6 +87,15 @@ pub fn expression_text(text: &str) -> String {
     if is_enclosed(text) { text.to_owned() } else { format!("({text})") }
 }
 
+/// An expression of a partition key as messages show it: as a part of another, with blanks around
+/// its operator.
+pub fn shown_key_expression(text: &str) -> String {
+    match crate::parser::parse_expression(text) {
+        Ok(operation @ sqlparser::ast::Expr::BinaryOp { .. }) => format!("({operation})"),
+        _ => expression_text(text),
+    }
+}
+
 /// Whether a text ends with the parenthesis that its first name, or its first sign, opens.
 fn is_enclosed(text: &str) -> bool {
     let Ok(parts) = lexemes(text) else { return false };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use archipel_engine::storage::KeyBuf;
+use archipel_sql::catalog::partition_condition::shown_key_expression;
 use archipel_sql::catalog::{Index, PartitionKeyPart, Table, TableRef, TriggerEvent};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -85,14 +86,20 @@ impl Router {
 fn no_partition(table: &Table, key: &[Datum], ctx: &ExecContext<'_, '_>) -> SqlError {
     let message = format!("no partition of relation \"{}\" found for row", table.name);
     let mut error = SqlError::new(SqlState::CHECK_VIOLATION, message);
-    let parts = table.partitioned_by.iter().flat_map(|by| &by.parts);
-    let parts: Vec<(&str, Type, Option<u16>)> = parts
+    let parts = || table.partitioned_by.iter().flat_map(|by| &by.parts);
+    let names: Vec<String> = parts()
         .map(|part| match part {
+            PartitionKeyPart::Column(column) => table.columns[usize::from(*column)].name.clone(),
+            PartitionKeyPart::Expression { text, .. } => shown_key_expression(text),
+        })
+        .collect();
+    let parts: Vec<(&str, Type, Option<u16>)> = parts()
+        .zip(&names)
+        .map(|(part, name)| match part {
             PartitionKeyPart::Column(column) => {
-                let of = &table.columns[usize::from(*column)];
-                (of.name.as_str(), of.ty, Some(*column))
+                (name.as_str(), table.columns[usize::from(*column)].ty, Some(*column))
             }
-            PartitionKeyPart::Expression { text, ty } => (text.as_str(), *ty, None),
+            PartitionKeyPart::Expression { ty, .. } => (name.as_str(), *ty, None),
         })
         .collect();
     if let Some(text) = key_values_text(table, &parts, key, &ctx.functions) {
