@@ -17,8 +17,8 @@ use super::constraint::{self, Deferred};
 use super::renamed::{Renaming, Said};
 use super::work::{Work, has_constraint};
 use super::{
-    alter_column, attach, distribution, drop_column, expression, heir_keys, index, inherit, kept, owner,
-    schema, stored, table as create, trigger, user_type, validation, view,
+    alter_column, attach, distribution, drop_column, expression, heir_keys, index, inherit, kept, key_timing,
+    owner, schema, stored, table as create, trigger, user_type, validation, view,
 };
 use crate::row::table_def;
 
@@ -237,6 +237,7 @@ fn own_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) 
             Ok(())
         }
         AlterTableAction::ValidateConstraint(name) => validate_constraint(table, name, work),
+        AlterTableAction::AlterConstraint { name, timing } => key_timing::alter(&table, name, *timing, work),
         AlterTableAction::SetPersistence(persistence) => {
             if table.persistence == Persistence::Temporary {
                 return Err(SqlError::new(

@@ -19,6 +19,7 @@
 //!   mean; [`literal`] their dates and times
 //! - [`index`]        CREATE and DROP INDEX, local and global; [`operator_class`] how their keys are ordered
 //! - [`defined_class`] operator classes that users define
+//! - [`key_timing`]   ALTER CONSTRAINT
 //! - [`alter_heirs`]  what ALTER TABLE does to heirs; [`attach`] tables that get a parent or lose one
 //! - [`alter`], [`alter_column`], [`drop_column`] ALTER TABLE; [`computed`] values made for rows that are there
 //! - [`validation`] that rows which are there keep a constraint
@@ -53,6 +54,7 @@ mod heir_keys;
 mod index;
 mod inherit;
 mod kept;
+mod key_timing;
 mod literal;
 mod operator_class;
 mod owner;

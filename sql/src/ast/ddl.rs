@@ -424,6 +424,11 @@ pub enum AlterTableAction {
         if_exists: bool,
     },
     ValidateConstraint(String),
+    /// When a foreign key is checked.
+    AlterConstraint {
+        name: String,
+        timing: Deferrable,
+    },
     /// ENABLE and DISABLE TRIGGER; `None`: ALL or USER.
     SetTrigger {
         name: Option<String>,

@@ -7,6 +7,7 @@
 //! - [`keywords`]    which words are reserved
 //! - [`type_names`]  types
 //! - [`table`]       CREATE and ALTER TABLE
+//! - [`constraint_timing`] ALTER CONSTRAINT
 //! - [`domain`]      CREATE and ALTER DOMAIN
 //! - [`element`]     elements of array columns as targets
 //! - [`frame`]       EXCLUDE in window frames
@@ -41,6 +42,7 @@
 //! text, however deep or broken, panics or exhausts the stack.
 
 mod aggregate;
+mod constraint_timing;
 mod copy;
 mod cursor;
 mod definition;

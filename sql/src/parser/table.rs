@@ -519,7 +519,7 @@ impl Cursor<'_> {
 
     fn alter_column(&mut self) -> Result<AlterTableAction> {
         if self.at("constraint") {
-            return Ok(AlterTableAction::Unsupported(self.action_words()));
+            return self.alter_constraint();
         }
         self.take("column");
         if matches!(self.peek(), Token::Number(..)) {
