@@ -182,7 +182,7 @@ impl Binder<'_, '_> {
             .iter()
             .filter(|level| level.hidden)
             .any(|level| level.relations.iter().any(|relation| relation.name.as_deref() == Some(name)));
-        if hidden {
+        if hidden || self.out_of_reach.as_deref() == Some(name) {
             return SqlError::new(
                 SqlState::UNDEFINED_TABLE,
                 format!("invalid reference to FROM-clause entry for table \"{name}\""),

@@ -99,6 +99,13 @@ impl Binder<'_, '_> {
                 )
                 .at(self.position(alias.name.span)));
             }
+            if matches!(query.body.as_ref(), SetExpr::Merge(_)) {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "MERGE not supported in WITH query",
+                )
+                .at(self.position(alias.name.span)));
+            }
             let names: Vec<String> = alias.columns.iter().map(|column| ident_name(&column.name)).collect();
             let id = self.cte_count;
             self.cte_count += 1;

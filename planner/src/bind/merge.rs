@@ -12,7 +12,7 @@ use archipel_sql::parser::{MERGE_DEFAULTS, MERGE_NOTHING, Overriding};
 use archipel_sql::types::Type;
 use sqlparser::ast::{
     Assignment, AssignmentTarget, Expr, Merge, MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr,
-    MergeInsertKind, MergeUpdateExpr, ObjectName, TableWithJoins,
+    MergeInsertKind, MergeUpdateExpr, ObjectName, OutputClause, TableWithJoins,
 };
 
 use super::from::combine;
@@ -47,15 +47,33 @@ fn is_only(row: &[Expr], mark: &str) -> bool {
 impl Binder<'_, '_> {
     pub(crate) fn merge(&mut self, merge: &Merge) -> Result<BoundMerge> {
         let Merge { merge_token: _, optimizer_hints: _, into: _, table, source, on, clauses, output } = merge;
-        if output.is_some() {
-            return Err(SqlError::unsupported("RETURNING of MERGE"));
+        match output {
+            None => {}
+            // PostgreSQL 15's grammar has none.
+            Some(OutputClause::Returning { returning_token, .. }) => {
+                let near = &returning_token.0;
+                return Err(syntax(format!("syntax error at or near \"{}\"", near.token))
+                    .at(self.position(near.span)));
+            }
+            Some(OutputClause::Output { .. }) => return Err(SqlError::unsupported("OUTPUT of MERGE")),
         }
         let item = TableWithJoins { relation: table.clone(), joins: Vec::new() };
         let (changed, target) = self.target_table(&item, Change::Merge)?;
         let width = changed.row_width();
         let ChangeTarget { table, family, .. } = changed;
         let from = [TableWithJoins { relation: source.clone(), joins: Vec::new() }];
+        // Neither the source nor what happens to rows without a match may look at the target.
+        self.out_of_reach = target.name.clone();
         let (rel, source) = self.bind_from_clause(&from)?;
+        if let ([only], Some(name)) = (&source[..], &target.name)
+            && only.name.as_ref() == Some(name)
+        {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_ALIAS,
+                format!("name \"{name}\" specified more than once"),
+            )
+            .with_detail("The name is used both as MERGE target table and data source."));
+        }
         let id = self.cte_count;
         self.cte_count += 1;
         let rows = Rel::CteScan { id, types: rel.types() };
@@ -66,6 +84,7 @@ impl Binder<'_, '_> {
             let earlier = &clauses[..place];
             actions.extend(self.merge_clause(&sides, on, clause, earlier)?);
         }
+        self.out_of_reach = None;
         let source = Cte { id, name: "merge source".to_owned(), body: CteBody::Query(rel) };
         Ok(BoundMerge { table, family: sides.family, source, actions })
     }

@@ -365,6 +365,8 @@ pub(crate) struct Binder<'e, 'a> {
     pub(crate) literals: Vec<(String, Span)>,
     /// Whole rows of subqueries met so far, with the names of their fields.
     pub(crate) whole_rows: Vec<(BoundExpr, Vec<String>)>,
+    /// What a MERGE calls its target, which its source may not look at.
+    pub(crate) out_of_reach: Option<String>,
     nesting: u32,
     /// Messages name the types of the catalog.
     _naming: Naming,
@@ -383,6 +385,7 @@ impl<'e, 'a> Binder<'e, 'a> {
             locks: Vec::new(),
             literals: Vec::new(),
             whole_rows: Vec::new(),
+            out_of_reach: None,
             nesting: 0,
             _naming: naming,
         }

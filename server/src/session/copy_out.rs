@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use archipel_sql::ast::{Copy, CopyTarget};
+use archipel_sql::ast::{Copy, CopyTarget, Statement};
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
 use archipel_sql::copy::{CopyEncoder, CopyFormat};
-use archipel_sql::error::{Result, SqlError};
+use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::Session;
 use super::analytic::Analytic;
@@ -29,14 +29,14 @@ impl Session {
                 let table = host.catalog.catalog.require_table(name, &path)?;
                 if table.kind == archipel_sql::catalog::TableKind::View {
                     return Err(SqlError::new(
-                        archipel_sql::error::SqlState::WRONG_OBJECT_TYPE,
+                        SqlState::WRONG_OBJECT_TYPE,
                         format!("cannot copy from view \"{}\"", table.name),
                     )
                     .with_hint("Try the COPY (SELECT ...) TO variant."));
                 }
                 if table.is_partitioned() {
                     return Err(SqlError::new(
-                        archipel_sql::error::SqlState::WRONG_OBJECT_TYPE,
+                        SqlState::WRONG_OBJECT_TYPE,
                         format!("cannot copy from partitioned table \"{}\"", table.name),
                     )
                     .with_hint("Try the COPY (SELECT ...) TO variant."));
@@ -52,11 +52,14 @@ impl Session {
             }
         };
         let statements = archipel_sql::parser::parse(&text)?;
+        if statements.iter().any(|parsed| matches!(parsed.statement, Statement::Merge(_))) {
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "MERGE not supported in COPY"));
+        }
         let prepared = self.prepare_parsed(&text, statements, &[])?;
         prepared.allowed()?;
         let (Body::Rows(plan), Some(columns)) = (&prepared.body, &prepared.columns) else {
             return Err(SqlError::new(
-                archipel_sql::error::SqlState::FEATURE_NOT_SUPPORTED,
+                SqlState::FEATURE_NOT_SUPPORTED,
                 "COPY query must have a RETURNING clause",
             ));
         };

@@ -14,6 +14,7 @@
 //! - [`join`]        joins nested without parentheses
 //! - [`inference`]   ON CONFLICT over expressions
 //! - [`limit`]       FETCH FIRST
+//! - [`merge`]       MERGE from a join
 //! - [`no_columns`]  SELECT without result columns
 //! - [`operators`]   where operators begin and end
 //! - [`recursion`]   SEARCH and CYCLE
@@ -55,6 +56,7 @@ mod inference;
 mod join;
 mod keywords;
 mod limit;
+mod merge;
 mod no_columns;
 mod only;
 mod operator_class;

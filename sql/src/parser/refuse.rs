@@ -47,7 +47,7 @@ pub(super) fn missing_construction(tokens: &[TokenWithSpan], failed: usize) -> O
     let word = |place: usize, text: &str| tokens.get(place).is_some_and(|token| is(&token.token, text));
     let before = |text: &str| failed > 0 && word(failed - 1, text);
     if word(0, "merge") {
-        return Some("this form of MERGE");
+        return word(failed, "[").then_some("this form of MERGE");
     }
     // Behind a list of targets nobody takes a subscript.
     if (word(0, "update") || word(0, "insert")) && word(failed, "[") && !before(")") {

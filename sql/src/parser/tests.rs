@@ -468,6 +468,11 @@ fn every_utility_statement_has_its_node() {
         ),
         ("set constraints all deferred", "SET CONSTRAINTS"),
         ("merge into t using s on t.a = s.a when matched then delete", "MERGE"),
+        (
+            "merge into t using (select 1 as a) r full join s using (a) left join u on case when true then u.a end = 1
+             on t.a = s.a when matched then delete",
+            "MERGE",
+        ),
     ] {
         assert_eq!(one(text).tag(), tag, "{text}");
     }

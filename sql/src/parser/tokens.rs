@@ -17,6 +17,7 @@ use super::inference::rewrite_inference;
 use super::join::{rewrite_joins, rewrite_using_aliases};
 use super::keywords::is_foreign_keyword;
 use super::limit::rewrite_fetch;
+use super::merge::rewrite_merge_sources;
 use super::no_columns::rewrite_no_columns;
 use super::only::rewrite_only;
 use super::operators::cut_operators;
@@ -134,6 +135,7 @@ pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> 
         let near = positions.text().get(positions.byte(at)..positions.byte(token.span.end));
         return Err(syntax_error(near.unwrap_or_default(), positions.character(at).unwrap_or(1)));
     }
+    let tokens = rewrite_merge_sources(tokens);
     let tokens = rewrite_recursion(rewrite_elements(tokens, positions), positions);
     let tokens = rewrite_inference(rewrite_table(tokens), positions);
     let tokens =

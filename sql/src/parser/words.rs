@@ -311,14 +311,17 @@ fn merge_action(tokens: &[TokenWithSpan], at: usize) -> Option<(Vec<Token>, usiz
         let word = Token::make_keyword;
         vec![word("INSERT"), word("VALUES"), Token::LParen, marked(value), Token::RParen]
     };
-    if words(&["insert", "default", "values"]) {
-        return Some((row(MERGE_DEFAULTS), 3));
-    }
-    if !words(&["do", "nothing"]) {
+    let inserts = words(&["insert", "default", "values"]);
+    if !inserts && !words(&["do", "nothing"]) {
         return None;
     }
     let matched = tokens[..at].iter().rposition(|token| is_word(Some(token), "matched"))?;
-    if matched > 0 && is_word(tokens.get(matched - 1), "not") {
+    let unmatched = matched > 0 && is_word(tokens.get(matched - 1), "not");
+    if inserts {
+        // What is matched is not inserted: a syntax error at the word as it is written.
+        return unmatched.then(|| (row(MERGE_DEFAULTS), 3));
+    }
+    if unmatched {
         return Some((row(MERGE_NOTHING), 2));
     }
     let word = Token::make_keyword;
