@@ -436,12 +436,21 @@ fn set_columns(table: &Table, key: &[u16], references: &References) -> Result<Ve
 }
 
 fn referencing_column(table: &Table, name: &str) -> Result<u16> {
-    table.column_index(name).ok_or_else(|| {
-        SqlError::new(
-            SqlState::UNDEFINED_COLUMN,
-            format!("column \"{name}\" referenced in foreign key constraint does not exist"),
-        )
-    })
+    table.column_index(name).ok_or_else(|| no_key_column(name))
+}
+
+/// The error over a name that is no column which a foreign key may be over.
+fn no_key_column(name: &str) -> SqlError {
+    if matches!(name, "tableoid" | "ctid" | "xmin" | "cmin" | "xmax" | "cmax") {
+        return SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "system columns cannot be used in foreign keys",
+        );
+    }
+    SqlError::new(
+        SqlState::UNDEFINED_COLUMN,
+        format!("column \"{name}\" referenced in foreign key constraint does not exist"),
+    )
 }
 
 /// Whoever points at a table needs REFERENCES on it, or on the columns.
@@ -488,12 +497,7 @@ fn referenced_columns(referenced: &Table, references: &References) -> Result<Vec
     }
     let mut columns = Vec::with_capacity(references.columns.len());
     for name in &references.columns {
-        columns.push(referenced.column_index(name).ok_or_else(|| {
-            SqlError::new(
-                SqlState::UNDEFINED_COLUMN,
-                format!("column \"{name}\" referenced in foreign key constraint does not exist"),
-            )
-        })?);
+        columns.push(referenced.column_index(name).ok_or_else(|| no_key_column(name))?);
     }
     let mut wanted = columns.clone();
     wanted.sort_unstable();

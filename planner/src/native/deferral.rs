@@ -58,10 +58,19 @@ pub struct DeferredCheck {
 #[derive(Clone)]
 pub enum DeferredWork {
     /// A foreign key that did not hold when a statement ended: a query that answers a row if it
-    /// still does not.
-    Key { query: Arc<str>, error: SqlError },
+    /// still does not. `table` has the row that was written.
+    Key { table: Oid, query: Arc<str>, error: SqlError },
     /// A constraint trigger, with the old and the new row; its function as the statement had it.
     Trigger { table: Oid, event: TriggerEvent, rows: [Datum; 2], function: Arc<dyn CompiledRoutine> },
+}
+
+impl DeferredWork {
+    /// The table whose rows it is about.
+    pub fn table(&self) -> Oid {
+        match self {
+            DeferredWork::Key { table, .. } | DeferredWork::Trigger { table, .. } => *table,
+        }
+    }
 }
 
 impl DeferredCheck {
@@ -102,7 +111,8 @@ impl DeferredCheck {
             rows(parent),
             joins.join(" AND ")
         );
-        DeferredCheck { constraint: key.oid, work: DeferredWork::Key { query: query.into(), error } }
+        let table = if of_parent { parent.oid } else { child.oid };
+        DeferredCheck { constraint: key.oid, work: DeferredWork::Key { table, query: query.into(), error } }
     }
 }
 

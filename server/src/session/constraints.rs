@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use archipel_planner::native::DeferredWork;
-use archipel_sql::ast::{QualifiedName, SetConstraints};
+use archipel_sql::ast::{AlterTableAction, QualifiedName, SetConstraints, Statement};
 use archipel_sql::catalog::TriggerEvent;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -11,6 +11,7 @@ use archipel_sql::types::Oid;
 use rustc_hash::FxHashSet;
 
 use super::Session;
+use super::definition::Source;
 use crate::wire::output::Severity;
 
 impl Session {
@@ -84,6 +85,46 @@ impl Session {
         }
     }
 
+    /// Refuses ALTER TABLE while rows of the table wait to be checked (`CheckTableNotInUse`): what is to
+    /// be checked could change meanwhile. A foreign key that goes is about the referenced table, too.
+    pub(super) fn require_nothing_pending(&mut self, source: &Source) -> Result<()> {
+        let Source::Statement(statement, _) = source else { return Ok(()) };
+        let Statement::AlterTable(alter) = &**statement else { return Ok(()) };
+        let names = |action: &AlterTableAction| {
+            matches!(
+                action,
+                AlterTableAction::RenameTo(_)
+                    | AlterTableAction::RenameColumn { .. }
+                    | AlterTableAction::RenameConstraint { .. }
+                    | AlterTableAction::SetSchema(_)
+            )
+        };
+        if alter.actions.iter().all(names) {
+            return Ok(());
+        }
+        let path = self.search_path();
+        let catalog = self.catalog_state().catalog.clone();
+        let Ok(table) = catalog.require_table(&alter.name, &path) else { return Ok(()) };
+        let mut concerned = vec![table.clone()];
+        if !alter.only {
+            concerned.extend(catalog.descendants(table.oid));
+        }
+        for action in &alter.actions {
+            if let AlterTableAction::DropConstraint { name, .. } = action
+                && let Some(key) = table.foreign_keys.iter().find(|key| key.name == *name)
+            {
+                concerned.extend(catalog.table_by_oid(key.references));
+            }
+        }
+        match concerned.iter().find(|table| self.transaction.has_pending(table.oid)) {
+            Some(table) => Err(SqlError::new(
+                SqlState::OBJECT_IN_USE,
+                format!("cannot ALTER TABLE \"{}\" because it has pending trigger events", table.name),
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// Checks what was deferred: all of it, or that of some constraints.
     pub(super) async fn check_deferred(&mut self, only: Option<&[Oid]>) -> Result<()> {
         let (now, mut seen_to) = self.transaction.take_due(0, only);
@@ -91,7 +132,7 @@ impl Session {
         let mut seen = FxHashSet::default();
         while let Some(check) = now.pop_front() {
             match check.work {
-                DeferredWork::Key { query, error } => {
+                DeferredWork::Key { query, error, .. } => {
                     if seen.insert(query.clone()) && !Box::pin(self.rows_of(&query, false)).await?.is_empty()
                     {
                         return Err(error);

@@ -43,6 +43,11 @@ impl Deferred {
         self.checks.truncate(mark.checks);
     }
 
+    /// Whether something about a table's rows waits.
+    pub fn waits_on(&self, table: Oid) -> bool {
+        self.checks.iter().any(|entry| entry.waits && entry.check.work.table() == table)
+    }
+
     /// How many there are, taken or not.
     pub fn len(&self) -> usize {
         self.checks.len()
@@ -84,7 +89,8 @@ mod tests {
     use super::*;
 
     fn check(constraint: u32, query: &str) -> DeferredCheck {
-        let work = DeferredWork::Key { query: Arc::from(query), error: SqlError::internal("violated") };
+        let error = SqlError::internal("violated");
+        let work = DeferredWork::Key { table: Oid(7), query: Arc::from(query), error };
         DeferredCheck { constraint: Oid(constraint), work }
     }
 
@@ -100,6 +106,7 @@ mod tests {
     fn a_savepoint_brings_back_what_was_checked_since() {
         let mut deferred = Deferred::default();
         deferred.add(vec![check(1, "a"), check(2, "b")]);
+        assert!(deferred.waits_on(Oid(7)) && !deferred.waits_on(Oid(1)));
         let outer = deferred.mark();
         assert_eq!(names(deferred.take(0, Some(&[Oid(1)]), true)), ["a"]);
         deferred.add(vec![check(1, "c")]);

@@ -204,6 +204,11 @@ impl Transaction {
         (due, self.deferred.len())
     }
 
+    /// Whether something about a table's rows waits for COMMIT.
+    pub(super) fn has_pending(&self, table: Oid) -> bool {
+        self.deferred.waits_on(table)
+    }
+
     pub(super) fn add_deferred(&mut self, checks: Vec<DeferredCheck>) {
         self.deferred.add(checks);
     }
