@@ -2,6 +2,7 @@
 
 use super::coerce::cannot_cast;
 use super::element::Target;
+use super::expr::unnest;
 use super::from::combine;
 use super::kept::About;
 use super::modify::{GENERATED_ALWAYS, is_default, syntax};
@@ -14,6 +15,7 @@ use super::{Binder, Clause};
 use crate::bound::*;
 use archipel_sql::catalog::{Identity, Index, Privileges, TableKind, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::lookup_set_functions;
 use archipel_sql::parser::Overriding;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
@@ -152,7 +154,15 @@ impl Binder<'_, '_> {
                     if !query.locks.is_empty() || values.explicit_row || values.value_keyword {
                         return Err(syntax("INSERT … VALUES takes rows in parentheses"));
                     }
-                    self.insert_values(&target, &targets, columns, values, overriding)?
+                    match &values.rows[..] {
+                        [row] if calls_sets(&row.content) => {
+                            let last = row.content.last().and_then(|expr| self.start(expr));
+                            self.check_width(row.content.len(), &targets, columns, last)?;
+                            let query = row_query(&row.content)?;
+                            self.insert_query(&target, &targets, columns, &query, overriding)?
+                        }
+                        _ => self.insert_values(&target, &targets, columns, values, overriding)?,
+                    }
                 }
                 _ => self.insert_query(&target, &targets, columns, query, overriding)?,
             },
@@ -575,6 +585,28 @@ impl Binder<'_, '_> {
         }
         Err(no_arbiter())
     }
+}
+
+/// Whether a row of VALUES calls a function that returns rows. PostgreSQL takes the only row of an INSERT
+/// for a list of SELECT, where such calls may stand; DEFAULT may not.
+fn calls_sets(row: &[ast::Expr]) -> bool {
+    let is_set = |expr: &ast::Expr| match unnest(expr) {
+        ast::Expr::Function(function) => {
+            let name = function.name.0.last().and_then(|part| part.as_ident());
+            name.is_some_and(|name| !lookup_set_functions(&ident_name(name)).is_empty())
+        }
+        _ => false,
+    };
+    row.iter().any(is_set) && !row.iter().any(is_default)
+}
+
+/// A row of VALUES as a query.
+fn row_query(row: &[ast::Expr]) -> Result<Box<ast::Query>> {
+    let mut query = archipel_sql::parser::parse_query("SELECT 1")?;
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.projection = row.iter().cloned().map(ast::SelectItem::UnnamedExpr).collect();
+    }
+    Ok(query)
 }
 
 /// What ON CONFLICT (…) WHERE … says, where it is more than columns.
