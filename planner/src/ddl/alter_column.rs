@@ -464,7 +464,7 @@ pub(super) fn set_not_null(
             ));
         }
         if matches!(table.distribution, Distribution::Column { column, .. } if usize::from(column) == place) {
-            if table.distributed_by != DistributedBy::Evidence {
+            if table.distributed_by == DistributedBy::Request {
                 return Err(SqlError::unsupported(format_args!(
                     "DROP NOT NULL of the distribution column \"{column}\""
                 )));

@@ -83,12 +83,36 @@ pub(super) fn attach(
     become_heir(parent, &mut table, true, work)?;
     partition::check_rows(&child, parent, &bound, work)?;
     partition::check_default_rows(parent, &bound, work)?;
+    check_not_referenced(parent, &child, work)?;
     table.inherits = vec![parent.oid];
     table.bound = Some(bound);
     finish(table, work);
     heir_keys::ensure(parent.oid, child.oid, None, work)?;
     distribution::join_siblings(child.oid, work);
     touch(parent.oid, work);
+    Ok(())
+}
+
+/// The new partition is not what the table's own foreign keys, which become its own, point at.
+fn check_not_referenced(parent: &Table, child: &Table, work: &Work<'_>) -> Result<()> {
+    let below = work.catalog.descendants(child.oid);
+    for key in &parent.foreign_keys {
+        if key.references == child.oid {
+            let message = format!(
+                "cannot attach table \"{}\" as a partition because it is referenced by foreign key \"{}\"",
+                child.name, key.name
+            );
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        // PostgreSQL has no word of its own for this one.
+        if let Some(used) = below.iter().find(|table| table.oid == key.references) {
+            let message = format!(
+                "cannot ALTER TABLE \"{}\" because it is being used by active queries in this session",
+                used.name
+            );
+            return Err(SqlError::new(SqlState::OBJECT_IN_USE, message));
+        }
+    }
     Ok(())
 }
 
