@@ -63,7 +63,7 @@ pub(super) fn alter(table: &Table, name: &str, timing: Deferrable, work: &mut Wo
 /// The error over a key that a partition has from the table that it is part of.
 fn derived(table: &Table, name: &str, mut parent: Oid, work: &Work<'_>) -> SqlError {
     let error = SqlError::new(
-        SqlState::INVALID_TABLE_DEFINITION,
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
         format!("cannot alter constraint \"{name}\" on relation \"{}\"", table.name),
     );
     let mut top: Option<(TableRef, ForeignKey)> = None;
