@@ -95,7 +95,7 @@ impl Target {
     }
 
     /// Refuses DEFAULT for a part of a column.
-    pub fn no_default(&self) -> SqlError {
+    fn no_default(&self) -> SqlError {
         let what = match self.path.last() {
             Some(Part::Elements(_) | Part::Bound(_)) => "an array element",
             _ => "a subfield",
@@ -131,6 +131,11 @@ impl Binder<'_, '_> {
                 part => element_type(ty, part),
             })
             .unwrap_or(Type::TEXT)
+    }
+
+    /// The error over DEFAULT for a part of a column.
+    pub(crate) fn default_refused(&self, part: &Target) -> SqlError {
+        part.no_default().at(self.position(object_name_span(&part.name)))
     }
 
     /// A column's value, `base`, with a part of it replaced.

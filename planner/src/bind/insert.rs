@@ -346,8 +346,7 @@ impl Binder<'_, '_> {
                 let position = self.start(expr);
                 if is_default(expr) {
                     if let Some(part) = &target.part {
-                        let place = self.position(object_name_span(&part.name));
-                        return Err(part.no_default().at(place));
+                        return Err(self.default_refused(part));
                     }
                     continue;
                 }

@@ -17,7 +17,6 @@ use sqlparser::ast::{
 
 use super::from::combine;
 use super::modify::{is_default, syntax};
-use super::name::object_name_span;
 use super::scope::{Level, LevelKind, Relation};
 use super::target::{Change, ChangeTarget};
 use super::{Binder, Clause};
@@ -265,8 +264,7 @@ impl Binder<'_, '_> {
             for (expr, target) in row.iter().zip(&targets) {
                 if is_default(expr) {
                     if let Some(part) = &target.part {
-                        let place = binder.position(object_name_span(&part.name));
-                        return Err(part.no_default().at(place));
+                        return Err(binder.default_refused(part));
                     }
                     continue;
                 }

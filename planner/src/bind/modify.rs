@@ -18,7 +18,7 @@ use super::kept::About;
 use super::mutable::is_mutable;
 use super::name::{object_name_parts, object_name_span};
 use super::overload::{Argument, Resolved};
-use super::record::record_field;
+use super::record::{no_row_source, record_field};
 use super::reference::bind_definition;
 use super::scope::{Level, LevelKind, Relation};
 use super::target::{Change, ChangeTarget, has_statistics};
@@ -302,10 +302,7 @@ impl Binder<'_, '_> {
                     let column = self.assigned_column(to, &target.name)?;
                     let position = self.start(value);
                     let bound = match (is_default(value), target.is_part()) {
-                        (true, true) => {
-                            let place = self.position(object_name_span(&target.name));
-                            return Err(target.no_default().at(place));
-                        }
+                        (true, true) => return Err(self.default_refused(&target)),
                         (true, false) => self.target_default(to, usize::from(column))?,
                         (false, _) => self.clause_expr(value, Clause::UpdateSet)?,
                     };
@@ -423,10 +420,7 @@ impl Binder<'_, '_> {
             for ((&column, item), part) in columns.iter().zip(items).zip(targets) {
                 let default = is_default(item);
                 let bound = match (default, part.is_part()) {
-                    (true, true) => {
-                        let place = self.position(object_name_span(&part.name));
-                        return Err(part.no_default().at(place));
-                    }
+                    (true, true) => return Err(self.default_refused(part)),
                     (true, false) => self.target_default(target, usize::from(column))?,
                     (false, _) => self.clause_expr(item, Clause::UpdateSet)?,
                 };
@@ -434,16 +428,9 @@ impl Binder<'_, '_> {
             }
             return Ok(set);
         }
-        let no_row = || {
-            SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
-            )
-            .at(position)
-        };
         let values: Vec<BoundExpr> = match unnest(value) {
             // A row, but not written as one.
-            Expr::QualifiedWildcard(..) => return Err(no_row()),
+            Expr::QualifiedWildcard(..) => return Err(no_row_source().at(position)),
             Expr::Subquery(query) => {
                 let (rel, outputs) = self.subquery(query)?;
                 if outputs.len() != columns.len() {
@@ -461,7 +448,7 @@ impl Binder<'_, '_> {
                 match bound.kind {
                     ExprKind::Row(items) => items,
                     kind if columns.len() == 1 => vec![BoundExpr::new(kind, bound.ty)],
-                    _ => return Err(no_row()),
+                    _ => return Err(no_row_source().at(position)),
                 }
             }
         };

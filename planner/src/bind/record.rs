@@ -242,3 +242,11 @@ pub(crate) fn record_field(record: BoundExpr, index: usize, ty: Type) -> BoundEx
         }
     }
 }
+
+/// 0A000 for what several columns of an UPDATE are to get at once and is no row.
+pub(super) fn no_row_source() -> SqlError {
+    SqlError::new(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
+    )
+}
