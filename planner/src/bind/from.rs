@@ -43,6 +43,13 @@ fn any_lateral(item: &TableWithJoins) -> bool {
 impl Binder<'_, '_> {
     /// A whole FROM list: comma means cross join, and lateral entries see what is left of them.
     pub(crate) fn bind_from_clause(&mut self, items: &[TableWithJoins]) -> Result<Source> {
+        let outer = std::mem::replace(&mut self.from_start, self.levels.len());
+        let result = self.from_items(items);
+        self.from_start = outer;
+        result
+    }
+
+    fn from_items(&mut self, items: &[TableWithJoins]) -> Result<Source> {
         let mut result: Option<Source> = None;
         for item in items {
             result = Some(match result {
@@ -93,7 +100,9 @@ impl Binder<'_, '_> {
     /// Runs `work` with the lateral levels of this FROM clause out of sight.
     pub(super) fn without_lateral<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let mut hidden = Vec::new();
-        for (place, level) in self.levels.iter_mut().enumerate().rev() {
+        // Those of the FROM clauses around it stay in sight: this one may stand in a lateral entry of theirs.
+        let own = self.levels.iter_mut().enumerate().skip(self.from_start);
+        for (place, level) in own.rev() {
             if level.kind != LevelKind::Lateral {
                 break;
             }

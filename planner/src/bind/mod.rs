@@ -351,6 +351,8 @@ pub(crate) struct Binder<'e, 'a> {
     pub(crate) env: &'e mut BindEnv<'a>,
     /// Scopes, outermost first.
     pub(crate) levels: Vec<Level>,
+    /// The first level that the FROM clause at hand has made.
+    pub(crate) from_start: usize,
     /// CTEs in sight, innermost last.
     pub(crate) ctes: Vec<cte::VisibleCte>,
     /// Names of WITH that are not in sight yet: without RECURSIVE a query's own and those behind it.
@@ -378,6 +380,7 @@ impl<'e, 'a> Binder<'e, 'a> {
         Binder {
             env,
             levels: Vec::new(),
+            from_start: 0,
             ctes: Vec::new(),
             future_ctes: Vec::new(),
             reads_itself: false,
