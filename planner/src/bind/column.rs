@@ -120,14 +120,6 @@ impl Binder<'_, '_> {
         Ok(Some(columns.filter(|column| !column.hidden).map(|column| column.name.clone()).collect()))
     }
 
-    pub(super) fn undefined_column(&self, names: &[String], span: Span) -> SqlError {
-        let message = match names {
-            [name] => format!("column \"{name}\" does not exist"),
-            _ => format!("column {} does not exist", names.join(".")),
-        };
-        SqlError::new(SqlState::UNDEFINED_COLUMN, message).at(self.position(span))
-    }
-
     /// Looks a name up among the columns; `None` for a bare name that is nowhere.
     fn find_name(&mut self, names: &[String], span: Span) -> Result<Option<FoundColumn>> {
         let position = self.position(span);
@@ -173,45 +165,6 @@ impl Binder<'_, '_> {
             )
             .at(position)),
         }
-    }
-
-    /// 42P01 for a qualifier that is no FROM entry.
-    pub(crate) fn missing_relation(&self, name: &str, position: Option<u32>) -> SqlError {
-        let hidden = self
-            .levels
-            .iter()
-            .filter(|level| level.hidden)
-            .any(|level| level.relations.iter().any(|relation| relation.name.as_deref() == Some(name)));
-        if hidden || self.out_of_reach.as_deref() == Some(name) {
-            return SqlError::new(
-                SqlState::UNDEFINED_TABLE,
-                format!("invalid reference to FROM-clause entry for table \"{name}\""),
-            )
-            .with_hint(format!(
-                "There is an entry for table \"{name}\", but it cannot be referenced from this part of the query."
-            ))
-            .at(position);
-        }
-        let renamed = |relation: &&super::scope::Relation| {
-            relation.table.as_ref().is_some_and(|table| table.name == name)
-                && relation.name.as_deref().is_some_and(|alias| alias != name)
-        };
-        let alias = self
-            .levels
-            .iter()
-            .rev()
-            .find_map(|level| level.relations.iter().find(renamed))
-            .and_then(|relation| relation.name.as_deref());
-        if let Some(alias) = alias {
-            return SqlError::new(
-                SqlState::UNDEFINED_TABLE,
-                format!("invalid reference to FROM-clause entry for table \"{name}\""),
-            )
-            .with_hint(format!("Perhaps you meant to reference the table alias \"{alias}\"."))
-            .at(position);
-        }
-        SqlError::new(SqlState::UNDEFINED_TABLE, format!("missing FROM-clause entry for table \"{name}\""))
-            .at(position)
     }
 
     /// A relation's row as one composite value; a scalar function's is its one column.

@@ -11,7 +11,7 @@ use sqlparser::ast::{ObjectName, TableAlias, TableFactor, TableWithJoins};
 use super::join::visible_columns;
 use super::name::{ident_name, object_name_span, own_rows, schema_and_name};
 use super::overload::Argument;
-use super::scope::{COLUMNS_MAX, Level, LevelKind, Relation, ScopeColumn};
+use super::scope::{COLUMNS_MAX, Level, LevelKind, Refusal, Relation, ScopeColumn};
 use super::span::query_span;
 use super::visit::remove_outer_nesting;
 use super::{Binder, Clause};
@@ -43,7 +43,12 @@ fn any_lateral(item: &TableWithJoins) -> bool {
 impl Binder<'_, '_> {
     /// A whole FROM list: comma means cross join, and lateral entries see what is left of them.
     pub(crate) fn bind_from_clause(&mut self, items: &[TableWithJoins]) -> Result<Source> {
-        let outer = std::mem::replace(&mut self.from_start, self.levels.len());
+        self.bind_from_since(self.levels.len(), items)
+    }
+
+    /// As [`Self::bind_from_clause`], where the levels from `start` on are this clause's.
+    pub(super) fn bind_from_since(&mut self, start: usize, items: &[TableWithJoins]) -> Result<Source> {
+        let outer = std::mem::replace(&mut self.from_start, start);
         let result = self.from_items(items);
         self.from_start = outer;
         result
@@ -56,7 +61,7 @@ impl Binder<'_, '_> {
                 None => self.table_with_joins(item)?,
                 Some((left, relations)) => {
                     let ((right, more), lateral) =
-                        self.right_side(&relations, any_lateral(item), |binder| {
+                        self.right_side(&relations, any_lateral(item), None, |binder| {
                             binder.table_with_joins(item)
                         })?;
                     let relations = combine(relations, more, left.width())?;
@@ -79,18 +84,21 @@ impl Binder<'_, '_> {
     }
 
     /// Binds the right side of a join. If it may be lateral, the left row is a level while it is
-    /// bound; the level's nesting stays only if something referred to it.
+    /// bound; the level's nesting stays only if something referred to it. A `refusal` says why
+    /// nothing may.
     pub(super) fn right_side(
         &mut self,
         left: &[Relation],
         lateral: bool,
+        refusal: Option<Refusal>,
         bind: impl FnOnce(&mut Self) -> Result<Source>,
     ) -> Result<(Source, bool)> {
         if !lateral {
             return Ok((bind(self)?, false));
         }
-        let ((mut rel, relations), level) =
-            self.with_level(Level::new(LevelKind::Lateral, left.to_vec()), bind)?;
+        let mut level = Level::new(LevelKind::Lateral, left.to_vec());
+        level.refusal = refusal;
+        let ((mut rel, relations), level) = self.with_level(level, bind)?;
         if !level.used {
             remove_outer_nesting(&mut rel);
         }
@@ -227,8 +235,16 @@ impl Binder<'_, '_> {
                     return Ok((rel, relations));
                 };
                 let mut relation = Relation::new(None, visible_columns(&relations, 0));
+                relation.joined = true;
                 self.apply_alias(&mut relation, Some(alias), None)?;
-                Ok((rel, vec![relation]))
+                let mut all = vec![relation];
+                // The alias hides the names in the join, and messages say so.
+                all.extend(relations.into_iter().map(|hidden| Relation {
+                    qualified: false,
+                    unqualified: false,
+                    ..hidden
+                }));
+                Ok((rel, all))
             }
             TableFactor::TableFunction { .. }
             | TableFactor::JsonTable { .. }
@@ -481,10 +497,11 @@ impl Binder<'_, '_> {
         let name_text = ident_name(name);
         let shown = relation.columns.iter().filter(|column| !column.hidden).count();
         if columns.len() > shown {
+            let what = if relation.joined { "join expression" } else { "table" };
             return Err(SqlError::new(
                 SqlState::INVALID_COLUMN_REFERENCE,
                 format!(
-                    "table \"{name_text}\" has {} columns available but {} columns specified",
+                    "{what} \"{name_text}\" has {} columns available but {} columns specified",
                     shown,
                     columns.len()
                 ),

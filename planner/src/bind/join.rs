@@ -8,7 +8,7 @@ use sqlparser::tokenizer::Span;
 
 use super::from::{Source, combine, may_be_lateral};
 use super::name::{object_name_parts, object_name_span};
-use super::scope::{Level, LevelKind, Relation, ScopeColumn};
+use super::scope::{Level, LevelKind, Refusal, Relation, ScopeColumn};
 use super::{Binder, Clause};
 use crate::bound::*;
 
@@ -31,15 +31,11 @@ impl Binder<'_, '_> {
         if *global {
             return Err(SqlError::unsupported("GLOBAL JOIN"));
         }
+        let refusal = matches!(kind, JoinKind::Right | JoinKind::Full).then_some(Refusal::Combining);
         let ((right, more), lateral) =
-            self.right_side(&relations, may_be_lateral(relation), |binder| binder.table_factor(relation))?;
-        if lateral && matches!(kind, JoinKind::Right | JoinKind::Full) {
-            return Err(SqlError::new(
-                SqlState::INVALID_COLUMN_REFERENCE,
-                "invalid reference to FROM-clause entry",
-            )
-            .with_detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference."));
-        }
+            self.right_side(&relations, may_be_lateral(relation), refusal, |binder| {
+                binder.table_factor(relation)
+            })?;
         let width = left.width();
         let left_columns = visible_columns(&relations, 0);
         let right_columns = visible_columns(&more, width);
@@ -105,16 +101,17 @@ impl Binder<'_, '_> {
         for relation in &mut relations {
             relation.unqualified = false;
         }
-        if let Some((alias, span)) = alias {
+        if let Some((alias, _)) = alias {
             // It is a name for the merged columns only, and hides no table.
             let name = using_alias(&alias).map(str::to_owned);
             let mut relation = Relation::new(name, merged[..names.len()].to_vec());
             relation.unqualified = false;
-            relations =
-                combine(relations, vec![relation], 0).map_err(|error| error.at(self.position(span)))?;
+            relation.joined = true;
+            relations = combine(relations, vec![relation], 0)?;
         }
         let mut relation = Relation::new(None, merged);
         relation.qualified = false;
+        relation.joined = true;
         relations.push(relation);
         Ok((join_of(on), outer(relations)))
     }

@@ -57,6 +57,30 @@ impl Binder<'_, '_> {
         }
         result
     }
+
+    /// The names after OF must be those of FROM, and of what has rows of its own.
+    pub(super) fn require_locked_names(&self, clauses: &[LockClause], relations: &[Relation]) -> Result<()> {
+        for clause in clauses {
+            let lock = row_lock(clause)?;
+            let Some(of) = &lock.of else { continue };
+            let strength = lock.strength.as_str();
+            let mut named = relations.iter().filter(|relation| relation.qualified);
+            let (state, message) = match named.find(|relation| relation.name.as_ref() == Some(of)) {
+                None => (
+                    SqlState::UNDEFINED_TABLE,
+                    format!("relation \"{of}\" in FOR {strength} clause not found in FROM clause"),
+                ),
+                Some(relation) if relation.joined => {
+                    (SqlState::FEATURE_NOT_SUPPORTED, format!("FOR {strength} cannot be applied to a join"))
+                }
+                Some(_) => continue,
+            };
+            let written = clause.of.as_ref().and_then(|name| name.0.last()).and_then(|part| part.as_ident());
+            let position = written.and_then(|ident| self.position(ident.span));
+            return Err(SqlError::new(state, message).at(position));
+        }
+        Ok(())
+    }
 }
 
 /// The refusal of a lock where there are no rows of tables, one to one.
@@ -64,24 +88,6 @@ pub(super) fn lock_refused(locks: &[LockClause], why: &str) -> SqlError {
     let strength = locks.first().and_then(|lock| row_lock(lock).ok()).map(|lock| lock.strength);
     let strength = strength.map_or("UPDATE", |strength| strength.as_str());
     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("FOR {strength} {why}"))
-}
-
-/// The names after OF must be those of FROM.
-pub(super) fn require_locked_names(locks: &[RowLockClause], relations: &[Relation]) -> Result<()> {
-    for lock in locks {
-        if let Some(of) = &lock.of
-            && !relations.iter().any(|relation| relation.name.as_ref() == Some(of))
-        {
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_TABLE,
-                format!(
-                    "relation \"{of}\" in FOR {} clause not found in FROM clause",
-                    lock.strength.as_str()
-                ),
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// Whether the rows of a query can be locked.

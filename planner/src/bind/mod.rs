@@ -16,6 +16,7 @@
 //! - `target`      what those change: tables, and views that are simple enough; `element` parts of their columns
 //! - [`scope`]     names in scope
 //! - [`expr`], `column`, [`literal`], [`forms`], [`compare`], [`call`] expressions
+//! - `missing`     what is said of names that nothing answers to
 //! - `record`      rows as values
 //! - `overload`    which function a call means; `gather` aggregates and sets on their way to a query
 //! - `aggregate`   aggregates that users defined; `support` functions that definitions name
@@ -63,6 +64,7 @@ pub(crate) mod kept;
 pub mod literal;
 mod lock;
 mod merge;
+mod missing;
 pub mod modify;
 mod mutable;
 pub mod name;

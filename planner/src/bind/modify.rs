@@ -20,8 +20,9 @@ use super::name::{object_name_parts, object_name_span};
 use super::overload::{Argument, Resolved};
 use super::record::{no_row_source, record_field};
 use super::reference::bind_definition;
-use super::scope::{Level, LevelKind, Relation};
+use super::scope::{Level, LevelKind, Refusal, Relation};
 use super::target::{Change, ChangeTarget, has_statistics};
+use super::visit::remove_outer_nesting;
 use super::{BindEnv, Binder, Clause};
 use crate::bound::*;
 
@@ -602,7 +603,13 @@ impl Binder<'_, '_> {
         match items {
             None | Some([]) => Ok((None, vec![relation])),
             Some(items) => {
-                let (rel, more) = self.bind_from_clause(items)?;
+                // It is known, but not to be referred to.
+                let mut level = Level::new(LevelKind::Lateral, vec![relation.clone()]);
+                level.refusal = Some(Refusal::Changed);
+                let start = self.levels.len();
+                let ((mut rel, more), _) =
+                    self.with_level(level, |binder| binder.bind_from_since(start, items))?;
+                remove_outer_nesting(&mut rel);
                 let relations = combine(vec![relation], more, width)?;
                 Ok((Some(rel), relations))
             }

@@ -43,6 +43,8 @@ pub struct Relation {
     pub nullable: bool,
     /// A function in FROM of one scalar column: its name alone means that column.
     pub scalar_function: bool,
+    /// A join under a name, or what it merged: its columns are those of the tables in it.
+    pub joined: bool,
 }
 
 /// A column of a [`Relation`].
@@ -70,6 +72,7 @@ impl Relation {
             named: None,
             nullable: false,
             scalar_function: false,
+            joined: false,
         }
     }
 
@@ -117,6 +120,15 @@ pub enum LevelKind {
     Plain,
 }
 
+/// Why an entry of FROM may not refer to what it sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A RIGHT or FULL JOIN is between.
+    Combining,
+    /// The table that UPDATE or DELETE changes.
+    Changed,
+}
+
 /// A column reference found while binding, for the errors about ungrouped columns.
 #[derive(Clone, Debug)]
 pub struct Reference {
@@ -135,6 +147,8 @@ pub struct Level {
     pub(crate) clause: Clause,
     /// A lateral level that the part being bound may not look at.
     pub hidden: bool,
+    /// Why nothing may refer to this lateral level, if so.
+    pub refusal: Option<Refusal>,
     pub relations: Vec<Relation>,
     /// Whether anything inside referred to this level.
     pub used: bool,
@@ -161,6 +175,7 @@ impl Level {
             kind,
             clause: Clause::Expression,
             hidden: false,
+            refusal: None,
             relations,
             used: false,
             aggregates: Vec::new(),
@@ -210,6 +225,7 @@ impl Binder<'_, '_> {
                 }
             }
             if let Some((relation, column)) = found {
+                self.require_reachable(place, relation, span)?;
                 return Ok(Some(self.reference(place, relation, column, span)));
             }
             if name == TABLE_NUMBER {
@@ -249,11 +265,21 @@ impl Binder<'_, '_> {
                     found = Some((place, r));
                 }
             }
-            if found.is_some() {
+            if let Some((place, relation)) = found {
+                self.require_reachable(place, relation, span)?;
                 return Ok(found);
             }
         }
         Ok(None)
+    }
+
+    fn require_reachable(&self, place: usize, relation: usize, span: Span) -> Result<()> {
+        match self.levels[place].refusal {
+            Some(refusal) => {
+                Err(self.refused_reference(&self.levels[place].relations[relation], refusal, span))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Finds `relation.column`; `None` if the relation has no such column.

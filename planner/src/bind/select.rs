@@ -18,7 +18,7 @@ use sqlparser::tokenizer::Span;
 
 use super::expr::unnest;
 use super::grouping::{Grouping, output_target};
-use super::lock::{require_lockable, require_locked_names, skips_locked};
+use super::lock::{require_lockable, skips_locked};
 use super::name::{figure_column_name, ident_name, object_name_parts, object_name_span};
 use super::postpone::{postpone, project_behind};
 use super::projected::{projected, set_args};
@@ -69,16 +69,13 @@ impl Binder<'_, '_> {
     ) -> Result<BoundQuery> {
         refuse_foreign_clauses(select)?;
         let locks = self.row_locks(options.locks, inherited)?;
-        let explicit = !options.locks.is_empty();
         let outer = std::mem::replace(&mut self.locks, locks);
         let outer_reads = std::mem::take(&mut self.reads_itself);
         let source = self.bind_from_clause(&select.from);
         let reads_itself = std::mem::replace(&mut self.reads_itself, outer_reads);
         let locks = std::mem::replace(&mut self.locks, outer);
         let (rel, relations) = source?;
-        if explicit {
-            require_locked_names(&locks, &relations)?;
-        }
+        self.require_locked_names(options.locks, &relations)?;
         let level = Level::new(LevelKind::Query, relations);
         let (parts, level) =
             self.with_level(level, |binder| binder.select_parts(select, options, resolve_unknowns))?;

@@ -322,7 +322,8 @@ impl Shower<'_, '_> {
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
                     let (None, name) = schema_and_name(name).ok()? else { return None };
                     let relations = &self.binder.levels.last()?.relations;
-                    let relation = relations.iter().find(|relation| relation.name.as_ref() == Some(&name))?;
+                    let mut named = relations.iter().filter(|relation| relation.qualified);
+                    let relation = named.find(|relation| relation.name.as_ref() == Some(&name))?;
                     let shown = relation.columns.iter().filter(|column| !column.hidden);
                     let columns: Vec<(String, BoundExpr)> =
                         shown.map(|column| (column.name.clone(), column.expr.clone())).collect();
@@ -582,7 +583,8 @@ impl Shower<'_, '_> {
         }
         let name = ident_name(&alias.name);
         let relations = &self.binder.levels.last()?.relations;
-        let relation = relations.iter().find(|relation| relation.name.as_ref() == Some(&name))?;
+        let mut named = relations.iter().filter(|relation| relation.qualified);
+        let relation = named.find(|relation| relation.name.as_ref() == Some(&name))?;
         let names: Vec<_> = relation.columns.iter().map(|column| quote_identifier(&column.name)).collect();
         page.push(&format!("({})", names.join(", ")));
         Some(())
