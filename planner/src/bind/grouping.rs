@@ -202,22 +202,31 @@ impl Binder<'_, '_> {
             }
         };
         let mut refused = None;
+        let level = self.level()?;
+        let windows = &level.window_positions;
+        let aggregates = &level.aggregate_positions;
         super::visit::visit_expr(&bound, 0, &mut |expr, nesting| {
             if let ExprKind::Column { depth, index } = expr.kind
                 && depth == nesting
             {
                 match index {
                     WINDOW_BASE..super::scope::SET_BASE => {
-                        refused = Some(SqlError::new(
-                            SqlState::WINDOWING_ERROR,
-                            "window functions are not allowed in GROUP BY",
-                        ));
+                        refused = Some(
+                            SqlError::new(
+                                SqlState::WINDOWING_ERROR,
+                                "window functions are not allowed in GROUP BY",
+                            )
+                            .at(windows.get(usize::from(index - WINDOW_BASE)).copied().flatten()),
+                        );
                     }
                     AGGREGATE_BASE..WINDOW_BASE => {
-                        refused = Some(SqlError::new(
-                            SqlState::GROUPING_ERROR,
-                            "aggregate functions are not allowed in GROUP BY",
-                        ));
+                        refused = Some(
+                            SqlError::new(
+                                SqlState::GROUPING_ERROR,
+                                "aggregate functions are not allowed in GROUP BY",
+                            )
+                            .at(aggregates.get(usize::from(index - AGGREGATE_BASE)).copied().flatten()),
+                        );
                     }
                     super::scope::SET_BASE.. => {
                         refused = Some(SqlError::unsupported("a set-returning function in GROUP BY"));

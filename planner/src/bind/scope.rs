@@ -158,6 +158,8 @@ pub struct Level {
     pub aggregate_positions: Vec<Option<u32>>,
     pub groupings: Vec<Vec<BoundExpr>>,
     pub windows: Vec<WindowCall>,
+    /// Where each of them stands.
+    pub window_positions: Vec<Option<u32>>,
     pub sets: Vec<(SetCall, Type)>,
     /// The form whose parts are bound, of which some may not be evaluated.
     pub conditional: Option<&'static str>,
@@ -182,6 +184,7 @@ impl Level {
             aggregate_positions: Vec::new(),
             groupings: Vec::new(),
             windows: Vec::new(),
+            window_positions: Vec::new(),
             sets: Vec::new(),
             conditional: None,
             in_aggregate: 0,

@@ -8,7 +8,7 @@ use sqlparser::ast::{self, NamedWindowDefinition, NamedWindowExpr, WindowType};
 use sqlparser::tokenizer::Span;
 
 use super::gather::GatheredCall;
-use super::name::ident_name;
+use super::name::{ident_name, position_of};
 use super::scope::{LevelKind, WINDOW_BASE};
 use super::visit::{nearest_depth, visit_expr};
 use super::{Binder, Clause};
@@ -96,6 +96,8 @@ fn offset_type(column: Type, offset: Type) -> Result<Type> {
         }
         Oid::NUMERIC => (Type::NUMERIC, &[Oid::INT2, Oid::INT4, Oid::INT8, Oid::NUMERIC]),
         _ if is_of_time(column) => (Type::INTERVAL, &[Oid::INTERVAL, Oid::TIME]),
+        // What sorts as text is said to be text.
+        Oid::VARCHAR => return Err(refuse(format!("column type {}", name(Type::TEXT)), false)),
         _ => return Err(refuse(format!("column type {}", name(column)), false)),
     };
     if known && !fits.contains(&offset.oid) {
@@ -103,6 +105,16 @@ fn offset_type(column: Type, offset: Type) -> Result<Type> {
         return Err(refuse(what, true));
     }
     Ok(target)
+}
+
+/// The first offset that a frame's bounds are given by.
+fn first_offset(frame: &ast::WindowFrame) -> Option<&ast::Expr> {
+    [Some(&frame.start_bound), frame.end_bound.as_ref()].into_iter().flatten().find_map(|bound| match bound {
+        ast::WindowFrameBound::Preceding(offset) | ast::WindowFrameBound::Following(offset) => {
+            offset.as_deref()
+        }
+        ast::WindowFrameBound::CurrentRow => None,
+    })
 }
 
 impl Binder<'_, '_> {
@@ -115,7 +127,7 @@ impl Binder<'_, '_> {
                     SqlState::WINDOWING_ERROR,
                     format!("window \"{name_text}\" is already defined"),
                 )
-                .at(self.position(name.span)));
+                .at(self.opening_after(name)));
             }
             let definition = match window {
                 NamedWindowExpr::WindowSpec(spec) => self.window_spec(spec)?,
@@ -129,6 +141,24 @@ impl Binder<'_, '_> {
             self.level()?.named_windows.push((name_text, definition));
         }
         Ok(())
+    }
+
+    /// Where the parenthesis opens that follows a window's name.
+    fn opening_after(&self, name: &ast::Ident) -> Option<u32> {
+        let end = position_of(self.env.text, name.span.end)?;
+        let mut behind = self.env.text.chars().skip(end as usize - 1);
+        Some(end + behind.position(|character| character == '(')? as u32)
+    }
+
+    /// Where the window opens that an expression is the first in: PostgreSQL points there.
+    fn opening_before(&self, first: &ast::Expr) -> Option<u32> {
+        let end = self.start(first)? as usize - 1;
+        let before: String = self.env.text.chars().take(end).collect();
+        let (place, _) = before.rmatch_indices('(').find(|(place, _)| {
+            let inside = before[place + 1..].trim_start().to_lowercase();
+            ["partition", "order", "range", "rows", "groups"].iter().any(|word| inside.starts_with(word))
+        })?;
+        Some(before[..place].chars().count() as u32 + 1)
     }
 
     fn find_window(&mut self, name: &ast::Ident) -> Result<WindowDefinition> {
@@ -205,8 +235,11 @@ impl Binder<'_, '_> {
                 order = base.order_by;
             }
         }
+        let first = partition_by.first().or_else(|| order_by.first().map(|key| &key.expr));
+        let first = first.or_else(|| first_offset(frame?));
+        let opening = first.and_then(|first| self.opening_before(first));
         let (frame, framed) = match frame {
-            Some(frame) => (self.frame(frame, &order, exclusion)?, true),
+            Some(frame) => (self.frame(frame, &order, exclusion, opening)?, true),
             None => (default_frame(), false),
         };
         Ok(WindowDefinition { partition_by: partition, order_by: order, frame, framed })
@@ -217,6 +250,7 @@ impl Binder<'_, '_> {
         frame: &ast::WindowFrame,
         order: &[SortKey],
         exclusion: FrameExclusion,
+        opening: Option<u32>,
     ) -> Result<Frame> {
         let ast::WindowFrame { units, start_bound, end_bound } = frame;
         let units = match units {
@@ -225,11 +259,12 @@ impl Binder<'_, '_> {
             ast::WindowFrameUnits::Groups => FrameUnits::Groups,
         };
         if units == FrameUnits::Groups && order.is_empty() {
-            return Err(SqlError::new(SqlState::WINDOWING_ERROR, "GROUPS mode requires an ORDER BY clause"));
+            return Err(SqlError::new(SqlState::WINDOWING_ERROR, "GROUPS mode requires an ORDER BY clause")
+                .at(opening));
         }
-        let start = self.frame_bound(start_bound, units, order)?;
+        let start = self.frame_bound(start_bound, units, order, opening)?;
         let end = match end_bound {
-            Some(bound) => self.frame_bound(bound, units, order)?,
+            Some(bound) => self.frame_bound(bound, units, order, opening)?,
             None => FrameBound::CurrentRow,
         };
         let refuse = |message: &str| Err(SqlError::new(SqlState::WINDOWING_ERROR, message));
@@ -254,6 +289,7 @@ impl Binder<'_, '_> {
         bound: &ast::WindowFrameBound,
         units: FrameUnits,
         order: &[SortKey],
+        opening: Option<u32>,
     ) -> Result<FrameBound> {
         let (offset, preceding) = match bound {
             ast::WindowFrameBound::CurrentRow => return Ok(FrameBound::CurrentRow),
@@ -281,6 +317,7 @@ impl Binder<'_, '_> {
                         SqlState::WINDOWING_ERROR,
                         "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column",
                     )
+                    .at(opening)
                     .at(position));
                 };
                 offset_type(key.expr.ty, value.ty).map_err(|error| error.at(position))?
@@ -360,6 +397,7 @@ impl Binder<'_, '_> {
         };
         let WindowDefinition { partition_by, order_by, frame, framed: _ } = definition;
         let level = self.level()?;
+        level.window_positions.push(position);
         level.windows.push(WindowCall { function, args, partition_by, order_by, frame, filter, result });
         let index = WINDOW_BASE + (level.windows.len() - 1) as u16;
         Ok(BoundExpr::new(ExprKind::Column { depth: 0, index }, result))
