@@ -134,8 +134,15 @@ impl Binder<'_, '_> {
         let position = self.position(span);
         let star = matches!(list, [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]);
         // The references made by an aggregate's arguments do not have to be grouped.
-        let references: Vec<usize> = self.levels.iter().map(|level| level.references.len()).collect();
+        let mut references = self.reference_counts();
         let mut args = if star { Vec::new() } else { self.call_arguments(list)? };
+        let mut direct: Vec<Option<u32>> = Vec::new();
+        if !call.within_group.is_empty() {
+            self.refuse_within_group(&call, span)?;
+            // Those before WITHIN GROUP are not aggregated.
+            references = self.reference_counts();
+            direct.extend(args.iter().map(|arg| arg.position));
+        }
         let (schema, name) = function_name(parts).map_err(|error| error.at(position))?;
         if !call.within_group.is_empty()
             && HYPOTHETICAL.contains(&name)
@@ -150,6 +157,10 @@ impl Binder<'_, '_> {
             args.push(Argument::positional(key.expr.clone()));
             within_order.push(key);
         }
+        let written: Vec<BoundExpr> = match call.order_by {
+            [] => Vec::new(),
+            _ => args.iter().map(|arg| arg.value.clone()).collect(),
+        };
         let resolved =
             self.resolve_function(schema, name, args, false).map_err(|error| error.at(position))?;
         let gathers = call.distinct
@@ -186,8 +197,8 @@ impl Binder<'_, '_> {
                     self.check_window_use(&function).map_err(|error| error.at(position))?;
                     return self.window_call(WindowFunction::Aggregate(function), args, result, &call, span);
                 }
-                let call = self.aggregate_call(function, args, result, call, within_order)?;
-                self.gather_aggregate(call, references, span)
+                let call = self.aggregate_call(function, args, &written, result, call, within_order)?;
+                self.gather_aggregate(call, &direct, references, span)
             }
             Resolved::Ranking { name: ranking, args, result } => {
                 if call.over.is_none() {
@@ -231,6 +242,27 @@ impl Binder<'_, '_> {
         }
     }
 
+    /// How many references to columns each level knows of.
+    fn reference_counts(&self) -> Vec<usize> {
+        self.levels.iter().map(|level| level.references.len()).collect()
+    }
+
+    /// What PostgreSQL's grammar does not take together with WITHIN GROUP.
+    fn refuse_within_group(&self, call: &GatheredCall<'_>, span: Span) -> Result<()> {
+        let message = match (call.order_by, call.distinct) {
+            ([_, ..], _) => "cannot use multiple ORDER BY clauses with WITHIN GROUP",
+            ([], true) => "cannot use DISTINCT with WITHIN GROUP",
+            ([], false) => return Ok(()),
+        };
+        let after = call.order_by.last().and_then(|key| self.start(&key.expr)).or(self.position(span));
+        let place = after.and_then(|start| {
+            let behind: String = self.env.text.chars().skip(start as usize - 1).collect();
+            let words = behind.to_ascii_lowercase().find("within")?;
+            Some(start + behind[..words].chars().count() as u32)
+        });
+        Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(place))
+    }
+
     /// A call without any clause, by parts.
     pub(crate) fn plain_call(
         &mut self,
@@ -239,7 +271,7 @@ impl Binder<'_, '_> {
         span: Span,
     ) -> Result<BoundExpr> {
         let position = self.position(span);
-        let references: Vec<usize> = self.levels.iter().map(|level| level.references.len()).collect();
+        let references = self.reference_counts();
         let (schema, name) = function_name(parts).map_err(|error| error.at(position))?;
         match self.resolve_function(schema, name, args, false).map_err(|error| error.at(position))? {
             Resolved::Aggregate { function, args, result } => {
@@ -251,7 +283,7 @@ impl Binder<'_, '_> {
                     order_by: Vec::new(),
                     result,
                 };
-                self.gather_aggregate(call, references, span)
+                self.gather_aggregate(call, &[], references, span)
             }
             Resolved::Ranking { .. } => Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,

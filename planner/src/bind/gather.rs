@@ -3,7 +3,7 @@
 
 use super::overload::Argument;
 use super::scope::{AGGREGATE_BASE, GROUPING_BASE, LevelKind, SET_BASE, WINDOW_BASE};
-use super::visit::{lower_depth, nearest_depth, visit_expr};
+use super::visit::{lower_depth, nearest_depth, same_expr, visit_expr};
 use super::{Binder, Clause};
 use crate::bound::*;
 use archipel_sql::datum::Datum;
@@ -23,38 +23,48 @@ pub(crate) struct GatheredCall<'s> {
 }
 
 impl Binder<'_, '_> {
+    /// A call of an aggregate over its arguments, which were `written` so before they were converted
+    /// to what it takes.
     pub(crate) fn aggregate_call(
         &mut self,
         function: Accumulator,
         args: Vec<BoundExpr>,
+        written: &[BoundExpr],
         result: Type,
         call: GatheredCall<'_>,
         within_order: Vec<SortKey>,
     ) -> Result<AggregateCall> {
+        if call.distinct && args.is_empty() {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "DISTINCT is not allowed without arguments"));
+        }
         let mut order_by = within_order;
         for key in call.order_by {
+            let position = self.start(&key.expr);
             let mut key = self.aggregate_sort_key(key)?;
             // Sorting by an argument sorts by the argument as the aggregate takes it.
-            if let Some(arg) = args.iter().find(|arg| matches!(&arg.kind, ExprKind::Relabel(inner) if super::visit::same_expr(inner, &key.expr))) {
-                key.expr = arg.clone();
-            }
-            order_by.push(key);
-        }
-        if call.distinct {
-            if args.is_empty() {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "DISTINCT is not allowed without arguments",
-                ));
-            }
-            for key in &order_by {
-                if !args.iter().any(|arg| super::visit::same_expr(arg, &key.expr)) {
+            let taken = match written.len() == args.len() {
+                true => written.iter().position(|arg| same_expr(arg, &key.expr)).map(|place| &args[place]),
+                false => args.iter().find(|arg| {
+                    let inner = matches!(&arg.kind, ExprKind::Relabel(inner) if same_expr(inner, &key.expr));
+                    inner || same_expr(arg, &key.expr)
+                }),
+            };
+            match taken {
+                Some(arg) => key.expr = arg.clone(),
+                // A literal has its type from the aggregate.
+                None if call.distinct
+                    && (nearest_depth(&key.expr).is_some()
+                        || !args.iter().any(|arg| same_expr(arg, &key.expr))) =>
+                {
                     return Err(SqlError::new(
                         SqlState::INVALID_COLUMN_REFERENCE,
                         "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
-                    ));
+                    )
+                    .at(position));
                 }
+                None => {}
             }
+            order_by.push(key);
         }
         let filter = match call.filter {
             Some(filter) => Some(self.filter(filter)?),
@@ -95,10 +105,15 @@ impl Binder<'_, '_> {
                 ))
                 .at(position));
         }
+        let places: Vec<Option<u32>> = direct.iter().map(|arg| arg.position).collect();
         let (mut asked, mut row, mut flags, mut order_by) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (arg, key) in direct.into_iter().zip(keys) {
-            let common = self.common_type(&[key.expr.ty, arg.value.ty], "WITHIN GROUP")?;
-            asked.push(self.coerce_common(arg.value, common, "WITHIN GROUP")?);
+            let place = arg.position;
+            let common = self
+                .common_type(&[key.expr.ty, arg.value.ty], "WITHIN GROUP")
+                .map_err(|error| error.at(place))?;
+            let value = self.coerce_common(arg.value, common, "WITHIN GROUP");
+            asked.push(value.map_err(|error| error.at(place))?);
             let key = SortKey { expr: self.coerce_common(key.expr, common, "WITHIN GROUP")?, ..key };
             let way = i32::from(key.descending) + 2 * i32::from(key.nulls_first);
             flags.push(BoundExpr::constant(Datum::Int4(way), Type::INT4));
@@ -114,8 +129,8 @@ impl Binder<'_, '_> {
         };
         let args = asked.into_iter().chain(row).chain(flags).collect();
         let result = Type::of(function.result);
-        let call = self.aggregate_call(Accumulator::Builtin(function), args, result, call, order_by)?;
-        self.gather_aggregate(call, references, span)
+        let call = self.aggregate_call(Accumulator::Builtin(function), args, &[], result, call, order_by)?;
+        self.gather_aggregate(call, &places, references, span)
     }
 
     pub(crate) fn filter(&mut self, filter: &Expr) -> Result<BoundExpr> {
@@ -137,15 +152,26 @@ impl Binder<'_, '_> {
     }
 
     /// Hands an aggregate to the query level its arguments belong to (check_agglevels_and_constraints).
+    /// The first of them are evaluated once for a group, and stand at the places in `direct`.
     pub(crate) fn gather_aggregate(
         &mut self,
         mut call: AggregateCall,
+        direct: &[Option<u32>],
         references: Vec<usize>,
         span: Span,
     ) -> Result<BoundExpr> {
         let position = self.position(span);
         let parts = || call.args.iter().chain(&call.filter).chain(call.order_by.iter().map(|key| &key.expr));
-        let depth = parts().filter_map(nearest_depth).min().unwrap_or(0);
+        let depth = parts().skip(direct.len()).filter_map(nearest_depth).min().unwrap_or(0);
+        for (arg, place) in call.args.iter().zip(direct) {
+            if nearest_depth(arg).is_some_and(|nearest| nearest < depth) {
+                return Err(SqlError::new(
+                    SqlState::GROUPING_ERROR,
+                    "outer-level aggregate cannot contain a lower-level variable in its direct arguments",
+                )
+                .at(*place));
+            }
+        }
         for part in parts() {
             let mut found: Option<&str> = None;
             let mut inner = None;
@@ -214,6 +240,7 @@ impl Binder<'_, '_> {
         if let Some(&known) = references.get(place) {
             level.references.truncate(known);
         }
+        level.direct_arguments.extend(call.args.iter().take(direct.len()).cloned());
         let ty = call.result;
         let text = format!("{call:?}");
         let known = level.aggregates.iter().position(|other| format!("{other:?}") == text);

@@ -156,6 +156,8 @@ pub struct Level {
     pub aggregates: Vec<AggregateCall>,
     /// Where each of them stands first.
     pub aggregate_positions: Vec<Option<u32>>,
+    /// Their arguments that are evaluated once for a group: these must be grouped.
+    pub direct_arguments: Vec<BoundExpr>,
     pub groupings: Vec<Vec<BoundExpr>>,
     pub windows: Vec<WindowCall>,
     /// Where each of them stands.
@@ -182,6 +184,7 @@ impl Level {
             used: false,
             aggregates: Vec::new(),
             aggregate_positions: Vec::new(),
+            direct_arguments: Vec::new(),
             groupings: Vec::new(),
             windows: Vec::new(),
             window_positions: Vec::new(),

@@ -440,6 +440,13 @@ impl Binder<'_, '_> {
                 None => Grouping { sets: vec![Vec::new()], ..Grouping::default() },
             };
             self.add_dependent_columns(&level, &mut grouping);
+            for mut direct in std::mem::take(&mut level.direct_arguments) {
+                self.regroup(&mut direct, &grouping, &level).map_err(|error| {
+                    error.with_detail(
+                        "Direct arguments of an ordered-set aggregate must use only grouped columns.",
+                    )
+                })?;
+            }
             for target in &mut parts.targets {
                 self.regroup(&mut target.expr, &grouping, &level)?;
             }
