@@ -104,6 +104,10 @@ fn figure(expr: &Expr) -> Option<(String, bool)> {
     match expr {
         Expr::Identifier(ident) => Some((ident_name(ident), true)),
         Expr::CompoundIdentifier(parts) => parts.last().map(|ident| (ident_name(ident), true)),
+        Expr::QualifiedWildcard(name, _) => match name.0.last() {
+            Some(ObjectNamePart::Identifier(ident)) => Some((ident_name(ident), true)),
+            Some(ObjectNamePart::Function(_)) | None => None,
+        },
         Expr::CompoundFieldAccess { root, access_chain } => access_chain
             .iter()
             .rev()

@@ -132,6 +132,19 @@ impl Dialect for ArchipelDialect {
         {
             return Some(rows_in_parentheses(parser));
         }
+        if begins_query(parser) {
+            parser.advance_token();
+            let query = parser.parse_query();
+            return Some(query.and_then(|query| {
+                parser.expect_token(&Token::RParen)?;
+                Ok(Expr::Subquery(query))
+            }));
+        }
+        if is_word(&parser.peek_token_ref().token, "values")
+            && parser.peek_nth_token_ref(1).token == Token::LParen
+        {
+            return Some(parser.parse_query().map(Expr::Subquery));
+        }
         let Token::Word(word) = &parser.peek_token_ref().token else {
             return None;
         };
@@ -396,6 +409,42 @@ fn is_comparison(token: &Token) -> bool {
 fn compares(op: &BinaryOperator) -> bool {
     use BinaryOperator::*;
     matches!(op, Eq | NotEq | Lt | Gt | LtEq | GtEq)
+}
+
+/// Whether a query in parentheses follows that begins with one in parentheses: `((SELECT …) UNION …)`.
+/// sqlparser takes the inner parentheses for those of an expression.
+fn begins_query(parser: &Parser) -> bool {
+    const QUERIES: [&str; 4] = ["select", "with", "values", "table"];
+    const GOES_ON: [&str; 7] = ["union", "intersect", "except", "order", "limit", "offset", "fetch"];
+    let [first, second] = [0, 1].map(|place| parser.peek_nth_token_ref(place));
+    if first.token != Token::LParen || second.token != Token::LParen {
+        return false;
+    }
+    // Looked at by index: to count from where the parser stands is to go all the way for each.
+    let current = parser.get_current_index();
+    let start = if std::ptr::eq(parser.token_at(current), first) { current } else { current + 1 };
+    let mut depth = 0;
+    let mut selects = false;
+    for place in start + 1.. {
+        let token = &parser.token_at(place).token;
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            Token::EOF => return false,
+            _ if !selects => {
+                selects = QUERIES.iter().any(|word| is_word(token, word));
+                if !selects {
+                    return false;
+                }
+            }
+            _ => {}
+        }
+        if depth == 0 {
+            let next = &parser.token_at(place + 1).token;
+            return selects && GOES_ON.iter().any(|word| is_word(next, word));
+        }
+    }
+    false
 }
 
 fn is_word(token: &Token, word: &str) -> bool {

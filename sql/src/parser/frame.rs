@@ -38,8 +38,26 @@ pub fn frame_exclusion(name: &str) -> (FrameExclusion, Option<&str>) {
     (exclusion.unwrap_or_default(), (!written.is_empty()).then_some(written))
 }
 
+/// Quotes `unbounded` where it names a function or a table: sqlparser takes the word for the bound.
+fn quote_names(tokens: &mut [TokenWithSpan]) {
+    for at in 1..tokens.len() {
+        let before = tokens.get(at - 1);
+        let names = is_word(tokens.get(at), "unbounded")
+            && matches!(tokens.get(at + 1).map(|token| &token.token), Some(Token::LParen | Token::Period))
+            && ["range", "rows", "groups", "between", "and"].iter().any(|word| is_word(before, word));
+        if names {
+            tokens[at].token = Token::Word(Word {
+                value: "unbounded".to_owned(),
+                quote_style: Some('"'),
+                keyword: Keyword::NoKeyword,
+            });
+        }
+    }
+}
+
 /// Puts strings with a cast that begin a bound into parentheses.
-pub(super) fn rewrite_bounds(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+pub(super) fn rewrite_bounds(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    quote_names(&mut tokens);
     let begins = |at: usize| {
         let before = at.checked_sub(1).and_then(|before| tokens.get(before));
         matches!(tokens[at].token, Token::SingleQuotedString(_))
