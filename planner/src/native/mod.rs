@@ -11,7 +11,7 @@
 //! - `family`    tables whose rows are in others, `placing` which of them a row is for
 //! - [`relation`]  relational operators → [`node::Node`]s; [`join`] their order
 //! - [`node`]      the operators at run time; [`scan`] those that touch tables; [`aggregate`],
-//!   [`window`], [`sort`], [`setop`], [`with`]
+//!   [`window`], [`sort`], [`setop`], [`with`]; `quicksort` the order of few rows
 //! - [`insert`]    INSERT; [`modify`] UPDATE and DELETE, [`target`] their targets; [`constraint`]
 //!   what they check, [`duplicate`] what is there already
 //! - [`ahead`]     rows whose keys are known before they are read
@@ -68,6 +68,7 @@ mod path;
 mod placing;
 mod predicate;
 pub mod program;
+mod quicksort;
 mod relation;
 mod rows;
 pub mod scalar;

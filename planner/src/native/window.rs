@@ -17,6 +17,7 @@ use super::context::{ExecContext, ExecResult};
 use super::expression::{Source, Values, eval_all};
 use super::hash::same;
 use super::node::{Node, Out};
+use super::quicksort::sort_rows;
 use super::rows::RowBuffer;
 use super::sort::{KeyOrder, compare_keys};
 use crate::bound::{Rel, WindowCall, WindowFunction};
@@ -120,8 +121,8 @@ impl Windowing {
         for (window, columns) in self.windows.iter().zip(&columns) {
             let partition_order =
                 vec![KeyOrder { descending: false, nulls_first: false }; window.partition.len()];
-            // Sorting what is already sorted for the call before keeps its order within ties.
-            shown.sort_by(|a, b| {
+            // What is already sorted for the call before stays as it is.
+            sort_rows(&mut shown, |a, b| {
                 compare_keys(columns.partition.row(*a), columns.partition.row(*b), &partition_order)
                     .then_with(|| compare_keys(columns.order.row(*a), columns.order.row(*b), &window.orders))
             });
