@@ -13,6 +13,7 @@ use super::expression::Source;
 use super::hash::HashKey;
 use super::node::{Node, Out};
 use super::operator::order;
+use super::quicksort::sort_rows;
 use super::rows::RowBuffer;
 use crate::bound::{BoundExpr, SortKey};
 
@@ -83,8 +84,9 @@ impl Sorting {
             Ok(ControlFlow::Continue(()))
         })?;
         let mut positions: Vec<u32> = (0..rows.len() as u32).collect();
-        // Stable, so that equal keys stay in input order.
-        positions.sort_by(|a, b| compare_keys(keys.row(*a as usize), keys.row(*b as usize), &self.orders));
+        sort_rows(&mut positions, |a, b| {
+            compare_keys(keys.row(*a as usize), keys.row(*b as usize), &self.orders)
+        });
         for position in positions {
             rows.restore(position as usize, &mut ctx.frame, slots);
             if out(ctx)?.is_break() {
