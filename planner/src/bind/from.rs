@@ -97,6 +97,7 @@ impl Binder<'_, '_> {
             return Ok((bind(self)?, false));
         }
         let mut level = Level::new(LevelKind::Lateral, left.to_vec());
+        level.from_start = Some(self.from_start);
         level.refusal = refusal;
         let ((mut rel, relations), level) = self.with_level(level, bind)?;
         if !level.used {

@@ -147,6 +147,8 @@ pub struct Level {
     pub(crate) clause: Clause,
     /// A lateral level that the part being bound may not look at.
     pub hidden: bool,
+    /// The first level of the FROM clause that a lateral level is of: all of those are one namespace.
+    pub from_start: Option<usize>,
     /// Why nothing may refer to this lateral level, if so.
     pub refusal: Option<Refusal>,
     pub relations: Vec<Relation>,
@@ -179,6 +181,7 @@ impl Level {
             kind,
             clause: Clause::Expression,
             hidden: false,
+            from_start: None,
             refusal: None,
             relations,
             used: false,
@@ -273,6 +276,21 @@ impl Binder<'_, '_> {
             }
             if let Some((place, relation)) = found {
                 self.require_reachable(place, relation, span)?;
+                let start = self.levels[place].from_start.unwrap_or(place);
+                let beside = &self.levels[start..place];
+                let seen = beside.iter().filter(|level| !level.hidden && level.refusal.is_none());
+                let is_it = |other: &Relation| {
+                    other.qualified
+                        && other.name.as_deref() == Some(name)
+                        && (schema.is_none() || other.schema.as_deref() == schema)
+                };
+                if seen.flat_map(|level| &level.relations).any(is_it) {
+                    return Err(SqlError::new(
+                        SqlState::AMBIGUOUS_ALIAS,
+                        format!("table reference \"{name}\" is ambiguous"),
+                    )
+                    .at(self.position(span)));
+                }
                 return Ok(found);
             }
         }

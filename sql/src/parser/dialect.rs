@@ -140,6 +140,12 @@ impl Dialect for ArchipelDialect {
                 Ok(Expr::Subquery(query))
             }));
         }
+        // sqlparser takes ORDER for a name here.
+        if is_word(&parser.peek_token_ref().token, "order")
+            && is_word(&parser.peek_nth_token_ref(1).token, "by")
+        {
+            return Some(parser.expected_ref("an expression", parser.peek_token_ref()));
+        }
         if is_word(&parser.peek_token_ref().token, "values")
             && parser.peek_nth_token_ref(1).token == Token::LParen
         {
