@@ -129,6 +129,29 @@ impl Binder<'_, '_> {
         result
     }
 
+    /// The names of the changed table and of the FROM or USING rows beside it.
+    pub(super) fn joined_change(
+        &mut self,
+        width: usize,
+        relation: Relation,
+        items: Option<&[TableWithJoins]>,
+    ) -> Result<(Option<Rel>, Vec<Relation>)> {
+        match items {
+            None | Some([]) => Ok((None, vec![relation])),
+            Some(items) => {
+                // It is known, but not to be referred to.
+                let mut level = Level::new(LevelKind::Lateral, vec![relation.clone()]);
+                level.refusal = Some(Refusal::Changed);
+                let start = self.levels.len();
+                let ((mut rel, more), _) =
+                    self.with_level(level, |binder| binder.bind_from_since(start, items))?;
+                remove_outer_nesting(&mut rel);
+                let relations = combine(vec![relation], more, width)?;
+                Ok((Some(rel), relations))
+            }
+        }
+    }
+
     fn table_with_joins(&mut self, item: &TableWithJoins) -> Result<Source> {
         let mut source = self.table_factor(&item.relation)?;
         for join in &item.joins {

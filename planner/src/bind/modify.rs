@@ -13,16 +13,14 @@ use sqlparser::ast::{
 use super::call::output_arguments;
 use super::element::Target;
 use super::expr::unnest;
-use super::from::combine;
 use super::kept::About;
 use super::mutable::is_mutable;
 use super::name::{object_name_parts, object_name_span};
 use super::overload::{Argument, Resolved};
 use super::record::{no_row_source, record_field};
 use super::reference::bind_definition;
-use super::scope::{Level, LevelKind, Refusal, Relation};
+use super::scope::{Level, LevelKind, Relation};
 use super::target::{Change, ChangeTarget, has_statistics};
-use super::visit::remove_outer_nesting;
 use super::{BindEnv, Binder, Clause};
 use crate::bound::*;
 
@@ -591,29 +589,6 @@ impl Binder<'_, '_> {
             }),
             None,
         ))
-    }
-
-    /// The names of the changed table and of the FROM or USING rows beside it.
-    fn joined_change(
-        &mut self,
-        width: usize,
-        relation: Relation,
-        items: Option<&[TableWithJoins]>,
-    ) -> Result<(Option<Rel>, Vec<Relation>)> {
-        match items {
-            None | Some([]) => Ok((None, vec![relation])),
-            Some(items) => {
-                // It is known, but not to be referred to.
-                let mut level = Level::new(LevelKind::Lateral, vec![relation.clone()]);
-                level.refusal = Some(Refusal::Changed);
-                let start = self.levels.len();
-                let ((mut rel, more), _) =
-                    self.with_level(level, |binder| binder.bind_from_since(start, items))?;
-                remove_outer_nesting(&mut rel);
-                let relations = combine(vec![relation], more, width)?;
-                Ok((Some(rel), relations))
-            }
-        }
     }
 
     pub(crate) fn delete(&mut self, delete: &Delete) -> Result<BoundDelete> {

@@ -155,7 +155,8 @@ impl Binder<'_, '_> {
         let end = self.start(first)? as usize - 1;
         let before: String = self.env.text.chars().take(end).collect();
         let (place, _) = before.rmatch_indices('(').find(|(place, _)| {
-            let inside = before[place + 1..].trim_start().to_lowercase();
+            let inside: String = before[place + 1..].trim_start().chars().take(9).collect();
+            let inside = inside.to_lowercase();
             ["partition", "order", "range", "rows", "groups"].iter().any(|word| inside.starts_with(word))
         })?;
         Some(before[..place].chars().count() as u32 + 1)
@@ -237,7 +238,7 @@ impl Binder<'_, '_> {
         }
         let first = partition_by.first().or_else(|| order_by.first().map(|key| &key.expr));
         let first = first.or_else(|| first_offset(frame?));
-        let opening = first.and_then(|first| self.opening_before(first));
+        let opening = frame.and(first).and_then(|first| self.opening_before(first));
         let (frame, framed) = match frame {
             Some(frame) => (self.frame(frame, &order, exclusion, opening)?, true),
             None => (default_frame(), false),
