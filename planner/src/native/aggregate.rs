@@ -19,6 +19,7 @@ use super::expression::{Source, Values, eval_all};
 use super::hash::HashKey;
 use super::node::{Node, Out};
 use super::path::OrderKey;
+use super::quicksort::sort_rows;
 use super::rows::RowBuffer;
 use super::sort::{KeyOrder, compare_keys};
 use crate::bound::{Accumulator, AggregateCall, BoundExpr, Rel};
@@ -228,7 +229,7 @@ impl Call {
     fn feed_waiting(&self, running: &mut Running, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
         if let Some((keys, rows)) = running.waiting.take() {
             let mut positions: Vec<usize> = (0..rows.len()).collect();
-            positions.sort_by(|a, b| compare_keys(keys.row(*a), keys.row(*b), &self.orders));
+            sort_rows(&mut positions, |a, b| compare_keys(keys.row(*a), keys.row(*b), &self.orders));
             for position in positions {
                 self.taker.take(&mut running.state, rows.row(position), ctx)?;
             }
