@@ -67,6 +67,11 @@ impl Binder<'_, '_> {
         resolve_unknowns: bool,
         inherited: Vec<RowLockClause>,
     ) -> Result<BoundQuery> {
+        if let Some(into) = &select.into {
+            // Where INTO may stand, the parser has made a table of it.
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "SELECT ... INTO is not allowed here")
+                .at(self.position(object_name_span(&into.name))));
+        }
         refuse_foreign_clauses(select)?;
         let locks = self.row_locks(options.locks, inherited)?;
         let outer = std::mem::replace(&mut self.locks, locks);
@@ -583,7 +588,7 @@ fn refuse_foreign_clauses(select: &Select) -> Result<()> {
         top_before_distinct: _,
         projection: _,
         exclude,
-        into,
+        into: _,
         from: _,
         lateral_views,
         prewhere,
@@ -600,9 +605,6 @@ fn refuse_foreign_clauses(select: &Select) -> Result<()> {
         value_table_mode,
         flavor,
     } = select;
-    if into.is_some() {
-        return Err(SqlError::unsupported("SELECT INTO"));
-    }
     let foreign = select_modifiers.is_some()
         || top.is_some()
         || exclude.is_some()

@@ -22,8 +22,24 @@ use crate::bind::target::check_updatable;
 use crate::bind::{BindEnv, bind_statement};
 use crate::bound::{BoundQuery, BoundStatement, OutputColumn};
 
+/// Whether a query is SELECT INTO: of operands of UNION and the like, the first says so.
+fn makes_a_table(query: &Query) -> bool {
+    let mut body = &*query.body;
+    loop {
+        body = match body {
+            SetExpr::Select(select) => return select.into.is_some(),
+            SetExpr::SetOperation { left, .. } => left,
+            SetExpr::Query(query) => &query.body,
+            _ => return false,
+        };
+    }
+}
+
 pub(super) fn create_view(create: &CreateView, work: &mut Work<'_>) -> Result<()> {
     let query = parse_query(&create.query)?;
+    if makes_a_table(&query) {
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "views must not contain SELECT INTO"));
+    }
     let mut names = RelationNames::default();
     let _ = query.visit(&mut names);
     if names.changes_data {

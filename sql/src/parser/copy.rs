@@ -17,6 +17,10 @@ impl Cursor<'_> {
             options.format = CopyKind::Binary;
         }
         let target = if self.take_token(&Token::LParen) {
+            if matches!(self.word_at(0).as_str(), "select" | "with") && self.find_into().is_some() {
+                let message = "COPY (SELECT INTO) is not supported";
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).placeless());
+            }
             let statement = Box::new(self.nested_statement()?);
             self.expect_token(&Token::RParen)?;
             CopyTarget::Query(statement)

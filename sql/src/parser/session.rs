@@ -322,6 +322,7 @@ impl Cursor<'_> {
             self.take_words(&["without", "hold"]);
         }
         self.expect("for")?;
+        self.refuse_into()?;
         let start = self.byte();
         let query = self.query()?;
         let text = self.since(start).to_string();

@@ -5,7 +5,7 @@ use sqlparser::tokenizer::Token;
 
 use crate::ast::{CreateTableAs, CreateView, QualifiedName, RowSource, Statement, TableLike};
 use crate::catalog::{CheckOption, OnCommit, Persistence};
-use crate::error::Result;
+use crate::error::{Result, SqlError, SqlState};
 
 use crate::catalog::names::quote_identifier;
 
@@ -100,7 +100,9 @@ impl Cursor<'_> {
             match self.peek_at(ahead) {
                 Token::EOF | Token::SemiColon => return None,
                 Token::LParen => depth += 1,
-                Token::RParen => depth = depth.saturating_sub(1),
+                // What is around the query ends it.
+                Token::RParen if depth == 0 => return None,
+                Token::RParen => depth -= 1,
                 Token::Word(_) if depth == 0 => match self.word_at(ahead).as_str() {
                     // INSERT INTO, MERGE INTO after WITH.
                     "insert" | "merge" | "from" | "union" => return None,
@@ -113,11 +115,8 @@ impl Cursor<'_> {
         }
     }
 
-    /// SELECT … INTO [TEMPORARY | UNLOGGED] [TABLE] name …; `into` tokens before INTO.
-    pub(super) fn select_into(&mut self, into: usize) -> Result<Statement> {
-        let start = self.byte();
-        self.skip(into);
-        let before = self.since(start);
+    /// At INTO: goes to the table's name.
+    fn into_persistence(&mut self) -> Persistence {
         self.skip(1);
         while matches!(self.word_at(0).as_str(), "local" | "global") {
             self.skip(1);
@@ -130,6 +129,24 @@ impl Cursor<'_> {
             Persistence::Permanent
         };
         self.take("table");
+        persistence
+    }
+
+    /// 42601 for a query that says INTO where no table is made.
+    pub(super) fn refuse_into(&mut self) -> Result<()> {
+        let Some(into) = self.find_into() else { return Ok(()) };
+        self.skip(into);
+        self.into_persistence();
+        Err(SqlError::new(SqlState::SYNTAX_ERROR, "SELECT ... INTO is not allowed here")
+            .at(Some(self.position())))
+    }
+
+    /// SELECT … INTO [TEMPORARY | UNLOGGED] [TABLE] name …; `into` tokens before INTO.
+    pub(super) fn select_into(&mut self, into: usize) -> Result<Statement> {
+        let start = self.byte();
+        self.skip(into);
+        let before = self.since(start);
+        let persistence = self.into_persistence();
         let name = self.name()?;
         let rest = self.byte();
         self.skip_statement();
@@ -215,8 +232,8 @@ impl Cursor<'_> {
         let mut statement = self.create_view(or_replace, temporary)?;
         if let Statement::CreateView(view) = &mut statement {
             if view.check_option.is_some() {
-                return Err(crate::error::SqlError::new(
-                    crate::error::SqlState::FEATURE_NOT_SUPPORTED,
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
                     "WITH CHECK OPTION not supported on recursive views",
                 ));
             }
