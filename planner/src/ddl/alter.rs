@@ -8,7 +8,7 @@ use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::ast::{AlterTable, AlterTableAction, AlteredObject, TableConstraint, TableConstraintKind};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{quote_identifier, undefined_column};
-use archipel_sql::catalog::{PartitionKeyPart, Persistence, Relation, Table, TableKind, TableRef};
+use archipel_sql::catalog::{PartitionKeyPart, Persistence, Relation, Sequence, Table, TableKind, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
@@ -77,6 +77,17 @@ pub(super) fn alter_table(alter: &AlterTable, work: &mut Work<'_>) -> Result<()>
         (AlteredObject::Sequence, _) => Err(wrong_object(relation.name(), "a sequence")),
         _ => Err(wrong_object(relation.name(), "a table")),
     }
+}
+
+/// 42P16 for SET LOGGED and SET UNLOGGED of what is temporary; PostgreSQL calls a sequence a table here.
+pub(super) fn check_persistent(name: &str, persistence: Persistence) -> Result<()> {
+    if persistence != Persistence::Temporary {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        SqlState::INVALID_TABLE_DEFINITION,
+        format!("cannot change logged status of table \"{name}\" because it is temporary"),
+    ))
 }
 
 fn wrong_object(name: &str, what: &str) -> SqlError {
@@ -239,14 +250,9 @@ fn own_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) 
         AlterTableAction::ValidateConstraint(name) => validate_constraint(table, name, work),
         AlterTableAction::AlterConstraint { name, timing } => key_timing::alter(&table, name, *timing, work),
         AlterTableAction::SetPersistence(persistence) => {
-            if table.persistence == Persistence::Temporary {
-                return Err(SqlError::new(
-                    SqlState::INVALID_TABLE_DEFINITION,
-                    format!(
-                        "cannot change logged status of table \"{}\" because it is temporary",
-                        table.name
-                    ),
-                ));
+            check_persistent(&table.name, table.persistence)?;
+            for owned in work.catalog.owned_sequences(table.oid) {
+                work.put_sequence(Sequence { persistence: *persistence, ..(*owned).clone() });
             }
             table.persistence = *persistence;
             finish(table, work);

@@ -8,7 +8,7 @@ use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
 use archipel_sql::catalog::{Column, DistributedBy, Distribution, Identity, ObjectKind, Table};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
-use archipel_sql::type_table::{format_type, type_name};
+use archipel_sql::type_table::{format_type, type_info, type_name};
 use archipel_sql::types::{Oid, Type};
 
 use super::alter::{column_place, finish, touch, validate_not_null};
@@ -227,6 +227,9 @@ pub(super) fn set_type(
     check_users_of_type(&table, place, new, work)?;
     let expression = using.map_or_else(|| quote_identifier(column), |using| using.text.clone());
     check_conversion(&table, column, &expression, using.is_some(), new, work)?;
+    if table.columns[at].identity.is_some() {
+        follow_type(&table, place, new, work)?;
+    }
     if table.is_stored() {
         work.conversions.push(Conversion {
             table: table.oid,
@@ -264,6 +267,14 @@ pub(super) fn set_type(
     work.compute(Computed { column: at, ty: new, not_null, value });
     work.operation(DdlOp::AlterTable { def: table_def(&table), columns });
     Ok(())
+}
+
+/// The sequence of an identity column gives values of the column's type.
+fn follow_type(table: &Table, place: u16, new: Type, work: &mut Work<'_>) -> Result<()> {
+    let owned = work.catalog.owned_sequences(table.oid);
+    let owned = owned.into_iter().find(|owned| owned.owned_by == Some((table.oid, place)));
+    let (Some(owned), Some(info)) = (owned, type_info(new.oid)) else { return Ok(()) };
+    sequence::change(&owned, &[SequenceOption::As(TypeName::bare(info.name))], work)
 }
 
 /// Foreign keys must stay comparable, identities integers.

@@ -279,7 +279,7 @@ pub(super) fn check_target(schema: &str, work: &Work<'_>) -> Result<()> {
     Ok(())
 }
 
-/// ALTER SEQUENCE … RENAME TO, SET SCHEMA, OWNER TO.
+/// ALTER SEQUENCE … RENAME TO, SET SCHEMA, OWNER TO, SET { LOGGED | UNLOGGED }.
 pub(super) fn alter_sequence_name(
     sequence: &SequenceRef,
     action: &AlterTableAction,
@@ -291,6 +291,12 @@ pub(super) fn alter_sequence_name(
             return owner::change(sequence.oid, Some(&sequence.schema), role, work);
         }
         AlterTableAction::RenameTo(name) => changed.name = name.clone(),
+        AlterTableAction::SetPersistence(persistence) => {
+            alter::check_persistent(&sequence.name, sequence.persistence)?;
+            changed.persistence = *persistence;
+            work.put_sequence(changed);
+            return Ok(());
+        }
         AlterTableAction::SetSchema(schema) => {
             check_target(schema, work)?;
             if sequence.owned_by.is_some() {

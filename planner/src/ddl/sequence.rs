@@ -4,7 +4,7 @@ use archipel_engine::id::SequenceId;
 use archipel_engine::table::SequenceDef;
 use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::{AlterSequence, CreateSequence, SequenceOption};
-use archipel_sql::catalog::Sequence;
+use archipel_sql::catalog::{Persistence, Sequence};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
@@ -55,6 +55,7 @@ pub(super) fn make(
         cycle: false,
         cache: 1,
         owned_by: None,
+        persistence: Persistence::Permanent,
     };
     apply_options(sequence, options, true)
 }
@@ -212,9 +213,13 @@ fn apply_owner(sequence: &mut Sequence, options: &[SequenceOption], work: &Work<
 }
 
 pub(super) fn create_sequence(create: &CreateSequence, work: &mut Work<'_>) -> Result<()> {
-    let schema = match create.temporary || create.name.schema.as_deref() == Some("pg_temp") {
-        true => work.temporary_target(&create.name)?,
-        false => work.target_schema(&create.name)?,
+    let persistence = match create.name.schema.as_deref() {
+        Some("pg_temp") => Persistence::Temporary,
+        _ => create.persistence,
+    };
+    let schema = match persistence {
+        Persistence::Temporary => work.temporary_target(&create.name)?,
+        _ => work.target_schema(&create.name)?,
     };
     let name = &create.name.name;
     if work.catalog.is_relation(&schema, name) {
@@ -228,6 +233,7 @@ pub(super) fn create_sequence(create: &CreateSequence, work: &mut Work<'_>) -> R
     // It has no row type, and yet PostgreSQL looks.
     user_type::check_row_type(&schema, name, work)?;
     let mut sequence = make(work.oids(1), &schema, name, Type::INT8, &create.options)?;
+    sequence.persistence = persistence;
     apply_owner(&mut sequence, &create.options, work)?;
     work.operation(DdlOp::CreateSequence(definition(&sequence)));
     work.put_sequence(sequence);

@@ -381,6 +381,7 @@ pub(super) fn make_owned_sequence(
     );
     let mut owned = sequence::make(work.oids(1), &table.schema, &name, request.ty, &request.options)?;
     owned.owned_by = Some((table.oid, place));
+    owned.persistence = table.persistence;
     table.columns[usize::from(place)].default = Some(sequence_default(&owned));
     work.operation(DdlOp::CreateSequence(sequence::definition(&owned)));
     work.put_sequence(owned.clone());

@@ -31,8 +31,8 @@ pub(super) fn makes_temporary(statement: &Statement) -> bool {
             (*temporary, name)
         }
         Statement::CreateSequence(create) => {
-            let CreateSequence { temporary, name, .. } = create;
-            (*temporary, name)
+            let CreateSequence { persistence, name, .. } = create;
+            (*persistence == Persistence::Temporary, name)
         }
         _ => return false,
     };

@@ -509,7 +509,7 @@ pub enum SequenceOption {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateSequence {
     pub name: QualifiedName,
-    pub temporary: bool,
+    pub persistence: Persistence,
     pub if_not_exists: bool,
     pub options: Vec<SequenceOption>,
 }

@@ -670,6 +670,8 @@ pub struct Sequence {
     pub cache: i64,
     /// The column that owns it (serial, identity): table and column index.
     pub owned_by: Option<(Oid, u16)>,
+    #[serde(default)]
+    pub persistence: Persistence,
 }
 
 /// The column of a key's part that is no column.

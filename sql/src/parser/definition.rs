@@ -72,7 +72,7 @@ impl Cursor<'_> {
                     "recursive" => self.create_recursive_view(or_replace, true),
                     "sequence" if !or_replace => {
                         self.skip(1);
-                        self.create_sequence(true)
+                        self.create_sequence(Persistence::Temporary)
                     }
                     _ => Err(self.unexpected()),
                 };
@@ -90,7 +90,7 @@ impl Cursor<'_> {
             "unique" | "index" => return self.create_index(),
             "sequence" => {
                 self.skip(1);
-                return self.create_sequence(false);
+                return self.create_sequence(Persistence::Permanent);
             }
             "schema" => {
                 self.skip(1);
@@ -99,6 +99,10 @@ impl Cursor<'_> {
             "unlogged" if self.at_words(&["unlogged", "table"]) => {
                 self.skip(2);
                 return self.create_table(Persistence::Unlogged);
+            }
+            "unlogged" if self.at_words(&["unlogged", "sequence"]) => {
+                self.skip(2);
+                return self.create_sequence(Persistence::Unlogged);
             }
             _ => {}
         }

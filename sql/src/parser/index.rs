@@ -5,6 +5,7 @@ use sqlparser::tokenizer::Token;
 use crate::ast::{
     CreateIndex, CreateSequence, IndexElement, IndexKey, QualifiedName, SequenceOption, Statement,
 };
+use crate::catalog::Persistence;
 use crate::error::{Result, SqlError, SqlState};
 
 use super::cursor::Cursor;
@@ -86,11 +87,11 @@ impl Cursor<'_> {
     }
 
     /// After CREATE SEQUENCE.
-    pub(super) fn create_sequence(&mut self, temporary: bool) -> Result<Statement> {
+    pub(super) fn create_sequence(&mut self, persistence: Persistence) -> Result<Statement> {
         let if_not_exists = self.take_if_not_exists();
         let name = self.name()?;
         let options = self.sequence_options()?;
-        Ok(Statement::CreateSequence(CreateSequence { name, temporary, if_not_exists, options }))
+        Ok(Statement::CreateSequence(CreateSequence { name, persistence, if_not_exists, options }))
     }
 
     pub(super) fn sequence_options(&mut self) -> Result<Vec<SequenceOption>> {

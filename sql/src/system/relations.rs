@@ -232,7 +232,7 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("relacl", acl_of(source, sequence.oid)),
             ("relfilenode", Datum::Oid(sequence.oid)),
             ("reltuples", Datum::Float4(1.0)),
-            ("relpersistence", text("p")),
+            ("relpersistence", text(sequence.persistence.letter())),
             ("relkind", text("S")),
             ("relnatts", Datum::Int2(3)),
             ("relispopulated", Datum::Bool(true)),
