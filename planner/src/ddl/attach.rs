@@ -38,9 +38,7 @@ pub(super) fn attach(
         return Err(not_partitioned(parent));
     }
     let bound = partition::make_bound(spec, parent, work)?;
-    // Without a place in the text, as PostgreSQL has it.
-    let name = QualifiedName { position: 0, ..name.clone() };
-    let child = work.catalog.require_table(&name, work.search_path())?;
+    let child = work.catalog.require_table(name, work.search_path())?;
     work.require_owner(child.oid)?;
     if child.kind != TableKind::Table {
         return Err(wrong(format!(
@@ -213,8 +211,7 @@ pub(super) fn detach(
     if !parent.is_partitioned() {
         return Err(not_partitioned(parent));
     }
-    let name = QualifiedName { position: 0, ..name.clone() };
-    let child = work.catalog.require_table(&name, work.search_path())?;
+    let child = work.catalog.require_table(name, work.search_path())?;
     if concurrently && work.catalog.default_partition(parent.oid).is_some() {
         return Err(SqlError::new(
             SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -366,7 +363,7 @@ pub(super) fn inherit(child: &TableRef, name: &QualifiedName, work: &mut Work<'_
     if child.bound.is_some() {
         return Err(wrong("cannot change inheritance of a partition"));
     }
-    let parent = work.user_table(&QualifiedName { position: 0, ..name.clone() })?;
+    let parent = work.user_table(name)?;
     work.require_owner(parent.oid)?;
     if parent.bound.is_some() && !parent.is_partitioned() {
         return Err(wrong("cannot inherit from a partition"));
@@ -393,7 +390,7 @@ pub(super) fn no_inherit(child: &TableRef, name: &QualifiedName, work: &mut Work
     if child.bound.is_some() {
         return Err(wrong("cannot change inheritance of a partition"));
     }
-    let parent = work.user_table(&QualifiedName { position: 0, ..name.clone() })?;
+    let parent = work.user_table(name)?;
     if !child.inherits.contains(&parent.oid) {
         return Err(SqlError::new(
             SqlState::UNDEFINED_TABLE,
@@ -455,8 +452,7 @@ fn as_index(key: &KeyConstraint) -> Index {
 /// ALTER INDEX … ATTACH PARTITION.
 pub(super) fn attach_index(relation: &Relation, name: &QualifiedName, work: &mut Work<'_>) -> Result<()> {
     let (Relation::Index(parent, _) | Relation::PrimaryKey(parent)) = relation else { return Ok(()) };
-    let name = QualifiedName { position: 0, ..name.clone() };
-    let found = work.catalog.require_relation(&name, work.search_path())?;
+    let found = work.catalog.require_relation(name, work.search_path())?;
     work.require_relation_owner(&found)?;
     let (Relation::Index(child, _) | Relation::PrimaryKey(child)) = &found else {
         return Err(wrong(format!("\"{}\" is not an index", found.name())));

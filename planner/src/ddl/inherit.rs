@@ -69,9 +69,7 @@ fn wrong(message: String) -> SqlError {
 }
 
 fn parent_table(name: &QualifiedName, work: &Work<'_>) -> Result<TableRef> {
-    // Without a place in the text, as PostgreSQL has it.
-    let name = QualifiedName { position: 0, ..name.clone() };
-    let parent = work.catalog.require_table(&name, work.search_path())?;
+    let parent = work.catalog.require_table(name, work.search_path())?;
     if parent.kind != TableKind::Table {
         return Err(wrong(format!("inherited relation \"{}\" is not a table or foreign table", parent.name)));
     }

@@ -29,6 +29,8 @@ impl Copies {
         work: &Work<'_>,
     ) -> Result<()> {
         let Some(name) = &like.source else { return Ok(()) };
+        // Looked for in parsing.
+        work.catalog.relation_at(name, work.search_path())?;
         let source = work.catalog.require_table(name, work.search_path())?;
         work.require(source.oid, ObjectClass::Relation, Privileges::SELECT)?;
         let first = table.columns.len() as u16;

@@ -17,8 +17,7 @@ use super::work::Work;
 use super::{attach, definition, expression, heir_keys};
 
 pub(super) fn create_trigger(create: &CreateTrigger, work: &mut Work<'_>) -> Result<()> {
-    let table = work.catalog.require_table(&create.table, work.search_path());
-    let table = table.map_err(SqlError::placeless)?;
+    let table = work.catalog.require_table(&create.table, work.search_path())?;
     check_relation(create, &table)?;
     work.require(table.oid, ObjectClass::Relation, Privileges::TRIGGER)?;
     if table.kind != TableKind::View {
@@ -300,8 +299,7 @@ pub(super) fn drop_trigger(drop: &DropTrigger, work: &mut Work<'_>) -> Result<()
 
 /// ALTER TRIGGER … RENAME TO: those of partitions made from it are renamed with it.
 pub(super) fn rename_trigger(rename: &RenameTrigger, work: &mut Work<'_>) -> Result<()> {
-    let table = work.catalog.require_table(&rename.table, work.search_path());
-    let table = table.map_err(SqlError::placeless)?;
+    let table = work.catalog.require_table(&rename.table, work.search_path())?;
     work.require_owner(table.oid)?;
     if table.kind != TableKind::View {
         work.check_changeable(&table)?;

@@ -99,8 +99,14 @@ impl Catalog {
         }
     }
 
-    /// A relation by the name of a statement, or 42P01.
+    /// A relation by the name of a statement, or 42P01: of no place, as PostgreSQL looks for what a
+    /// statement is about only when it runs.
     pub fn require_relation(&self, name: &QualifiedName, search_path: &[String]) -> Result<Relation> {
+        self.relation_at(name, search_path).map_err(SqlError::placeless)
+    }
+
+    /// As [`Catalog::require_relation`], for what is looked for in parsing: the error tells its place.
+    pub fn relation_at(&self, name: &QualifiedName, search_path: &[String]) -> Result<Relation> {
         self.check_database(name)?;
         self.relation(name.schema.as_deref(), &name.name, search_path).ok_or_else(|| undefined_relation(name))
     }
@@ -113,7 +119,7 @@ impl Catalog {
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("\"{}\" is not a table", other.name()),
             )
-            .at(name.at())),
+            .placeless()),
         }
     }
 
@@ -125,7 +131,7 @@ impl Catalog {
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("\"{}\" is not a sequence", other.name()),
             )
-            .at(name.at())),
+            .placeless()),
         }
     }
 
@@ -149,7 +155,7 @@ impl Catalog {
                 SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation with OID {oid} does not exist"))
             });
         }
-        self.require_relation(&parse_name_text(text)?, search_path)
+        self.relation_at(&parse_name_text(text)?, search_path)
     }
 
     /// The number behind a `regclass` text: a relation's, or that of what stands for a composite type.
