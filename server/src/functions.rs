@@ -193,7 +193,9 @@ fn current_value(host: &Host, args: &[Datum]) -> Result<Datum> {
 }
 
 fn last_value(host: &Host) -> Result<Datum> {
-    let last = *host.memory.last_sequence.lock();
+    // One that was dropped gave nothing.
+    let exists = |sequence: &u32| host.catalog.catalog.sequence_by_oid(Oid(*sequence)).is_some();
+    let last = (*host.memory.last_sequence.lock()).filter(exists);
     if let Some(sequence) = last {
         host.require_sequence(Oid(sequence), Privileges::USAGE | Privileges::SELECT)?;
     }

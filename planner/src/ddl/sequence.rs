@@ -3,8 +3,8 @@
 use archipel_engine::id::SequenceId;
 use archipel_engine::table::SequenceDef;
 use archipel_engine::txn::DdlOp;
-use archipel_sql::ast::{AlterSequence, CreateSequence, SequenceOption};
-use archipel_sql::catalog::{Persistence, Sequence};
+use archipel_sql::ast::{AlterSequence, CreateSequence, QualifiedName, SequenceOption};
+use archipel_sql::catalog::{Persistence, Relation, Sequence, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
@@ -165,6 +165,18 @@ fn apply_options(mut sequence: Sequence, options: &[SequenceOption], fresh: bool
     Ok(sequence)
 }
 
+/// The table that OWNED BY names.
+fn owning_table(name: &QualifiedName, work: &Work<'_>) -> Result<TableRef> {
+    let (found, what) = match work.catalog.require_relation(name, work.search_path())? {
+        Relation::Table(table) => return Ok(table),
+        found @ Relation::Sequence(_) => (found, "sequences"),
+        found @ (Relation::Index(..) | Relation::PrimaryKey(_)) => (found, "indexes"),
+    };
+    let message = format!("sequence cannot be owned by relation \"{}\"", found.name());
+    Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+        .with_detail(format!("This operation is not supported for {what}.")))
+}
+
 /// Sets the owner that OWNED BY names.
 fn apply_owner(sequence: &mut Sequence, options: &[SequenceOption], work: &Work<'_>) -> Result<()> {
     for option in options {
@@ -184,10 +196,7 @@ fn apply_owner(sequence: &mut Sequence, options: &[SequenceOption], work: &Work<
         sequence.owned_by = match owner {
             None => None,
             Some((table, column)) => {
-                let table = work.user_table(table)?;
-                let place = table
-                    .column_index(column)
-                    .ok_or_else(|| archipel_sql::catalog::names::undefined_column(column, &table.name))?;
+                let table = owning_table(table, work)?;
                 // A new sequence is not in the catalog yet.
                 let owner = match work.catalog.sequence_by_oid(sequence.oid) {
                     Some(known) => work.catalog.owner(known.oid),
@@ -205,6 +214,10 @@ fn apply_owner(sequence: &mut Sequence, options: &[SequenceOption], work: &Work<
                         "sequence must be in same schema as table it is linked to",
                     ));
                 }
+                work.check_changeable(&table)?;
+                let place = table
+                    .column_index(column)
+                    .ok_or_else(|| archipel_sql::catalog::names::undefined_column(column, &table.name))?;
                 Some((table.oid, place))
             }
         };

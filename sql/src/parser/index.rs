@@ -157,8 +157,13 @@ impl Cursor<'_> {
         if self.take("none") {
             return Ok(None);
         }
-        let (table, column) = self.column_name()?;
-        Ok(Some((table, column)))
+        if *self.peek_at(1) != Token::Period {
+            self.name()?;
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "invalid OWNED BY option")
+                .with_hint("Specify OWNED BY table.column or OWNED BY NONE.")
+                .placeless());
+        }
+        self.column_name().map(Some)
     }
 
     /// `[schema.]table.column`.
