@@ -10,11 +10,17 @@ use super::{Binder, Clause};
 use crate::bound::*;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::ScalarFunction;
 use archipel_sql::json::shape;
 use archipel_sql::parser::ROWS_FROM;
 use archipel_sql::type_table::type_name;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{FunctionArg, ObjectName, TableAlias};
+
+/// The fields of the record that a function answers, as they are declared.
+pub(super) fn declared_fields(function: &ScalarFunction) -> Vec<(String, Type)> {
+    function.columns.iter().map(|(name, ty)| ((*name).to_owned(), Type::of(*ty))).collect()
+}
 
 impl Binder<'_, '_> {
     pub(crate) fn bind_from_function(
@@ -98,6 +104,13 @@ impl Binder<'_, '_> {
                     }
                 }
                 (SetCall::Routine { routine, args }, columns)
+            }
+            Resolved::Scalar { function: scalar_function, args }
+                if !scalar_function.function.columns.is_empty() =>
+            {
+                let columns = declared_fields(scalar_function.function);
+                let call = ExprKind::Call { function: scalar_function, args };
+                (SetCall::Scalar(Box::new(BoundExpr::new(call, Type::RECORD))), columns)
             }
             Resolved::Scalar { function: scalar_function, mut args }
                 if scalar_function.result.oid == Oid::RECORD =>

@@ -37,6 +37,9 @@ impl Binder<'_, '_> {
             ExprKind::Column { depth: 0, index } if *index >= SET_BASE && expr.ty.oid == Oid::RECORD => {
                 self.set_fields(usize::from(*index - SET_BASE))
             }
+            ExprKind::Call { function, .. } if !function.function.columns.is_empty() => {
+                Some(super::from_function::declared_fields(function.function))
+            }
             ExprKind::Relabel(inner) => self.record_fields(inner),
             // A row that may be absent.
             ExprKind::Case { otherwise: Some(row), .. } if matches!(row.kind, ExprKind::Row(_)) => {

@@ -99,6 +99,7 @@ static WITHOUT_FIELD: ScalarFunction = ScalarFunction {
     defaults: &[],
     variadic: false,
     result: Oid::UNKNOWN,
+    columns: &[],
     strict: false,
     volatility: Volatility::Volatile,
     eval: |_, values| {

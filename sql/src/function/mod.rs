@@ -255,6 +255,8 @@ pub struct ScalarFunction {
     /// repeated values one by one when it is `any`, and as one array otherwise.
     pub variadic: bool,
     pub result: Oid,
+    /// Of a record, names and types of its fields where they are declared; else empty.
+    pub columns: &'static [(&'static str, Oid)],
     pub strict: bool,
     pub volatility: Volatility,
     pub eval: Eval,

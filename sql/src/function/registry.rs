@@ -199,6 +199,10 @@ impl Registry {
                         defaults: default_values(name, defaults.parse().unwrap_or(0)),
                         variadic: variadic != "0",
                         result: oid(result),
+                        columns: match oid(result) == Oid::RECORD && !modes.is_empty() {
+                            true => set_columns(name, Oid::RECORD, all_args, modes, &all_names),
+                            false => &[],
+                        },
                         strict: strict == "t",
                         volatility: match volatile {
                             "i" => Volatility::Immutable,

@@ -7,8 +7,8 @@ use super::shape::{Sheet, text};
 use super::{KeptExpression, SystemSource};
 use crate::catalog::access::EVERYBODY;
 use crate::catalog::{
-    AclItem, ArgMode, Authority, CheckOption, ObjectClass, Privileges, RoutineKind, Table, TableKind,
-    TableRef,
+    AclItem, ArgMode, Authority, CheckOption, ObjectClass, Privileges, RoutineKind, SequenceRef, Table,
+    TableKind, TableRef,
 };
 use crate::datum::Datum;
 use crate::type_table::{element_of, format_type, numeric_typmod, type_info, type_name};
@@ -166,6 +166,8 @@ fn size_cells(ty: Type) -> Vec<(&'static str, Datum)> {
 fn columns(source: &dyn SystemSource, sheet: &mut Sheet) {
     for table in visible(source) {
         for (i, column) in table.columns.iter().enumerate() {
+            let own = |sequence: &&SequenceRef| sequence.owned_by == Some((table.oid, i as u16));
+            let sequence = column.identity.and_then(|_| source.catalog().sequences().find(own));
             let mut cells = vec![
                 ("table_catalog", text(source.database())),
                 ("table_schema", text(&table.schema)),
@@ -176,7 +178,7 @@ fn columns(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("dtd_identifier", text((i + 1).to_string())),
                 ("is_self_referencing", text("NO")),
                 ("is_identity", yes_no(column.identity.is_some())),
-                ("identity_cycle", text("NO")),
+                ("identity_cycle", yes_no(sequence.is_some_and(|sequence| sequence.cycle))),
                 ("is_generated", text(if column.generated.is_some() { "ALWAYS" } else { "NEVER" })),
                 ("is_updatable", yes_no(table.kind == TableKind::Table)),
             ];
@@ -194,6 +196,14 @@ fn columns(source: &dyn SystemSource, sheet: &mut Sheet) {
                     "column_default",
                     text(super::expressions::default_text(source, &table.schema, column, default)),
                 ));
+            }
+            if let Some(sequence) = sequence {
+                cells.extend([
+                    ("identity_start", text(sequence.start.to_string())),
+                    ("identity_increment", text(sequence.increment.to_string())),
+                    ("identity_maximum", text(sequence.max_value.to_string())),
+                    ("identity_minimum", text(sequence.min_value.to_string())),
+                ]);
             }
             cells.extend(type_cells(source, column.ty));
             cells.extend(size_cells(column.ty));
