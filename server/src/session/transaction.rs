@@ -64,6 +64,8 @@ struct Savepoint {
     constraints: Arc<ConstraintModes>,
     deferred: DeferredMark,
     pending: PendingMark,
+    /// Whether the transaction was READ ONLY.
+    read_only: bool,
     /// What was there at this point cannot be brought back: definitions of tables made in the
     /// transaction changed since.
     frozen: bool,
@@ -266,8 +268,8 @@ impl Session {
         self.transaction.queried = true;
     }
 
-    /// Whether a definition is part of a transaction: a block, or the implicit one of a script or
-    /// pipeline, which it may begin.
+    /// Whether a definition, or a setting of the transaction, is part of one: a block, or the implicit
+    /// one of a script or pipeline, which it may begin.
     pub(super) fn joins_transaction(&mut self, alone: bool) -> bool {
         if !alone {
             self.transaction.begin_implicit();
@@ -320,7 +322,12 @@ impl Session {
             TransactionStatement::Release(name) => {
                 self.block_only("RELEASE SAVEPOINT")?;
                 let index = self.savepoint(name)?;
+                let read_only = self.transaction.savepoints[index].read_only;
                 self.transaction.savepoints.truncate(index);
+                // What a subtransaction says of itself ends with it.
+                if self.is_read_only() && !read_only {
+                    self.change_settings(|all| all.set("transaction_read_only", Some("off"), true))?;
+                }
                 Ok("RELEASE")
             }
             TransactionStatement::RollbackTo(name) => {
@@ -346,6 +353,7 @@ impl Session {
             constraints: self.transaction.constraints.clone(),
             deferred: self.transaction.deferred.mark(),
             pending: self.transaction.pending().map(Pending::mark).unwrap_or_default(),
+            read_only: self.is_read_only(),
             frozen: false,
         });
     }
@@ -505,6 +513,7 @@ impl Session {
         match self.transaction.kind {
             Kind::Implicit => self.commit_transaction().await,
             Kind::None => {
+                self.transaction.queried = false;
                 self.memory.transaction.end(true);
                 self.settings.commit();
                 self.commit_pending()?;

@@ -140,7 +140,7 @@ impl Session {
                 self.alter_system(change).await?;
                 self.output.command_complete(prepared.tag);
             }
-            other if self.session_statement(other)? => self.output.command_complete(prepared.tag),
+            other if self.session_statement(other, alone)? => self.output.command_complete(prepared.tag),
             _ => {
                 let tag = self.define(statement, prepared, params, alone).await?;
                 self.output.command_complete(&tag);
@@ -150,10 +150,10 @@ impl Session {
     }
 
     /// Statements that only change the session; `false` if it is none of them.
-    fn session_statement(&mut self, statement: &Statement) -> Result<bool> {
+    fn session_statement(&mut self, statement: &Statement, alone: bool) -> Result<bool> {
         match statement {
-            Statement::Set(set) => self.set(set)?,
-            Statement::SetTransaction(set) => self.set_transaction(set)?,
+            Statement::Set(set) => self.set(set, alone)?,
+            Statement::SetTransaction(set) => self.set_transaction(set, alone)?,
             Statement::Reset(Reset::All) => self.change_settings(|all| {
                 all.reset_all();
                 Ok(())
@@ -269,10 +269,10 @@ impl Session {
         written.await.unwrap_or_else(|_| Err(SqlError::internal("a change of the settings was not written")))
     }
 
-    fn set(&mut self, set: &Set) -> Result<()> {
+    fn set(&mut self, set: &Set, alone: bool) -> Result<()> {
         let name = setting_name(&set.name);
         let text = setting_text(&name, &set.value)?;
-        if set.local && !self.transaction.is_block() {
+        if set.local && !self.joins_transaction(alone) {
             let warning = SqlError::new(
                 SqlState::NO_ACTIVE_SQL_TRANSACTION,
                 "SET LOCAL can only be used in transaction blocks",
@@ -300,7 +300,7 @@ impl Session {
         Ok(())
     }
 
-    fn set_transaction(&mut self, set: &SetTransaction) -> Result<()> {
+    fn set_transaction(&mut self, set: &SetTransaction, alone: bool) -> Result<()> {
         if set.snapshot.is_some() {
             return Err(SqlError::unsupported("SET TRANSACTION SNAPSHOT"));
         }
@@ -319,7 +319,7 @@ impl Session {
             }
             return Ok(());
         }
-        if !self.transaction.is_block() {
+        if !self.joins_transaction(alone) {
             let warning = SqlError::new(
                 SqlState::NO_ACTIVE_SQL_TRANSACTION,
                 "SET TRANSACTION can only be used in transaction blocks",
