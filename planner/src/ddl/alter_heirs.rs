@@ -465,6 +465,7 @@ fn add_column(
     let mut add = |name: Option<String>, kind| {
         constraints.push(ColumnConstraint {
             name,
+            position: 0,
             kind,
             deferrable: Deferrable::default(),
             no_inherit: false,

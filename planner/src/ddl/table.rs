@@ -265,7 +265,18 @@ pub(super) fn make_column(
     for constraint in &definition.constraints {
         column_constraint(constraint, definition, table, &mut made, &mut said_null)?;
     }
+    if serial.is_some() && said_null == Some(false) {
+        return Err(contradiction("conflicting NULL/NOT NULL declarations", name, table));
+    }
     Ok(made)
+}
+
+/// 42601 for constraints of a column that cannot stand together.
+fn contradiction(what: &str, column: &str, table: &Table) -> SqlError {
+    SqlError::new(
+        SqlState::SYNTAX_ERROR,
+        format!("{what} for column \"{column}\" of table \"{}\"", table.name),
+    )
 }
 
 fn column_constraint(
@@ -276,12 +287,10 @@ fn column_constraint(
     said_null: &mut Option<bool>,
 ) -> Result<()> {
     let name = &definition.name;
-    let twice = |what: &str| {
-        SqlError::new(
-            SqlState::SYNTAX_ERROR,
-            format!("{what} for column \"{name}\" of table \"{}\"", table.name),
-        )
-    };
+    // PostgreSQL adds what serial says behind all else, in no place.
+    let placed = constraint.position > 0 && definition.ty.serial().is_none();
+    let at = placed.then_some(constraint.position);
+    let twice = |what: &str| contradiction(what, name, table).at(at);
     let conflicting_null = || twice("conflicting NULL/NOT NULL declarations");
     let kind = match &constraint.kind {
         ColumnConstraintKind::NotNull | ColumnConstraintKind::Null => {

@@ -218,6 +218,8 @@ pub struct ColumnDefinition {
 pub struct ColumnConstraint {
     /// CONSTRAINT name.
     pub name: Option<String>,
+    /// Where it begins; 0 for what was not written.
+    pub position: u32,
     pub kind: ColumnConstraintKind,
     pub deferrable: Deferrable,
     /// NO INHERIT, of a CHECK.

@@ -124,6 +124,7 @@ impl Cursor<'_> {
     }
 
     pub(super) fn column_constraint(&mut self) -> Result<Option<ColumnConstraint>> {
+        let position = self.position();
         let name = if self.take("constraint") { Some(self.identifier()?) } else { None };
         let mut no_inherit = false;
         let kind = match self.word_at(0).as_str() {
@@ -165,7 +166,7 @@ impl Cursor<'_> {
             _ => return Ok(None),
         };
         let deferrable = self.deferrable()?;
-        Ok(Some(ColumnConstraint { name, kind, deferrable, no_inherit }))
+        Ok(Some(ColumnConstraint { name, position, kind, deferrable, no_inherit }))
     }
 
     fn generated(&mut self) -> Result<ColumnConstraintKind> {
