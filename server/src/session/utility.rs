@@ -10,6 +10,8 @@ use archipel_sql::ast::{
 };
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::CastContext;
+use archipel_sql::type_table::format_type;
 use archipel_sql::types::{Oid, Type};
 
 use super::{Session, role};
@@ -410,8 +412,36 @@ impl Session {
             )));
         }
         let texts: Vec<&str> = execute.args.iter().map(|argument| argument.text.as_str()).collect();
-        let params = self.evaluate_as(&texts, &prepared.params).await?;
-        Ok((prepared, params))
+        match self.evaluate_as(&texts, &prepared.params).await {
+            Ok(params) => Ok((prepared, params)),
+            Err(error) if error.state() == SqlState::CANNOT_COERCE => {
+                Err(self.unfit_argument(execute, &prepared.params).unwrap_or(error))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Why the arguments of an EXECUTE cannot be parameters of these types.
+    fn unfit_argument(&mut self, execute: &Execute, types: &[Type]) -> Option<SqlError> {
+        for (at, (argument, wanted)) in execute.args.iter().zip(types).enumerate() {
+            let text: Arc<str> = format!("SELECT ({})", argument.text).into();
+            let statements = archipel_sql::parser::parse(&text).ok()?;
+            let prepared = self.prepare_parsed(&text, statements, &[]).ok()?;
+            let given = prepared.columns.as_ref()?.first()?.ty;
+            if archipel_sql::cast::find(given.oid, wanted.oid, CastContext::Explicit).is_some() {
+                continue;
+            }
+            let message = format!(
+                "parameter ${} of type {} cannot be coerced to the expected type {}",
+                at + 1,
+                format_type(given),
+                format_type(*wanted)
+            );
+            let error = SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+                .with_hint("You will need to rewrite or cast the expression.");
+            return Some(error.at(Some(argument.position)));
+        }
+        None
     }
 }
 
