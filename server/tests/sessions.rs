@@ -174,6 +174,23 @@ async fn copy_takes_rows_and_names_the_line_of_an_error() {
 }
 
 #[tokio::test]
+async fn a_copy_brings_values_of_identity_columns() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    let table = "CREATE TABLE t (id int GENERATED ALWAYS AS IDENTITY, v text)";
+    client.batch_execute(table).await.unwrap();
+    for (copy, data) in [("COPY t FROM STDIN", &b"100\ta\n"[..]), ("COPY t (v) FROM STDIN", b"b\n")] {
+        let sink = client.copy_in::<_, bytes::Bytes>(copy).await.unwrap();
+        let mut sink = std::pin::pin!(sink);
+        sink.send(bytes::Bytes::from_static(data)).await.unwrap();
+        assert_eq!(sink.finish().await.unwrap(), 1);
+    }
+    let rows = client.query("SELECT id FROM t ORDER BY v", &[]).await.unwrap();
+    let ids: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(ids, [100, 1]);
+}
+
+#[tokio::test]
 async fn a_copy_of_several_batches_is_all_or_nothing_if_asked_to_be() {
     let server = Server::start(&[]);
     let client = server.client().await;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use archipel_sql::ast::{Copy, CopyDirection, CopyTarget};
 use archipel_sql::catalog::names::is_temporary_schema;
-use archipel_sql::catalog::{Table, TableKind, TableRef, Trigger, TriggerEvent};
+use archipel_sql::catalog::{Column, Identity, Table, TableKind, TableRef, Trigger, TriggerEvent};
 use archipel_sql::copy::{CopyDecoder, CopyFormat};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -185,8 +185,12 @@ impl Session {
         use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
         let columns: Vec<String> = names.iter().map(|name| quote_identifier(name).to_string()).collect();
         let values: Vec<String> = (1..=names.len()).map(|number| format!("${number}")).collect();
+        // COPY brings values for identity columns whatever they say.
+        let always =
+            |column: &Column| column.identity == Some(Identity::Always) && names.contains(&column.name);
+        let overriding = if table.columns.iter().any(always) { "OVERRIDING SYSTEM VALUE " } else { "" };
         let text = format!(
-            "INSERT INTO {} ({}) VALUES ({})",
+            "INSERT INTO {} ({}) {overriding}VALUES ({})",
             quote_qualified(&table.schema, &table.name),
             columns.join(", "),
             values.join(", ")
