@@ -5,6 +5,18 @@ use archipel_sql::types::Type;
 use super::{Rel, SetItem};
 
 impl Rel {
+    /// Whether it computes more than one row of constants, which PostgreSQL does as it plans.
+    pub fn is_over_rows(&self) -> bool {
+        match self {
+            Rel::Unit | Rel::Values { .. } => false,
+            Rel::Project { input, .. }
+            | Rel::Filter { input, .. }
+            | Rel::Sort { input, .. }
+            | Rel::Limit { input, .. } => input.is_over_rows(),
+            _ => true,
+        }
+    }
+
     /// The types of the columns this operator produces.
     pub fn types(&self) -> Vec<Type> {
         match self {

@@ -49,6 +49,8 @@ pub struct OpenCursor {
     pub hold: bool,
     /// What became of the query behind its last row: whoever moves there finds it.
     pub failure: Option<Arc<SqlError>>,
+    /// Whether somebody has found it.
+    pub spent: bool,
     /// Zero is before the first row, the number of rows and one is behind the last.
     position: usize,
     /// Counts up over the session.
@@ -64,6 +66,7 @@ impl OpenCursor {
             backward,
             hold: false,
             failure: None,
+            spent: false,
             position: 0,
             number: 0,
         }
@@ -96,7 +99,9 @@ impl OpenCursor {
         if let Some(failure) = &self.failure
             && (from_end || first.max(last) > count)
         {
-            return Err(SqlError::clone(failure));
+            let failure = SqlError::clone(failure);
+            self.spent = true;
+            return Err(failure);
         }
         self.position = last.clamp(0, end) as usize;
         let place = |row: i64| (row - 1) as usize;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use archipel_planner::bind;
-use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, OutputColumn, Rel};
+use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, OutputColumn};
 use archipel_planner::native::{self, CompileEnv, ExecResult, RoutineLinker};
 use archipel_sql::ast::{FetchDirection, Statement as SqlAst};
 use archipel_sql::catalog::TableRef;
@@ -70,7 +70,7 @@ impl BoundCursor {
 
     pub fn compiled(self, compiled: native::CompiledStatement, text: &str) -> CursorQuery {
         let is_over_rows = match &self.bound {
-            BoundStatement::Query(query) => is_over_rows(&query.rel),
+            BoundStatement::Query(query) => query.rel.is_over_rows(),
             _ => true,
         };
         CursorQuery {
@@ -85,18 +85,6 @@ impl BoundCursor {
 
     fn named(&self) -> Vec<(String, Type)> {
         self.columns.iter().map(|c| (c.name.clone(), c.ty)).collect()
-    }
-}
-
-/// Whether a query computes more than one row of constants, which PostgreSQL does as it plans it.
-fn is_over_rows(rel: &Rel) -> bool {
-    match rel {
-        Rel::Unit | Rel::Values { .. } => false,
-        Rel::Project { input, .. }
-        | Rel::Filter { input, .. }
-        | Rel::Sort { input, .. }
-        | Rel::Limit { input, .. } => is_over_rows(input),
-        _ => true,
     }
 }
 
