@@ -6,7 +6,7 @@ use std::time::Instant;
 use archipel_engine::ClaimSet;
 use archipel_planner::route::classify_accesses;
 use archipel_procedures::flow;
-use archipel_sql::ast::{Explain, ExplainFormat};
+use archipel_sql::ast::{Explain, ExplainFormat, Statement};
 use archipel_sql::error::{Result, SqlError};
 use serde_json::{Map, Value, json};
 
@@ -27,8 +27,10 @@ impl Session {
         let statements = archipel_sql::parser::parse(&text)?;
         let prepared = self.prepare_parsed(&text, statements, &[])?;
         prepared.allowed()?;
-        let Body::Rows(plan) = &prepared.body else {
-            return Ok(vec!["Utility Statement".to_owned()]);
+        let plan = match &prepared.body {
+            Body::Rows(plan) => plan,
+            Body::Utility(statement) => return self.explain_utility(statement, explain, alone).await,
+            Body::Empty => return Ok(Vec::new()),
         };
         let mut lines = match (&plan.code, explain.options.format) {
             (Code::Native(compiled), ExplainFormat::Text) => archipel_planner::explain::statement(compiled),
@@ -85,6 +87,24 @@ impl Session {
             }
             _ => Ok(lines),
         }
+    }
+
+    /// Of utilities nothing is told; ANALYZE runs the one that PostgreSQL has a plan for.
+    async fn explain_utility(
+        &mut self,
+        statement: &Arc<Statement>,
+        explain: &Explain,
+        alone: bool,
+    ) -> Result<Vec<String>> {
+        let mut lines = vec!["Utility Statement".to_owned()];
+        if explain.options.analyze
+            && let Statement::CreateTableAs(create) = &**statement
+        {
+            let began = Instant::now();
+            Box::pin(self.create_table_as(create, &[], Vec::new(), alone)).await?;
+            lines.push(format!("Execution Time: {:.3} ms", began.elapsed().as_secs_f64() * 1_000.0));
+        }
+        Ok(lines)
     }
 
     /// How many partitions a call with these arguments will claim, as far as that is known before
