@@ -93,6 +93,7 @@ impl Session {
         let mut rows = self.cursor_rows(prepared, plan, alone).await.map(|rows| (rows, None));
         if let Err(error) = &rows
             && is_of_rows(error)
+            && self.transaction.savepoints() > savepoints
         {
             let failure = Arc::new(error.clone());
             rows = self.rollback_to(savepoints).await.map(|()| (Vec::new(), Some(failure)));
