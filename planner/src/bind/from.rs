@@ -49,12 +49,12 @@ impl Binder<'_, '_> {
     /// As [`Self::bind_from_clause`], where the levels from `start` on are this clause's.
     pub(super) fn bind_from_since(&mut self, start: usize, items: &[TableWithJoins]) -> Result<Source> {
         let outer = std::mem::replace(&mut self.from_start, start);
-        let result = self.from_items(items);
+        let result = self.entries_of_from(items);
         self.from_start = outer;
         result
     }
 
-    fn from_items(&mut self, items: &[TableWithJoins]) -> Result<Source> {
+    fn entries_of_from(&mut self, items: &[TableWithJoins]) -> Result<Source> {
         let mut result: Option<Source> = None;
         for item in items {
             result = Some(match result {

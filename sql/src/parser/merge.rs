@@ -39,11 +39,7 @@ fn joined_source(tokens: &[TokenWithSpan], merge: usize) -> Option<(usize, usize
             Token::RParen => depth -= 1,
             Token::SemiColon if depth == 0 => return None,
             _ if depth > 0 => {}
-            _ if start.is_none() => {
-                if word("using") {
-                    start = Some(at + 1);
-                }
-            }
+            _ if start.is_none() => start = word("using").then_some(at + 1),
             _ if word("join") => joins = true,
             _ if word("on") => own_on = Some(at),
             _ if word("case") => cases += 1,

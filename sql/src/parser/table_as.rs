@@ -116,7 +116,7 @@ impl Cursor<'_> {
     }
 
     /// At INTO: goes to the table's name.
-    fn into_persistence(&mut self) -> Persistence {
+    fn target_persistence(&mut self) -> Persistence {
         self.skip(1);
         while matches!(self.word_at(0).as_str(), "local" | "global") {
             self.skip(1);
@@ -136,7 +136,7 @@ impl Cursor<'_> {
     pub(super) fn refuse_into(&mut self) -> Result<()> {
         let Some(into) = self.find_into() else { return Ok(()) };
         self.skip(into);
-        self.into_persistence();
+        self.target_persistence();
         Err(SqlError::new(SqlState::SYNTAX_ERROR, "SELECT ... INTO is not allowed here")
             .at(Some(self.position())))
     }
@@ -146,7 +146,7 @@ impl Cursor<'_> {
         let start = self.byte();
         self.skip(into);
         let before = self.since(start);
-        let persistence = self.into_persistence();
+        let persistence = self.target_persistence();
         let name = self.name()?;
         let rest = self.byte();
         self.skip_statement();
