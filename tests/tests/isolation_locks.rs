@@ -230,8 +230,9 @@ async fn waits(url: &str) -> Vec<String> {
         let pid = answer(&waiter, "SELECT pg_backend_pid()").await;
         let running = tokio::spawn(async move { answer(&waiter, wanted).await });
         let begun = Instant::now();
+        // A session of PostgreSQL that has answered takes a moment to say that it waits for its client.
         let is_waiting = format!(
-            "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = {pid} AND state = 'active'"
+            "SELECT count(*) = 2 FROM pg_stat_activity WHERE (pid = {pid} AND state = 'active' AND wait_event_type = 'Lock') OR (pid = {holder_pid} AND wait_event = 'ClientRead')"
         );
         while answer(&watch, &is_waiting).await != "t" {
             assert!(begun.elapsed() < HANGS, "`{wanted}` does not wait");

@@ -4,6 +4,7 @@
 //! - [`object`]    any object as a row of the system catalog: (kind, oid, payload)
 //! - [`snapshot`]  [`Catalog`]: all objects at one moment, with look-ups by name and oid
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
+//! - `numbered`    tables whose rows are told apart by their numbers
 //! - [`aggregate`] aggregates, which are routines
 //! - [`operator_class`] operator classes
 //! - [`dependency`] who would break if an object went
@@ -25,6 +26,7 @@ pub mod aggregate;
 pub mod authority;
 pub mod dependency;
 pub mod names;
+mod numbered;
 pub mod object;
 pub mod operator_class;
 pub mod partition;
@@ -277,17 +279,6 @@ impl Table {
     /// key.
     pub fn has_hidden_id(&self) -> bool {
         self.is_stored() && self.primary_key.is_none()
-    }
-
-    /// The same with the number of each row as one more column, which is its primary key; `None` for a
-    /// table whose rows have none. For reading alone.
-    pub fn with_numbers(&self) -> Option<Table> {
-        let mut table = self.has_hidden_id().then(|| self.clone())?;
-        table.columns.push(Column { not_null: true, ..Column::new("row number", Type::INT8) });
-        let (name, columns) = (String::new(), vec![self.columns.len() as u16]);
-        let key = KeyConstraint { oid: Oid(0), name, columns, include: Vec::new(), parent: None };
-        table.primary_key = Some(key);
-        Some(table)
     }
 
     /// Whether it has rows of its own, in a tree of its own.

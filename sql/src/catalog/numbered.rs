@@ -1,0 +1,17 @@
+//! Tables whose rows are told apart by their numbers.
+
+use super::{Column, KeyConstraint, Table};
+use crate::types::{Oid, Type};
+
+impl Table {
+    /// The same with the number of each row as one more column, which is its primary key; `None` for a
+    /// table whose rows have none. For reading alone.
+    pub fn with_numbers(&self) -> Option<Table> {
+        let mut table = self.has_hidden_id().then(|| self.clone())?;
+        table.columns.push(Column { not_null: true, ..Column::new("row number", Type::INT8) });
+        let (name, columns) = (String::new(), vec![self.columns.len() as u16]);
+        let key = KeyConstraint { oid: Oid(0), name, columns, include: Vec::new(), parent: None };
+        table.primary_key = Some(key);
+        Some(table)
+    }
+}
