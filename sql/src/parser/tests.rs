@@ -125,9 +125,9 @@ fn calls_and_blocks() {
     let args: Vec<_> = call.args.iter().map(|arg| (arg.name.as_deref(), arg.value.text.as_str())).collect();
     assert_eq!(args, [(None, "1"), (Some("b"), "2 + 3"), (Some("c"), "'x'")]);
     assert!(matches!(one("do $$ begin end $$"), Statement::Do(Do { language, .. }) if language == "plpgsql"));
-    assert!(
-        matches!(one("do language sql 'select 1'"), Statement::Do(Do { language, .. }) if language == "sql")
-    );
+    for text in ["do language sql 'select 1'", "do language 'sql' $$select 1$$"] {
+        assert!(matches!(one(text), Statement::Do(Do { language, .. }) if language == "sql"), "{text}");
+    }
     let Statement::Explain(explain) = one("explain (analyze, costs off) call p(1)") else { panic!() };
     assert_eq!((explain.options.analyze, explain.options.costs), (true, Some(false)));
     assert!(matches!(explain.statement.statement, Statement::Call(_)));

@@ -244,7 +244,8 @@ fn join_strings(raw: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
 }
 
 /// What no grammar may take and sqlparser's would: the second of two strings that stand side by side,
-/// which it reads as an alias, and INSERT OVERWRITE, which only the rewriting that follows may say.
+/// which it reads as an alias, and INSERT OVERWRITE, which only the rewriting that follows may say. Only
+/// DO has a string behind another: its body behind its language.
 fn out_of_place(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
     let is_string = |token: &TokenWithSpan| {
         matches!(
@@ -252,11 +253,14 @@ fn out_of_place(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
             Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::DollarQuotedString(_)
         )
     };
-    let pair = tokens.windows(2).find(|pair| {
-        (is_string(&pair[0]) && is_string(&pair[1]))
+    let names_language = |at: usize| {
+        at >= 2 && is_word(tokens.get(at - 2), "do") && is_word(tokens.get(at - 1), "language")
+    };
+    let first = tokens.windows(2).enumerate().position(|(at, pair)| {
+        (is_string(&pair[0]) && is_string(&pair[1]) && !names_language(at))
             || (is_word(Some(&pair[0]), "insert") && is_word(Some(&pair[1]), "overwrite"))
     })?;
-    Some(&pair[1])
+    tokens.get(first + 1)
 }
 
 /// Bounds the depth of the trees before they are built: parsing, walking and dropping them all
