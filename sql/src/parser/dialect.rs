@@ -149,6 +149,10 @@ impl Dialect for ArchipelDialect {
         if is_word(&parser.peek_token_ref().token, "values")
             && parser.peek_nth_token_ref(1).token == Token::LParen
         {
+            // Only behind a parenthesis, which is taken already (ANY, IN, ARRAY), is it a query.
+            if parser.get_current_token().token != Token::LParen {
+                return Some(parser.expected_ref("an expression", parser.peek_nth_token_ref(1)));
+            }
             return Some(parser.parse_query().map(Expr::Subquery));
         }
         let Token::Word(word) = &parser.peek_token_ref().token else {
