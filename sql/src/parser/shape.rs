@@ -116,7 +116,8 @@ pub fn shape_of(text: &str) -> Option<Shape> {
             }
             b'"' => {
                 at = end_of_quoted(bytes, at)?;
-                if at - start > MAX_IDENTIFIER_BYTES {
+                // A name may hold what marks a literal.
+                if at - start > MAX_IDENTIFIER_BYTES || bytes[start..at].iter().any(u8::is_ascii_control) {
                     return None;
                 }
                 continue;
@@ -330,6 +331,7 @@ mod tests {
             "select \"a, 1",
             "select '\0', 1",
             "select '1'\u{2}",
+            "select \"\u{2}\", 1",
             "",
         ] {
             assert_eq!(shape_of(text), None, "{text}");
