@@ -15,10 +15,10 @@ pub(super) fn rewrite_merge_sources(tokens: Vec<TokenWithSpan>) -> Vec<TokenWith
     let mut out = Vec::with_capacity(tokens.len() + 2 * around.len());
     for (at, token) in tokens.into_iter().enumerate() {
         let like = |kind: Token| TokenWithSpan { token: kind, span: token.span };
-        if around.iter().any(|(_, end)| *end == at) {
+        if around.binary_search_by_key(&at, |(_, end)| *end).is_ok() {
             out.push(like(Token::RParen));
         }
-        if around.iter().any(|(start, _)| *start == at) {
+        if around.binary_search_by_key(&at, |(start, _)| *start).is_ok() {
             out.push(like(Token::LParen));
         }
         out.push(token);
@@ -39,6 +39,8 @@ fn joined_source(tokens: &[TokenWithSpan], merge: usize) -> Option<(usize, usize
             Token::RParen => depth -= 1,
             Token::SemiColon if depth == 0 => return None,
             _ if depth > 0 => {}
+            // Another one, before the first has ended.
+            _ if word("merge") && is_word(tokens.get(at + 1), "into") => return None,
             _ if start.is_none() => start = word("using").then_some(at + 1),
             _ if word("join") => joins = true,
             _ if word("on") => own_on = Some(at),
