@@ -448,7 +448,10 @@ impl Binder<'_, '_> {
             if result.oid != Oid::BOOL {
                 return Err(SqlError::new(
                     SqlState::DATATYPE_MISMATCH,
-                    format!("operator {name} must return type boolean, not type {}", type_name(result.oid)),
+                    format!(
+                        "row comparison operator must yield type boolean, not type {}",
+                        type_name(result.oid)
+                    ),
                 ));
             }
             let [left, output] = pair(args)?;
