@@ -431,8 +431,7 @@ fn begins_query(parser: &Parser) -> bool {
         return false;
     }
     // Looked at by index: to count from where the parser stands is to go all the way for each.
-    let current = parser.get_current_index();
-    let start = if std::ptr::eq(parser.token_at(current), first) { current } else { current + 1 };
+    let start = parser.index();
     let mut depth = 0;
     let mut selects = false;
     for place in start + 1.. {

@@ -10,6 +10,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::catalog::names::quote_identifier;
 
 use super::cursor::Cursor;
+use super::tokens::is_word;
 
 impl Cursor<'_> {
     /// Whether what follows a table's name is `[(names)] [WITH …] AS`.
@@ -95,24 +96,25 @@ impl Cursor<'_> {
     /// Where a query says INTO, which makes a table of it; `None` for any other.
     pub(super) fn find_into(&self) -> Option<usize> {
         let mut depth = 0_u32;
-        let mut ahead = 0;
-        loop {
-            match self.peek_at(ahead) {
+        let start = self.index();
+        // Looked at by index: to count from where the parser stands is to go all the way for each.
+        for place in start.. {
+            let token = self.parser.token_at(place);
+            let is = |word: &str| is_word(Some(token), word);
+            match &token.token {
                 Token::EOF | Token::SemiColon => return None,
                 Token::LParen => depth += 1,
                 // What is around the query ends it.
                 Token::RParen if depth == 0 => return None,
                 Token::RParen => depth -= 1,
-                Token::Word(_) if depth == 0 => match self.word_at(ahead).as_str() {
-                    // INSERT INTO, MERGE INTO after WITH.
-                    "insert" | "merge" | "from" | "union" => return None,
-                    "into" => return Some(ahead),
-                    _ => {}
-                },
+                _ if depth > 0 => {}
+                // INSERT INTO, MERGE INTO after WITH.
+                _ if ["insert", "merge", "from", "union"].into_iter().any(is) => return None,
+                _ if is("into") => return Some(place - start),
                 _ => {}
             }
-            ahead += 1;
         }
+        None
     }
 
     /// At INTO: goes to the table's name.
