@@ -362,7 +362,8 @@ impl<'t> Cursor<'t> {
         self.error_at(self.token_here())
     }
 
-    fn error_at(&self, token: &TokenWithSpan) -> SqlError {
+    /// A syntax error at a token.
+    pub(super) fn error_at(&self, token: &TokenWithSpan) -> SqlError {
         let end = self.positions.text().len();
         if token.token == Token::EOF {
             return syntax_error("", self.positions.character_of_byte(end));

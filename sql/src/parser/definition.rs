@@ -10,6 +10,7 @@ use crate::catalog::Persistence;
 use crate::error::{Result, SqlError, SqlState};
 
 use super::cursor::Cursor;
+use super::tokens::is_word;
 
 /// Objects PostgreSQL creates, alters and drops and Archipel does not have, longest first where
 /// one begins another.
@@ -164,12 +165,23 @@ impl Cursor<'_> {
             self.skip(if self.at("create") { ahead } else { 0 });
             return Err(self.unexpected());
         }
+        let start = self.index();
         match self.create()? {
-            Statement::CreateTableAs(_) => {
-                Ok(Statement::Unsupported { what: "CREATE TABLE AS within CREATE SCHEMA".to_owned() })
-            }
+            Statement::CreateTableAs(_) => Err(self.no_schema_element(start)),
             element => Ok(element),
         }
+    }
+
+    /// The error over the CREATE TABLE AS that began at `start`: behind the table's name it does not go on
+    /// as CREATE TABLE does, or behind the first column's.
+    fn no_schema_element(&self, start: usize) -> SqlError {
+        let token = |at: usize| self.parser.token_at(at);
+        let ends_name = |at: &usize| {
+            let next = token(*at);
+            next.token == Token::LParen || ["as", "with", "on"].iter().any(|word| is_word(Some(next), word))
+        };
+        let behind = (start..self.index()).find(ends_name).unwrap_or(start);
+        self.error_at(token(if token(behind).token == Token::LParen { behind + 2 } else { behind }))
     }
 
     pub(super) fn alter(&mut self) -> Result<Statement> {
