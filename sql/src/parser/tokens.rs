@@ -253,9 +253,8 @@ fn out_of_place(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
             Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::DollarQuotedString(_)
         )
     };
-    let names_language = |at: usize| {
-        at >= 2 && is_word(tokens.get(at - 2), "do") && is_word(tokens.get(at - 1), "language")
-    };
+    let names_language =
+        |at: usize| at >= 2 && is_word(tokens.get(at - 2), "do") && is_word(tokens.get(at - 1), "language");
     let first = tokens.windows(2).enumerate().position(|(at, pair)| {
         (is_string(&pair[0]) && is_string(&pair[1]) && !names_language(at))
             || (is_word(Some(&pair[0]), "insert") && is_word(Some(&pair[1]), "overwrite"))
