@@ -200,6 +200,7 @@ pub fn evaluate(expr: &BoundExpr, row: &[Datum], context: &Context) -> Result<Da
             }
             Datum::Null
         }
+        ExprKind::NullIf { left, right, .. } if left.is_null_constant() && !is_known(right) => Datum::Null,
         ExprKind::NullIf { left, right, equality } => {
             let left = eval(left)?;
             let right = eval(right)?;

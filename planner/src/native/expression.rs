@@ -222,13 +222,11 @@ impl Compiler<'_> {
                 })
             }
             ExprKind::NullIf { left, right, equality } => {
-                // PostgreSQL finds a constant NULL before it runs, and then computes no more than what
-                // it has computed to find it.
-                let folded = fold::is_folded(left) && fold::is_folded(right);
-                let (left, right) = (self.source(left)?, self.source(right)?);
-                if !folded && [&left, &right].iter().any(|side| side.constant().is_some_and(Datum::is_null)) {
-                    return Ok(left);
-                }
+                let sides = [self.source(left)?, self.source(right)?];
+                let [left, right] = match fold::null_if([left, right], sides) {
+                    Ok(value) => return Ok(value),
+                    Err(sides) => sides,
+                };
                 let equality = equality.function;
                 Box::new(move |ctx| {
                     let left = left.eval(ctx)?;

@@ -8,25 +8,10 @@ use archipel_sql::types::Oid;
 
 use super::CompiledExpr;
 use super::compile::Compiler;
-use super::expression::Source;
+use super::expression::{Source, Values};
 use super::operand::Operand;
 use super::{case, immutable};
-use crate::bind::visit::visit_expr;
 use crate::bound::{BoundExpr, ExprKind};
-
-/// Whether PostgreSQL computes it before it runs: it is made of constants and what never changes.
-pub(super) fn is_folded(expr: &BoundExpr) -> bool {
-    let mut folded = true;
-    visit_expr(expr, 0, &mut |part, _| {
-        folded &= match &part.kind {
-            ExprKind::Const(_) | ExprKind::Relabel(_) => true,
-            ExprKind::Call { function, .. } => function.function.volatility == Volatility::Immutable,
-            _ => false,
-        };
-        folded
-    });
-    folded
-}
 
 /// Whether a value is known to be NULL before a statement runs: it is written so, or a strict call or a
 /// CASE comes to it without a look at a row.
@@ -69,15 +54,18 @@ pub(super) fn known_first(
     written: &[BoundExpr],
     args: Vec<Source>,
 ) -> std::result::Result<CompiledExpr, Vec<Source>> {
+    let is_code = |at: &usize| matches!(args[*at], Source::Code(_));
+    if !resolved.function.strict || (0..args.len()).filter(is_code).count() < 2 {
+        return Err(args);
+    }
     let (known, other): (Vec<usize>, Vec<usize>) =
         (0..args.len()).partition(|at| immutable::is_known(&written[*at]));
-    let computes = |places: &[usize]| places.iter().any(|at| matches!(args[*at], Source::Code(_)));
-    if !resolved.function.strict || !computes(&known) || !computes(&other) {
+    if !known.iter().any(is_code) || !other.iter().any(is_code) {
         return Err(args);
     }
     let eval = resolved.function.eval;
     Ok(Box::new(move |ctx| {
-        let mut values = vec![Datum::Null; args.len()];
+        let mut values = Values::from_elem(Datum::Null, args.len());
         for places in [&known, &other] {
             for &at in places {
                 values[at] = args[at].eval(ctx)?;
@@ -106,6 +94,31 @@ pub(super) fn null_after(computed: impl Iterator<Item = Source>) -> Source {
         }
         Ok(Datum::Null)
     }))
+}
+
+/// NULLIF where a side is known to be NULL: it is the first of them then. PostgreSQL computes no more of the
+/// second than what it computes when it plans. Sides of which nothing is known come back.
+pub(super) fn null_if(
+    written: [&BoundExpr; 2],
+    sides: [Source; 2],
+) -> std::result::Result<Source, [Source; 2]> {
+    let is_known_null = |at: usize| is_null(written[at]) || sides[at].constant().is_some_and(Datum::is_null);
+    let nulls = [is_known_null(0), is_known_null(1)];
+    let [left, right] = sides;
+    match nulls {
+        [false, false] => Err([left, right]),
+        [true, second] => {
+            let computed = (second || immutable::is_known(written[1])).then_some(right);
+            Ok(null_after(std::iter::once(left).chain(computed)))
+        }
+        [false, true] => Ok(match right {
+            Source::Operand(_) => left,
+            Source::Code(computed) => Source::Code(Box::new(move |ctx| {
+                computed(ctx)?;
+                left.eval(ctx)
+            })),
+        }),
+    }
 }
 
 impl Compiler<'_> {
