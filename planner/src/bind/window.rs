@@ -238,9 +238,8 @@ impl Binder<'_, '_> {
         }
         let first = partition_by.first().or_else(|| order_by.first().map(|key| &key.expr));
         let first = first.or_else(|| first_offset(frame?));
-        let opening = frame.and(first).and_then(|first| self.opening_before(first));
         let (frame, framed) = match frame {
-            Some(frame) => (self.frame(frame, &order, exclusion, opening)?, true),
+            Some(frame) => (self.frame(frame, &order, exclusion, first)?, true),
             None => (default_frame(), false),
         };
         Ok(WindowDefinition { partition_by: partition, order_by: order, frame, framed })
@@ -251,7 +250,7 @@ impl Binder<'_, '_> {
         frame: &ast::WindowFrame,
         order: &[SortKey],
         exclusion: FrameExclusion,
-        opening: Option<u32>,
+        first: Option<&ast::Expr>,
     ) -> Result<Frame> {
         let ast::WindowFrame { units, start_bound, end_bound } = frame;
         let units = match units {
@@ -261,11 +260,11 @@ impl Binder<'_, '_> {
         };
         if units == FrameUnits::Groups && order.is_empty() {
             return Err(SqlError::new(SqlState::WINDOWING_ERROR, "GROUPS mode requires an ORDER BY clause")
-                .at(opening));
+                .at(first.and_then(|first| self.opening_before(first))));
         }
-        let start = self.frame_bound(start_bound, units, order, opening)?;
+        let start = self.frame_bound(start_bound, units, order, first)?;
         let end = match end_bound {
-            Some(bound) => self.frame_bound(bound, units, order, opening)?,
+            Some(bound) => self.frame_bound(bound, units, order, first)?,
             None => FrameBound::CurrentRow,
         };
         let refuse = |message: &str| Err(SqlError::new(SqlState::WINDOWING_ERROR, message));
@@ -290,7 +289,7 @@ impl Binder<'_, '_> {
         bound: &ast::WindowFrameBound,
         units: FrameUnits,
         order: &[SortKey],
-        opening: Option<u32>,
+        first: Option<&ast::Expr>,
     ) -> Result<FrameBound> {
         let (offset, preceding) = match bound {
             ast::WindowFrameBound::CurrentRow => return Ok(FrameBound::CurrentRow),
@@ -318,7 +317,7 @@ impl Binder<'_, '_> {
                         SqlState::WINDOWING_ERROR,
                         "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column",
                     )
-                    .at(opening)
+                    .at(first.and_then(|first| self.opening_before(first)))
                     .at(position));
                 };
                 offset_type(key.expr.ty, value.ty).map_err(|error| error.at(position))?
