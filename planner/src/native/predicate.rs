@@ -4,12 +4,12 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::ResolvedFunction;
 
-use super::CompiledPredicate;
 use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult};
 use super::expression::Source;
 use super::hash::ValueSet;
 use super::operator::{Comparison, comparison, order};
+use super::{CompiledPredicate, fold};
 use crate::bound::{BoundExpr, ExprKind, SubqueryKind};
 
 /// From how many constants on an IN list is searched by hash.
@@ -79,9 +79,11 @@ impl Compiler<'_> {
                 })
             }
             ExprKind::Call { function, args }
-                if args.len() == 2 && comparison(function.function).is_some() =>
+                if args.len() == 2
+                    && comparison(function.function).is_some()
+                    && !args.iter().any(fold::is_null) =>
             {
-                // Constant comparisons fold in the general path.
+                // Constant comparisons fold in the general path, and NULLs leave the other side out there.
                 let left = self.source(&args[0])?;
                 let right = self.source(&args[1])?;
                 match comparison(function.function) {
