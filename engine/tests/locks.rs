@@ -232,3 +232,22 @@ fn a_new_row_goes_back_with_its_lock_and_its_entries() {
     engine.commit(&transaction).wait().outcome.result.expect("committed");
     assert_eq!(unpredicted(&engine, |txn| balance(txn, 100)).0, Ok(Some(9)));
 }
+
+fn required(txn: &mut Txn<'_>, id: i64) -> Result<(), Stop> {
+    let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+    txn.require_locked(&table, &account_key(id))
+}
+
+#[test]
+fn a_row_that_was_not_locked_before_is_a_conflict_for_who_requires_it() {
+    let engine = bank();
+    let transaction = engine.begin();
+    within(&engine, &transaction, |txn| set_balance(txn, 1, 2)).map(drop).expect("set");
+    assert_eq!(within(&engine, &transaction, |txn| required(txn, 1)), Ok(()));
+    assert_eq!(within(&engine, &transaction, |txn| required(txn, 2)), Err(Stop::ConcurrentUpdate));
+    let other = engine.begin();
+    assert_eq!(within(&engine, &other, |txn| required(txn, 1)), Err(Stop::ConcurrentUpdate));
+    engine.rollback(&other).wait().outcome.result.expect("over");
+    engine.rollback(&transaction).wait().outcome.result.expect("over");
+    assert_eq!(unpredicted(&engine, |txn| required(txn, 2)).0, Ok(()), "a one-shot holds what it reads");
+}

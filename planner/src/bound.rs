@@ -548,6 +548,9 @@ pub struct OnConflict {
     pub target: Option<ConflictArbiter>,
     /// `None` is DO NOTHING. Expressions read existing row ++ proposed row (EXCLUDED).
     pub update: Option<ConflictUpdate>,
+    /// A statement before has met the rows that DO UPDATE is about, and locked them: one that is not
+    /// locked came since.
+    pub met_before: bool,
 }
 
 /// The unique key that ON CONFLICT is about.

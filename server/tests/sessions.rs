@@ -392,3 +392,40 @@ async fn of_two_that_make_one_name_the_later_finds_a_duplicate() {
     }
     second.batch_execute("CREATE TABLE IF NOT EXISTS twin (id int)").await.unwrap();
 }
+
+#[tokio::test]
+async fn a_row_that_comes_while_do_update_calls_does_not_keep_its_values_silently() {
+    let server = Server::start(&[]);
+    let (client, other) = (server.client().await, server.client().await);
+    let schema = "CREATE TABLE t (id int PRIMARY KEY, v text);
+        INSERT INTO t VALUES (1, 'a');
+        CREATE FUNCTION made() RETURNS text LANGUAGE plpgsql AS $$ BEGIN
+            CREATE TABLE IF NOT EXISTS made (id int);
+            PERFORM pg_advisory_xact_lock(7);
+            RETURN 'm';
+        END $$";
+    client.batch_execute(schema).await.unwrap();
+    other.batch_execute("SELECT pg_advisory_lock(7)").await.unwrap();
+    let upsert = "INSERT INTO t VALUES (1, 'x'), (2, 'y') ON CONFLICT (id) DO UPDATE SET v = made()";
+    let upsert = client.batch_execute(upsert);
+    let meanwhile = async {
+        let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+        for _ in 0..2_000 {
+            if other.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) > 0 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        other.batch_execute("INSERT INTO t VALUES (2, 'b')").await.unwrap();
+        other.batch_execute("SELECT pg_advisory_unlock(7)").await.unwrap();
+    };
+    let (upsert, ()) = tokio::join!(upsert, meanwhile);
+    let row = other.query_one("SELECT string_agg(v, ' ' ORDER BY id) FROM t", &[]).await.unwrap();
+    match upsert {
+        Ok(()) => assert_eq!(row.get::<_, &str>(0), "m m"),
+        Err(error) => {
+            assert_eq!(error.code(), Some(&SqlState::T_R_SERIALIZATION_FAILURE));
+            assert_eq!(row.get::<_, &str>(0), "a b");
+        }
+    }
+}

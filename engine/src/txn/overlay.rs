@@ -239,6 +239,20 @@ impl Txn<'_> {
         Ok(exists)
     }
 
+    /// Stops with a conflict if the interactive transaction has not kept others from changing a row so
+    /// far. Others have done nothing while a one-shot runs.
+    pub fn require_locked(&mut self, table: &TableMeta, key: &[u8]) -> Result<(), Stop> {
+        let Some(me) = self.transaction_id() else { return Ok(()) };
+        let place = Place::of(table);
+        let partition = self.partition_for(place.group, key)?;
+        let lock = self.root(partition, place)?.overlay.get(key);
+        let is_kept = |&(holder, mode): &(TxnId, LockMode)| holder == me && mode >= LockMode::NoKeyUpdate;
+        match lock.is_some_and(|lock| lock.holders.iter().any(is_kept)) {
+            true => Ok(()),
+            false => Err(Stop::ConcurrentUpdate),
+        }
+    }
+
     /// Whether some interactive transaction deletes a row of a reference table, or changes its
     /// key. Who asks holds the partition of the row that refers to it, and who deletes looks
     /// there after it has locked: one of them sees the other.

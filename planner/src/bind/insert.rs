@@ -515,7 +515,7 @@ impl Binder<'_, '_> {
                 Some(update)
             }
         };
-        Ok(OnConflict { target, update })
+        Ok(OnConflict { target, update, met_before: false })
     }
 
     /// The unique index over the same columns and expressions, whose condition the given one

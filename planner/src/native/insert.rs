@@ -105,6 +105,8 @@ struct ConflictUpdate {
     filter: Option<CompiledPredicate>,
     change: Change,
     triggers: Option<Box<Triggers>>,
+    /// See [`crate::bound::OnConflict::met_before`].
+    met_before: bool,
 }
 
 impl Compiler<'_> {
@@ -248,7 +250,8 @@ impl Compiler<'_> {
                         let columns = scan_columns(table, &target.meta, &existing);
                         let columns = self.pruned(columns, |column| column.slot);
                         shown = Some(self.slots(table.columns.len()));
-                        Some(ConflictUpdate { existing, columns, filter, change, triggers })
+                        let met_before = on_conflict.met_before;
+                        Some(ConflictUpdate { existing, columns, filter, change, triggers, met_before })
                     }
                 };
                 Some(Conflict { arbiter, update })

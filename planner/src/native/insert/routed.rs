@@ -274,6 +274,7 @@ impl Compiler<'_> {
                     let filter = filter.as_ref().map(|filter| member.over(filter, &beside));
                     (member.set(set, &beside), filter)
                 }),
+                met_before: conflict.met_before,
             }),
         };
         Ok(BoundInsert {

@@ -312,6 +312,9 @@ impl RowInsert {
         ctx: &mut ExecContext<'_, '_>,
         existing: &KeyBuf,
     ) -> ExecResult<bool> {
+        if update.met_before {
+            ctx.txn.require_locked(&self.target.meta, existing)?;
+        }
         // Whoever changes the row now is waited for: the condition is about what comes of it.
         let found = ctx.outside_view(|ctx| {
             ctx.txn.lock_row(&self.target.meta, existing, LockMode::NoKeyUpdate, LockWait::Wait)?;

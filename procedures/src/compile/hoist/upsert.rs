@@ -3,7 +3,7 @@
 //! Such a statement is run as two. An UPDATE from the rows that are proposed changes those of the table that
 //! they meet, with the calls and the triggers that it has; then the INSERT meets them again, and leaves
 //! them as they are. So it answers all rows in their order, and finds those that it would affect a second
-//! time.
+//! time. A row that others commit between the two was not updated, and is an error (40001).
 
 use archipel_planner::bound::{
     BoundExpr, BoundInsert, BoundStatement, BoundUpdate, ConflictArbiter, ExprKind, OnConflict,
@@ -22,7 +22,8 @@ impl Walk<'_, '_> {
     /// Whether an INSERT is run so: its DO UPDATE calls something, or fires row triggers that may leave a
     /// statement to the session.
     pub(super) fn is_upsert_in_parts(&self, insert: &BoundInsert, firing: &[Fires]) -> bool {
-        let Some(OnConflict { target: Some(target), update: Some((set, None)) }) = &insert.on_conflict else {
+        let Some(OnConflict { target: Some(target), update: Some((set, None)), .. }) = &insert.on_conflict
+        else {
             return false;
         };
         let table = &insert.table;
@@ -79,6 +80,9 @@ impl Walk<'_, '_> {
             returning: None,
         };
         *set = vec![untouched];
+        if let Some(conflict) = &mut insert.on_conflict {
+            conflict.met_before = true;
+        }
         insert.table = fires_for(&insert.table, false, &columns).into();
         let joined = self.update(&mut update, &fires)?;
         let mut statement = BoundStatement::Update(update);
