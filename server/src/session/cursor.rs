@@ -88,6 +88,10 @@ impl Session {
         plan: &Arc<RowPlan>,
         alone: bool,
     ) -> Result<(Vec<Vec<Datum>>, Option<Arc<SqlError>>)> {
+        if !self.is_analytic(plan) {
+            // Before the savepoint: a transaction that begins inside of one is not READ ONLY to the engine.
+            self.enter_transaction(alone);
+        }
         let savepoints = self.transaction.savepoints();
         self.set_savepoint("");
         let mut rows = self.cursor_rows(prepared, plan, alone).await.map(|rows| (rows, None));
