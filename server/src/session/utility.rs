@@ -361,7 +361,7 @@ impl Session {
         Ok(())
     }
 
-    fn prepare_statement(&mut self, prepare: &Prepare, outer: &str) -> Result<()> {
+    fn prepare_statement(&mut self, prepare: &Prepare, outer: &Arc<str>) -> Result<()> {
         if self.statements.contains_key(&prepare.name) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_PREPARED_STATEMENT,
@@ -378,7 +378,7 @@ impl Session {
         let text: Arc<str> = outer[prepare.statement.range.clone()].into();
         let statements = archipel_sql::parser::parse(&text)?;
         let prepared = self.prepare_parsed(&text, statements, &declared)?;
-        self.keep_statement(&prepare.name, prepared, outer.into(), true);
+        self.keep_statement(&prepare.name, prepared, outer.clone(), true);
         Ok(())
     }
 
