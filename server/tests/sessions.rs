@@ -65,6 +65,18 @@ async fn several_statements_in_one_text_are_one_transaction() {
     assert_eq!(ids, [2, 3]);
 }
 
+#[tokio::test]
+async fn a_mode_that_a_text_sets_is_that_of_its_transaction() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
+    for mode in ["transaction_read_only = on", "LOCAL transaction_read_only = on", "TRANSACTION READ ONLY"] {
+        let error = client.batch_execute(&format!("SET {mode}; INSERT INTO t VALUES (1)")).await.unwrap_err();
+        assert_eq!(error.code(), Some(&SqlState::READ_ONLY_SQL_TRANSACTION), "{mode}");
+    }
+    client.batch_execute("INSERT INTO t VALUES (1)").await.unwrap();
+}
+
 /// How often statements were found by their shapes.
 async fn found_by_shape(client: &tokio_postgres::Client) -> i64 {
     let query = "SELECT sum(found_by_shape)::int8 FROM archipel.statement_cache";

@@ -286,6 +286,8 @@ impl Session {
             return self.set_role(&name, text.as_deref(), set.local);
         }
         if TRANSACTION_MODES.iter().any(|(mode, _)| name == *mode) {
+            // With LOCAL or without, it is about the transaction that the statement is part of.
+            self.joins_transaction(alone);
             return match text {
                 Some(text) => self.set_transaction_setting(&name, &text),
                 None => Ok(()),
