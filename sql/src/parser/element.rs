@@ -6,6 +6,7 @@ use sqlparser::ast::Expr;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
+use super::apart;
 use super::tokens::{Positions, is_word};
 use crate::error::Result;
 
@@ -15,7 +16,8 @@ const ELEMENT: &str = "\u{1}element";
 /// The target that a name holds: a column and its subscripts, whose places are those in the
 /// statement.
 pub fn assigned_element(name: &str) -> Option<Result<Expr>> {
-    name.strip_prefix(ELEMENT).map(super::parse_expression)
+    let read = |held| apart::read(held, |cursor, _| cursor.expression().map(|expression| expression.expr));
+    name.strip_prefix(ELEMENT).map(read)
 }
 
 /// Puts names into the place of targets with subscripts.
@@ -34,7 +36,7 @@ pub(super) fn rewrite_elements(tokens: Vec<TokenWithSpan>, positions: &Positions
         let mut span = tokens[start].span;
         let from = positions.byte(span.start);
         let text = positions.text().get(from..positions.byte(tokens[end - 1].span.end)).unwrap_or_default();
-        let value = format!("{ELEMENT}{}{text}", positions.blanks_before(from));
+        let value = apart::name_of(ELEMENT, text, span.start, positions);
         span.end = tokens[end - 1].span.end;
         let token = Token::Word(Word { value, quote_style: Some('"'), keyword: Keyword::NoKeyword });
         out.push(TokenWithSpan { token, span });

@@ -9,6 +9,7 @@
 //! - [`table`]       CREATE and ALTER TABLE
 //! - [`constraint_timing`] ALTER CONSTRAINT
 //! - [`domain`]      CREATE and ALTER DOMAIN
+//! - `apart`       parts that are read later, with their places
 //! - [`element`]     elements of array columns as targets
 //! - [`frame`]       EXCLUDE in window frames
 //! - [`join`]        joins nested without parentheses
@@ -43,6 +44,7 @@
 //! text, however deep or broken, panics or exhausts the stack.
 
 mod aggregate;
+mod apart;
 mod constraint_timing;
 mod copy;
 mod cursor;

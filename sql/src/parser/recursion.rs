@@ -5,6 +5,7 @@ use sqlparser::ast::Expr;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
+use super::apart::{self, Shift};
 use super::cursor::Cursor;
 use super::tokens::{Positions, is_word};
 use crate::error::Result;
@@ -44,13 +45,13 @@ pub struct RecursionClauses {
 
 /// The clauses that a name holds.
 pub fn recursion_clauses(name: &str) -> Option<Result<RecursionClauses>> {
-    name.strip_prefix(CLAUSES).map(|text| super::whole(text, Cursor::recursion_clauses))
+    name.strip_prefix(CLAUSES).map(|held| apart::read(held, |cursor, shift| cursor.recursion_clauses(shift)))
 }
 
 impl Cursor<'_> {
-    fn recursion_clauses(&mut self) -> Result<RecursionClauses> {
+    fn recursion_clauses(&mut self, shift: Shift) -> Result<RecursionClauses> {
         let mut clauses = RecursionClauses::default();
-        let position = self.position();
+        let position = shift.of(self.position());
         if self.take("search") {
             let breadth = self.take("breadth");
             if !breadth {
@@ -63,7 +64,7 @@ impl Cursor<'_> {
             let sequence = self.identifier()?;
             clauses.search = Some(SearchClause { breadth, columns, sequence, position: Some(position) });
         }
-        let position = self.position();
+        let position = shift.of(self.position());
         if self.take("cycle") {
             let columns = self.list(Cursor::identifier)?;
             self.expect("set")?;
@@ -103,7 +104,7 @@ pub(super) fn rewrite_recursion(tokens: Vec<TokenWithSpan>, positions: &Position
         let mut span = token.span;
         let start = positions.byte(span.start);
         let text = positions.text().get(start..positions.byte(tokens[end - 1].span.end)).unwrap_or_default();
-        let value = format!("{CLAUSES}{}{text}", positions.blanks_before(start));
+        let value = apart::name_of(CLAUSES, text, span.start, positions);
         span.end = tokens[end - 1].span.end;
         let word = |value: &str, quote_style, keyword| {
             Token::Word(Word { value: value.to_owned(), quote_style, keyword })

@@ -94,13 +94,6 @@ impl<'t> Positions<'t> {
     pub fn text(&self) -> &'t str {
         self.text
     }
-
-    /// Blanks for what stands before a byte offset: in a text behind them lines, columns and
-    /// characters count as in this one.
-    pub fn blanks_before(&self, byte: usize) -> String {
-        let before = self.text.get(..byte).unwrap_or_default();
-        before.chars().map(|c| if c == '\n' { c } else { ' ' }).collect()
-    }
 }
 
 /// The one-based character position of a sqlparser location in `text`: what an error of the
