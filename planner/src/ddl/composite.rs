@@ -61,7 +61,7 @@ pub(super) fn alter(known: &UserType, actions: &[AttributeAction], work: &mut Wo
                 check_not_within(&column, known, work)?;
                 columns.push(column);
             }
-            AttributeAction::Drop { name, if_exists } => {
+            AttributeAction::Drop { name, if_exists, .. } => {
                 let Some(place) = columns.iter().position(|column| column.name == *name) else {
                     let message = format!("column \"{name}\" of relation \"{}\" does not exist", known.name);
                     if *if_exists {
@@ -103,10 +103,13 @@ pub(super) fn check_conditions(known: &UserType, actions: &[AttributeAction], wo
     }
     let Some(problem) = problem else { return Ok(()) };
     let dropped = actions.iter().find_map(|action| match action {
-        AttributeAction::Drop { name, .. } => Some(name),
+        AttributeAction::Drop { name, cascade, .. } => Some((name, *cascade)),
         _ => None,
     });
-    if let Some(name) = dropped {
+    if let Some((name, cascade)) = dropped {
+        if cascade {
+            return Err(SqlError::unsupported("DROP ATTRIBUTE … CASCADE of what a domain's condition reads"));
+        }
         return Err(still_depended_on(&format!("column {name} of composite type {}", known.name), &broken));
     }
     // Its place is one in the condition.
@@ -290,7 +293,7 @@ pub(super) fn drop_attribute(ty: &UserTypeRef, place: u16, work: &mut Work<'_>) 
         return Ok(());
     };
     let Some(known) = work.catalog.user_type_by_oid(ty.oid) else { return Ok(()) };
-    let drop = AttributeAction::Drop { name: name.clone(), if_exists: true };
+    let drop = AttributeAction::Drop { name: name.clone(), if_exists: true, cascade: true };
     let changed = alter(&known, &[drop], work)?;
     finish(changed, work);
     Ok(())

@@ -173,7 +173,7 @@ pub enum TypeAction {
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttributeAction {
     Add(ColumnDefinition),
-    Drop { name: String, if_exists: bool },
+    Drop { name: String, if_exists: bool, cascade: bool },
     SetType(ColumnDefinition),
 }
 

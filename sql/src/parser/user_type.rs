@@ -79,13 +79,14 @@ impl Cursor<'_> {
         Ok(Statement::AlterType(AlterType { name, action }))
     }
 
-    /// What is done with one attribute. Whatever CASCADE is about, tables made of a type, is not there.
+    /// What is done with one attribute. What CASCADE is about, but for dropped ones, is not there: tables
+    /// made of a type.
     fn attribute_action(&mut self) -> Result<AttributeAction> {
         let action = if self.take_words(&["add", "attribute"]) {
             AttributeAction::Add(self.attribute(false)?)
         } else if self.take_words(&["drop", "attribute"]) {
-            let if_exists = self.take_if_exists();
-            AttributeAction::Drop { name: self.identifier()?, if_exists }
+            let (if_exists, name) = (self.take_if_exists(), self.identifier()?);
+            return Ok(AttributeAction::Drop { name, if_exists, cascade: self.take_behavior() });
         } else if self.take_words(&["alter", "attribute"]) {
             AttributeAction::SetType(self.attribute(true)?)
         } else {
