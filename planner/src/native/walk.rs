@@ -8,6 +8,8 @@ use crate::bound::{
     SetItem, SubqueryKind, Subscript, WindowFunction,
 };
 
+pub(crate) use crate::bind::visit::is_volatile;
+
 type Visitor<'v> = dyn FnMut(&BoundExpr, u16) + 'v;
 
 /// Calls `visit` on `expr` and everything inside it.
@@ -243,20 +245,6 @@ pub(crate) fn visit_statement(statement: &BoundStatement, nesting: u16, visit: &
             visit_statement(statement, nesting, visit);
         }
     }
-}
-
-/// Whether anything inside calls a routine or a volatile function: such an expression is
-/// evaluated exactly where it stands, once a row.
-pub(crate) fn is_volatile(expr: &BoundExpr) -> bool {
-    let mut volatile = false;
-    visit_expr(expr, 0, &mut |inner, _| match &inner.kind {
-        ExprKind::Routine { routine, .. } => volatile |= routine.volatility == 'v',
-        ExprKind::Call { function, .. } => {
-            volatile |= function.function.volatility == archipel_sql::function::Volatility::Volatile;
-        }
-        _ => {}
-    });
-    volatile
 }
 
 /// The columns of the root row that `expr` reads.
