@@ -2,16 +2,16 @@
 
 use std::collections::VecDeque;
 
+use archipel_planner::ddl::{named_for_truncate, truncated_tables};
 use archipel_planner::native::DeferredWork;
-use archipel_sql::ast::{AlterTableAction, QualifiedName, SetConstraints, Statement};
-use archipel_sql::catalog::TriggerEvent;
+use archipel_sql::ast::{AlterTable, AlterTableAction, ObjectWord, QualifiedName, SetConstraints, Statement};
+use archipel_sql::catalog::{Catalog, ForeignKey, TableRef, TriggerEvent};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 use rustc_hash::FxHashSet;
 
 use super::Session;
-use super::definition::Source;
 use crate::wire::output::Severity;
 
 impl Session {
@@ -85,41 +85,44 @@ impl Session {
         }
     }
 
-    /// Refuses ALTER TABLE while rows of the table wait to be checked (`CheckTableNotInUse`): what is to
-    /// be checked could change meanwhile. A foreign key that goes is about the referenced table, too.
-    pub(super) fn require_nothing_pending(&mut self, source: &Source) -> Result<()> {
-        let Source::Statement(statement, _) = source else { return Ok(()) };
-        let Statement::AlterTable(alter) = &**statement else { return Ok(()) };
-        let names = |action: &AlterTableAction| {
-            matches!(
-                action,
-                AlterTableAction::RenameTo(_)
-                    | AlterTableAction::RenameColumn { .. }
-                    | AlterTableAction::RenameConstraint { .. }
-                    | AlterTableAction::SetSchema(_)
-            )
-        };
-        if alter.actions.iter().all(names) {
-            return Ok(());
-        }
+    /// Refuses to change, empty or drop a table while rows of it wait to be checked (`CheckTableNotInUse`):
+    /// what is to be checked could change meanwhile.
+    pub(super) fn require_nothing_pending(&mut self, statement: &Statement) -> Result<()> {
         let path = self.search_path();
         let catalog = self.catalog_state().catalog.clone();
-        let Ok(table) = catalog.require_table(&alter.name, &path) else { return Ok(()) };
-        let mut concerned = vec![table.clone()];
-        if !alter.only {
-            concerned.extend(catalog.descendants(table.oid));
-        }
-        for action in &alter.actions {
-            if let AlterTableAction::DropConstraint { name, .. } = action
-                && let Some(key) = table.foreign_keys.iter().find(|key| key.name == *name)
-            {
-                concerned.extend(catalog.table_by_oid(key.references));
+        // That there are such tables is seen by those that look for them.
+        let found = |names: &[QualifiedName]| -> Vec<TableRef> {
+            names.iter().filter_map(|name| catalog.require_table(name, &path).ok()).collect()
+        };
+        let (command, concerned) = match statement {
+            Statement::AlterTable(alter) if !alter.actions.iter().all(is_name_alone) => {
+                ("ALTER TABLE", concerned_by(alter, &catalog, found(std::slice::from_ref(&alter.name))))
             }
-        }
+            Statement::Truncate(truncate) => {
+                let found = found(&truncate.tables);
+                let named = named_for_truncate(&catalog, found, &truncate.only)?;
+                // What it lacks is told behind this.
+                let reached = truncated_tables(&catalog, &named, truncate.cascade).unwrap_or(named);
+                ("TRUNCATE", reached)
+            }
+            Statement::Drop(drop) if drop.kind == ObjectWord::Table => {
+                let named = found(&drop.names);
+                let depended_on = |table: &TableRef| {
+                    let pointing = |key: &ForeignKey| key.references == table.oid && key.parent.is_none();
+                    let others = catalog.tables().filter(|other| !named.iter().any(|it| it.oid == other.oid));
+                    others.flat_map(|other| &other.foreign_keys).any(pointing)
+                };
+                // Without CASCADE, such a one stays.
+                let goes = |table: &TableRef| drop.cascade || !depended_on(table);
+                ("DROP TABLE", named.iter().filter(|table| goes(table)).cloned().collect())
+            }
+            Statement::DropTrigger(drop) => ("DROP TRIGGER", found(std::slice::from_ref(&drop.table))),
+            _ => return Ok(()),
+        };
         match concerned.iter().find(|table| self.transaction.has_pending(table.oid)) {
             Some(table) => Err(SqlError::new(
                 SqlState::OBJECT_IN_USE,
-                format!("cannot ALTER TABLE \"{}\" because it has pending trigger events", table.name),
+                format!("cannot {command} \"{}\" because it has pending trigger events", table.name),
             )),
             None => Ok(()),
         }
@@ -165,4 +168,31 @@ impl Session {
         // WHEN was asked when the row was written.
         self.fire(&table, trigger.oid, event, rows, false).await
     }
+}
+
+/// Whether nothing but a name changes.
+fn is_name_alone(action: &AlterTableAction) -> bool {
+    matches!(
+        action,
+        AlterTableAction::RenameTo(_)
+            | AlterTableAction::RenameColumn { .. }
+            | AlterTableAction::RenameConstraint { .. }
+            | AlterTableAction::SetSchema(_)
+    )
+}
+
+/// The tables that ALTER TABLE is about. A foreign key that goes is about the referenced one, too.
+fn concerned_by(alter: &AlterTable, catalog: &Catalog, mut concerned: Vec<TableRef>) -> Vec<TableRef> {
+    let Some(table) = concerned.first().cloned() else { return concerned };
+    if !alter.only {
+        concerned.extend(catalog.descendants(table.oid));
+    }
+    for action in &alter.actions {
+        if let AlterTableAction::DropConstraint { name, .. } = action
+            && let Some(key) = table.foreign_keys.iter().find(|key| key.name == *name)
+        {
+            concerned.extend(catalog.table_by_oid(key.references));
+        }
+    }
+    concerned
 }

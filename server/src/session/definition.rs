@@ -39,6 +39,7 @@ impl Session {
     ) -> Result<String> {
         if self.transaction.is_open() {
             Self::require_outside_of_block(statement)?;
+            self.require_nothing_pending(statement)?;
         }
         match &**statement {
             Statement::Vacuum(vacuum) | Statement::Analyze(vacuum) => {

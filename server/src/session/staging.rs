@@ -333,7 +333,6 @@ impl Session {
 
     /// Adds a definition to the block's.
     pub(super) async fn stage_definition(&mut self, source: &Source) -> Result<String> {
-        self.require_nothing_pending(source)?;
         let weaker = weaker_mode(source);
         self.begin_staging().await;
         self.lock_for_staging(source, weaker).await?;
