@@ -50,7 +50,8 @@ pub(super) fn rows(
             }
         }
         SqlAst::Call(_) => return Err(SqlError::unsupported("EXPLAIN CALL in a routine")),
-        _ => vec!["Utility Statement".to_owned()],
+        _ if json => vec!["[\n  \"Utility Statement\"\n]".to_owned()],
+        _ => vec!["Utility statements have no plan structure".to_owned()],
     };
     let ty = if json { Type::of(Oid::JSON) } else { Type::TEXT };
     let row = |line: &String| vec![BoundExpr::constant(Datum::text(line), Type::TEXT)];

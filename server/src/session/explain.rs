@@ -6,14 +6,15 @@ use std::time::Instant;
 use archipel_engine::ClaimSet;
 use archipel_planner::route::classify_accesses;
 use archipel_procedures::flow;
-use archipel_sql::ast::{Explain, ExplainFormat, Statement};
+use archipel_sql::ast::{Execute, Explain, ExplainFormat, ExplainOptions, RowSource, Statement};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use serde_json::{Map, Value, json};
 
 use super::Session;
 use crate::encode::RowsTo;
 use crate::run::call::CallPlan;
-use crate::statement::{Body, Code};
+use crate::statement::{Body, Code, Prepared};
 
 impl Session {
     /// The lines of EXPLAIN.
@@ -23,16 +24,35 @@ impl Session {
         outer: &Arc<str>,
         alone: bool,
     ) -> Result<Vec<String>> {
-        let text: Arc<str> = outer[explain.statement.range.clone()].into();
+        self.explain_text(&outer[explain.statement.range.clone()], explain.options, alone).await
+    }
+
+    async fn explain_text(
+        &mut self,
+        text: &str,
+        options: ExplainOptions,
+        alone: bool,
+    ) -> Result<Vec<String>> {
+        let text: Arc<str> = text.into();
         let statements = archipel_sql::parser::parse(&text)?;
         let prepared = self.prepare_parsed(&text, statements, &[])?;
         prepared.allowed()?;
+        self.explain_prepared(&prepared, Vec::new(), options, alone).await
+    }
+
+    async fn explain_prepared(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        params: Vec<Datum>,
+        options: ExplainOptions,
+        alone: bool,
+    ) -> Result<Vec<String>> {
         let plan = match &prepared.body {
             Body::Rows(plan) => plan,
-            Body::Utility(statement) => return self.explain_utility(statement, explain, alone).await,
+            Body::Utility(statement) => return self.explain_utility(statement, options, alone).await,
             Body::Empty => return Ok(Vec::new()),
         };
-        let mut lines = match (&plan.code, explain.options.format) {
+        let mut lines = match (&plan.code, options.format) {
             (Code::Native(compiled), ExplainFormat::Text) => archipel_planner::explain::statement(compiled),
             (Code::Call(call), ExplainFormat::Text) => {
                 let mut lines = archipel_procedures::explain(&call.program);
@@ -48,10 +68,10 @@ impl Session {
                 return Err(SqlError::unsupported(format_args!("EXPLAIN (FORMAT {format}) of {what}")));
             }
         };
-        let format = explain.options.format;
+        let format = options.format;
         let of_query = matches!(plan.code, Code::Native(_)) && format == ExplainFormat::Json;
         if format != ExplainFormat::Text && !of_query {
-            if explain.options.analyze {
+            if options.analyze {
                 return Err(SqlError::unsupported("EXPLAIN ANALYZE of CALL in a format other than TEXT"));
             }
             return Ok(lines);
@@ -63,13 +83,13 @@ impl Session {
                 "Analytic: DataFusion over a snapshot; natively, if it cannot be lowered:".to_owned(),
             );
         }
-        if explain.options.analyze {
+        if options.analyze {
             if !plan.read_only || self.transaction.is_open() {
                 self.enter_transaction(alone);
             }
             let began = Instant::now();
-            let run = self.statement_run(plan.clone(), Vec::new(), RowsTo::Nowhere);
-            let (ran, _) = self.run_to_end(&prepared, run).await?;
+            let run = self.statement_run(plan.clone(), params, RowsTo::Nowhere);
+            let (ran, _) = self.run_to_end(prepared, run).await?;
             let milliseconds = (began.elapsed().as_secs_f64() * 1_000_000.0).round() / 1_000.0;
             lines.push(format!("Rows: {}", ran.rows));
             lines.push(format!("Execution Time: {milliseconds:.3} ms"));
@@ -89,22 +109,51 @@ impl Session {
         }
     }
 
-    /// Of utilities nothing is told; ANALYZE runs the one that PostgreSQL has a plan for.
+    /// Of utilities that run a query its plan is told (`ExplainOneUtility`). ANALYZE runs it: CREATE TABLE
+    /// AS makes its table then, DECLARE no cursor.
     async fn explain_utility(
         &mut self,
         statement: &Arc<Statement>,
-        explain: &Explain,
+        options: ExplainOptions,
         alone: bool,
     ) -> Result<Vec<String>> {
-        let mut lines = vec!["Utility Statement".to_owned()];
-        if explain.options.analyze
-            && let Statement::CreateTableAs(create) = &**statement
-        {
-            let began = Instant::now();
-            Box::pin(self.create_table_as(create, &[], Vec::new(), alone)).await?;
-            lines.push(format!("Execution Time: {:.3} ms", began.elapsed().as_secs_f64() * 1_000.0));
+        match &**statement {
+            Statement::Execute(execute) => self.explain_execute(execute, options, alone).await,
+            Statement::DeclareCursor(declare) => {
+                Box::pin(self.explain_text(&declare.text, options, alone)).await
+            }
+            Statement::CreateTableAs(create) => {
+                if options.analyze && options.format != ExplainFormat::Text {
+                    let what = "EXPLAIN ANALYZE of CREATE TABLE AS in a format other than TEXT";
+                    return Err(SqlError::unsupported(what));
+                }
+                let planned = ExplainOptions { analyze: false, ..options };
+                let mut lines = match &create.source {
+                    RowSource::Query(text) => Box::pin(self.explain_text(text, planned, alone)).await?,
+                    RowSource::Execute(execute) => self.explain_execute(execute, planned, alone).await?,
+                };
+                if options.analyze {
+                    let began = Instant::now();
+                    Box::pin(self.create_table_as(create, &[], Vec::new(), alone)).await?;
+                    lines.push(format!("Execution Time: {:.3} ms", began.elapsed().as_secs_f64() * 1_000.0));
+                }
+                Ok(lines)
+            }
+            _ => Ok(match options.format {
+                ExplainFormat::Json => vec!["[\n  \"Utility Statement\"\n]".to_owned()],
+                _ => vec!["Utility statements have no plan structure".to_owned()],
+            }),
         }
-        Ok(lines)
+    }
+
+    async fn explain_execute(
+        &mut self,
+        execute: &Execute,
+        options: ExplainOptions,
+        alone: bool,
+    ) -> Result<Vec<String>> {
+        let (prepared, params) = self.prepared_with_arguments(execute).await?;
+        Box::pin(self.explain_prepared(&prepared, params, options, alone)).await
     }
 
     /// How many partitions a call with these arguments will claim, as far as that is known before
