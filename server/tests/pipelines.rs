@@ -326,3 +326,40 @@ fn settings_that_ask_for_statements_one_by_one_are_heeded() {
     raw.query("SET archipel.require_route = on");
     assert_eq!(state(&run(&mut raw, &steps)).as_deref(), Some("55000"));
 }
+
+#[test]
+fn what_is_set_for_the_transaction_holds_until_its_end() {
+    let server = Server::start(&[]);
+    let mut raw = with_table(&server);
+    raw.query("INSERT INTO log VALUES (0)");
+    prepare(&mut raw, "begin", "BEGIN");
+    prepare(&mut raw, "commit", "COMMIT");
+    prepare(&mut raw, "local", "SET LOCAL timezone = 'Asia/Tokyo'");
+    prepare(&mut raw, "config", "SELECT set_config('timezone', 'Asia/Tokyo', true)");
+    prepare(&mut raw, "time", "SELECT '2000-01-01 12:00+00'::timestamptz::text FROM log LIMIT 1");
+    let (there, here) = ("2000-01-01 21:00:00+09", "2000-01-01 12:00:00+00");
+    raw.query("SET timezone = 'UTC'");
+    for round in 0..ROUNDS {
+        for set in ["local", "config"] {
+            // One transaction until Sync.
+            let answer = run(&mut raw, &[step("log", &["0"]), step(set, &[]), step("time", &[])]);
+            assert_eq!(told(&answer)[told(&answer).len() - 2..], [there, "SELECT 1"], "round {round}, {set}");
+            assert_eq!(rows(&mut raw, "SHOW timezone"), ["UTC"]);
+            // And one until COMMIT.
+            let block = [
+                step("begin", &[]),
+                step("log", &["0"]),
+                step(set, &[]),
+                step("time", &[]),
+                step("commit", &[]),
+                step("time", &[]),
+            ];
+            let answer = told(&run(&mut raw, &block));
+            assert_eq!(answer[answer.len() - 5..], [there, "SELECT 1", "COMMIT", here, "SELECT 1"], "{set}");
+            // An error takes it back as well.
+            let failed = [step(set, &[]), step("insert", &["0", "0"]), step("insert", &["0", "0"])];
+            assert_eq!(state(&run(&mut raw, &failed)).as_deref(), Some("23505"));
+            assert_eq!(rows(&mut raw, "SHOW timezone"), ["UTC"]);
+        }
+    }
+}
