@@ -582,7 +582,13 @@ impl<'a> Lowerer<'a> {
                     let Some(right_native) = self.comparand(right, Some(left), columns)? else {
                         return Ok(None);
                     };
-                    Some(binary_expr(left_native, operator, right_native))
+                    // In the condition of an outer join, DataFusion loses rows where a literal comes first.
+                    Some(match operator.swap() {
+                        Some(swapped) if columns_of(left).is_empty() => {
+                            binary_expr(right_native, swapped, left_native)
+                        }
+                        _ => binary_expr(left_native, operator, right_native),
+                    })
                 }
                 _ => None,
             },
