@@ -121,13 +121,27 @@ pub(super) fn null_if(
     }
 }
 
+/// The largest parts of an argument that PostgreSQL knows when it plans, itself perhaps: those that it
+/// reaches through calls alone.
+fn known_within<'e>(expr: &'e BoundExpr, known: &mut Vec<&'e BoundExpr>) {
+    if immutable::is_known(expr) || is_null(expr) {
+        return known.push(expr);
+    }
+    match &expr.kind {
+        ExprKind::Call { args, .. } => args.iter().for_each(|arg| known_within(arg, known)),
+        ExprKind::Relabel(inner) | ExprKind::ConvertIo(inner) => known_within(inner, known),
+        _ => {}
+    }
+}
+
 impl Compiler<'_> {
     /// A strict call's value where an argument is a constant NULL. PostgreSQL does not look at the
     /// others then (evaluate_function in clauses.c), but it has computed what it computes when it plans:
     /// the errors of those are told.
     pub(super) fn null_beside(&mut self, args: &[BoundExpr]) -> Result<Source> {
-        let known = args.iter().filter(|arg| immutable::is_known(arg) || is_null(arg));
-        let computed = known.map(|arg| self.source(arg)).collect::<Result<Vec<_>>>()?;
+        let mut known = Vec::new();
+        args.iter().for_each(|arg| known_within(arg, &mut known));
+        let computed = known.into_iter().map(|part| self.source(part)).collect::<Result<Vec<_>>>()?;
         Ok(null_after(computed.into_iter()))
     }
 }
