@@ -116,7 +116,6 @@ impl Session {
                 let goes = |table: &TableRef| drop.cascade || !depended_on(table);
                 ("DROP TABLE", named.iter().filter(|table| goes(table)).cloned().collect())
             }
-            Statement::DropTrigger(drop) => ("DROP TRIGGER", found(std::slice::from_ref(&drop.table))),
             _ => return Ok(()),
         };
         match concerned.iter().find(|table| self.transaction.has_pending(table.oid)) {
