@@ -163,8 +163,10 @@ impl Compiler<'_> {
                 if let Some(folded) = fold::value(function.function, &args) {
                     return Ok(Source::Operand(Operand::Const(folded)));
                 }
-                let code = fold::known_first(*function, written, args);
-                let code = code.unwrap_or_else(|args| call(*function, args));
+                let code = match function.function.strict {
+                    true => self.strict_call(*function, written, args)?,
+                    false => call(*function, args),
+                };
                 match context {
                     Some(line) => immutable::in_context(code, line),
                     None => code,
@@ -530,7 +532,7 @@ pub(crate) fn eval_into(
 }
 
 /// A call with its arguments evaluated in order.
-fn call(resolved: ResolvedFunction, args: Vec<Source>) -> CompiledExpr {
+pub(super) fn call(resolved: ResolvedFunction, args: Vec<Source>) -> CompiledExpr {
     let specialised = arithmetic::specialise(resolved.function, args);
     let args = match specialised.or_else(|args| text::specialise(resolved.function, args)) {
         Ok(code) => return code,

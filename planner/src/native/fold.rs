@@ -8,10 +8,14 @@ use archipel_sql::types::Oid;
 
 use super::CompiledExpr;
 use super::compile::Compiler;
-use super::expression::{Source, Values};
+use super::expression::{Source, Values, call};
 use super::operand::Operand;
 use super::{case, immutable};
 use crate::bound::{BoundExpr, ExprKind};
+
+/// How many parts of a call are computed besides what makes it NULL. Calls in calls would each compute
+/// all that is known within them.
+const KNOWN_PARTS: usize = 16;
 
 /// Whether a value is known to be NULL before a statement runs: it is written so, or a strict call or a
 /// CASE comes to it without a look at a row.
@@ -44,38 +48,6 @@ pub(super) fn value(function: &'static ScalarFunction, args: &[Source]) -> Optio
     }
     let values = args.iter().map(|arg| arg.constant().cloned()).collect::<Option<Vec<_>>>()?;
     (function.eval)(&FunctionContext::detached(), &values).ok()
-}
-
-/// A strict call whose arguments PostgreSQL knows in part when it plans, by the values of parameters: it
-/// computes those first, and the others only if none of them is NULL. Any other call's arguments come
-/// back.
-pub(super) fn known_first(
-    resolved: ResolvedFunction,
-    written: &[BoundExpr],
-    args: Vec<Source>,
-) -> std::result::Result<CompiledExpr, Vec<Source>> {
-    let is_code = |at: &usize| matches!(args[*at], Source::Code(_));
-    if !resolved.function.strict || (0..args.len()).filter(is_code).count() < 2 {
-        return Err(args);
-    }
-    let (known, other): (Vec<usize>, Vec<usize>) =
-        (0..args.len()).partition(|at| immutable::is_known(&written[*at]));
-    if !known.iter().any(is_code) || !other.iter().any(is_code) {
-        return Err(args);
-    }
-    let eval = resolved.function.eval;
-    Ok(Box::new(move |ctx| {
-        let mut values = Values::from_elem(Datum::Null, args.len());
-        for places in [&known, &other] {
-            for &at in places {
-                values[at] = args[at].eval(ctx)?;
-            }
-            if places.iter().any(|at| values[*at].is_null()) {
-                return Ok(Datum::Null);
-            }
-        }
-        Ok(eval(&ctx.functions, &values)?)
-    }))
 }
 
 /// NULL, behind what else has been computed to find it.
@@ -122,8 +94,11 @@ pub(super) fn null_if(
 }
 
 /// The largest parts of an argument that PostgreSQL knows when it plans, itself perhaps: those that it
-/// reaches through calls alone.
+/// reaches through calls alone. No more of them than [`KNOWN_PARTS`].
 fn known_within<'e>(expr: &'e BoundExpr, known: &mut Vec<&'e BoundExpr>) {
+    if known.len() >= KNOWN_PARTS {
+        return;
+    }
     if immutable::is_known(expr) || is_null(expr) {
         return known.push(expr);
     }
@@ -135,6 +110,43 @@ fn known_within<'e>(expr: &'e BoundExpr, known: &mut Vec<&'e BoundExpr>) {
 }
 
 impl Compiler<'_> {
+    /// A strict call. Where PostgreSQL knows a part of the arguments when it plans, by the values of
+    /// parameters, it computes those first, and the others only if none of them is NULL; what is known
+    /// within the others it has computed all the same.
+    pub(super) fn strict_call(
+        &mut self,
+        resolved: ResolvedFunction,
+        written: &[BoundExpr],
+        args: Vec<Source>,
+    ) -> Result<CompiledExpr> {
+        let is_code = |at: &usize| matches!(args[*at], Source::Code(_));
+        if (0..args.len()).filter(is_code).count() < 2 {
+            return Ok(call(resolved, args));
+        }
+        let (known, other): (Vec<usize>, Vec<usize>) =
+            (0..args.len()).partition(|at| immutable::is_known(&written[*at]));
+        if !known.iter().any(is_code) || !other.iter().any(is_code) {
+            return Ok(call(resolved, args));
+        }
+        let mut within = Vec::new();
+        other.iter().for_each(|at| known_within(&written[*at], &mut within));
+        let within = within.into_iter().map(|part| self.source(part)).collect::<Result<Vec<_>>>()?;
+        let null = null_after(within.into_iter());
+        let eval = resolved.function.eval;
+        Ok(Box::new(move |ctx| {
+            let mut values = Values::from_elem(Datum::Null, args.len());
+            for (places, is_known) in [(&known, true), (&other, false)] {
+                for &at in places {
+                    values[at] = args[at].eval(ctx)?;
+                }
+                if places.iter().any(|at| values[*at].is_null()) {
+                    return if is_known { null.eval(ctx) } else { Ok(Datum::Null) };
+                }
+            }
+            Ok(eval(&ctx.functions, &values)?)
+        }))
+    }
+
     /// A strict call's value where an argument is a constant NULL. PostgreSQL does not look at the
     /// others then (evaluate_function in clauses.c), but it has computed what it computes when it plans:
     /// the errors of those are told.
