@@ -3,11 +3,25 @@
 use serde_json::{Map, Value, json};
 
 use super::plan::{PlanLine, PlanNode};
+use crate::native::CompiledStatement;
+use crate::route::classify_accesses;
 
 type Properties = Map<String, Value>;
 
-/// The answer of EXPLAIN (FORMAT JSON): the plan as a tree, and what is said of the whole.
-pub fn document(lines: &[(usize, PlanLine)], mut whole: Properties) -> String {
+/// The answer of EXPLAIN (FORMAT JSON) for a statement: the plan as a tree, what partitions it takes, and
+/// what else is said of the whole.
+pub fn statement(statement: &CompiledStatement, mut whole: Properties) -> String {
+    let partitions = super::partitions(&classify_accesses(&statement.accesses));
+    whole.insert("Partitions".to_owned(), partitions.into());
+    document(&statement.plan, whole)
+}
+
+/// What is said of a statement that has no plan.
+pub(super) fn utility() -> String {
+    format!("{:#}", json!(["Utility Statement"]))
+}
+
+fn document(lines: &[(usize, PlanLine)], mut whole: Properties) -> String {
     let mut at = 0;
     let mut roots = Vec::new();
     while at < lines.len() {

@@ -4,8 +4,10 @@
 pub mod json;
 pub mod plan;
 
+use archipel_sql::ast::ExplainFormat;
 use archipel_sql::catalog::Table;
 use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, lookup_operators};
 use archipel_sql::io;
 
@@ -27,13 +29,28 @@ pub fn statement(statement: &CompiledStatement) -> Vec<String> {
     if lines.is_empty() {
         lines.push("Result".to_owned());
     }
-    lines.push(partitions(&classify_accesses(&statement.accesses)));
+    lines.push(format!("Partitions: {}", partitions(&classify_accesses(&statement.accesses))));
     lines
 }
 
-/// `Partitions: single-partition, routed by w_id = $1`.
-pub fn partitions(classification: &Classification) -> String {
-    let mut line = format!("Partitions: {}", classification.class());
+/// What EXPLAIN says of a statement that has no plan.
+pub fn utility(format: ExplainFormat) -> Result<Vec<String>> {
+    match format {
+        ExplainFormat::Text => Ok(vec!["Utility statements have no plan structure".to_owned()]),
+        ExplainFormat::Json => Ok(vec![json::utility()]),
+        other => Err(unsupported(other, "a utility statement")),
+    }
+}
+
+/// That `what` is not explained in a format.
+pub fn unsupported(format: ExplainFormat, what: &str) -> SqlError {
+    let format = format!("{format:?}").to_uppercase();
+    SqlError::unsupported(format_args!("EXPLAIN (FORMAT {format}) of {what}"))
+}
+
+/// `single-partition, routed by w_id = $1`.
+fn partitions(classification: &Classification) -> String {
+    let mut line = classification.class().to_string();
     if let Some(routing) = &classification.routing {
         line.push_str(&format!(", routed by {routing}"));
     }

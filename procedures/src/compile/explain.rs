@@ -3,7 +3,6 @@
 use archipel_planner::bound::{BoundExpr, BoundQuery, BoundStatement, OutputColumn, Rel};
 use archipel_planner::explain;
 use archipel_planner::native::{self, CompileEnv, RoutineLinker};
-use archipel_planner::route::classify_accesses;
 use archipel_sql::ast::{Explain, ExplainFormat, Statement as SqlAst};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
@@ -22,14 +21,8 @@ pub(super) fn rows(
     if explained.options.analyze {
         return Err(SqlError::unsupported("EXPLAIN ANALYZE in a routine"));
     }
-    let json = match explained.options.format {
-        ExplainFormat::Text => false,
-        ExplainFormat::Json => true,
-        other => {
-            let format = format!("{other:?}").to_uppercase();
-            return Err(SqlError::unsupported(format_args!("EXPLAIN (FORMAT {format}) in a routine")));
-        }
-    };
+    let format = explained.options.format;
+    let json = format == ExplainFormat::Json;
     let lines = match &explained.statement.statement {
         statement @ (SqlAst::Query(_)
         | SqlAst::Insert(_)
@@ -39,19 +32,14 @@ pub(super) fn rows(
             let (tables, catalog) = (environment.tables.as_ref(), &environment.catalog);
             let compiled =
                 native::compile_statement(&bind(statement)?, &CompileEnv { tables, catalog, routines })?;
-            if json {
-                let mut whole = Map::new();
-                let partitions = explain::partitions(&classify_accesses(&compiled.accesses));
-                let partitions = partitions.trim_start_matches("Partitions: ");
-                whole.insert("Partitions".to_owned(), partitions.into());
-                vec![explain::json::document(&compiled.plan, whole)]
-            } else {
-                explain::statement(&compiled)
+            match format {
+                ExplainFormat::Text => explain::statement(&compiled),
+                ExplainFormat::Json => vec![explain::json::statement(&compiled, Map::new())],
+                other => return Err(explain::unsupported(other, "a query")),
             }
         }
         SqlAst::Call(_) => return Err(SqlError::unsupported("EXPLAIN CALL in a routine")),
-        _ if json => vec!["[\n  \"Utility Statement\"\n]".to_owned()],
-        _ => vec!["Utility statements have no plan structure".to_owned()],
+        _ => explain::utility(format)?,
     };
     let ty = if json { Type::of(Oid::JSON) } else { Type::TEXT };
     let row = |line: &String| vec![BoundExpr::constant(Datum::text(line), Type::TEXT)];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use archipel_engine::ClaimSet;
-use archipel_planner::route::classify_accesses;
+use archipel_planner::explain;
 use archipel_procedures::flow;
 use archipel_sql::ast::{Execute, Explain, ExplainFormat, ExplainOptions, RowSource, Statement};
 use archipel_sql::datum::Datum;
@@ -20,11 +20,11 @@ impl Session {
     /// The lines of EXPLAIN.
     pub(super) async fn explain(
         &mut self,
-        explain: &Explain,
+        explained: &Explain,
         outer: &Arc<str>,
         alone: bool,
     ) -> Result<Vec<String>> {
-        self.explain_text(&outer[explain.statement.range.clone()], explain.options, alone).await
+        self.explain_text(&outer[explained.statement.range.clone()], explained.options, alone).await
     }
 
     async fn explain_text(
@@ -53,7 +53,7 @@ impl Session {
             Body::Empty => return Ok(Vec::new()),
         };
         let mut lines = match (&plan.code, options.format) {
-            (Code::Native(compiled), ExplainFormat::Text) => archipel_planner::explain::statement(compiled),
+            (Code::Native(compiled), ExplainFormat::Text) => explain::statement(compiled),
             (Code::Call(call), ExplainFormat::Text) => {
                 let mut lines = archipel_procedures::explain(&call.program);
                 lines.extend(self.foreseen(call));
@@ -63,9 +63,8 @@ impl Session {
             (Code::Call(call), ExplainFormat::Json) => call_as_json(&call.program),
             (Code::Call(call), ExplainFormat::Dot) => flow::dot(&call.program),
             (_, format) => {
-                let format = format!("{format:?}").to_uppercase();
                 let what = if matches!(plan.code, Code::Call(_)) { "CALL" } else { "a query" };
-                return Err(SqlError::unsupported(format_args!("EXPLAIN (FORMAT {format}) of {what}")));
+                return Err(explain::unsupported(format, what));
             }
         };
         let format = options.format;
@@ -98,12 +97,8 @@ impl Session {
         }
         match &plan.code {
             Code::Native(compiled) if of_query => {
-                let classified = classify_accesses(&compiled.accesses);
-                let partitions = archipel_planner::explain::partitions(&classified);
-                let partitions = partitions.trim_start_matches("Partitions: ");
-                whole.insert("Partitions".to_owned(), partitions.into());
                 whole.insert("Analytic".to_owned(), plan.analytic.into());
-                Ok(vec![archipel_planner::explain::json::document(&compiled.plan, whole)])
+                Ok(vec![explain::json::statement(compiled, whole)])
             }
             _ => Ok(lines),
         }
@@ -139,10 +134,7 @@ impl Session {
                 }
                 Ok(lines)
             }
-            _ => Ok(match options.format {
-                ExplainFormat::Json => vec!["[\n  \"Utility Statement\"\n]".to_owned()],
-                _ => vec!["Utility statements have no plan structure".to_owned()],
-            }),
+            _ => explain::utility(options.format),
         }
     }
 
