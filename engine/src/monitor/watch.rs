@@ -8,7 +8,8 @@
 //!                          └───────────────────────────────────────────── │ trigger
 //! ```
 //!
-//! What may be chance is watched for as long again, once. A change that comes while the last
+//! What may be chance is watched for as long again, once, and so is what only a change of throughput
+//! began: neither balance nor mix told of another load. A change that comes while the last
 //! repartitioning is being measured ends the measuring: it is followed first.
 //!
 //! Everything happens in [`tick`], which never waits: an action that is queued is looked at again
@@ -110,7 +111,7 @@ struct Triggered {
     since: u64,
     /// Of all partitions, ever, by then.
     actions: u64,
-    /// What was found may be chance: windows are twice as long.
+    /// What was found may be chance, or the machine's: windows are twice as long.
     longer: bool,
 }
 
@@ -340,7 +341,14 @@ impl Watch {
         if agree(&first.loads(), &gathered.loads(), gathered.measured.samples, settings) {
             let both = gathered.windows(&first);
             let verdict = self.evaluate(shared, settings, &gathered, both.as_ref());
-            if verdict.outcome == Outcome::Chance && !trigger.longer {
+            let unsure = match verdict.outcome {
+                Outcome::Chance => true,
+                // Runs came as before and where they did before: the machine may be what has changed,
+                // and on one with neighbours a core is slower for a second or two.
+                Outcome::Repartition => trigger.reason == Reason::Throughput,
+                _ => false,
+            };
+            if unsure && !trigger.longer {
                 // Both together are the first window of a longer pair.
                 trigger.longer = true;
                 let (until, first) = (now + trigger.window_nanos(settings), Some(Box::new(gathered)));
