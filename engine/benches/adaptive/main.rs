@@ -15,6 +15,7 @@ mod experiments;
 mod islands;
 mod memory;
 mod plot;
+mod select;
 mod verdict;
 mod world;
 

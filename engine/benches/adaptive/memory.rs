@@ -73,6 +73,16 @@ pub fn run(options: &Options) {
         bytes as f64 / 1e6,
         100.0 * median(&shares)
     );
+    // What the machine does without it.
+    let rates: Vec<f64> = resting.iter().map(|step| step.1).collect();
+    let at_rest = rates.windows(REST_STEPS + 1).map(|steps| steps[REST_STEPS] / median(&steps[..REST_STEPS]));
+    let at_rest: Vec<f64> = at_rest.collect();
+    println!(
+        "at rest {} of {} steps are below 80 % of the second before, the lowest at {:.1} %",
+        at_rest.iter().filter(|share| **share < 0.8).count(),
+        at_rest.len(),
+        100.0 * at_rest.iter().copied().fold(f64::MAX, f64::min)
+    );
     let mut verdicts = Verdicts::default();
     verdicts.judge("all memory follows", &format!("{left} partitions are left"), left == 0);
     verdicts.at_least("no 100 ms below 80 % of the second before while memory follows", 0.8, &shares);
@@ -89,7 +99,7 @@ pub fn run(options: &Options) {
     };
     let result = json!({
         "experiment": "memory", "executors": options.executors, "bytes": bytes, "pieces": pieces,
-        "seconds": took, "resting": resting, "following": following, "shares": shares,
+        "seconds": took, "resting": resting, "following": following, "shares": shares, "shares_at_rest": at_rest,
         "targets": verdicts.told(),
     });
     write(&options.out, "memory", &plot, &result);
