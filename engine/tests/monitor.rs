@@ -187,6 +187,45 @@ fn ten_steady_minutes_on_a_busy_machine_are_left_alone() {
     assert!(decisions.iter().any(|decision| decision.reason == Reason::Throughput), "{decisions:?}");
 }
 
+/// Fewer clients come, and for so many samples the second executor is slower. The world, and after how
+/// many samples it was repartitioned.
+fn slowed(slow_samples: u64) -> (World, Option<u64>) {
+    const CLIENTS: u64 = 10_000;
+    const LONGEST: u64 = 15 * SAMPLES_A_SECOND;
+    let mut world = world();
+    let sample = |world: &mut World, clients: u64, slower: u64| {
+        for _ in 0..clients {
+            let account = even(&mut world.random);
+            world.read(account, if account < ROWS / 2 { 5_000 } else { 5_000 + slower });
+        }
+        world.pass();
+    };
+    for _ in 0..LONGEST {
+        sample(&mut world, CLIENTS, 0);
+    }
+    assert_eq!(world.repartitions(), 0, "{:?}", world.engine.monitor_decisions());
+    for number in 0..LONGEST {
+        sample(&mut world, CLIENTS * 3 / 4, if number < slow_samples { 2_250 } else { 0 });
+        if world.repartitions() > 0 {
+            return (world, Some(number));
+        }
+    }
+    (world, None)
+}
+
+#[test]
+fn a_core_that_is_slower_for_a_moment_is_not_taken_for_load() {
+    let (world, done) = slowed(u64::MAX);
+    let decisions = world.engine.monitor_decisions();
+    let decision = decisions.last().expect("there is one");
+    assert_eq!(decision.reason, Reason::Throughput, "{decisions:?}");
+    // Two windows of three samples, and two more: other changes are followed after the first two.
+    assert!(decision.watched_nanos > 2_900_000_000, "{decision:?}");
+    // The same again, but for the last six.
+    let (world, again) = slowed(done.expect("what lasts is followed") - 6);
+    assert_eq!(again, None, "{:?}", world.engine.monitor_decisions());
+}
+
 #[test]
 fn a_change_while_a_repartitioning_is_measured_is_followed_and_not_held_against_it() {
     let mut world = world();

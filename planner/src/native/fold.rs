@@ -13,8 +13,8 @@ use super::operand::Operand;
 use super::{case, immutable};
 use crate::bound::{BoundExpr, ExprKind};
 
-/// How many parts of a call are computed besides what makes it NULL. Calls in calls would each compute
-/// all that is known within them.
+/// How many known parts are compiled besides those that a call finds NULL when it runs. Of calls in calls
+/// each would compile all that is known within it.
 const KNOWN_PARTS: usize = 16;
 
 /// Whether a value is known to be NULL before a statement runs: it is written so, or a strict call or a
@@ -93,18 +93,24 @@ pub(super) fn null_if(
     }
 }
 
-/// The largest parts of an argument that PostgreSQL knows when it plans, itself perhaps: those that it
-/// reaches through calls alone. No more of them than [`KNOWN_PARTS`].
-fn known_within<'e>(expr: &'e BoundExpr, known: &mut Vec<&'e BoundExpr>) {
-    if known.len() >= KNOWN_PARTS {
+/// The largest parts of arguments that PostgreSQL knows when it plans, whole arguments perhaps: those that
+/// it reaches through calls alone, and computes. No more of them than `most`.
+fn known_within<'e>(exprs: impl IntoIterator<Item = &'e BoundExpr>, most: usize) -> Vec<&'e BoundExpr> {
+    let mut known = Vec::new();
+    exprs.into_iter().for_each(|expr| add_known(expr, most, &mut known));
+    known
+}
+
+fn add_known<'e>(expr: &'e BoundExpr, most: usize, known: &mut Vec<&'e BoundExpr>) {
+    if known.len() >= most || matches!(expr.kind, ExprKind::Const(_) | ExprKind::Param(_)) {
         return;
     }
     if immutable::is_known(expr) || is_null(expr) {
         return known.push(expr);
     }
     match &expr.kind {
-        ExprKind::Call { args, .. } => args.iter().for_each(|arg| known_within(arg, known)),
-        ExprKind::Relabel(inner) | ExprKind::ConvertIo(inner) => known_within(inner, known),
+        ExprKind::Call { args, .. } => args.iter().for_each(|arg| add_known(arg, most, known)),
+        ExprKind::Relabel(inner) | ExprKind::ConvertIo(inner) => add_known(inner, most, known),
         _ => {}
     }
 }
@@ -128,10 +134,8 @@ impl Compiler<'_> {
         if !known.iter().any(is_code) || !other.iter().any(is_code) {
             return Ok(call(resolved, args));
         }
-        let mut within = Vec::new();
-        other.iter().for_each(|at| known_within(&written[*at], &mut within));
-        let within = within.into_iter().map(|part| self.source(part)).collect::<Result<Vec<_>>>()?;
-        let null = null_after(within.into_iter());
+        let within = known_within(other.iter().map(|at| &written[*at]), KNOWN_PARTS);
+        let null = self.null_behind(within)?;
         let eval = resolved.function.eval;
         Ok(Box::new(move |ctx| {
             let mut values = Values::from_elem(Datum::Null, args.len());
@@ -151,9 +155,12 @@ impl Compiler<'_> {
     /// others then (evaluate_function in clauses.c), but it has computed what it computes when it plans:
     /// the errors of those are told.
     pub(super) fn null_beside(&mut self, args: &[BoundExpr]) -> Result<Source> {
-        let mut known = Vec::new();
-        args.iter().for_each(|arg| known_within(arg, &mut known));
-        let computed = known.into_iter().map(|part| self.source(part)).collect::<Result<Vec<_>>>()?;
+        self.null_behind(known_within(args, usize::MAX))
+    }
+
+    /// NULL, behind what else PostgreSQL has computed.
+    fn null_behind(&mut self, computed: Vec<&BoundExpr>) -> Result<Source> {
+        let computed = computed.into_iter().map(|part| self.source(part)).collect::<Result<Vec<_>>>()?;
         Ok(null_after(computed.into_iter()))
     }
 }
