@@ -218,6 +218,7 @@ pub fn told(decisions: &[Decision]) -> Vec<Value> {
                 "imbalance_measured": decision.measured.map(|costs| costs.imbalance),
                 "predicted_gain": decision.predicted_gain,
                 "measured_gain": decision.measured_gain,
+                "noise": decision.noise,
                 "throughput": decision.throughput,
                 "throughput_after": decision.throughput_after,
                 "splits": decision.splits, "merges": decision.merges, "moves": decision.moves,

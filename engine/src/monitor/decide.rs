@@ -14,7 +14,9 @@
 
 use super::balance::{Limits, balance};
 use super::model::{Hardware, Layout, Trace, bottleneck, hops, imbalance, synchronization};
+use super::settings::MonitorSettings;
 use super::synchronize::synchronize;
+use crate::engine::PARTITIONS_PER_EXECUTOR;
 
 /// A repartitioning must pay for itself within this time.
 pub const HORIZON_NANOS: f64 = 10e9;
@@ -26,6 +28,13 @@ const LINE_BYTES: f64 = 64.0;
 const HOP_NANOS: f64 = 5_000.0;
 /// The second search may leave so much more of the load out of balance than the first.
 const IMBALANCE_FOR_MEETINGS: f64 = 0.05;
+
+/// What an action is expected to take before any was done.
+const ACTION_NANOS_FIRST: f64 = 100_000.0;
+/// One partition may have so much more than its fair share when groups have as many as they want.
+const SHARE_FACTOR: f64 = 2.0;
+/// What an action must bring in balance, as a share of the load.
+const ACTION_PRICE: f64 = 0.004;
 
 /// What else a decision depends on.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +53,37 @@ pub struct Terms {
     pub action_nanos: f64,
     /// Some partitions are at home where nobody serves them.
     pub homeless: bool,
+    /// How much slower or faster cores may be with nothing to follow from it ([`Trace::levelled`]).
+    pub drift: f64,
+}
+
+impl Terms {
+    /// Those of so many executors, of which groups want so many partitions, and of a trace of so many
+    /// samples, which say as much as so many equal ones.
+    pub fn of(
+        executors: usize,
+        partitions_wanted: usize,
+        settings: &MonitorSettings,
+        (samples, evidence): (u64, f64),
+        drift: f64,
+    ) -> Self {
+        let executors = executors.max(1);
+        Self {
+            limits: Limits {
+                share_max: SHARE_FACTOR / (PARTITIONS_PER_EXECUTOR * executors) as f64,
+                action_price: ACTION_PRICE,
+                parts_max: partitions_wanted.max(settings.partitions_per_executor_max * executors),
+            },
+            gain_min: settings.gain_min,
+            samples,
+            samples_min: settings.samples_min,
+            evidence,
+            confidence: settings.confidence,
+            action_nanos: ACTION_NANOS_FIRST,
+            homeless: false,
+            drift,
+        }
+    }
 }
 
 /// The costs of a layout under a trace. Imbalance as a part of the whole load.
@@ -94,10 +134,12 @@ pub fn decide(
     layout: &Layout,
     terms: &Terms,
 ) -> Verdict {
+    let level = |trace: &Trace| trace.levelled(hardware, layout, terms.drift);
+    let (trace, windows) = (&level(trace), windows.map(|windows| windows.each_ref().map(level)));
     let costs_before = costs(hardware, trace, layout);
     let after = better(hardware, trace, layout, &terms.limits);
     let mut costs_after = costs(hardware, trace, &after);
-    let judged = windows.map_or(Judged::default(), |it| judge(hardware, it, layout, &terms.limits));
+    let judged = windows.as_ref().map_or(Judged::default(), |it| judge(hardware, it, layout, &terms.limits));
     costs_after.time += judged.optimism / std::f64::consts::SQRT_2;
     let gain = costs_before.time / costs_after.time - 1.0;
     // The busiest core's load is known from its own samples, at least a fair share of all.
@@ -184,7 +226,10 @@ mod tests {
     use crate::monitor::model::{Meeting, Part, Slice};
 
     fn trace(loads: &[f64]) -> Trace {
-        Trace { slices: loads.iter().map(|&load| Slice { table: 0, load }).collect(), meetings: Vec::new() }
+        Trace {
+            slices: loads.iter().map(|&load| Slice { table: 0, load, runs: load }).collect(),
+            meetings: Vec::new(),
+        }
     }
 
     fn layout(bounds: &[(usize, usize)], slices: usize) -> Layout {
@@ -211,6 +256,7 @@ mod tests {
             confidence: 1.5,
             action_nanos: 50_000.0,
             homeless: false,
+            drift: 0.0,
         }
     }
 
@@ -258,7 +304,7 @@ mod tests {
     fn partitions_that_meet_across_islands_are_brought_together() {
         // Two tables of two partitions each; what meets is apart.
         let hardware = Hardware::uniform(2, 1);
-        let slice = |table| Slice { table, load: 10e6 };
+        let slice = |table| Slice { table, load: 10e6, runs: 1e3 };
         let meeting =
             |slices: [usize; 2]| Meeting { class: 1, slices: slices.to_vec(), count: 1e3, bytes: 256e3 };
         let trace = Trace {

@@ -155,12 +155,17 @@ impl Gathered {
             places.push(self.starts.len() - 1);
         }
         let count = self.starts.len() - first;
-        let spread = statistics.spread.nanos as f64 / count as f64;
-        let mut loads = vec![spread; count];
+        let each = |measured: u64| measured as f64 * MEASURE_EVERY as f64;
+        let part = |measured: u64| each(measured) / count as f64;
+        let spread =
+            Slice { table, load: part(statistics.spread.nanos), runs: part(statistics.spread.samples) };
+        let mut slices = vec![spread; count];
         for (place, measured) in places.iter().zip(&statistics.slices) {
-            loads[place - first] += measured.nanos as f64;
+            let slice = &mut slices[place - first];
+            slice.load += each(measured.nanos);
+            slice.runs += each(measured.samples);
         }
-        self.trace.slices.extend(loads.iter().map(|load| Slice { table, load: load * MEASURE_EVERY as f64 }));
+        self.trace.slices.extend(slices);
         if let Some((key, share)) = statistics.hot.hottest()
             && share >= hot_key_share
             && statistics.total().samples >= HOT_SAMPLES_MIN
@@ -201,8 +206,10 @@ impl Gathered {
                 Ordering::Greater => *place += parts.len() - 1,
             }
         }
-        let table = slice.table;
-        self.trace.slices.splice(at..=at, parts.iter().map(|&(_, load)| Slice { table, load }));
+        // Of each the same part of the runs.
+        let divided =
+            |&(_, load): &(Cut, f64)| Slice { load, runs: slice.runs * load / slice.load.max(1.0), ..slice };
+        self.trace.slices.splice(at..=at, parts.iter().map(divided));
         self.starts.splice(at..=at, parts.into_iter().map(|(start, _)| start));
     }
 
@@ -304,7 +311,7 @@ mod tests {
     }
 
     fn gathered(starts: &[&str], load: f64) -> Gathered {
-        let slices = vec![Slice { table: 0, load }; starts.len()];
+        let slices = vec![Slice { table: 0, load, runs: load }; starts.len()];
         Gathered {
             starts: starts.iter().map(|start| Cut::At(key(start))).collect(),
             trace: Trace { slices, meetings: Vec::new() },

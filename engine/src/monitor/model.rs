@@ -21,6 +21,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+/// How much slower or faster than the others a core may be for a second or two, with nothing to be
+/// learnt from it: beside neighbours, two equal cores were measured 6 % apart in each second (one
+/// standard deviation), and the next but one did not remember it. A window of watching cannot tell
+/// that from slices that take longer.
+pub const DRIFT: f64 = 0.10;
+
 /// A place for an executor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Core {
@@ -45,6 +51,8 @@ pub struct Slice {
     pub table: usize,
     /// Time of the actions on it, in nanoseconds of the window, as a usual core would have taken.
     pub load: f64,
+    /// How many actions that were.
+    pub runs: f64,
 }
 
 /// A synchronization point: slices whose actions met in one transaction.
@@ -122,8 +130,12 @@ impl Trace {
     /// What came since `before`, an earlier trace of the same slices.
     pub fn since(&self, before: &Trace) -> Trace {
         let slices = self.slices.iter().zip(&before.slices);
-        let slices =
-            slices.map(|(now, before)| Slice { load: (now.load - before.load).max(0.0), ..*now }).collect();
+        let slice = |(now, before): (&Slice, &Slice)| Slice {
+            load: (now.load - before.load).max(0.0),
+            runs: (now.runs - before.runs).max(0.0),
+            ..*now
+        };
+        let slices = slices.map(slice).collect();
         let known: BTreeMap<(u32, &[usize]), &Meeting> =
             before.meetings.iter().map(|known| ((known.class, &known.slices[..]), known)).collect();
         let since = |now: &Meeting| {
@@ -136,6 +148,32 @@ impl Trace {
             }
         };
         Trace { slices, meetings: self.meetings.iter().map(since).collect() }
+    }
+
+    /// The trace less what the cores were faster or slower in it, up to `drift`: as if actions on
+    /// the slices of each core had taken what actions on their tables took everywhere. Of a drift
+    /// without bounds, how often actions came is all that is left.
+    pub fn levelled(&self, hardware: &Hardware, layout: &Layout, drift: f64) -> Trace {
+        let tables = self.slices.iter().map(|slice| slice.table + 1).max().unwrap_or(0);
+        let mut means = vec![(0.0, 0.0); tables];
+        for slice in &self.slices {
+            means[slice.table].0 += slice.load;
+            means[slice.table].1 += slice.runs;
+        }
+        let assignment = layout.assignment();
+        let mut spent = vec![(0.0, 0.0); hardware.cores.len()];
+        for (slice, &core) in self.slices.iter().zip(&assignment) {
+            let (load, runs) = means[slice.table];
+            spent[core].0 += slice.load;
+            spent[core].1 += if runs > 0.0 { slice.runs * load / runs } else { slice.load };
+        }
+        let pace = |core: usize| match spent[core] {
+            (load, usual) if usual > 0.0 => (load / usual).clamp(1.0 / (1.0 + drift), 1.0 + drift),
+            _ => 1.0,
+        };
+        let slices = self.slices.iter().zip(&assignment);
+        let slices = slices.map(|(slice, &core)| Slice { load: slice.load / pace(core), ..*slice });
+        Trace { slices: slices.collect(), meetings: self.meetings.clone() }
     }
 }
 
@@ -255,7 +293,7 @@ pub fn bottleneck(hardware: &Hardware, trace: &Trace, layout: &Layout) -> f64 {
 /// Tables and loads of slices that never meet.
 #[cfg(test)]
 pub(super) fn trace(loads: &[(usize, f64)]) -> Trace {
-    let slices = loads.iter().map(|&(table, load)| Slice { table, load }).collect();
+    let slices = loads.iter().map(|&(table, load)| Slice { table, load, runs: load }).collect();
     Trace { slices, meetings: Vec::new() }
 }
 

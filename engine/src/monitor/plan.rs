@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_layout_is_reached_by_splits_then_moves_then_merges() {
         let layout = Layout { parts: vec![part(0..3, 0), part(3..5, 0), part(5..6, 0)] };
-        let slices = vec![Slice { table: 0, load: 1.0 }; 6];
+        let slices = vec![Slice { table: 0, load: 1.0, runs: 1.0 }; 6];
         let gathered = Gathered {
             cores: vec![ExecutorId(0), ExecutorId(1)],
             groups: vec![GroupId(7)],

@@ -126,7 +126,11 @@ mod tests {
 
     fn trace(loads: &[f64], meetings: &[(&[usize], f64)]) -> Trace {
         Trace {
-            slices: loads.iter().enumerate().map(|(table, &load)| Slice { table, load }).collect(),
+            slices: loads
+                .iter()
+                .enumerate()
+                .map(|(table, &load)| Slice { table, load, runs: load })
+                .collect(),
             meetings: meetings
                 .iter()
                 .map(|&(slices, bytes)| Meeting { class: 1, slices: slices.to_vec(), count: 1.0, bytes })

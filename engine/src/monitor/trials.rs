@@ -10,9 +10,8 @@
 //! evenly within it, so that a cut is where its forecast takes it to be.
 
 use super::decide::{Outcome, Terms, Verdict, costs, decide};
-use super::model::{Core, Hardware, Layout, Meeting, Part, Slice, Trace};
+use super::model::{Core, DRIFT, Hardware, Layout, Meeting, Part, Slice, Trace};
 use super::settings::MonitorSettings;
-use super::watch::terms_of;
 use crate::engine::PARTITIONS_PER_EXECUTOR as PARTS;
 use crate::random::RandomStream;
 
@@ -35,6 +34,8 @@ struct Trial {
     drift: f64,
     /// Every run meets the same slice of the other table.
     meets: bool,
+    /// What cores may be slower or faster with nothing to follow from it.
+    levelled: f64,
 }
 
 impl Trial {
@@ -66,6 +67,7 @@ impl Trial {
             spread: 1.0,
             drift: 0.02,
             meets: false,
+            levelled: DRIFT,
         }
     }
 
@@ -116,9 +118,11 @@ impl Trial {
         let mut slices = Vec::with_capacity(assignment.len());
         for (at, core) in assignment.into_iter().enumerate() {
             let (table, share) = self.shares[at];
-            let runs = self.runs * windows * share;
-            let chance = self.normal() * (runs * (1.0 + self.spread.powi(2))).sqrt();
-            slices.push(Slice { table, load: ((runs + chance) * RUN_NANOS * drifts[core]).max(0.0) });
+            let expected = self.runs * windows * share;
+            let runs = (expected + self.normal() * expected.sqrt()).max(0.0);
+            let chance = self.normal() * self.spread * expected.sqrt();
+            let load = ((runs + chance) * RUN_NANOS * drifts[core]).max(0.0);
+            slices.push(Slice { table, load, runs });
         }
         let meetings = if self.meets { self.meetings(windows) } else { Vec::new() };
         Trace { slices, meetings }
@@ -140,7 +144,8 @@ impl Trial {
         let cores = self.hardware.cores.len();
         let samples = self.runs * windows;
         let evidence = samples / (1.0 + self.spread.powi(2));
-        terms_of(cores, PARTS * cores, &MonitorSettings::default(), (samples as u64, evidence))
+        let settings = MonitorSettings::default();
+        Terms::of(cores, PARTS * cores, &settings, (samples as u64, evidence), self.levelled)
     }
 
     /// Watches as the monitor does: what may be chance is looked at for as long again, once. With
@@ -166,13 +171,19 @@ impl Trial {
     /// What a decision brought, by the same formula and a trace of afterwards.
     fn measured(&mut self, verdict: &Verdict, windows: f64) -> f64 {
         let trace = self.trace(&verdict.after, windows);
+        let trace = trace.levelled(&self.hardware, &verdict.after, self.levelled);
         verdict.costs_before.time / costs(&self.hardware, &trace, &verdict.after).time - 1.0
     }
 }
 
 fn sum(one: &Trace, other: &Trace) -> Trace {
     let slices = one.slices.iter().zip(&other.slices);
-    let slices = slices.map(|(one, other)| Slice { load: one.load + other.load, ..*one }).collect();
+    let slice = |(one, other): (&Slice, &Slice)| Slice {
+        load: one.load + other.load,
+        runs: one.runs + other.runs,
+        ..*one
+    };
+    let slices = slices.map(slice).collect();
     let meetings = one.meetings.iter().zip(&other.meetings);
     let meetings = meetings.map(|(one, other)| Meeting {
         count: one.count + other.count,
@@ -185,11 +196,17 @@ fn sum(one: &Trace, other: &Trace) -> Trace {
 /// Repartitionings, how many of them came to within a quarter of their forecast, and what they
 /// brought less than it in the mean.
 fn forecasts(judged: bool) -> (usize, usize, f64) {
+    forecasts_on(judged, &|_| {})
+}
+
+/// The same of trials that `alter` has changed.
+fn forecasts_on(judged: bool, alter: &dyn Fn(&mut Trial)) -> (usize, usize, f64) {
     let (mut acted, mut right, mut short) = (0, 0, 0.0);
     for seed in 0..200 {
         let cores = [2, 2, 2, 4][seed as usize % 4];
         let runs = [600.0, 1_500.0, 4_000.0][seed as usize / 4 % 3];
         let mut trial = Trial::new(seed, cores, runs);
+        alter(&mut trial);
         trial.skew();
         // Skew comes, and what is left of it is looked at again.
         for _ in 0..3 {
@@ -225,6 +242,19 @@ fn forecasts_come_true() {
     assert!(judged.0 >= 100, "{told}");
     assert!(judged.1 >= 0.8, "{told}");
     assert!(judged.2.abs() < believed.2.abs(), "{told}");
+}
+
+#[test]
+fn forecasts_come_true_where_cores_are_slower_for_a_while() {
+    // As much apart, in a second, as two cores of a machine with neighbours were measured.
+    let right = |levelled: f64| {
+        let (acted, right, _) = forecasts_on(true, &|trial| (trial.drift, trial.levelled) = (0.06, levelled));
+        (acted, right as f64 / acted as f64)
+    };
+    let (believed, levelled) = (right(0.0), right(DRIFT));
+    println!("cores believed: {believed:?}; levelled: {levelled:?}");
+    assert!(levelled.0 >= 100 && levelled.1 >= 0.85, "{levelled:?}");
+    assert!(believed.1 < levelled.1 - 0.1, "{believed:?} and {levelled:?}");
 }
 
 #[test]

@@ -8,9 +8,11 @@
 //!                          └───────────────────────────────────────────── │ trigger
 //! ```
 //!
-//! What may be chance is watched for as long again, once, and so is what only a change of throughput
-//! began: neither balance nor mix told of another load. A change that comes while the last
-//! repartitioning is being measured ends the measuring: it is followed first.
+//! What may be chance is watched for as long again, once. That cores are slower or faster by a tenth is
+//! left out ([`DRIFT`]), unless a change of throughput alone began it: neither balance nor mix told of
+//! another load, so it may be a core that has changed, and what follows only from how fast the cores
+//! are is watched for as long again too. A change that comes while the last repartitioning is being
+//! measured ends the measuring: it is followed first.
 //!
 //! Everything happens in [`tick`], which never waits: an action that is queued is looked at again
 //! in the next tick. Given the clock, the counters and the routing table it does the same again,
@@ -21,13 +23,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::balance::Limits;
 use super::compare::{Places, agree, same_load};
 use super::decide::{Outcome, Terms, Verdict, costs, decide};
 use super::decision::{Decision, Told};
 use super::gather::{Gathered, actions, forget, gather};
 use super::islands::{IslandSize, apply};
-use super::model::{Trace, overload};
+use super::model::{DRIFT, Trace, overload};
 use super::plan::{Action, plan};
 use super::settings::MonitorSettings;
 use super::shown::advice;
@@ -45,18 +46,12 @@ use crate::txn::{Cut, RepartitionKind, Repartitioning};
 const WINDOW_SAMPLES: u64 = 3;
 /// Windows that may disagree before the load is called unstable.
 const WINDOWS_MAX: u32 = 6;
-/// What an action is expected to take before any was done.
-const ACTION_NANOS_FIRST: f64 = 100_000.0;
 /// A repartitioning that brought less than this part of its forecast was a poor one.
 const POOR: f64 = 0.25;
 const HOLD_OFF_NANOS: u64 = 8_000_000_000;
 const HOLD_OFF_DOUBLINGS_MAX: u32 = 5;
 /// How often to look while an action is queued.
 const ACTION_LOOK: Duration = Duration::from_millis(1);
-/// One partition may have so much more than its fair share when groups have as many as they want.
-const SHARE_FACTOR: f64 = 2.0;
-/// What an action must bring in balance, as a share of the load.
-const ACTION_PRICE: f64 = 0.004;
 
 /// See the module.
 #[derive(Default)]
@@ -113,6 +108,8 @@ struct Triggered {
     actions: u64,
     /// What was found may be chance, or the machine's: windows are twice as long.
     longer: bool,
+    /// How much slower or faster cores may be with nothing to follow from it.
+    drift: f64,
 }
 
 impl Triggered {
@@ -140,8 +137,9 @@ struct Done {
     accepted: f64,
     /// Where the load lay.
     places: Places,
-    /// How long it was watched, and will be measured.
+    /// How long it was watched, and will be measured; and by what differences between cores.
     nanos: u64,
+    drift: f64,
 }
 
 /// Takes the next step if it is due; when to look again.
@@ -222,12 +220,12 @@ impl Watch {
 
     /// Begins to watch.
     fn begin(&mut self, shared: &Arc<Shared>, settings: &MonitorSettings, now: u64, reason: Reason) -> Phase {
-        let trigger = Triggered { reason, since: now, actions: actions(shared), longer: false };
+        let trigger = Triggered { reason, since: now, actions: actions(shared), longer: false, drift: DRIFT };
         if reason == Reason::Topology {
             // Partitions may have no home: that does not wait for a trace.
             let gathered = gather(shared, &self.own_cuts, settings.hot_key_share, false);
             if gathered.homeless && !gathered.cores.is_empty() {
-                let verdict = self.evaluate(shared, settings, &gathered, None);
+                let verdict = self.evaluate(shared, settings, trigger.drift, &gathered, None);
                 return self.conclude(shared, settings, now, trigger, &gathered, &verdict);
             }
         }
@@ -326,7 +324,7 @@ impl Watch {
             return Phase::Idle;
         }
         if gathered.homeless {
-            let verdict = self.evaluate(shared, settings, &gathered, None);
+            let verdict = self.evaluate(shared, settings, trigger.drift, &gathered, None);
             return self.conclude(shared, settings, now, trigger, &gathered, &verdict);
         }
         let Some(first) = first else {
@@ -340,17 +338,24 @@ impl Watch {
         }
         if agree(&first.loads(), &gathered.loads(), gathered.measured.samples, settings) {
             let both = gathered.windows(&first);
-            let verdict = self.evaluate(shared, settings, &gathered, both.as_ref());
+            let by = |drift| self.evaluate(shared, settings, drift, &gathered, both.as_ref());
+            let acts = |drift| by(drift).outcome == Outcome::Repartition;
+            let verdict = by(trigger.drift);
             let unsure = match verdict.outcome {
                 Outcome::Chance => true,
-                // Runs came as before and where they did before: the machine may be what has changed,
-                // and on one with neighbours a core is slower for a second or two.
-                Outcome::Repartition => trigger.reason == Reason::Throughput,
-                _ => false,
+                // The machine may be what has changed: on one with neighbours a core is slower for a
+                // second or two. Where runs come is the load's, whatever they take.
+                _ if trigger.reason != Reason::Throughput => false,
+                Outcome::Repartition => !acts(f64::INFINITY),
+                _ => acts(0.0),
             };
             if unsure && !trigger.longer {
                 // Both together are the first window of a longer pair.
                 trigger.longer = true;
+                if trigger.reason == Reason::Throughput {
+                    // What lasts as long as that is followed.
+                    trigger.drift = 0.0;
+                }
                 let (until, first) = (now + trigger.window_nanos(settings), Some(Box::new(gathered)));
                 return Phase::Watching { trigger, until, windows, first };
             }
@@ -358,11 +363,11 @@ impl Watch {
         }
         forget(shared);
         if windows < WINDOWS_MAX {
-            trigger.longer = false;
+            (trigger.longer, trigger.drift) = (false, DRIFT);
             let until = now + trigger.window_nanos(settings);
             return Phase::Watching { trigger, until, windows: windows + 1, first: None };
         }
-        let verdict = self.evaluate(shared, settings, &gathered, None);
+        let verdict = self.evaluate(shared, settings, trigger.drift, &gathered, None);
         self.tell(shared, now, trigger, &gathered, &verdict, Told::Unstable);
         self.trigger.evaluated(settings, overload_of(&gathered), true);
         Phase::Idle
@@ -373,26 +378,20 @@ impl Watch {
         &self,
         shared: &Shared,
         settings: &MonitorSettings,
+        drift: f64,
         gathered: &Gathered,
         windows: Option<&[Trace; 2]>,
     ) -> Verdict {
-        let terms = self.terms(shared, settings, gathered);
+        let terms = self.terms(shared, settings, gathered, drift);
         decide(&gathered.hardware, &gathered.trace, windows, &gathered.layout, &terms)
     }
 
-    fn terms(&self, shared: &Shared, settings: &MonitorSettings, gathered: &Gathered) -> Terms {
+    fn terms(&self, shared: &Shared, settings: &MonitorSettings, gathered: &Gathered, drift: f64) -> Terms {
         let wanted = PARTITIONS_PER_EXECUTOR * shared.active_count();
-        let terms = terms_of(
-            gathered.cores.len(),
-            wanted,
-            settings,
-            (gathered.measured.samples, gathered.evidence()),
-        );
-        Terms {
-            action_nanos: self.action_nanos.unwrap_or(ACTION_NANOS_FIRST),
-            homeless: gathered.homeless,
-            ..terms
-        }
+        let runs = (gathered.measured.samples, gathered.evidence());
+        let terms = Terms::of(gathered.cores.len(), wanted, settings, runs, drift);
+        let action_nanos = self.action_nanos.unwrap_or(terms.action_nanos);
+        Terms { action_nanos, homeless: gathered.homeless, ..terms }
     }
 
     /// Two windows agree, or nothing waits for them: what follows from what they say.
@@ -424,6 +423,7 @@ impl Watch {
             accepted,
             places: gathered.places(),
             nanos: 2 * trigger.window_nanos(settings),
+            drift: trigger.drift,
         };
         Phase::Acting(Box::new(Acting {
             actions: plan(gathered, &verdict.after).into(),
@@ -562,7 +562,8 @@ impl Watch {
             tracing::info!(decision = done.decision, "monitor: the load changed before that was measured");
             return;
         }
-        let found = costs(&gathered.hardware, &gathered.trace, &gathered.layout);
+        let trace = gathered.trace.levelled(&gathered.hardware, &gathered.layout, done.drift);
+        let found = costs(&gathered.hardware, &trace, &gathered.layout);
         let gain = done.time_before / found.time - 1.0;
         let seconds = now.saturating_sub(began).max(1) as f64 / 1e9;
         let throughput = actions(shared).saturating_sub(actions_before) as f64 / seconds;
@@ -586,31 +587,6 @@ impl Watch {
         } else {
             self.poor = 0;
         }
-    }
-}
-
-/// What a decision about so many executors depends on, of which groups want so many partitions, and
-/// about a trace of so many samples, which say as much as so many equal ones.
-pub(super) fn terms_of(
-    executors: usize,
-    partitions_wanted: usize,
-    settings: &MonitorSettings,
-    (samples, evidence): (u64, f64),
-) -> Terms {
-    let executors = executors.max(1);
-    Terms {
-        limits: Limits {
-            share_max: SHARE_FACTOR / (PARTITIONS_PER_EXECUTOR * executors) as f64,
-            action_price: ACTION_PRICE,
-            parts_max: partitions_wanted.max(settings.partitions_per_executor_max * executors),
-        },
-        gain_min: settings.gain_min,
-        samples,
-        samples_min: settings.samples_min,
-        evidence,
-        confidence: settings.confidence,
-        action_nanos: ACTION_NANOS_FIRST,
-        homeless: false,
     }
 }
 
