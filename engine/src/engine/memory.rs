@@ -9,7 +9,7 @@
 //! allocates lies there.
 //!
 //! **Pace.** One piece at a time in the whole engine, of some hundred kilobytes: some hundred
-//! microseconds. After it comes a rest, by default twenty times as long or more; it is cut short
+//! microseconds. After it comes a rest, by default fifty times as long or more; it is cut short
 //! when nothing else has run at the home since, so that idle time is used first. A partition under
 //! full load is slowed by the share of the pieces, a few percent of one executor, and no other
 //! partition at all.
@@ -47,10 +47,12 @@ use crate::txn::FollowMemory;
 
 /// How often to look whether there is something to do.
 const LOOK: Duration = Duration::from_secs(1);
-/// How often to look whether a piece has ended.
-const PIECE_LOOK: Duration = Duration::from_micros(500);
-/// The rest after a piece if nothing else has run meanwhile.
-const IDLE_REST_NANOS: u64 = 500_000;
+/// How soon to look whether a piece has ended, or whether the rest after it is cut short. After that,
+/// each time twice as late: every look takes a core from an executor that has something to do. It
+/// begins anew where an executor has nothing to do.
+const FIRST_LOOK_NANOS: u64 = 500_000;
+/// The latest of these looks.
+const LAST_LOOK_NANOS: u64 = 4_000_000;
 
 /// What has followed since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,6 +83,17 @@ struct State {
     due_idle: u64,
     /// The home of the last piece, and the actions counted there when the piece had ended.
     ran: Option<(ExecutorId, u64)>,
+    /// How long until the next look; nothing: [`FIRST_LOOK_NANOS`].
+    look_nanos: u64,
+}
+
+impl State {
+    /// How long until the next look at the same.
+    fn look_again(&mut self) -> u64 {
+        let look = self.look_nanos.max(FIRST_LOOK_NANOS);
+        self.look_nanos = (2 * look).min(LAST_LOOK_NANOS);
+        look
+    }
 }
 
 impl Engine {
@@ -104,13 +117,15 @@ impl Engine {
 /// Takes the next step if it is due; when to look again. Never waits.
 pub(crate) fn tick(shared: &Arc<Shared>) -> Duration {
     // Somebody further down the stack of a simulation, or another caller, is at it.
-    let Some(mut state) = shared.memory_following.state.try_lock() else { return PIECE_LOOK };
+    let Some(mut state) = shared.memory_following.state.try_lock() else {
+        return Duration::from_nanos(FIRST_LOOK_NANOS);
+    };
     let settings = shared.monitor.settings();
     let now = shared.clock.monotonic_nanos();
     if let Some(mut submission) = state.under_way.take() {
         let Some(completed) = submission.try_take() else {
             state.under_way = Some(submission);
-            return PIECE_LOOK;
+            return Duration::from_nanos(state.look_again());
         };
         let (partition, followed) = (completed.program.partition, completed.program.followed);
         // Whoever stole it may be of no node, or the partition has gone.
@@ -120,15 +135,20 @@ pub(crate) fn tick(shared: &Arc<Shared>) -> Duration {
         following.bytes.fetch_add(followed.bytes as u64, Ordering::Relaxed);
         following.partitions.fetch_add(u64::from(followed.done), Ordering::Relaxed);
         state.due = now + settings.memory_follow_delay_nanos;
-        state.due_idle = now + IDLE_REST_NANOS.min(settings.memory_follow_delay_nanos);
+        state.due_idle = now + FIRST_LOOK_NANOS.min(settings.memory_follow_delay_nanos);
         state.ran = Some((partition.home(), actions_at(shared, partition.home())));
     }
     if !settings.memory_follows {
         return LOOK;
     }
     if now < state.due && !(now >= state.due_idle && is_idle(shared, state.ran)) {
-        let next = if now < state.due_idle { state.due_idle } else { state.due.min(now + IDLE_REST_NANOS) };
+        let next =
+            if now < state.due_idle { state.due_idle } else { state.due.min(now + state.look_again()) };
         return Duration::from_nanos(next - now);
+    }
+    if now < state.due {
+        // There is time to be used.
+        state.look_nanos = 0;
     }
     let Some(partition) = pick(shared, state.last) else { return LOOK };
     let piece = FollowMemory {
@@ -138,7 +158,7 @@ pub(crate) fn tick(shared: &Arc<Shared>) -> Duration {
     };
     let options = SubmitOptions { read_only: true, ..SubmitOptions::default() };
     state.under_way = Some(submit_on(shared, piece, options));
-    PIECE_LOOK
+    Duration::from_nanos(state.look_again())
 }
 
 /// The memory node a partition should be on; `None`: there is none, or nobody is at home.

@@ -65,7 +65,7 @@ impl Default for MonitorSettings {
             core_interval_nanos: 2_000_000_000,
             memory_follows: true,
             memory_follow_bytes: 128 << 10,
-            memory_follow_delay_nanos: 5_000_000,
+            memory_follow_delay_nanos: 10_000_000,
         }
     }
 }
