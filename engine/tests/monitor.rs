@@ -251,6 +251,27 @@ fn a_change_while_a_repartitioning_is_measured_is_followed_and_not_held_against_
 }
 
 #[test]
+fn a_load_that_changes_while_it_is_watched_is_followed_by_its_next_two_windows() {
+    let last = |random: &mut RandomStream| ROWS - 1 - skewed(random);
+    // How long it was watched, if the load changes sides so many samples after it became skewed.
+    let watched = |samples: u64| {
+        let mut world = world();
+        world.load(10, even);
+        world.load_samples(samples, skewed);
+        while world.repartitions() == 0 {
+            world.load_samples(1, last);
+        }
+        let decisions = world.engine.monitor_decisions();
+        let decision = decisions.iter().rfind(|decision| decision.verdict.name() == "repartitioned");
+        decision.expect("there is one").watched_nanos / 100_000_000
+    };
+    let watched: Vec<u64> = (2..6).map(watched).collect();
+    // Two windows of three samples, or three of them where the first pair disagrees.
+    assert!(watched.iter().all(|tenths| *tenths == 15 || *tenths == 22), "{watched:?}");
+    assert!(watched.contains(&22), "{watched:?}");
+}
+
+#[test]
 fn reference_tables_that_are_written_all_the_time_are_told_of() {
     let mut world = world();
     ddl(&world.engine, DdlOp::CreateTable(items_table())).expect("the table is made");

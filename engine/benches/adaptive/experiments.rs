@@ -120,6 +120,15 @@ impl Watched {
         done.reduce(f64::max)
     }
 
+    /// From when a decision's change was seen until it was followed, in seconds. What was looked at
+    /// before the load changed was something else.
+    fn took(&self, decision: &Decision) -> f64 {
+        let nanos = decision.acted_nanos.unwrap_or(0) as f64;
+        let phase = self.began.iter().rfind(|began| **began <= decision.at);
+        let since_change = phase.map_or(f64::MAX, |began| (decision.at - began) as f64 * 1e3);
+        (since_change.min(decision.watched_nanos as f64) + nanos) / 1e9
+    }
+
     /// The lowest step while a decision was carried out, as a part of the median of the second
     /// before it.
     fn dip(&self, decision: &Decision) -> Option<f64> {
@@ -239,9 +248,7 @@ fn judge(verdicts: &mut Verdicts, watched: &Watched, phases: usize) {
         watched.decisions.iter().filter(|decision| decision.acted_nanos.is_some()).collect();
     let followed: Vec<f64> = (1..phases).filter_map(|phase| watched.followed(phase)).collect();
     verdicts.at_most("a change of the load is followed within 5 s", 5.0, &followed);
-    let took =
-        |decision: &&Decision| (decision.watched_nanos + decision.acted_nanos.unwrap_or(0)) as f64 / 1e9;
-    let took: Vec<f64> = changed.iter().map(took).collect();
+    let took: Vec<f64> = changed.iter().map(|decision| watched.took(decision)).collect();
     verdicts.at_most("it is followed within 2 s of being seen", 2.0, &took);
     let dips: Vec<f64> = changed.iter().filter_map(|decision| watched.dip(decision)).collect();
     verdicts.at_least("no 100 ms below 80 % of the second before while repartitioning", 0.8, &dips);
@@ -303,7 +310,7 @@ fn compare(
             decision.splits,
             decision.merges,
             decision.moves,
-            (decision.watched_nanos + decision.acted_nanos.unwrap_or(0)) as f64 / 1e9,
+            watched.took(decision),
             100.0 * decision.predicted_gain,
             percent(decision.measured_gain),
             percent(watched.dip(decision))

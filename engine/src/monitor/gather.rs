@@ -22,7 +22,7 @@ const HOT_SAMPLES_MIN: u64 = 32;
 const HOT_SHARE_ALL: f64 = 0.97;
 
 /// A trace, and what its numbers stand for.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Gathered {
     pub trace: Trace,
     pub layout: Layout,
@@ -245,12 +245,31 @@ impl Gathered {
         if self.squares > 0.0 { (self.measured.nanos as f64).powi(2) / self.squares } else { 0.0 }
     }
 
+    /// What came since `before` was gathered; all of it, if cuts were drawn in between, with which
+    /// counting began anew.
+    pub fn since(&self, before: Option<&Gathered>) -> Gathered {
+        let Some(before) = before.filter(|before| self.has_slices_of(before)) else { return self.clone() };
+        let less = |all: Measured, before: Measured| Measured {
+            samples: all.samples.saturating_sub(before.samples),
+            nanos: all.nanos.saturating_sub(before.nanos),
+        };
+        Gathered {
+            trace: self.trace.since(&before.trace),
+            measured: less(self.measured, before.measured),
+            squares: (self.squares - before.squares).max(0.0),
+            references: less(self.references, before.references),
+            ..self.clone()
+        }
+    }
+
+    fn has_slices_of(&self, other: &Gathered) -> bool {
+        other.starts == self.starts && other.groups == self.groups && other.partitions == self.partitions
+    }
+
     /// The two windows of a trace: what was gathered when the first had ended, and what came
     /// since. `None` if cuts were drawn in between, so that they have other slices.
     pub fn windows(&self, first: &Gathered) -> Option<[Trace; 2]> {
-        let same =
-            first.starts == self.starts && first.groups == self.groups && first.partitions == self.partitions;
-        same.then(|| [first.trace.clone(), self.trace.since(&first.trace)])
+        self.has_slices_of(first).then(|| [first.trace.clone(), self.trace.since(&first.trace)])
     }
 
     /// What part of the load each partition has, by where it begins.

@@ -44,8 +44,8 @@ use crate::txn::{Cut, RepartitionKind, Repartitioning};
 
 /// Samples in a window of watching.
 const WINDOW_SAMPLES: u64 = 3;
-/// Windows that may disagree before the load is called unstable.
-const WINDOWS_MAX: u32 = 6;
+/// Windows that may disagree with the one before before the load is called unstable.
+const WINDOWS_MAX: u32 = 12;
 /// A repartitioning that brought less than this part of its forecast was a poor one.
 const POOR: f64 = 0.25;
 const HOLD_OFF_NANOS: u64 = 8_000_000_000;
@@ -82,10 +82,7 @@ enum Phase {
     Watching {
         trigger: Triggered,
         until: u64,
-        /// Pairs that disagreed.
-        windows: u32,
-        /// At the end of the first window of a pair.
-        first: Option<Box<Gathered>>,
+        windows: Windows,
     },
     Acting(Box<Acting>),
     Settling {
@@ -97,6 +94,17 @@ enum Phase {
         began: (u64, u64),
         done: Done,
     },
+}
+
+/// The windows of a watch. What is gathered is counted from its beginning on.
+#[derive(Default)]
+struct Windows {
+    /// Pairs that disagreed.
+    disagreed: u32,
+    /// Gathered when the first window of the pair began; nothing: with the watch.
+    begin: Option<Box<Gathered>>,
+    /// Gathered when it ended.
+    first: Option<Box<Gathered>>,
 }
 
 /// What began a watch.
@@ -116,6 +124,11 @@ impl Triggered {
     /// How long a window of watching is.
     fn window_nanos(self, settings: &MonitorSettings) -> u64 {
         WINDOW_SAMPLES * settings.sample_interval_nanos * if self.longer { 2 } else { 1 }
+    }
+
+    /// Watches for a window from now on.
+    fn watch(self, settings: &MonitorSettings, now: u64, windows: Windows) -> Phase {
+        Phase::Watching { trigger: self, until: now + self.window_nanos(settings), windows }
     }
 }
 
@@ -172,9 +185,7 @@ pub(crate) fn tick(shared: &Arc<Shared>) -> Duration {
     watch.phase = match phase {
         Phase::Idle => watch.look(shared, &settings, now),
         Phase::Watching { until, .. } if now < until => phase,
-        Phase::Watching { trigger, windows, first, .. } => {
-            watch.window(shared, &settings, now, trigger, windows, first)
-        }
+        Phase::Watching { trigger, windows, .. } => watch.window(shared, &settings, now, trigger, windows),
         Phase::Acting(acting) => watch.act(shared, &settings, now, acting),
         Phase::Settling { until, .. } if now < until => phase,
         Phase::Settling { done, .. } => {
@@ -230,7 +241,7 @@ impl Watch {
             }
         }
         forget(shared);
-        Phase::Watching { trigger, until: now + trigger.window_nanos(settings), windows: 0, first: None }
+        trigger.watch(settings, now, Windows::default())
     }
 
     /// Measures what a repartitioning brought, until that is known or the load changes again.
@@ -316,10 +327,10 @@ impl Watch {
         settings: &MonitorSettings,
         now: u64,
         mut trigger: Triggered,
-        windows: u32,
-        first: Option<Box<Gathered>>,
+        mut windows: Windows,
     ) -> Phase {
-        let gathered = gather(shared, &self.own_cuts, settings.hot_key_share, false);
+        let all = gather(shared, &self.own_cuts, settings.hot_key_share, false);
+        let gathered = all.since(windows.begin.as_deref());
         if gathered.cores.is_empty() {
             return Phase::Idle;
         }
@@ -327,10 +338,11 @@ impl Watch {
             let verdict = self.evaluate(shared, settings, trigger.drift, &gathered, None);
             return self.conclude(shared, settings, now, trigger, &gathered, &verdict);
         }
-        let Some(first) = first else {
-            let (until, first) = (now + trigger.window_nanos(settings), Some(Box::new(gathered)));
-            return Phase::Watching { trigger, until, windows, first };
+        let Some(first) = &windows.first else {
+            windows.first = Some(Box::new(all));
+            return trigger.watch(settings, now, windows);
         };
+        let first = first.since(windows.begin.as_deref());
         if gathered.measured.samples < settings.samples_min {
             // The load has gone, or was hardly there.
             self.trigger.evaluated(settings, 0.0, false);
@@ -356,16 +368,16 @@ impl Watch {
                     // What lasts as long as that is followed.
                     trigger.drift = 0.0;
                 }
-                let (until, first) = (now + trigger.window_nanos(settings), Some(Box::new(gathered)));
-                return Phase::Watching { trigger, until, windows, first };
+                windows.first = Some(Box::new(all));
+                return trigger.watch(settings, now, windows);
             }
             return self.conclude(shared, settings, now, trigger, &gathered, &verdict);
         }
-        forget(shared);
-        if windows < WINDOWS_MAX {
+        if windows.disagreed < WINDOWS_MAX {
+            // The load may have become another one in the first window: the second begins a pair.
             (trigger.longer, trigger.drift) = (false, DRIFT);
-            let until = now + trigger.window_nanos(settings);
-            return Phase::Watching { trigger, until, windows: windows + 1, first: None };
+            let (disagreed, begin) = (windows.disagreed + 1, windows.first.take());
+            return trigger.watch(settings, now, Windows { disagreed, begin, first: Some(Box::new(all)) });
         }
         let verdict = self.evaluate(shared, settings, trigger.drift, &gathered, None);
         self.tell(shared, now, trigger, &gathered, &verdict, Told::Unstable);
