@@ -90,9 +90,9 @@ impl<H: StatementHost> CallProgram<H> {
 }
 
 impl<H: StatementHost> EngineProgram for CallProgram<H> {
-    fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
+    fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
         let functions = FunctionContext { now: 0, session: &*self.host };
-        self.routine.predict(&self.args, &functions, &*self.host, &self.engine, routing, claims);
+        self.routine.predict(&self.args, &functions, &*self.host, &self.engine, claims);
     }
 
     fn class(&self) -> u32 {
@@ -127,16 +127,15 @@ impl Program {
         functions: &FunctionContext<'_>,
         system: &dyn SystemRows,
         engine: &Engine,
-        routing: &RoutingTable,
         claims: &mut ClaimSet,
     ) {
         if self.reference_reads.is_empty() {
             let inputs = RouteInputs { params: args, variables: &[], functions };
-            return route::predict(&self.routes, &inputs, routing, claims);
+            return route::predict(&self.routes, &inputs, claims);
         }
         let params = self.with_reference_reads(args, functions, system, engine);
         let inputs = RouteInputs { params: &params, variables: &[], functions };
-        route::predict(&self.routes, &inputs, routing, claims);
+        route::predict(&self.routes, &inputs, claims);
     }
 
     /// The arguments, and behind them what keys depend on in reference tables. What cannot be

@@ -70,6 +70,7 @@ mod predicate;
 pub mod program;
 mod quicksort;
 mod relation;
+mod row_read;
 mod rows;
 pub mod scalar;
 mod scan;

@@ -80,11 +80,11 @@ impl RowSink for Buffer<'_> {
 }
 
 impl<H: StatementHost> Program for StatementProgram<H> {
-    fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
+    fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
         let host: &dyn SessionHost = &*self.host;
         let functions = FunctionContext { now: 0, session: host };
         let inputs = route::RouteInputs { params: &self.params, variables: &[], functions: &functions };
-        route::predict(&self.statement.accesses, &inputs, routing, claims);
+        route::predict(&self.statement.accesses, &inputs, claims);
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {

@@ -20,6 +20,7 @@ use super::merge::Merge;
 use super::modify::{Delete, FoundMembers, Members, Triggering, Update};
 use super::node::Node;
 use super::parts::{Parts, targets_of};
+use super::row_read::{RowColumns, row_columns};
 use super::rows::RowBuffer;
 use super::target::Found;
 use super::{CompileEnv, CompiledRoutine, RowSink};
@@ -75,6 +76,8 @@ pub struct CompiledStatement {
     pub stops_early: bool,
     shape: FrameShape,
     body: Body,
+    /// What it answers of a row, if it reads one by its key.
+    pub(super) row: Option<RowColumns>,
 }
 
 /// What a statement does.
@@ -144,6 +147,15 @@ impl Output {
         }
     }
 
+    /// The slots of the columns, in order.
+    pub fn slots(&self) -> impl Iterator<Item = u32> {
+        let (together, scattered) = match &self.place {
+            OutputPlace::Together(first, width) => (*first as u32..(*first + *width) as u32, &[][..]),
+            OutputPlace::Scattered(slots) => (0..0, &slots[..]),
+        };
+        together.chain(scattered.iter().copied())
+    }
+
     /// Hands out the row in the frame's slots; `row` is working space.
     #[inline]
     fn answer(
@@ -182,6 +194,10 @@ fn fills_every_slot(node: &Node) -> bool {
 }
 
 impl CompiledStatement {
+    pub(super) fn body(&self) -> &Body {
+        &self.body
+    }
+
     /// Whether it finds its rows by the same ways as another statement, and by keys alone: whether
     /// it may stand for the other, which knows values where this one has parameters.
     pub fn reaches_rows_as(&self, other: &CompiledStatement) -> bool {
@@ -222,6 +238,7 @@ pub fn compile_statement(statement: &BoundStatement, env: &CompileEnv<'_>) -> Re
         writes,
         refused_read_only: refused_read_only(statement),
         stops_early: stops_early(&body),
+        row: row_columns(&body),
         shape,
         body,
     })

@@ -75,6 +75,17 @@ fn slice(
     Some(Datum::Array(Arc::new(Array { element: array.element, dimensions, values })))
 }
 
+/// A value that is at hand as it is.
+pub(super) fn given<'a>(expr: &'a BoundExpr, inputs: &RouteInputs<'a>) -> Option<&'a Datum> {
+    match &expr.kind {
+        ExprKind::Const(value) => Some(value),
+        ExprKind::Param(index) => inputs.params.get(usize::from(*index)),
+        ExprKind::Variable(index) => inputs.variables.get(*index as usize),
+        ExprKind::Relabel(inner) => given(inner, inputs),
+        _ => None,
+    }
+}
+
 /// The value of a routing expression; `None` where it cannot be computed now. An error is
 /// none either: the statement itself will raise it.
 pub fn evaluate(expr: &BoundExpr, inputs: &RouteInputs<'_>) -> Option<Datum> {

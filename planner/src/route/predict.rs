@@ -1,12 +1,12 @@
 //! From accesses to claims, and to the classification that `archipel.routines` and EXPLAIN show.
 
+use archipel_engine::ClaimSet;
 use archipel_engine::schema::KeyForm;
 use archipel_engine::storage::KeyBuf;
 use archipel_engine::storage::key::{encode_cell, successor};
-use archipel_engine::{ClaimSet, RoutingTable};
 use archipel_sql::datum::Datum;
 
-use super::evaluate::{RouteInputs, evaluate};
+use super::evaluate::{RouteInputs, evaluate, given};
 use super::{Access, RouteKey};
 use crate::bound::BoundExpr;
 use crate::explain;
@@ -20,6 +20,9 @@ const POINTS_MAX: usize = 256;
 /// have it.
 pub fn route_key_bytes(access: &Access, value: &Datum) -> Option<KeyBuf> {
     let mut key = KeyBuf::new();
+    if access.codec.append_integer(value, &access.key_column, &mut key) {
+        return Some(key);
+    }
     if value.is_null() && !access.key_column.nullable {
         return None;
     }
@@ -35,8 +38,7 @@ pub fn route_key_bytes(access: &Access, value: &Datum) -> Option<KeyBuf> {
 
 /// Adds what the accesses will touch to a program's claims. What is unknown adds nothing: the
 /// program finds it as it runs.
-pub fn predict(accesses: &[Access], inputs: &RouteInputs<'_>, routing: &RoutingTable, claims: &mut ClaimSet) {
-    let _ = routing;
+pub fn predict(accesses: &[Access], inputs: &RouteInputs<'_>, claims: &mut ClaimSet) {
     let mut met: Option<(&Among, Vec<bool>)> = None;
     for access in accesses {
         if let Some((among, member)) = &access.among {
@@ -60,7 +62,9 @@ pub fn predict(accesses: &[Access], inputs: &RouteInputs<'_>, routing: &RoutingT
         };
         match &access.key {
             RouteKey::Point(expr) => {
-                if let Some(value) = evaluate(expr, inputs) {
+                if let Some(value) = given(expr, inputs) {
+                    point(value);
+                } else if let Some(value) = evaluate(expr, inputs) {
                     point(&value);
                 }
             }
@@ -74,7 +78,15 @@ pub fn predict(accesses: &[Access], inputs: &RouteInputs<'_>, routing: &RoutingT
                 }
             }
             RouteKey::EachOf(expr) => {
-                if let Some(Datum::Array(array)) = evaluate(expr, inputs) {
+                let made;
+                let array = match given(expr, inputs) {
+                    Some(array) => Some(array),
+                    None => {
+                        made = evaluate(expr, inputs);
+                        made.as_ref()
+                    }
+                };
+                if let Some(Datum::Array(array)) = array {
                     if array.values.len() > POINTS_MAX {
                         claims.add_group(group);
                         continue;

@@ -231,6 +231,7 @@ impl Compiler<'_> {
                     parameters,
                     surplus: 0,
                     casts: Vec::new(),
+                    direct: false,
                 })
             }
         };

@@ -224,6 +224,7 @@ fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
         ahead: compiler.rows_of_arguments(),
         ahead_text: compiler.ahead_text,
         body: block,
+        columns_at: together(&columns),
         columns,
         width: width as u32,
         at_end,
@@ -245,6 +246,17 @@ fn is_plain(arguments: &[Place]) -> bool {
         .iter()
         .enumerate()
         .all(|(index, place)| matches!(place, Place::Scalar { register, .. } if *register as usize == index))
+}
+
+/// The registers of some columns, if they are neighbours.
+fn together(columns: &[OutColumn]) -> Option<std::ops::Range<usize>> {
+    let register = |column: &OutColumn| match column {
+        OutColumn::Register(register) => Some(*register as usize),
+        OutColumn::Row { .. } => None,
+    };
+    let first = register(columns.first()?)?;
+    let follow = columns.iter().enumerate().all(|(at, column)| register(column) == Some(first + at));
+    follow.then(|| first..first + columns.len())
 }
 
 /// `f(integer,text)`, as format_procedure prints it.

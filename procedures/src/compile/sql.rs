@@ -204,6 +204,7 @@ fn finish(mut compiler: Compiler<'_>, operations: Vec<Operation>, language: Cont
         ahead_text: Vec::new(),
         body: Operation { site, rights: None, kind: OperationKind::Sequence(operations) },
         columns: Vec::new(),
+        columns_at: None,
         width,
         at_end,
         routes: super::trace::routes(&compiler.accesses),

@@ -618,9 +618,19 @@ impl Compiler<'_> {
         }
         self.trace_reference_read(&bound, (&targets, &casts), &text.text);
         self.found_unknown();
+        let as_they_are = surplus == 0 && casts.is_empty() && targets.not_null.is_empty();
+        let direct = as_they_are && targets.whole_not_null.is_none() && compiled.reads_row();
         Ok(OperationKind::Sql {
             statement: SqlStatement { compiled, text: context },
-            into: Some(IntoPlan { strict: into.strict, modifies, targets, parameters, surplus, casts }),
+            into: Some(IntoPlan {
+                strict: into.strict,
+                modifies,
+                targets,
+                parameters,
+                surplus,
+                casts,
+                direct,
+            }),
         })
     }
 

@@ -306,6 +306,9 @@ impl Invocation<'_, '_> {
 
     /// The same as the routine's last act: nobody reads them afterwards.
     fn give_columns(&mut self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        if let Some(at) = &self.program.columns_at {
+            return self.send(&mut ctx.variables[at.clone()]);
+        }
         let mut row = self.columns(&mut ctx.variables[..], Datum::take);
         self.send(&mut row)
     }

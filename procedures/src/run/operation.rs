@@ -1,5 +1,6 @@
 //! The compiled form of a routine.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -59,6 +60,8 @@ pub struct Program {
     pub body: Operation,
     /// The OUT, INOUT and TABLE columns.
     pub columns: Vec<OutColumn>,
+    /// The registers of these, if they are each a register, in order.
+    pub columns_at: Option<Range<usize>>,
     /// Columns of a result row.
     pub width: u32,
     pub at_end: AtEnd,
@@ -486,6 +489,8 @@ pub struct IntoPlan {
     /// How many columns more the query has than there are targets; less, if negative.
     pub surplus: i32,
     pub casts: Vec<IntoCast>,
+    /// The query reads one row by its key, and the columns go into the variables as they are.
+    pub direct: bool,
 }
 
 /// What a column becomes on its way into a variable.

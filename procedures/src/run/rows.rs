@@ -153,13 +153,19 @@ pub(super) fn store_row(
             None => *variable = Datum::Null,
         }
     }
+    there_is_a_row(ctx, targets);
+    Ok(())
+}
+
+/// Sets what says that a row is there, and of which structure.
+#[inline]
+fn there_is_a_row(ctx: &mut ExecContext<'_, '_>, targets: &Targets) {
     if let Some(present) = targets.present {
         ctx.variables[present as usize].set(Datum::Bool(true));
     }
     if let Some((tag, number)) = targets.tag {
         ctx.variables[tag as usize].set(Datum::Int4(number));
     }
-    Ok(())
 }
 
 /// What a loop without a row leaves in its variables: NULL in their structure.
@@ -285,6 +291,9 @@ impl Invocation<'_, '_> {
             self.set_found(ctx, rows);
             return Ok(());
         };
+        if into.direct {
+            return self.row_into(ctx, statement, into, site);
+        }
         let limit = match (into.modifies, into.strict) {
             (true, _) => u64::MAX,
             (false, true) => 2,
@@ -293,6 +302,26 @@ impl Invocation<'_, '_> {
         let mut first = FirstRow::new(limit, std::mem::take(&mut self.buffer));
         self.run_statement(ctx, statement, &mut first, site)?;
         self.store_first(ctx, into, first, site)
+    }
+
+    /// A query of one row by its key, whose columns go into variables as they are.
+    fn row_into(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        statement: &SqlStatement,
+        into: &IntoPlan,
+        site: Site,
+    ) -> ExecResult<()> {
+        let (text, targets) = (statement.text.as_deref(), &into.targets);
+        let found =
+            self.query(ctx, text, site, |ctx| statement.compiled.read_row(ctx, &targets.registers))?;
+        if !found {
+            let none = FirstRow::new(1, std::mem::take(&mut self.buffer));
+            return self.store_first(ctx, into, none, site);
+        }
+        there_is_a_row(ctx, targets);
+        self.set_found(ctx, 1);
+        Ok(())
     }
 
     /// What INTO does with what came.

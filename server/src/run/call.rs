@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use archipel_engine::{ClaimSet, RoutingTable};
+use archipel_engine::ClaimSet;
 use archipel_planner::bound::{BoundCall, BoundExpr, ExprKind};
 use archipel_planner::native::{
     CompileEnv, CompiledExpr, CompiledRoutine, ExecContext, ExecResult, NoRows, RowSink, compile_expr,
@@ -59,7 +59,6 @@ impl CallPlan {
         host: &Host,
         params: &[Datum],
         functions: &FunctionContext<'_>,
-        routing: &RoutingTable,
         claims: &mut ClaimSet,
     ) {
         if !self.known_before {
@@ -73,7 +72,7 @@ impl CallPlan {
                 None => return,
             }
         }
-        self.program.predict(&args, functions, host, &host.server.engine, routing, claims);
+        self.program.predict(&args, functions, host, &host.server.engine, claims);
     }
 
     /// Evaluates the arguments and runs the routine, or goes on with it where it ended its last

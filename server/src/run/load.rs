@@ -148,7 +148,7 @@ impl LoadRun {
 }
 
 impl Program for LoadRun {
-    fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
+    fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
         let Code::Native(insert) = &self.plan.code else { return };
         if self.rows.len() > ROWS_ROUTED_MAX {
             for group in insert.accesses.iter().filter_map(|access| access.group) {
@@ -159,7 +159,7 @@ impl Program for LoadRun {
         let functions = FunctionContext { now: self.now.unwrap_or(0), session: &*self.host };
         for row in self.rows.iter() {
             let inputs = RouteInputs { params: row, variables: &[], functions: &functions };
-            predict(&insert.accesses, &inputs, routing, claims);
+            predict(&insert.accesses, &inputs, claims);
         }
     }
 

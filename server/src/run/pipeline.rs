@@ -168,12 +168,12 @@ impl PipelineRun {
 }
 
 impl Program for PipelineRun {
-    fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
+    fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
         let functions = FunctionContext { now: 0, session: &*self.host };
         for step in &self.steps {
             if let Some(compiled) = native(&step.prepared) {
                 let inputs = RouteInputs { params: &step.params, variables: &[], functions: &functions };
-                predict(&compiled.accesses, &inputs, routing, claims);
+                predict(&compiled.accesses, &inputs, claims);
             }
         }
     }

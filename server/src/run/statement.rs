@@ -176,17 +176,17 @@ impl StatementRun {
 }
 
 impl Program for StatementRun {
-    fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
+    fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
         let functions = FunctionContext { now: self.now.unwrap_or(0), session: &*self.host };
         match &self.plan.code {
             Code::Native(compiled) => {
                 let inputs = RouteInputs { params: &self.params, variables: &[], functions: &functions };
-                predict(&compiled.accesses, &inputs, routing, claims);
+                predict(&compiled.accesses, &inputs, claims);
             }
             // It runs in a transaction that has begun.
             Code::Trigger(_) => {}
             Code::Call(call) => {
-                call.predict(&self.host, &self.params, &functions, routing, claims);
+                call.predict(&self.host, &self.params, &functions, claims);
             }
         }
     }

@@ -154,7 +154,7 @@ impl Session {
         let host = self.host();
         let routing = self.server.engine.routing();
         let mut claims = ClaimSet::new();
-        call.predict(&host, &[], &host.context(), &routing, &mut claims);
+        call.predict(&host, &[], &host.context(), &mut claims);
         let partitions = routing.partitions_of(&claims).len();
         (partitions > 0).then(|| format!("  Partitions with these arguments: {partitions}"))
     }
