@@ -192,6 +192,7 @@ pub struct World {
     draw: Arc<parking_lot::RwLock<Arc<Draw>>>,
     done: Arc<Vec<AtomicU64>>,
     stop: Arc<AtomicBool>,
+    paused: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
     far: Option<Far>,
 }
@@ -277,6 +278,7 @@ impl World {
             }))),
             done: Arc::new((0..executors).map(|_| AtomicU64::new(0)).collect()),
             stop: Arc::default(),
+            paused: Arc::default(),
             threads: Vec::new(),
             far: None,
             engine,
@@ -334,12 +336,19 @@ impl World {
         for id in 0..self.done.len() {
             let (engine, draw) = (self.engine.clone(), self.draw.clone());
             let (done, stop, tables) = (self.done.clone(), self.stop.clone(), tables.clone());
+            let paused = self.paused.clone();
             let far = self.far.clone();
             let body = Box::new(move |handle: ExecutorHandle| {
                 EXECUTOR.set(Some(ExecutorId(id as u16)));
                 let mut clients = Clients { engine, tables, far, pending: VecDeque::new(), finished: 0 };
                 let mut random = RandomStream::new(id as u64 + 1);
                 while !stop.load(Ordering::Relaxed) {
+                    if paused.load(Ordering::Relaxed) {
+                        // What is on its way elsewhere ends.
+                        let _ = handle.drain(SliceBudget::default());
+                        std::thread::sleep(Duration::from_millis(1));
+                        continue;
+                    }
                     let drawn = draw.read().clone();
                     for _ in 0..16 {
                         let served = handle.drain(SliceBudget::default()).served;
@@ -355,6 +364,11 @@ impl World {
             let thread = self.engine.start_executor(ExecutorId(id as u16), body);
             self.threads.push(thread.expect("an executor starts"));
         }
+    }
+
+    /// Whether the clients rest, so that another world has the machine.
+    pub fn pause(&self, paused: bool) {
+        self.paused.store(paused, Ordering::Relaxed);
     }
 
     pub fn finished(&self) -> u64 {

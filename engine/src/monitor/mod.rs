@@ -35,7 +35,7 @@
 //!    which is measured (`speed`), and may be fewer than tables (`model`).
 //! 6. *Noise.* Forecasts are judged by a window that the search has not seen. Hysteresis: a least
 //!    gain, what chance shows in so many samples and between two windows, the cost of the actions
-//!    (`decide`), a longer look at what may be chance, and a hold-off after repartitionings that
+//!    (`decide`), what a core is faster or slower by for a moment (`model`), a longer look at what may be chance, and a hold-off after repartitionings that
 //!    brought little (`watch`).
 //! 7. *Hot keys.* Found by a sketch and given a slice of their own (`gather`), so that the first
 //!    search gives them a partition; what is still too hot is told as advice (`decision`).

@@ -44,7 +44,7 @@ use crate::txn::{Cut, RepartitionKind, Repartitioning};
 
 /// Samples in a window of watching.
 const WINDOW_SAMPLES: u64 = 3;
-/// Windows that may disagree with the one before before the load is called unstable.
+/// Pairs of neighbouring windows that may disagree before the load is called unstable.
 const WINDOWS_MAX: u32 = 12;
 /// A repartitioning that brought less than this part of its forecast was a poor one.
 const POOR: f64 = 0.25;
