@@ -23,6 +23,10 @@ use std::path::PathBuf;
 
 use experiments::{EXPERIMENTS, Options};
 
+/// The server's: memory that follows is asked for and given back as it is there.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
