@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import pathlib
+import signal
 import statistics
 import subprocess
 import tempfile
@@ -14,6 +15,10 @@ from side_by_side import archipel_binary, free_port
 
 START_LIMIT_S = 60
 STEP_S = 0.1
+# How often two servers take turns, and for how long: whatever else drifts is a quarter of the rate on
+# some machines.
+PAIRS = 8
+SPELL_S = 1.5
 THESIS = "one of eight processors lost: the static system falls by 22 %, ATraPos is 11 % above it"
 TARGET = 0.97
 PHASES = ["all cores", "some lost", "all again"]
@@ -79,29 +84,75 @@ def watch(server: Server, seconds: float) -> list[float]:
     return rates
 
 
+class Loaded:
+    """A server with a load on it for so many seconds, which may rest."""
+
+    def __init__(self, binary: str, options, settings: list[str], cores: set[int], seconds: float):
+        self.server = Server(binary, cores, settings)
+        self.driver = None
+        try:
+            url = ["--scale", str(options.scale), "--url", self.server.url]
+            load = [binary, "workload", "load", "tatp", *url]
+            subprocess.run(load, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            drive = [binary, "workload", "run", "tatp", *url, "--duration", str(int(seconds + 10)),
+                     "--connections", str(options.connections), "--pipeline", "8",
+                     "--set", "synchronous_commit=off", "--quiet"]
+            self.driver = subprocess.Popen(drive, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(2)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.driver:
+            self.driver.kill()
+            self.driver.wait()
+        self.server.stop()
+
+    def rest(self, rests: bool):
+        self.driver.send_signal(signal.SIGSTOP if rests else signal.SIGCONT)
+
+    def watch(self, seconds: float) -> list[float]:
+        rates = watch(self.server, seconds)
+        if self.driver.poll() is not None:
+            raise SystemExit(f"the load ended before its time, with status {self.driver.returncode}")
+        return rates
+
+
 def run(binary: str, options, settings: list[str], stages: list[set[int]]) -> list[list[float]]:
     """The rates of each stage; the server begins on the cores of the first one."""
-    server = Server(binary, stages[0], settings)
-    try:
-        load = [binary, "workload", "load", "tatp", "--scale", str(options.scale), "--url", server.url]
-        subprocess.run(load, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        duration = int((options.seconds + 1) * len(stages) + 10)
-        drive = [binary, "workload", "run", "tatp", "--scale", str(options.scale), "--url", server.url,
-                 "--duration", str(duration), "--connections", str(options.connections),
-                 "--pipeline", "8", "--set", "synchronous_commit=off", "--quiet"]
-        driver = subprocess.Popen(drive, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(2)
+    with Loaded(binary, options, settings, stages[0], (options.seconds + 1) * len(stages)) as loaded:
         rates = []
         for cores in stages:
-            server.bind(cores)
-            rates.append(watch(server, options.seconds))
-        if driver.poll() is not None:
-            raise SystemExit(f"the load ended before its time, with status {driver.returncode}")
-        driver.kill()
-        driver.wait()
+            loaded.server.bind(cores)
+            rates.append(loaded.watch(options.seconds))
         return rates
-    finally:
-        server.stop()
+
+
+def in_turn(binary: str, options, every: set[int], left: set[int]) -> list[tuple[float, float]]:
+    """What a server reaches that has lost cores, and one that was started on those that are left."""
+    seconds = 2 * options.seconds + 60 + 3 * SPELL_S * (PAIRS + 1)
+    with Loaded(binary, options, [], every, seconds) as lost:
+        lost.watch(options.seconds / 2)
+        lost.server.bind(left)
+        lost.watch(options.seconds)
+        lost.rest(True)
+        with Loaded(binary, options, [], left, seconds) as started:
+            started.rest(True)
+
+            def rate(loaded: Loaded) -> float:
+                loaded.rest(False)
+                rates = loaded.watch(SPELL_S)
+                loaded.rest(True)
+                # As it begins, answers that waited for the driver are taken.
+                return statistics.median(rates[2:])
+
+            pairs = [(rate(lost), rate(started)) for _ in range(PAIRS + 1)]
+    # The first of each finds cold caches.
+    return pairs[1:]
 
 
 def settled(rates: list[float]) -> float:
@@ -151,7 +202,8 @@ def main():
     stages = [every, left, every]
     adaptive = run(binary, options, [], stages)
     static = run(binary, options, [f"archipel.executors={len(every)}", "archipel.adaptive=off"], stages)
-    allowed = settled(run(binary, options, [], [left])[0])
+    pairs = in_turn(binary, options, every, left)
+    allowed = statistics.median(started for _, started in pairs)
     print(f"{len(every)} cores, {len(every) - len(left)} lost; TATP, {options.connections} connections")
     print(f"{'phase':<12} {'static/s':>10} {'adaptive/s':>11} {'ratio':>6} {'lowest 100 ms':>14}")
     rows = []
@@ -160,12 +212,13 @@ def main():
         lowest = min(adaptive[number])
         print(f"{phase:<12} {one:>10.0f} {other:>11.0f} {other / one:>6.2f} {lowest:>14.0f}")
         rows.append({"phase": phase, "static": one, "adaptive": other, "lowest_100_ms": lowest})
-    share = settled(adaptive[1]) / allowed
+    share = statistics.median(lost / started for lost, started in pairs)
     verdict = "met" if share >= TARGET else "MISSED"
-    print(f"target: {100 * TARGET:.0f} % of what the cores left allow ({allowed:.0f}/s): {100 * share:.1f} %: {verdict}")
+    print(f"target: {100 * TARGET:.0f} % of what the cores left allow ({allowed:.0f}/s), in the median of {PAIRS} pairs: "
+          f"{100 * share:.1f} %: {verdict}")
     print(f"thesis: {THESIS}")
     result = {"experiment": "processor-loss", "cores": len(every), "lost": len(every) - len(left),
-              "phases": rows, "allowed_by_cores_left": allowed, "share_of_allowed": share, "target": TARGET, "met": share >= TARGET,
+              "phases": rows, "allowed_by_cores_left": allowed, "pairs": pairs, "share_of_allowed": share, "target": TARGET, "met": share >= TARGET,
               "thesis": THESIS, "step_ms": STEP_S * 1000, "static_per_step": static,
               "adaptive_per_step": adaptive}
     lines = {"executors follow": sum(adaptive, []), "executors stay": sum(static, [])}
