@@ -21,7 +21,7 @@ use archipel_engine::storage::{KeyBuf, Tree};
 use archipel_engine::topology::{Granularity, Invented, Topology};
 use archipel_engine::{
     Direction, Engine, EngineConfig, MemoryFollowed, MonitorSettings, REFERENCE_GROUP, Repartition, Seams,
-    Stop, SubmitOptions,
+    SliceBudget, Stop, SubmitOptions,
 };
 use common::*;
 
@@ -86,8 +86,8 @@ fn cores(sockets: usize) -> Arc<Invented> {
     Arc::new(Invented::of_sockets(sockets, 4 / sockets, Granularity::Socket).with_fixed_islands())
 }
 
-fn open(cores: &Arc<Invented>, store: &MemoryStore) -> Engine {
-    let config = EngineConfig {
+fn config_on(cores: &Invented) -> EngineConfig {
+    EngineConfig {
         executors: cores.read().expect("all are there").executors(),
         executors_max: 4,
         split_rows: 400,
@@ -98,7 +98,10 @@ fn open(cores: &Arc<Invented>, store: &MemoryStore) -> Engine {
             ..MonitorSettings::default()
         },
         ..config(1)
-    };
+    }
+}
+
+fn open(config: EngineConfig, cores: &Arc<Invented>, store: &MemoryStore) -> Engine {
     let seams = Seams { topology: Some(cores.clone()), ..Seams::default() };
     Engine::open_with(config, Arc::new(store.clone()), seams, &|_| {}).expect("the engine opens")
 }
@@ -130,7 +133,8 @@ impl World {
     }
 
     fn on(sockets: usize, store: MemoryStore) -> Self {
-        let engine = open(&cores(sockets), &store);
+        let cores = cores(sockets);
+        let engine = open(config_on(&cores), &cores, &store);
         let stop = Arc::new(AtomicBool::new(false));
         let start = |id: u16| {
             let stop = stop.clone();
@@ -196,6 +200,33 @@ impl World {
         self.engine.close();
         self.store.clone()
     }
+}
+
+#[test]
+fn looks_come_half_as_often_until_an_executor_is_idle() {
+    let cores = cores(2);
+    let mut config = EngineConfig { background: false, split_rows: u64::MAX, ..config_on(&cores) };
+    config.monitor.memory_follow_delay_nanos = 10_000_000_000;
+    let engine = open(config, &cores, &MemoryStore::new());
+    open_bank(&engine, ACCOUNTS_COUNT);
+    for route in engine.routing().routes(GROUP) {
+        let change = Repartition::Move { partition: route.partition(), to: ExecutorId(2) };
+        engine.repartition(change, "test").wait().outcome.result.expect("an action ends");
+    }
+    let attach = |id| engine.attach_executor(ExecutorId(id)).expect("nobody drives it");
+    let handles: Vec<_> = (0..4).map(attach).collect();
+    handles[0].seat();
+    // A piece waits for an executor of the other socket, which is busy.
+    let looks: Vec<Duration> = (0..5).map(|_| engine.step_memory()).collect();
+    assert_eq!(looks, [500, 1_000, 2_000, 4_000, 4_000].map(Duration::from_micros));
+    handles[2].drain(SliceBudget::default());
+    handles[0].seat();
+    let rest = engine.step_memory();
+    assert_eq!(engine.memory_followed().pieces, 1);
+    assert!(rest <= Duration::from_micros(500), "{rest:?}");
+    // Nothing else has run there: the rest is cut short, and the next piece looked for as soon as the first.
+    std::thread::sleep(Duration::from_millis(1));
+    assert_eq!(engine.step_memory(), Duration::from_micros(500));
 }
 
 #[test]

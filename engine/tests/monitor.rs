@@ -155,6 +155,22 @@ fn a_load_that_changes_while_it_is_watched_is_followed_by_its_next_two_windows()
 }
 
 #[test]
+fn a_key_that_becomes_hot_while_a_load_is_watched_gets_a_partition_of_its_own() {
+    const HOT: i64 = 1_234;
+    for samples in 2..6 {
+        let mut world = world();
+        world.load(10, even);
+        // Seen, and in the middle of its windows it goes to one key.
+        world.load_samples(samples, skewed);
+        world.load(8, |random| if random.below(2) == 0 { HOT } else { even(random) });
+        let routing = world.engine.routing();
+        let lows: Vec<_> = routing.routes(GROUP).iter().map(|route| route.low.clone()).collect();
+        let told = world.engine.monitor_decisions();
+        assert!(lows.contains(&account_key(HOT)), "{samples}: {told:?}");
+    }
+}
+
+#[test]
 fn reference_tables_that_are_written_all_the_time_are_told_of() {
     let mut world = world();
     ddl(&world.engine, DdlOp::CreateTable(items_table())).expect("the table is made");
@@ -291,7 +307,7 @@ fn marks_keep_everybody_away_and_survive_a_crash() {
     let World { engine, clock, store, .. } = world;
     engine.step_log().expect("written");
     drop(engine);
-    let engine = open(&store, &clock);
+    let engine = open(&store, &clock, None);
     let world = World { engine, clock, random: RandomStream::new(1), store };
     let partition = world.homes()[0].0;
     let home = Repartition::Move { partition, to: ExecutorId(1) };

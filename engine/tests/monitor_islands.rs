@@ -9,12 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use archipel_engine::id::ExecutorId;
-use archipel_engine::log::MemoryStore;
-use archipel_engine::random::RandomStream;
-use archipel_engine::topology::{Granularity, Invented, Topology};
+use archipel_engine::topology::{Granularity, Invented};
 use archipel_engine::{
-    Decision, Engine, EngineConfig, ExecutorHandle, Mark, MonitorSettings, Reason, Repartition, Seams,
-    SliceBudget, SubmitOptions, Told,
+    Decision, ExecutorHandle, Mark, MonitorSettings, Reason, Repartition, SliceBudget, SubmitOptions, Told,
 };
 use clocked::*;
 use common::*;
@@ -37,20 +34,13 @@ impl Islands {
 
     /// `prepare` is done before anybody drives the executors.
     fn with(prepare: impl FnOnce(&World)) -> Self {
-        let (store, clock) = (MemoryStore::new(), Arc::<VirtualClock>::default());
         let topology = Arc::new(Invented::of_sockets(2, 1, Granularity::Socket));
-        let executors = topology.read().expect("it is there").executors();
-        let config = EngineConfig { background: false, executors, ..config(2) };
-        let seams = Seams { clock: clock.clone(), topology: Some(topology), ..Seams::default() };
-        let engine = Engine::open_with(config, Arc::new(store.clone()), seams, &|_| {}).expect("opens");
-        open_bank(&engine, ROWS);
-        let cuts = (1..4).map(|at| account_key(at * ROWS / 4)).collect();
-        engine.pre_split(GROUP, cuts).wait().outcome.result.expect("split");
-        let world = World { engine, clock, random: RandomStream::new(4), store };
-        for (at, (partition, _)) in world.homes().into_iter().enumerate() {
-            world.change(Repartition::Move { partition, to: ExecutorId(at as u16 / 2) }).expect("moved");
-        }
+        let world = world_on(Some(topology), 2);
         prepare(&world);
+        Self::of(world)
+    }
+
+    fn of(world: World) -> Self {
         let attach = |id| world.engine.attach_executor(ExecutorId(id)).expect("nobody drives it");
         let handles = (0..2).map(attach).collect();
         Self { world, handles, far_nanos: 0 }
@@ -205,23 +195,9 @@ fn islands_are_only_told_of_where_nothing_may_be_changed() {
 
 /// Two executors of one cache, one of which has a core of another speed.
 fn unequal(speed: f64) -> Islands {
-    let (store, clock) = (MemoryStore::new(), Arc::<VirtualClock>::default());
     let topology = Arc::new(Invented::of_one_cache(2, Granularity::L3).with_fixed_islands());
     topology.set_speed(1, speed);
-    let executors = topology.read().expect("it is there").executors();
-    let config = EngineConfig { background: false, executors, ..config(2) };
-    let seams = Seams { clock: clock.clone(), topology: Some(topology), ..Seams::default() };
-    let engine = Engine::open_with(config, Arc::new(store.clone()), seams, &|_| {}).expect("opens");
-    open_bank(&engine, ROWS);
-    let cuts = (1..8).map(|at| account_key(at * ROWS / 8)).collect();
-    engine.pre_split(GROUP, cuts).wait().outcome.result.expect("split");
-    let world = World { engine, clock, random: RandomStream::new(4), store };
-    for (at, (partition, _)) in world.homes().into_iter().enumerate() {
-        world.change(Repartition::Move { partition, to: ExecutorId(at as u16 / 4) }).expect("moved");
-    }
-    let attach = |id| world.engine.attach_executor(ExecutorId(id)).expect("nobody drives it");
-    let handles = (0..2).map(attach).collect();
-    Islands { world, handles, far_nanos: 0 }
+    Islands::of(world_on(Some(topology), 4))
 }
 
 /// Reads that take as long as the core of the account's home needs.

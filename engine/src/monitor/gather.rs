@@ -245,21 +245,23 @@ impl Gathered {
         if self.squares > 0.0 { (self.measured.nanos as f64).powi(2) / self.squares } else { 0.0 }
     }
 
-    /// What came since `before` was gathered; all of it, if cuts were drawn in between, with which
-    /// counting began anew.
-    pub fn since(&self, before: Option<&Gathered>) -> Gathered {
-        let Some(before) = before.filter(|before| self.has_slices_of(before)) else { return self.clone() };
+    /// What came since `before` was gathered; `None` if cuts were drawn or keys set apart in between, so
+    /// that they have other slices.
+    pub fn since(&self, before: &Gathered) -> Option<Gathered> {
+        if !self.has_slices_of(before) {
+            return None;
+        }
         let less = |all: Measured, before: Measured| Measured {
             samples: all.samples.saturating_sub(before.samples),
             nanos: all.nanos.saturating_sub(before.nanos),
         };
-        Gathered {
+        Some(Gathered {
             trace: self.trace.since(&before.trace),
             measured: less(self.measured, before.measured),
             squares: (self.squares - before.squares).max(0.0),
             references: less(self.references, before.references),
             ..self.clone()
-        }
+        })
     }
 
     fn has_slices_of(&self, other: &Gathered) -> bool {

@@ -107,6 +107,22 @@ struct Windows {
     first: Option<Box<Gathered>>,
 }
 
+impl Windows {
+    /// What came in the pair by now, and in its first window if that has ended; `None` if its parts
+    /// have other slices and cannot be told apart.
+    fn pair(&self, now: &Gathered) -> Option<(Gathered, Option<Gathered>)> {
+        let since = |gathered: &Gathered| match &self.begin {
+            Some(begin) => gathered.since(begin),
+            None => Some(gathered.clone()),
+        };
+        let first = match &self.first {
+            Some(first) => Some(since(first)?),
+            None => None,
+        };
+        Some((since(now)?, first))
+    }
+}
+
 /// What began a watch.
 #[derive(Clone, Copy)]
 struct Triggered {
@@ -330,7 +346,14 @@ impl Watch {
         mut windows: Windows,
     ) -> Phase {
         let all = gather(shared, &self.own_cuts, settings.hot_key_share, false);
-        let gathered = all.since(windows.begin.as_deref());
+        let Some((gathered, first)) = windows.pair(&all) else {
+            forget(shared);
+            return trigger.watch(
+                settings,
+                now,
+                Windows { disagreed: windows.disagreed, ..Windows::default() },
+            );
+        };
         if gathered.cores.is_empty() {
             return Phase::Idle;
         }
@@ -338,11 +361,10 @@ impl Watch {
             let verdict = self.evaluate(shared, settings, trigger.drift, &gathered, None);
             return self.conclude(shared, settings, now, trigger, &gathered, &verdict);
         }
-        let Some(first) = &windows.first else {
+        let Some(first) = first else {
             windows.first = Some(Box::new(all));
             return trigger.watch(settings, now, windows);
         };
-        let first = first.since(windows.begin.as_deref());
         if gathered.measured.samples < settings.samples_min {
             // The load has gone, or was hardly there.
             self.trigger.evaluated(settings, 0.0, false);

@@ -8,6 +8,7 @@ use archipel_engine::clock::Clock;
 use archipel_engine::id::{ExecutorId, GroupId, PartitionId};
 use archipel_engine::log::MemoryStore;
 use archipel_engine::random::RandomStream;
+use archipel_engine::topology::Topology;
 use archipel_engine::{Engine, EngineConfig, Repartition, RepartitionRefused, Seams};
 
 use crate::common::*;
@@ -39,22 +40,32 @@ pub struct World {
     pub store: MemoryStore,
 }
 
-pub fn open(store: &MemoryStore, clock: &Arc<VirtualClock>) -> Engine {
-    let config = EngineConfig { background: false, ..config(2) };
-    let seams = Seams { clock: clock.clone(), ..Seams::default() };
+pub fn open(store: &MemoryStore, clock: &Arc<VirtualClock>, topology: Option<Arc<dyn Topology>>) -> Engine {
+    let mut config = EngineConfig { background: false, ..config(2) };
+    if let Some(topology) = &topology {
+        config.executors = topology.read().expect("it is there").executors();
+    }
+    let seams = Seams { clock: clock.clone(), topology, ..Seams::default() };
     Engine::open_with(config, Arc::new(store.clone()), seams, &|_| {}).expect("the engine opens")
 }
 
 /// Accounts in four partitions, two an executor.
 pub fn world() -> World {
+    world_on(None, 2)
+}
+
+/// Accounts in so many partitions for each of two executors, on a machine if it is read.
+pub fn world_on(topology: Option<Arc<dyn Topology>>, each: i64) -> World {
     let (store, clock) = (MemoryStore::new(), Arc::<VirtualClock>::default());
-    let engine = open(&store, &clock);
+    let engine = open(&store, &clock, topology);
     open_bank(&engine, ROWS);
-    let cuts = (1..4).map(|at| account_key(at * ROWS / 4)).collect();
+    let cuts = (1..2 * each).map(|at| account_key(at * ROWS / (2 * each))).collect();
     engine.pre_split(GROUP, cuts).wait().outcome.result.expect("split");
     let world = World { engine, clock, random: RandomStream::new(4), store };
     for (at, (partition, _)) in world.homes().into_iter().enumerate() {
-        world.change(Repartition::Move { partition, to: ExecutorId(at as u16 / 2) }).expect("moved");
+        world
+            .change(Repartition::Move { partition, to: ExecutorId(at as u16 / each as u16) })
+            .expect("moved");
     }
     world
 }

@@ -4,6 +4,7 @@
 //! frame, and there is nobody between the stored row and the variables.
 
 use archipel_engine::storage::{ColumnPlace, KeyBuf};
+use archipel_sql::error::SqlError;
 
 use super::context::{ExecContext, ExecResult};
 use super::expression::Source;
@@ -20,8 +21,7 @@ pub(crate) type RowColumns = Vec<(ColumnPlace, Codec)>;
 /// Where what a query answers is in a row, if it reads one by its key and answers columns of it as they
 /// are.
 pub(crate) fn row_columns(body: &Body) -> Option<RowColumns> {
-    let Body::Query { node, output } = body else { return None };
-    let Node::Scan(scan) = &**node else { return None };
+    let (scan, Body::Query { output, .. }) = (scan_of(body)?, body) else { return None };
     // What the key is made of is there before the statement.
     let known = scan.path.equals.iter().all(|part| match part {
         KeyPart::One(Source::Operand(operand)) => !matches!(operand, Operand::Slot(_)),
@@ -34,6 +34,16 @@ pub(crate) fn row_columns(body: &Body) -> Option<RowColumns> {
     let place =
         |slot| columns.iter().find(|column| column.slot == slot).map(|column| (column.place, column.codec));
     output.slots().map(place).collect()
+}
+
+fn scan_of(body: &Body) -> Option<&Scan> {
+    match body {
+        Body::Query { node, .. } => match &**node {
+            Node::Scan(scan) => Some(scan),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 fn names_a_row(scan: &Scan) -> bool {
@@ -61,8 +71,9 @@ impl CompiledStatement {
     /// routine, and tells whether there is one. Without a row they stay as they are.
     #[inline]
     pub fn read_row(&self, ctx: &mut ExecContext<'_, '_>, registers: &[u32]) -> ExecResult<bool> {
-        let (Some(columns), Body::Query { node, .. }) = (&self.row, self.body()) else { return Ok(false) };
-        let Node::Scan(scan) = &**node else { return Ok(false) };
+        let (Some(columns), Some(scan)) = (&self.row, scan_of(&self.body)) else {
+            return Err(SqlError::internal("a row is read by something else than its key").into());
+        };
         ctx.tick()?;
         let mut key = KeyBuf::new();
         if !scan.path.point(ctx, &mut key)? {

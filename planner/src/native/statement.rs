@@ -75,7 +75,7 @@ pub struct CompiledStatement {
     /// Whether it stops after a few rows whatever it reads: LIMIT over an ordered walk.
     pub stops_early: bool,
     shape: FrameShape,
-    body: Body,
+    pub(super) body: Body,
     /// What it answers of a row, if it reads one by its key.
     pub(super) row: Option<RowColumns>,
 }
@@ -194,10 +194,6 @@ fn fills_every_slot(node: &Node) -> bool {
 }
 
 impl CompiledStatement {
-    pub(super) fn body(&self) -> &Body {
-        &self.body
-    }
-
     /// Whether it finds its rows by the same ways as another statement, and by keys alone: whether
     /// it may stand for the other, which knows values where this one has parameters.
     pub fn reaches_rows_as(&self, other: &CompiledStatement) -> bool {

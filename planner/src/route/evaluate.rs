@@ -1,5 +1,6 @@
 //! Evaluating routing expressions before there is a transaction.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use archipel_sql::datum::{Array, Datum, Dimension};
@@ -75,8 +76,12 @@ fn slice(
     Some(Datum::Array(Arc::new(Array { element: array.element, dimensions, values })))
 }
 
-/// A value that is at hand as it is.
-pub(super) fn given<'a>(expr: &'a BoundExpr, inputs: &RouteInputs<'a>) -> Option<&'a Datum> {
+/// As [`evaluate`], without a copy of a value that is at hand as it is.
+pub(super) fn value_of<'a>(expr: &'a BoundExpr, inputs: &RouteInputs<'a>) -> Option<Cow<'a, Datum>> {
+    given(expr, inputs).map(Cow::Borrowed).or_else(|| evaluate(expr, inputs).map(Cow::Owned))
+}
+
+fn given<'a>(expr: &'a BoundExpr, inputs: &RouteInputs<'a>) -> Option<&'a Datum> {
     match &expr.kind {
         ExprKind::Const(value) => Some(value),
         ExprKind::Param(index) => inputs.params.get(usize::from(*index)),

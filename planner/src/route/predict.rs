@@ -6,7 +6,7 @@ use archipel_engine::storage::KeyBuf;
 use archipel_engine::storage::key::{encode_cell, successor};
 use archipel_sql::datum::Datum;
 
-use super::evaluate::{RouteInputs, evaluate, given};
+use super::evaluate::{RouteInputs, evaluate, value_of};
 use super::{Access, RouteKey};
 use crate::bound::BoundExpr;
 use crate::explain;
@@ -62,9 +62,7 @@ pub fn predict(accesses: &[Access], inputs: &RouteInputs<'_>, claims: &mut Claim
         };
         match &access.key {
             RouteKey::Point(expr) => {
-                if let Some(value) = given(expr, inputs) {
-                    point(value);
-                } else if let Some(value) = evaluate(expr, inputs) {
+                if let Some(value) = value_of(expr, inputs) {
                     point(&value);
                 }
             }
@@ -78,15 +76,7 @@ pub fn predict(accesses: &[Access], inputs: &RouteInputs<'_>, claims: &mut Claim
                 }
             }
             RouteKey::EachOf(expr) => {
-                let made;
-                let array = match given(expr, inputs) {
-                    Some(array) => Some(array),
-                    None => {
-                        made = evaluate(expr, inputs);
-                        made.as_ref()
-                    }
-                };
-                if let Some(Datum::Array(array)) = array {
+                if let Some(Datum::Array(array)) = value_of(expr, inputs).as_deref() {
                     if array.values.len() > POINTS_MAX {
                         claims.add_group(group);
                         continue;
