@@ -106,7 +106,10 @@ impl<H: StatementHost> EngineProgram for CallProgram<H> {
         let mut ctx = ExecContext::new(txn, functions, &*self.host);
         let result = self.routine.invoke(&mut ctx, &self.args, &mut self.rows);
         self.notices = std::mem::take(&mut ctx.notices);
-        self.sequences = std::mem::take(&mut ctx.sequences);
+        self.sequences.clear();
+        if let Some(effects) = ctx.take_effects() {
+            self.sequences = effects.sequences;
+        }
         match result {
             Ok(()) => Ok(()),
             Err(ExecError::Stop(stop)) => Err(stop),

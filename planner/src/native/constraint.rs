@@ -359,7 +359,7 @@ impl ReferenceCheck {
             error,
             &ctx.functions,
         );
-        ctx.deferred.push(check);
+        ctx.effects_mut().deferred.push(check);
         Ok(())
     }
 

@@ -17,12 +17,10 @@ use archipel_sql::catalog::Table;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result as SqlResult, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
-use archipel_sql::types::Oid;
 
-use crate::native::cursor::Cursors;
-use crate::native::deferral::{ConstraintModes, DeferredCheck};
+use crate::native::deferral::ConstraintModes;
+use crate::native::effects::Effects;
 use crate::native::lookup::LookedUp;
-use crate::native::notify::Notifications;
 use crate::native::rows::RowBuffer;
 use crate::native::scan::{Batch, ScanColumn};
 
@@ -107,18 +105,7 @@ pub struct ExecContext<'a, 'e> {
     /// Where the routines around this one stand, as far as they tell
     /// ([`super::RoutineLinker::asked_below`]).
     pub callers: Vec<CallerLine>,
-    /// What `nextval` gave in this statement or routine, in order; the session keeps the last
-    /// of each for `currval`.
-    pub sequences: Vec<(Oid, i64)>,
-    /// What it has given to attempts at this run that were abandoned: nobody else gets these, so it gives
-    /// them again, and a run that begins anew leaves no gap.
-    pub numbers_left: Vec<(Oid, i64)>,
-    /// The sequences that `setval` has set: what they gave before is not given again.
-    pub sequences_set: Vec<Oid>,
-    /// What sessions that listen are told, once this is committed.
-    pub notifications: Notifications,
-    /// The session's cursors: routines open, move and close them.
-    pub cursors: Cursors,
+    pub(super) effects: Option<Box<Effects>>,
     /// How many routines are nested; routines refuse beyond a limit (54001).
     pub depth: u32,
     /// How many triggers are nested: what `pg_trigger_depth` answers.
@@ -130,8 +117,6 @@ pub struct ExecContext<'a, 'e> {
     /// Whether more rows of the statement come in runs of their own, as COPY's: a row may reference
     /// one of them.
     pub unfinished: bool,
-    /// What COMMIT has to check, or the last run of the statement.
-    pub deferred: Vec<DeferredCheck>,
     /// While a statement writes rows: what waits until it has written all of them.
     pub(crate) waiting: Option<Box<super::action::Queue>>,
     spares: Option<Box<Spares>>,
@@ -224,17 +209,12 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             notices: Vec::new(),
             awaited: 0,
             callers: Vec::new(),
-            sequences: Vec::new(),
-            numbers_left: Vec::new(),
-            sequences_set: Vec::new(),
-            notifications: Notifications::default(),
-            cursors: Cursors::default(),
+            effects: None,
             depth: 0,
             trigger_depth: 0,
             frame,
             constraints: None,
             unfinished: false,
-            deferred: Vec::new(),
             waiting: None,
             spares,
             nested: 0,

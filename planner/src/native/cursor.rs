@@ -136,6 +136,11 @@ pub fn missing_cursor(name: &str) -> SqlError {
 }
 
 impl Cursors {
+    /// Whether none was ever opened.
+    pub fn is_unused(&self) -> bool {
+        self.opened == 0
+    }
+
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
     }

@@ -120,11 +120,13 @@ impl DeferredCheck {
 /// of its own; nothing has been done then.
 pub fn finish_deferred(ctx: &mut ExecContext<'_, '_>) -> ExecResult<bool> {
     let is_key = |check: &DeferredCheck| matches!(check.work, DeferredWork::Key { .. });
-    while !ctx.deferred.is_empty() {
-        if ctx.deferred.iter().any(is_key) {
+    while let Some(effects) = &mut ctx.effects
+        && !effects.deferred.is_empty()
+    {
+        if effects.deferred.iter().any(is_key) {
             return Ok(false);
         }
-        for check in std::mem::take(&mut ctx.deferred) {
+        for check in std::mem::take(&mut effects.deferred) {
             if let DeferredWork::Trigger { rows, function, .. } = check.work {
                 ctx.trigger_depth += 1;
                 let called = function.call(ctx, &rows, &mut NoRows);

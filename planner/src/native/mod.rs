@@ -16,7 +16,8 @@
 //!   what they check, [`duplicate`] what is there already
 //! - [`ahead`]     rows whose keys are known before they are read
 //! - [`trigger`]   what fires when rows are written
-//! - [`cursor`]    the open cursors of a transaction; [`notify`] what it tells listeners
+//! - [`effects`]   what a run leaves: the open [`cursor`]s of a transaction, what it tells listeners
+//!   ([`notify`]), numbers of sequences, checks that wait
 //! - [`statement`] the whole, and [`program`]: one statement as an engine program
 //!
 //! Execution is push-based: a node runs its input with a closure that receives control once a
@@ -27,6 +28,7 @@
 
 pub mod context;
 pub mod cursor;
+pub mod effects;
 pub mod statement;
 
 mod action;

@@ -138,7 +138,7 @@ pub(super) fn call(function: &'static ScalarFunction) -> Option<fn(Vec<Source>) 
                 Some(Datum::Text(text)) => &**text,
                 _ => "",
             };
-            ctx.notifications.add(Notification::new(text(0), text(1))?)?;
+            ctx.effects_mut().notifications.add(Notification::new(text(0), text(1))?)?;
             // void
             Ok(Datum::Text(Default::default()))
         })

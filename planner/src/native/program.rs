@@ -103,7 +103,9 @@ impl<H: StatementHost> Program for StatementProgram<H> {
         let result = self.statement.run(&mut ctx, &mut buffer);
         self.params = std::mem::take(&mut ctx.params);
         self.notices = std::mem::take(&mut ctx.notices);
-        self.sequences = std::mem::take(&mut ctx.sequences);
+        if let Some(effects) = ctx.take_effects() {
+            self.sequences = effects.sequences;
+        }
         match result {
             Ok(count) => {
                 self.count = count;

@@ -62,10 +62,11 @@ pub(crate) fn call(
                     return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message).into());
                 }
                 ctx.txn.set_value(SequenceId(oid.0), *value, called)?;
-                ctx.numbers_left.retain(|(sequence, _)| *sequence != oid);
-                ctx.sequences_set.push(oid);
+                let effects = ctx.effects_mut();
+                effects.numbers_left.retain(|(sequence, _)| *sequence != oid);
+                effects.sequences_set.push(oid);
                 if called {
-                    ctx.sequences.push((oid, *value));
+                    effects.sequences.push((oid, *value));
                 }
                 Ok(Datum::Int8(*value))
             })
@@ -104,7 +105,8 @@ fn sequence_of(value: &Datum) -> Option<Oid> {
 }
 
 fn drawn(ctx: &ExecContext<'_, '_>, of: Option<Oid>, name: &str, args: &[Datum]) -> ExecResult<Datum> {
-    let found = ctx.sequences.iter().rev().find(|(oid, _)| of.is_none_or(|of| of == *oid));
+    let sequences = ctx.effects().map_or(&[][..], |effects| &effects.sequences);
+    let found = sequences.iter().rev().find(|(oid, _)| of.is_none_or(|of| of == *oid));
     if let Some((oid, _)) = found {
         ctx.functions.session.require_sequence(*oid, Privileges::USAGE | Privileges::SELECT)?;
     }
@@ -121,15 +123,17 @@ pub fn numbers_for_next_attempt(drawn: &[(Oid, i64)], set: &[Oid], left: Vec<(Oi
 }
 
 fn next_value(ctx: &mut ExecContext<'_, '_>, oid: Oid) -> ExecResult<i64> {
-    if let Some(at) = ctx.numbers_left.iter().position(|(sequence, _)| *sequence == oid) {
+    let left = ctx.effects().map_or(&[][..], |effects| &effects.numbers_left);
+    if let Some(at) = left.iter().position(|(sequence, _)| *sequence == oid) {
         ctx.txn.lean_on_value(SequenceId(oid.0))?;
-        let (_, value) = ctx.numbers_left.remove(at);
-        ctx.sequences.push((oid, value));
+        let effects = ctx.effects_mut();
+        let (_, value) = effects.numbers_left.remove(at);
+        effects.sequences.push((oid, value));
         return Ok(value);
     }
     match ctx.txn.next_value(SequenceId(oid.0))? {
         NextValue::Value(value) => {
-            ctx.sequences.push((oid, value));
+            ctx.effects_mut().sequences.push((oid, value));
             Ok(value)
         }
         NextValue::Exhausted => {

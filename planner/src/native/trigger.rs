@@ -401,7 +401,7 @@ impl Triggers {
                 let rows = [old.clone(), new.clone()];
                 let (table, event, function) = (fire.table, fire.event, fire.function.clone());
                 let work = DeferredWork::Trigger { table, event, rows, function };
-                ctx.deferred.push(DeferredCheck { constraint: fire.trigger, work });
+                ctx.effects_mut().deferred.push(DeferredCheck { constraint: fire.trigger, work });
             } else if let Some(queue) = &mut ctx.waiting {
                 queue.push(Waiting::Trigger(fire.clone(), old.clone(), new.clone()));
             }

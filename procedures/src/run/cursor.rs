@@ -51,7 +51,7 @@ impl Invocation<'_, '_> {
             Datum::Text(name) => Some(name.to_string()),
             _ => None,
         };
-        if let Some(name) = given.as_ref().filter(|name| ctx.cursors.has(name)) {
+        if let Some(name) = given.as_ref().filter(|name| ctx.effects_mut().cursors.has(name)) {
             let error =
                 SqlError::new(SqlState::DUPLICATE_CURSOR, format!("cursor \"{name}\" already in use"));
             return Err(self.at(error.into(), site));
@@ -87,11 +87,11 @@ impl Invocation<'_, '_> {
         cursor.keyed_by = query.keyed_by;
         cursor.failure = failure;
         let name = given.unwrap_or_else(|| {
-            let name = ctx.cursors.invent_name();
+            let name = ctx.effects_mut().cursors.invent_name();
             ctx.variables[plan.cursor.register as usize] = Datum::text(name.as_str());
             name
         });
-        ctx.cursors.open(name.clone(), cursor);
+        ctx.effects_mut().cursors.open(name.clone(), cursor);
         Ok(name)
     }
 
@@ -114,7 +114,7 @@ impl Invocation<'_, '_> {
         site: Site,
     ) -> ExecResult<()> {
         let name = name_in(ctx, &plan.cursor).map_err(|e| self.at(e, site))?;
-        ctx.cursors.get(&name).map_err(|e| self.at(e.into(), site))?;
+        ctx.effects_mut().cursors.get(&name).map_err(|e| self.at(e.into(), site))?;
         let direction = match &plan.direction {
             Movement::Fixed(direction) => *direction,
             Movement::Counted(direction, count) => match count(ctx).map_err(|e| self.at(e, site))? {
@@ -128,7 +128,7 @@ impl Invocation<'_, '_> {
                 }
             },
         };
-        let moved = ctx.cursors.get_mut(&name).and_then(|cursor| {
+        let moved = ctx.effects_mut().cursors.get_mut(&name).and_then(|cursor| {
             let places = cursor.advance(direction)?;
             let row = places.first().map(|at| cursor.rows.row(*at)[..cursor.columns.len()].to_vec());
             Ok((places.len() as u64, row.unwrap_or_default(), cursor.columns.clone()))
@@ -159,7 +159,7 @@ impl Invocation<'_, '_> {
         site: Site,
     ) -> ExecResult<()> {
         let name = name_in(ctx, cursor).map_err(|e| self.at(e, site))?;
-        ctx.cursors.close(&name).map_err(|e| self.at(e.into(), site))
+        ctx.effects_mut().cursors.close(&name).map_err(|e| self.at(e.into(), site))
     }
 
     /// FOR over a cursor: it is open while the loop runs, and stands on the loop's row. A
@@ -181,7 +181,7 @@ impl Invocation<'_, '_> {
         let mut end = Flow::Next;
         let mut budget = super::loops::Budget::default();
         loop {
-            let next = ctx.cursors.get_mut(&name).and_then(|cursor| {
+            let next = ctx.effects_mut().cursors.get_mut(&name).and_then(|cursor| {
                 let places = cursor.advance(FetchDirection::Forward(1))?;
                 Ok(places.first().map(|at| (*at, cursor.rows.clone())))
             });
@@ -195,7 +195,8 @@ impl Invocation<'_, '_> {
                 Flow::Continue(target) if target == looping.number => {}
                 Flow::Exit(target) if target == looping.number => break,
                 Flow::Pause(_) => {
-                    let failure = ctx.cursors.get(&name).ok().and_then(|cursor| cursor.failure.clone());
+                    let failure =
+                        ctx.effects_mut().cursors.get(&name).ok().and_then(|cursor| cursor.failure.clone());
                     self.places.push(Resume::Rows(RowsLeft { rows, at, failure }));
                     return Ok(flow);
                 }
@@ -206,8 +207,8 @@ impl Invocation<'_, '_> {
             }
             budget.round(ctx)?;
         }
-        if ctx.cursors.has(&name) {
-            ctx.cursors.close(&name).map_err(|e| self.at(e.into(), site))?;
+        if ctx.effects_mut().cursors.has(&name) {
+            ctx.effects_mut().cursors.close(&name).map_err(|e| self.at(e.into(), site))?;
         }
         if unnamed {
             ctx.variables[open.cursor.register as usize] = Datum::Null;
@@ -231,7 +232,7 @@ impl Invocation<'_, '_> {
             CursorName::In(place) => name_in(ctx, place).map_err(|e| self.at(e, site))?,
         };
         let state = |message: String| SqlError::new(SqlState::INVALID_CURSOR_STATE, message);
-        let found = ctx.cursors.get(&name).and_then(|cursor| {
+        let found = ctx.effects_mut().cursors.get(&name).and_then(|cursor| {
             if cursor.keyed_by != Some(plan.table) {
                 return Err(state(format!(
                     "cursor \"{name}\" is not a simply updatable scan of table \"{}\"",

@@ -32,9 +32,7 @@ impl Invocation<'_, '_> {
         }
         let savepoint = ctx.txn.savepoint();
         let depth = ctx.depth;
-        let cursors = ctx.cursors.mark();
-        let deferred = ctx.deferred.len();
-        let notifications = ctx.notifications.mark();
+        let effects = ctx.mark_effects();
         let settings = ctx.functions.session.changed_settings();
         ctx.subtransactions += 1;
         let result = self.operations(ctx, body);
@@ -44,9 +42,7 @@ impl Invocation<'_, '_> {
         }
         let (error, number) = Self::catch(ctx, handlers, result)?;
         ctx.txn.rollback_to(savepoint);
-        ctx.cursors.rollback_to(cursors);
-        ctx.deferred.truncate(deferred);
-        ctx.notifications.rollback_to(notifications);
+        ctx.rollback_effects(effects);
         ctx.functions.session.undo_settings(settings);
         ctx.depth = depth;
         self.caught(ctx, handlers, error);

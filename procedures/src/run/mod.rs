@@ -529,7 +529,7 @@ impl Invocation<'_, '_> {
                 return self.command(ctx, command, tag, site);
             }
             OperationKind::Notify { notification, text } => {
-                let noted = ctx.notifications.add(notification.clone());
+                let noted = ctx.effects_mut().notifications.add(notification.clone());
                 noted.map_err(|error| self.in_statement(error.into(), Some(text), site))?;
             }
             OperationKind::Raise(raise) => self.raise(ctx, raise, site)?,

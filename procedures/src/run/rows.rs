@@ -465,7 +465,8 @@ impl Invocation<'_, '_> {
                     && let Some(notification) = plan.binder.notification(&text)
                 {
                     self.row_count = 0;
-                    let noted = notification.and_then(|notification| ctx.notifications.add(notification));
+                    let noted = notification
+                        .and_then(|notification| ctx.effects_mut().notifications.add(notification));
                     noted.map_err(|error| self.in_statement(error.into(), Some(&text), site))?;
                     return Ok(Flow::Next);
                 }

@@ -135,10 +135,12 @@ impl LoadRun {
             rows.swap(failed, &mut context.params);
             self.failed_row = Some(failed);
         }
-        self.deferred = std::mem::take(&mut context.deferred);
         self.notices = std::mem::take(&mut context.notices);
-        self.sequences = std::mem::take(&mut context.sequences);
-        self.notifications = std::mem::take(&mut context.notifications);
+        if let Some(effects) = context.take_effects() {
+            self.deferred = effects.deferred;
+            self.sequences = effects.sequences;
+            self.notifications = effects.notifications;
+        }
         done?;
         if !self.notifications.is_empty() && self.one_shot {
             self.ticket = Some(host.server.notifications.ticket(&self.notifications)?);

@@ -35,9 +35,11 @@ pub(crate) fn panic_error(payload: &(dyn Any + Send)) -> SqlError {
 
 /// Refuses NOTIFY where nobody would send it: in what a definition computes.
 pub(crate) fn require_silence(context: &ExecContext<'_, '_>) -> ExecResult<()> {
-    match context.notifications.is_empty() {
-        true => Ok(()),
-        false => Err(SqlError::unsupported("NOTIFY in what a definition computes").into()),
+    match context.effects() {
+        Some(effects) if !effects.notifications.is_empty() => {
+            Err(SqlError::unsupported("NOTIFY in what a definition computes").into())
+        }
+        _ => Ok(()),
     }
 }
 

@@ -119,18 +119,22 @@ impl PipelineRun {
         let functions = FunctionContext { now: txn.started_at(), session: &*host };
         let mut context = ExecContext::new(txn, functions, &*host);
         context.constraints = Some(self.constraints.clone());
-        context.numbers_left = std::mem::take(&mut self.numbers_left);
+        if !self.numbers_left.is_empty() {
+            context.effects_mut().numbers_left = std::mem::take(&mut self.numbers_left);
+        }
         let done = self.run_steps(&mut context, functions);
-        self.sequences = std::mem::take(&mut context.sequences);
-        self.numbers_left = std::mem::take(&mut context.numbers_left);
-        self.sequences_set = std::mem::take(&mut context.sequences_set);
-        done?;
         // What a statement leaves to its session takes hold before the next one begins.
-        let leaves = !context.deferred.is_empty()
-            || !context.notices.is_empty()
-            || !context.notifications.is_empty()
-            || context.cursors.take_changed().is_some()
-            || host.is_asked_for_something();
+        let mut leaves = !context.notices.is_empty();
+        if let Some(mut effects) = context.take_effects() {
+            leaves |= !effects.deferred.is_empty()
+                || !effects.notifications.is_empty()
+                || effects.cursors.take_changed().is_some();
+            self.sequences = effects.sequences;
+            self.numbers_left = effects.numbers_left;
+            self.sequences_set = effects.sequences_set;
+        }
+        done?;
+        leaves |= host.is_asked_for_something();
         if leaves { Err(Stop::Interactive.into()) } else { Ok(()) }
     }
 
@@ -185,6 +189,7 @@ impl Program for PipelineRun {
             self.numbers_left = self.take_numbers();
             self.sequences.clear();
         }
+        self.sequences_set.clear();
         self.host.begin_run();
         match catch_unwind(AssertUnwindSafe(|| self.evaluate(txn))) {
             Ok(Ok(())) => Ok(()),

@@ -115,8 +115,12 @@ impl StatementRun {
         // From its beginning, and as long as what it is made of has another form.
         context.may_run_in_pieces =
             self.may_command && !self.in_pieces && self.resume.is_none() && self.plan.can_run_in_pieces();
-        context.cursors = self.cursors.clone();
-        context.numbers_left = std::mem::take(&mut self.numbers_left);
+        if !self.cursors.is_unused() {
+            context.effects_mut().cursors = self.cursors.clone();
+        }
+        if !self.numbers_left.is_empty() {
+            context.effects_mut().numbers_left = std::mem::take(&mut self.numbers_left);
+        }
         let mut sink = Sink {
             rows_to: &self.rows_to,
             context: functions,
@@ -159,13 +163,15 @@ impl StatementRun {
         });
         self.params = std::mem::take(&mut context.params);
         self.notices = std::mem::take(&mut context.notices);
-        self.sequences = std::mem::take(&mut context.sequences);
-        self.numbers_left = std::mem::take(&mut context.numbers_left);
-        self.sequences_set = std::mem::take(&mut context.sequences_set);
-        self.cursors_changed = context.cursors.take_changed();
-        self.deferred = std::mem::take(&mut context.deferred);
         self.wants_pieces = context.wants_pieces;
-        self.notifications = std::mem::take(&mut context.notifications);
+        if let Some(mut effects) = context.take_effects() {
+            self.sequences = effects.sequences;
+            self.numbers_left = effects.numbers_left;
+            self.sequences_set = effects.sequences_set;
+            self.cursors_changed = effects.cursors.take_changed();
+            self.deferred = effects.deferred;
+            self.notifications = effects.notifications;
+        }
         self.rows = done?;
         // It holds its partitions: whoever comes after it draws later.
         if !self.notifications.is_empty() && self.one_shot && !self.plan.read_only {
@@ -214,6 +220,8 @@ impl Program for StatementRun {
             self.numbers_left = numbers_for_next_attempt(&self.sequences, &self.sequences_set, left);
             self.sequences.clear();
         }
+        self.sequences_set.clear();
+        self.cursors_changed = None;
         self.notifications.clear();
         self.ticket = None;
         self.deferred.clear();
