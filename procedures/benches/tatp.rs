@@ -1,6 +1,6 @@
-//! The TATP mix in-process, on one executor and on two: no wire, no sync.
+//! The TATP mix in-process, on one executor and on more: no wire, no sync.
 //!
-//! Each executor's thread has half of the subscribers as its own; the specification knows no
+//! Each executor's thread has its share of the subscribers as its own; the specification knows no
 //! call that touches two of them.
 //!
 //! `cargo bench -p archipel-procedures --bench tatp -- [subscribers] [seconds]`
@@ -23,14 +23,16 @@ use executors::{Mix, Random};
 use written::TatpByHand;
 
 fn load(subscribers: i32) -> Database {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/workloads/tatp/");
-    let read = |file: &str| std::fs::read_to_string(format!("{root}{file}.sql")).expect("the workload");
-    let mut db = Database::on(2);
-    db.script(&read("schema"));
-    db.distribute(&read("distribution"));
-    db.script(&read("procedures"));
-    db.split("subscriber", &[subscribers / 2 + 1]);
-    db.split_indexes("subscriber", &format!("{:015}", subscribers / 2 + 1));
+    let threads = executors::executors_max();
+    let mut db = Database::on(threads);
+    // In the program: it can be carried to another machine.
+    db.script(include_str!("../../tests/workloads/tatp/schema.sql"));
+    db.distribute(include_str!("../../tests/workloads/tatp/distribution.sql"));
+    db.script(include_str!("../../tests/workloads/tatp/procedures.sql"));
+    let begins = |share| subscribers / i32::from(threads) * share + 1;
+    let shares: Vec<i32> = (1..i32::from(threads)).map(begins).collect();
+    db.split("subscriber", &shares);
+    db.split_indexes("subscriber", &shares.iter().map(|first| format!("{first:015}")).collect::<Vec<_>>());
     let began = Instant::now();
     let small = |modulus: i32| (1..=10).map(|n| format!(", (s * {n}) % {modulus}")).collect::<String>();
     // In slices: one statement must not outgrow what a one-shot may keep.
@@ -51,10 +53,11 @@ fn load(subscribers: i32) -> Database {
     db
 }
 
-/// The mix over subscribers `1 ..= subscribers`, of which each of two threads has half.
+/// The mix over subscribers `1 ..= subscribers`, of which each thread has an equal share.
 #[derive(Clone, Copy)]
 struct Tatp {
     subscribers: i32,
+    threads: i32,
 }
 
 impl Mix for Tatp {
@@ -70,7 +73,7 @@ impl Mix for Tatp {
     ];
 
     fn arguments(&self, which: usize, random: &mut Random, thread: u16) -> Vec<Datum> {
-        let share = self.subscribers / 2;
+        let share = self.subscribers / self.threads;
         let s_id = (random.between(0, 65_535) | random.between(1, share)) % share + 1;
         let s_id = s_id + i32::from(thread) * share;
         let number = Datum::text(&format!("{s_id:015}"));
@@ -101,6 +104,7 @@ fn main() {
     let subscribers = args.first().copied().unwrap_or(100_000) as i32;
     let seconds = args.get(1).copied().unwrap_or(3);
     let db = load(subscribers);
-    executors::measure(Tatp { subscribers }, &db, Duration::from_secs(seconds));
+    let threads = executors::executors_max().into();
+    executors::measure(Tatp { subscribers, threads }, &db, Duration::from_secs(seconds));
     std::process::exit(0);
 }

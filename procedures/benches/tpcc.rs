@@ -1,6 +1,6 @@
-//! The TPC-C mix in-process, on one executor and on two: no wire, no sync.
+//! The TPC-C mix in-process, on one executor and on more: no wire, no sync.
 //!
-//! Each executor's thread has half of the warehouses as its own and goes to others as the
+//! Each executor's thread has its share of the warehouses as its own and goes to others as the
 //! specification says: one order line in a hundred, 15 payments in a hundred.
 //!
 //! `cargo bench -p archipel-procedures --bench tpcc -- [warehouses] [seconds] [only=new_order]`
@@ -31,12 +31,11 @@ fn last_name(number: i32) -> String {
 }
 
 fn load(warehouses: i32) -> Database {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/workloads/tpcc/");
-    let read = |file: &str| std::fs::read_to_string(format!("{root}{file}.sql")).expect("the workload");
-    let mut db = Database::on(2);
-    db.script(&read("schema"));
-    db.distribute(&read("distribution"));
-    db.script(&read("procedures"));
+    let mut db = Database::on(executors::executors_max());
+    // In the program: it can be carried to another machine.
+    db.script(include_str!("../../tests/workloads/tpcc/schema.sql"));
+    db.distribute(include_str!("../../tests/workloads/tpcc/distribution.sql"));
+    db.script(include_str!("../../tests/workloads/tpcc/procedures.sql"));
     db.split("warehouse", &(2..=warehouses).collect::<Vec<_>>());
     let began = Instant::now();
     db.script(
@@ -65,11 +64,11 @@ fn load(warehouses: i32) -> Database {
     db
 }
 
-/// The mix over warehouses `1 ..= warehouses`, of which each of two threads has every second
-/// one as its own.
+/// The mix over warehouses `1 ..= warehouses`, which the threads have in turn as their own.
 #[derive(Clone, Copy)]
 struct TpcC {
     warehouses: i32,
+    threads: i32,
 }
 
 /// NURand of clause 2.1.6, with C = 0.
@@ -98,7 +97,7 @@ impl Mix for TpcC {
 
     fn arguments(&self, which: usize, random: &mut Random, thread: u16) -> Vec<Datum> {
         let int = Datum::Int4;
-        let w = random.between(0, self.warehouses / 2 - 1) * 2 + 1 + i32::from(thread);
+        let w = random.between(0, self.warehouses / self.threads - 1) * self.threads + 1 + i32::from(thread);
         let d = random.between(1, 10);
         let by_name = |random: &mut Random| {
             if chance(random, 60) {
@@ -159,9 +158,10 @@ impl Mix for TpcC {
 
 fn main() {
     let args: Vec<u64> = std::env::args().skip(1).filter_map(|a| a.parse().ok()).collect();
-    let warehouses = args.first().copied().unwrap_or(8).next_multiple_of(2) as i32;
+    let threads = executors::executors_max();
+    let warehouses = args.first().copied().unwrap_or(8).next_multiple_of(threads.into()) as i32;
     let seconds = args.get(1).copied().unwrap_or(3);
     let db = load(warehouses);
-    executors::measure(TpcC { warehouses }, &db, Duration::from_secs(seconds));
+    executors::measure(TpcC { warehouses, threads: threads.into() }, &db, Duration::from_secs(seconds));
     std::process::exit(0);
 }

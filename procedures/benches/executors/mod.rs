@@ -2,7 +2,9 @@
 //! calls that are written by hand as well, over the same engine, each beside its routine.
 //!
 //! Arguments: `only=ROUTINE` calls nothing else; `monitor=off` measures nothing for the monitor;
-//! `calls=N` runs so many calls on one executor and ends, for counting instructions:
+//! `executors=N` runs the mix on 1, 2, 4, … executors up to so many, and nothing by hand;
+//! `json=FILE` writes the figures of that there; `calls=N` runs so many calls on one executor and
+//! ends, for counting instructions:
 //!
 //! ```sh
 //! valgrind --tool=callgrind target/release/deps/tatp-… 2000 1 only=get_subscriber_data calls=50000
@@ -125,6 +127,25 @@ fn thread_cpu_nanos() -> u64 {
 /// What follows a word on the command line.
 fn argument(word: &str) -> Option<String> {
     std::env::args().find_map(|arg| arg.strip_prefix(word).map(str::to_owned))
+}
+
+/// How many executors the mix scales to, if that is what the command line asks for.
+fn scaled_to() -> Option<u16> {
+    argument("executors=").map(|count| count.parse().expect("a number of executors"))
+}
+
+/// How many executors have a share of the data: two, or as many as the command line says.
+pub fn executors_max() -> u16 {
+    scaled_to().map_or(2, |count| count.max(1))
+}
+
+/// 1, 2, 4, … and the greatest number itself.
+fn numbers_of_executors() -> Vec<u16> {
+    let max = executors_max();
+    let doubled = std::iter::successors(Some(1u16), |count| count.checked_mul(2));
+    let mut counts: Vec<u16> = doubled.take_while(|count| *count < max).collect();
+    counts.push(max);
+    counts
 }
 
 /// A program that is submitted again and again, as one call or another.
@@ -397,8 +418,56 @@ fn measure_by_hand<M: Mix>(mix: M, db: &Database, programs: &Arc<Vec<Arc<Program
     }
 }
 
-/// Runs the mix on one executor and on two in turn, and prints what each call takes and what
-/// the second executor brings.
+/// What each number of executors brought: medians over the rounds.
+struct Scaling {
+    /// Executors; transactions a second of time in calls, and of processor time.
+    points: Vec<(u16, f64, f64)>,
+}
+
+impl Scaling {
+    fn of(counts: &[u16], rounds: &[Vec<Vec<Tally>>]) -> Scaling {
+        let of = |place: usize, rate: fn(&Tally) -> f64| {
+            median(rounds.iter().map(|round| round[place].iter().map(rate).sum()).collect())
+        };
+        let point =
+            |(place, count): (usize, &u16)| (*count, of(place, Tally::rate), of(place, Tally::cpu_rate));
+        Scaling { points: counts.iter().enumerate().map(point).collect() }
+    }
+
+    /// How many times what one executor does.
+    fn over_one(&self, (_, rate, cpu_rate): (u16, f64, f64)) -> (f64, f64) {
+        let (_, one, one_of_cpu) = self.points[0];
+        (rate / one, cpu_rate / one_of_cpu)
+    }
+
+    fn print(&self) {
+        for point @ (count, rate, cpu_rate) in self.points.iter().copied() {
+            let executors = if count == 1 { "executor:  " } else { "executors: " };
+            let (over_one, of_cpu) = self.over_one(point);
+            println!(
+                "{count:>2} {executors}{rate:>9.0} tx/s of time in calls ({over_one:.2}), {cpu_rate:>9.0} tx/s of processor time ({of_cpu:.2})"
+            );
+        }
+        println!("in parentheses: times what one executor does; medians of {ROUNDS} rounds");
+    }
+
+    fn json(&self) -> String {
+        let point = |point: &(u16, f64, f64)| {
+            let (executors, rate, cpu_rate) = *point;
+            let (over_one, _) = self.over_one(*point);
+            serde_json::json!({
+                "executors": executors,
+                "transactions_per_second": rate,
+                "transactions_per_processor_second": cpu_rate,
+                "over_one": over_one,
+            })
+        };
+        serde_json::Value::from_iter(self.points.iter().map(point)).to_string()
+    }
+}
+
+/// Runs the mix on one executor and on more of them in turn, and prints what each call takes and
+/// what the others bring; then what is written by hand.
 pub fn measure<M: Mix>(mix: M, db: &Database, time: Duration) {
     let routines = Arc::new(M::CALLS.iter().map(|(name, _)| db.program(name)).collect::<Vec<_>>());
     if argument("monitor=").is_some_and(|value| value == "off") {
@@ -410,12 +479,16 @@ pub fn measure<M: Mix>(mix: M, db: &Database, time: Duration) {
         println!("{} calls, {:.0} ns each", tally[0].done.iter().sum::<u64>(), 1e9 / tally[0].cpu_rate());
         return;
     }
-    let rounds: Vec<[Vec<Tally>; 2]> = (0..ROUNDS)
-        .map(|at| [1, 2].map(|of| round(mix, &db.engine, &routines, (2 * at + usize::from(of), of), time)))
+    let counts = numbers_of_executors();
+    // One number of executors after the other in each round: what else the machine does meets all.
+    let rounds: Vec<Vec<Vec<Tally>>> = (0..ROUNDS)
+        .map(|at| {
+            let round = |(place, of): (usize, &u16)| {
+                round(mix, &db.engine, &routines, (counts.len() * at + place + 1, *of), time)
+            };
+            counts.iter().enumerate().map(round).collect()
+        })
         .collect();
-    let of = |executors: usize, rate: fn(&Tally) -> f64| {
-        median(rounds.iter().map(|round| round[executors - 1].iter().map(rate).sum()).collect())
-    };
     println!("{:<24} {:>10} {:>10} {:>8}", "", "calls", "rejected", "us each");
     for (which, (name, _)) in M::CALLS.iter().enumerate() {
         let ones = || rounds.iter().map(|round| &round[0][0]);
@@ -429,18 +502,13 @@ pub fn measure<M: Mix>(mix: M, db: &Database, time: Duration) {
     let sum = |count: fn(&Tally) -> u64| rounds.iter().flatten().flatten().map(count).sum::<u64>();
     let (queued, restarts) = (sum(|tally| tally.queued), sum(|tally| tally.restarts));
     println!("rejected: as the mix provides; {queued} calls queued, {restarts} restarts, over all rounds");
-    for executors in [1, 2] {
-        println!(
-            "{executors} executor{}: {:>8.0} tx/s of time in calls, {:>8.0} tx/s of processor time",
-            if executors == 1 { " " } else { "s" },
-            of(executors, Tally::rate),
-            of(executors, Tally::cpu_rate),
-        );
+    let scaling = Scaling::of(&counts, &rounds);
+    scaling.print();
+    if let Some(file) = argument("json=") {
+        std::fs::write(&file, scaling.json()).unwrap_or_else(|error| panic!("{file}: {error}"));
     }
-    println!(
-        "two over one: {:.2} of time in calls, {:.2} of processor time (medians of {ROUNDS})",
-        of(2, Tally::rate) / of(1, Tally::rate),
-        of(2, Tally::cpu_rate) / of(1, Tally::cpu_rate),
-    );
+    if scaled_to().is_some() {
+        return;
+    }
     measure_by_hand(mix, db, &routines, time);
 }

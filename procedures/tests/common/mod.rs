@@ -3,7 +3,12 @@
 
 use std::sync::Arc;
 
+use archipel_engine::cell::{Cell, ColumnKind};
+use archipel_engine::id::{GroupId, TreeId};
 use archipel_engine::log::MemoryStore;
+use archipel_engine::schema::{IndexPlacement, KeyColumn};
+use archipel_engine::storage::KeyBuf;
+use archipel_engine::storage::key::encode_cell;
 use archipel_engine::{
     ClaimSet, Engine, EngineConfig, Inserted, Outcome, Program as EngineProgram, RoutingTable, Stop,
     SubmitOptions, Txn,
@@ -32,7 +37,7 @@ impl SystemRows for Host {
 
 struct Tables(Engine);
 impl TableSource for Tables {
-    fn table(&self, tree: archipel_engine::id::TreeId) -> Option<Arc<archipel_engine::TableMeta>> {
+    fn table(&self, tree: TreeId) -> Option<Arc<archipel_engine::TableMeta>> {
         self.0.table(tree)
     }
 }
@@ -88,6 +93,7 @@ impl Database {
             background: false,
             // Nothing here can go on as an interactive transaction.
             one_shot_budget_micros: 60_000_000,
+            max_memory_bytes: (4 + i64::from(executors)) << 30,
             ..EngineConfig::with_executors(executors.into())
         };
         let engine = Engine::open(config, Arc::new(MemoryStore::new())).expect("an empty store opens");
@@ -260,32 +266,41 @@ impl Database {
     /// Splits the group of a table with an integer key at these values.
     pub fn split(&self, table: &str, at: &[i32]) {
         let table = self.catalog.table(None, table, &self.search_path).expect("the table");
-        let meta = self.engine.table(archipel_engine::id::TreeId(table.tree)).expect("its rows");
-        let group = archipel_engine::id::GroupId(table.group().expect("a distributed table"));
-        for value in at {
-            let mut key = archipel_engine::storage::KeyBuf::new();
-            let cell = archipel_engine::cell::Cell::Int4(*value);
-            let column = &meta.def.key[0];
-            let kind = meta.def.columns[usize::from(column.column)];
-            archipel_engine::storage::key::encode_cell(&mut key, cell, column, kind);
-            let split = self.engine.split(group, &key, 0).wait();
-            split.outcome.result.expect("a split");
+        let meta = self.engine.table(TreeId(table.tree)).expect("its rows");
+        let group = GroupId(table.group().expect("a distributed table"));
+        let column = &meta.def.key[0];
+        let kind = meta.def.columns[usize::from(column.column)];
+        self.split_group(group, column, kind, at.iter().map(|value| Cell::Int4(*value)));
+    }
+
+    /// Splits the groups of a table's global indexes with a text key at these values.
+    pub fn split_indexes(&self, table: &str, at: &[String]) {
+        let table = self.catalog.table(None, table, &self.search_path).expect("the table");
+        let meta = self.engine.table(TreeId(table.tree)).expect("its rows");
+        for index in &meta.def.indexes {
+            let IndexPlacement::Global { group } = index.placement else { continue };
+            let cells = at.iter().map(|value| Cell::Bytes(value.as_bytes()));
+            self.split_group(group, &index.key[0], ColumnKind::Bytes, cells);
         }
     }
 
-    /// Splits the groups of a table's global indexes with a text key at this value.
-    pub fn split_indexes(&self, table: &str, at: &str) {
-        let table = self.catalog.table(None, table, &self.search_path).expect("the table");
-        let meta = self.engine.table(archipel_engine::id::TreeId(table.tree)).expect("its rows");
-        for index in &meta.def.indexes {
-            let archipel_engine::schema::IndexPlacement::Global { group } = index.placement else { continue };
-            let mut key = archipel_engine::storage::KeyBuf::new();
-            let cell = archipel_engine::cell::Cell::Bytes(at.as_bytes());
-            let kind = archipel_engine::cell::ColumnKind::Bytes;
-            archipel_engine::storage::key::encode_cell(&mut key, cell, &index.key[0], kind);
-            let split = self.engine.split(group, &key, 0).wait();
-            split.outcome.result.expect("a split");
-        }
+    fn split_group<'v>(
+        &self,
+        group: GroupId,
+        column: &KeyColumn,
+        kind: ColumnKind,
+        at: impl Iterator<Item = Cell<'v>>,
+    ) {
+        let key = |cell| {
+            let mut key = KeyBuf::new();
+            encode_cell(&mut key, cell, column, kind);
+            key
+        };
+        let keys: Vec<KeyBuf> = at.map(key).collect();
+        let count = keys.len();
+        let split = self.engine.pre_split(group, keys).wait();
+        split.outcome.result.expect("a split");
+        assert_eq!(split.program.added, count, "each value begins a partition");
     }
 
     pub fn routine(&self, name: &str) -> RoutineRef {
