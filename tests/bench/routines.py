@@ -83,6 +83,18 @@ def new_order(servers, rounds, duration, directory):
     return {"cpu_us": medians, "ratio": medians["postgresql"] / medians["archipel"], "runs": runs}
 
 
+def in_process(duration, directory):
+    """CPU microseconds of a committed new_order of the same size without wire, session and log."""
+    build = ["cargo", "bench", "-q", "-p", "archipel-procedures", "--bench", "tpcc", "--no-run", "--message-format", "json"]
+    built = subprocess.run(build, check=True, capture_output=True, text=True, cwd=ROOT).stdout
+    programs = [line["executable"] for line in map(json.loads, built.splitlines()) if line.get("executable")]
+    figures = directory / "in-process.json"
+    run = [programs[-1], "1", str(duration), "executors=1", "only=new_order", f"json={figures}"]
+    subprocess.run(run, check=True, stdout=subprocess.DEVNULL)
+    alone, = json.loads(figures.read_text(encoding="utf-8"))
+    return 1e6 / alone["transactions_per_processor_second"]
+
+
 def compilation(server, rounds):
     """Milliseconds to compile new_order, binding its CALL and the answer taken off."""
     source = (ROOT.parent / "workloads" / "tpcc" / "procedures.sql").read_text(encoding="utf-8")
@@ -104,6 +116,8 @@ def report(result):
     cpu = result["new_order"]["cpu_us"]
     ratio = result["new_order"]["ratio"]
     print(f"{'new_order, CPU':<18} {cpu['postgresql']:>11.0f} µs {cpu['archipel']:>7.0f} µs {ratio:>6.1f}x")
+    alone = result["new_order"]["in_process_us"]
+    print(f"{'  in-process':<18} {'':>14} {alone:>7.0f} µs {cpu['postgresql'] / alone:>6.1f}x")
     print(f"new_order is compiled in {result['compile']['ms']:.1f} ms")
 
 
@@ -129,6 +143,7 @@ def main():
                 "new_order": new_order(servers, arguments.rounds, arguments.duration, directory),
                 "compile": compilation(servers[1], arguments.rounds),
             }
+            result["new_order"]["in_process_us"] = in_process(arguments.duration, directory)
         finally:
             for server in servers:
                 server.stop()
