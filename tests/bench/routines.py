@@ -85,7 +85,7 @@ def new_order(servers, rounds, duration, directory):
 
 def in_process(duration, directory):
     """CPU microseconds of a committed new_order of the same size without wire, session and log."""
-    build = ["cargo", "bench", "-q", "-p", "archipel-procedures", "--bench", "tpcc", "--no-run", "--message-format", "json"]
+    build = ["cargo", "bench", "-q", "--workspace", "--bench", "tpcc", "--no-run", "--message-format", "json"]
     built = subprocess.run(build, check=True, capture_output=True, text=True, cwd=ROOT).stdout
     programs = [line["executable"] for line in map(json.loads, built.splitlines()) if line.get("executable")]
     figures = directory / "in-process.json"
