@@ -29,8 +29,12 @@ use crate::common::{Database, Host};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Runs of each number of executors; the medians count.
-const ROUNDS: usize = 3;
+/// What is compared takes turns, so many, and the medians over them count: what else the machine
+/// does lasts longer than a turn and meets all sides of one.
+const TURNS: usize = 9;
+
+/// A turn's part of the seconds that are asked for.
+const PART_OF_A_TURN: u32 = 3;
 
 /// Calls that an executor has on their way at most. As it serves many connections, it runs the
 /// call of another one while the partitions of one are busy.
@@ -40,11 +44,11 @@ const ON_THEIR_WAY_MAX: usize = 8;
 pub struct Random(u64);
 
 impl Random {
-    /// What an executor's thread draws in a round. No round draws what an earlier one has drawn:
-    /// the rows it would insert are there by then.
-    pub fn new(thread: u16, round: usize) -> Random {
+    /// What an executor's thread draws in a run. No run draws what an earlier one has drawn: the
+    /// rows it would insert are there by then.
+    pub fn new(thread: u16, run: usize) -> Random {
         const SEED: u64 = 0x9E37_79B9_7F4A_7C15;
-        Random((SEED ^ u64::from(thread) << 32).wrapping_mul(2 * round as u64 + 1))
+        Random((SEED ^ u64::from(thread) << 32).wrapping_mul(2 * run as u64 + 1))
     }
 
     /// Uniform in `low ..= high`.
@@ -250,7 +254,7 @@ impl<P: Calls> Queued<P> {
     }
 }
 
-/// Runs the mix, or one of its calls alone, on a thread in a round.
+/// Runs the mix, or one of its calls alone, on a thread.
 fn run<M: Mix, P: Calls>(
     mix: M,
     engine: &Engine,
@@ -305,8 +309,8 @@ fn only<M: Mix>() -> Option<usize> {
     argument("only=").and_then(|name| M::CALLS.iter().position(|(call, _)| *call == name))
 }
 
-/// The round of this number, on so many executors.
-fn round<M: Mix>(
+/// The run of this number, on so many executors.
+fn run_on<M: Mix>(
     mix: M,
     engine: &Engine,
     routines: &Arc<Vec<Arc<Program>>>,
@@ -402,7 +406,7 @@ fn measure_by_hand<M: Mix>(mix: M, db: &Database, programs: &Arc<Vec<Arc<Program
             }
         });
         let mut each = [Vec::new(), Vec::new()];
-        for number in 0..ROUNDS {
+        for number in 0..TURNS {
             let (twin, routines) = (by_hand.clone(), programs.clone());
             let tallies = on_executor(&db.engine, move |engine, handle| {
                 let routine = || Routines::of(routines.clone(), engine);
@@ -413,56 +417,55 @@ fn measure_by_hand<M: Mix>(mix: M, db: &Database, programs: &Arc<Vec<Arc<Program
                 each.push(tally.micros(which));
             }
         }
+        let ratio = median(each[0].iter().zip(&each[1]).map(|(routine, hand)| routine / hand).collect());
         let [routine, by_hand] = each.map(median);
-        println!("{name:<24} {routine:>10.2} {by_hand:>8.2} {:>8.2}", routine / by_hand);
+        println!("{name:<24} {routine:>10.2} {by_hand:>8.2} {ratio:>8.2}");
     }
 }
 
-/// What each number of executors brought: medians over the rounds.
-struct Scaling {
-    /// Executors; transactions a second of time in calls, and of processor time.
-    points: Vec<(u16, f64, f64)>,
+/// What so many executors did: medians over the turns.
+struct Scaled {
+    executors: u16,
+    /// Transactions a second of time in calls, and how many times one executor's in the same turn.
+    rate: f64,
+    over_one: f64,
+    /// The same of processor time.
+    cpu_rate: f64,
+    cpu_over_one: f64,
 }
 
-impl Scaling {
-    fn of(counts: &[u16], rounds: &[Vec<Vec<Tally>>]) -> Scaling {
-        let of = |place: usize, rate: fn(&Tally) -> f64| {
-            median(rounds.iter().map(|round| round[place].iter().map(rate).sum()).collect())
-        };
-        let point =
-            |(place, count): (usize, &u16)| (*count, of(place, Tally::rate), of(place, Tally::cpu_rate));
-        Scaling { points: counts.iter().enumerate().map(point).collect() }
-    }
-
-    /// How many times what one executor does.
-    fn over_one(&self, (_, rate, cpu_rate): (u16, f64, f64)) -> (f64, f64) {
-        let (_, one, one_of_cpu) = self.points[0];
-        (rate / one, cpu_rate / one_of_cpu)
+impl Scaled {
+    /// `turns` have the tallies of each number of executors, one executor's first.
+    fn of(executors: u16, place: usize, turns: &[Vec<Vec<Tally>>]) -> Scaled {
+        let rate = |tallies: &[Tally], rate: fn(&Tally) -> f64| tallies.iter().map(rate).sum::<f64>();
+        let rates = |of| median(turns.iter().map(|turn| rate(&turn[place], of)).collect());
+        let over_one =
+            |of| median(turns.iter().map(|turn| rate(&turn[place], of) / rate(&turn[0], of)).collect());
+        Scaled {
+            executors,
+            rate: rates(Tally::rate),
+            over_one: over_one(Tally::rate),
+            cpu_rate: rates(Tally::cpu_rate),
+            cpu_over_one: over_one(Tally::cpu_rate),
+        }
     }
 
     fn print(&self) {
-        for point @ (count, rate, cpu_rate) in self.points.iter().copied() {
-            let executors = if count == 1 { "executor:  " } else { "executors: " };
-            let (over_one, of_cpu) = self.over_one(point);
-            println!(
-                "{count:>2} {executors}{rate:>9.0} tx/s of time in calls ({over_one:.2}), {cpu_rate:>9.0} tx/s of processor time ({of_cpu:.2})"
-            );
-        }
-        println!("in parentheses: times what one executor does; medians of {ROUNDS} rounds");
+        let Scaled { executors, rate, over_one, cpu_rate, cpu_over_one } = self;
+        let word = if *executors == 1 { "executor:  " } else { "executors: " };
+        println!(
+            "{executors:>2} {word}{rate:>9.0} tx/s of time in calls ({over_one:.2}), {cpu_rate:>9.0} tx/s of processor time ({cpu_over_one:.2})"
+        );
     }
 
-    fn json(&self) -> String {
-        let point = |point: &(u16, f64, f64)| {
-            let (executors, rate, cpu_rate) = *point;
-            let (over_one, _) = self.over_one(*point);
-            serde_json::json!({
-                "executors": executors,
-                "transactions_per_second": rate,
-                "transactions_per_processor_second": cpu_rate,
-                "over_one": over_one,
-            })
-        };
-        serde_json::Value::from_iter(self.points.iter().map(point)).to_string()
+    fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "executors": self.executors,
+            "transactions_per_second": self.rate,
+            "over_one": self.over_one,
+            "transactions_per_processor_second": self.cpu_rate,
+            "over_one_of_processor_time": self.cpu_over_one,
+        })
     }
 }
 
@@ -475,23 +478,22 @@ pub fn measure<M: Mix>(mix: M, db: &Database, time: Duration) {
         db.engine.set_monitor(off);
     }
     if argument("calls=").is_some() {
-        let tally = round(mix, &db.engine, &routines, (0, 1), Duration::MAX);
+        let tally = run_on(mix, &db.engine, &routines, (0, 1), Duration::MAX);
         println!("{} calls, {:.0} ns each", tally[0].done.iter().sum::<u64>(), 1e9 / tally[0].cpu_rate());
         return;
     }
-    let counts = numbers_of_executors();
-    // One number of executors after the other in each round: what else the machine does meets all.
-    let rounds: Vec<Vec<Vec<Tally>>> = (0..ROUNDS)
-        .map(|at| {
-            let round = |(place, of): (usize, &u16)| {
-                round(mix, &db.engine, &routines, (counts.len() * at + place + 1, *of), time)
+    let (counts, part) = (numbers_of_executors(), time / PART_OF_A_TURN);
+    let turns: Vec<Vec<Vec<Tally>>> = (0..TURNS)
+        .map(|turn| {
+            let run = |(place, of): (usize, &u16)| {
+                run_on(mix, &db.engine, &routines, (counts.len() * turn + place + 1, *of), part)
             };
-            counts.iter().enumerate().map(round).collect()
+            counts.iter().enumerate().map(run).collect()
         })
         .collect();
     println!("{:<24} {:>10} {:>10} {:>8}", "", "calls", "rejected", "us each");
     for (which, (name, _)) in M::CALLS.iter().enumerate() {
-        let ones = || rounds.iter().map(|round| &round[0][0]);
+        let ones = || turns.iter().map(|turn| &turn[0][0]);
         let failed: u64 = ones().map(|tally| tally.failed[which]).sum();
         let calls = failed + ones().map(|tally| tally.done[which]).sum::<u64>();
         if calls > 0 {
@@ -499,16 +501,19 @@ pub fn measure<M: Mix>(mix: M, db: &Database, time: Duration) {
             println!("{name:<24} {calls:>10} {failed:>10} {each:>8.2}");
         }
     }
-    let sum = |count: fn(&Tally) -> u64| rounds.iter().flatten().flatten().map(count).sum::<u64>();
+    let sum = |count: fn(&Tally) -> u64| turns.iter().flatten().flatten().map(count).sum::<u64>();
     let (queued, restarts) = (sum(|tally| tally.queued), sum(|tally| tally.restarts));
-    println!("rejected: as the mix provides; {queued} calls queued, {restarts} restarts, over all rounds");
-    let scaling = Scaling::of(&counts, &rounds);
-    scaling.print();
+    println!("rejected: as the mix provides; {queued} calls queued, {restarts} restarts, in all");
+    let scaled = |(place, count): (usize, &u16)| Scaled::of(*count, place, &turns);
+    let scaled: Vec<Scaled> = counts.iter().enumerate().map(scaled).collect();
+    scaled.iter().for_each(Scaled::print);
+    println!("in parentheses: times what one executor does in the same turn; medians of {TURNS} turns");
     if let Some(file) = argument("json=") {
-        std::fs::write(&file, scaling.json()).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let figures = serde_json::Value::from_iter(scaled.iter().map(Scaled::json));
+        std::fs::write(&file, figures.to_string()).unwrap_or_else(|error| panic!("{file}: {error}"));
     }
     if scaled_to().is_some() {
         return;
     }
-    measure_by_hand(mix, db, &routines, time);
+    measure_by_hand(mix, db, &routines, part);
 }
