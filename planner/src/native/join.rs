@@ -15,7 +15,7 @@ use super::expression::Source;
 use super::lookup::Lookup;
 use super::node::{HashJoin, Loop, LoopKind, Node};
 use super::operator::{Comparison, comparison};
-use super::path::{OrderKey, Restrictions};
+use super::path::{OrderKey, Restrictions, Tree};
 use super::relation::{Planned, ScanUse};
 use super::walk;
 use crate::bound::{BoundExpr, ExprKind, JoinKind, Rel};
@@ -498,8 +498,8 @@ impl Compiler<'_> {
         buffered: bool,
     ) -> Node {
         if let (Node::Scan(left), Node::Scan(right), false) = (&mut left, &mut right, buffered) {
-            // What a condition throws away is not looked up either.
-            if left.filter.is_none() {
+            // What a condition throws away is not looked up either; entries of an index have no columns.
+            if left.filter.is_none() && matches!(left.path.tree, Tree::Storage) {
                 left.lookup = Lookup::of(right, || self.lookup_place());
             }
         }

@@ -324,7 +324,8 @@ impl Compiler<'_> {
     }
 
     /// Compiles a choice. The second result are positions of conjuncts that need no checking
-    /// afterwards because the path holds exactly the keys that satisfy them.
+    /// afterwards because the path holds exactly the keys that satisfy them; an entry of an index may
+    /// be out of date, which its scan asks about (`Scan::fetch_entry`).
     pub fn compile_path(
         &mut self,
         on: &Restrictions<'_, '_>,
@@ -343,8 +344,12 @@ impl Compiler<'_> {
             .collect::<Vec<_>>();
         let mut implied = Vec::new();
         let mut equals = Vec::new();
-        for (part, (_, codec)) in choice.equals.iter().zip(&columns) {
-            let exact = matches!(tree, Tree::Storage);
+        // What is computed for an index is compared again.
+        let is_stored = |column: &KeyColumn| {
+            matches!(tree, Tree::Storage) || usize::from(column.column) < on.table.columns.len()
+        };
+        for (part, (column, _)) in choice.equals.iter().zip(&columns) {
+            let exact = is_stored(column);
             equals.push(match part {
                 ChosenPart::Value(position, value) => {
                     if exact {
@@ -369,15 +374,17 @@ impl Compiler<'_> {
                     KeyPart::Null
                 }
             });
-            let _ = codec;
         }
         let mut bound = |c: &mut Self, bound: &Option<(usize, &BoundExpr, bool)>| {
             bound
                 .map(|(position, value, inclusive)| {
                     // A bound that is not representable in the column (12.345 for numeric(_,2))
-                    // leaves that side open, so the condition is checked again.
-                    let scaled = matches!(columns.get(choice.equals.len()), Some((_, Codec::Scaled(_))));
-                    if matches!(tree, Tree::Storage) && !scaled {
+                    // leaves that side open, so the condition is checked again; so it is where there
+                    // are NULLs beside the values, or the order is turned.
+                    let exact = columns.get(choice.equals.len()).is_some_and(|(column, codec)| {
+                        is_stored(column) && column.is_plain() && !matches!(codec, Codec::Scaled(_))
+                    });
+                    if exact {
                         implied.push(position);
                     }
                     Ok((c.in_conjunct(&on.conjuncts[position], |c| c.source(value))?, inclusive))

@@ -282,6 +282,27 @@ impl Scan {
         self.emit(ctx, key, out)
     }
 
+    /// The row an entry of the index stands for. Where others change rows meanwhile, it is asked
+    /// whether it still belongs to the entries that are looked for: nothing else compares it.
+    #[inline]
+    fn fetch_entry(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        span: &KeySpan,
+        key: &[u8],
+        out: &mut Out<'_>,
+    ) -> ExecResult<ControlFlow<()>> {
+        if ctx.txn.entries_are_rows() || self.is_newer(ctx, key) {
+            return self.fetch(ctx, key, out);
+        }
+        let Some(row) = ctx.txn.get(&self.meta, key)? else { return Ok(ControlFlow::Continue(())) };
+        if !self.leads_to(std::slice::from_ref(span), key, row) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        self.show(&mut ctx.frame, row);
+        self.emit(ctx, key, out)
+    }
+
     /// A row whose columns are in their slots.
     #[inline]
     fn emit(
@@ -437,7 +458,7 @@ impl Scan {
                         ControlFlow::Continue(())
                     }
                     Tree::Index(_) if only_entries => self.emit(ctx, batch.key(row), out)?,
-                    Tree::Index(_) => self.fetch(ctx, batch.key(row), out)?,
+                    Tree::Index(_) => self.fetch_entry(ctx, span, batch.key(row), out)?,
                 };
                 if flow.is_break() {
                     return Ok(flow);
