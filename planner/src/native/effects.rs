@@ -36,12 +36,13 @@ pub struct EffectsMark {
 }
 
 impl ExecContext<'_, '_> {
-    /// What there is so far.
+    /// What the run has left so far; `None` for nothing.
     #[inline]
     pub fn effects(&self) -> Option<&Effects> {
         self.effects.as_deref()
     }
 
+    /// The place for what the run leaves, made here if nothing was left before.
     pub fn effects_mut(&mut self) -> &mut Effects {
         self.effects.get_or_insert_default()
     }
