@@ -11,8 +11,9 @@
 //! ```
 //!
 //! For each key the records above the row's own tag are applied in tag order. A patch may find
-//! no row: its insert is older than the log, and a later delete, already in the checkpoint,
-//! took the row out; then that delete must follow, or the data directory is damaged.
+//! no row, or one from before the checkpoint that it does not fit: the row it was made for is older
+//! than the log, and the checkpoint has not seen it, because a later delete had taken it out by then.
+//! That delete must follow, or the data directory is damaged.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
@@ -225,8 +226,15 @@ struct PartBuild<'s> {
 enum State {
     Absent,
     Row(Vec<u8>),
-    /// Patched without a row: a delete must follow.
-    Orphan,
+    /// Patched without the row: a delete must follow.
+    Orphan(Missed),
+}
+
+/// What a patch found in place of its row.
+#[derive(Clone, Copy)]
+enum Missed {
+    Nothing,
+    Another,
 }
 
 impl PartBuild<'_> {
@@ -293,12 +301,12 @@ impl PartBuild<'_> {
             stamp = tag.sequence.max(1);
             state = match (record.operation, state) {
                 (Operation::Put(row), _) => State::Row(row.to_vec()),
-                (Operation::Patch(patch), State::Row(mut row)) => {
-                    redo::apply_patch(&mut row, patch)
-                        .map_err(|_| StoreError::Damaged("an update does not fit its row".into()))?;
-                    State::Row(row)
-                }
-                (Operation::Patch(_), _) => State::Orphan,
+                (Operation::Patch(patch), State::Row(mut row)) => match redo::apply_patch(&mut row, patch) {
+                    Ok(()) => State::Row(row),
+                    Err(_) => State::Orphan(Missed::Another),
+                },
+                (Operation::Patch(_), State::Absent) => State::Orphan(Missed::Nothing),
+                (Operation::Patch(_), orphan) => orphan,
                 (Operation::Delete, _) => State::Absent,
                 (Operation::DropTree, state) => state,
             };
@@ -307,11 +315,13 @@ impl PartBuild<'_> {
             State::Row(row) if !self.runs.dropped.contains(&first.tree) => {
                 self.add(built, first.tree, first.key, row.into_boxed_slice(), stamp)?;
             }
-            State::Orphan if !self.runs.dropped.contains(&first.tree) => {
-                return Err(StoreError::Damaged(format!(
-                    "the log updates a row of table {} that is not there",
-                    first.tree
-                )));
+            State::Orphan(missed) if !self.runs.dropped.contains(&first.tree) => {
+                let what = match missed {
+                    Missed::Nothing => "that is not there",
+                    Missed::Another => "that is another one",
+                };
+                let table = first.tree;
+                return Err(StoreError::Damaged(format!("the log updates a row of table {table} {what}")));
             }
             _ => {}
         }
