@@ -222,6 +222,66 @@ fn a_checkpoint_and_the_log_after_it_recover_together() {
     }
 }
 
+#[test]
+fn what_was_deleted_and_written_again_before_a_crash_outlives_the_next_checkpoint() {
+    let (engine, store) = stepped();
+    open_bank(&engine, 3);
+    ddl(&engine, DdlOp::CreateTable(items_table())).expect("made");
+    set_item(&engine, 1, 10);
+    let gone = unpredicted(&engine, |txn| {
+        let (accounts, items) = (txn.table(ACCOUNTS), txn.table(ITEMS));
+        let (accounts, items) = accounts.zip(items).ok_or(Stop::Recompile)?;
+        Ok((txn.delete(&accounts, &account_key(1))?, txn.delete(&items, &item_key(1))?))
+    });
+    assert_eq!(gone.0, Ok((true, true)));
+    let put = unpredicted(&engine, |txn| insert_account(txn, 1, "again", 5));
+    assert_eq!(put.0, Ok(Inserted::Ok));
+    set_item(&engine, 1, 20);
+    engine.step_log().expect("written");
+    // Nothing commits before the checkpoint, which cuts the log with the deletes: the rows it wrote are
+    // newer than these.
+    let mut store = store.crash(Survivors::Synced);
+    for _ in 0..3 {
+        let after = reopen_stepped(&store);
+        assert_eq!((unpredicted(&after, |txn| balance(txn, 1)).0, item(&after, 1)), (Ok(Some(5)), Some(20)));
+        after.checkpoint().expect("taken");
+        store = store.crash(Survivors::Synced);
+    }
+}
+
+#[test]
+fn what_one_transaction_deletes_and_writes_again_outlives_a_checkpoint() {
+    let (engine, store) = stepped();
+    open_bank(&engine, 3);
+    let again = unpredicted(&engine, |txn| {
+        let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+        assert!(txn.delete(&table, &account_key(1))?);
+        insert_account(txn, 1, "again", 5)
+    });
+    assert_eq!(again.0, Ok(Inserted::Ok));
+    engine.step_log().expect("written");
+    engine.checkpoint().expect("taken");
+    let after = reopen_stepped(&store.crash(Survivors::Synced));
+    let read =
+        unpredicted(&after, |txn| Ok((balance(txn, 1)?, all_accounts(txn, Direction::Ascending)?.len())));
+    assert_eq!(read.0, Ok((Some(5), 3)));
+}
+
+#[test]
+fn a_checkpoint_keeps_the_rows_of_a_table_whose_drop_a_crash_may_take_back() {
+    let (engine, store) = stepped();
+    open_bank(&engine, 3);
+    engine.step_log().expect("written");
+    ddl(&engine, DdlOp::DropTable(ACCOUNTS)).expect("dropped");
+    engine.checkpoint().expect_err("the drop is not durable");
+    let after = reopen_stepped(&store.crash(Survivors::Synced));
+    assert_eq!(unpredicted(&after, |txn| balance(txn, 1)).0, Ok(Some(100)));
+    engine.step_log().expect("written");
+    engine.checkpoint().expect("taken");
+    let after = reopen_stepped(&store.crash(Survivors::Synced));
+    assert!(after.table(ACCOUNTS).is_none());
+}
+
 fn set_item(engine: &archipel_engine::Engine, id: i32, price: i64) {
     let (result, _) = run(
         engine,

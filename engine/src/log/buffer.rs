@@ -6,7 +6,7 @@
 //! thread's own, so that commits of different threads share no cache line.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam::utils::CachePadded;
 use parking_lot::Mutex;
@@ -32,6 +32,8 @@ struct Inner {
 pub struct CommitBuffer {
     inner: CachePadded<Mutex<Inner>>,
     bytes: AtomicUsize,
+    /// The epoch of the newest segment there was.
+    newest: AtomicU64,
 }
 
 /// One fills while the other is written.
@@ -48,6 +50,7 @@ impl CommitBuffer {
             debug_assert!(inner.segments.back().is_none_or(|last| last.epoch < epoch));
             let records = inner.spare.pop().unwrap_or_default();
             inner.segments.push_back(Segment { epoch, records });
+            self.newest.store(epoch.0, Ordering::Release);
         }
         let segment = inner.segments.back_mut().expect("pushed above");
         let before = segment.records.len();
@@ -65,6 +68,11 @@ impl CommitBuffer {
     /// Bytes not yet taken by the log writer.
     pub fn pending_bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The epoch of the newest commit there was.
+    pub(super) fn newest(&self) -> Epoch {
+        Epoch(self.newest.load(Ordering::Acquire))
     }
 
     /// Moves the segments of epochs up to `closed` into `out`.

@@ -5,9 +5,13 @@
 //! slices     each partition, under its claim, a few leaves at a time: the rows of leaves
 //!            written since the partition's last checkpoint, tagged with the partition's
 //!            newest commit; handed to the store once that commit is durable
-//! finish     from the part of the log that is to go: deletes remove older rows, dropped
-//!            trees go, engine state is copied; then flush, note the new start, cut
+//! finish     once all that the slices may have seen is durable, from the part of the log that is
+//!            to go: deletes remove older rows, dropped trees go, engine state is copied; then
+//!            flush, note the new start, cut
 //! ```
+//!
+//! A slice sees deletes without a trace: leaves and trees that are no more. If they are not durable
+//! and a crash takes them back, the rows must still be somewhere, so nothing is cut before.
 //!
 //! A row may be younger than the checkpoint's begin, and rows of one transaction may be of
 //! different ages: replay continues each key from its own tag, so it does not matter. A leaf
@@ -224,6 +228,8 @@ pub struct Checkpointer {
     store: Arc<dyn LogStore>,
     mark: CheckpointMark,
     running: Option<Epoch>,
+    /// The newest commit that its slices may have seen, once all of them are there.
+    seen: Option<Epoch>,
     /// Slices whose commits are not durable yet.
     waiting: VecDeque<Slice>,
     waiting_bytes: u64,
@@ -267,6 +273,7 @@ impl Checkpointer {
             store,
             mark,
             running: None,
+            seen: None,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             rooms: Vec::new(),
@@ -285,6 +292,7 @@ impl Checkpointer {
     /// rows of earlier slices the store still has.
     pub fn begin(&mut self, open: Epoch) -> bool {
         self.running = Some(open);
+        self.seen = None;
         // Slices of a checkpoint that was given up stay: their partitions think them written.
         self.rows = 0;
         self.bytes = 0;
@@ -314,6 +322,7 @@ impl Checkpointer {
     /// Takes a slice and writes those that have become durable. False if so much waits for its
     /// commits that the caller should wait too.
     pub fn write(&mut self, slice: Slice) -> Result<bool, StoreError> {
+        self.seen = None;
         self.sequence_max = self.sequence_max.max(slice.tag.sequence);
         if slice.room.rows.is_empty() {
             self.rooms.push(slice.into_room());
@@ -355,13 +364,12 @@ impl Checkpointer {
     }
 
     /// Ends the checkpoint once every slice is written, and cuts the log. `Ok(None)` while
-    /// slices wait for their commits. After an error the checkpoint must be begun anew.
+    /// commits that they have seen are not durable. After an error the checkpoint must be begun anew.
     pub fn finish(&mut self) -> Result<Option<CheckpointDone>, StoreError> {
         let Some(open) = self.running else { return Ok(None) };
-        if let Some(last) = self.waiting.back() {
-            self.log.want(last.tag.epoch);
-        }
-        if !self.write_durable()? {
+        let seen = *self.seen.get_or_insert_with(|| self.log.newest_commit());
+        self.log.want(seen);
+        if !self.write_durable()? || !self.log.is_durable(seen) {
             return Ok(None);
         }
         let cut = {

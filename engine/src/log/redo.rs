@@ -10,8 +10,8 @@
 //!
 //! The epoch is that of the segment the record stands in. An update is logged as the bytes of
 //! the row that changed, not as column numbers: replay needs no table definitions, so it can
-//! run before they are known and across any change of them. Several records of one transaction
-//! for one key share a tag and stand in their order.
+//! run before they are known and across any change of them. Every write counts in its partition's
+//! sequence, so no two records of a key share a tag.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ pub const META_TREE: TreeId = TreeId(0);
 pub struct Tag {
     /// Epoch of the commit.
     pub epoch: Epoch,
-    /// The partition's sequence number of the commit.
+    /// The partition's sequence number of the write.
     pub sequence: u64,
 }
 
@@ -68,7 +68,7 @@ pub enum Operation<'a> {
 pub struct Record<'a> {
     /// The table the row belongs to.
     pub tree: TreeId,
-    /// The partition's sequence number of the commit.
+    /// The partition's sequence number of the write.
     pub sequence: u64,
     /// The storage key.
     pub key: &'a [u8],

@@ -27,6 +27,8 @@ enum Write {
     Put(u8, Vec<u8>),
     Patch(u8, usize, u8),
     Delete(u8),
+    /// Deletes every row of the partition's table.
+    Clear,
     Meta(u8, u8),
 }
 
@@ -51,6 +53,7 @@ fn write() -> impl Strategy<Value = Write> {
         4 => (0u8..40, proptest::collection::vec(any::<u8>(), 1..20)).prop_map(|(key, row)| Write::Put(key, row)),
         4 => (0u8..40, any::<usize>(), any::<u8>()).prop_map(|(key, at, byte)| Write::Patch(key, at, byte)),
         3 => (0u8..40).prop_map(Write::Delete),
+        1 => Just(Write::Clear),
         1 => (0u8..4, any::<u8>()).prop_map(|(key, value)| Write::Meta(key, value)),
     ]
 }
@@ -120,8 +123,9 @@ impl Server {
         for number in (0..PARTITIONS).rev() {
             let low = (0u8..40).find(|&key| partition_of(key) == number).expect("each has keys");
             let trees = TABLES.map(|id| recovered.trees.entry(id).or_default().split_off(&[low]));
-            let sequence = recovered.sequence_max;
-            partitions.insert(0, Partition { trees, sequence, ..Partition::default() });
+            // As `PartitionData::start_at`: a row of a slice is as new as all that was replayed.
+            let (sequence, epoch) = (recovered.sequence_max, recovered.epoch.0);
+            partitions.insert(0, Partition { trees, sequence, epoch, ..Partition::default() });
         }
         let log = Log::new(LogLimits::default(), &recovered);
         let store_dyn: Arc<dyn LogStore> = Arc::new(store.clone());
@@ -155,18 +159,23 @@ impl Server {
 
     fn commit(&mut self, number: usize, thread: usize, table: usize, writes: &[Write]) {
         let partition = &mut self.partitions[number];
-        partition.sequence += 1;
         partition.epoch = self.global;
-        let (tree, id, sequence) = (&mut partition.trees[table], TABLES[table], partition.sequence);
+        let (tree, id, last) = (&mut partition.trees[table], TABLES[table], &mut partition.sequence);
+        let mut next = || {
+            *last += 1;
+            *last
+        };
         let (meta, meta_sequence) = (&mut self.meta, &mut self.meta_sequence);
         self.buffers[thread].segment(Epoch(self.global), |out| {
             for write in writes {
                 match write {
                     Write::Put(key, row) if partition_of(*key) == number => {
+                        let sequence = next();
                         tree.insert(&[*key], row.clone().into(), sequence);
                         redo::put(out, id, sequence, &[*key], row);
                     }
                     Write::Patch(key, at, byte) => {
+                        let sequence = next();
                         tree.update(&[*key], sequence, |row| {
                             let before = row.clone();
                             let at = at % row.len();
@@ -182,8 +191,18 @@ impl Server {
                         });
                     }
                     Write::Delete(key) => {
+                        let sequence = next();
                         if tree.remove(&[*key], sequence).is_some() {
                             redo::delete(out, id, sequence, &[*key]);
+                        }
+                    }
+                    Write::Clear => {
+                        let keys: Vec<Vec<u8>> =
+                            tree.cursor(Bound::Unbounded).map(|(key, _)| key.to_vec()).collect();
+                        for key in keys {
+                            let sequence = next();
+                            tree.remove(&key, sequence);
+                            redo::delete(out, id, sequence, &key);
                         }
                     }
                     Write::Meta(key, value) => {
@@ -226,6 +245,20 @@ impl Server {
         });
     }
 
+    /// The slices that are left.
+    fn slices(&mut self) {
+        while self.position != Some((PARTITIONS, 0, None)) {
+            self.slice();
+        }
+    }
+
+    fn checkpoint(&mut self) {
+        self.act(&Action::CheckpointBegin);
+        self.slices();
+        self.act(&Action::CheckpointFinish);
+        assert_eq!(self.position, None, "finished");
+    }
+
     fn act(&mut self, action: &Action) {
         match action {
             Action::Commit { partition, thread, table, writes } => {
@@ -251,8 +284,13 @@ impl Server {
     }
 }
 
+/// Cases are cheap, and what they find is rare.
+fn cases() -> u32 {
+    if std::env::var("ARCHIPEL_TEST_LONG").as_deref() == Ok("1") { 300_000 } else { 2_000 }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
     #[test]
     fn after_any_crash_the_state_is_that_of_the_newest_whole_epoch(
@@ -356,20 +394,12 @@ fn dropped_trees_stay_dropped_through_checkpoints() {
     let store = written(5);
     let recovered = recover(&store, 1, &|_| {}).expect("recovers");
     let mut server = Server::start(store.clone(), recovered);
-    let checkpoint = |server: &mut Server| {
-        server.act(&Action::CheckpointBegin);
-        while server.position != Some((PARTITIONS, 0, None)) {
-            server.act(&Action::CheckpointSlice);
-        }
-        server.act(&Action::CheckpointFinish);
-        assert_eq!(server.position, None, "finished");
-    };
-    checkpoint(&mut server);
+    server.checkpoint();
     server.buffers[0].segment(Epoch(server.global), |out| redo::drop_tree(out, TABLES[0], 9));
     server.partitions[0].trees[0] = Tree::new();
     server.group().expect("no faults");
     assert!(!recover(&store, 1, &|_| {}).expect("recovers").trees.contains_key(&TABLES[0]));
-    checkpoint(&mut server);
+    server.checkpoint();
     let mut rows = 0;
     store
         .checkpoint_scan(None, None, &mut |_, _, _| {
@@ -379,6 +409,43 @@ fn dropped_trees_stay_dropped_through_checkpoints() {
         .expect("readable");
     assert_eq!(rows, 0);
     assert!(!recover(&store, 1, &|_| {}).expect("recovers").trees.contains_key(&TABLES[0]));
+}
+
+/// A row that is deleted while a checkpoint is on its way, before its slice.
+#[test]
+fn no_checkpoint_ends_before_the_deletes_its_slices_have_seen_are_durable() {
+    let store = written(1);
+    let mut server = Server::start(store.clone(), recover(&store, 1, &|_| {}).expect("recovers"));
+    server.act(&Action::CheckpointBegin);
+    server.commit(0, 0, 0, &[Write::Delete(0)]);
+    server.slices();
+    // Nothing of the row is left in the tree, and the log would go that has it.
+    assert_eq!(server.checkpointer.finish().expect("no faults"), None);
+    let after = recover(&store.crash(Survivors::Synced), 1, &|_| {}).expect("recovers");
+    assert_eq!(after.trees[&TABLES[0]].len(), 1, "the delete has gone with the crash");
+    server.group().expect("no faults");
+    assert!(server.checkpointer.finish().expect("no faults").is_some());
+    let after = recover(&store.crash(Survivors::Synced), 1, &|_| {}).expect("recovers");
+    assert!(after.trees.values().all(Tree::is_empty));
+}
+
+/// A row has grown since the last checkpoint; the next one finds it changed and gone.
+#[test]
+fn a_change_of_a_row_that_went_before_its_slice_is_passed_over() {
+    let store = written(1);
+    let mut server = Server::start(store.clone(), recover(&store, 1, &|_| {}).expect("recovers"));
+    server.checkpoint();
+    server.commit(0, 0, 0, &[Write::Put(0, vec![2; 40])]);
+    server.group().expect("no faults");
+    server.act(&Action::CheckpointBegin);
+    server.commit(0, 0, 0, &[Write::Patch(0, 35, 3)]);
+    server.commit(0, 0, 0, &[Write::Delete(0)]);
+    server.group().expect("no faults");
+    server.slices();
+    assert!(server.checkpointer.finish().expect("no faults").is_some());
+    // The checkpoint has the short row and the log, behind it, a change of the long one.
+    let after = recover(&store.crash(Survivors::Synced), 1, &|_| {}).expect("recovers");
+    assert!(after.trees.values().all(Tree::is_empty));
 }
 
 #[test]

@@ -244,6 +244,12 @@ impl Log {
         self.buffers.lock().iter().any(|buffer| buffer.pending_bytes() > 0)
     }
 
+    /// The epoch of the newest commit there was since the start. Whoever has seen a commit's rows finds
+    /// its epoch here: redo is appended before a partition is released.
+    pub(super) fn newest_commit(&self) -> Epoch {
+        self.buffers.lock().iter().map(|buffer| buffer.newest()).max().unwrap_or(Epoch(0))
+    }
+
     fn publish(&self, epoch: Epoch) {
         if epoch <= self.durable() {
             return;
