@@ -29,9 +29,14 @@ thread_local! {
     static REACHED: Cell<u64> = const { Cell::new(0) };
 }
 
+/// Whether this bug is planted.
+pub(crate) fn has(bug: Bug) -> bool {
+    PLANTED.with(|planted| planted.get() == Some(bug))
+}
+
 /// Whether the mistake is to be made here and now.
 pub(crate) fn is(bug: Bug) -> bool {
-    let planted = ARMED.with(Cell::get) && PLANTED.with(|planted| planted.get() == Some(bug));
+    let planted = ARMED.with(Cell::get) && has(bug);
     if planted {
         REACHED.with(|reached| reached.set(reached.get() + 1));
     }

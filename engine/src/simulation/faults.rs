@@ -212,6 +212,10 @@ impl Simulation {
         if *self.depth.borrow() > 0 || *self.in_log.borrow() > 0 || *self.failed.borrow() {
             return;
         }
+        // For a slice that is forgotten it would wait forever.
+        if planted::has(planted::Bug::DropForwarded) {
+            return;
+        }
         // It waits on this thread, which nobody else could help.
         self.settle();
         self.step_log();

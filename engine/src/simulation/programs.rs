@@ -53,7 +53,8 @@ fn list_of(table: &crate::TableMeta, row: &[u8]) -> Vec<i64> {
     }
 }
 
-/// Moves money, and appends the transfer's number to the lists of both accounts.
+/// Moves money, and appends the transfer's number to the lists of both accounts; now and then by
+/// writing these anew.
 pub fn traced_transfer(txn: &mut Txn<'_>, id: i64, from: i64, to: i64, amount: i64) -> Result<Seen, Stop> {
     let mut seen = Seen::default();
     let mut overdrawn = false;
@@ -73,7 +74,18 @@ pub fn traced_transfer(txn: &mut Txn<'_>, id: i64, from: i64, to: i64, amount: i
         };
         between(txn);
         let bytes: Vec<u8> = list.iter().chain([&id]).flat_map(|id| id.to_le_bytes()).collect();
-        if txn.update(&table, &account_key(account), &[(1, Cell::Bytes(&bytes))])? != Inserted::Ok {
+        let key = account_key(account);
+        let written = if id % 4 == 0 {
+            if !txn.delete(&table, &key)? {
+                return Ok(Seen { missing: Some("a list to delete"), ..seen });
+            }
+            between(txn);
+            let row = table.layout.encode_row(&[Cell::Int8(account), Cell::Bytes(&bytes)]);
+            txn.insert(&table, &key, &row)?
+        } else {
+            txn.update(&table, &key, &[(1, Cell::Bytes(&bytes))])?
+        };
+        if written != Inserted::Ok {
             return Ok(Seen { missing: Some("a list to update"), ..seen });
         }
         seen.lists.push((account, list));
