@@ -13,6 +13,7 @@ mod rows;
 
 use std::sync::Arc;
 
+use archipel_sql::ast::ExplainOptions;
 use archipel_sql::catalog::{RoutineRef, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
@@ -266,6 +267,12 @@ pub enum Rel {
         call: SetCall,
         ordinality: bool,
         types: Vec<Type>,
+    },
+    /// Runs a statement, whose rows nobody gets, and answers what EXPLAIN ANALYZE tells of it: a line
+    /// of text a row.
+    Explained {
+        statement: Box<BoundStatement>,
+        options: ExplainOptions,
     },
     Filter {
         input: Box<Rel>,

@@ -244,6 +244,7 @@ impl<'a> Lowerer<'a> {
                 None => unsupported("a query name from further out"),
             },
             Rel::Function { .. } => unsupported("a routine in FROM"),
+            Rel::Explained { .. } => unsupported("EXPLAIN ANALYZE"),
             Rel::ProjectSet { .. } => unsupported("a set-returning function in a SELECT list"),
             Rel::Lock { .. } => unsupported("a row lock"),
             Rel::Window { .. } => unsupported("a window function"),

@@ -199,6 +199,10 @@ fn rel_lines(out: &mut String, rel: &Rel, indent: usize) {
             let ordinality = if *ordinality { " ordinality" } else { "" };
             line(out, indent, &format!("function {}{ordinality}", set_call_text(call)));
         }
+        Rel::Explained { statement, .. } => {
+            line(out, indent, "explained");
+            statement_lines(out, statement, indent + 1);
+        }
         Rel::Filter { input, predicate } => {
             line(out, indent, &format!("filter {}", expr_text(predicate)));
             rel_lines(out, input, indent + 1);

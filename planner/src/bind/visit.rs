@@ -147,6 +147,7 @@ macro_rules! visitors {
                         $expr(expr, nesting, visit);
                     }
                 }
+                Rel::Explained { statement, .. } => $statement(statement, nesting, visit),
                 Rel::Filter { input, predicate } => {
                     $rel(input, nesting, visit);
                     $expr(predicate, nesting, visit);

@@ -29,6 +29,7 @@ impl Rel {
                 }
                 types
             }
+            Rel::Explained { .. } => vec![Type::TEXT],
             Rel::Scan { table, .. } => table.columns.iter().map(|column| column.ty).collect(),
             Rel::Family { family, .. } => {
                 let columns = family.root.columns.iter().map(|column| column.ty);
@@ -67,6 +68,7 @@ impl Rel {
             Rel::Unit => 0,
             Rel::Values { types, .. } | Rel::CteScan { types, .. } => types.len(),
             Rel::Function { types, ordinality, .. } => types.len() + usize::from(*ordinality),
+            Rel::Explained { .. } => 1,
             Rel::Scan { table, .. } => table.columns.len(),
             Rel::Family { family, .. } => family.root.columns.len() + 1,
             Rel::Filter { input, .. }

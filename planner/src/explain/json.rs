@@ -4,16 +4,20 @@ use serde_json::{Map, Value, json};
 
 use super::plan::{PlanLine, PlanNode};
 use crate::native::CompiledStatement;
-use crate::route::classify_accesses;
+use crate::route::{Access, classify_accesses};
 
 type Properties = Map<String, Value>;
 
 /// The answer of EXPLAIN (FORMAT JSON) for a statement: the plan as a tree, what partitions it takes, and
 /// what else is said of the whole.
-pub fn statement(statement: &CompiledStatement, mut whole: Properties) -> String {
-    let partitions = super::partitions(&classify_accesses(&statement.accesses));
-    whole.insert("Partitions".to_owned(), partitions.into());
-    document(&statement.plan, whole)
+pub fn statement(statement: &CompiledStatement, whole: Properties) -> String {
+    of_plan(&statement.plan, &statement.accesses, whole)
+}
+
+/// The same of a plan of these accesses.
+pub(crate) fn of_plan(plan: &[(usize, PlanLine)], accesses: &[Access], mut whole: Properties) -> String {
+    whole.insert("Partitions".to_owned(), super::partitions(&classify_accesses(accesses)).into());
+    document(plan, whole)
 }
 
 /// What is said of a statement that has no plan.

@@ -1,8 +1,9 @@
 //! EXPLAIN: plans and expressions as text, in PostgreSQL's manner; [`json`] plans as JSON; [`plan`]
-//! what both are made of.
+//! what both are made of; [`run`] what ANALYZE adds to them.
 
 pub mod json;
 pub mod plan;
+pub mod run;
 
 use archipel_sql::ast::ExplainFormat;
 use archipel_sql::catalog::Table;
@@ -13,13 +14,18 @@ use archipel_sql::io;
 
 use crate::bound::{BoundExpr, ExprKind, SubqueryKind, Subscript};
 use crate::native::CompiledStatement;
-use crate::route::{Classification, classify_accesses};
+use crate::route::{Access, Classification, classify_accesses};
 use plan::PlanLine;
 
 /// The lines of EXPLAIN for a statement.
 pub fn statement(statement: &CompiledStatement) -> Vec<String> {
+    of_plan(&statement.plan, &statement.accesses)
+}
+
+/// The lines of a plan, of these accesses.
+pub(crate) fn of_plan(plan: &[(usize, PlanLine)], accesses: &[Access]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for (position, (indent, line)) in statement.plan.iter().enumerate() {
+    for (position, (indent, line)) in plan.iter().enumerate() {
         lines.push(match line {
             PlanLine::Detail { name, value } => format!("{}{name}: {value}", " ".repeat(indent * 6 + 2)),
             PlanLine::Node(node) if *indent == 0 || position == 0 => node.text(),
@@ -29,7 +35,7 @@ pub fn statement(statement: &CompiledStatement) -> Vec<String> {
     if lines.is_empty() {
         lines.push("Result".to_owned());
     }
-    lines.push(format!("Partitions: {}", partitions(&classify_accesses(&statement.accesses))));
+    lines.push(format!("Partitions: {}", partitions(&classify_accesses(accesses))));
     lines
 }
 

@@ -16,6 +16,7 @@
 //!   what they check, [`duplicate`] what is there already
 //! - [`ahead`]     rows whose keys are known before they are read
 //! - [`trigger`]   what fires when rows are written
+//! - [`explained`] EXPLAIN ANALYZE among the rows of another statement
 //! - [`effects`]   what a run leaves: the open [`cursor`]s of a transaction, what it tells listeners
 //!   ([`notify`]), numbers of sequences, checks that wait
 //! - [`statement`] the whole, and [`program`]: one statement as an engine program
@@ -47,6 +48,7 @@ mod defined;
 mod defined_aggregate;
 mod duplicate;
 mod equality;
+mod explained;
 mod expression;
 mod family;
 mod fold;

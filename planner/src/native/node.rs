@@ -47,6 +47,7 @@ pub(crate) enum Node {
         filter: Option<CompiledPredicate>,
     },
     Set(super::relation::SetSource),
+    Explained(Box<super::explained::Explained>),
     Filter {
         input: Box<Node>,
         predicate: CompiledPredicate,
@@ -185,6 +186,7 @@ impl Node {
                 Ok(ControlFlow::Continue(()))
             }
             Node::Set(set) => set.run(ctx, out),
+            Node::Explained(explained) => explained.run(ctx, out),
             Node::Filter { input, predicate } => input.run(ctx, &mut |ctx| {
                 if predicate(ctx)? == Some(true) { out(ctx) } else { Ok(ControlFlow::Continue(())) }
             }),

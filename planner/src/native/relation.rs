@@ -178,6 +178,11 @@ impl Compiler<'_> {
                 })?;
                 self.filtered(node, &pushed)
             }
+            Rel::Explained { statement, options } => {
+                let slot = self.declare(rel)[0];
+                let explained = self.explained(statement, *options, slot)?;
+                self.filtered(Node::Explained(Box::new(explained)), &pushed)
+            }
             Rel::ProjectSet { input, items } => {
                 let below = self.declare(input);
                 let layout = self.declare(rel);

@@ -317,6 +317,7 @@ fn refused_query(rel: &Rel) -> Option<&'static str> {
         Rel::With { ctes, .. } if ctes.iter().any(changes_others) => {
             refused = Some("SELECT");
         }
+        Rel::Explained { statement, .. } => refused = refused_read_only(statement),
         _ => {}
     });
     refused

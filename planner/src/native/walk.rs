@@ -101,6 +101,7 @@ pub(crate) fn visit_rel(rel: &Rel, nesting: u16, visit: &mut Visitor<'_>) {
         Rel::Unit | Rel::Scan { .. } | Rel::Family { .. } | Rel::CteScan { .. } => {}
         Rel::Values { rows, .. } => rows.iter().for_each(|row| visit_all(row, nesting, visit)),
         Rel::Function { call, .. } => visit_call(call, nesting, visit),
+        Rel::Explained { statement, .. } => visit_statement(statement, nesting, visit),
         Rel::Filter { input, predicate } => {
             visit_rel(input, nesting, visit);
             visit_expr(predicate, nesting, visit);
@@ -270,6 +271,7 @@ pub fn visit_relations(rel: &Rel, visit: &mut dyn FnMut(&Rel)) {
         | Rel::Family { .. }
         | Rel::CteScan { .. }
         | Rel::Values { .. }
+        | Rel::Explained { .. }
         | Rel::Function { .. } => {}
         Rel::Filter { input, .. }
         | Rel::Project { input, .. }

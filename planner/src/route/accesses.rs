@@ -65,6 +65,7 @@ fn needs_native(rel: &Rel) -> bool {
         Rel::Family { lock, .. } => needed |= lock.is_some(),
         Rel::Scan { table, lock } => needed |= lock.is_some() || table.kind == TableKind::System,
         Rel::Function { call: crate::bound::SetCall::Routine { .. }, .. } => needed = true,
+        Rel::Explained { .. } => needed = true,
         Rel::Aggregate { aggregates, .. } => {
             needed |= aggregates.iter().any(|call| matches!(call.function, Accumulator::Defined(_)));
         }

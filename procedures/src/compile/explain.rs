@@ -1,4 +1,5 @@
-//! EXPLAIN in a routine: its lines are the rows of a query, made where that is bound.
+//! EXPLAIN in a routine: its lines are the rows of a query, made where that is bound, or with ANALYZE
+//! where the statement has run.
 
 use archipel_planner::bound::{BoundExpr, BoundQuery, BoundStatement, OutputColumn, Rel};
 use archipel_planner::explain;
@@ -18,9 +19,6 @@ pub(super) fn rows(
     routines: &(dyn RoutineLinker + Send + Sync),
     bind: &dyn Fn(&SqlAst) -> Result<BoundStatement>,
 ) -> Result<BoundStatement> {
-    if explained.options.analyze {
-        return Err(SqlError::unsupported("EXPLAIN ANALYZE in a routine"));
-    }
     let format = explained.options.format;
     let json = format == ExplainFormat::Json;
     let lines = match &explained.statement.statement {
@@ -29,24 +27,35 @@ pub(super) fn rows(
         | SqlAst::Update(_)
         | SqlAst::Delete(_)
         | SqlAst::Merge(_)) => {
+            if !matches!(format, ExplainFormat::Text | ExplainFormat::Json) {
+                return Err(explain::unsupported(format, "a query"));
+            }
+            let statement = bind(statement)?;
+            if explained.options.analyze {
+                let (statement, options) = (Box::new(statement), explained.options);
+                return answered(Rel::Explained { statement, options }, json, environment);
+            }
             let (tables, catalog) = (environment.tables.as_ref(), &environment.catalog);
-            let compiled =
-                native::compile_statement(&bind(statement)?, &CompileEnv { tables, catalog, routines })?;
-            match format {
-                ExplainFormat::Text => explain::statement(&compiled),
-                ExplainFormat::Json => vec![explain::json::statement(&compiled, Map::new())],
-                other => return Err(explain::unsupported(other, "a query")),
+            let compiled = native::compile_statement(&statement, &CompileEnv { tables, catalog, routines })?;
+            match json {
+                true => vec![explain::json::statement(&compiled, Map::new())],
+                false => explain::statement(&compiled),
             }
         }
         SqlAst::Call(_) => return Err(SqlError::unsupported("EXPLAIN CALL in a routine")),
         _ => explain::utility(format)?,
     };
-    let ty = if json { Type::of(Oid::JSON) } else { Type::TEXT };
     let row = |line: &String| vec![BoundExpr::constant(Datum::text(line), Type::TEXT)];
     let values = Rel::Values { rows: lines.iter().map(row).collect(), types: vec![Type::TEXT] };
+    answered(values, json, environment)
+}
+
+/// The query whose rows are these lines.
+fn answered(lines: Rel, json: bool, environment: &Environment) -> Result<BoundStatement> {
+    let ty = if json { Type::of(Oid::JSON) } else { Type::TEXT };
     let rel = match json {
-        true => Rel::Project { input: Box::new(values), exprs: vec![to_json(environment)?] },
-        false => values,
+        true => Rel::Project { input: Box::new(lines), exprs: vec![to_json(environment)?] },
+        false => lines,
     };
     let columns = vec![OutputColumn { name: "QUERY PLAN".to_owned(), ty, source: None }];
     Ok(BoundStatement::Query(BoundQuery { rel, columns }))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use archipel_engine::ClaimSet;
-use archipel_planner::explain;
+use archipel_planner::explain::{self, run::Run};
 use archipel_procedures::flow;
 use archipel_sql::ast::{Execute, Explain, ExplainFormat, ExplainOptions, RowSource, Statement};
 use archipel_sql::datum::Datum;
@@ -89,11 +89,9 @@ impl Session {
             let began = Instant::now();
             let run = self.statement_run(plan.clone(), params, RowsTo::Nowhere);
             let (ran, _) = self.run_to_end(prepared, run).await?;
-            let milliseconds = (began.elapsed().as_secs_f64() * 1_000_000.0).round() / 1_000.0;
-            lines.push(format!("Rows: {}", ran.rows));
-            lines.push(format!("Execution Time: {milliseconds:.3} ms"));
-            whole.insert("Actual Rows".to_owned(), ran.rows.into());
-            whole.insert("Execution Time".to_owned(), milliseconds.into());
+            let run = Run { rows: ran.rows, elapsed: began.elapsed() };
+            lines.extend(run.lines(options));
+            whole = run.properties(options);
         }
         match &plan.code {
             Code::Native(compiled) if of_query => {
@@ -130,7 +128,7 @@ impl Session {
                 if options.analyze {
                     let began = Instant::now();
                     Box::pin(self.create_table_as(create, &[], Vec::new(), alone)).await?;
-                    lines.push(format!("Execution Time: {:.3} ms", began.elapsed().as_secs_f64() * 1_000.0));
+                    lines.extend(Run { rows: 0, elapsed: began.elapsed() }.time(options));
                 }
                 Ok(lines)
             }

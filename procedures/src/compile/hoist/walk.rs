@@ -85,6 +85,11 @@ impl<'c, 'a> Walk<'c, 'a> {
                 }
                 Ok(false)
             }
+            // What it tells is of the statement as it is.
+            Rel::Explained { .. } => {
+                self.blocked = true;
+                Ok(false)
+            }
             Rel::Project { input, exprs } => {
                 self.read_before(input, exprs)?;
                 let once = self.below(input)?;
