@@ -22,15 +22,14 @@ use common::Database;
 use executors::{Mix, Random};
 use written::TatpByHand;
 
-fn load(subscribers: i32) -> Database {
-    let threads = executors::executors_max();
-    let mut db = Database::on(threads);
+fn load(Tatp { subscribers, threads }: Tatp) -> Database {
+    let mut db = Database::on(threads as u16);
     // In the program: it can be carried to another machine.
     db.script(include_str!("../../tests/workloads/tatp/schema.sql"));
     db.distribute(include_str!("../../tests/workloads/tatp/distribution.sql"));
     db.script(include_str!("../../tests/workloads/tatp/procedures.sql"));
-    let begins = |share| subscribers / i32::from(threads) * share + 1;
-    let shares: Vec<i32> = (1..i32::from(threads)).map(begins).collect();
+    let begins = |share| subscribers / threads * share + 1;
+    let shares: Vec<i32> = (1..threads).map(begins).collect();
     db.split("subscriber", &shares);
     db.split_indexes("subscriber", &shares.iter().map(|first| format!("{first:015}")).collect::<Vec<_>>());
     let began = Instant::now();
@@ -72,20 +71,28 @@ impl Mix for Tatp {
         ("delete_call_forwarding", 2),
     ];
 
+    fn load(&self) -> Database {
+        load(*self)
+    }
+
+    fn alone(&self) -> Tatp {
+        Tatp { subscribers: self.subscribers / self.threads, threads: 1 }
+    }
+
     fn arguments(&self, which: usize, random: &mut Random, thread: u16) -> Vec<Datum> {
         let share = self.subscribers / self.threads;
         let s_id = (random.between(0, 65_535) | random.between(1, share)) % share + 1;
         let s_id = s_id + i32::from(thread) * share;
-        let number = Datum::text(&format!("{s_id:015}"));
+        let number = || Datum::text(&format!("{s_id:015}"));
         let mut small = |low, high| Datum::Int2(random.between(low, high) as i16);
         match which {
             0 => vec![Datum::Int4(s_id)],
             1 => vec![Datum::Int4(s_id), small(1, 4), small(0, 16), small(1, 24)],
             2 => vec![Datum::Int4(s_id), small(1, 4)],
             3 => vec![Datum::Int4(s_id), small(0, 1), small(1, 4), small(0, 255), Datum::Null],
-            4 => vec![number, Datum::Int4(s_id ^ 0x55), Datum::Null],
-            5 => vec![number.clone(), small(1, 4), small(0, 16), small(17, 24), number],
-            _ => vec![number, small(1, 4), small(0, 16), Datum::Null],
+            4 => vec![number(), Datum::Int4(s_id ^ 0x55), Datum::Null],
+            5 => vec![number(), small(1, 4), small(0, 16), small(17, 24), number()],
+            _ => vec![number(), small(1, 4), small(0, 16), Datum::Null],
         }
     }
 
@@ -103,8 +110,7 @@ fn main() {
     let args: Vec<u64> = std::env::args().skip(1).filter_map(|a| a.parse().ok()).collect();
     let subscribers = args.first().copied().unwrap_or(100_000) as i32;
     let seconds = args.get(1).copied().unwrap_or(3);
-    let db = load(subscribers);
     let threads = executors::executors_max().into();
-    executors::measure(Tatp { subscribers, threads }, &db, Duration::from_secs(seconds));
+    executors::measure(Tatp { subscribers, threads }, Duration::from_secs(seconds));
     std::process::exit(0);
 }

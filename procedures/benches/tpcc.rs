@@ -30,8 +30,8 @@ fn last_name(number: i32) -> String {
     [number / 100, number / 10 % 10, number % 10].iter().map(|d| LAST_NAMES[*d as usize]).collect()
 }
 
-fn load(warehouses: i32) -> Database {
-    let mut db = Database::on(executors::executors_max());
+fn load(TpcC { warehouses, threads }: TpcC) -> Database {
+    let mut db = Database::on(threads as u16);
     // In the program: it can be carried to another machine.
     db.script(include_str!("../../tests/workloads/tpcc/schema.sql"));
     db.distribute(include_str!("../../tests/workloads/tpcc/distribution.sql"));
@@ -94,6 +94,14 @@ impl TpcC {
 impl Mix for TpcC {
     const CALLS: &'static [(&'static str, i32)] =
         &[("new_order", 45), ("payment", 43), ("order_status", 4), ("delivery", 4), ("stock_level", 4)];
+
+    fn load(&self) -> Database {
+        load(*self)
+    }
+
+    fn alone(&self) -> TpcC {
+        TpcC { warehouses: self.warehouses / self.threads, threads: 1 }
+    }
 
     fn arguments(&self, which: usize, random: &mut Random, thread: u16) -> Vec<Datum> {
         let int = Datum::Int4;
@@ -161,7 +169,6 @@ fn main() {
     let threads = executors::executors_max();
     let warehouses = args.first().copied().unwrap_or(8).next_multiple_of(threads.into()) as i32;
     let seconds = args.get(1).copied().unwrap_or(3);
-    let db = load(warehouses);
-    executors::measure(TpcC { warehouses, threads: threads.into() }, &db, Duration::from_secs(seconds));
+    executors::measure(TpcC { warehouses, threads: threads.into() }, Duration::from_secs(seconds));
     std::process::exit(0);
 }

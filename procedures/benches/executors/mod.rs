@@ -1,5 +1,7 @@
-//! A mix of calls on one executor and on two, each with a share of the data as its own; then the
-//! calls that are written by hand as well, over the same engine, each beside its routine.
+//! A mix of calls on one executor and on two, each with a share of the data as its own, and on as
+//! many engines that share nothing but the machine: what those do together is all that it has to
+//! give. Then the calls that are written by hand as well, over the same engine, each beside its
+//! routine.
 //!
 //! Arguments: `only=ROUTINE` calls nothing else; `monitor=off` measures nothing for the monitor;
 //! `executors=N` runs the mix on 1, 2, 4, … executors up to so many, and nothing by hand;
@@ -62,6 +64,10 @@ impl Random {
 
 /// What is called, how often, and with what.
 pub trait Mix: Copy + Send + 'static {
+    /// Makes the database the mix is over.
+    fn load(&self) -> Database;
+    /// The mix over one thread's share of the data, which is all there is.
+    fn alone(&self) -> Self;
     /// Routines, and their shares in a hundred calls.
     const CALLS: &'static [(&'static str, i32)];
     /// Arguments of one call by an executor's thread.
@@ -309,19 +315,37 @@ fn only<M: Mix>() -> Option<usize> {
     argument("only=").and_then(|name| M::CALLS.iter().position(|(call, _)| *call == name))
 }
 
-/// The run of this number, on so many executors.
-fn run_on<M: Mix>(
+/// A mix over its database.
+struct Loaded<M: Mix> {
     mix: M,
-    engine: &Engine,
-    routines: &Arc<Vec<Arc<Program>>>,
-    (number, executors): (usize, u16),
+    db: Database,
+    routines: Arc<Vec<Arc<Program>>>,
+}
+
+impl<M: Mix> Loaded<M> {
+    fn of(mix: M) -> Loaded<M> {
+        let db = mix.load();
+        let routines = Arc::new(M::CALLS.iter().map(|(name, _)| db.program(name)).collect());
+        if argument("monitor=").is_some_and(|value| value == "off") {
+            let off = MonitorSettings { measures: false, ..MonitorSettings::default() };
+            db.engine.set_monitor(off);
+        }
+        Loaded { mix, db, routines }
+    }
+}
+
+/// The run of this number, each thread on an executor of a database.
+fn run_on<'d, M: Mix>(
+    executors: impl ExactSizeIterator<Item = (&'d Loaded<M>, u16)>,
+    number: usize,
     time: Duration,
 ) -> Vec<Tally> {
-    let start = Arc::new(Barrier::new(usize::from(executors)));
-    let running = Arc::new(AtomicU16::new(executors));
-    let threads: Vec<_> = (0..executors)
-        .map(|thread| {
-            let (inner, routines) = (engine.clone(), routines.clone());
+    let start = Arc::new(Barrier::new(executors.len()));
+    let running = Arc::new(AtomicU16::new(executors.len() as u16));
+    let threads: Vec<_> = executors
+        .map(|(loaded, thread)| {
+            let (mix, engine) = (loaded.mix, &loaded.db.engine);
+            let (inner, routines) = (engine.clone(), loaded.routines.clone());
             let (start, running) = (start.clone(), running.clone());
             let (send, receive) = std::sync::mpsc::channel();
             let body = Box::new(move |handle: ExecutorHandle| {
@@ -371,8 +395,9 @@ fn on_executor<T: Send + 'static>(
 const COMPARED: usize = 200;
 
 /// Runs each call that is written by hand in turn with its routine, and prints what they take.
-fn measure_by_hand<M: Mix>(mix: M, db: &Database, programs: &Arc<Vec<Arc<Program>>>, time: Duration) {
-    let by_hand = mix.by_hand(db);
+fn measure_by_hand<M: Mix>(loaded: &Loaded<M>, time: Duration) {
+    let Loaded { mix, db, routines: programs } = loaded;
+    let (mix, by_hand) = (*mix, loaded.mix.by_hand(db));
     println!("{:<24} {:>10} {:>8} {:>8}", "", "routine us", "by hand", "ratio");
     let known = (0..M::CALLS.len()).filter(|which| by_hand.knows(*which));
     for which in known.filter(|which| only::<M>().is_none_or(|only| only == *which)) {
@@ -432,77 +457,108 @@ fn measure_by_hand<M: Mix>(mix: M, db: &Database, programs: &Arc<Vec<Arc<Program
     }
 }
 
+/// What executors of one engine did in a run, and as many engines with one each.
+struct Measured {
+    together: Vec<Tally>,
+    apart: Vec<Tally>,
+}
+
 /// What so many executors did: medians over the turns.
 struct Scaled {
     executors: u16,
-    /// Transactions a second of time in calls, and how many times one executor's in the same turn.
-    rate: f64,
-    over_one: f64,
-    /// The same of processor time.
-    cpu_rate: f64,
-    cpu_over_one: f64,
+    time: Rate,
+    processor: Rate,
 }
 
-impl Scaled {
-    /// `turns` have the tallies of each number of executors, one executor's first.
-    fn of(executors: u16, place: usize, turns: &[Vec<Vec<Tally>>]) -> Scaled {
-        let rate = |tallies: &[Tally], rate: fn(&Tally) -> f64| tallies.iter().map(rate).sum::<f64>();
-        let rates = |of| median(turns.iter().map(|turn| rate(&turn[place], of)).collect());
-        let over_one =
-            |of| median(turns.iter().map(|turn| rate(&turn[place], of) / rate(&turn[0], of)).collect());
-        Scaled {
-            executors,
-            rate: rates(Tally::rate),
-            over_one: over_one(Tally::rate),
-            cpu_rate: rates(Tally::cpu_rate),
-            cpu_over_one: over_one(Tally::cpu_rate),
+/// Transactions a second.
+struct Rate {
+    /// Of one engine's executors.
+    together: f64,
+    /// How many times one executor's in the same turn.
+    over_one: f64,
+    /// The same of engines apart.
+    apart_over_one: f64,
+}
+
+impl Rate {
+    /// `turns` have what each number of executors did, one executor's first.
+    fn of(place: usize, turns: &[Vec<Measured>], rate: fn(&Tally) -> f64) -> Rate {
+        let all = |tallies: &[Tally]| tallies.iter().map(rate).sum::<f64>();
+        let over_turns =
+            |of: &dyn Fn(&[Measured]) -> f64| median(turns.iter().map(|turn| of(turn)).collect());
+        Rate {
+            together: over_turns(&|turn| all(&turn[place].together)),
+            over_one: over_turns(&|turn| all(&turn[place].together) / all(&turn[0].together)),
+            apart_over_one: over_turns(&|turn| all(&turn[place].apart) / all(&turn[0].apart)),
         }
     }
 
-    fn print(&self) {
-        let Scaled { executors, rate, over_one, cpu_rate, cpu_over_one } = self;
-        let word = if *executors == 1 { "executor:  " } else { "executors: " };
-        println!(
-            "{executors:>2} {word}{rate:>9.0} tx/s of time in calls ({over_one:.2}), {cpu_rate:>9.0} tx/s of processor time ({cpu_over_one:.2})"
-        );
+    fn text(&self) -> String {
+        let Rate { together, over_one, apart_over_one } = self;
+        format!("{together:>9.0} tx/s ({over_one:.2}, apart {apart_over_one:.2})")
     }
 
     fn json(&self) -> serde_json::Value {
         serde_json::json!({
-            "executors": self.executors,
-            "transactions_per_second": self.rate,
+            "transactions_per_second": self.together,
             "over_one": self.over_one,
-            "transactions_per_processor_second": self.cpu_rate,
-            "over_one_of_processor_time": self.cpu_over_one,
+            "apart_over_one": self.apart_over_one,
         })
+    }
+}
+
+impl Scaled {
+    fn of(executors: u16, place: usize, turns: &[Vec<Measured>]) -> Scaled {
+        let rate = |of| Rate::of(place, turns, of);
+        Scaled { executors, time: rate(Tally::rate), processor: rate(Tally::cpu_rate) }
+    }
+
+    fn print(&self) {
+        let Scaled { executors, time, processor } = self;
+        let word = if *executors == 1 { "executor:  " } else { "executors: " };
+        println!(
+            "{executors:>2} {word}{} of time in calls, {} of processor time",
+            time.text(),
+            processor.text()
+        );
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let (time, processor) = (self.time.json(), self.processor.json());
+        serde_json::json!({ "executors": self.executors, "time": time, "processor_time": processor })
     }
 }
 
 /// Runs the mix on one executor and on more of them in turn, and prints what each call takes and
 /// what the others bring; then what is written by hand.
-pub fn measure<M: Mix>(mix: M, db: &Database, time: Duration) {
-    let routines = Arc::new(M::CALLS.iter().map(|(name, _)| db.program(name)).collect::<Vec<_>>());
-    if argument("monitor=").is_some_and(|value| value == "off") {
-        let off = MonitorSettings { measures: false, ..MonitorSettings::default() };
-        db.engine.set_monitor(off);
-    }
+pub fn measure<M: Mix>(mix: M, time: Duration) {
+    let loaded = Loaded::of(mix);
     if argument("calls=").is_some() {
-        let tally = run_on(mix, &db.engine, &routines, (0, 1), Duration::MAX);
+        let tally = run_on([(&loaded, 0)].into_iter(), 0, Duration::MAX);
         println!("{} calls, {:.0} ns each", tally[0].done.iter().sum::<u64>(), 1e9 / tally[0].cpu_rate());
         return;
     }
+    let alone: Vec<Loaded<M>> = (0..executors_max()).map(|_| Loaded::of(mix.alone())).collect();
     let (counts, part) = (numbers_of_executors(), time / PART_OF_A_TURN);
-    let turns: Vec<Vec<Vec<Tally>>> = (0..TURNS)
+    let turns: Vec<Vec<Measured>> = (0..TURNS)
         .map(|turn| {
             let run = |(place, of): (usize, &u16)| {
-                run_on(mix, &db.engine, &routines, (counts.len() * turn + place + 1, *of), part)
+                let number = counts.len() * turn + place + 1;
+                let together = || run_on((0..*of).map(|thread| (&loaded, thread)), number, part);
+                let apart = || run_on(alone[..usize::from(*of)].iter().map(|one| (one, 0)), number, part);
+                if turn % 2 == 0 {
+                    Measured { together: together(), apart: apart() }
+                } else {
+                    let apart = apart();
+                    Measured { together: together(), apart }
+                }
             };
             counts.iter().enumerate().map(run).collect()
         })
         .collect();
     println!("{:<24} {:>10} {:>10} {:>8}", "", "calls", "rejected", "us each");
     for (which, (name, _)) in M::CALLS.iter().enumerate() {
-        let ones = || turns.iter().map(|turn| &turn[0][0]);
+        let ones = || turns.iter().map(|turn| &turn[0].together[0]);
         let failed: u64 = ones().map(|tally| tally.failed[which]).sum();
         let calls = failed + ones().map(|tally| tally.done[which]).sum::<u64>();
         if calls > 0 {
@@ -510,13 +566,16 @@ pub fn measure<M: Mix>(mix: M, db: &Database, time: Duration) {
             println!("{name:<24} {calls:>10} {failed:>10} {each:>8.2}");
         }
     }
-    let sum = |count: fn(&Tally) -> u64| turns.iter().flatten().flatten().map(count).sum::<u64>();
+    let together = || turns.iter().flatten().flat_map(|measured| &measured.together);
+    let sum = |count: fn(&Tally) -> u64| together().map(count).sum::<u64>();
     let (queued, restarts) = (sum(|tally| tally.queued), sum(|tally| tally.restarts));
     println!("rejected: as the mix provides; {queued} calls queued, {restarts} restarts, in all");
     let scaled = |(place, count): (usize, &u16)| Scaled::of(*count, place, &turns);
     let scaled: Vec<Scaled> = counts.iter().enumerate().map(scaled).collect();
     scaled.iter().for_each(Scaled::print);
-    println!("in parentheses: times what one executor does in the same turn; medians of {TURNS} turns");
+    println!(
+        "in parentheses: times what one executor does in the same turn, and engines apart; medians of {TURNS} turns"
+    );
     if let Some(file) = argument("json=") {
         let figures = serde_json::Value::from_iter(scaled.iter().map(Scaled::json));
         std::fs::write(&file, figures.to_string()).unwrap_or_else(|error| panic!("{file}: {error}"));
@@ -524,5 +583,5 @@ pub fn measure<M: Mix>(mix: M, db: &Database, time: Duration) {
     if scaled_to().is_some() {
         return;
     }
-    measure_by_hand(mix, db, &routines, part);
+    measure_by_hand(&loaded, part);
 }
