@@ -386,7 +386,24 @@ fn an_update_without_its_row_stops_the_start() {
     server.buffers[0]
         .segment(Epoch(1), |out| redo::update(out, TABLES[0], 1, b"k", (b"aaaa", b"aaab"), &Touched::all(4)));
     server.group().expect("no faults");
-    assert!(matches!(recover(&store, 1, &|_| {}), Err(StoreError::Damaged(_))));
+    let error = recover(&store, 1, &|_| {}).err().expect("no start");
+    assert!(matches!(&error, StoreError::Damaged(what) if what.ends_with("that is not there")), "{error}");
+}
+
+#[test]
+fn an_update_of_another_row_stops_the_start() {
+    let store = written(1);
+    let mut server = Server::start(store.clone(), recover(&store, 1, &|_| {}).expect("recovers"));
+    server.checkpoint();
+    // Of a row that is longer than the one in the checkpoint, and stays.
+    let sequence = server.partitions[0].sequence + 1;
+    let (old, new) = ([1; 40], [[1; 39].as_slice(), &[2]].concat());
+    server.buffers[0].segment(Epoch(server.global), |out| {
+        redo::update(out, TABLES[0], sequence, &[0], (&old, &new), &Touched::all(40));
+    });
+    server.group().expect("no faults");
+    let error = recover(&store, 1, &|_| {}).err().expect("no start");
+    assert!(matches!(&error, StoreError::Damaged(what) if what.ends_with("that is another one")), "{error}");
 }
 
 #[test]
