@@ -13,6 +13,7 @@ from side_by_side import Archipel, PostgreSql, Transport, alternating, archipel_
 ROOT = pathlib.Path(__file__).parent
 LOOPS = ["arithmetic", "strings", "arrays"]
 ROUNDS_OF_A_LOOP = 1_000_000
+CONNECTIONS = [1, 16]
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 CALL = "CALL new_order(1, 1, 1, '{1,2}', '{1,1}', '{1,1}')"
 
@@ -62,25 +63,30 @@ def cpu_s(server):
 
 
 def new_order(servers, rounds, duration, directory):
-    """CPU microseconds of the server a committed new_order."""
+    """CPU microseconds of the server a committed new_order, by connections."""
     for server in servers:
         load = [archipel_binary(), "workload", "load", "tpcc", "--url", server.url]
         subprocess.run(load, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         settle(server)
-    runs = {server.name: [] for server in servers}
+    result = {}
     figures = directory / "figures.json"
-    for server in alternating(servers, rounds):
-        drive = [
-            archipel_binary(), "workload", "run", "tpcc", "--url", server.url, "--connections", "1", "--only", "new_order",
-            "--duration", str(duration), "--set", "synchronous_commit=off", "--quiet", "--json", str(figures),
-        ]
-        before = cpu_s(server)
-        subprocess.run(drive, check=True, stdout=subprocess.DEVNULL)
-        used = cpu_s(server) - before
-        call = json.loads(figures.read_text(encoding="utf-8"))["transactions"]["new_order"]
-        runs[server.name].append(used * 1e6 / (call["count"] + call.get("rejected", 0)))
-    medians = {server: statistics.median(values) for server, values in runs.items()}
-    return {"cpu_us": medians, "ratio": medians["postgresql"] / medians["archipel"], "runs": runs}
+    for connections in CONNECTIONS:
+        runs = {server.name: [] for server in servers}
+        for server in alternating(servers, rounds):
+            drive = [
+                archipel_binary(), "workload", "run", "tpcc", "--url", server.url,
+                "--connections", str(connections), "--only", "new_order", "--duration", str(duration),
+                "--set", "synchronous_commit=off", "--quiet", "--json", str(figures),
+            ]
+            before = cpu_s(server)
+            subprocess.run(drive, check=True, stdout=subprocess.DEVNULL)
+            used = cpu_s(server) - before
+            call = json.loads(figures.read_text(encoding="utf-8"))["transactions"]["new_order"]
+            runs[server.name].append(used * 1e6 / (call["count"] + call.get("rejected", 0)))
+        medians = {server: statistics.median(values) for server, values in runs.items()}
+        ratio = medians["postgresql"] / medians["archipel"]
+        result[connections] = {"cpu_us": medians, "ratio": ratio, "runs": runs}
+    return result
 
 
 def in_process(duration, directory):
@@ -92,7 +98,7 @@ def in_process(duration, directory):
     run = [programs[-1], "1", str(duration), "executors=1", "only=new_order", f"json={figures}"]
     subprocess.run(run, check=True, stdout=subprocess.DEVNULL)
     alone, = json.loads(figures.read_text(encoding="utf-8"))
-    return 1e6 / alone["transactions_per_processor_second"]
+    return 1e6 / alone["processor_time"]["transactions_per_second"]
 
 
 def compilation(server, rounds):
@@ -113,10 +119,12 @@ def report(result):
     for name, loop in result["loops"].items():
         ms = loop["ms"]
         print(f"{name:<18} {ms['postgresql']:>11.0f} ms {ms['archipel']:>7.0f} ms {loop['ratio']:>6.1f}x")
-    cpu = result["new_order"]["cpu_us"]
-    ratio = result["new_order"]["ratio"]
-    print(f"{'new_order, CPU':<18} {cpu['postgresql']:>11.0f} µs {cpu['archipel']:>7.0f} µs {ratio:>6.1f}x")
-    alone = result["new_order"]["in_process_us"]
+    print("new_order, CPU of a call")
+    for connections, measured in result["new_order"].items():
+        cpu, ratio = measured["cpu_us"], measured["ratio"]
+        name = f"  {connections} at a time"
+        print(f"{name:<18} {cpu['postgresql']:>11.0f} µs {cpu['archipel']:>7.0f} µs {ratio:>6.1f}x")
+    cpu, alone = result["new_order"][CONNECTIONS[0]]["cpu_us"], result["in_process_us"]
     print(f"{'  in-process':<18} {'':>14} {alone:>7.0f} µs {cpu['postgresql'] / alone:>6.1f}x")
     print(f"new_order is compiled in {result['compile']['ms']:.1f} ms")
 
@@ -143,7 +151,7 @@ def main():
                 "new_order": new_order(servers, arguments.rounds, arguments.duration, directory),
                 "compile": compilation(servers[1], arguments.rounds),
             }
-            result["new_order"]["in_process_us"] = in_process(arguments.duration, directory)
+            result["in_process_us"] = in_process(arguments.duration, directory)
         finally:
             for server in servers:
                 server.stop()

@@ -158,52 +158,23 @@ fn numbers_of_executors() -> Vec<u16> {
     counts
 }
 
-/// A program that is submitted again and again, as one call or another.
+/// A call that is submitted again and again with other arguments.
+///
+/// Its program stays with its thread: a count of references that threads share is a cache line
+/// they all write.
 trait Calls: EngineProgram + Sized {
-    fn prepare(&mut self, which: usize, args: Vec<Datum>);
+    fn prepare(&mut self, args: Vec<Datum>);
     /// Whether the call may end like this.
     fn may_stop<M: Mix>(&self, mix: M, stop: Stop) -> bool;
 }
 
-/// Calls of routines.
-struct Routines {
-    call: CallProgram<Host>,
-    programs: Arc<Vec<Arc<Program>>>,
-}
-
-impl Routines {
-    fn of(programs: Arc<Vec<Arc<Program>>>, engine: &Engine) -> Routines {
-        let call = CallProgram::new(programs[0].clone(), Vec::new(), Arc::new(Host), engine.clone());
-        Routines { call, programs }
-    }
-}
-
-impl EngineProgram for Routines {
-    fn predict(&mut self, routing: &archipel_engine::RoutingTable, claims: &mut archipel_engine::ClaimSet) {
-        self.call.predict(routing, claims);
-    }
-
-    fn class(&self) -> u32 {
-        self.call.class()
-    }
-
-    fn keeps_view(&self) -> bool {
-        self.call.keeps_view()
-    }
-
-    fn run(&mut self, txn: &mut archipel_engine::Txn<'_>) -> Result<(), Stop> {
-        self.call.run(txn)
-    }
-}
-
-impl Calls for Routines {
-    fn prepare(&mut self, which: usize, args: Vec<Datum>) {
-        self.call.routine = self.programs[which].clone();
-        self.call.args = args;
+impl Calls for CallProgram<Host> {
+    fn prepare(&mut self, args: Vec<Datum>) {
+        self.args = args;
     }
 
     fn may_stop<M: Mix>(&self, mix: M, stop: Stop) -> bool {
-        match &self.call.error {
+        match &self.error {
             Some(error) => mix.expects(error.state().as_str(), error.message()),
             // The budget is wall-clock time: a busy machine uses it up.
             None => stop == Stop::Interactive,
@@ -212,14 +183,18 @@ impl Calls for Routines {
 }
 
 impl Calls for HandProgram {
-    fn prepare(&mut self, which: usize, args: Vec<Datum>) {
-        self.which = which;
+    fn prepare(&mut self, args: Vec<Datum>) {
         self.args = args;
     }
 
     fn may_stop<M: Mix>(&self, _mix: M, stop: Stop) -> bool {
         stop == Stop::Abort
     }
+}
+
+/// A call of a routine.
+fn routine(programs: &[Arc<Program>], which: usize, engine: &Engine) -> CallProgram<Host> {
+    CallProgram::new(programs[which].clone(), Vec::new(), Arc::new(Host), engine.clone())
 }
 
 /// Submits a call and serves its executor until it is done.
@@ -237,8 +212,8 @@ fn submit<P: Calls>(engine: &Engine, handle: &ExecutorHandle, program: P) -> (P,
 /// Calls whose partitions were busy when they were submitted.
 struct Queued<P: Calls> {
     calls: Vec<(usize, Submission<P>)>,
-    /// Programs of those that are done.
-    idle: Vec<P>,
+    /// Those that are done, by what they call.
+    idle: Vec<Vec<P>>,
 }
 
 impl<P: Calls> Queued<P> {
@@ -250,7 +225,7 @@ impl<P: Calls> Queued<P> {
         while let Some((which, submission)) = self.calls.get_mut(at) {
             match submission.try_take() {
                 Some(completed) => {
-                    self.idle.push(tally.settle(mix, *which, completed));
+                    self.idle[*which].push(tally.settle(mix, *which, completed));
                     drop(self.calls.swap_remove(at));
                 }
                 None => at += 1,
@@ -265,7 +240,7 @@ fn run<M: Mix, P: Calls>(
     mix: M,
     engine: &Engine,
     handle: &ExecutorHandle,
-    new_program: impl Fn() -> P,
+    new_program: impl Fn(usize) -> P,
     only: Option<usize>,
     (thread, number): (u16, usize),
     time: Duration,
@@ -273,7 +248,8 @@ fn run<M: Mix, P: Calls>(
     let calls = M::CALLS;
     let calls_max: u64 = argument("calls=").and_then(|count| count.parse().ok()).unwrap_or(u64::MAX);
     let mut tally = Tally::of(calls.len());
-    let mut queued = Queued { calls: Vec::new(), idle: Vec::new() };
+    let idle = calls.iter().map(|_| Vec::new()).collect();
+    let mut queued = Queued { calls: Vec::new(), idle };
     let mut random = Random::new(thread, number);
     let (began, cpu_began) = (Instant::now(), thread_cpu_nanos());
     while began.elapsed() < time && tally.done.iter().sum::<u64>() < calls_max {
@@ -283,14 +259,14 @@ fn run<M: Mix, P: Calls>(
             ticket <= 0
         });
         let which = only.or(drawn).expect("the shares add up to a hundred");
-        let mut program = queued.idle.pop().unwrap_or_else(&new_program);
-        program.prepare(which, mix.arguments(which, &mut random, thread));
+        let mut program = queued.idle[which].pop().unwrap_or_else(|| new_program(which));
+        program.prepare(mix.arguments(which, &mut random, thread));
         let start = Instant::now();
         let mut submission = engine.submit(program, SubmitOptions::default());
         let completed = submission.try_take();
         tally.spent[which] += start.elapsed();
         match completed {
-            Some(completed) => queued.idle.push(tally.settle(mix, which, completed)),
+            Some(completed) => queued.idle[which].push(tally.settle(mix, which, completed)),
             None => {
                 tally.queued += 1;
                 queued.calls.push((which, submission));
@@ -350,7 +326,7 @@ fn run_on<'d, M: Mix>(
             let (send, receive) = std::sync::mpsc::channel();
             let body = Box::new(move |handle: ExecutorHandle| {
                 start.wait();
-                let program = || Routines::of(routines.clone(), &inner);
+                let program = |which| routine(&routines, which, &inner);
                 let tally = run(mix, &inner, &handle, program, only::<M>(), (thread, number), time);
                 running.fetch_sub(1, Ordering::AcqRel);
                 while running.load(Ordering::Acquire) > 0 {
@@ -411,17 +387,17 @@ fn measure_by_hand<M: Mix>(loaded: &Loaded<M>, time: Duration) {
         let (twin, routines) = (by_hand.clone(), programs.clone());
         on_executor(&db.engine, move |engine, handle| {
             let mut random = Random::new(7, 0);
-            let (mut routine, mut written) = (Routines::of(routines, engine), hand(&twin));
+            let (mut routine, mut written) = (routine(&routines, which, engine), hand(&twin));
             for _ in 0..COMPARED {
                 let args = mix.arguments(which, &mut random, 0);
-                routine.prepare(which, args.clone());
-                written.prepare(which, args.clone());
+                routine.prepare(args.clone());
+                written.prepare(args.clone());
                 let (one, other);
                 (routine, one) = submit(engine, handle, routine);
                 (written, other) = submit(engine, handle, written);
                 assert_eq!(one.result.is_ok(), other.result.is_ok(), "{name} {args:?}");
                 if one.result.is_ok() {
-                    let answer: Vec<Datum> = routine.call.rows.values.clone();
+                    let answer: Vec<Datum> = routine.rows.values.clone();
                     assert!(
                         twin.agree(which, &args, &answer, &written.answer),
                         "{name} {args:?}: {answer:?} and {:?}",
@@ -434,11 +410,9 @@ fn measure_by_hand<M: Mix>(loaded: &Loaded<M>, time: Duration) {
         for number in 0..TURNS {
             let (twin, routines) = (by_hand.clone(), programs.clone());
             let tallies = on_executor(&db.engine, move |engine, handle| {
-                let routine = || {
-                    let program = || Routines::of(routines.clone(), engine);
-                    run(mix, engine, handle, program, Some(which), (0, number), time)
-                };
-                let by_hand = || run(mix, engine, handle, || hand(&twin), Some(which), (0, number), time);
+                let called = |which| routine(&routines, which, engine);
+                let routine = || run(mix, engine, handle, called, Some(which), (0, number), time);
+                let by_hand = || run(mix, engine, handle, |_| hand(&twin), Some(which), (0, number), time);
                 // The second one finds rows in the caches that the first has touched.
                 if number % 2 == 0 {
                     [routine(), by_hand()]
