@@ -8,13 +8,12 @@ use archipel_sql::function::ResolvedFunction;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{ObjectName, TableAlias, TableFactor, TableWithJoins};
 
+use super::Binder;
 use super::join::visible_columns;
 use super::name::{ident_name, object_name_span, own_rows, schema_and_name};
-use super::overload::Argument;
 use super::scope::{COLUMNS_MAX, Level, LevelKind, Refusal, Relation, ScopeColumn};
 use super::span::query_span;
 use super::visit::remove_outer_nesting;
-use super::{Binder, Clause};
 use crate::bound::*;
 use crate::partition::Family;
 
@@ -243,15 +242,7 @@ impl Binder<'_, '_> {
                 if *with_offset || with_offset_alias.is_some() {
                     return Err(SqlError::unsupported("UNNEST WITH OFFSET"));
                 }
-                let [array] = &array_exprs[..] else {
-                    return Err(SqlError::unsupported("unnest() of several arrays"));
-                };
-                let level = Level::new(LevelKind::Plain, Vec::new());
-                let (array, _) =
-                    self.with_level(level, |binder| binder.clause_expr(array, Clause::FromFunction))?;
-                let resolved =
-                    self.resolve_function(None, "unnest", vec![Argument::positional(array)], false)?;
-                self.function_source("unnest", resolved, *with_ordinality, alias.as_ref())
+                self.bind_unnest(array_exprs, *with_ordinality, alias.as_ref())
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
                 let (rel, relations) = self.table_with_joins(table_with_joins)?;

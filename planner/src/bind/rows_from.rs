@@ -1,4 +1,5 @@
-//! ROWS FROM: functions in FROM whose rows stand side by side, NULL where one has no more of them.
+//! ROWS FROM, and `unnest` of several arrays: functions in FROM whose rows stand side by side, NULL
+//! where one has no more of them.
 
 use super::Binder;
 use super::from::Source;
@@ -7,7 +8,14 @@ use super::scope::{Relation, ScopeColumn};
 use crate::bound::*;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Type;
-use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, TableAlias};
+use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, TableAlias};
+
+const UNNEST: &str = "unnest";
+
+/// Whether a call may have several arrays (transformRangeFunction): by its own name alone.
+fn is_unnest(name: &ObjectName) -> bool {
+    matches!(&name.0[..], [part] if part.as_ident().is_some_and(|ident| ident_name(ident) == UNNEST))
+}
 
 impl Binder<'_, '_> {
     pub(crate) fn bind_rows_from(
@@ -25,14 +33,45 @@ impl Binder<'_, '_> {
             let plain = call.over.is_none() && call.filter.is_none() && call.within_group.is_empty();
             match &call.args {
                 FunctionArguments::List(list) if plain && list.clauses.is_empty() => {
-                    calls.push((&call.name, &list.args[..]));
+                    let args = &list.args[..];
+                    // Of several arrays, one call for each.
+                    let each = if is_unnest(&call.name) { 1 } else { args.len() };
+                    if args.is_empty() {
+                        calls.push((&call.name, args));
+                    } else {
+                        calls.extend(args.chunks(each).map(|args| (&call.name, args)));
+                    }
                 }
                 _ => return Err(unsupported()),
             }
         }
-        if let [(name, args)] = &calls[..] {
+        self.side_by_side(&calls, ordinality, alias)
+    }
+
+    /// `unnest(…)` of one array, or of several side by side.
+    pub(crate) fn bind_unnest(
+        &mut self,
+        arrays: &[Expr],
+        ordinality: bool,
+        alias: Option<&TableAlias>,
+    ) -> Result<Source> {
+        let name = ObjectName::from(Ident::new(UNNEST));
+        let argument = |array: &Expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(array.clone()));
+        let args: Vec<FunctionArg> = arrays.iter().map(argument).collect();
+        let calls: Vec<_> = args.chunks(1).map(|args| (&name, args)).collect();
+        self.side_by_side(&calls, ordinality, alias)
+    }
+
+    fn side_by_side(
+        &mut self,
+        calls: &[(&ObjectName, &[FunctionArg])],
+        ordinality: bool,
+        alias: Option<&TableAlias>,
+    ) -> Result<Source> {
+        if let [(name, args)] = calls {
             return self.bind_from_function(name, args, ordinality, alias);
         }
+        let nothing = || SqlError::internal("functions without columns");
         let first = calls.first().and_then(|(name, _)| name.0.last()?.as_ident()).map(ident_name);
         // The rows so far, their columns, and the number of each row.
         let mut rows: Option<(Rel, Vec<ScopeColumn>, BoundExpr)> = None;
@@ -40,7 +79,7 @@ impl Binder<'_, '_> {
             let (right, relations) = self.bind_from_function(name, args, true, None)?;
             let mut columns: Vec<ScopeColumn> =
                 relations.into_iter().flat_map(|relation| relation.columns).collect();
-            let number = columns.pop().ok_or_else(unsupported)?.expr;
+            let number = columns.pop().ok_or_else(nothing)?.expr;
             let Some((left, mut known, known_number)) = rows.take() else {
                 rows = Some((right, columns, number));
                 continue;
@@ -64,7 +103,7 @@ impl Binder<'_, '_> {
             let number = BoundExpr::new(ExprKind::Coalesce(vec![known_number, number]), Type::INT8);
             rows = Some((joined, known, number));
         }
-        let (joined, columns, number) = rows.ok_or_else(unsupported)?;
+        let (joined, columns, number) = rows.ok_or_else(nothing)?;
         let key = SortKey { expr: number.clone(), descending: false, nulls_first: false };
         let sorted = Rel::Sort { input: Box::new(joined), keys: vec![key] };
         let mut named: Vec<(String, BoundExpr)> =
