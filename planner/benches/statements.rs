@@ -80,7 +80,7 @@ impl Database {
                 context: &context,
                 system: false,
                 temporary_schema: "pg_temp_1",
-                copies: &[],
+                copies: &Default::default(),
                 roles: Default::default(),
             };
             let plan = ddl::plan(&parsed.statement, &env).expect("is planned");

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use archipel_engine::id::TreeId;
 use archipel_engine::{DdlOp, Engine, FIRST_FREE_TREE, Stop, SubmitOptions};
-use archipel_planner::ddl::{DdlEnv, DdlPlan, plan_migration};
+use archipel_planner::ddl::{Copies, DdlEnv, DdlPlan, plan_migration};
 use archipel_sql::catalog::names::is_temporary_schema;
 use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object};
 use archipel_sql::datum::Datum;
@@ -217,7 +217,7 @@ fn drop_temporary(engine: &Engine, catalog: Catalog) -> Result<Catalog, SqlError
             context: &context,
             system: true,
             temporary_schema: &schema,
-            copies: &[],
+            copies: &Copies::default(),
             roles: Default::default(),
         };
         let plan = archipel_planner::ddl::plan(&drop_schema_statement(&schema), &environment)?;
@@ -238,7 +238,7 @@ fn migrate(
         context: &context,
         system: true,
         temporary_schema: "pg_temp_0",
-        copies: &[],
+        copies: &Copies::default(),
         roles: Default::default(),
     };
     let plan = plan_migration(step.version, step.name, step.sql, &environment)?;

@@ -92,6 +92,66 @@ async fn a_kill_undoes_a_changed_definition_with_the_rows_written_after_it() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
+/// A sequence that a block restarts is another one there; which of the two goes on is up to COMMIT.
+#[tokio::test]
+async fn a_kill_leaves_sequences_as_the_last_commit_left_them() {
+    const RESTART: &str = "TRUNCATE counted RESTART IDENTITY; INSERT INTO counted DEFAULT VALUES";
+    let mut server = Server::start(&[]);
+    let (client, other) = (server.connect().await, server.connect().await);
+    client
+        .batch_execute(
+            "CREATE TABLE counted (id serial PRIMARY KEY); CREATE TABLE other (id int);
+             INSERT INTO counted SELECT FROM generate_series(1, 100)",
+        )
+        .await
+        .expect("a table can be made");
+    client.batch_execute(&format!("BEGIN; {RESTART}")).await.expect("the block goes well");
+    other.batch_execute("INSERT INTO other VALUES (5)").await.expect("others go on");
+    server.kill();
+    server.restart();
+    let client = server.connect().await;
+    let next = ids(&client, "INSERT INTO counted DEFAULT VALUES RETURNING id > 100").await;
+    assert_eq!(next, ["t"], "numbers that were given are given no more");
+    client.batch_execute(&format!("BEGIN; {RESTART}; COMMIT")).await.expect("the block goes well");
+    server.kill();
+    server.restart();
+    let client = server.connect().await;
+    assert_eq!(ids(&client, "SELECT id FROM counted").await, ["1"]);
+    let next = ids(&client, "INSERT INTO counted DEFAULT VALUES RETURNING id BETWEEN 2 AND 50").await;
+    assert_eq!(next, ["t"], "the new sequence goes on");
+}
+
+/// Rows that others insert while a table is emptied again and again get numbers that nobody else gets.
+#[tokio::test]
+async fn restarted_sequences_give_no_number_twice() {
+    const ROUNDS: usize = 30;
+    let server = Server::start(&[]);
+    let client = server.connect().await;
+    client
+        .batch_execute("CREATE TABLE counted (id serial PRIMARY KEY, name text)")
+        .await
+        .expect("a table can be made");
+    let inserters: Vec<_> = (0..2)
+        .map(|_| {
+            let url = server.url();
+            tokio::spawn(async move {
+                let client = connect(&url).await;
+                for _ in 0..ROUNDS * 10 {
+                    client.batch_execute("INSERT INTO counted (name) VALUES ('x')").await?;
+                }
+                Ok::<(), tokio_postgres::Error>(())
+            })
+        })
+        .collect();
+    for _ in 0..ROUNDS {
+        let restart = "BEGIN; TRUNCATE counted RESTART IDENTITY; COMMIT";
+        client.batch_execute(restart).await.expect("the table is emptied");
+    }
+    for inserter in inserters {
+        inserter.await.expect("no panic").expect("every number is new");
+    }
+}
+
 #[tokio::test]
 async fn a_client_that_goes_takes_its_block_along() {
     let server = Server::start(&[]);

@@ -420,8 +420,7 @@ pub(super) fn change_identity(
             table.columns[at].default = None;
             for owned in work.catalog.owned_sequences(table.oid) {
                 if owned.owned_by == Some((table.oid, place)) {
-                    let id = archipel_engine::id::SequenceId(owned.oid.0);
-                    work.operation(DdlOp::DropSequence(id));
+                    work.operation(DdlOp::DropSequence(sequence::id(&owned)));
                     work.drop(ObjectKind::Sequence, owned.oid);
                 }
             }

@@ -1,6 +1,6 @@
 //! DROP TABLE, SEQUENCE, SCHEMA (and INDEX by name), and TRUNCATE.
 
-use archipel_engine::id::{SequenceId, TreeId};
+use archipel_engine::id::TreeId;
 use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::{Drop, ObjectWord, QualifiedName, Truncate};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
@@ -272,7 +272,7 @@ fn drop_table(table: &TableRef, dropped: &[Oid], work: &mut Work<'_>) {
         return;
     }
     for owned in work.catalog.owned_sequences(table.oid) {
-        work.operation(DdlOp::DropSequence(SequenceId(owned.oid.0)));
+        work.operation(DdlOp::DropSequence(sequence::id(&owned)));
         work.drop(ObjectKind::Sequence, owned.oid);
     }
     work.operation(DdlOp::DropTable(TreeId(table.tree)));
@@ -371,7 +371,7 @@ pub(super) fn drop_sequences(sequences: &[SequenceRef], cascade: bool, work: &mu
         }
         cascade_notice(&dependents, work);
         definition::drop_users(&dependents, work)?;
-        work.operation(DdlOp::DropSequence(SequenceId(sequence.oid.0)));
+        work.operation(DdlOp::DropSequence(sequence::id(&sequence)));
         work.drop(ObjectKind::Sequence, sequence.oid);
     }
     Ok(())
@@ -555,8 +555,7 @@ pub(super) fn truncate(truncate: &Truncate, work: &mut Work<'_>) -> Result<()> {
         if truncate.restart_identity {
             for owned in work.catalog.owned_sequences(table.oid) {
                 work.require_owner(owned.oid)?;
-                let restart = Some(owned.start);
-                work.operation(DdlOp::AlterSequence { def: sequence::definition(&owned), restart });
+                sequence::alter((*owned).clone(), Some(owned.start), work);
             }
         }
     }

@@ -10,7 +10,7 @@ use archipel_sql::types::Oid;
 
 use super::alter::finish;
 use super::work::Work;
-use super::{composite, distribution, drop, expression, stored, trigger, view};
+use super::{composite, distribution, drop, expression, sequence as sequences, stored, trigger, view};
 use crate::row::table_def;
 
 /// Drops a column with whatever is over it, as a type's CASCADE does.
@@ -185,7 +185,7 @@ fn shift_others(oid: Oid, place: u16, work: &mut Work<'_>) {
     for sequence in work.catalog.owned_sequences(oid) {
         match sequence.owned_by {
             Some((_, column)) if column == place => {
-                work.operation(DdlOp::DropSequence(archipel_engine::id::SequenceId(sequence.oid.0)));
+                work.operation(DdlOp::DropSequence(sequences::id(&sequence)));
                 work.drop(ObjectKind::Sequence, sequence.oid);
             }
             Some((_, column)) if column > place => {

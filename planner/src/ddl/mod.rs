@@ -73,7 +73,7 @@ mod validation;
 mod view;
 mod work;
 
-use archipel_engine::id::TreeId;
+use archipel_engine::id::{SequenceId, TreeId};
 use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::Statement;
 use archipel_sql::catalog::{Catalog, CatalogChange, Migration, Object, RoutineRef, SessionRoles};
@@ -98,11 +98,29 @@ pub struct DdlEnv<'a> {
     pub system: bool,
     /// The schema of the session's temporary relations, whether or not there is one yet.
     pub temporary_schema: &'a str,
-    /// Tables that get trees of their own, filled from these, before anything else happens to
-    /// them: what a transaction does to them then concerns nobody else before its COMMIT.
-    pub copies: &'a [TreeId],
+    pub copies: &'a Copies,
     /// In whose name it is done.
     pub roles: SessionRoles,
+}
+
+/// What a transaction keeps to itself: what it does to these concerns nobody else before its COMMIT.
+#[derive(Clone, Debug, Default)]
+pub struct Copies {
+    /// Tables that get trees of their own, filled from these, before anything else happens to them.
+    pub tables: Vec<TreeId>,
+    /// Sequences that become others when they are restarted.
+    pub sequences: Vec<SequenceId>,
+}
+
+impl Copies {
+    /// Of tables alone.
+    pub fn of_tables(tables: &[TreeId]) -> Copies {
+        Copies { tables: tables.to_vec(), sequences: Vec::new() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.tables.is_empty() && self.sequences.is_empty()
+    }
 }
 
 /// What a definition changes.

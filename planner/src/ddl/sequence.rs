@@ -11,10 +11,15 @@ use archipel_sql::types::{Oid, Type};
 use super::user_type;
 use super::work::Work;
 
-/// The sequence as the engine runs it; it goes by the sequence's oid.
+/// The engine's number of a sequence.
+pub(super) fn id(sequence: &Sequence) -> SequenceId {
+    SequenceId(sequence.file())
+}
+
+/// The sequence as the engine runs it.
 pub fn definition(sequence: &Sequence) -> SequenceDef {
     SequenceDef {
-        id: SequenceId(sequence.oid.0),
+        id: id(sequence),
         start: sequence.start,
         increment: sequence.increment,
         min: sequence.min_value,
@@ -56,6 +61,7 @@ pub(super) fn make(
         cache: 1,
         owned_by: None,
         persistence: Persistence::Permanent,
+        file: None,
     };
     apply_options(sequence, options, true)
 }
@@ -288,7 +294,25 @@ pub(super) fn change(old: &Sequence, options: &[SequenceOption], work: &mut Work
             )));
         }
     }
-    work.operation(DdlOp::AlterSequence { def: definition(&sequence), restart });
-    work.put_sequence(sequence);
+    alter(sequence, restart, work);
     Ok(())
+}
+
+/// Changes a sequence, and has it go on from `restart` if that is given. In a transaction that is to
+/// keep it to itself it becomes another one: what others draw meanwhile is the old one's, and theirs
+/// alone if the transaction comes to nothing.
+pub(super) fn alter(mut sequence: Sequence, restart: Option<i64>, work: &mut Work<'_>) {
+    let before = id(&sequence);
+    let copied = restart.is_some() && work.env.copies.sequences.contains(&before);
+    if copied {
+        sequence.file = Some(work.oids(1).0);
+        work.operation(DdlOp::CreateSequence(definition(&sequence)));
+    }
+    work.operation(DdlOp::AlterSequence { def: definition(&sequence), restart });
+    if copied {
+        work.operation(DdlOp::DropSequence(before));
+    }
+    if work.catalog.sequence_by_oid(sequence.oid).is_none_or(|known| *known != sequence) {
+        work.put_sequence(sequence);
+    }
 }

@@ -29,7 +29,7 @@ impl Database {
                 context: &context,
                 system: false,
                 temporary_schema: "pg_temp_1",
-                copies: &[],
+                copies: &Copies::default(),
                 roles: Default::default(),
             };
             let plan = plan(&statement.statement, &env)?;
@@ -60,7 +60,7 @@ impl Database {
             context: &context,
             system: false,
             temporary_schema: "pg_temp_1",
-            copies: &[],
+            copies: &Copies::default(),
             roles: Default::default(),
         };
         let plan = plan_distribution(&call, &env)?;
@@ -399,7 +399,7 @@ fn a_migration_runs_as_the_system_and_says_so() {
         context: &context,
         system: true,
         temporary_schema: "pg_temp_1",
-        copies: &[],
+        copies: &Copies::default(),
         roles: Default::default(),
     };
     let script = "create schema if not exists pg_catalog; create schema if not exists public;

@@ -47,7 +47,7 @@ impl<'a> Work<'a> {
             plan: DdlPlan { tag, ..DdlPlan::default() },
             _naming: Naming::of(env.catalog),
         };
-        env.copies.iter().for_each(|&tree| work.copy_table(tree));
+        env.copies.tables.iter().for_each(|&tree| work.copy_table(tree));
         work
     }
 
@@ -89,7 +89,7 @@ impl<'a> Work<'a> {
             }
         }
         (self.plan.operations, self.plan.computed) = (operations, computed);
-        for &from in self.env.copies {
+        for &from in &self.env.copies.tables {
             self.operation(DdlOp::DropTable(from));
         }
     }

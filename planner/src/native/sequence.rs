@@ -52,7 +52,7 @@ pub(crate) fn call(
                 };
                 require_writable(ctx, oid, "setval()")?;
                 ctx.functions.session.require_sequence(oid, Privileges::UPDATE)?;
-                let def = ctx.txn.sequence(SequenceId(oid.0))?.def;
+                let def = ctx.txn.sequence(file_of(ctx, oid))?.def;
                 if *value < def.min || *value > def.max {
                     let name = ctx.functions.session.relation_name(oid).unwrap_or_default();
                     let message = format!(
@@ -61,7 +61,7 @@ pub(crate) fn call(
                     );
                     return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message).into());
                 }
-                ctx.txn.set_value(SequenceId(oid.0), *value, called)?;
+                ctx.txn.set_value(file_of(ctx, oid), *value, called)?;
                 let effects = ctx.effects_mut();
                 effects.numbers_left.retain(|(sequence, _)| *sequence != oid);
                 effects.sequences_set.push(oid);
@@ -75,7 +75,7 @@ pub(crate) fn call(
             Box::new(move |ctx| {
                 let Some(oid) = sequence_of(&args[0].eval(ctx)?) else { return Ok(Datum::Null) };
                 ctx.functions.session.require_sequence(oid, Privileges::SELECT)?;
-                let (value, called, logged) = ctx.txn.sequence(SequenceId(oid.0))?.shown();
+                let (value, called, logged) = ctx.txn.sequence(file_of(ctx, oid))?.shown();
                 let row = [Datum::Int8(value), Datum::Int8(logged), Datum::Bool(called)];
                 Ok(Datum::Record(row.into()))
             })
@@ -98,6 +98,11 @@ pub(crate) fn call(
         }
         _ => None,
     }
+}
+
+/// The engine's number of a sequence.
+fn file_of(ctx: &ExecContext<'_, '_>, sequence: Oid) -> SequenceId {
+    SequenceId(ctx.functions.session.sequence_file(sequence))
 }
 
 fn sequence_of(value: &Datum) -> Option<Oid> {
@@ -125,19 +130,19 @@ pub fn numbers_for_next_attempt(drawn: &[(Oid, i64)], set: &[Oid], left: Vec<(Oi
 fn next_value(ctx: &mut ExecContext<'_, '_>, oid: Oid) -> ExecResult<i64> {
     let left = ctx.effects().map_or(&[][..], |effects| &effects.numbers_left);
     if let Some(at) = left.iter().position(|(sequence, _)| *sequence == oid) {
-        ctx.txn.lean_on_value(SequenceId(oid.0))?;
+        ctx.txn.lean_on_value(file_of(ctx, oid))?;
         let effects = ctx.effects_mut();
         let (_, value) = effects.numbers_left.remove(at);
         effects.sequences.push((oid, value));
         return Ok(value);
     }
-    match ctx.txn.next_value(SequenceId(oid.0))? {
+    match ctx.txn.next_value(file_of(ctx, oid))? {
         NextValue::Value(value) => {
             ctx.effects_mut().sequences.push((oid, value));
             Ok(value)
         }
         NextValue::Exhausted => {
-            let def = ctx.txn.sequence(SequenceId(oid.0))?.def;
+            let def = ctx.txn.sequence(file_of(ctx, oid))?.def;
             let (end, bound) = if def.increment > 0 { ("maximum", def.max) } else { ("minimum", def.min) };
             let name = ctx.functions.session.relation_name(oid).unwrap_or_default();
             let message = format!("nextval: reached {end} value of sequence \"{name}\" ({bound})");

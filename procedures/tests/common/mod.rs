@@ -181,7 +181,7 @@ impl Database {
                 context: &FunctionContext::detached(),
                 system: false,
                 temporary_schema: "pg_temp_1",
-                copies: &[],
+                copies: &Default::default(),
                 roles: Default::default(),
             };
             let plan = ddl::plan(statement, &env)?;
@@ -255,7 +255,7 @@ impl Database {
                 context: &FunctionContext::detached(),
                 system: false,
                 temporary_schema: "pg_temp_1",
-                copies: &[],
+                copies: &Default::default(),
                 roles: Default::default(),
             };
             let plan = call.and_then(|call| ddl::plan_distribution(&call, &env));

@@ -28,7 +28,7 @@ use archipel_engine::id::{GroupId, TreeId};
 use archipel_engine::{
     Client, DdlOp, Interactive, Isolation, LockTables, LockWait, ObjectMode, SubmitOptions,
 };
-use archipel_planner::ddl::{DdlEnv, DdlPlan, DistributionCall, EvidentPlace, plan_distribution};
+use archipel_planner::ddl::{Copies, DdlEnv, DdlPlan, DistributionCall, EvidentPlace, plan_distribution};
 use archipel_procedures::Environment;
 use archipel_procedures::advice::{self, Design, Sizes};
 use archipel_procedures::evidence::Evidence;
@@ -345,7 +345,7 @@ fn planned(
                 context: &context,
                 system: false,
                 temporary_schema: "pg_temp_0",
-                copies,
+                copies: &Copies::of_tables(copies),
                 roles: Default::default(),
             };
             plan_distribution(call, &environment)

@@ -6,9 +6,8 @@
 
 use std::sync::Arc;
 
-use archipel_engine::id::TreeId;
 use archipel_engine::{Interactive, SubmitOptions};
-use archipel_planner::ddl::{Computed, ComputedValue, DdlEnv, DdlPlan, DistributionCall};
+use archipel_planner::ddl::{Computed, ComputedValue, Copies, DdlEnv, DdlPlan, DistributionCall};
 use archipel_planner::native::{CompileEnv, compile_statement};
 use archipel_procedures::Environment;
 use archipel_procedures::plpgsql::lexer::long_names;
@@ -60,7 +59,7 @@ impl Session {
                 self.require_writable(prepared.tag)?;
                 return Box::pin(self.truncate_with_triggers(truncate, alone)).await;
             }
-            Statement::Truncate(truncate) if !truncate.restart_identity && self.joins_transaction(alone) => {
+            Statement::Truncate(truncate) if self.joins_transaction(alone) => {
                 self.require_writable(prepared.tag)?;
                 self.truncate_in_block(truncate).await?;
                 return Ok(prepared.tag.to_owned());
@@ -116,7 +115,8 @@ impl Session {
     pub(super) async fn run_definition(&mut self, source: Source, tell: bool) -> Result<String> {
         let server = self.server.clone();
         // Others may define while this waits for the tables it changes.
-        let first = self.plan_definition(&source, &server.catalog.current().catalog.clone(), &[])?;
+        let first =
+            self.plan_definition(&source, &server.catalog.current().catalog.clone(), &Copies::default())?;
         let weaker = weaker_mode(&source);
         let named = self.named_table(&source);
         let wanted = self.locks_of(first.operations.iter().map(|operation| (operation, weaker)), named);
@@ -124,7 +124,7 @@ impl Session {
         let _one_at_a_time = server.definitions.lock().await;
         // Nothing changes the catalog while the latch is held.
         let catalog = server.catalog.current().catalog.clone();
-        let plan = self.plan_definition(&source, &catalog, &[])?;
+        let plan = self.plan_definition(&source, &catalog, &Copies::default())?;
         if tell {
             self.definition_notices(&plan);
         }
@@ -185,7 +185,7 @@ impl Session {
         &mut self,
         source: &Source,
         catalog: &Catalog,
-        copies: &[TreeId],
+        copies: &Copies,
     ) -> Result<DdlPlan> {
         let host = self.host();
         let context = self.context(&host);

@@ -12,7 +12,7 @@ use archipel_planner::route::{Access, RouteKey};
 use archipel_sql::ast::TransactionModes;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::FunctionContext;
+use archipel_sql::function::{FunctionContext, SessionHost};
 use archipel_sql::types::{Oid, Type};
 
 use super::Session;
@@ -343,7 +343,11 @@ impl Session {
         {
             return Ok(None);
         }
-        run.host = self.host();
+        let before = std::mem::replace(&mut run.host, self.host());
+        // What a sequence gave before it was restarted is given no more.
+        let host = &run.host;
+        run.numbers_left
+            .retain(|(sequence, _)| before.sequence_file(*sequence) == host.sequence_file(*sequence));
         Ok(Some(renewed))
     }
 

@@ -275,6 +275,10 @@ impl SessionHost for Host {
         relation.is_some_and(|sequence| is_temporary_schema(&sequence.schema))
     }
 
+    fn sequence_file(&self, sequence: Oid) -> u32 {
+        self.catalog.catalog.sequence_file(sequence)
+    }
+
     fn require_sequence(&self, sequence: Oid, one_of: Privileges) -> Result<()> {
         let asked = (sequence.0, one_of.0);
         let rights = self.rights();

@@ -14,6 +14,8 @@
 //! block like any other: its rows may be read, written and changed again. COMMIT drops the
 //! original, ROLLBACK the copy.
 //!
+//! A sequence that is restarted is another one in the block, too.
+//!
 //! What leaves the rows alone (a name, a default, an index, a constraint) waits for COMMIT.
 
 use std::sync::Arc;
@@ -24,6 +26,7 @@ use archipel_engine::txn::{Commit, SettleEarly};
 use archipel_engine::{
     ColumnSource, DdlOp, Engine, Interactive, LockTables, LockWait, ObjectMode, Stop, SubmitOptions,
 };
+use archipel_planner::ddl::Copies;
 use archipel_planner::native::CompiledRoutine;
 use archipel_sql::catalog::{Catalog, CatalogChange, Object, Table};
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -126,7 +129,8 @@ impl Staged {
             DdlOp::AlterTable { def, .. } => trees.contains(&def.id),
             DdlOp::CatchUp { .. } => false,
             DdlOp::AlterSequence { def, .. } => sequences.contains(&def.id),
-            DdlOp::DropSequence(id) => sequences.contains(id),
+            // It may come back with a savepoint.
+            DdlOp::DropSequence(_) => false,
         };
         operations.iter().map(is_private).collect()
     }
@@ -205,13 +209,17 @@ fn made_by<'o>(operations: impl Iterator<Item = &'o DdlOp>) -> (Vec<Made>, Vec<T
 /// Whether operations change what was there before them, in a way that dropping what they made
 /// does not take back.
 fn changes_something<'o>(mut operations: impl Iterator<Item = &'o DdlOp>) -> bool {
-    let mut made: Vec<TreeId> = Vec::new();
+    let (mut made, mut sequences): (Vec<TreeId>, Vec<SequenceId>) = Default::default();
     operations.any(|operation| match operation {
         DdlOp::CreateTable(def) | DdlOp::CopyTable { def, .. } => {
             made.push(def.id);
             false
         }
-        DdlOp::CreateSequence(_) => false,
+        DdlOp::CreateSequence(def) => {
+            sequences.push(def.id);
+            false
+        }
+        DdlOp::AlterSequence { def, .. } => !sequences.contains(&def.id),
         DdlOp::AlterTable { def, .. } => !made.contains(&def.id),
         DdlOp::CreateIndex { table, .. } => !made.contains(table),
         _ => true,
@@ -322,7 +330,7 @@ impl Session {
     /// thing when they are granted.
     async fn lock_for_staging(&mut self, source: &Source, weaker: Option<ObjectMode>) -> Result<()> {
         let catalog = self.catalog_state().catalog.clone();
-        let plan = self.plan_definition(source, &catalog, &[])?;
+        let plan = self.plan_definition(source, &catalog, &Copies::default())?;
         let named = self.named_table(source);
         let Some(staged) = self.transaction.staged() else { return Ok(()) };
         let private = staged.private(&plan.operations);
@@ -338,10 +346,12 @@ impl Session {
         self.lock_for_staging(source, weaker).await?;
         self.begin_staging().await;
         let catalog = self.catalog_state().catalog.clone();
-        let mut plan = self.plan_definition(source, &catalog, &[])?;
+        let mut plan = self.plan_definition(source, &catalog, &Copies::default())?;
         let copied = self.to_be_copied(&plan.operations);
+        if !copied.tables.is_empty() {
+            self.lock_for_copies(&copied.tables).await?;
+        }
         if !copied.is_empty() {
-            self.lock_for_copies(&copied).await?;
             plan = self.plan_definition(source, &catalog, &copied)?;
         }
         self.definition_notices(&plan);
@@ -353,7 +363,7 @@ impl Session {
         let Some(staged) = self.transaction.staged() else { return Ok(tag) };
         let private = staged.private(&plan.operations);
         let waits = staged.steps.iter().any(|step| !step.changing.is_empty())
-            || copied.is_empty()
+            || copied.tables.is_empty()
                 && private.contains(&false)
                 && !tables_of(plan.operations.iter(), &catalog, &self.server.engine).is_empty();
         if !waits {
@@ -366,7 +376,7 @@ impl Session {
             made: Vec::new(),
             dropped: Vec::new(),
             changing: tables_of(later.ddl(), &catalog, &self.server.engine),
-            copied,
+            copied: copied.tables,
             added_labels,
             weaker,
             run: later,
@@ -388,18 +398,24 @@ impl Session {
         Ok(tag)
     }
 
-    /// The tables that were there before and whose rows these operations rewrite.
-    fn to_be_copied(&self, operations: &[DdlOp]) -> Vec<TreeId> {
-        let Some(staged) = self.transaction.staged() else { return Vec::new() };
+    /// The tables that were there before and whose rows these operations rewrite, and the sequences
+    /// that they restart.
+    fn to_be_copied(&self, operations: &[DdlOp]) -> Copies {
+        let mut copied = Copies::default();
+        let Some(staged) = self.transaction.staged() else { return copied };
         let private = staged.private(operations);
-        let mut copied: Vec<TreeId> = Vec::new();
         for (operation, private) in operations.iter().zip(private) {
-            if let DdlOp::AlterTable { def, .. } = operation
-                && !private
-                && !copied.contains(&def.id)
-                && !keeps_rows(operation, &self.server.engine)
-            {
-                copied.push(def.id);
+            match operation {
+                DdlOp::AlterTable { def, .. }
+                    if !private
+                        && !copied.tables.contains(&def.id)
+                        && !keeps_rows(operation, &self.server.engine) =>
+                {
+                    copied.tables.push(def.id);
+                }
+                // What the block has drawn before comes back with a savepoint.
+                DdlOp::AlterSequence { def, restart: Some(_) } => copied.sequences.push(def.id),
+                _ => {}
             }
         }
         copied

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use archipel_engine::DdlOp;
+use archipel_engine::id::TreeId;
 use archipel_planner::bound::{BoundDelete, BoundStatement};
 use archipel_planner::ddl::{named_for_truncate, require_user_table, truncated_tables};
 use archipel_sql::ast::{TransactionModes, Truncate};
@@ -56,9 +58,6 @@ impl Session {
         alone: bool,
     ) -> Result<String> {
         if self.joins_transaction(alone) {
-            if truncate.restart_identity {
-                return Err(SqlError::unsupported("TRUNCATE … RESTART IDENTITY in a transaction block"));
-            }
             return self.truncate_and_fire(truncate).await;
         }
         self.commit_implicit().await?;
@@ -78,18 +77,35 @@ impl Session {
     async fn truncate_and_fire(&mut self, truncate: &Truncate) -> Result<String> {
         let Truncated { tables, reached } = self.truncated(truncate)?;
         self.tell_reached(&reached);
+        self.lock_emptied(&tables).await?;
         self.fire_truncate(&tables, true).await?;
         self.delete_all_rows(&tables).await?;
-        if truncate.restart_identity {
-            let catalog = self.catalog_state().catalog.clone();
-            for sequence in tables.iter().flat_map(|table| catalog.owned_sequences(table.oid)) {
-                let name = quote_qualified(&sequence.schema, &sequence.name);
-                let restart = parse_statement(&format!("ALTER SEQUENCE {name} RESTART"))?;
-                Box::pin(self.stage_definition(&Source::Statement(Arc::new(restart), Arc::from("")))).await?;
-            }
-        }
+        self.restart_identities(truncate, &tables).await?;
         self.fire_truncate(&tables, false).await?;
         Ok("TRUNCATE TABLE".to_owned())
+    }
+
+    /// Keeps everybody else from the tables until the transaction ends.
+    async fn lock_emptied(&mut self, tables: &[TableRef]) -> Result<()> {
+        let stored = tables.iter().filter(|table| table.is_stored());
+        let trees = stored.map(|table| DdlOp::Truncate(TreeId(table.tree)));
+        let operations: Vec<DdlOp> = trees.collect();
+        let wanted = self.locks_of(operations.iter().map(|operation| (operation, None)), None);
+        self.lock_in_block(wanted).await
+    }
+
+    /// RESTART IDENTITY, if it was asked for.
+    async fn restart_identities(&mut self, truncate: &Truncate, tables: &[TableRef]) -> Result<()> {
+        if !truncate.restart_identity {
+            return Ok(());
+        }
+        let catalog = self.catalog_state().catalog.clone();
+        for sequence in tables.iter().flat_map(|table| catalog.owned_sequences(table.oid)) {
+            let name = quote_qualified(&sequence.schema, &sequence.name);
+            let restart = parse_statement(&format!("ALTER SEQUENCE {name} RESTART"))?;
+            Box::pin(self.stage_definition(&Source::Statement(Arc::new(restart), Arc::from("")))).await?;
+        }
+        Ok(())
     }
 
     fn tell_reached(&mut self, reached: &[TableRef]) {
@@ -103,7 +119,9 @@ impl Session {
     pub(super) async fn truncate_in_block(&mut self, truncate: &Truncate) -> Result<()> {
         let Truncated { tables, reached } = self.truncated(truncate)?;
         self.tell_reached(&reached);
-        self.delete_all_rows(&tables).await
+        self.lock_emptied(&tables).await?;
+        self.delete_all_rows(&tables).await?;
+        self.restart_identities(truncate, &tables).await
     }
 
     /// TRUNCATE in a transaction block: rows go as by DELETE, with the block's other changes. DELETE

@@ -28,10 +28,11 @@ pub mod sizes;
 mod statements;
 mod views;
 
-use archipel_engine::id::TreeId;
-use archipel_sql::catalog::{Catalog, SessionRoles, Table};
+use archipel_engine::id::{SequenceId, TreeId};
+use archipel_sql::catalog::{Catalog, Privileges, SessionRoles, Table};
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{Result, SqlError};
+use archipel_sql::function::SessionHost;
 use archipel_sql::system::{KeptExpression, SystemSource};
 use archipel_sql::types::Oid;
 
@@ -98,6 +99,12 @@ impl SystemSource for Source<'_> {
 
     fn row_count(&self, table: &Table) -> Option<f32> {
         self.0.server.sizes.of(table).map(|size| size.rows)
+    }
+
+    fn sequence_last_value(&self, sequence: Oid) -> Option<i64> {
+        let Source(host) = self;
+        host.require_sequence(sequence, Privileges::USAGE | Privileges::SELECT).ok()?;
+        host.server.engine.sequence(SequenceId(host.sequence_file(sequence)))?.last_value()
     }
 
     fn page_count(&self, table: &Table) -> Option<i32> {

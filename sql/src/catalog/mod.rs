@@ -663,6 +663,17 @@ pub struct Sequence {
     pub owned_by: Option<(Oid, u16)>,
     #[serde(default)]
     pub persistence: Persistence,
+    /// The engine's number of it where that is not its oid; see [`Sequence::file`].
+    #[serde(default)]
+    pub file: Option<u32>,
+}
+
+impl Sequence {
+    /// The engine's number of it. A sequence that was restarted in a transaction block is another one
+    /// there, as PostgreSQL gives it a new file.
+    pub fn file(&self) -> u32 {
+        self.file.unwrap_or(self.oid.0)
+    }
 }
 
 /// The column of a key's part that is no column.

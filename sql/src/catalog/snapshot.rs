@@ -196,6 +196,11 @@ impl Catalog {
         self.0.sequences.get(&oid).cloned()
     }
 
+    /// The engine's number of a sequence.
+    pub fn sequence_file(&self, oid: Oid) -> u32 {
+        self.0.sequences.get(&oid).map_or(oid.0, |sequence| sequence.file())
+    }
+
     pub fn operator_class_by_oid(&self, oid: Oid) -> Option<OperatorClassRef> {
         self.0.operator_classes.get(&oid).cloned()
     }

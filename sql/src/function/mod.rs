@@ -212,6 +212,10 @@ pub trait SessionHost: Sync {
     fn require_sequence(&self, _sequence: Oid, _one_of: Privileges) -> Result<()> {
         Ok(())
     }
+    /// The engine's number of a sequence.
+    fn sequence_file(&self, sequence: Oid) -> u32 {
+        sequence.0
+    }
     /// The name of a relation, where the session knows it.
     fn relation_name(&self, _relation: Oid) -> Option<String> {
         None

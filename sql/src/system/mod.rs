@@ -95,6 +95,10 @@ pub trait SystemSource {
     fn page_count(&self, _table: &Table) -> Option<i32> {
         None
     }
+    /// What a sequence gave last since the server has started; `None` also where nobody may know.
+    fn sequence_last_value(&self, _sequence: Oid) -> Option<i64> {
+        None
+    }
 }
 
 /// The rows of a system relation; `None` if it is not one of this crate's.

@@ -531,6 +531,7 @@ fn sequence_view(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("increment_by", Datum::Int8(sequence.increment)),
             ("cycle", Datum::Bool(sequence.cycle)),
             ("cache_size", Datum::Int8(sequence.cache)),
+            ("last_value", source.sequence_last_value(sequence.oid).map_or(Datum::Null, Datum::Int8)),
         ]);
     }
 }
