@@ -8,6 +8,7 @@
 //! - [`aggregate`] aggregates, which are routines
 //! - [`operator_class`] operator classes
 //! - [`dependency`] who would break if an object went
+//! - [`sequence`] sequences
 //! - [`view`]     views' stored queries
 //! - [`trigger`]  triggers, which are part of their table
 //! - [`partition`] tables that have their rows in others; [`partition_condition`] which rows
@@ -33,6 +34,7 @@ pub mod partition;
 pub mod partition_condition;
 mod renumber;
 pub mod role;
+pub mod sequence;
 pub mod snapshot;
 pub mod trigger;
 pub mod user_type;
@@ -46,6 +48,7 @@ pub use partition::{
     PartitionBound, PartitionKey, PartitionKeyPart, PartitionStrategy, RangeDatum, RangeEnd, compare_ends,
 };
 pub use role::{DefaultAccess, Membership, Role};
+pub use sequence::Sequence;
 pub use snapshot::{Catalog, Relation};
 pub use trigger::{Trigger, TriggerEvent, TriggerTiming};
 pub use user_type::{UserType, UserTypeRef};
@@ -643,36 +646,6 @@ impl Default for RoutineTraits {
             settings: Vec::new(),
             stored: None,
         }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sequence {
-    pub oid: Oid,
-    pub schema: String,
-    pub name: String,
-    /// int2, int4 or int8.
-    pub ty: Type,
-    pub start: i64,
-    pub increment: i64,
-    pub min_value: i64,
-    pub max_value: i64,
-    pub cycle: bool,
-    pub cache: i64,
-    /// The column that owns it (serial, identity): table and column index.
-    pub owned_by: Option<(Oid, u16)>,
-    #[serde(default)]
-    pub persistence: Persistence,
-    /// The engine's number of it where that is not its oid; see [`Sequence::file`].
-    #[serde(default)]
-    pub file: Option<u32>,
-}
-
-impl Sequence {
-    /// The engine's number of it. A sequence that was restarted in a transaction block is another one
-    /// there, as PostgreSQL gives it a new file.
-    pub fn file(&self) -> u32 {
-        self.file.unwrap_or(self.oid.0)
     }
 }
 
