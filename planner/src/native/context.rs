@@ -8,6 +8,7 @@
 //! that running a statement allocates nothing once warm.
 
 use std::cell::Cell;
+use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -110,7 +111,8 @@ pub struct ExecContext<'a, 'e> {
     pub depth: u32,
     /// How many triggers are nested: what `pg_trigger_depth` answers.
     pub trigger_depth: u32,
-    pub(crate) frame: Frame,
+    /// Empty once the context has given it back.
+    pub(crate) frame: ManuallyDrop<Frame>,
     /// What SET CONSTRAINTS has said, in a transaction whose COMMIT is still to come; without one
     /// every constraint is checked by its statement.
     pub constraints: Option<Arc<ConstraintModes>>,
@@ -181,13 +183,15 @@ const TICKS_MAX: u32 = 1024;
 
 impl Drop for ExecContext<'_, '_> {
     fn drop(&mut self) {
-        let used = |frame: &Frame| frame.slots.capacity() > 0;
-        let spares = self.spares.take().or_else(|| used(&self.frame).then(Box::default));
-        let Some(mut spares) = spares else { return };
-        // A statement that ended otherwise than by returning has not emptied it.
-        if self.nested == 0 {
-            std::mem::swap(&mut spares.outermost, &mut self.frame);
+        let used = self.frame.slots.capacity() > 0;
+        let mut spares = self.spares.take().or_else(|| used.then(Box::default));
+        match &mut spares {
+            // What is there is empty as long as the context has the frame.
+            Some(spares) if self.nested == 0 => std::mem::swap(&mut spares.outermost, &mut *self.frame),
+            // A statement that ended otherwise than by returning has not emptied it.
+            _ => drop(std::mem::take(&mut *self.frame)),
         }
+        let Some(mut spares) = spares else { return };
         spares.frames.truncate(KEPT_MAX);
         spares.batches.truncate(KEPT_MAX);
         // At the end of the thread the place for them may be gone.
@@ -212,7 +216,7 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             effects: None,
             depth: 0,
             trigger_depth: 0,
-            frame,
+            frame: ManuallyDrop::new(frame),
             constraints: None,
             unfinished: false,
             waiting: None,
@@ -360,7 +364,7 @@ impl<'a, 'e> ExecContext<'a, 'e> {
         if frames.len() == place {
             frames.push(Frame::default());
         }
-        std::mem::swap(&mut self.frame, &mut frames[place]);
+        std::mem::swap(&mut *self.frame, &mut frames[place]);
     }
 }
 

@@ -180,11 +180,11 @@ impl Scan {
                 Tree::Storage => self.fetch(ctx, &key, out),
                 Tree::Index(_) => {
                     let span = KeySpan { low: key, low_included: true, high: None, point: true };
-                    self.span(ctx, span, past, out)
+                    self.span(ctx, &span, past, out)
                 }
             };
         }
-        for span in self.path.spans(ctx)? {
+        for span in &self.path.spans(ctx)? {
             let flow = if span.point && matches!(self.path.tree, Tree::Storage) {
                 self.fetch(ctx, &span.low, out)?
             } else {
@@ -337,12 +337,12 @@ impl Scan {
     fn span(
         &self,
         ctx: &mut ExecContext<'_, '_>,
-        span: KeySpan,
+        span: &KeySpan,
         past: &Cell<i64>,
         out: &mut Out<'_>,
     ) -> ExecResult<ControlFlow<()>> {
         let mut batch = ctx.take_batch();
-        let result = self.batches(ctx, (&span, past), &mut batch, out);
+        let result = self.batches(ctx, (span, past), &mut batch, out);
         if let Some(place) = self.lookup.as_ref().and_then(|lookup| lookup.place) {
             // Whoever had enough has left some.
             ctx.frame.looked_up[place].forget();

@@ -45,9 +45,22 @@ impl KeySpan {
     }
 }
 
-/// Where a range starts and ends after its prefix: key bytes, and whether past all keys that
-/// begin with them.
-type Bounds = (Option<(KeyBuf, bool)>, Option<(KeyBuf, bool)>);
+/// Whether a range starts and ends past all keys that begin with what stands there, or before them.
+#[derive(Clone, Copy)]
+struct Ends {
+    past_low: bool,
+    past_high: bool,
+}
+
+/// What a bound says of its side of a range.
+enum Side {
+    /// Nothing.
+    Open,
+    /// It ends at a value, and has it or not.
+    At { inclusive: bool },
+    /// No row is there.
+    Empty,
+}
 
 /// Where a value lies relative to what a column can hold.
 enum Fit {
@@ -128,15 +141,12 @@ impl Path {
     /// The ranges of keys to visit, in key order and disjoint.
     pub fn spans(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<SmallVec<[KeySpan; 1]>> {
         if self.equals.iter().all(|part| matches!(part, KeyPart::One(_))) {
-            let mut prefix = KeyBuf::new();
+            let mut low = KeyBuf::new();
             let mut spans = SmallVec::new();
-            if self.point(ctx, &mut prefix)? {
-                let bounds = match self.low.is_some() || self.high.is_some() {
-                    true => self.bounds(ctx)?.map(Some),
-                    false => Some(None),
-                };
-                if let Some(bounds) = bounds {
-                    spans.extend(self.span(prefix, &bounds));
+            if self.point(ctx, &mut low)? {
+                let mut high = low.clone();
+                if let Some(ends) = self.bounds(ctx, &mut low, &mut high)? {
+                    spans.extend(self.span(low, high, ends));
                 }
             }
             return Ok(spans);
@@ -172,79 +182,95 @@ impl Path {
             prefixes.sort_unstable();
             prefixes.dedup();
         }
-        let mut bounds = None;
-        if self.low.is_some() || self.high.is_some() {
-            match self.bounds(ctx)? {
-                Some(found) => bounds = Some(found),
-                None => return Ok(SmallVec::new()),
-            }
-        }
-        let mut spans: SmallVec<[KeySpan; 1]> =
-            prefixes.into_iter().filter_map(|prefix| self.span(prefix, &bounds)).collect();
+        let (mut from, mut to) = (KeyBuf::new(), KeyBuf::new());
+        let Some(ends) = self.bounds(ctx, &mut from, &mut to)? else { return Ok(SmallVec::new()) };
+        let span = |mut low: KeyBuf| {
+            let mut high = low.clone();
+            low.extend_from_slice(&from);
+            high.extend_from_slice(&to);
+            self.span(low, high, ends)
+        };
+        let mut spans: SmallVec<[KeySpan; 1]> = prefixes.into_iter().filter_map(span).collect();
         if self.reverse {
             spans.reverse();
         }
         Ok(spans)
     }
 
-    /// The keys that begin with `prefix`, within bounds of the next column; `None` if there can
-    /// be none.
-    fn span(&self, prefix: KeyBuf, bounds: &Option<Bounds>) -> Option<KeySpan> {
-        let mut low = prefix.clone();
-        let mut end = prefix;
-        let mut past_end = true;
-        if let Some((from, to)) = bounds {
-            if let Some((bytes, past)) = from {
-                low.extend_from_slice(bytes);
-                if *past && !successor(&mut low) {
-                    return None;
-                }
-            }
-            if let Some((bytes, past)) = to {
-                end.extend_from_slice(bytes);
-                past_end = *past;
-            }
+    /// The keys from `low` to `high`; `None` if there can be none.
+    fn span(&self, mut low: KeyBuf, mut high: KeyBuf, ends: Ends) -> Option<KeySpan> {
+        if ends.past_low && !successor(&mut low) {
+            return None;
         }
-        let high = if past_end { successor(&mut end).then_some(end) } else { Some(end) };
+        let high = if ends.past_high { successor(&mut high).then_some(high) } else { Some(high) };
         Some(KeySpan { low, low_included: true, high, point: self.equals.len() == self.columns.len() })
     }
 
-    /// The bounds of the column after the equal ones, as key bytes: where the range starts and
-    /// ends, and whether past all keys that begin with those bytes. `None`: nothing matches.
-    fn bounds(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Option<Bounds>> {
-        let (column, codec) = self.columns[self.equals.len()];
-        let mut side =
-            |bound: &Option<(Source, bool)>, lower: bool| -> ExecResult<Result<Option<(KeyBuf, bool)>, ()>> {
-                let Some((source, inclusive)) = bound else { return Ok(Ok(None)) };
-                let value = source.eval(ctx)?;
-                if value.is_null() {
-                    return Ok(Err(()));
-                }
-                let mut bytes = KeyBuf::new();
-                Ok(match append(&mut bytes, &value, &column, codec) {
-                    Fit::Inside => Ok(Some((bytes, *inclusive))),
-                    Fit::Outside => Ok(None),
-                    Fit::Below if lower => Ok(None),
-                    Fit::Above if !lower => Ok(None),
-                    Fit::Below | Fit::Above => Err(()),
-                })
-            };
-        let (Ok(low), Ok(high)) = (side(&self.low, true)?, side(&self.high, false)?) else { return Ok(None) };
-        // From values to keys: a lower bound that includes its value starts at the value's
-        // first key, one that excludes it past its last; mirrored for upper bounds. In a
-        // descending column the greater values come first.
-        let (first, last) = if column.descending { (high, low) } else { (low, high) };
-        let mut start = first.map(|(bytes, inclusive)| (bytes, !inclusive));
-        let mut end = last;
-        if column.nullable {
-            let mut null = KeyBuf::new();
-            encode_cell(&mut null, archipel_engine::cell::Cell::Null, &column, codec.kind());
-            if column.nulls_first && start.is_none() {
-                start = Some((null, true));
-            } else if !column.nulls_first && end.is_none() {
-                end = Some((null, false));
-            }
+    /// Appends to the keys before them where the column after the equal ones starts and ends. `None`:
+    /// nothing matches.
+    fn bounds(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        low: &mut KeyBuf,
+        high: &mut KeyBuf,
+    ) -> ExecResult<Option<Ends>> {
+        let mut ends = Ends { past_low: false, past_high: true };
+        if self.low.is_none() && self.high.is_none() {
+            return Ok(Some(ends));
         }
-        Ok(Some((start, end)))
+        let (column, codec) = &self.columns[self.equals.len()];
+        // In a descending column the greater values come first.
+        let (least, greatest) =
+            if column.descending { (&mut *high, &mut *low) } else { (&mut *low, &mut *high) };
+        let least = self.side(ctx, &self.low, true, least)?;
+        let greatest = self.side(ctx, &self.high, false, greatest)?;
+        let (first, last) = if column.descending { (greatest, least) } else { (least, greatest) };
+        let null =
+            |key: &mut KeyBuf| encode_cell(key, archipel_engine::cell::Cell::Null, column, codec.kind());
+        // From values to keys: a lower bound that includes its value starts at the value's
+        // first key, one that excludes it past its last; mirrored for upper bounds.
+        match first {
+            Side::Empty => return Ok(None),
+            Side::At { inclusive } => ends.past_low = !inclusive,
+            Side::Open if column.nullable && column.nulls_first => {
+                null(low);
+                ends.past_low = true;
+            }
+            Side::Open => {}
+        }
+        match last {
+            Side::Empty => return Ok(None),
+            Side::At { inclusive } => ends.past_high = inclusive,
+            Side::Open if column.nullable && !column.nulls_first => {
+                null(high);
+                ends.past_high = false;
+            }
+            Side::Open => {}
+        }
+        Ok(Some(ends))
+    }
+
+    /// Appends a bound's value to a key.
+    fn side(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        bound: &Option<(Source, bool)>,
+        lower: bool,
+        key: &mut KeyBuf,
+    ) -> ExecResult<Side> {
+        let Some((source, inclusive)) = bound else { return Ok(Side::Open) };
+        let (column, codec) = &self.columns[self.equals.len()];
+        let mut fit = |value: &Datum| (!value.is_null()).then(|| append(key, value, column, *codec));
+        let fit = match source {
+            Source::Operand(operand) => fit(operand.get(ctx)),
+            Source::Code(code) => fit(&code(ctx)?),
+        };
+        Ok(match fit {
+            Some(Fit::Inside) => Side::At { inclusive: *inclusive },
+            Some(Fit::Outside) => Side::Open,
+            Some(Fit::Below) if lower => Side::Open,
+            Some(Fit::Above) if !lower => Side::Open,
+            Some(Fit::Below | Fit::Above) | None => Side::Empty,
+        })
     }
 }

@@ -168,7 +168,10 @@ trait Calls: EngineProgram + Sized {
     fn may_stop<M: Mix>(&self, mix: M, stop: Stop) -> bool;
 }
 
-impl Calls for CallProgram<Host> {
+/// In a box, as the server's: it changes hands on the way.
+type RoutineCall = Box<CallProgram<Host>>;
+
+impl Calls for RoutineCall {
     fn prepare(&mut self, args: Vec<Datum>) {
         self.args = args;
     }
@@ -193,8 +196,8 @@ impl Calls for HandProgram {
 }
 
 /// A call of a routine.
-fn routine(programs: &[Arc<Program>], which: usize, engine: &Engine) -> CallProgram<Host> {
-    CallProgram::new(programs[which].clone(), Vec::new(), Arc::new(Host), engine.clone())
+fn routine(programs: &[Arc<Program>], which: usize, engine: &Engine) -> RoutineCall {
+    Box::new(CallProgram::new(programs[which].clone(), Vec::new(), Arc::new(Host), engine.clone()))
 }
 
 /// Submits a call and serves its executor until it is done.
