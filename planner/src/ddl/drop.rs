@@ -371,7 +371,7 @@ pub(super) fn drop_sequences(sequences: &[SequenceRef], cascade: bool, work: &mu
         }
         cascade_notice(&dependents, work);
         definition::drop_users(&dependents, work)?;
-        work.operation(DdlOp::DropSequence(sequence::id(&sequence)));
+        work.operation(DdlOp::DropSequence(sequence::id(sequence)));
         work.drop(ObjectKind::Sequence, sequence.oid);
     }
     Ok(())
