@@ -7,6 +7,7 @@ import pathlib
 import statistics
 import subprocess
 import tempfile
+import time
 
 from side_by_side import Archipel, PostgreSql, Transport, alternating, archipel_binary, settle
 
@@ -14,6 +15,7 @@ ROOT = pathlib.Path(__file__).parent
 LOOPS = ["arithmetic", "strings", "arrays"]
 ROUNDS_OF_A_LOOP = 1_000_000
 CONNECTIONS = [1, 16]
+LOOKS_MAX = 1_000
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 CALL = "CALL new_order(1, 1, 1, '{1,2}', '{1,1}', '{1,1}')"
 
@@ -46,20 +48,30 @@ def loops(servers, rounds):
     return result
 
 
+def ticks_of(process):
+    fields = pathlib.Path(f"/proc/{process}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+    # utime, stime, and those of children that were waited for.
+    return sum(map(int, fields[11:15]))
+
+
 def cpu_s(server):
     """CPU seconds of a server's processes up to now, those that have ended included."""
     if server.name == "archipel":
-        processes = [server.process.pid]
-    else:
-        postmaster = int((server.data / "postmaster.pid").read_text(encoding="ascii").split()[0])
-        children = pathlib.Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text(encoding="ascii")
-        processes = [postmaster, *map(int, children.split())]
-    ticks = 0
-    for process in processes:
-        fields = pathlib.Path(f"/proc/{process}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
-        # utime, stime, and those of children that were waited for.
-        ticks += sum(map(int, fields[11:15]))
-    return ticks / TICKS_A_SECOND
+        return ticks_of(server.process.pid) / TICKS_A_SECOND
+    postmaster = int((server.data / "postmaster.pid").read_text(encoding="ascii").split()[0])
+    children = pathlib.Path(f"/proc/{postmaster}/task/{postmaster}/children")
+    # Backends of connections that have been closed end in a moment: what they took is their
+    # parent's then.
+    for _ in range(LOOKS_MAX):
+        before = children.read_text(encoding="ascii")
+        try:
+            ticks = ticks_of(postmaster) + sum(map(ticks_of, before.split()))
+        except FileNotFoundError:
+            continue
+        if children.read_text(encoding="ascii") == before:
+            return ticks / TICKS_A_SECOND
+        time.sleep(0.01)
+    raise SystemExit("the processes of PostgreSQL come and go")
 
 
 def new_order(servers, rounds, duration, directory):
