@@ -66,10 +66,10 @@ def cpu_s(server):
         before = children.read_text(encoding="ascii")
         try:
             ticks = ticks_of(postmaster) + sum(map(ticks_of, before.split()))
+            if children.read_text(encoding="ascii") == before:
+                return ticks / TICKS_A_SECOND
         except FileNotFoundError:
-            continue
-        if children.read_text(encoding="ascii") == before:
-            return ticks / TICKS_A_SECOND
+            pass
         time.sleep(0.01)
     raise SystemExit("the processes of PostgreSQL come and go")
 

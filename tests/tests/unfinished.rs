@@ -150,6 +150,14 @@ async fn restarted_sequences_give_no_number_twice() {
     for inserter in inserters {
         inserter.await.expect("no panic").expect("every number is new");
     }
+    // Whoever comes between waits for the block's end.
+    client.batch_execute("BEGIN; TRUNCATE counted").await.expect("the table is emptied");
+    let other = server.connect().await;
+    other.batch_execute("SET lock_timeout = '50ms'").await.expect("a setting");
+    let refused = other.batch_execute("INSERT INTO counted (name) VALUES ('y')").await.expect_err("locked");
+    assert_eq!(refused.code().map(|code| code.code()), Some("55P03"));
+    client.batch_execute("ROLLBACK").await.expect("the block ends");
+    other.batch_execute("INSERT INTO counted (name) VALUES ('y')").await.expect("nobody is in the way");
 }
 
 #[tokio::test]
