@@ -1,5 +1,6 @@
 //! What is foreseen of TPC-C's five transactions: EXPLAIN CALL in its formats, and how often the
-//! partitions that a call was predicted to touch were those it touched.
+//! partitions that a call was predicted to touch were those it touched. The same of statements over
+//! arrays.
 
 use std::collections::BTreeSet;
 
@@ -87,4 +88,53 @@ async fn calls_of_tpcc_touch_the_partitions_they_were_predicted_to() {
         assert!(*calls >= CALLS_MIN, "only {calls} calls of {name}");
         assert!(mispredicted / calls <= 0.01, "{name}: {mispredicted} of {calls} were not foreseen");
     }
+}
+
+/// Changes of many rows at once, as applications send them: an array for each column.
+const BULK: &str = "
+    CREATE FUNCTION put(ids int[], names text[]) RETURNS bigint LANGUAGE plpgsql AS $$
+    DECLARE n bigint;
+    BEGIN
+      INSERT INTO item SELECT * FROM unnest(ids, names);
+      GET DIAGNOSTICS n = ROW_COUNT;
+      RETURN n;
+    END $$;
+    CREATE FUNCTION rename(ids int[], names text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
+    BEGIN
+      RETURN QUERY UPDATE item SET name = u.name FROM unnest(ids, names) AS u(id, name)
+        WHERE item.id = u.id RETURNING item.name;
+    END $$;
+    CREATE FUNCTION drop_all(ids int[]) RETURNS int LANGUAGE sql AS $$
+      WITH gone AS (DELETE FROM item USING unnest(ids) AS u(id) WHERE item.id = u.id RETURNING 1)
+      SELECT count(*)::int FROM gone
+    $$";
+
+#[tokio::test]
+async fn statements_over_arrays_touch_the_partitions_of_their_elements() {
+    let server = Server::start(&["archipel.executors=2"]);
+    let client = connect(&server.url()).await;
+    ask(&client, "CREATE TABLE item (id int PRIMARY KEY, name text)").await;
+    ask(&client, "INSERT INTO item SELECT g, 'old' FROM generate_series(0, 999) g").await;
+    for key in [250, 500, 750] {
+        ask(&client, &format!("SELECT archipel.split_partition('item', '{key}')")).await;
+    }
+    client.batch_execute(BULK).await.expect("deployed");
+    let routing = "SELECT name, routing FROM archipel.routines ORDER BY name";
+    let each = |name: &str| [name.to_owned(), "each of ids".to_owned()];
+    assert_eq!(ask(&client, routing).await, ["drop_all", "put", "rename"].map(each));
+    for round in 0..20 {
+        // Two of the four partitions, others each time.
+        let (one, other) = (round * 7 % 250, 250 + round * 37 % 750);
+        let (new, newer) = (1_000 + 2 * round, 1_001 + 2 * round);
+        let rows =
+            ask(&client, &format!("SELECT rename('{{{one},{other}}}', '{{x{round},y{round}}}')")).await;
+        assert_eq!(rows, [[format!("x{round}")], [format!("y{round}")]]);
+        let put = format!("SELECT put('{{{new},{newer},-{new}}}', '{{a,b}}')");
+        assert_eq!(ask(&client, &put).await, [["3"]]);
+        assert_eq!(ask(&client, &format!("SELECT drop_all('{{{new},-{new}}}')")).await, [["2"]]);
+    }
+    let counts = "SELECT name, mispredicted FROM archipel.routines WHERE calls > 0 ORDER BY name";
+    assert_eq!(ask(&client, counts).await, [["drop_all", "0"], ["put", "0"], ["rename", "0"]]);
+    assert_eq!(ask(&client, "SELECT count(*) FROM item WHERE id < 1000").await, [["1000"]]);
+    assert_eq!(ask(&client, "SELECT count(*) FROM item WHERE name = 'b'").await, [["20"]]);
 }

@@ -4,11 +4,12 @@
 //! it runs over a snapshot, beside the transactions, on threads of its own:
 //!
 //! 1. [`subquery`] runs uncorrelated subqueries and puts their results into the tree;
-//! 2. [`lower`] turns operators into DataFusion's, and expressions into native ones where they
-//!    mean the same, else into row-wise [`function`]s over [`evaluate`]; aggregates keep
-//!    PostgreSQL's states ([`aggregate`]);
+//! 2. [`lower`] turns operators into DataFusion's ([`sets`]: what functions in FROM answer), and
+//!    expressions into native ones where they mean the same, else into row-wise [`function`]s over
+//!    [`evaluate`]; aggregates keep PostgreSQL's states ([`aggregate`]);
 //! 3. DataFusion optimises and executes, tests that can fail last ([`ordered`]); tables are read
-//!    page by page ([`scan`]) at a pace that leaves transactions theirs ([`pace`]), values travel in Arrow arrays as [`carrier`] says;
+//!    page by page ([`scan`]) at a pace that leaves transactions theirs ([`pace`]), values travel in
+//!    Arrow arrays as [`carrier`] says;
 //! 4. [`Rows`] hands the result out as datums; errors come back as they were ([`error`]).
 //!
 //! Invariant: the same statement gives the same result on both executors. What cannot be
@@ -25,6 +26,7 @@ pub mod lower;
 mod ordered;
 mod pace;
 pub mod scan;
+mod sets;
 pub mod subquery;
 
 use std::sync::Arc;

@@ -44,7 +44,7 @@ const HASHED_LEN_MIN: usize = 8;
 
 pub(crate) type Lowering<T> = Result<T, AnalyticsError>;
 
-fn unsupported<T>(what: &str) -> Lowering<T> {
+pub(crate) fn unsupported<T>(what: &str) -> Lowering<T> {
     Err(AnalyticsError::Unsupported(what.to_owned()))
 }
 
@@ -131,14 +131,8 @@ impl<'a> Lowerer<'a> {
                 self.family(family, |_| true)
             }
             Rel::Function { call: SetCall::Builtin { function, args }, ordinality, types } => {
-                let args = args.iter().map(|arg| self.constant(arg)).collect::<Lowering<Vec<_>>>()?;
-                let rows = if function.strict && args.iter().any(Datum::is_null) {
-                    Vec::new()
-                } else {
-                    (function.eval)(&self.context.functions(), &args)?
-                };
                 let mut types = types.clone();
-                let mut rows = rows;
+                let mut rows = self.set(function, args)?;
                 if *ordinality {
                     types.push(Type::INT8);
                     for (row, number) in rows.iter_mut().zip(1i64..) {
@@ -245,6 +239,7 @@ impl<'a> Lowerer<'a> {
             },
             Rel::Function { .. } => unsupported("a routine in FROM"),
             Rel::Explained { .. } => unsupported("EXPLAIN ANALYZE"),
+            Rel::ProjectSet { input, items } if matches!(**input, Rel::Unit) => self.sets(items),
             Rel::ProjectSet { .. } => unsupported("a set-returning function in a SELECT list"),
             Rel::Lock { .. } => unsupported("a row lock"),
             Rel::Window { .. } => unsupported("a window function"),
@@ -315,7 +310,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The value of an expression that reads no row.
-    fn constant(&self, expr: &BoundExpr) -> Lowering<Datum> {
+    pub(crate) fn constant(&self, expr: &BoundExpr) -> Lowering<Datum> {
         if let Some(what) = refusal(expr) {
             return unsupported(what);
         }
@@ -326,7 +321,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Rows at hand as a table.
-    fn table_of(&mut self, rows: &[Vec<Datum>], types: &[Type]) -> Lowering<Lowered> {
+    pub(crate) fn table_of(&mut self, rows: &[Vec<Datum>], types: &[Type]) -> Lowering<Lowered> {
         let name = self.name();
         let fields: Vec<Field> = types
             .iter()

@@ -5,12 +5,14 @@ use super::Binder;
 use super::from::Source;
 use super::name::ident_name;
 use super::scope::{Relation, ScopeColumn};
+use super::window::row_number;
 use crate::bound::*;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Type;
 use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, TableAlias};
 
 const UNNEST: &str = "unnest";
+const ORDINALITY: &str = "ordinality";
 
 /// Whether a call may have several arrays (transformRangeFunction): by its own name alone.
 fn is_unnest(name: &ObjectName) -> bool {
@@ -34,12 +36,11 @@ impl Binder<'_, '_> {
             match &call.args {
                 FunctionArguments::List(list) if plain && list.clauses.is_empty() => {
                     let args = &list.args[..];
-                    // Of several arrays, one call for each.
-                    let each = if is_unnest(&call.name) { 1 } else { args.len() };
-                    if args.is_empty() {
-                        calls.push((&call.name, args));
+                    if is_unnest(&call.name) && args.len() > 1 {
+                        // Of several arrays, one call for each.
+                        calls.extend(args.chunks(1).map(|array| (&call.name, array)));
                     } else {
-                        calls.extend(args.chunks(each).map(|args| (&call.name, args)));
+                        calls.push((&call.name, args));
                     }
                 }
                 _ => return Err(unsupported()),
@@ -71,14 +72,35 @@ impl Binder<'_, '_> {
         if let [(name, args)] = calls {
             return self.bind_from_function(name, args, ordinality, alias);
         }
-        let nothing = || SqlError::internal("functions without columns");
         let first = calls.first().and_then(|(name, _)| name.0.last()?.as_ident()).map(ident_name);
+        let mut bound = Vec::with_capacity(calls.len());
+        for (name, args) in calls {
+            let (rows, relations) = self.bind_from_function(name, args, true, None)?;
+            let columns = relations.into_iter().flat_map(|relation| relation.columns).collect();
+            bound.push(Numbered { rows, columns });
+        }
+        let (rows, named) = match bound.iter().all(Numbered::is_one_set) {
+            true => in_step(bound, ordinality),
+            false => self.joined(bound, ordinality)?,
+        };
+        let exprs = named.iter().map(|(_, expr)| expr.clone()).collect();
+        let column = |(place, (name, expr)): (usize, (String, BoundExpr))| ScopeColumn {
+            name,
+            expr: BoundExpr::column(place, expr.ty),
+            source: None,
+            hidden: false,
+        };
+        let mut relation = Relation::new(None, named.into_iter().enumerate().map(column).collect());
+        self.apply_alias(&mut relation, alias, first.as_deref())?;
+        Ok((Rel::Project { input: Box::new(rows), exprs }, vec![relation]))
+    }
+
+    /// Functions of any rows, joined by the numbers of these.
+    fn joined(&mut self, functions: Vec<Numbered>, ordinality: bool) -> Result<(Rel, Columns)> {
+        let nothing = || SqlError::internal("functions without columns");
         // The rows so far, their columns, and the number of each row.
         let mut rows: Option<(Rel, Vec<ScopeColumn>, BoundExpr)> = None;
-        for (name, args) in calls {
-            let (right, relations) = self.bind_from_function(name, args, true, None)?;
-            let mut columns: Vec<ScopeColumn> =
-                relations.into_iter().flat_map(|relation| relation.columns).collect();
+        for Numbered { rows: right, mut columns } in functions {
             let number = columns.pop().ok_or_else(nothing)?.expr;
             let Some((left, mut known, known_number)) = rows.take() else {
                 rows = Some((right, columns, number));
@@ -106,18 +128,44 @@ impl Binder<'_, '_> {
         let (joined, columns, number) = rows.ok_or_else(nothing)?;
         let key = SortKey { expr: number.clone(), descending: false, nulls_first: false };
         let sorted = Rel::Sort { input: Box::new(joined), keys: vec![key] };
-        let mut named: Vec<(String, BoundExpr)> =
-            columns.into_iter().map(|column| (column.name, column.expr)).collect();
-        named.extend(ordinality.then(|| ("ordinality".to_owned(), number)));
-        let exprs = named.iter().map(|(_, expr)| expr.clone()).collect();
-        let column = |(place, (name, expr)): (usize, (String, BoundExpr))| ScopeColumn {
-            name,
-            expr: BoundExpr::column(place, expr.ty),
-            source: None,
-            hidden: false,
-        };
-        let mut relation = Relation::new(None, named.into_iter().enumerate().map(column).collect());
-        self.apply_alias(&mut relation, alias, first.as_deref())?;
-        Ok((Rel::Project { input: Box::new(sorted), exprs }, vec![relation]))
+        let mut named: Columns = columns.into_iter().map(|column| (column.name, column.expr)).collect();
+        named.extend(ordinality.then(|| (ORDINALITY.to_owned(), number)));
+        Ok((sorted, named))
     }
+}
+
+/// Columns by name, over rows.
+type Columns = Vec<(String, BoundExpr)>;
+
+/// A function's rows, numbered: its columns, then the number.
+struct Numbered {
+    rows: Rel,
+    columns: Vec<ScopeColumn>,
+}
+
+impl Numbered {
+    /// Whether it answers a set of single values, and runs nothing else for it.
+    fn is_one_set(&self) -> bool {
+        matches!(&self.rows, Rel::Function { call: SetCall::Builtin { .. }, types, .. } if types.len() == 1)
+    }
+}
+
+/// Functions that [`Numbered::is_one_set`], expanded in step.
+fn in_step(functions: Vec<Numbered>, ordinality: bool) -> (Rel, Columns) {
+    let mut items = Vec::with_capacity(functions.len());
+    let mut named = Columns::new();
+    for Numbered { rows, columns } in functions {
+        let (Rel::Function { call, types, .. }, Some(column)) = (rows, columns.into_iter().next()) else {
+            continue;
+        };
+        let ty = types[0];
+        named.push((column.name, BoundExpr::column(items.len(), ty)));
+        items.push(SetItem::Set { call, ty });
+    }
+    let mut rows = Rel::ProjectSet { input: Box::new(Rel::Unit), items };
+    if ordinality {
+        named.push((ORDINALITY.to_owned(), BoundExpr::column(named.len(), Type::INT8)));
+        rows = Rel::Window { input: Box::new(rows), calls: vec![row_number()] };
+    }
+    (rows, named)
 }

@@ -70,6 +70,19 @@ fn default_frame() -> Frame {
     }
 }
 
+/// `row_number() OVER ()`.
+pub(super) fn row_number() -> WindowCall {
+    WindowCall {
+        function: WindowFunction::Ranking("row_number"),
+        args: Vec::new(),
+        partition_by: Vec::new(),
+        order_by: Vec::new(),
+        frame: default_frame(),
+        filter: None,
+        result: Type::INT8,
+    }
+}
+
 /// Whether offsets of RANGE over a column are intervals.
 fn is_of_time(column: Type) -> bool {
     matches!(

@@ -252,8 +252,8 @@ impl Compiler<'_> {
             if let Some(value) = self.known.get(source).cloned() {
                 self.known.insert(*input, value);
             }
-            if let Some(values) = self.lists.get(source).cloned() {
-                self.lists.insert(*input, values);
+            if let Some(values) = self.in_turn.get(source).cloned() {
+                self.in_turn.insert(*input, values);
             }
         }
         let text = statement_text(child, key, event, action);

@@ -25,7 +25,7 @@ use super::with::Recursion;
 use crate::bind::reference::bind_index_expressions;
 use crate::bound::{BoundExpr, BoundIndexExpression, ExprKind, Rel, SetItem};
 use crate::explain::plan::{PlanLine, PlanNode};
-use crate::route::Access;
+use crate::route::{Access, RouteKey};
 
 /// The slot of each column of a row.
 pub(crate) type Layout = Vec<u32>;
@@ -109,8 +109,9 @@ pub(crate) struct Compiler<'e> {
     /// What a slot is known to equal, as an expression over parameters, variables and
     /// constants: `ol_w_id` where `ol_w_id = $1` was required. For routing only.
     pub known: FxHashMap<u32, BoundExpr>,
-    /// The values a slot takes in turn: the rows of VALUES. For routing only.
-    pub lists: FxHashMap<u32, Vec<BoundExpr>>,
+    /// The values a slot takes in turn: the rows of VALUES, the elements of an array. For routing
+    /// only.
+    pub in_turn: FxHashMap<u32, RouteKey>,
     /// The actions of foreign keys that are being compiled.
     pub actions: super::action::ActionsUnderWay,
     /// What the rows of tables store for indexes alone, of those looked at.
@@ -164,7 +165,7 @@ impl<'e> Compiler<'e> {
             lock_targets: None,
             merged: Vec::new(),
             layouts: FxHashMap::default(),
-            lists: FxHashMap::default(),
+            in_turn: FxHashMap::default(),
             accesses: Vec::new(),
             known_rows: Vec::new(),
             tables: Vec::new(),
@@ -451,11 +452,10 @@ impl<'e> Compiler<'e> {
     }
 
     /// What is known beforehand of the values a slot will have.
-    pub fn route_of_slot(&self, slot: u32) -> crate::route::RouteKey {
-        use crate::route::RouteKey;
-        match (self.known.get(&slot), self.lists.get(&slot)) {
+    pub fn route_of_slot(&self, slot: u32) -> RouteKey {
+        match (self.known.get(&slot), self.in_turn.get(&slot)) {
             (Some(value), _) => RouteKey::Point(value.clone()),
-            (None, Some(values)) => RouteKey::List(values.clone()),
+            (None, Some(values)) => values.clone(),
             (None, None) => RouteKey::Unknown("the key comes from a query".to_owned()),
         }
     }

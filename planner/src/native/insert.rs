@@ -181,8 +181,8 @@ impl Compiler<'_> {
                 if let Some(value) = self.known.get(from).cloned() {
                     self.known.insert(*to, value);
                 }
-                if let Some(values) = self.lists.get(from).cloned() {
-                    self.lists.insert(*to, values);
+                if let Some(values) = self.in_turn.get(from).cloned() {
+                    self.in_turn.insert(*to, values);
                 }
             }
             generated = self.generated(table, &mut own)?;

@@ -509,7 +509,7 @@ impl Compiler<'_> {
                 None => {
                     let slots = self.value_slots(&on.conjuncts[*position], value);
                     match slots.as_slice() {
-                        [slot] if self.lists.contains_key(slot) => self.route_of_slot(*slot),
+                        [slot] if self.in_turn.contains_key(slot) => self.route_of_slot(*slot),
                         _ => RouteKey::Unknown(self.why_unknown(&on.conjuncts[*position], value)),
                     }
                 }

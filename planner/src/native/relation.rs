@@ -11,6 +11,8 @@ use std::sync::Arc;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::{SetFunction, SetPage};
+use archipel_sql::type_table::element_of;
+use archipel_sql::types::Type;
 use rustc_hash::FxHashMap;
 
 use super::compile::{Compiler, Layout, Pruned, passed_through};
@@ -25,6 +27,7 @@ use super::scan::{Scan, scan_columns};
 use super::{CompiledRoutine, walk};
 use crate::bound::{BoundExpr, Rel, RowLock, SetCall, SetItem, SortKey};
 use crate::explain::plan::PlanNode;
+use crate::route::RouteKey;
 use archipel_sql::catalog::{TableKind, TableRef};
 
 /// A relation, planned.
@@ -157,7 +160,7 @@ impl Compiler<'_> {
                                 c.known.extend(values.into_iter().map(|value| (*slot, value)));
                             }
                             Some(values) => {
-                                c.lists.insert(*slot, values);
+                                c.in_turn.insert(*slot, RouteKey::List(values));
                             }
                             None => {}
                         }
@@ -172,6 +175,9 @@ impl Compiler<'_> {
                 let slots = self.declare(rel);
                 let defined = DefinedRow::of(call, types);
                 let node = self.scoped(&[], |c| {
+                    if let ([slot], [ty]) = (&slots[..types.len()], &types[..]) {
+                        c.know_elements(call, *slot, *ty);
+                    }
                     let (name, source) = c.set_call(call)?;
                     c.line(PlanNode::new("Function Scan").on(name));
                     Ok(Node::Set(SetSource { source, slots, ordinality: *ordinality, defined }))
@@ -206,6 +212,7 @@ impl Compiler<'_> {
                                     SetCall::Routine { .. } => RowShape::of(*ty),
                                     _ => RowShape::Scalar,
                                 };
+                                c.know_elements(call, *slot, *ty);
                                 sets.push((*slot, c.set_call(call)?.1, shape));
                             }
                         }
@@ -381,6 +388,19 @@ impl Compiler<'_> {
             reevaluated,
         });
         Ok(Planned { node, ordered: choice.ordered })
+    }
+
+    /// What is known beforehand of a column with what a call answers: of which array it takes the
+    /// elements. In scope: the row its arguments read.
+    fn know_elements(&mut self, call: &SetCall, slot: u32, ty: Type) {
+        if let SetCall::Builtin { function, args } = call
+            && function.name == "unnest"
+            && let [array] = &args[..]
+            && element_of(array.ty.oid) == Some(ty.oid)
+            && let Some(array) = self.row_free(array)
+        {
+            self.in_turn.insert(slot, RouteKey::EachOf(array));
+        }
     }
 
     /// Compiles a call of a set-returning function. In scope: the row its arguments read.

@@ -25,6 +25,7 @@ use crate::native::placing::{PartitionCheck, Placing, key_values_text};
 use crate::native::statement::Emit;
 use crate::native::trigger::{Triggers, kept_for};
 use crate::partition::{Among, Child, Family, Member, PartCondition, Pruning};
+use crate::route::RouteKey;
 
 /// From a row of a partitioned table to the partition it is for.
 pub(crate) struct Router {
@@ -168,7 +169,10 @@ impl Compiler<'_> {
                     crate::bound::ExprKind::Column { depth: 0, index } => slots.get(usize::from(*index)),
                     _ => None,
                 };
-                let several = column.and_then(|slot| self.lists.get(slot)).cloned();
+                let several = match column.and_then(|slot| self.in_turn.get(slot)) {
+                    Some(RouteKey::List(values)) => Some(values.clone()),
+                    _ => None,
+                };
                 let at = values.len();
                 parts.push(match (known, several) {
                     (Some(value), _) => {
