@@ -8,7 +8,7 @@ use super::kept::About;
 use super::modify::{GENERATED_ALWAYS, is_default, syntax};
 use super::name::{ident_name, object_name_parts, object_name_span};
 use super::reference::bind_index_expressions;
-use super::scope::{Level, LevelKind, Relation};
+use super::scope::{Level, LevelKind, Relation, ScopeColumn};
 use super::span::query_span;
 use super::target::{Change, ChangeTarget};
 use super::{Binder, Clause};
@@ -24,6 +24,13 @@ use sqlparser::ast::{
 
 fn values_rel(table: &TableRef, rows: Vec<Vec<BoundExpr>>) -> Rel {
     Rel::Values { rows, types: table.columns.iter().map(|column| column.ty).collect() }
+}
+
+/// Who has locked a new row: nobody, or with ON CONFLICT DO UPDATE, which locks the row that it
+/// changes, the transaction. It comes behind the row, and tells one from the other.
+fn locker(place: usize) -> ScopeColumn {
+    let expr = BoundExpr::column(place, Type::XID);
+    ScopeColumn { name: "xmax".to_owned(), expr, source: None, hidden: true }
 }
 
 /// The unique key a list of conflict columns means.
@@ -175,6 +182,9 @@ impl Binder<'_, '_> {
         let mut checks = self.checks(&table)?;
         checks.extend(target.checks());
         self.need_computed(&table, None)?;
+        if table.kind != TableKind::View && target.below().is_none() {
+            relation.columns.push(locker(target.row_width()));
+        }
         let returning = self.returning(returning.as_deref(), vec![relation])?;
         let values = insert.source.as_ref().map(|query| query.body.as_ref());
         let width = match values {

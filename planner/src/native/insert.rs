@@ -37,7 +37,7 @@ use super::trigger::Triggers;
 use super::write::Target;
 use super::{CompiledPredicate, walk};
 use crate::bind::reference::bind_generated;
-use crate::bound::{BoundInsert, ConflictArbiter, ExprKind, Rel};
+use crate::bound::{BoundInsert, ConflictArbiter, ExprKind, Rel, Returning};
 use crate::explain::plan::PlanNode;
 use crate::route::RouteKey;
 
@@ -83,6 +83,8 @@ pub(crate) struct RowInsert {
     returning: Option<Vec<Source>>,
     /// What RETURNING reads where a row may have been updated instead.
     shown: Option<Vec<u32>>,
+    /// Where RETURNING finds who has locked the row, if it asks.
+    locker: Option<u32>,
     /// All that writing a proposed row takes, once it is known what will become of it.
     kept: Vec<u32>,
 }
@@ -257,12 +259,20 @@ impl Compiler<'_> {
                 Some(Conflict { arbiter, update })
             }
         };
-        let row = shown.as_ref().unwrap_or(&slots).clone();
-        let returning = insert
-            .returning
-            .as_ref()
-            .map(|returning| self.scoped(&row, |c| c.exprs(&returning.exprs)))
-            .transpose()?;
+        let mut row = shown.as_ref().unwrap_or(&slots).clone();
+        let mut locker = None;
+        let returning = match &insert.returning {
+            None => None,
+            Some(Returning { exprs, .. }) => {
+                let asks = |expr| walk::root_columns(expr).contains(&(row.len() as u16));
+                locker = exprs.iter().any(asks).then(|| self.slot());
+                if let Some(locker) = locker {
+                    self.mark(locker);
+                    row.push(locker);
+                }
+                Some(self.scoped(&row, |c| c.exprs(exprs))?)
+            }
+        };
         if shown.is_some() && returning.is_some() {
             // The updated row is shown whole.
             if let Some(update) = conflict.as_ref().and_then(|c| c.update.as_ref()) {
@@ -290,6 +300,7 @@ impl Compiler<'_> {
             stays,
             returning,
             shown,
+            locker,
             kept,
         })
     }

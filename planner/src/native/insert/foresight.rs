@@ -61,6 +61,7 @@ impl Insert {
                 Foresight::Insert => None,
                 Foresight::Update(key) => Some(key),
             };
+            insert.tell_locker(ctx, existing.is_some())?;
             proposal.rows.push_slots(&ctx.frame, self.kept());
             proposal.existing.push(existing);
             proposal.members.push(member);

@@ -265,7 +265,8 @@ impl Compiler<'_> {
             let ty = member.table.columns[usize::from(*place)].ty;
             BoundExpr::column(width + usize::from(*place), ty)
         });
-        let alone = member.places([number.clone()]);
+        let locker = BoundExpr::column(width, Type::XID);
+        let alone = member.places([number.clone(), locker]);
         let beside = member.places(std::iter::once(number).chain(excluded));
         let on_conflict = match &insert.on_conflict {
             None => None,

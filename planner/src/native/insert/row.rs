@@ -9,6 +9,7 @@ use archipel_engine::storage::key::encode_cell;
 use archipel_engine::txn::{Direction, KeyRange, LockMode, LockWait};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::types::Oid;
 use rustc_hash::FxHashSet;
 
 use super::{Arbiter, Conflict, ConflictUpdate, RowInsert};
@@ -64,6 +65,22 @@ impl RowInsert {
         for (from, to) in row.iter().zip(shown) {
             ctx.frame.slots[*to as usize] = ctx.frame.slots[*from as usize].clone();
         }
+    }
+
+    /// Says who has locked the row, if RETURNING asks: the transaction, if it is there already.
+    #[inline]
+    pub(super) fn tell_locker(&self, ctx: &mut ExecContext<'_, '_>, updated: bool) -> ExecResult<()> {
+        let Some(slot) = self.locker else { return Ok(()) };
+        let id = match updated {
+            false => 0,
+            true => match ctx.functions.session.call("pg_current_xact_id", &[])? {
+                // Its lower half, as xid shows it.
+                Datum::Int8(id) => id as u32,
+                _ => return Err(SqlError::internal("a transaction without an id").into()),
+            },
+        };
+        ctx.frame.slots[slot as usize].set(Datum::Oid(Oid(id)));
+        Ok(())
     }
 
     /// Computes the generated columns of the row in the slots.
@@ -218,6 +235,7 @@ impl RowInsert {
             }
             Some(conflict) => self.upsert(conflict, ctx, row, &key, touched)?,
         };
+        self.tell_locker(ctx, matches!(written, Written::Updated))?;
         match written {
             Written::Skipped => return Ok(0),
             Written::Inserted => {
