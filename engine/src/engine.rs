@@ -198,6 +198,13 @@ impl Engine {
         self.shared.load_schema().tables_sorted()
     }
 
+    /// All sequences, in id order.
+    pub fn sequences(&self) -> Vec<SequenceId> {
+        let mut all: Vec<SequenceId> = self.shared.load_schema().sequences.keys().copied().collect();
+        all.sort_unstable();
+        all
+    }
+
     /// A running sequence.
     pub fn sequence(&self, id: SequenceId) -> Option<Arc<Sequence>> {
         self.shared.load_schema().sequences.get(&id).cloned()

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archipel_engine::id::TreeId;
+use archipel_engine::id::{SequenceId, TreeId};
 use archipel_engine::{DdlOp, Engine, FIRST_FREE_TREE, Stop, SubmitOptions};
 use archipel_planner::ddl::{Copies, DdlEnv, DdlPlan, plan_migration};
 use archipel_sql::catalog::names::is_temporary_schema;
@@ -17,6 +17,7 @@ use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Oid;
 use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
 
 use crate::run::definition::{CatalogScan, DefinitionRun};
 use crate::session::temporary::drop_schema_statement;
@@ -177,25 +178,33 @@ pub fn load(engine: &Engine) -> Result<Catalog, CatalogError> {
         catalog = migrate(engine, &catalog, step).map_err(CatalogError::Migration)?;
         tracing::info!("system catalog: step {} ({})", step.version, step.name);
     }
-    drop_unknown_tables(engine, &catalog).map_err(CatalogError::Migration)?;
+    drop_unknown(engine, &catalog).map_err(CatalogError::Migration)?;
     drop_temporary(engine, catalog).map_err(CatalogError::Migration)
 }
 
-/// Drops tables that a transaction had made and not committed when the server went down: the
-/// engine has them, the catalog does not.
-fn drop_unknown_tables(engine: &Engine, catalog: &Catalog) -> Result<(), SqlError> {
-    let known: Vec<u32> = catalog.tables().map(|table| table.tree).collect();
-    let unknown: Vec<TreeId> = engine
-        .tables()
-        .iter()
-        .map(|table| table.def.id)
-        .filter(|id| *id >= FIRST_FREE_TREE && !known.contains(&id.0))
-        .collect();
-    if unknown.is_empty() {
+/// The tables and sequences that the engine has and the catalog does not.
+pub(crate) fn unknown(engine: &Engine, catalog: &Catalog) -> (Vec<TreeId>, Vec<SequenceId>) {
+    let known: FxHashSet<u32> = catalog.tables().map(|table| table.tree).collect();
+    let tables = engine.tables().into_iter().map(|table| table.def.id);
+    let tables = tables.filter(|id| *id >= FIRST_FREE_TREE && !known.contains(&id.0)).collect();
+    let known: FxHashSet<u32> = catalog.sequences().map(|sequence| sequence.file()).collect();
+    let sequences = engine.sequences().into_iter().filter(|id| !known.contains(&id.0)).collect();
+    (tables, sequences)
+}
+
+/// Drops what a transaction had made and not committed when the server went down.
+fn drop_unknown(engine: &Engine, catalog: &Catalog) -> Result<(), SqlError> {
+    let (tables, sequences) = unknown(engine, catalog);
+    if tables.is_empty() && sequences.is_empty() {
         return Ok(());
     }
-    tracing::info!("dropping {} tables of transactions that did not commit", unknown.len());
-    let operations = unknown.into_iter().map(DdlOp::DropTable).collect();
+    tracing::info!(
+        "dropping {} tables and {} sequences of transactions that did not commit",
+        tables.len(),
+        sequences.len()
+    );
+    let tables = tables.into_iter().map(DdlOp::DropTable);
+    let operations = tables.chain(sequences.into_iter().map(DdlOp::DropSequence)).collect();
     let run = DefinitionRun::of_operations(operations, Vec::new());
     let done = engine.submit(run, SubmitOptions::default()).wait();
     done.outcome.result.map_err(|stop| error_of(done.program.error, stop))

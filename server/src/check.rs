@@ -13,7 +13,7 @@ use std::sync::Arc;
 use archipel_engine::id::TreeId;
 use archipel_engine::log::LogStore;
 use archipel_engine::log::verify::{StoreReport, verify};
-use archipel_engine::{Engine, EngineConfig, FIRST_FREE_TREE};
+use archipel_engine::{Engine, EngineConfig};
 use archipel_rocksdb::{RocksLogStore, RocksOptions};
 use archipel_sql::catalog::Catalog;
 use clap::Args;
@@ -133,10 +133,8 @@ fn recover(store: Arc<dyn LogStore>, checked: &mut Checked) -> Result<(), StartE
 fn compare(engine: &Engine, catalog: &Catalog, checked: &mut Checked) {
     let rows = engine.tree_rows();
     let rows_in = |tree: u32| rows.get(&TreeId(tree)).copied().unwrap_or(0);
-    let mut known = Vec::new();
     for table in catalog.tables().filter(|table| table.is_stored()) {
         let name = format!("{}.{}", table.schema, table.name);
-        known.push(TreeId(table.tree));
         let Some(meta) = engine.table(TreeId(table.tree)) else {
             checked.problems.push(format!("table {name} is in the catalog, but its rows are not there"));
             continue;
@@ -171,9 +169,11 @@ fn compare(engine: &Engine, catalog: &Catalog, checked: &mut Checked) {
             }
         }
     }
-    for meta in engine.tables() {
-        if meta.def.id >= FIRST_FREE_TREE && !known.contains(&meta.def.id) {
-            checked.problems.push(format!("table {} has rows, but is not in the catalog", meta.def.name));
-        }
+    let (tables, sequences) = crate::catalog::unknown(engine, catalog);
+    for meta in engine.tables().iter().filter(|meta| tables.contains(&meta.def.id)) {
+        checked.problems.push(format!("table {} has rows, but is not in the catalog", meta.def.name));
+    }
+    for sequence in sequences {
+        checked.problems.push(format!("sequence {} has a value, but is not in the catalog", sequence.0));
     }
 }

@@ -15,6 +15,13 @@ async fn ids(client: &Client, sql: &str) -> Vec<String> {
         .collect()
 }
 
+/// Nothing is there that no transaction committed.
+fn require_nothing_left(server: &mut Server) {
+    server.stop();
+    let output = Server::archipel(&["check", "--data-dir", server.data_directory().to_str().expect("UTF-8")]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
 const BLOCK: &str = "BEGIN;
      CREATE TABLE made (id int PRIMARY KEY, value int);
      INSERT INTO made SELECT g, g FROM generate_series(1, 1000) g;
@@ -87,9 +94,7 @@ async fn a_kill_undoes_a_changed_definition_with_the_rows_written_after_it() {
     let client = server.connect().await;
     let counts = "SELECT concat_ws(' ', value, count(*), sum(extra)) FROM kept GROUP BY value ORDER BY value";
     assert_eq!(ids(&client, counts).await, ["after 999 500499", "before 1 3"]);
-    server.stop();
-    let output = Server::archipel(&["check", "--data-dir", server.data_directory().to_str().expect("UTF-8")]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    require_nothing_left(&mut server);
 }
 
 /// A sequence that a block restarts is another one there; which of the two goes on is up to COMMIT.
@@ -119,6 +124,7 @@ async fn a_kill_leaves_sequences_as_the_last_commit_left_them() {
     assert_eq!(ids(&client, "SELECT id FROM counted").await, ["1"]);
     let next = ids(&client, "INSERT INTO counted DEFAULT VALUES RETURNING id BETWEEN 2 AND 50").await;
     assert_eq!(next, ["t"], "the new sequence goes on");
+    require_nothing_left(&mut server);
 }
 
 /// Rows that others insert while a table is emptied again and again get numbers that nobody else gets.
