@@ -106,6 +106,8 @@ pub struct ExecContext<'a, 'e> {
     /// Where the routines around this one stand, as far as they tell
     /// ([`super::RoutineLinker::asked_below`]).
     pub callers: Vec<CallerLine>,
+    /// The expressions of routines that are being evaluated, as far as they call others.
+    pub evaluating: Vec<usize>,
     pub(super) effects: Option<Box<Effects>>,
     /// How many routines are nested; routines refuse beyond a limit (54001).
     pub depth: u32,
@@ -213,6 +215,7 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             notices: Vec::new(),
             awaited: 0,
             callers: Vec::new(),
+            evaluating: Vec::new(),
             effects: None,
             depth: 0,
             trigger_depth: 0,

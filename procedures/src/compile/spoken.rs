@@ -1,8 +1,9 @@
 //! How an expression is named in CONTEXT lines: `SQL expression "…"`, `PL/pgSQL assignment "…"`.
 //!
 //! PostgreSQL names one where its executor of queries works on it, and does not where PL/pgSQL
-//! evaluates a simple expression itself. So what holds a query is named, and what is made of
-//! constants alone, which fails while it is planned.
+//! evaluates a simple expression itself. So what holds a query is named, what is made of constants
+//! alone, which fails while it is planned, and in a recursion what is being evaluated further out
+//! (exec_eval_simple_expr: its state is in use).
 
 use archipel_planner::bind::visit;
 use archipel_planner::bound::{BoundExpr, ExprKind};
@@ -21,7 +22,7 @@ impl Compiler<'_> {
     /// Compiles an expression that CONTEXT lines may name as `line`.
     pub(super) fn plan_spoken(&mut self, bound: &BoundExpr, line: String) -> Result<Compiled> {
         if !is_named(bound) {
-            return self.plan_expression(bound);
+            return Ok(spoken_again(self.plan_expression(bound)?, bound, line));
         }
         // Who evaluates it must be allowed what it reads: the error is of the expression, too.
         let rights = Rights::of(self.needed.take());
@@ -46,7 +47,8 @@ impl Compiler<'_> {
             let run = self.plan_spoken(bound, line)?;
             return Ok(Expression { run, reads: scalar::reads(bound).into(), scalar: None, text: None });
         }
-        self.plan_part(bound)
+        let part = self.plan_part(bound)?;
+        Ok(Expression { run: spoken_again(part.run, bound, line), ..part })
     }
 
     /// Compiles what CONTEXT lines do not name, for a statement that a machine may run.
@@ -221,14 +223,39 @@ pub(super) fn is_named(bound: &BoundExpr) -> bool {
 
 fn spoken(compiled: Compiled, line: String) -> Compiled {
     let line: Box<str> = line.into();
-    Box::new(move |ctx: &mut ExecContext<'_, '_>| -> ExecResult<Datum> {
-        let told = context::enter(ctx, &line);
+    Box::new(move |ctx| speak(ctx, &compiled, &line))
+}
+
+/// An expression that is named where it calls what leads back to it.
+fn spoken_again(compiled: Compiled, bound: &BoundExpr, line: String) -> Compiled {
+    let mut calls = false;
+    visit::visit_expr(bound, 0, &mut |part, _| {
+        calls |= matches!(part.kind, ExprKind::Routine { .. });
+        !calls
+    });
+    if !calls {
+        return compiled;
+    }
+    let line: Box<str> = line.into();
+    Box::new(move |ctx| {
+        let this = line.as_ptr() as usize;
+        if ctx.evaluating.contains(&this) {
+            return speak(ctx, &compiled, &line);
+        }
+        ctx.evaluating.push(this);
         let result = compiled(ctx);
-        context::leave(ctx, told);
-        context::notices_in(ctx, &line);
-        result.map_err(|error| match error {
-            ExecError::Sql(error) => ExecError::Sql(context::add_line(error, &line)),
-            stop => stop,
-        })
+        ctx.evaluating.pop();
+        result
+    })
+}
+
+fn speak(ctx: &mut ExecContext<'_, '_>, compiled: &Compiled, line: &str) -> ExecResult<Datum> {
+    let told = context::enter(ctx, line);
+    let result = compiled(ctx);
+    context::leave(ctx, told);
+    context::notices_in(ctx, line);
+    result.map_err(|error| match error {
+        ExecError::Sql(error) => ExecError::Sql(context::add_line(error, line)),
+        stop => stop,
     })
 }
