@@ -242,7 +242,9 @@ impl Registry {
             // Its statements bind only for actual types.
             return archipel_sql::parser::parse(&compile::statements_text(&routine.source)).map(drop);
         }
-        self.compile(&for_integers(routine), &environment.of(routine), &[]).map(drop)
+        let environment = environment.of(routine);
+        self.compile(&for_integers(routine), &environment, &[])?;
+        compile::hint::check(routine, &environment, self.linker(&environment).as_ref())
     }
 
     /// Compiles the condition of a trigger that is being created, and keeps nothing.

@@ -390,9 +390,10 @@ fn distribute_function(
     colocate_with: &str,
     work: &mut Work<'_>,
 ) -> Result<()> {
-    if !matches!(colocate_with, "default" | "none") {
-        target(colocate_with, work)?;
-    }
+    let table = match colocate_with {
+        "default" | "none" => None,
+        name => Some(target(name, work)?.oid),
+    };
     let routine = routine_by_text(text, work)?;
     work.require_owner(routine.oid)?;
     let distribution_arg = match argument {
@@ -421,6 +422,7 @@ fn distribute_function(
     };
     let mut changed = (*routine).clone();
     changed.distribution_arg = distribution_arg;
+    changed.traits.distribution_table = table;
     changed.version += 1;
     work.put(Object::Routine(changed.into()));
     Ok(())

@@ -115,6 +115,7 @@ pub(super) fn numbered(mut routine: Routine, or_replace: bool, work: &mut Work<'
             routine.oid = old.oid;
             routine.version = old.version + 1;
             routine.distribution_arg = old.distribution_arg;
+            routine.traits.distribution_table = old.traits.distribution_table;
         }
     }
     Ok(routine)

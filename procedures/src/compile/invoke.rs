@@ -301,7 +301,7 @@ impl Compiler<'_> {
 }
 
 /// Binds a text, and says what it needs to be allowed.
-fn bind_text(
+pub(super) fn bind_text(
     (environment, linker): (&Environment, &(dyn RoutineLinker + Send + Sync)),
     text: &str,
     types: &[Type],

@@ -9,7 +9,7 @@
 //! - [`append`]    values that grow in place; [`lower`] loops to machines
 //! - [`spoken`]    how CONTEXT lines name expressions
 //! - [`trace`]     what is known of each register's value beforehand: routing
-//! - [`flow`]      what depends on what: the flow graph
+//! - [`flow`]      what depends on what: the flow graph; [`hint`] where calls go that prove nothing
 //! - [`hoist`]     calls made before the statements they stand in
 //! - [`sql`]       LANGUAGE sql
 //! - [`trigger`]   functions of triggers, and their conditions
@@ -26,6 +26,7 @@ mod control;
 mod cursor;
 mod explain;
 pub(crate) mod flow;
+pub(crate) mod hint;
 mod hoist;
 mod initial;
 mod into;
@@ -158,13 +159,15 @@ pub fn compile(
     environment: &Environment,
     linker: &Arc<dyn RoutineLinker + Send + Sync>,
 ) -> Result<Program> {
-    match routine.language {
+    let mut program = match routine.language {
         Language::PlPgSql => {
             let body = parser::parse(&routine.source, &Signature::of(routine))?;
             plpgsql(routine, &body, environment, linker)
         }
         Language::Sql => sql::compile(routine, environment, linker),
-    }
+    }?;
+    hint::follow(&mut program, environment, linker.as_ref());
+    Ok(program)
 }
 
 /// Compiles an anonymous block (DO).
@@ -216,6 +219,7 @@ fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
     homes.append(&mut compiler.homes_of_answers());
     Ok(Program {
         routine: routine.clone(),
+        settings: hint::settings_to_run_with(routine),
         signature: signature_text(&compiler.environment.declared(routine), compiler.environment),
         registers: compiler.registers,
         plain_arguments: is_plain(&arguments),

@@ -195,6 +195,7 @@ fn finish(mut compiler: Compiler<'_>, operations: Vec<Operation>, language: Cont
     let site = Compiler::site(1, "statement");
     Program {
         routine: routine.clone(),
+        settings: super::hint::settings_to_run_with(routine),
         signature: signature_text(&compiler.environment.declared(routine), compiler.environment),
         registers: compiler.registers,
         plain_arguments: super::is_plain(&arguments),

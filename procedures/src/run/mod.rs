@@ -171,18 +171,18 @@ impl Program {
         let (functions, may_end, may_command) = (ctx.functions, ctx.may_end, ctx.may_command);
         let traits = &self.routine.traits;
         let session = if traits.security_definer {
-            functions.session.as_owner_of(self.routine.oid, &traits.settings)?
-        } else if traits.settings.is_empty() {
+            functions.session.as_owner_of(self.routine.oid, &self.settings)?
+        } else if self.settings.is_empty() {
             None
         } else {
-            functions.session.with_settings(&traits.settings)?
+            functions.session.with_settings(&self.settings)?
         };
         let as_itself = session.is_none();
         if let Some(session) = session {
             ctx.functions = FunctionContext { session, ..functions };
         }
         // Settings of a call, and another's rights, hold for one transaction only.
-        let own = self.routine.traits.settings.is_empty() && !self.routine.traits.security_definer;
+        let own = self.settings.is_empty() && !traits.security_definer;
         // Nobody's transaction ends inside of a subtransaction of a caller's.
         ctx.may_end &= own && ctx.subtransactions == 0 && ctx.guards == 0;
         // Rows that have been sent would be lost; in pieces, they are kept.
@@ -202,7 +202,7 @@ impl Program {
         (ctx.may_end, ctx.may_command) = (may_end, may_command);
         ctx.borrows = borrows;
         if let (Some(Left::Statement(command)), false) = (&mut invocation.left, as_itself) {
-            let (definer, settings) = (traits.security_definer, traits.settings.clone());
+            let (definer, settings) = (traits.security_definer, self.settings.clone());
             command.within.push(Within { routine: self.routine.oid, definer, settings });
         }
         let frame = std::mem::replace(&mut ctx.variables, outer);

@@ -44,6 +44,8 @@ pub struct Expression {
 /// A routine ready to run.
 pub struct Program {
     pub routine: RoutineRef,
+    /// Its SET clauses, as far as a call runs with them.
+    pub settings: Vec<(String, String)>,
     /// `f(integer,text)`, for CONTEXT lines.
     pub signature: String,
     /// How many registers a call needs.
@@ -71,8 +73,7 @@ pub struct Program {
     pub routes: Vec<Access>,
     /// Values read from reference tables that keys depend on, over the arguments.
     pub reference_reads: Vec<ReferenceRead>,
-    /// Statements that could not be bound, by line, and why: they fail when they are reached, and
-    /// the routine is compiled anew when the catalog changes.
+    /// Statements that could not be bound, by line, and why: they fail when they are reached.
     pub failures: Vec<(u32, String)>,
     /// What depends on what.
     pub(crate) flow: Drafts,
@@ -80,9 +81,8 @@ pub struct Program {
     pub homes: Vec<Home>,
     /// How CONTEXT lines name it.
     pub language: ContextLanguage,
-    /// Whether it asks where its callers are.
+    /// Whether it asks where its callers are; and something that it calls, as far as is known by now.
     pub asks: bool,
-    /// Whether something that it calls may ask; EXECUTE finds that out as it runs.
     pub asked_below: Arc<AtomicBool>,
 }
 

@@ -127,6 +127,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("archipel.partition_rows_max", count(1_000, i64::MAX), Server, "100000", OURS, "A partition one of whose tables has more rows than this is split."),
     setting("archipel.require_route", Kind::Bool, User, "off", OURS, "Refuses statements and calls that would touch every partition for want of a route."),
     setting("archipel.restart_target", Kind::Integer { min: 1, max: 86_400, unit: Unit::Seconds }, Server, "15s", OURS, "How long recovery may take after a crash; bounds the log by the measured speed of recovery."),
+    setting("archipel.route", Kind::Text, User, "", OURS, "In SET of a routine: the argument whose value routes calls whose statements prove no route, or table(argument)."),
     setting("archipel.topology", Kind::Text, Server, "auto", OURS, "Hardware to plan for: auto, or synthetic: and a description."),
     setting("autovacuum", Kind::Bool, Internal, "on", RESOURCE, "Old versions of rows are always collected in the background."),
     setting("backslash_quote", Kind::Enum(&["safe_encoding"]), User, "safe_encoding", COMPATIBILITY, "Sets whether \"\\'\" is allowed in string literals."),

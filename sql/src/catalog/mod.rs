@@ -624,6 +624,9 @@ pub struct RoutineTraits {
     /// A body without quotes (RETURN, BEGIN ATOMIC) as it was understood when it was written.
     #[serde(default)]
     pub stored: Option<Box<StoredBody>>,
+    /// `create_distributed_function`: the table whose distribution column has the argument's values.
+    #[serde(default)]
+    pub distribution_table: Option<Oid>,
 }
 
 /// Statements of a routine whose names mean what they meant when it was made.
@@ -645,6 +648,7 @@ impl Default for RoutineTraits {
             rows: None,
             settings: Vec::new(),
             stored: None,
+            distribution_table: None,
         }
     }
 }
