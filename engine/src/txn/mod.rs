@@ -360,6 +360,11 @@ impl<'w> Txn<'w> {
         self.apart
     }
 
+    /// Nanoseconds of the engine's clock, from some moment on.
+    pub fn monotonic_nanos(&self) -> u64 {
+        self.shared.clock.monotonic_nanos()
+    }
+
     /// Whether the program ran longer than `archipel.one_shot_budget`; looks at the clock, so
     /// ask once per loop of some size. Always false for a program that runs apart.
     pub fn budget_exceeded(&mut self) -> bool {

@@ -24,6 +24,7 @@ use crate::native::effects::Effects;
 use crate::native::lookup::LookedUp;
 use crate::native::rows::RowBuffer;
 use crate::native::scan::{Batch, ScanColumn};
+use crate::native::usage::Usage;
 
 /// Why a statement did not finish.
 #[derive(Debug)]
@@ -108,6 +109,8 @@ pub struct ExecContext<'a, 'e> {
     pub callers: Vec<CallerLine>,
     /// The expressions of routines that are being evaluated, as far as they call others.
     pub evaluating: Vec<usize>,
+    /// What routines take, if somebody asks.
+    pub usage: Option<Box<Usage>>,
     pub(super) effects: Option<Box<Effects>>,
     /// How many routines are nested; routines refuse beyond a limit (54001).
     pub depth: u32,
@@ -216,6 +219,7 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             awaited: 0,
             callers: Vec::new(),
             evaluating: Vec::new(),
+            usage: None,
             effects: None,
             depth: 0,
             trigger_depth: 0,

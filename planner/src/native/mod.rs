@@ -15,7 +15,7 @@
 //! - [`insert`]    INSERT; [`modify`] UPDATE and DELETE, [`target`] their targets; [`constraint`]
 //!   what they check, [`duplicate`] what is there already
 //! - [`ahead`]     rows whose keys are known before they are read
-//! - [`trigger`]   what fires when rows are written
+//! - [`trigger`]   what fires when rows are written; `usage` how long routines take
 //! - [`explained`] EXPLAIN ANALYZE among the rows of another statement
 //! - [`effects`]   what a run leaves: the open [`cursor`]s of a transaction, what it tells listeners
 //!   ([`notify`]), numbers of sequences, checks that wait
@@ -91,6 +91,7 @@ mod target;
 mod tests;
 mod text;
 mod trigger;
+mod usage;
 mod walk;
 mod window;
 mod with;
@@ -120,6 +121,7 @@ pub use operand::element;
 pub use program::{StatementHost, StatementProgram, stop_error};
 pub use sequence::numbers_for_next_attempt;
 pub use statement::{CompiledStatement, columns_of, compile_statement};
+pub use usage::{Usage, Used};
 pub use walk::{visit_expressions, visit_relations};
 
 use crate::route::Access;

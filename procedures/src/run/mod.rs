@@ -45,6 +45,7 @@ use std::sync::Arc;
 
 use archipel_engine::Stop;
 use archipel_planner::native::{self, ExecContext, ExecError, ExecResult, RowSink};
+use archipel_sql::catalog::Language;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
@@ -195,7 +196,14 @@ impl Program {
         if !invocation.resuming {
             ahead::fetch_rows(ctx, &self.ahead);
         }
+        let begun = ctx.begin_use(self.routine.oid, self.routine.language == Language::Sql);
         let result = stacker::maybe_grow(STACK_LEFT_BYTES, STACK_MORE_BYTES, || invocation.routine(ctx));
+        if let Some(begun) = begun {
+            match &result {
+                Ok(paused) => ctx.end_use(begun, paused.is_none()),
+                Err(_) => ctx.forget_use(begun),
+            }
+        }
         ctx.depth -= 1;
         ctx.callers.truncate(told);
         ctx.functions = functions;

@@ -5,17 +5,21 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archipel_engine::Outcome;
+use archipel_planner::native::{Usage, Used};
 use archipel_sql::catalog::Catalog;
 use archipel_sql::types::Oid;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
 /// How the calls of one routine went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallCounts {
-    /// CALL statements that ended well.
+    /// Statements that were calls of it, and ended well.
     pub calls: u64,
+    /// Rows they answered.
+    pub rows: u64,
+    /// How long they took, from the session's point of view.
+    pub nanos: u64,
     /// Those whose partitions were not the predicted ones: they ran more than once.
     pub mispredicted: u64,
     /// How often they began anew.
@@ -28,10 +32,26 @@ pub struct CallCounts {
     pub interactive: u64,
 }
 
+/// A call, as far as one transaction of the engine has run it.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted {
+    /// Whether the call has begun in it.
+    pub begins: bool,
+    pub rows: u64,
+    pub nanos: u64,
+    /// Those it held in the end.
+    pub partitions: u32,
+    pub restarts: u32,
+    /// Whether it went on as an interactive transaction.
+    pub interactive: bool,
+}
+
 #[derive(Default)]
 #[repr(align(128))]
 struct Cell {
     calls: AtomicU64,
+    rows: AtomicU64,
+    nanos: AtomicU64,
     mispredicted: AtomicU64,
     restarts: AtomicU64,
     multi_partition: AtomicU64,
@@ -48,23 +68,25 @@ impl RoutineCounts {
         RoutineCounts((0..executors.max(1)).map(|_| Cell::default()).collect())
     }
 
-    /// Counts a call; `interactive`: it went on as an interactive transaction after this outcome.
-    pub fn add(&self, executor: u16, outcome: &Outcome, interactive: bool) {
+    /// Counts a call, or what came of it after it had ended a transaction.
+    pub fn add(&self, executor: u16, call: &Counted) {
         let cell = &self.0[usize::from(executor) % self.0.len()];
         // One thread writes a cell, but while a session moves: a lost count is no harm.
         let add = |counter: &AtomicU64, more: u64| {
             counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
         };
-        add(&cell.calls, 1);
-        add(&cell.partitions, u64::from(outcome.partitions));
-        if outcome.partitions > 1 {
+        add(&cell.calls, u64::from(call.begins));
+        add(&cell.rows, call.rows);
+        add(&cell.nanos, call.nanos);
+        add(&cell.partitions, u64::from(call.partitions));
+        if call.partitions > 1 {
             add(&cell.multi_partition, 1);
         }
-        if outcome.restarts > 0 {
+        if call.restarts > 0 {
             add(&cell.mispredicted, 1);
-            add(&cell.restarts, u64::from(outcome.restarts));
+            add(&cell.restarts, u64::from(call.restarts));
         }
-        if interactive {
+        if call.interactive {
             add(&cell.interactive, 1);
         }
     }
@@ -75,6 +97,8 @@ impl RoutineCounts {
         for cell in &self.0 {
             let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
             sum.calls += of(&cell.calls);
+            sum.rows += of(&cell.rows);
+            sum.nanos += of(&cell.nanos);
             sum.mispredicted += of(&cell.mispredicted);
             sum.restarts += of(&cell.restarts);
             sum.multi_partition += of(&cell.multi_partition);
@@ -87,16 +111,20 @@ impl RoutineCounts {
 
 /// Those of all routines that were called since the start.
 #[derive(Default)]
-pub struct AllCounts(RwLock<FxHashMap<Oid, Arc<RoutineCounts>>>);
+pub struct AllCounts {
+    calls: RwLock<FxHashMap<Oid, Arc<RoutineCounts>>>,
+    /// What `track_functions` has asked for, nested calls included.
+    used: Mutex<FxHashMap<Oid, Used>>,
+}
 
 impl AllCounts {
     /// The counters of a routine, which last beyond the plan of one statement.
     /// A new one is the occasion to forget those of routines that are not in `catalog` any more.
     pub fn of(&self, routine: Oid, executors: usize, catalog: &Catalog) -> Arc<RoutineCounts> {
-        if let Some(known) = self.0.read().get(&routine) {
+        if let Some(known) = self.calls.read().get(&routine) {
             return known.clone();
         }
-        let mut all = self.0.write();
+        let mut all = self.calls.write();
         if !all.contains_key(&routine) {
             all.retain(|oid, _| catalog.routine_by_oid(*oid).is_some());
         }
@@ -105,6 +133,25 @@ impl AllCounts {
 
     /// How the calls of a routine went.
     pub fn sum(&self, routine: Oid) -> CallCounts {
-        self.0.read().get(&routine).map(|counts| counts.sum()).unwrap_or_default()
+        self.calls.read().get(&routine).map(|counts| counts.sum()).unwrap_or_default()
+    }
+
+    /// Adds what the routines of a run took.
+    pub fn add_usage(&self, usage: &Usage, catalog: &Catalog) {
+        let mut all = self.used.lock();
+        for (routine, more) in usage.routines.iter().filter(|(_, used)| *used != Used::default()) {
+            if !all.contains_key(routine) {
+                all.retain(|oid, _| catalog.routine_by_oid(*oid).is_some());
+            }
+            let used = all.entry(*routine).or_default();
+            used.calls += more.calls;
+            used.total_nanos += more.total_nanos;
+            used.self_nanos += more.self_nanos;
+        }
+    }
+
+    /// What calls of a routine took; `None` if none was tracked.
+    pub fn used(&self, routine: Oid) -> Option<Used> {
+        self.used.lock().get(&routine).copied()
     }
 }

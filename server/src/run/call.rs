@@ -18,7 +18,6 @@ use archipel_sql::error::Result;
 use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Type;
 
-use crate::design::counts::RoutineCounts;
 use crate::session::host::Host;
 
 /// See the module's head.
@@ -28,8 +27,6 @@ pub struct CallPlan {
     compiled: Vec<CompiledExpr>,
     /// Whether all arguments can be computed before the run.
     known_before: bool,
-    /// How calls of the routine go; a DO block has none.
-    pub counts: Option<Arc<RoutineCounts>>,
 }
 
 impl CallPlan {
@@ -37,7 +34,6 @@ impl CallPlan {
         call: &BoundCall,
         program: Arc<RoutineProgram>,
         environment: &CompileEnv<'_>,
-        counts: Arc<RoutineCounts>,
     ) -> Result<CallPlan> {
         let compiled = call
             .args
@@ -45,7 +41,7 @@ impl CallPlan {
             .map(|argument| compile_expr(argument, environment))
             .collect::<Result<Vec<_>>>()?;
         let known_before = call.args.iter().all(is_row_free);
-        Ok(CallPlan { program, bound: call.args.clone(), compiled, known_before, counts: Some(counts) })
+        Ok(CallPlan { program, bound: call.args.clone(), compiled, known_before })
     }
 
     /// The routine's number: what the monitor tells calls apart by.
@@ -105,12 +101,12 @@ impl CallPlan {
         let bound: Vec<BoundExpr> = params.iter().enumerate().map(param).collect();
         let compiled =
             bound.iter().map(|param| compile_expr(param, environment)).collect::<Result<Vec<_>>>()?;
-        Ok(CallPlan { program, bound, compiled, known_before: true, counts: None })
+        Ok(CallPlan { program, bound, compiled, known_before: true })
     }
 
     /// A DO block: no arguments.
     pub fn of_block(program: Arc<RoutineProgram>) -> CallPlan {
-        CallPlan { program, bound: Vec::new(), compiled: Vec::new(), known_before: true, counts: None }
+        CallPlan { program, bound: Vec::new(), compiled: Vec::new(), known_before: true }
     }
 }
 

@@ -9,7 +9,7 @@ use archipel_engine::{ClaimSet, Program, RoutingTable, Stop};
 use archipel_planner::native::cursor::Cursors;
 use archipel_planner::native::notify::Notifications;
 use archipel_planner::native::{
-    ConstraintModes, DeferredCheck, ExecContext, ExecError, ExecResult, Notice, finish_deferred,
+    ConstraintModes, DeferredCheck, ExecContext, ExecError, ExecResult, Notice, Usage, finish_deferred,
     numbers_for_next_attempt,
 };
 use archipel_planner::route::{RouteInputs, predict};
@@ -23,6 +23,7 @@ use super::{panic_error, stop_with};
 use crate::encode::{RowsTo, Sink};
 use crate::notifications::Ticket;
 use crate::session::host::Host;
+use crate::settings::session::Tracked;
 use crate::statement::{Code, RowPlan};
 
 /// See the module's head.
@@ -44,6 +45,9 @@ pub struct StatementRun {
     /// The rows themselves, for [`RowsTo::Kept`].
     pub kept: Vec<Vec<Datum>>,
     pub notices: Vec<Notice>,
+    /// Which routines are counted and timed, and what they took.
+    pub tracked: Tracked,
+    pub usage: Option<Box<Usage>>,
     /// What `nextval` gave.
     pub sequences: Vec<(Oid, i64)>,
     /// What it gave to attempts that were abandoned.
@@ -108,6 +112,9 @@ impl StatementRun {
         let mut context = ExecContext::new(txn, functions, &*host);
         context.params = std::mem::take(&mut self.params);
         context.read_only = self.read_only;
+        if self.tracked != Tracked::None {
+            context.usage = Some(Box::new(Usage::new(self.tracked == Tracked::All)));
+        }
         context.constraints = self.constraints.clone();
         context.may_end = self.may_end;
         context.may_command = self.may_command;
@@ -163,6 +170,7 @@ impl StatementRun {
         });
         self.params = std::mem::take(&mut context.params);
         self.notices = std::mem::take(&mut context.notices);
+        self.usage = context.usage.take();
         self.wants_pieces = context.wants_pieces;
         if let Some(mut effects) = context.take_effects() {
             self.sequences = effects.sequences;

@@ -108,7 +108,10 @@ impl Session {
             Body::Utility(statement) => {
                 let statement = statement.clone();
                 self.executor.outbox.write();
-                self.utility(&statement, prepared, params, formats, alone).await
+                let begun = Instant::now();
+                self.utility(&statement, prepared, params, formats, alone).await?;
+                self.tell_if_slow(prepared, begun.elapsed());
+                Ok(())
             }
             Body::Rows(plan) => {
                 if !prepared.pace.is_quick() {
@@ -119,6 +122,7 @@ impl Session {
                 let took = begun.elapsed();
                 prepared.pace.note(took);
                 self.took = Some(took);
+                self.tell_if_slow(prepared, took);
                 self.complete(prepared, &ran);
                 Ok(())
             }
@@ -142,6 +146,7 @@ impl Session {
         let before = std::mem::take(&mut self.output);
         let depends_before = std::mem::replace(&mut self.depends_on, archipel_engine::id::Epoch(0));
         self.executor.outbox.write();
+        let begun = Instant::now();
         let result = match &prepared.body {
             Body::Rows(plan) => self
                 .run_rows(prepared, plan.clone(), params, formats, alone, false)
@@ -155,7 +160,9 @@ impl Session {
         };
         let mut rows = std::mem::replace(&mut self.output, before);
         let depends_on = std::mem::replace(&mut self.depends_on, depends_before);
-        let tag = match result? {
+        let tag = result?;
+        self.tell_if_slow(prepared, begun.elapsed());
+        let tag = match tag {
             "INSERT" => "INSERT 0",
             tag => tag,
         };
@@ -422,6 +429,8 @@ impl Session {
             rows: 0,
             kept: Vec::new(),
             notices: Vec::new(),
+            tracked: self.settings.effective().tracked,
+            usage: None,
             sequences: Vec::new(),
             numbers_left: self.pipeline.take_numbers(),
             sequences_set: Vec::new(),

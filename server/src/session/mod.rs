@@ -58,6 +58,7 @@ mod portal;
 mod rebase;
 pub(crate) mod role;
 mod simple;
+mod slow;
 mod staging;
 mod submit;
 pub(crate) mod temporary;

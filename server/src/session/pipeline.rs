@@ -21,6 +21,7 @@ use archipel_sql::types::Oid;
 use super::Session;
 use crate::encode::Formats;
 use crate::run::pipeline::{PipelineRun, Step, native};
+use crate::settings::session::Tracked;
 use crate::statement::{Body, Prepared};
 
 /// The most statements that run as one program: it holds its partitions until the last of them.
@@ -107,6 +108,9 @@ impl Session {
         effective.statement_timeout_ms == 0
             && !effective.require_route
             && !effective.transaction_read_only
+            && effective.log_statement_ms == u64::MAX
+            && effective.log_plan_ms == u64::MAX
+            && effective.tracked == Tracked::None
             && self.isolation() == Isolation::ReadCommitted
             && self.cursors.is_empty()
     }
@@ -227,6 +231,8 @@ fn is_step(prepared: &Prepared) -> bool {
         && !plan.changes_settings()
         && prepared.pace.is_quick()
         && prepared.denied.is_none()
+        // A call of a routine is counted with what it took.
+        && plan.counts.is_none()
 }
 
 /// Whether all messages up to Sync have arrived, and do nothing but bind, describe, run and close, not

@@ -7,32 +7,57 @@ use archipel_engine::txn::Interactive;
 use archipel_engine::{Outcome, Stop, SubmitOptions};
 
 use super::Session;
+use crate::design::counts::Counted;
 use crate::run::statement::StatementRun;
+use crate::settings::session::Tracked;
 use crate::statement::Code;
 
 impl Session {
     /// Hands a run to the engine and waits for it; one that takes long is run again apart from
     /// the executors, and the next time at once if it claims nothing.
     pub(super) async fn submit(&mut self, run: Box<StatementRun>) -> (Box<StatementRun>, Outcome) {
+        if run.plan.counts.is_none() && run.tracked == Tracked::None {
+            return self.submit_uncounted(run).await.0;
+        }
+        let (begins, begun) = (run.resume.is_none(), Instant::now());
+        let ((mut run, outcome), aside) = self.submit_uncounted(run).await;
+        if let Some(counts) = &run.plan.counts
+            && outcome.result.is_ok()
+        {
+            let call = Counted {
+                begins,
+                rows: run.rows,
+                nanos: begun.elapsed().as_nanos() as u64,
+                partitions: outcome.partitions,
+                restarts: outcome.restarts + aside.as_ref().map_or(0, |outcome| outcome.restarts),
+                interactive: aside.is_some(),
+            };
+            counts.add(self.entry().executor(), &call);
+        }
+        if let Some(usage) = run.usage.take() {
+            self.server.calls.add_usage(&usage, &run.host.catalog.catalog);
+        }
+        (run, outcome)
+    }
+
+    /// As [`Session::submit`]; also how a run ended that was run again apart.
+    async fn submit_uncounted(
+        &mut self,
+        run: Box<StatementRun>,
+    ) -> ((Box<StatementRun>, Outcome), Option<Outcome>) {
         let read_only = run.plan.read_only;
         if run.plan.computes_long() {
             let (plan, begun) = (run.plan.clone(), Instant::now());
             let done = self.submit_apart(run).await;
             plan.note_long(begun.elapsed() > self.server.engine.one_shot_budget());
-            return done;
+            return (done, None);
         }
         let (run, outcome) = self.submit_in(run, read_only, None, false).await;
-        if let Code::Call(call) = &run.plan.code
-            && let Some(counts) = &call.counts
-            && matches!(outcome.result, Ok(()) | Err(Stop::Interactive))
-        {
-            counts.add(self.entry().executor(), &outcome, outcome.result.is_err());
-        }
         if outcome.result != Err(Stop::Interactive) {
-            return (run, outcome);
+            return ((run, outcome), None);
         }
         run.plan.note_long(true);
-        self.submit_apart(run).await
+        (self.submit_apart(run).await, Some(outcome))
     }
 
     /// Runs on a thread of its own, a one-shot as an interactive transaction of its own.

@@ -43,6 +43,11 @@ pub struct Effective {
     pub lock_timeout_ms: u64,
     pub idle_in_transaction_timeout_ms: u64,
     pub idle_session_timeout_ms: u64,
+    /// Statements that take so long are logged, and with their plans.
+    pub log_statement_ms: u64,
+    pub log_plan_ms: u64,
+    /// Which routines' calls are counted and timed.
+    pub tracked: Tracked,
     pub client_min_messages: Severity,
     /// In whose name statements run.
     pub roles: SessionRoles,
@@ -70,6 +75,15 @@ struct Undo {
     /// Whether the client had chosen that.
     chosen: bool,
     local: Option<Value>,
+}
+
+/// `track_functions`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tracked {
+    None,
+    /// Those in plpgsql.
+    Procedural,
+    All,
 }
 
 /// See the module's head.
@@ -159,6 +173,9 @@ impl Effective {
             lock_timeout_ms: 0,
             idle_in_transaction_timeout_ms: 0,
             idle_session_timeout_ms: 0,
+            log_statement_ms: u64::MAX,
+            log_plan_ms: u64::MAX,
+            tracked: Tracked::None,
             client_min_messages: Severity::Notice,
             roles: SessionRoles::default(),
             acting: None,
@@ -223,6 +240,15 @@ impl Effective {
         self.lock_timeout_ms = self.integer("lock_timeout") as u64;
         self.idle_in_transaction_timeout_ms = self.integer("idle_in_transaction_session_timeout") as u64;
         self.idle_session_timeout_ms = self.integer("idle_session_timeout") as u64;
+        // -1 is never.
+        let least = |name: &str| u64::try_from(self.integer(name)).unwrap_or(u64::MAX);
+        (self.log_statement_ms, self.log_plan_ms) =
+            (least("log_min_duration_statement"), least("auto_explain.log_min_duration"));
+        self.tracked = match self.text("track_functions").as_str() {
+            "pl" => Tracked::Procedural,
+            "all" => Tracked::All,
+            _ => Tracked::None,
+        };
         self.client_min_messages = match self.text("client_min_messages").as_str() {
             "error" => Severity::Error,
             "warning" => Severity::Warning,
@@ -327,7 +353,7 @@ fn known_setting(name: &str, changes: impl Fn(SettingId) -> bool) -> Result<Opti
     match find(name) {
         Some(id) => {
             let setting = id.setting();
-            if setting.context != Context::User && changes(id) {
+            if !matches!(setting.context, Context::User | Context::Superuser) && changes(id) {
                 let message = match setting.context {
                     Context::Internal => format!("parameter \"{}\" cannot be changed", setting.name),
                     Context::Reload => format!("parameter \"{}\" cannot be changed now", setting.name),
@@ -504,11 +530,20 @@ impl SessionSettings {
         self.refresh();
     }
 
+    fn is_superuser(&self) -> bool {
+        self.effective.value("is_superuser") == Some(&Value::Bool(true))
+    }
+
     /// SET (or SET LOCAL) `name` to `text`, or to its reset value.
     pub fn set(&mut self, name: &str, text: Option<&str>, local: bool) -> Result<()> {
         let changes = |id: SettingId| text.is_some_and(|text| !self.same(id, text));
         let (name, value) = match known_setting(name, changes)? {
             Some(id) => {
+                if id.setting().context == Context::Superuser && !self.is_superuser() {
+                    let name = id.setting().name;
+                    let message = format!("permission denied to set parameter \"{name}\"");
+                    return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+                }
                 let value = match text {
                     Some(text) => canonical(id, &self.completed(id, text))?,
                     None => self.reset[id.0].clone(),
@@ -603,7 +638,12 @@ impl SessionSettings {
         for (index, setting) in SETTINGS.iter().enumerate() {
             let (name, reset) = (Name::Known(SettingId(index)), self.reset[index].clone());
             let (before, chosen) = (&self.session[index], self.reset_chosen[index]);
-            if setting.context == Context::User && (*before != reset || self.chosen[index] != chosen) {
+            let resets = match setting.context {
+                Context::User => true,
+                Context::Superuser => self.is_superuser(),
+                _ => false,
+            };
+            if resets && (*before != reset || self.chosen[index] != chosen) {
                 let (session, was_chosen) = (self.session_value(&name), self.chosen[index]);
                 self.undo.push(Undo { session, chosen: was_chosen, local: None, name });
                 (self.session[index], self.chosen[index]) = (reset, chosen);

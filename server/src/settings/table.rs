@@ -12,6 +12,8 @@ pub enum Context {
     Server,
     /// There too, and with ALTER SYSTEM; taken up while the server runs.
     Reload,
+    /// Any session of a superuser.
+    Superuser,
     /// Any session.
     User,
 }
@@ -23,6 +25,7 @@ impl Context {
             Context::Internal => "internal",
             Context::Server => "postmaster",
             Context::Reload => "sighup",
+            Context::Superuser => "superuser",
             Context::User => "user",
         }
     }
@@ -61,6 +64,8 @@ const fn setting(
 }
 
 const MILLISECONDS: Kind = Kind::Integer { min: 0, max: i32::MAX as i64, unit: Unit::Milliseconds };
+/// -1 is never.
+const LOGGED_FROM: Kind = Kind::Integer { min: -1, max: i32::MAX as i64, unit: Unit::Milliseconds };
 const ON_ONLY: Kind = Kind::Enum(&["on"]);
 const OFF_ONLY: Kind = Kind::Enum(&["off"]);
 const MESSAGE_LEVELS: Kind = Kind::Enum(&[
@@ -82,9 +87,11 @@ const COMPATIBILITY: &str = "Version and Platform Compatibility";
 const UNFROZEN: &str = "A hint to PostgreSQL's VACUUM; there is nothing to freeze here.";
 const TUNING: &str = "Query Tuning";
 const PRESET: &str = "Preset Options";
+const LOGGING: &str = "Reporting and Logging";
+const STATISTICS: &str = "Statistics";
 const OURS: &str = "Archipel";
 
-use Context::{Internal, Reload, Server, User};
+use Context::{Internal, Reload, Server, Superuser, User};
 
 /// The version of PostgreSQL whose behaviour this server follows.
 pub const SERVER_VERSION: &str = concat!("15.0 (Archipel ", env!("CARGO_PKG_VERSION"), ")");
@@ -129,6 +136,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("archipel.restart_target", Kind::Integer { min: 1, max: 86_400, unit: Unit::Seconds }, Server, "15s", OURS, "How long recovery may take after a crash; bounds the log by the measured speed of recovery."),
     setting("archipel.route", Kind::Text, User, "", OURS, "In SET of a routine: the argument whose value routes calls whose statements prove no route, or table(argument)."),
     setting("archipel.topology", Kind::Text, Server, "auto", OURS, "Hardware to plan for: auto, or synthetic: and a description."),
+    setting("auto_explain.log_min_duration", LOGGED_FROM, Superuser, "-1", "Customized Options", "Sets the minimum execution time above which plans will be logged, those of calls with their routes; -1 logs none."),
     setting("autovacuum", Kind::Bool, Internal, "on", RESOURCE, "Old versions of rows are always collected in the background."),
     setting("backslash_quote", Kind::Enum(&["safe_encoding"]), User, "safe_encoding", COMPATIBILITY, "Sets whether \"\\'\" is allowed in string literals."),
     setting("block_size", count(8192, 8192), Internal, "8192", PRESET, "Shows the size of a disk block."),
@@ -200,6 +208,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("lc_time", Kind::Enum(&["c", "en_us.utf8", "en_us.utf-8"]), User, "C", CLIENT, "Sets the locale for formatting date and time values."),
     setting("listen_addresses", Kind::Text, Server, "127.0.0.1", CONNECT, "Sets the address to listen to."),
     setting("lock_timeout", MILLISECONDS, User, "0", CLIENT, "Sets the maximum allowed duration of any wait for a lock."),
+    setting("log_min_duration_statement", LOGGED_FROM, Superuser, "-1", LOGGING, "Sets the minimum execution time above which all statements will be logged; -1 logs none."),
     setting("maintenance_work_mem", Kind::Integer { min: 1024, max: i32::MAX as i64, unit: Unit::Kilobytes }, User, "64MB", RESOURCE, "Sets the maximum memory to be used for maintenance operations."),
     setting("max_connections", count(1, 100_000), Server, "1000", CONNECT, "Sets the maximum number of concurrent connections."),
     setting("max_identifier_length", count(63, 63), Internal, "63", PRESET, "Shows the maximum identifier length."),
@@ -238,6 +247,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("synchronize_seqscans", Kind::Bool, User, "on", COMPATIBILITY, "Lets scans of a table begin where another one is (every scan here begins at the first key)."),
     setting("synchronous_commit", Kind::Enum(&["on", "local", "remote_write", "remote_apply", "off"]), User, "on", LOG, "Sets whether a reply waits until what it depends on is durable."),
     setting("TimeZone", Kind::Text, User, "UTC", CLIENT, "Sets the time zone for displaying and interpreting time stamps."),
+    setting("track_functions", Kind::Enum(&["none", "pl", "all"]), Superuser, "none", STATISTICS, "Collects function-level statistics on database activity."),
     setting("transaction_deferrable", Kind::Bool, User, "off", CLIENT, "Sets the current transaction's deferrable status."),
     setting("transaction_isolation", ISOLATION, User, "read committed", CLIENT, "Sets the current transaction's isolation level."),
     setting("transaction_read_only", Kind::Bool, User, "off", CLIENT, "Sets the current transaction's read-only status."),

@@ -20,6 +20,7 @@ use archipel_sql::catalog::{TableRef, TriggerEvent};
 use archipel_sql::error::SqlError;
 use archipel_sql::types::{Oid, Type};
 
+use crate::design::counts::RoutineCounts;
 use crate::run::call::{CallPlan, TriggerCall};
 
 /// A statement ready to run, immutable and shared.
@@ -77,6 +78,8 @@ pub struct RowPlan {
     pub read_only: bool,
     /// Reads tables whole: better over a snapshot than under claims.
     pub analytic: bool,
+    /// How the calls of a routine go, of which this is one.
+    pub counts: Option<Arc<RoutineCounts>>,
     /// Whether its last run took longer than a one-shot may.
     long: AtomicBool,
     /// Whether a run of it has changed settings.
@@ -93,7 +96,12 @@ pub enum Code {
 impl RowPlan {
     pub fn new(bound: BoundStatement, code: Code, read_only: bool, analytic: bool) -> RowPlan {
         let (long, sets) = (AtomicBool::new(false), AtomicBool::new(false));
-        RowPlan { bound, code, read_only, analytic, long, sets }
+        RowPlan { bound, code, read_only, analytic, counts: None, long, sets }
+    }
+
+    /// The same plan, of a call of this routine.
+    pub fn counting(self, counts: Option<Arc<RoutineCounts>>) -> RowPlan {
+        RowPlan { counts, ..self }
     }
 
     /// Whether there is a form of it that stops for the session wherever it can.

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use archipel_planner::bind::{BindEnv, bind_statement};
-use archipel_planner::bound::{BoundStatement, OutputColumn};
+use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, OutputColumn, Rel, SetCall, SetItem};
 use archipel_planner::native::{CompileEnv, compile_statement, is_outdated};
 use archipel_planner::route::{Class, classify};
 use archipel_procedures::Environment;
 use archipel_sql::ast::{Statement, StatementText};
-use archipel_sql::catalog::{Required, Requirement, TableRef};
+use archipel_sql::catalog::{Required, Requirement, RoutineRef, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
@@ -252,16 +252,9 @@ impl Session {
         let compile =
             CompileEnv { tables: &self.server.engine, catalog: &environment.catalog, routines: &*linker };
         let call = match &plan.bound {
-            BoundStatement::Call(call) => CallPlan::new(
-                call,
-                routines.program(&call.routine, &environment)?,
-                &compile,
-                self.server.calls.of(
-                    call.routine.oid,
-                    self.server.engine.executors_max(),
-                    &environment.catalog,
-                ),
-            )?,
+            BoundStatement::Call(call) => {
+                CallPlan::new(call, routines.program(&call.routine, &environment)?, &compile)?
+            }
             BoundStatement::Query(_) => {
                 let program = routines.query_in_pieces(&renewed.text, &renewed.params, &environment)?;
                 CallPlan::of_query(program, &renewed.params, &compile)?
@@ -274,7 +267,8 @@ impl Session {
                 }
             }
         };
-        let plan = RowPlan::new(plan.bound.clone(), Code::Call(call), false, false);
+        let counts = plan.counts.clone();
+        let plan = RowPlan::new(plan.bound.clone(), Code::Call(call), false, false).counting(counts);
         Ok(Arc::new(Prepared {
             text: renewed.text.clone(),
             origin: renewed.origin.clone(),
@@ -415,11 +409,6 @@ impl Session {
                 call,
                 self.server.routines.program(&call.routine, &environment)?,
                 &compile,
-                self.server.calls.of(
-                    call.routine.oid,
-                    self.server.engine.executors_max(),
-                    &environment.catalog,
-                ),
             )?),
             rows => Code::Native(compile_statement(rows, &compile)?),
         };
@@ -432,7 +421,34 @@ impl Session {
             Code::Native(compiled) if read_only => matches!(classify(&bound, compiled), Class::Analytic(_)),
             _ => false,
         };
-        Ok(RowPlan::new(bound, code, read_only, analytic))
+        let executors = self.server.engine.executors_max();
+        let counts =
+            called(&bound).map(|routine| self.server.calls.of(routine.oid, executors, &environment.catalog));
+        Ok(RowPlan::new(bound, code, read_only, analytic).counting(counts))
+    }
+}
+
+/// The routine that a statement is a call of: CALL, `SELECT f(…)`, `SELECT … FROM f(…)`.
+fn called(bound: &BoundStatement) -> Option<&RoutineRef> {
+    let mut rel = match bound {
+        BoundStatement::Call(call) => return Some(&call.routine),
+        BoundStatement::Query(query) => &query.rel,
+        _ => return None,
+    };
+    loop {
+        match rel {
+            Rel::Function { call: SetCall::Routine { routine, .. }, .. } => return Some(routine),
+            Rel::ProjectSet { input, items } if matches!(**input, Rel::Unit) => match &items[..] {
+                [SetItem::Set { call: SetCall::Routine { routine, .. }, .. }] => return Some(routine),
+                _ => return None,
+            },
+            Rel::Project { input, exprs } if matches!(**input, Rel::Unit) => match &exprs[..] {
+                [BoundExpr { kind: ExprKind::Routine { routine, .. }, .. }] => return Some(routine),
+                _ => return None,
+            },
+            Rel::Project { input, .. } | Rel::Sort { input, .. } | Rel::Limit { input, .. } => rel = input,
+            _ => return None,
+        }
     }
 }
 
@@ -442,7 +458,7 @@ fn not_a_call() -> SqlError {
 
 /// What stands in the place of a bound statement for a block or a trigger, which have none.
 pub(crate) fn empty_query() -> BoundStatement {
-    use archipel_planner::bound::{BoundQuery, Rel};
+    use archipel_planner::bound::BoundQuery;
     BoundStatement::Query(BoundQuery { rel: Rel::Unit, columns: Vec::new() })
 }
 

@@ -1,7 +1,7 @@
 //! System views over the running server.
 
 use archipel_engine::id::TreeId;
-use archipel_sql::catalog::{Column, Table, TableKind};
+use archipel_sql::catalog::{Column, Table, TableKind, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::types::{Oid, Type};
@@ -22,6 +22,12 @@ struct View {
 /// The views' numbers: apart from those of the dialect's tables and of users' objects.
 const FIRST_OID: u32 = 13_500;
 
+/// What PostgreSQL counts of tables, and of their blocks; here nothing but the tables is known.
+#[rustfmt::skip]
+const TABLE_STATISTICS: &[(&str, Type)] = &[("relid", Type::OID), ("schemaname", Type::NAME), ("relname", Type::NAME), ("seq_scan", Type::INT8), ("seq_tup_read", Type::INT8), ("idx_scan", Type::INT8), ("idx_tup_fetch", Type::INT8), ("n_tup_ins", Type::INT8), ("n_tup_upd", Type::INT8), ("n_tup_del", Type::INT8), ("n_tup_hot_upd", Type::INT8), ("n_live_tup", Type::INT8), ("n_dead_tup", Type::INT8), ("n_mod_since_analyze", Type::INT8), ("n_ins_since_vacuum", Type::INT8), ("last_vacuum", Type::TIMESTAMPTZ), ("last_autovacuum", Type::TIMESTAMPTZ), ("last_analyze", Type::TIMESTAMPTZ), ("last_autoanalyze", Type::TIMESTAMPTZ), ("vacuum_count", Type::INT8), ("autovacuum_count", Type::INT8), ("analyze_count", Type::INT8), ("autoanalyze_count", Type::INT8)];
+#[rustfmt::skip]
+const TABLE_BLOCKS: &[(&str, Type)] = &[("relid", Type::OID), ("schemaname", Type::NAME), ("relname", Type::NAME), ("heap_blks_read", Type::INT8), ("heap_blks_hit", Type::INT8), ("idx_blks_read", Type::INT8), ("idx_blks_hit", Type::INT8), ("toast_blks_read", Type::INT8), ("toast_blks_hit", Type::INT8), ("tidx_blks_read", Type::INT8), ("tidx_blks_hit", Type::INT8)];
+
 #[rustfmt::skip]
 static VIEWS: &[View] = &[
     View { schema: "archipel", name: "islands", columns: &[("island", Type::INT4), ("executors", Type::INT4), ("cores", Type::TEXT), ("partitions", Type::INT4), ("state", Type::TEXT), ("since", Type::TIMESTAMPTZ), ("memory_node", Type::INT4), ("memory_followed", Type::FLOAT8)], rows: super::islands::islands },
@@ -32,18 +38,22 @@ static VIEWS: &[View] = &[
     View { schema: "archipel", name: "monitor_decisions", columns: monitor::DECISIONS, rows: monitor::decisions },
     View { schema: "archipel", name: "sync_points", columns: monitor::SYNC_POINTS, rows: monitor::sync_points },
     View { schema: "archipel", name: "actions", columns: monitor::ACTIONS, rows: monitor::actions },
-    View { schema: "archipel", name: "routines", columns: &[("schema", Type::TEXT), ("name", Type::TEXT), ("kind", Type::TEXT), ("language", Type::TEXT), ("class", Type::TEXT), ("routing", Type::TEXT), ("reason", Type::TEXT), ("tables", Type::TEXT), ("calls", Type::INT8), ("mispredicted", Type::INT8), ("restarts", Type::INT8), ("multi_partition", Type::INT8), ("partitions", Type::INT8), ("interactive", Type::INT8)], rows: routines },
+    View { schema: "archipel", name: "routines", columns: &[("schema", Type::TEXT), ("name", Type::TEXT), ("kind", Type::TEXT), ("language", Type::TEXT), ("class", Type::TEXT), ("routing", Type::TEXT), ("reason", Type::TEXT), ("tables", Type::TEXT), ("calls", Type::INT8), ("mispredicted", Type::INT8), ("restarts", Type::INT8), ("multi_partition", Type::INT8), ("partitions", Type::INT8), ("interactive", Type::INT8), ("rows", Type::INT8), ("total_time", Type::FLOAT8)], rows: routines },
     View { schema: "archipel", name: "flow_graphs", columns: super::flow_graphs::COLUMNS, rows: super::flow_graphs::rows },
     View { schema: "archipel", name: "log", columns: durability::LOG, rows: durability::log },
     View { schema: "archipel", name: "snapshots", columns: &[("epoch", Type::INT8), ("pid", Type::INT4), ("taken", Type::TIMESTAMPTZ), ("cancelled", Type::BOOL)], rows: snapshots },
     View { schema: "archipel", name: "checkpoints", columns: durability::CHECKPOINTS, rows: durability::checkpoints },
     View { schema: "pg_catalog", name: "pg_stat_activity", columns: &[("datid", Type::OID), ("datname", Type::NAME), ("pid", Type::INT4), ("leader_pid", Type::INT4), ("usesysid", Type::OID), ("usename", Type::NAME), ("application_name", Type::TEXT), ("client_addr", Type::TEXT), ("client_hostname", Type::TEXT), ("client_port", Type::INT4), ("backend_start", Type::TIMESTAMPTZ), ("xact_start", Type::TIMESTAMPTZ), ("query_start", Type::TIMESTAMPTZ), ("state_change", Type::TIMESTAMPTZ), ("wait_event_type", Type::TEXT), ("wait_event", Type::TEXT), ("state", Type::TEXT), ("backend_xid", Type::XID), ("backend_xmin", Type::XID), ("query_id", Type::INT8), ("query", Type::TEXT), ("backend_type", Type::TEXT)], rows: super::activity::rows },
     View { schema: "pg_catalog", name: "pg_settings", columns: &[("name", Type::TEXT), ("setting", Type::TEXT), ("unit", Type::TEXT), ("category", Type::TEXT), ("short_desc", Type::TEXT), ("extra_desc", Type::TEXT), ("context", Type::TEXT), ("vartype", Type::TEXT), ("source", Type::TEXT), ("min_val", Type::TEXT), ("max_val", Type::TEXT), ("enumvals", Type::TEXT_ARRAY), ("boot_val", Type::TEXT), ("reset_val", Type::TEXT), ("sourcefile", Type::TEXT), ("sourceline", Type::INT4), ("pending_restart", Type::BOOL)], rows: settings },
-    View { schema: "pg_catalog", name: "pg_stat_user_tables", columns: &[("relid", Type::OID), ("schemaname", Type::NAME), ("relname", Type::NAME), ("n_live_tup", Type::INT8)], rows: user_tables },
+    View { schema: "pg_catalog", name: "pg_stat_user_tables", columns: TABLE_STATISTICS, rows: |host| known_tables(host, TABLE_STATISTICS, false) },
     View { schema: "archipel", name: "island_distances", columns: &[("from_island", Type::INT4), ("to_island", Type::INT4), ("line_ns", Type::FLOAT8), ("source", Type::TEXT)], rows: super::islands::distances },
     View { schema: "archipel", name: "design_advice", columns: crate::design::view::COLUMNS, rows: crate::design::view::rows },
     View { schema: "archipel", name: "statement_cache", columns: super::statements::COLUMNS, rows: super::statements::rows },
     View { schema: "pg_catalog", name: "pg_prepared_statements", columns: super::statements::PREPARED, rows: super::statements::prepared },
+    View { schema: "pg_catalog", name: "pg_stat_user_functions", columns: &[("funcid", Type::OID), ("schemaname", Type::NAME), ("funcname", Type::NAME), ("calls", Type::INT8), ("total_time", Type::FLOAT8), ("self_time", Type::FLOAT8)], rows: user_functions },
+    View { schema: "pg_catalog", name: "pg_stat_all_tables", columns: TABLE_STATISTICS, rows: |host| known_tables(host, TABLE_STATISTICS, true) },
+    View { schema: "pg_catalog", name: "pg_statio_all_tables", columns: TABLE_BLOCKS, rows: |host| known_tables(host, TABLE_BLOCKS, true) },
+    View { schema: "pg_catalog", name: "pg_statio_user_tables", columns: TABLE_BLOCKS, rows: |host| known_tables(host, TABLE_BLOCKS, false) },
 ];
 
 /// The views as catalog tables.
@@ -206,9 +216,29 @@ fn routines(host: &Host) -> Vec<Vec<Datum>> {
                 big(counts.multi_partition),
                 big(counts.partitions),
                 big(counts.interactive),
+                big(counts.rows),
+                Datum::Float8(counts.nanos as f64 / 1e6),
             ]
         })
         .collect()
+}
+
+/// Those whose calls `track_functions` has had counted since the start.
+fn user_functions(host: &Host) -> Vec<Vec<Datum>> {
+    let routines = host.catalog.catalog.routines_all();
+    let used = routines.filter_map(|routine| Some((routine, host.server.calls.used(routine.oid)?)));
+    let millis = |nanos: u64| Datum::Float8(nanos as f64 / 1e6);
+    used.map(|(routine, used)| {
+        vec![
+            Datum::Oid(routine.oid),
+            text(&routine.schema),
+            text(&routine.name),
+            big(used.calls),
+            millis(used.total_nanos),
+            millis(used.self_nanos),
+        ]
+    })
+    .collect()
 }
 
 fn snapshots(host: &Host) -> Vec<Vec<Datum>> {
@@ -246,7 +276,7 @@ fn settings(host: &Host) -> Vec<Vec<Datum>> {
                 _ => Datum::Null,
             };
             let source = match setting.context {
-                Context::User if value != reset => "session",
+                Context::User | Context::Superuser if value != reset => "session",
                 _ if reset == setting.default => "default",
                 _ => "configuration file",
             };
@@ -278,11 +308,13 @@ fn settings(host: &Host) -> Vec<Vec<Datum>> {
     rows
 }
 
-fn user_tables(host: &Host) -> Vec<Vec<Datum>> {
-    host.catalog
-        .catalog
-        .tables()
-        .filter(|table| table.is_stored())
-        .map(|table| vec![Datum::Oid(table.oid), text(&table.schema), text(&table.name), Datum::Null])
-        .collect()
+/// The tables by number and name, with NULL for what is not counted; `all`: those of the system, too.
+fn known_tables(host: &Host, columns: &[(&str, Type)], all: bool) -> Vec<Vec<Datum>> {
+    let tables = host.catalog.catalog.tables();
+    let row = |table: &TableRef| {
+        let mut row = vec![Datum::Oid(table.oid), text(&table.schema), text(&table.name)];
+        row.resize(columns.len(), Datum::Null);
+        row
+    };
+    tables.filter(|table| table.is_stored() || all && table.kind == TableKind::System).map(row).collect()
 }
