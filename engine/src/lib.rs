@@ -34,6 +34,7 @@ pub mod client;
 pub mod clock;
 pub mod engine;
 pub mod executor;
+pub mod heap;
 pub mod id;
 pub mod locks;
 pub mod log;

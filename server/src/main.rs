@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
+use archipel_engine::heap::Counting;
 use libmimalloc_sys::{mi_option_set, mi_option_t};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 
 /// `mi_option_purge_delay` of mimalloc.h, which the bindings do not name.
 const PURGE_DELAY: mi_option_t = 15;

@@ -91,6 +91,8 @@ pub struct Server {
     pub designer: Designer,
     /// How calls of routines went.
     pub calls: AllCounts,
+    /// What the values of a statement's routines may take, in bytes.
+    pub statement_memory_max: i64,
     /// Transactions and statements that have ended well, by executor.
     pub counters: Vec<Counters>,
     pub closing: Arc<AtomicBool>,
@@ -368,6 +370,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
         sizes: Default::default(),
         designer: Designer::default(),
         calls: AllCounts::default(),
+        statement_memory_max: config.integer("archipel.statement_memory"),
         counters: doors.0.iter().map(|_| Counters::default()).collect(),
         doors: doors.clone(),
         closing: Arc::default(),

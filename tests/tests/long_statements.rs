@@ -146,3 +146,58 @@ async fn a_long_statement_of_a_block_writes_once() {
         .expect("the block commits");
     assert_eq!(one(&client, "SELECT count(*) || ' ' || sum(value) FROM written").await, "20002 40004");
 }
+
+/// Values that grow without end: each routine ends with an error, leaves nothing behind, and takes
+/// nobody along.
+#[tokio::test]
+async fn values_that_grow_without_end_stop_at_a_limit() {
+    let server = Server::start(&["archipel.statement_memory=64MB"]);
+    let client = server.connect().await;
+    client
+        .batch_execute(
+            "CREATE TABLE kept (id int PRIMARY KEY, value text);
+             CREATE FUNCTION many() RETURNS SETOF text LANGUAGE plpgsql AS $$
+             BEGIN LOOP RETURN NEXT repeat('x', 1000); END LOOP; END $$;
+             CREATE FUNCTION deep(a text[]) RETURNS int LANGUAGE plpgsql AS $$
+             BEGIN RETURN deep(a || repeat('x', 100000)); END $$;
+             CREATE FUNCTION caught() RETURNS text LANGUAGE plpgsql AS $$
+             BEGIN
+               INSERT INTO kept VALUES (1, 'gone');
+               PERFORM deep('{}');
+             EXCEPTION WHEN out_of_memory THEN RETURN SQLERRM;
+             END $$;
+             CREATE FUNCTION loads(n int) RETURNS bigint LANGUAGE plpgsql AS $$
+             BEGIN
+               INSERT INTO kept SELECT g, repeat('y', 1000) FROM generate_series(1, n) g;
+               UPDATE kept SET value = value || 'z';
+               FOR i IN n + 1 .. 2 * n LOOP INSERT INTO kept VALUES (i, repeat('y', 1000)); END LOOP;
+               RETURN count(*) FROM kept;
+             END $$",
+        )
+        .await
+        .expect("deployed");
+    for runaway in [
+        "DO $$ DECLARE a int[] := '{}'; BEGIN LOOP a := a || a || 1; END LOOP; END $$",
+        "DO $$ DECLARE a text[]; BEGIN LOOP a := array_append(a, repeat('x', 100000)); END LOOP; END $$",
+        "DO $$ DECLARE a text[]; i int := 0; BEGIN LOOP i := i + 1; a[i] := repeat('x', 100000); END LOOP; END $$",
+        "DO $$ DECLARE j jsonb := '[1]'; BEGIN LOOP j := j || j; END LOOP; END $$",
+        "DO $$ DECLARE t text := 'x'; u text[]; BEGIN LOOP t := t || t; u := u || t; END LOOP; END $$",
+        "DO $$ DECLARE a text[]; BEGIN
+           LOOP SELECT a || array_agg(repeat('x', 1000)) INTO a FROM generate_series(1, 10000); END LOOP; END $$",
+        "SELECT count(*) FROM many()",
+        "SELECT deep('{}')",
+    ] {
+        let error = client.simple_query(runaway).await.expect_err(runaway);
+        let error = error.as_db_error().unwrap_or_else(|| panic!("{runaway}: {error}"));
+        assert_eq!((error.code(), error.message()), (&SqlState::OUT_OF_MEMORY, "out of memory"), "{runaway}");
+        assert!(error.where_().is_some_and(|context| context.contains("PL/pgSQL function")), "{error:?}");
+    }
+    assert_eq!(one(&client, "SELECT caught()").await, "out of memory");
+    assert_eq!(one(&client, "SELECT count(*) FROM kept").await, "0");
+    // What is written is no value of the routine: its limit is max_memory.
+    assert_eq!(one(&client, "SELECT loads(60000)").await, "120000");
+    client.batch_execute("BEGIN").await.expect("it begins");
+    client.batch_execute("DELETE FROM kept").await.expect("they go");
+    assert_eq!(one(&client, "SELECT loads(60000)").await, "120000");
+    client.batch_execute("ROLLBACK").await.expect("it ends");
+}

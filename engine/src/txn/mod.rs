@@ -258,6 +258,8 @@ pub struct Txn<'w> {
     pub(crate) drawn_from: smallvec::SmallVec<[SequenceId; 2]>,
     /// The partitions may have another size than they had: look at them before the release.
     look: bool,
+    /// Bytes of rows that it has added, and of images beside them.
+    added_bytes: i64,
     /// The epoch in which it began, for a planted bug that commits in it.
     #[cfg(test)]
     began_in: Epoch,
@@ -320,6 +322,7 @@ impl<'w> Txn<'w> {
             admitted: smallvec::SmallVec::new(),
             drawn_from: smallvec::SmallVec::new(),
             look: false,
+            added_bytes: 0,
             #[cfg(test)]
             began_in: shared.epochs.current(),
         }
@@ -358,6 +361,18 @@ impl<'w> Txn<'w> {
     /// who want what it claims.
     pub fn is_apart(&self) -> bool {
         self.apart
+    }
+
+    /// About how much memory this run has taken for what it wrote: rows, images, undo and redo. The
+    /// rest of what its thread has taken ([`crate::heap`]) are values of statements.
+    pub fn written_bytes(&self) -> i64 {
+        let scratch = &self.worker.scratch;
+        let noted = scratch.arena.capacity()
+            + scratch.redo.capacity()
+            + scratch.undo.capacity() * size_of::<Undo>()
+            + scratch.overlay_undo.capacity() * size_of::<OverlayUndo>();
+        // Nodes that are half full, keys in inner ones, boxes.
+        3 * self.added_bytes + noted as i64
     }
 
     /// Nanoseconds of the engine's clock, from some moment on.

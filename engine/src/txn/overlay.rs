@@ -399,6 +399,7 @@ impl Txn<'_> {
         mode: LockMode,
     ) -> Result<(), Stop> {
         let locked_now = self.take_lock(partition, place, key, mode)?;
+        self.added_bytes += super::write::entry_bytes(key, image.as_deref().unwrap_or(&[]));
         let root = self.root(partition, place)?;
         if let Some(lock) = root.overlay.get_mut(key)
             && let Some(me) = self.transaction_id()

@@ -364,6 +364,7 @@ impl Txn<'_> {
     }
 
     pub(super) fn account(&mut self, partition: PartitionRef, bytes: i64) {
+        self.added_bytes += bytes.max(0);
         // SAFETY: held by this transaction; the reference ends with the statement.
         unsafe { partition.data_mut() }.bytes += bytes;
         self.worker.memory.add(bytes, &self.shared.memory);

@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use archipel_engine::Stop;
+use archipel_engine::heap::taken_bytes;
 use archipel_engine::txn::Txn;
 use archipel_sql::catalog::Table;
 use archipel_sql::datum::Datum;
@@ -109,6 +110,10 @@ pub struct ExecContext<'a, 'e> {
     pub callers: Vec<CallerLine>,
     /// The expressions of routines that are being evaluated, as far as they call others.
     pub evaluating: Vec<usize>,
+    /// What the thread had taken of memory when the run began, and how much more its values may
+    /// take.
+    memory_before: i64,
+    pub memory_max: i64,
     /// What routines take, if somebody asks.
     pub usage: Option<Box<Usage>>,
     pub(super) effects: Option<Box<Effects>>,
@@ -183,6 +188,9 @@ const KEPT_MAX: usize = 64;
 /// A list of values with more room than this is not kept.
 const KEPT_VALUES_MAX: usize = 1024;
 
+/// How much more memory a statement of a routine may take on its way than is to be left of it.
+const ON_ITS_WAY: i64 = 4;
+
 /// How many rows pass between two looks at whether to go on.
 const TICKS_MAX: u32 = 1024;
 
@@ -219,6 +227,8 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             awaited: 0,
             callers: Vec::new(),
             evaluating: Vec::new(),
+            memory_before: taken_bytes(),
+            memory_max: i64::MAX,
             usage: None,
             effects: None,
             depth: 0,
@@ -307,9 +317,37 @@ impl<'a, 'e> ExecContext<'a, 'e> {
         if self.ticks < TICKS_MAX { Ok(()) } else { self.look_around() }
     }
 
+    /// Refuses to go on in a routine whose values have taken more memory than a statement may.
+    #[inline]
+    pub fn require_memory(&self) -> ExecResult<()> {
+        self.require_within(self.memory_max)
+    }
+
+    #[inline]
+    fn require_within(&self, max: i64) -> ExecResult<()> {
+        match taken_bytes() - self.memory_before > max {
+            false => Ok(()),
+            true => self.require_less(max),
+        }
+    }
+
+    #[cold]
+    fn require_less(&self, max: i64) -> ExecResult<()> {
+        // Rows that were written have a limit of their own.
+        if taken_bytes() - self.memory_before - self.txn.written_bytes() <= max {
+            return Ok(());
+        }
+        let allowed = self.memory_max >> 20;
+        let detail = format!("The values of routines may take {allowed} MB (archipel.statement_memory).");
+        Err(SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory").with_detail(detail).into())
+    }
+
     #[cold]
     fn look_around(&mut self) -> ExecResult<()> {
         self.ticks = 0;
+        if self.depth > 0 {
+            self.require_within(self.memory_max.saturating_mul(ON_ITS_WAY))?;
+        }
         if self.functions.session.interrupted() {
             return Err(Stop::Cancelled.into());
         }

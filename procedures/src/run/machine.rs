@@ -263,6 +263,7 @@ impl Invocation<'_, '_> {
                         fuel = FUEL;
                         cells.look();
                         loops::look_around(ctx)?;
+                        ctx.require_memory()?;
                     }
                 }
             };
@@ -401,6 +402,7 @@ impl Invocation<'_, '_> {
                 Found { value } => self.loop_found(ctx, u64::from(value)),
                 Code { to, code, kind } => {
                     burn!(FUEL_OF_STATEMENT);
+                    ctx.require_memory()?;
                     let value = machine.codes[usize::from(code)](ctx)?;
                     cells.set(to, kind.read(&value).ok_or_else(other_type)?);
                     self.settled(ctx, machine.sites[*at]);
@@ -441,6 +443,7 @@ impl Invocation<'_, '_> {
                 GiveBackAll => held.iter_mut().for_each(|held| held.give_back(&mut ctx.variables)),
                 Each { each, code } => {
                     burn!(FUEL_OF_STATEMENT);
+                    ctx.require_memory()?;
                     let value = machine.codes[usize::from(code)](ctx)?;
                     self.settled(ctx, machine.sites[*at]);
                     let Datum::Array(array) = value else { return Err(loops::null_array()) };
@@ -478,6 +481,7 @@ impl Invocation<'_, '_> {
                 }
                 TextCode { to, code } => {
                     burn!(FUEL_OF_STATEMENT);
+                    ctx.require_memory()?;
                     let value = machine.codes[usize::from(code)](ctx)?;
                     if !texts.lay_value(to, value) {
                         return Err(other_type());
@@ -563,8 +567,9 @@ impl Invocation<'_, '_> {
                     }
                 }
                 Statement { statement } => {
-                    burn!(FUEL_OF_STATEMENT);
                     let operation = &machine.statements[usize::from(statement)];
+                    ctx.require_memory().map_err(|error| self.at(error, operation.site))?;
+                    burn!(FUEL_OF_STATEMENT);
                     let flow = self.operation(ctx, operation);
                     if context::notices_wait(ctx) {
                         self.settle(ctx, operation.site);

@@ -365,6 +365,7 @@ impl Invocation<'_, '_> {
             if self.telling {
                 self.tell_place(ctx, operation);
             }
+            ctx.require_memory().map_err(|error| self.at(error, operation.site))?;
             let flow = self.operation(ctx, operation);
             if context::notices_wait(ctx) {
                 self.settle(ctx, operation.site);

@@ -112,6 +112,7 @@ impl StatementRun {
         let mut context = ExecContext::new(txn, functions, &*host);
         context.params = std::mem::take(&mut self.params);
         context.read_only = self.read_only;
+        context.memory_max = host.server.statement_memory_max;
         if self.tracked != Tracked::None {
             context.usage = Some(Box::new(Usage::new(self.tracked == Tracked::All)));
         }

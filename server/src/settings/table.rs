@@ -135,6 +135,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("archipel.require_route", Kind::Bool, User, "off", OURS, "Refuses statements and calls that would touch every partition for want of a route."),
     setting("archipel.restart_target", Kind::Integer { min: 1, max: 86_400, unit: Unit::Seconds }, Server, "15s", OURS, "How long recovery may take after a crash; bounds the log by the measured speed of recovery."),
     setting("archipel.route", Kind::Text, User, "", OURS, "In SET of a routine: the argument whose value routes calls whose statements prove no route, or table(argument)."),
+    setting("archipel.statement_memory", Kind::Integer { min: 1 << 20, max: i64::MAX, unit: Unit::Bytes }, Server, "1GB", OURS, "Memory for the values of a statement's routines: variables, and rows on their way."),
     setting("archipel.topology", Kind::Text, Server, "auto", OURS, "Hardware to plan for: auto, or synthetic: and a description."),
     setting("auto_explain.log_min_duration", LOGGED_FROM, Superuser, "-1", "Customized Options", "Sets the minimum execution time above which plans will be logged, those of calls with their routes; -1 logs none."),
     setting("autovacuum", Kind::Bool, Internal, "on", RESOURCE, "Old versions of rows are always collected in the background."),
