@@ -43,3 +43,8 @@ q "select n.nspname, c.relname, c.oid, c.relkind,
    group by 1, 2, 3, 4 order by 1 desc, 2" > relation.tsv
 # oid method name namespace owner family type default keytype of btree operator classes
 q "select oid, opcmethod, opcname, opcfamily, opcintype, opcdefault, opckeytype from pg_opclass where opcmethod = 403 and opcintype in ($types) order by oid" > opclass.tsv
+# oid name args result volatility strict of what reads, writes and takes apart these types, enums and
+# domains: pg_type names it
+q "select oid, proname, proargtypes, prorettype, provolatile, proisstrict from pg_proc
+   where oid in (select unnest(array[typinput, typoutput, typreceive, typsend, typmodin, typmodout, typanalyze, typsubscript]) from pg_type where oid in ($types,3500))
+   or proname in ('enum_in', 'enum_out', 'enum_recv', 'enum_send', 'domain_in', 'domain_recv') order by oid" > type_function.tsv

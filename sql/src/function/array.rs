@@ -424,6 +424,11 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
 ];
 
 pub(super) const SETS: &[(&str, super::registry::SetEval)] = &[
+    // information_schema's, which drivers ask for the columns of an index.
+    ("expandarray", |_, v| {
+        let numbered = array(v, 0)?.values.iter().zip(1..);
+        Ok(numbered.map(|(value, number)| vec![value.clone(), Datum::Int4(number)]).collect())
+    }),
     ("array_unnest", |_, v| Ok(array(v, 0)?.values.iter().map(|value| vec![value.clone()]).collect())),
     // Names become roles in the catalog.
     ("aclexplode", |c, v| match c.session.call("aclexplode", v)? {

@@ -1,6 +1,6 @@
 //! information_schema (SQL:2016 part 11), over the same catalog.
 
-use super::definition::{argument_default, type_text};
+use super::definition::argument_default;
 use super::relations::{indexes, is_identity};
 use super::roles::{owner_name, role_name};
 use super::shape::{Sheet, text};
@@ -114,11 +114,25 @@ fn type_cells(source: &dyn SystemSource, ty: Type) -> Vec<(&'static str, Datum)>
             cells.push(("udt_name", text(info.name)));
         }
         None => {
-            cells.push(("udt_schema", text("public")));
-            cells.push(("udt_name", text(type_text(source.catalog(), ty))));
+            let (schema, name) = user_type_name(source, ty.oid).unwrap_or_default();
+            cells.push(("udt_schema", text(schema)));
+            cells.push(("udt_name", text(name)));
         }
     }
     cells
+}
+
+/// Schema and name of a type that somebody made, as pg_type has them.
+fn user_type_name(source: &dyn SystemSource, oid: Oid) -> Option<(String, String)> {
+    let catalog = source.catalog();
+    let made = catalog.user_types().map(|ty| (ty.oid, ty.array_type(), &ty.schema, &ty.name));
+    let tables = catalog.tables().chain(catalog.composites());
+    let rows = tables.map(|table| (table.row_type(), table.row_array_type(), &table.schema, &table.name));
+    made.chain(rows).find_map(|(own, array, schema, name)| match oid {
+        oid if oid == own => Some((schema.clone(), name.clone())),
+        oid if oid == array => Some((schema.clone(), format!("_{name}"))),
+        _ => None,
+    })
 }
 
 /// Lengths and precisions of a column's type.

@@ -8,7 +8,8 @@
 //!
 //! - [`shape`]       the relations' columns, and rows built by column name
 //! - `relations`     pg_class, pg_attribute, pg_index, pg_constraint, pg_sequence …
-//! - `objects`       pg_type, pg_proc, pg_operator, pg_namespace, pg_roles …
+//! - `objects`       pg_type, pg_proc, pg_operator, pg_namespace, pg_roles …; `type_functions` what
+//!   pg_type names
 //! - `information`   information_schema
 //! - `definition`    objects as SQL text; `expressions` defaults and conditions
 //! - `heirs`       pg_inherits, pg_partitioned_table, pg_partition_tree …
@@ -31,6 +32,7 @@ mod relations;
 mod roles;
 mod shape;
 mod triggers;
+mod type_functions;
 
 use crate::catalog::{Catalog, SessionRoles, Table};
 use crate::datum::Datum;

@@ -2,6 +2,7 @@
 
 use super::SystemSource;
 use super::definition::{signature, type_text};
+use super::type_functions;
 use crate::catalog::names::{is_temporary_schema, parse_name_text, quote_identifier, quote_qualified};
 use crate::catalog::{Authority, Privileges, Relation, RoutineRef};
 use crate::datum::Datum;
@@ -59,7 +60,8 @@ fn functions_named(source: &dyn SystemSource, text: &str) -> Result<(Vec<Oid>, V
         let scalar = function::lookup_functions(&name.name).iter().map(|f| f.oid);
         let sets = function::lookup_set_functions(&name.name).iter().map(|f| f.oid);
         let aggregates = function::lookup_aggregates(&name.name).iter().map(|f| f.oid);
-        scalar.chain(sets).chain(aggregates).collect()
+        let of_types = type_functions::all().iter().filter(|f| f.name == name.name).map(|f| f.oid);
+        scalar.chain(sets).chain(aggregates).chain(of_types).collect()
     } else {
         Vec::new()
     };
@@ -78,6 +80,11 @@ pub(super) fn function_oid(source: &dyn SystemSource, text: &str) -> Result<Oid>
     }
 }
 
+fn builtin_args(oid: Oid) -> Option<&'static [Oid]> {
+    let function = function::function_by_oid(oid).map(|function| function.args);
+    function.or_else(|| type_functions::by_oid(oid).map(|of_type| &of_type.args[..]))
+}
+
 /// `name(type, …)`.
 pub(super) fn procedure_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
     let Some((name, rest)) = text.split_once('(') else {
@@ -93,8 +100,7 @@ pub(super) fn procedure_oid(source: &dyn SystemSource, text: &str) -> Result<Oid
         list.split(',').map(|name| type_oid(source, name)).collect::<Result<_>>()?
     };
     let (builtins, routines) = functions_named(source, name.trim())?;
-    let builtin =
-        builtins.into_iter().find(|oid| function::function_by_oid(*oid).is_some_and(|f| f.args == types));
+    let builtin = builtins.into_iter().find(|oid| builtin_args(*oid).is_some_and(|args| args == types));
     builtin
         .or_else(|| routines.iter().find(|r| r.input_types() == types).map(|r| r.oid))
         .ok_or_else(|| undefined_function(text))
@@ -112,12 +118,18 @@ pub(super) fn type_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
         return crate::type_table::array_of(type_oid(source, element)?).ok_or_else(undefined);
     }
     let name = parse_name_text(text.trim()).map_err(|_| undefined())?;
-    if let Some(known) = source.catalog().user_type(name.schema.as_deref(), &name.name, source.search_path())
-    {
-        return Ok(known.oid);
+    let named = |name: &str, schema: Option<&str>| {
+        let known = source.catalog().user_type(schema, name, source.search_path());
+        let table = || source.catalog().table(schema, name, source.search_path());
+        known.map(|known| known.oid).or_else(|| table().map(|table| table.row_type()))
+    };
+    let schema = name.schema.as_deref();
+    if let Some(known) = named(&name.name, schema) {
+        return Ok(known);
     }
-    let table = source.catalog().table(name.schema.as_deref(), &name.name, source.search_path());
-    table.map(|table| table.row_type()).ok_or_else(undefined)
+    // An array type's own name.
+    let element = name.name.strip_prefix('_').and_then(|element| named(element, schema));
+    element.and_then(crate::type_table::array_of).ok_or_else(undefined)
 }
 
 pub(super) fn function_name(source: &dyn SystemSource, oid: Oid) -> Option<String> {
@@ -129,6 +141,9 @@ pub(super) fn function_name(source: &dyn SystemSource, oid: Oid) -> Option<Strin
     }
     if let Some(set) = function::all_set_functions().iter().find(|f| f.oid == oid) {
         return Some(set.name.to_owned());
+    }
+    if let Some(of_type) = type_functions::by_oid(oid) {
+        return Some(of_type.name.to_owned());
     }
     let routine = source.catalog().routine_by_oid(oid)?;
     let visible =
@@ -142,13 +157,10 @@ pub(super) fn function_name(source: &dyn SystemSource, oid: Oid) -> Option<Strin
 
 pub(super) fn procedure_name(source: &dyn SystemSource, oid: Oid) -> Option<String> {
     let name = function_name(source, oid)?;
-    let types = match function::function_by_oid(oid) {
-        Some(function) => function
-            .args
-            .iter()
-            .map(|a| type_text(source.catalog(), Type::of(*a)))
-            .collect::<Vec<_>>()
-            .join(","),
+    let types = match builtin_args(oid) {
+        Some(args) => {
+            args.iter().map(|a| type_text(source.catalog(), Type::of(*a))).collect::<Vec<_>>().join(",")
+        }
         None => signature(source, &*source.catalog().routine_by_oid(oid)?),
     };
     Some(format!("{name}({types})"))

@@ -4,6 +4,7 @@ use super::SystemSource;
 use super::relations::{DEFAULT_COLLATION, schema_oid};
 use super::roles::{acl_of, owner};
 use super::shape::{Sheet, array, letter, text, vector};
+use super::type_functions::{self, read_as, read_as_array, read_as_enum};
 use crate::catalog::{
     Aggregate, AggregateWay, ArgMode, Column, DATABASE, Language, PG_CATALOG, Routine, RoutineKind,
     SUPERUSER, TableKind,
@@ -11,7 +12,7 @@ use crate::catalog::{
 use crate::datum::Datum;
 use crate::function::{self, CastContext, CastMethod, Volatility};
 use crate::ordered_set::HYPOTHETICAL;
-use crate::type_table::{TypeInfo, all_types, type_info};
+use crate::type_table::{all_types, type_info};
 use crate::types::Oid;
 
 /// Languages: internal, c, sql, and plpgsql under a number of our own.
@@ -159,27 +160,31 @@ fn enum_labels(source: &dyn SystemSource, sheet: &mut Sheet) {
 fn enum_types(source: &dyn SystemSource, sheet: &mut Sheet) {
     for ty in source.catalog().user_types().filter(|ty| ty.domain.is_none() && ty.attributes.is_none()) {
         let namespace = schema_oid(source, &ty.schema);
-        let mut add = |oid: Oid, name: String, kind: &str, category: &str, more: (&'static str, Oid)| {
-            sheet.add(&[
-                ("oid", Datum::Oid(oid)),
-                ("typname", text(name)),
-                ("typnamespace", namespace.clone()),
-                ("typowner", owner(source, ty.oid)),
-                ("typacl", acl_of(source, ty.oid)),
-                ("typlen", Datum::Int2(if kind == "e" { 4 } else { -1 })),
-                ("typbyval", Datum::Bool(kind == "e")),
-                ("typtype", text(kind)),
-                ("typcategory", text(category)),
-                ("typisdefined", Datum::Bool(true)),
-                ("typdelim", text(",")),
-                ("typalign", text("i")),
-                ("typstorage", text(if kind == "e" { "p" } else { "x" })),
-                ("typtypmod", Datum::Int4(-1)),
-                (more.0, Datum::Oid(more.1)),
-            ]);
-        };
-        add(ty.oid, ty.name.clone(), "e", "E", ("typarray", ty.array_type()));
-        add(ty.array_type(), format!("_{}", ty.name), "b", "A", ("typelem", ty.oid));
+        let mut add =
+            |oid: Oid, name: String, kind: &str, category: &str, more: Vec<(&'static str, Datum)>| {
+                let mut row = vec![
+                    ("oid", Datum::Oid(oid)),
+                    ("typname", text(name)),
+                    ("typnamespace", namespace.clone()),
+                    ("typowner", owner(source, ty.oid)),
+                    ("typacl", acl_of(source, ty.oid)),
+                    ("typlen", Datum::Int2(if kind == "e" { 4 } else { -1 })),
+                    ("typbyval", Datum::Bool(kind == "e")),
+                    ("typtype", text(kind)),
+                    ("typcategory", text(category)),
+                    ("typisdefined", Datum::Bool(true)),
+                    ("typdelim", text(",")),
+                    ("typalign", text("i")),
+                    ("typstorage", text(if kind == "e" { "p" } else { "x" })),
+                    ("typtypmod", Datum::Int4(-1)),
+                ];
+                row.extend(more);
+                sheet.add(&row);
+            };
+        let own = read_as_enum().into_iter().chain([("typarray", Datum::Oid(ty.array_type()))]);
+        add(ty.oid, ty.name.clone(), "e", "E", own.collect());
+        let array = read_as_array().chain([("typelem", Datum::Oid(ty.oid))]);
+        add(ty.array_type(), format!("_{}", ty.name), "b", "A", array.collect());
     }
 }
 
@@ -212,6 +217,10 @@ fn domain_types(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("typtypmod", Datum::Int4(if domain.parent.is_some() { -1 } else { domain.base.typmod })),
             ("typnotnull", Datum::Bool(domain.not_null)),
             ("typarray", Datum::Oid(ty.array_type())),
+            ("typinput", Datum::Oid(type_functions::named("domain_in"))),
+            ("typoutput", Datum::Oid(info.map_or(type_functions::named("enum_out"), |i| i.output))),
+            ("typreceive", Datum::Oid(type_functions::named("domain_recv"))),
+            ("typsend", Datum::Oid(info.map_or(type_functions::named("enum_send"), |i| i.send))),
         ]);
         if let Some(default) = &domain.default {
             let column = Column::new("value", domain.base);
@@ -230,6 +239,7 @@ fn domain_types(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("typtypmod", Datum::Int4(-1)),
             ("typelem", Datum::Oid(ty.oid)),
         ]);
+        array.extend(read_as_array());
         sheet.add(&array);
     }
 }
@@ -237,8 +247,24 @@ fn domain_types(source: &dyn SystemSource, sheet: &mut Sheet) {
 fn types(source: &dyn SystemSource, sheet: &mut Sheet) {
     enum_types(source, sheet);
     domain_types(source, sheet);
+    let [analyze, array_parts, raw_parts, jsonb_parts] = [
+        "array_typanalyze",
+        "array_subscript_handler",
+        "raw_array_subscript_handler",
+        "jsonb_subscript_handler",
+    ]
+    .map(type_functions::named);
     for info in all_types() {
+        let parts = match info.oid {
+            Oid::JSONB => jsonb_parts,
+            _ if info.is_array() => array_parts,
+            _ if info.element != Oid(0) && info.length > 0 => raw_parts,
+            _ => Oid(0),
+        };
+        let analyzes = info.is_array() && !matches!(info.oid, Oid::INT2VECTOR | Oid::OIDVECTOR);
         sheet.add(&[
+            ("typanalyze", Datum::Oid(if analyzes { analyze } else { Oid(0) })),
+            ("typsubscript", Datum::Oid(parts)),
             ("oid", Datum::Oid(info.oid)),
             ("typname", text(info.name)),
             ("typnamespace", Datum::Oid(PG_CATALOG)),
@@ -265,16 +291,6 @@ fn types(source: &dyn SystemSource, sheet: &mut Sheet) {
         ]);
     }
     // What reads and writes any row reads and writes these.
-    let functions = |like: Oid| {
-        let info = type_info(like);
-        let of = |function: fn(&TypeInfo) -> Oid| Datum::Oid(info.map_or(Oid(0), function));
-        [
-            ("typinput", of(|info| info.input)),
-            ("typoutput", of(|info| info.output)),
-            ("typreceive", of(|info| info.receive)),
-            ("typsend", of(|info| info.send)),
-        ]
-    };
     let tables = source.catalog().tables().filter(|table| table.kind != TableKind::System);
     for table in tables.chain(source.catalog().composites()) {
         let namespace = schema_oid(source, &table.schema);
@@ -299,14 +315,14 @@ fn types(source: &dyn SystemSource, sheet: &mut Sheet) {
         let mut row = common(table.row_type(), table.name.clone(), "c", "C");
         row.push(("typrelid", Datum::Oid(table.oid)));
         row.push(("typarray", Datum::Oid(table.row_array_type())));
-        row.extend(functions(Oid::RECORD));
+        row.extend(read_as(Oid::RECORD));
         if table.kind == TableKind::Composite {
             row.push(("typacl", acl_of(source, owned)));
         }
         sheet.add(&row);
         let mut array = common(table.row_array_type(), format!("_{}", table.name), "b", "A");
         array.push(("typelem", Datum::Oid(table.row_type())));
-        array.extend(functions(Oid::RECORD_ARRAY));
+        array.extend(read_as_array());
         sheet.add(&array);
     }
 }
@@ -366,6 +382,9 @@ fn procedures(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
     for f in function::all_aggregates() {
         builtin(sheet, f.oid, f.name, f.args, f.result, "a", false, false, "i", &[]);
+    }
+    for f in type_functions::all() {
+        builtin(sheet, f.oid, f.name, &f.args, f.result, "f", f.strict, false, f.volatility, &[]);
     }
     for routine in source.catalog().routines_all() {
         deployed(source, sheet, routine);

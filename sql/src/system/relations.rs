@@ -250,19 +250,20 @@ fn parents_with(source: &dyn SystemSource, table: &Table, has: &dyn Fn(&Table) -
 /// The cells every attribute row has.
 fn attribute(relation: Oid, name: &str, ty: Type, number: usize) -> Vec<(&'static str, Datum)> {
     let info = type_info(ty.oid);
+    let of_enum = ty.oid.is_enum() || ty.oid.is_enum_array();
     vec![
         ("attrelid", Datum::Oid(relation)),
         ("attname", text(name)),
         ("atttypid", Datum::Oid(ty.oid)),
         ("attstattarget", Datum::Int4(-1)),
-        ("attlen", Datum::Int2(info.map_or(-1, |i| i.length))),
+        ("attlen", Datum::Int2(if ty.oid.is_enum() { 4 } else { info.map_or(-1, |i| i.length) })),
         ("attnum", Datum::Int2(number as i16)),
         ("attndims", Datum::Int4(i32::from(info.is_some_and(crate::type_table::TypeInfo::is_array)))),
         ("attcacheoff", Datum::Int4(-1)),
         ("atttypmod", Datum::Int4(ty.typmod)),
-        ("attbyval", Datum::Bool(info.is_some_and(|i| i.by_value))),
-        ("attalign", letter(info.map_or(b'd', |i| i.align))),
-        ("attstorage", letter(info.map_or(b'x', |i| i.storage))),
+        ("attbyval", Datum::Bool(ty.oid.is_enum() || info.is_some_and(|i| i.by_value))),
+        ("attalign", letter(info.map_or(if of_enum { b'i' } else { b'd' }, |i| i.align))),
+        ("attstorage", letter(info.map_or(if ty.oid.is_enum() { b'p' } else { b'x' }, |i| i.storage))),
         ("attislocal", Datum::Bool(true)),
         ("attcollation", Datum::Oid(info.map_or(Oid(0), |i| i.collation))),
     ]
