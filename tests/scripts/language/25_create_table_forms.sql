@@ -1,0 +1,87 @@
+SET timezone = 'UTC';
+CREATE TABLE base (id int PRIMARY KEY, name text NOT NULL DEFAULT 'anon' COLLATE "C", amount numeric(6,2) CHECK (amount > 0), twice numeric GENERATED ALWAYS AS (amount * 2) STORED, at timestamp DEFAULT '2024-01-01');
+CREATE INDEX base_name ON base (name DESC NULLS LAST) WHERE amount > 5;
+CREATE UNIQUE INDEX ON base ((lower(name)), amount);
+COMMENT ON COLUMN base.name IS 'who';
+COMMENT ON TABLE base IS 'the base';
+INSERT INTO base(id, name, amount) VALUES (1, 'a', 1.5), (2, 'B', 20), (3, DEFAULT, NULL);
+
+CREATE TABLE l_plain (LIKE base, extra int);
+CREATE TABLE l_all (LIKE base INCLUDING ALL EXCLUDING INDEXES, PRIMARY KEY (id, name));
+CREATE TABLE l_idx (pre boolean, LIKE base INCLUDING INDEXES INCLUDING COMMENTS INCLUDING GENERATED);
+INSERT INTO l_plain(id, name, twice) VALUES (1, 'p', 99) RETURNING *;
+INSERT INTO l_plain(id) VALUES (2);
+INSERT INTO l_all(id, amount) VALUES (1, -4);
+INSERT INTO l_all(id, amount) VALUES (1, 4) RETURNING *;
+INSERT INTO l_idx(id, name, amount) VALUES (1, 'x', -1) RETURNING *;
+INSERT INTO l_idx(id, name) VALUES (1, 'y');
+SELECT c.relname, a.attname, col_description(c.oid, a.attnum) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE a.attname = 'name' AND c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace ORDER BY 1;
+SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1, 2;
+CREATE TABLE bad (LIKE base, name int);
+CREATE TABLE bad (LIKE nothing_there);
+
+-- CREATE TABLE AS in its variants
+CREATE TABLE cta AS SELECT id, name || '!' AS shout, amount, NULL AS nothing, 'lit' AS lit, ARRAY[id] AS arr FROM base ORDER BY id;
+CREATE TABLE cta2 (k, v) AS VALUES (1, 'one'), (2, NULL) WITH DATA;
+CREATE TABLE cta3 AS TABLE base WITH NO DATA;
+CREATE TABLE IF NOT EXISTS cta3 AS SELECT 1 AS x;
+CREATE TABLE cta4 (a) AS SELECT 1, 2;
+CREATE TABLE cta5 (a, b, c) AS SELECT 1, 2;
+CREATE TABLE cta6 AS SELECT 1 AS a, 2 AS a;
+CREATE TABLE cta7 AS WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n, sum(n) OVER (ORDER BY n) FROM r;
+PREPARE src (int) AS SELECT id, at FROM base WHERE id >= $1;
+CREATE TABLE cta8 AS EXECUTE src(2);
+SELECT name, amount INTO sel_into FROM base WHERE amount IS NOT NULL;
+SELECT 1 AS one INTO TEMP sel_temp;
+CREATE UNLOGGED TABLE cta9 WITH (fillfactor = 70) AS SELECT g, g::numeric(4,1) n, g::varchar(3) s, repeat('x', g)::char(4) c, g::float4 f FROM generate_series(1, 2) g;
+SELECT table_name, column_name, data_type, is_nullable, column_default, character_maximum_length AS len, numeric_precision AS p, numeric_scale AS s FROM information_schema.columns
+WHERE table_name ~ '^(cta|sel_)' AND table_schema = 'public' ORDER BY table_name, ordinal_position;
+SELECT * FROM cta ORDER BY id;
+SELECT * FROM cta4 ORDER BY a;
+SELECT * FROM cta7 ORDER BY n;
+SELECT * FROM cta8 ORDER BY id;
+SELECT count(*) FROM cta3;
+SELECT g, n, s, c || '|' AS c, f FROM cta9 ORDER BY g;
+DO $$ BEGIN SELECT 1 AS x INTO no_such_var; END $$;
+DO $$ DECLARE n int; BEGIN CREATE TEMP TABLE in_do AS SELECT 5 AS q UNION SELECT 6; GET DIAGNOSTICS n = ROW_COUNT; RAISE NOTICE 'made % rows, sum %', n, (SELECT sum(q) FROM in_do); END $$;
+
+-- inheritance
+CREATE TABLE animal (id int PRIMARY KEY, name text DEFAULT 'x', legs int CHECK (legs >= 0), CONSTRAINT named CHECK (name <> '') NO INHERIT);
+CREATE TABLE wet (depth int DEFAULT 1, legs int DEFAULT 0);
+CREATE TABLE fish (scales boolean) INHERITS (animal, wet);
+CREATE TABLE bird (name text DEFAULT 'bird', wings int NOT NULL DEFAULT 2, PRIMARY KEY (id)) INHERITS (animal);
+CREATE TABLE clash (legs text) INHERITS (animal);
+INSERT INTO animal VALUES (1, 'cow', 4);
+INSERT INTO fish(id, name) VALUES (1, ''), (2, 'eel') RETURNING *;
+INSERT INTO fish(id, legs) VALUES (3, -1);
+INSERT INTO bird(id, legs) VALUES (4, 2) RETURNING *;
+INSERT INTO bird(id) VALUES (4);
+SELECT tableoid::regclass, * FROM animal ORDER BY id, name;
+SELECT * FROM ONLY animal ORDER BY id;
+SELECT depth, legs FROM wet;
+UPDATE animal SET legs = coalesce(legs, 0) + 1 WHERE id > 1;
+DELETE FROM ONLY animal;
+SELECT a.tableoid::regclass AS tab, a.id, a.legs FROM animal a ORDER BY 2, 1;
+ALTER TABLE animal ADD COLUMN born date DEFAULT '2020-02-02';
+ALTER TABLE ONLY animal ADD COLUMN z int;
+ALTER TABLE fish DROP COLUMN legs;
+ALTER TABLE animal ADD CONSTRAINT few CHECK (legs < 3);
+ALTER TABLE animal RENAME COLUMN name TO title;
+SELECT title, born, wings FROM bird ORDER BY id;
+ALTER TABLE fish NO INHERIT wet;
+ALTER TABLE bird INHERIT wet;
+ALTER TABLE animal DROP CONSTRAINT few, DROP COLUMN legs;
+SELECT c.relname, string_agg(format('%s/%s/%s', attname, attislocal, attinhcount), ' ' ORDER BY attnum) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND attnum > 0 AND NOT attisdropped WHERE relname IN ('animal', 'fish', 'bird') GROUP BY 1 ORDER BY 1;
+SELECT conrelid::regclass AS tab, conname, conislocal, coninhcount, connoinherit, pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'c' AND conrelid::regclass::text IN ('animal', 'fish', 'bird', 'l_all', 'base') ORDER BY conrelid::regclass::text, conname;
+DROP TABLE animal;
+DROP TABLE animal CASCADE;
+-- typed tables
+CREATE TYPE pt AS (x int, y text);
+CREATE TABLE pts OF pt (PRIMARY KEY (x), y WITH OPTIONS DEFAULT 'why');
+INSERT INTO pts(x) VALUES (1) RETURNING pts;
+ALTER TABLE pts ADD COLUMN z int;
+ALTER TYPE pt ADD ATTRIBUTE z numeric;
+ALTER TYPE pt ADD ATTRIBUTE z numeric CASCADE;
+SELECT * FROM pts;
+ALTER TABLE pts NOT OF;
+DROP TYPE pt;

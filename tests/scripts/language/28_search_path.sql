@@ -1,0 +1,106 @@
+SET timezone = 'UTC';
+CREATE SCHEMA one;
+CREATE SCHEMA two CREATE TABLE t (v text DEFAULT 'two.t') CREATE VIEW tv AS SELECT v || '!' AS v FROM t;
+CREATE SCHEMA IF NOT EXISTS two;
+CREATE SCHEMA "Strange Name";
+CREATE TABLE one.t (v text DEFAULT 'one.t');
+CREATE TABLE public.t (v text DEFAULT 'public.t');
+CREATE TABLE "Strange Name".t (LIKE one.t INCLUDING DEFAULTS, n int);
+INSERT INTO one.t DEFAULT VALUES; INSERT INTO two.t DEFAULT VALUES; INSERT INTO t DEFAULT VALUES; INSERT INTO "Strange Name".t VALUES (DEFAULT, 1);
+
+-- plpgsql plans follow the search_path of the moment unless pinned; SQL bodies too; BEGIN ATOMIC does not
+CREATE FUNCTION public.floating() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT v FROM t); END $$;
+CREATE FUNCTION public.floating_sql() RETURNS text LANGUAGE sql AS $$ SELECT v FROM t $$;
+CREATE FUNCTION public.atomic() RETURNS text LANGUAGE sql BEGIN ATOMIC SELECT v FROM t; END;
+CREATE FUNCTION public.pinned() RETURNS text LANGUAGE plpgsql SET search_path = two, pg_temp AS $$ BEGIN RETURN format('%s [%s] %s', (SELECT v FROM t), current_setting('search_path'), public.floating()); END $$;
+CREATE FUNCTION public.from_current() RETURNS text LANGUAGE sql SET search_path FROM CURRENT AS $$ SELECT v FROM t $$;
+CREATE FUNCTION one.helper(int) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT 'one.helper int' $$;
+CREATE FUNCTION two.helper(bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT 'two.helper bigint' $$;
+CREATE FUNCTION two.helper(int) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT 'two.helper int' $$;
+SELECT floating(), floating_sql(), atomic(), pinned(), from_current();
+SET search_path = one, public;
+SELECT floating(), floating_sql(), atomic(), pinned(), from_current();
+SELECT helper(1), helper(1::smallint);
+SELECT helper(1::bigint);
+SET search_path TO two, one, public;
+SELECT floating(), floating_sql(), atomic(), pinned(), from_current(), helper(1), helper(1::bigint), helper(1::smallint);
+SET search_path = "Strange Name", public, nowhere;
+SELECT floating(), current_schema(), current_schemas(false), current_setting('search_path');
+SHOW search_path;
+CREATE TEMP TABLE t (v text DEFAULT 'temp t');
+INSERT INTO t DEFAULT VALUES;
+SELECT floating(), pinned(), (SELECT v FROM public.t), (SELECT count(*) FROM pg_temp.t);
+SET search_path = two, pg_temp;
+SELECT public.floating(), (SELECT v FROM t);
+DROP TABLE t;
+SELECT v FROM t;
+SELECT to_regclass('t'), to_regclass('pg_temp.t') IS NOT NULL AS temp, to_regclass('one.t'), to_regclass('"Strange Name".t');
+SELECT to_regclass('Strange Name.t');
+DROP TABLE pg_temp.t;
+SET search_path = '';
+SELECT floating();
+SELECT public.pinned();
+CREATE TABLE homeless (a int);
+SELECT current_schema() IS NULL AS none;
+SET search_path = nowhere;
+CREATE TABLE homeless (a int);
+SELECT v FROM public.t;
+RESET search_path;
+SELECT 'one.t'::regclass, 't'::regclass, 'public.floating'::regproc, 'one.helper(int)'::regprocedure;
+SELECT 'two.helper'::regproc;
+SELECT 'helper(int)'::regprocedure;
+
+-- local settings inside blocks, functions and exceptions
+CREATE FUNCTION switching() RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE r text[];
+BEGIN
+  r := r || floating();
+  SET LOCAL search_path = one, public;
+  r := r || floating() || ('plain ' || (SELECT v FROM t));
+  BEGIN
+    PERFORM set_config('search_path', 'two, public', true);
+    r := r || floating() || ('plain ' || (SELECT v FROM t));
+    RAISE EXCEPTION 'undo';
+  EXCEPTION WHEN raise_exception THEN r := r || ('after ' || floating());
+  END;
+  EXECUTE 'SET LOCAL search_path = "Strange Name", public';
+  RETURN r || floating();
+END $$;
+SELECT switching();
+SHOW search_path;
+BEGIN;
+SELECT switching();
+SHOW search_path;
+ROLLBACK;
+CREATE PROCEDURE one.make(nm text) LANGUAGE plpgsql SET search_path = one AS $$ BEGIN EXECUTE format('CREATE TABLE %I AS SELECT current_schema()::text AS s, v FROM t', nm); END $$;
+CALL one.make('made');
+SELECT * FROM one.made;
+ALTER FUNCTION floating() SET search_path = one;
+SELECT floating();
+ALTER FUNCTION floating() RESET search_path;
+ALTER FUNCTION floating() SET search_path FROM CURRENT;
+ALTER FUNCTION floating() RESET ALL;
+ALTER FUNCTION pinned() RENAME TO nailed;
+ALTER FUNCTION nailed() SET SCHEMA one;
+SELECT one.nailed();
+SELECT pinned();
+SELECT n.nspname, p.proname, p.proconfig FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace WHERE nspname IN ('one', 'two', 'public') ORDER BY 1, 2, pg_get_function_identity_arguments(p.oid);
+
+-- moving, renaming, dropping
+ALTER SCHEMA one RENAME TO uno;
+SELECT atomic(), uno.helper(1);
+SELECT uno.nailed();
+ALTER TABLE public.t RENAME TO t_old;
+SELECT atomic(), pg_get_viewdef('two.tv'::regclass);
+SELECT floating();
+ALTER TABLE t_old SET SCHEMA "Strange Name";
+SELECT atomic();
+ALTER TABLE "Strange Name".t SET SCHEMA two;
+DROP SCHEMA two;
+DROP SCHEMA two RESTRICT;
+DROP SCHEMA "Strange Name", uno CASCADE;
+SELECT atomic();
+DROP SCHEMA nowhere;
+DROP SCHEMA IF EXISTS nowhere, two CASCADE;
+CREATE SCHEMA pg_mine;
+SELECT schema_name FROM information_schema.schemata WHERE schema_name !~ '^pg_' ORDER BY 1;
