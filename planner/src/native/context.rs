@@ -25,6 +25,7 @@ use crate::native::effects::Effects;
 use crate::native::lookup::LookedUp;
 use crate::native::rows::RowBuffer;
 use crate::native::scan::{Batch, ScanColumn};
+use crate::native::subquery::Ahead;
 use crate::native::usage::Usage;
 
 /// Why a statement did not finish.
@@ -392,7 +393,8 @@ impl<'a, 'e> ExecContext<'a, 'e> {
         self.frame.take_shape(shape);
         // What waits in the statement around this one is about its frame.
         let waiting = self.waiting.take();
-        let result = body(self);
+        let ahead = shape.ahead.iter().try_for_each(|query| query.compute(self));
+        let result = ahead.and_then(|()| body(self));
         if self.waiting.is_some() || waiting.is_some() {
             self.waiting = waiting;
         }
@@ -422,6 +424,8 @@ pub(crate) struct FrameShape {
     pub caches: usize,
     pub keys: usize,
     pub lookups: usize,
+    /// What is computed before anything else.
+    pub ahead: Arc<[Ahead]>,
 }
 
 /// The working storage of one running statement. In the pool its slots are NULL; there may be

@@ -375,6 +375,7 @@ impl Compiler<'_> {
         args: &[BoundExpr],
     ) -> Result<Arc<dyn CompiledRoutine>> {
         let compiled = self.env.routines.link(routine)?;
+        self.calls_routines |= routine.volatility == 'v';
         let args: Vec<Option<BoundExpr>> = args.iter().map(|arg| self.row_free(arg)).collect();
         for access in compiled.accesses() {
             self.accesses.push(crate::route::access_over_arguments(access, &args, &routine.name));

@@ -4,6 +4,9 @@
 //! kept in the frame; `IN (query)` keeps a hash set. A correlated one runs each time, stopping
 //! at the first row that settles the answer; its scans take the outer row's slots as key
 //! values, so that `EXISTS (… WHERE key = outer.key)` is an index lookup.
+//!
+//! A statement does not see what routines change that it calls itself: where it calls some, the
+//! nested queries that are computed once are computed before it begins ([`Ahead`]).
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -14,14 +17,49 @@ use archipel_sql::function::ResolvedFunction;
 
 use super::CompiledPredicate;
 use super::compile::Compiler;
-use super::context::{Cache, ExecContext, ExecResult};
+use super::context::{Cache, ExecContext, ExecError, ExecResult};
 use super::expression::{Source, Values, array_of, eval_all};
 use super::hash::ValueSet;
 use super::node::{Node, collect};
 use super::operator::{Comparison, comparison};
 use super::predicate::truth;
 use super::rows::RowBuffer;
+use crate::bind::visit;
 use crate::bound::{BoundExpr, Rel, Subquery, SubqueryKind};
+
+/// Fills the cache of a nested query.
+type Fill = dyn Fn(&mut ExecContext<'_, '_>, usize) -> ExecResult<()> + Send + Sync;
+
+/// A nested query that is computed before its statement begins.
+#[derive(Clone)]
+pub(crate) struct Ahead {
+    cache: usize,
+    fill: Arc<Fill>,
+}
+
+impl std::fmt::Debug for Ahead {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "cache {}", self.cache)
+    }
+}
+
+impl Ahead {
+    /// Computes it. One that fails fails where its value is asked for, which may be nowhere.
+    pub fn compute(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        match (self.fill)(ctx, self.cache) {
+            Err(ExecError::Sql(_)) => Ok(()),
+            done => done,
+        }
+    }
+}
+
+/// A nested query, compiled.
+struct Nested {
+    node: Arc<Node>,
+    slots: Arc<[u32]>,
+    /// Whether it does the same whenever it runs.
+    stable: bool,
+}
 
 impl Compiler<'_> {
     /// Compiles a nested query as a value.
@@ -29,24 +67,21 @@ impl Compiler<'_> {
         let once = self.runs_once(subquery);
         match &subquery.kind {
             SubqueryKind::Scalar => {
-                let (node, slots) = self.nested_query(&subquery.rel)?;
-                let Some(slot) = slots.first().copied() else {
+                let nested = self.nested_query(&subquery.rel)?;
+                let Some(slot) = nested.slots.first().copied() else {
                     return Err(SqlError::internal("a scalar subquery has no column"));
                 };
-                let cache = once.then(|| self.cache());
-                Ok(Source::Code(Box::new(move |ctx| cached(ctx, cache, |ctx| scalar(&node, slot, ctx)))))
+                let node = nested.node.clone();
+                Ok(self.value_of_query(&nested, once, move |ctx| scalar(&node, slot, ctx)))
             }
             SubqueryKind::Array { element } => {
-                let (node, slots) = self.nested_query(&subquery.rel)?;
-                let element = *element;
-                let cache = once.then(|| self.cache());
-                Ok(Source::Code(Box::new(move |ctx| {
-                    cached(ctx, cache, |ctx| {
-                        let rows = collect(&node, &slots, ctx)?;
-                        let values: Values = rows.iter().filter_map(|row| row.first().cloned()).collect();
-                        Ok(array_of(element, values)?)
-                    })
-                })))
+                let nested = self.nested_query(&subquery.rel)?;
+                let (node, slots, element) = (nested.node.clone(), nested.slots.clone(), *element);
+                Ok(self.value_of_query(&nested, once, move |ctx| {
+                    let rows = collect(&node, &slots, ctx)?;
+                    let values: Values = rows.iter().filter_map(|row| row.first().cloned()).collect();
+                    Ok(array_of(element, values)?)
+                }))
             }
             _ => {
                 let predicate = self.subquery_predicate(subquery)?;
@@ -60,15 +95,13 @@ impl Compiler<'_> {
         let once = self.runs_once(subquery);
         match &subquery.kind {
             SubqueryKind::Exists => {
-                let (node, _) = self.nested_query(&subquery.rel)?;
-                let cache = once.then(|| self.cache());
-                Ok(Box::new(move |ctx| {
-                    let found = cached(ctx, cache, |ctx| {
-                        let flow = node.run(ctx, &mut |_| Ok(ControlFlow::Break(())))?;
-                        Ok(Datum::Bool(flow.is_break()))
-                    })?;
-                    Ok(truth(&found))
-                }))
+                let nested = self.nested_query(&subquery.rel)?;
+                let node = nested.node.clone();
+                let found = self.value_of_query(&nested, once, move |ctx| {
+                    let flow = node.run(ctx, &mut |_| Ok(ControlFlow::Break(())))?;
+                    Ok(Datum::Bool(flow.is_break()))
+                });
+                Ok(Box::new(move |ctx| Ok(truth(&found.eval(ctx)?))))
             }
             SubqueryKind::Any { left, operators } => self.quantified(subquery, left, operators, false, once),
             SubqueryKind::All { left, operators } => self.quantified(subquery, left, operators, true, once),
@@ -84,15 +117,52 @@ impl Compiler<'_> {
         !subquery.correlated && !self.reads_varying()
     }
 
-    fn nested_query(&mut self, rel: &Rel) -> Result<(Node, Vec<u32>)> {
-        self.forgetting(|c| {
+    fn nested_query(&mut self, rel: &Rel) -> Result<Nested> {
+        let called = std::mem::replace(&mut self.calls_routines, false);
+        let nested = self.forgetting(|c| {
             let slots = c.declare(rel);
             c.open("SubPlan");
             let node = c.relation(rel);
             c.close();
             c.mark_all(&slots);
-            Ok((node?, slots))
-        })
+            Ok((Arc::new(node?), slots.into()))
+        });
+        let mut stable = !self.calls_routines;
+        self.calls_routines |= called;
+        visit::visit_rel(rel, 0, &mut |part, _| {
+            stable &= !visit::is_volatile_call(part);
+            stable
+        });
+        nested.map(|(node, slots)| Nested { node, slots, stable })
+    }
+
+    /// The value of a nested query, kept if it is computed once.
+    fn value_of_query(
+        &mut self,
+        nested: &Nested,
+        once: bool,
+        compute: impl Fn(&mut ExecContext<'_, '_>) -> ExecResult<Datum> + Send + Sync + 'static,
+    ) -> Source {
+        if !once {
+            return Source::Code(Box::new(compute));
+        }
+        let compute = Arc::new(compute);
+        let own = compute.clone();
+        let cache = self.kept_query(nested, move |ctx, cache| cached(ctx, cache, &*own).map(drop));
+        Source::Code(Box::new(move |ctx| cached(ctx, cache, &*compute)))
+    }
+
+    /// A cache for what a nested query is computed to once.
+    fn kept_query(
+        &mut self,
+        nested: &Nested,
+        fill: impl Fn(&mut ExecContext<'_, '_>, usize) -> ExecResult<()> + Send + Sync + 'static,
+    ) -> usize {
+        let cache = self.cache();
+        if nested.stable {
+            self.ahead.push(Ahead { cache, fill: Arc::new(fill) });
+        }
+        cache
     }
 
     fn quantified(
@@ -104,20 +174,24 @@ impl Compiler<'_> {
         once: bool,
     ) -> Result<CompiledPredicate> {
         let left = self.exprs(left)?;
-        let (node, slots) = self.nested_query(&subquery.rel)?;
+        let nested = self.nested_query(&subquery.rel)?;
+        let (node, slots) = (nested.node.clone(), nested.slots.clone());
         let operators = operators.to_vec();
         let hashed = once
             && !all
             && left.len() == 1
             && operators.iter().all(|op| comparison(op.function) == Some(Comparison::Eq));
+        let (own, of) = (node.clone(), slots.clone());
         if hashed {
-            let cache = self.cache();
+            let cache =
+                self.kept_query(&nested, move |ctx, cache| value_set(ctx, cache, &own, &of).map(drop));
             return Ok(Box::new(move |ctx| {
                 let value = left[0].eval(ctx)?;
                 Ok(value_set(ctx, cache, &node, &slots)?.contains(value))
             }));
         }
-        let cache = once.then(|| self.cache());
+        let fill = move |ctx: &mut ExecContext<'_, '_>, cache| kept_rows(ctx, cache, &own, &of).map(drop);
+        let cache = once.then(|| self.kept_query(&nested, fill));
         Ok(Box::new(move |ctx| {
             let left = eval_all(&left, ctx)?;
             let mut result = Some(all);
@@ -195,10 +269,9 @@ fn scalar(node: &Node, slot: u32, ctx: &mut ExecContext<'_, '_>) -> ExecResult<D
 
 fn cached(
     ctx: &mut ExecContext<'_, '_>,
-    cache: Option<usize>,
-    compute: impl FnOnce(&mut ExecContext<'_, '_>) -> ExecResult<Datum>,
+    cache: usize,
+    compute: &impl Fn(&mut ExecContext<'_, '_>) -> ExecResult<Datum>,
 ) -> ExecResult<Datum> {
-    let Some(cache) = cache else { return compute(ctx) };
     if let Cache::Value(value) = &ctx.frame.caches[cache] {
         return Ok(value.clone());
     }
