@@ -11,7 +11,7 @@ use archipel_sql::error::Result;
 use archipel_sql::types::{Oid, Type};
 
 use super::super::{Compiler, trace};
-use super::condition::all_of;
+use super::condition::{all_of, reads_query};
 use super::walk::{EachRow, Walk};
 use crate::registry::query_as_routine;
 use crate::run::operation::{Hoisted, HoistedCall};
@@ -23,6 +23,7 @@ impl Walk<'_, '_> {
         if !self.is_call(routine) {
             return Ok(());
         }
+        args.iter_mut().try_for_each(|arg| self.queries_of_argument(arg))?;
         if !self.may_be_taken(args) {
             self.blocked = true;
             return Ok(());
@@ -64,6 +65,16 @@ impl Walk<'_, '_> {
             return Ok(());
         }
         self.take(expr)
+    }
+
+    /// An argument that queries are read for, and that is computed once, is computed before its call.
+    fn queries_of_argument(&mut self, arg: &mut BoundExpr) -> Result<()> {
+        let once = self.row.is_none() && self.guards.is_empty() && self.ctes.is_empty();
+        let is_row = arg.ty.oid == Oid::RECORD || arg.ty.oid.is_composite();
+        if self.blocked || !once || is_row || !reads_query(arg) {
+            return Ok(());
+        }
+        self.take(arg)
     }
 
     /// Computes a value before the statement.

@@ -422,8 +422,10 @@ impl<'c, 'a> Walk<'c, 'a> {
             }
             // Evaluated once, here.
             ExprKind::Subquery(subquery)
-                if matches!(subquery.kind, SubqueryKind::Scalar | SubqueryKind::Exists)
-                    && !subquery.correlated
+                if matches!(
+                    subquery.kind,
+                    SubqueryKind::Scalar | SubqueryKind::Exists | SubqueryKind::Array { .. }
+                ) && !subquery.correlated
                     && !self.blocked
                     && self.row.is_none()
                     && self.guards.is_empty() =>
@@ -431,7 +433,7 @@ impl<'c, 'a> Walk<'c, 'a> {
                 if subquery.kind == SubqueryKind::Scalar {
                     self.contained(&mut subquery.rel)?;
                 }
-                if subquery.kind == SubqueryKind::Exists || self.blocked {
+                if subquery.kind != SubqueryKind::Scalar || self.blocked {
                     self.query_as_value(expr)?;
                 }
                 return Ok(());
