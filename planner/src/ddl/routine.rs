@@ -251,7 +251,7 @@ pub(super) fn arguments(
         }
         if definition.mode == ArgMode::Variadic {
             variadic_seen = true;
-            let array = archipel_sql::ast::element_type_of(ty.oid).is_some()
+            let array = archipel_sql::type_table::element_of(ty.oid).is_some()
                 || matches!(ty.oid, Oid::ANYARRAY | Oid::ANYCOMPATIBLEARRAY | Oid::ANY);
             if !array {
                 return Err(invalid("VARIADIC parameter must be an array"));

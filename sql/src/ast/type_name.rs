@@ -88,7 +88,7 @@ pub fn array_type_of(element: Oid) -> Option<Oid> {
 }
 
 /// The element type of a built-in array type.
-pub fn element_type_of(array: Oid) -> Option<Oid> {
+fn element_type_of(array: Oid) -> Option<Oid> {
     BUILTIN.iter().find(|&&(_, _, own)| own == array.0 && own != 0).map(|&(_, oid, _)| Oid(oid))
 }
 
