@@ -21,6 +21,7 @@ use super::record::{no_row_source, record_field};
 use super::reference::bind_definition;
 use super::scope::{Level, LevelKind, Relation};
 use super::target::{Change, ChangeTarget, has_statistics};
+use super::visit;
 use super::{BindEnv, Binder, Clause};
 use crate::bound::*;
 
@@ -239,7 +240,10 @@ impl Binder<'_, '_> {
         let Some((schema, text)) = own().or_else(of_domain) else {
             return self.coerce_domain(BoundExpr::constant(Datum::Null, column.ty), column.domain);
         };
-        let bound = self.kept(&text, &schema, &About::Nothing, Clause::Default)?;
+        let mut bound = self.kept(&text, &schema, &About::Nothing, Clause::Default)?;
+        if column.identity.is_some() {
+            draw_of_identity(&mut bound);
+        }
         self.assign_column(bound, column)
     }
 
@@ -675,4 +679,16 @@ impl Binder<'_, '_> {
             .collect();
         Ok(BoundCall { routine, args: inputs, columns })
     }
+}
+
+/// Lets `nextval` draw for an identity column, whose sequence nobody needs a privilege for
+/// (`native/sequence.rs`): no call that is written has a second argument.
+fn draw_of_identity(default: &mut BoundExpr) {
+    visit::visit_expr_mut(default, 0, &mut |part, _| match &mut part.kind {
+        ExprKind::Call { function, args } if function.function.name == "nextval" && args.len() == 1 => {
+            args.push(BoundExpr::constant(Datum::Bool(true), Type::BOOL));
+            false
+        }
+        _ => true,
+    });
 }

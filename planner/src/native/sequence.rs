@@ -30,11 +30,15 @@ pub(crate) fn call(
 ) -> Option<fn(Vec<Source>) -> CompiledExpr> {
     match function.name {
         "nextval" => Some(|args| {
+            // The binder gives a second argument where it draws for an identity column.
+            let of_identity = args.len() > 1;
             Box::new(move |ctx| {
                 let Some(oid) = sequence_of(&args[0].eval(ctx)?) else { return Ok(Datum::Null) };
                 require_writable(ctx, oid, "nextval()")?;
-                let needed = Privileges::USAGE | Privileges::UPDATE;
-                ctx.functions.session.require_sequence(oid, needed)?;
+                if !of_identity {
+                    let needed = Privileges::USAGE | Privileges::UPDATE;
+                    ctx.functions.session.require_sequence(oid, needed)?;
+                }
                 let value = next_value(ctx, oid)?;
                 Ok(Datum::Int8(value))
             })

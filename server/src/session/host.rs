@@ -289,20 +289,7 @@ impl SessionHost for Host {
         {
             return Ok(());
         }
-        if let Err(error) = rights.require_any(sequence, ObjectClass::Sequence, one_of) {
-            // The sequence of an identity column is part of its table.
-            let of_identity = self.catalog.catalog.sequence_by_oid(sequence).and_then(|sequence| {
-                let (table, column) = sequence.owned_by?;
-                let found = self.catalog.catalog.table_by_oid(table)?;
-                found.columns.get(usize::from(column))?.identity.map(|_| (table, column + 1))
-            });
-            let inserts = of_identity.is_some_and(|(table, column)| {
-                rights.may(table, Privileges::INSERT, &[(Privileges::INSERT, &[column])])
-            });
-            if !(inserts && one_of.contains(Privileges::USAGE | Privileges::UPDATE)) {
-                return Err(error);
-            }
-        }
+        rights.require_any(sequence, ObjectClass::Sequence, one_of)?;
         self.allowed_sequences.lock().insert(asked);
         Ok(())
     }
