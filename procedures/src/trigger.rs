@@ -141,7 +141,9 @@ pub(crate) fn compile(
             let named: Vec<&str> =
                 [&trigger.old_table, &trigger.new_table].into_iter().flatten().map(String::as_str).collect();
             let routine = with_variables(&function, used.row_type(), used.row_type(), named.len());
-            let rows = compile::TriggerRows { present: used.present(), named: &named, table: used.table };
+            let before = trigger.before && trigger.row && used.event != TriggerEvent::Delete;
+            let rows =
+                compile::TriggerRows { present: used.present(), before, named: &named, table: used.table };
             let program = compile::compile_trigger(&routine, &rows, environment, linker)?;
             TriggerProgram::Function(Arc::new(program), used.variables())
         }

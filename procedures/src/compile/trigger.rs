@@ -9,7 +9,7 @@ use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_planner::native::RoutineLinker;
 use archipel_planner::rights::Rights;
 use archipel_planner::route::Access;
-use archipel_sql::catalog::{RoutineRef, TableRef};
+use archipel_sql::catalog::{Routine, RoutineRef, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::type_name;
@@ -44,6 +44,8 @@ pub(crate) struct Transitions {
 pub(crate) struct TriggerRows<'t> {
     /// Which of OLD and NEW are rows.
     pub present: [bool; 2],
+    /// Whether what is generated from the new row is yet to be computed.
+    pub before: bool,
     /// What it calls the tables of old and new rows.
     pub named: &'t [&'t str],
     pub table: &'t TableRef,
@@ -134,8 +136,17 @@ pub(crate) fn compile_trigger(
         }
     }
     compiler.trigger = Some(rows);
+    let pending = if known.before { compiler.generated_of_new(known.table) } else { Vec::new() };
     let mut program = super::finish(compiler)?;
-    program.signature = format!("{}()", routine.name);
+    let as_defined = Routine { args: Vec::new(), ..(**routine).clone() };
+    program.signature = super::signature_text(&as_defined, environment);
+    if !pending.is_empty() {
+        let (site, rights) = (program.body.site, program.body.rights.take());
+        let kind = OperationKind::AssignRow { targets: Targets::of(pending), values: Vec::new() };
+        let clear = Operation { site, rights: None, kind };
+        let kind = OperationKind::Sequence(vec![clear, program.body]);
+        program.body = Operation { site, rights, kind };
+    }
     Ok(program)
 }
 
@@ -178,6 +189,19 @@ pub(crate) fn compile_condition(
 }
 
 impl Compiler<'_> {
+    /// The registers of NEW's generated columns: a function sees NULL before they are computed.
+    fn generated_of_new(&mut self, table: &TableRef) -> Vec<u32> {
+        let new = self.body.parameters[1];
+        let Storage::Row { fields, .. } = &self.storage[new as usize] else { return Vec::new() };
+        let columns = table.columns.iter().zip(fields);
+        let generated = columns.filter(|(column, _)| column.generated.is_some());
+        let registers: Vec<u32> = generated.map(|(_, field)| field.register).collect();
+        for register in &registers {
+            self.trace.forget(*register, "generated after the trigger");
+        }
+        registers
+    }
+
     /// The fields of the row arguments are arguments of their own, in order; nothing is known of
     /// the others.
     fn trace_rows(&mut self) {
