@@ -102,6 +102,20 @@ pub(super) fn is_command(statement: &Statement) -> bool {
     )
 }
 
+/// The same for the text of an EXECUTE, which refuses SELECT … INTO itself.
+pub(super) fn is_plain_command(statement: &Statement) -> bool {
+    is_command(statement) && !matches!(statement, Statement::CreateTableAs(create) if create.select_into)
+}
+
+/// A PERFORM; where it may change settings, the session takes these over before the next statement.
+pub(super) fn taking_settings(kind: OperationKind, query: &Fragment, site: Site) -> OperationKind {
+    if !query.text.to_lowercase().contains("set_config") {
+        return kind;
+    }
+    let operation = |kind| Operation { site, rights: None, kind };
+    OperationKind::Sequence(vec![operation(kind), operation(OperationKind::TakeSettings)])
+}
+
 /// Why a statement of a body is refused.
 pub(super) fn refused(statement: &Statement) -> SqlError {
     match statement {
@@ -137,11 +151,7 @@ pub(super) fn of_text(text: &Arc<str>, types: &[Type], params: &[Datum]) -> Opti
     let tag = match &statements[..] {
         [] => "",
         [only] if matches!(only.statement, Statement::Call(_)) => "CALL",
-        // EXECUTE refuses that itself.
-        [only] if matches!(&only.statement, Statement::CreateTableAs(create) if create.select_into) => {
-            return None;
-        }
-        [only] if is_command(&only.statement) => only.statement.tag(),
+        [only] if is_plain_command(&only.statement) => only.statement.tag(),
         [_] => return None,
         several => {
             let ends = |statement: &Statement| matches!(statement, Statement::Transaction(_));

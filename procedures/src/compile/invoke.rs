@@ -6,7 +6,7 @@ use std::sync::Arc;
 use archipel_engine::cell::ColumnKind;
 use archipel_engine::schema::KeyColumn;
 use archipel_planner::bind::{self, VariableScope};
-use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
+use archipel_planner::bound::{BoundCall, BoundExpr, BoundQuery, BoundStatement, ExprKind, Rel, SetCall};
 use archipel_planner::native::notify::Notification;
 use archipel_planner::native::{self, CompileEnv, CompiledStatement, ExecResult, RoutineLinker};
 use archipel_planner::rights::Rights;
@@ -294,7 +294,11 @@ impl Compiler<'_> {
         let ExprKind::Const(Datum::Text(text)) = &text.kind else {
             return Err(SqlError::unsupported("EXECUTE of computed text into a record variable"));
         };
-        let bound = bind_text((self.environment, self.linker.as_ref()), text, types, self.transitions());
+        let within = (self.environment, self.linker.as_ref());
+        let bound = match parse_statement(text) {
+            Ok(call @ SqlAst::Call(_)) => bind_parsed(within, &call, text, types, self.transitions()),
+            _ => bind_text(within, text, types, self.transitions()),
+        };
         let (bound, _) = bound.map_err(|error| context::of_statement(error, text))?;
         Ok(output_columns(&bound).iter().map(|c| (c.name.clone(), c.ty)).collect())
     }
@@ -311,7 +315,11 @@ pub(super) fn bind_text(
 }
 
 fn parse_text(text: &str) -> Result<SqlAst> {
-    let statement = parse_statement(text)?;
+    with_rows(parse_statement(text)?)
+}
+
+/// A statement that EXECUTE binds itself: one that can have rows.
+fn with_rows(statement: SqlAst) -> Result<SqlAst> {
     match &statement {
         SqlAst::Query(_)
         | SqlAst::Insert(_)
@@ -347,6 +355,18 @@ fn bind_parsed(
     env.params_fixed = true;
     let bound = bind::bind_statement(statement, &mut env)?;
     Ok((bound, env.required))
+}
+
+/// The results of a CALL as the row of a query.
+fn row_of_call(call: BoundCall) -> BoundStatement {
+    let BoundCall { routine, args, columns } = call;
+    let types = columns.iter().map(|column| column.ty).collect();
+    let call = SetCall::Routine { routine, args };
+    BoundStatement::Query(BoundQuery { rel: Rel::Function { call, ordinality: false, types }, columns })
+}
+
+fn into_without_rows() -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, "INTO used with a command that cannot return data")
 }
 
 fn is_constant(text: &BoundExpr) -> bool {
@@ -417,7 +437,17 @@ impl TextBinder {
     /// A text as the statement that wants its rows takes it, and what it needs to be allowed.
     fn bound(&self, text: &str) -> ExecResult<(BoundStatement, Vec<Requirement>)> {
         let within = (&self.environment, self.linker.as_ref());
-        let (mut bound, needed) = bind_text(within, text, &self.types, self.transitions.as_ref())?;
+        let into = self.wanted.is_some() && !self.looped;
+        let statement = match parse_statement(text)? {
+            call @ SqlAst::Call(_) if into => call,
+            other if into && command::is_plain_command(&other) => return Err(into_without_rows().into()),
+            other => with_rows(other)?,
+        };
+        let (mut bound, needed) =
+            bind_parsed(within, &statement, text, &self.types, self.transitions.as_ref())?;
+        if let BoundStatement::Call(call) = bound {
+            bound = row_of_call(call);
+        }
         let mut at = 0;
         if let Some((place, compiled)) = &self.found
             && !output_columns(&bound).is_empty()
@@ -431,8 +461,7 @@ impl TextBinder {
                 return Err(SqlError::new(SqlState(*b"42P11"), message).into());
             }
             if output_columns(&bound).is_empty() {
-                let message = "INTO used with a command that cannot return data";
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).into());
+                return Err(into_without_rows().into());
             }
             if let Some((_, types)) = wanted.get(at) {
                 cast_columns(&mut bound, types, &self.environment)?;

@@ -146,26 +146,29 @@ impl Paused {
         self.left = None;
         self
     }
+        if let Some(rows) = rows {
+            self.innermost(|stopped| stopped.row_count = rows);
+        }
 
     /// The same when that has failed: the routine goes on with the error.
     #[must_use]
+    /// Changes what is kept of the routine that has stopped, below those that have called it.
+    fn innermost(&mut self, change: impl FnOnce(&mut Paused)) {
+        for place in &mut self.places {
+            if let Resume::Call(_, inner, ..) = place {
+                return inner.innermost(change);
+            }
+        }
+        change(self);
+    }
+
     pub fn after_failure(mut self, error: SqlError) -> Paused {
         let text = match self.left.take() {
             Some(Left::Statement(command)) => command.written,
             _ => Arc::from(""),
         };
-        self.fail_inside((text, error));
+        self.innermost(|stopped| stopped.failure = Some((text, error)));
         self
-    }
-
-    /// Keeps what has failed for the innermost routine.
-    fn fail_inside(&mut self, failure: (Arc<str>, SqlError)) {
-        for place in &mut self.places {
-            if let Resume::Call(_, inner, ..) = place {
-                return inner.fail_inside(failure);
-            }
-        }
-        self.failure = Some(failure);
     }
 
     /// Whether an error where it stands may be caught.
@@ -304,7 +307,6 @@ impl Invocation<'_, '_> {
     /// The session has run what was left to it.
     pub(super) fn after_command(&mut self, site: Site) -> ExecResult<Flow> {
         self.resuming = false;
-        self.row_count = 0;
         match self.failure.take() {
             None => Ok(Flow::Next),
             Some((text, error)) => Err(self.in_statement(error.into(), Some(&text), site)),

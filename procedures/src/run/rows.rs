@@ -423,10 +423,14 @@ impl Invocation<'_, '_> {
         }
         match (&plan.into, plan.returns) {
             (Some(into), _) => {
-                let limit = if into.strict { 2 } else { self.rows_wanted(ctx) };
-                let mut first = FirstRow::new(limit, Vec::new());
+                // All of its rows are made, and counted, though one at most is kept.
+                let mut first = FirstRow::new(u64::MAX, Vec::new());
                 if let ControlFlow::Break(flow) = self.run_dynamic(ctx, plan, &mut first, site)? {
                     return Ok(flow);
+                }
+                let rows = first.count;
+                if !into.strict {
+                    first.count = rows.min(1);
                 }
                 let found = ctx.variables[self.program.found as usize].clone();
                 // Here PostgreSQL gives no hint.
@@ -440,6 +444,7 @@ impl Invocation<'_, '_> {
                 })?;
                 // EXECUTE leaves FOUND as it was.
                 ctx.variables[self.program.found as usize] = found;
+                self.row_count = rows;
             }
             (None, true) => {
                 let mut rows = Gathered::default();

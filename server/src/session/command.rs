@@ -116,16 +116,18 @@ impl Session {
             _ => error,
         };
         let mut failure = None;
+        let mut rows = None;
         let isolation = self.isolation();
         match &paused.left {
             Some(Left::Statement(command)) => {
                 if !command.begins {
                     self.note_query();
                 }
-                // Its completion and its rows are nobody's; its notices come out of the routine.
+                // Its rows are nobody's, but how many there were; its notices come out of the routine.
                 let before = std::mem::take(&mut self.output);
                 let heard = self.overheard.replace(Vec::new());
                 let ran = self.run_within(command).await;
+                rows = Some(self.output.rows_completed());
                 self.output = before;
                 let notices = std::mem::replace(&mut self.overheard, heard).unwrap_or_default();
                 for (severity, notice) in notices {
@@ -153,7 +155,7 @@ impl Session {
         run.read_only = self.is_read_only();
         run.resume = Some(match failure {
             Some(error) => paused.after_failure(error),
-            None => paused.after_command(),
+            None => paused.after_command(rows),
         });
         run.cursors = self.cursors.clone();
         run.constraints = Some(self.transaction.constraint_modes());

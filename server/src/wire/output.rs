@@ -205,6 +205,25 @@ impl Output {
         }
     }
 
+    /// The rows that the last CommandComplete tells of; zero where it tells of none.
+    pub fn rows_completed(&self) -> u64 {
+        let mut rows = 0;
+        let mut rest = &self.bytes[..];
+        while let [kind, length @ ..] = rest
+            && let Some((length, body)) = length.split_first_chunk::<4>()
+            && let Some((body, next)) = (u32::from_be_bytes(*length) as usize)
+                .checked_sub(4)
+                .and_then(|long| body.split_at_checked(long))
+        {
+            if *kind == b'C' {
+                let tag = std::str::from_utf8(body.strip_suffix(&[0]).unwrap_or(body)).unwrap_or_default();
+                rows = tag.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
+            }
+            rest = next;
+        }
+        rows
+    }
+
     fn patch_length(&mut self, start: usize) {
         let length = (self.bytes.len() - start - 1) as u32;
         self.bytes[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
