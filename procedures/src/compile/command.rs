@@ -18,7 +18,7 @@ use super::{Compiler, bind_env, no_session, unknown_access, unsupported};
 use crate::plpgsql::ast::{Conflict, Fragment, NamesId};
 use crate::plpgsql::lexer::{self, Token};
 use crate::run::context;
-use crate::run::operation::OperationKind;
+use crate::run::operation::{Operation, OperationKind, Site};
 use crate::run::pause::Command;
 
 fn register_of(value: &BoundExpr) -> Option<(Oid, u32)> {

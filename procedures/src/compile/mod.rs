@@ -91,6 +91,8 @@ pub struct Environment {
     pub conflict: Conflict,
     /// What a body that is kept as it was understood names.
     pub references: Arc<[ViewReference]>,
+    /// Where routines that are called look names up, if elsewhere than the statement that calls them.
+    pub path_of_calls: Option<Arc<[String]>>,
 }
 
 impl Environment {
@@ -113,7 +115,18 @@ impl Environment {
             in_pieces: false,
             conflict: Conflict::Error,
             references: Arc::from([]),
+            path_of_calls: None,
         }
+    }
+
+    /// The same for a statement whose own names are looked up in another path than those of the
+    /// routines it calls.
+    #[must_use]
+    pub fn around_calls(mut self, search_path: Arc<[String]>) -> Environment {
+        if self.search_path != search_path {
+            self.path_of_calls = Some(std::mem::replace(&mut self.search_path, search_path));
+        }
+        self
     }
 
     /// A routine as it was declared: an instance of a polymorphic one is named by that.
@@ -127,6 +140,9 @@ impl Environment {
         let traits = &routine.traits;
         let set = traits.settings.iter().find(|(name, _)| name == "search_path");
         let mut environment = self.clone();
+        if let Some(path) = environment.path_of_calls.take() {
+            environment.search_path = path;
+        }
         if let Some(stored) = &traits.stored {
             environment.references = stored.references.clone().into();
             environment.written_path = stored.search_path.clone().into();

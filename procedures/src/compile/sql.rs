@@ -97,7 +97,7 @@ pub fn compile(
         let kind = match (is_result, routine.returns_set) {
             (true, true) => OperationKind::ReturnQuery { statement, spread },
             (true, false) => OperationKind::FirstRow { statement, spread },
-            (false, _) => OperationKind::Perform { statement },
+            (false, _) => OperationKind::Perform(statement),
         };
         let rights = Rights::of(compiler.needed.take());
         let mut operation = after_calls(calls, Operation { site, rights: None, kind });

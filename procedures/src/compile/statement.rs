@@ -162,7 +162,8 @@ impl Compiler<'_> {
             }
             StatementKind::Sql { text, into } => self.sql_statement(line, text, into.as_ref()),
             StatementKind::Perform { query } => {
-                let kind = self.perform(query);
+                let kind =
+                    self.perform(query).map(|kind| command::taking_settings(kind, query, site("PERFORM")));
                 plain(self.or_fail(site("PERFORM"), kind))
             }
             StatementKind::Dynamic { query, into } => {
@@ -525,7 +526,7 @@ impl Compiler<'_> {
         let bound = self.bind_sql(&fragment)?;
         let compiled = self.plan(&bound)?;
         let text = Some(fragment.text.into());
-        Ok(OperationKind::Perform { statement: SqlStatement { compiled, text } })
+        Ok(OperationKind::Perform(SqlStatement { compiled, text }))
     }
 
     fn sql_statement(

@@ -521,7 +521,7 @@ impl Invocation<'_, '_> {
                 return Ok(Flow::Return);
             }
             OperationKind::Sql { statement, into } => self.sql(ctx, statement, into.as_ref(), site)?,
-            OperationKind::Perform { statement } => {
+            OperationKind::Perform(statement) => {
                 let mut counted = rows::Counted::default();
                 self.run_statement(ctx, statement, &mut counted, site)?;
                 self.set_found(ctx, counted.0);
@@ -529,6 +529,7 @@ impl Invocation<'_, '_> {
             OperationKind::Call { routine, args, targets, text } => {
                 return self.call(ctx, routine, args, (targets.as_ref(), text), site);
             }
+            OperationKind::TakeSettings => return self.take_settings(ctx, site),
             OperationKind::Dynamic(dynamic) => return self.dynamic(ctx, dynamic, site),
             OperationKind::Command { text, written, tag, params, begins } => {
                 let value = |(ty, register): &(Oid, u32)| (*ty, ctx.variables[*register as usize].clone());

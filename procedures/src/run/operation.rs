@@ -234,7 +234,7 @@ impl Operation {
     pub fn text(&self) -> Option<&str> {
         match &self.kind {
             OperationKind::Sql { statement, .. }
-            | OperationKind::Perform { statement }
+            | OperationKind::Perform(statement)
             | OperationKind::ReturnQuery { statement, .. }
             | OperationKind::FirstRow { statement, .. } => statement.text.as_deref(),
             OperationKind::Hoisted { statement, .. } => statement.text(),
@@ -347,9 +347,7 @@ pub enum OperationKind {
         statement: SqlStatement,
         into: Option<IntoPlan>,
     },
-    Perform {
-        statement: SqlStatement,
-    },
+    Perform(SqlStatement),
     Call {
         routine: Arc<dyn CompiledRoutine>,
         args: Vec<Compiled>,
@@ -357,6 +355,8 @@ pub enum OperationKind {
         /// As written.
         text: Box<str>,
     },
+    /// Lets the session take over settings that the statement before has changed.
+    TakeSettings,
     Dynamic(Box<DynamicPlan>),
     Raise(Box<RaisePlan>),
     Assert {

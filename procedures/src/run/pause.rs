@@ -65,6 +65,8 @@ pub enum Left {
     Savepoint(u32),
     /// That block has failed.
     RollbackTo(u32),
+    /// Settings that functions have changed.
+    Settings,
 }
 
 /// A call that has ended its transaction and wants to go on.
@@ -140,18 +142,16 @@ pub(crate) struct EachRow {
 }
 
 impl Paused {
-    /// The same when the session has run what was left to it.
+    /// The same when the session has run what was left to it: a statement of so many rows, if it was one.
     #[must_use]
-    pub fn after_command(mut self) -> Paused {
+    pub fn after_command(mut self, rows: Option<u64>) -> Paused {
         self.left = None;
-        self
-    }
         if let Some(rows) = rows {
             self.innermost(|stopped| stopped.row_count = rows);
         }
+        self
+    }
 
-    /// The same when that has failed: the routine goes on with the error.
-    #[must_use]
     /// Changes what is kept of the routine that has stopped, below those that have called it.
     fn innermost(&mut self, change: impl FnOnce(&mut Paused)) {
         for place in &mut self.places {
@@ -162,6 +162,8 @@ impl Paused {
         change(self);
     }
 
+    /// The same when that has failed: the routine goes on with the error.
+    #[must_use]
     pub fn after_failure(mut self, error: SqlError) -> Paused {
         let text = match self.left.take() {
             Some(Left::Statement(command)) => command.written,
@@ -302,6 +304,28 @@ impl Invocation<'_, '_> {
             return Ok(Flow::Pause(true));
         };
         Err(self.at(SqlError::unsupported(problem).into(), site))
+    }
+
+    /// Leaves settings that functions have changed to the session, so that names are looked up and
+    /// values written as they say. Where a routine cannot stop, that waits for the end of its statement.
+    #[cold]
+    pub(super) fn take_settings(&mut self, ctx: &mut ExecContext<'_, '_>, site: Site) -> ExecResult<Flow> {
+        if self.resuming {
+            return self.after_command(site);
+        }
+        if !ctx.functions.session.has_settings_to_take() {
+            return Ok(Flow::Next);
+        }
+        if ctx.may_run_in_pieces {
+            ctx.wants_pieces = true;
+            return Err(Stop::Abort.into());
+        }
+        if !ctx.may_command || ctx.borrows || ctx.subtransactions > 0 {
+            return Ok(Flow::Next);
+        }
+        self.ended_at = site;
+        self.left = Some(Left::Settings);
+        Ok(Flow::Pause(true))
     }
 
     /// The session has run what was left to it.

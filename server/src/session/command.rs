@@ -147,7 +147,8 @@ impl Session {
                 self.rollback_to(index).await.map_err(|error| in_context(error, run))?;
                 self.transaction.release(index);
             }
-            None => {}
+            // Those of the run are taken over already.
+            Some(Left::Settings) | None => {}
         }
         if self.isolation() != isolation {
             self.begin_again().await;

@@ -277,7 +277,7 @@ impl Session {
                 Ok(()) if run.has_command() => {
                     self.run_command(&mut run, outcome.depends_on).await?;
                     recompiles = 0;
-                    if prepared.catalog_version == self.catalog_version() && run.in_pieces {
+                    if run.in_pieces && self.means_the_same(&prepared) {
                         run.host = self.host();
                         continue;
                     }
@@ -320,6 +320,12 @@ impl Session {
         run.out.truncate(run.mark);
         self.output = Output::from_messages(run.out);
         Err(outdated())
+    }
+
+    /// Whether the names in what was prepared are those of the same objects still.
+    fn means_the_same(&self, prepared: &Prepared) -> bool {
+        prepared.catalog_version == self.catalog_version()
+            && prepared.session_path == self.settings.effective().search_path
     }
 
     /// Compiles a program anew, for a run to go on with; `None` if that cannot.

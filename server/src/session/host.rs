@@ -233,6 +233,14 @@ impl SessionHost for Host {
             .or_else(|| self.settings.show(name))
     }
 
+    fn has_settings_to_take(&self) -> bool {
+        // Those of applications change nothing in how statements are understood.
+        let changes = |pending: &PendingSetting| {
+            !pending.name.contains('.') && self.settings.show(&pending.name).as_ref() != Some(&pending.value)
+        };
+        self.pending.lock().iter().any(changes)
+    }
+
     fn extra_checks(&self) -> ExtraChecks {
         self.settings.extra_checks
     }

@@ -35,7 +35,11 @@ pub struct Prepared {
     pub body: Body,
     /// The catalog it was prepared against.
     pub catalog_version: u64,
+    /// Where the names in its text were looked up.
     pub search_path: Arc<[String]>,
+    /// The session's search path, which is that of the routines it calls: one of these may have
+    /// changed it when the statement is prepared again.
+    pub session_path: Arc<[String]>,
     /// Types the client declared, to prepare it again after DDL.
     pub declared: Arc<[Oid]>,
     /// Holds what is true for this session only: not to be shared.

@@ -132,14 +132,14 @@ impl Session {
         statements: Vec<StatementText>,
         declared: &[Oid],
     ) -> Result<Arc<Prepared>> {
-        let mut prepared = self.prepare_as(origin.clone(), text, statements, declared);
+        let mut prepared = self.prepare_as(origin.clone(), text, statements, declared, None);
         for _ in 0..RECOMPILES_MAX {
             if !prepared.as_ref().is_err_and(is_outdated) {
                 break;
             }
             self.await_definitions().await;
             let statements = archipel_sql::parser::parse(text)?;
-            prepared = self.prepare_as(origin.clone(), text, statements, declared);
+            prepared = self.prepare_as(origin.clone(), text, statements, declared, None);
         }
         prepared
     }
@@ -151,18 +151,21 @@ impl Session {
         statements: Vec<StatementText>,
         declared: &[Oid],
     ) -> Result<Arc<Prepared>> {
-        self.prepare_as(Origin::Text, text, statements, declared)
+        self.prepare_as(Origin::Text, text, statements, declared, None)
     }
 
+    /// `within`: where its names are looked up, if not where the session looks.
     fn prepare_as(
         &mut self,
         origin: Origin,
         text: &Arc<str>,
         mut statements: Vec<StatementText>,
         declared: &[Oid],
+        within: Option<&Arc<[String]>>,
     ) -> Result<Arc<Prepared>> {
         // Compiling takes longer than replies should wait.
         self.executor.outbox.write();
+        let search_path = within.cloned().unwrap_or_else(|| self.search_path());
         let statement = statements.pop().map(|only| only.statement);
         let mut prepared = Prepared {
             text: text.clone(),
@@ -172,7 +175,8 @@ impl Session {
             columns: None,
             body: Body::Empty,
             catalog_version: self.catalog_version(),
-            search_path: self.settings.effective().search_path.clone(),
+            search_path,
+            session_path: self.settings.effective().search_path.clone(),
             declared: declared.into(),
             session_dependent: false,
             role: self.roles().current,
@@ -216,6 +220,7 @@ impl Session {
         code: Code,
     ) -> Arc<Prepared> {
         let plan = Arc::new(RowPlan::new(bound, code, false, false));
+        let session_path = self.settings.effective().search_path.clone();
         Arc::new(Prepared {
             text: text.into(),
             tag: if matches!(origin, Origin::Block) { "DO" } else { "" },
@@ -224,7 +229,8 @@ impl Session {
             columns: None,
             body: Body::Rows(plan),
             catalog_version: self.catalog_version(),
-            search_path: self.settings.effective().search_path.clone(),
+            search_path: session_path.clone(),
+            session_path,
             declared: Arc::from([]),
             session_dependent: true,
             role: self.roles().current,
@@ -246,6 +252,7 @@ impl Session {
         };
         renewed.allowed()?;
         let environment = Environment { in_pieces: true, ..self.environment_of_binding() };
+        let environment = environment.around_calls(renewed.search_path.clone());
         let Body::Rows(plan) = &renewed.body else { return Ok(renewed) };
         let routines = self.server.routines.clone();
         let linker = routines.linker(&environment);
@@ -278,6 +285,7 @@ impl Session {
             body: Body::Rows(Arc::new(plan)),
             catalog_version: renewed.catalog_version,
             search_path: renewed.search_path.clone(),
+            session_path: renewed.session_path.clone(),
             declared: renewed.declared.clone(),
             session_dependent: true,
             role: renewed.role,
@@ -291,15 +299,16 @@ impl Session {
         match (&prepared.origin, &prepared.body) {
             (origin @ (Origin::Text | Origin::Filling(_)), _) => {
                 let statements = archipel_sql::parser::parse(&prepared.text)?;
+                let (text, within) = (&prepared.text, Some(&prepared.search_path));
                 let renewed =
-                    self.prepare_as(origin.clone(), &prepared.text, statements, &prepared.declared)?;
+                    self.prepare_as(origin.clone(), text, statements, &prepared.declared, within)?;
                 if renewed.params != prepared.params {
                     // The values that wait for it are of the types that were told.
                     let told: Vec<Oid> = prepared.params.iter().map(|ty| ty.oid).collect();
                     let statements = archipel_sql::parser::parse(&prepared.text)?;
-                    return self.prepare_as(origin.clone(), &prepared.text, statements, &told);
+                    return self.prepare_as(origin.clone(), text, statements, &told, within);
                 }
-                if matches!(origin, Origin::Text) {
+                if matches!(origin, Origin::Text) && renewed.search_path == self.search_path() {
                     let key = self.cache_key(&prepared.text, &prepared.declared);
                     self.remember(key, &renewed);
                 }
@@ -329,8 +338,8 @@ impl Session {
             Origin::Filling(table) => Some(table),
             _ => None,
         };
-        let search_path = self.search_path();
         let (text, declared) = (prepared.text.clone(), prepared.declared.clone());
+        let search_path = prepared.search_path.clone();
         let (bound, params, session_dependent, needed) =
             self.bind_rows_into(statement, &text, &declared, &search_path, filled)?;
         // That of the binding: the catalog may have changed since.

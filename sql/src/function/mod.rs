@@ -175,6 +175,11 @@ pub trait SessionHost: Sync {
     fn setting(&self, _name: &str) -> Option<String> {
         None
     }
+    /// Whether functions have changed settings that the server itself knows, and the session has not
+    /// taken them over yet.
+    fn has_settings_to_take(&self) -> bool {
+        false
+    }
     /// The checks of PL/pgSQL that the session asks for.
     fn extra_checks(&self) -> ExtraChecks {
         ExtraChecks::default()
