@@ -41,6 +41,9 @@ impl Binder<'_, '_> {
                     let names = fields.into_iter().map(|(name, _)| name).collect();
                     self.whole_rows.push((expr.clone(), names));
                 }
+                if let Some((BoundExpr { kind: ExprKind::Case { .. }, ty: Type::RECORD }, _)) = &found {
+                    self.whole_rows.extend(variables.structures(&names));
+                }
                 found
             }
             None => None,

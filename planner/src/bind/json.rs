@@ -75,6 +75,14 @@ impl Binder<'_, '_> {
         if arg.ty.oid == Oid::JSON {
             return Ok(arg);
         }
+        let arg = match self.structures_of(arg) {
+            Ok(arms) => {
+                let arms = arms.into_iter().map(|(when, row)| Ok((when, self.as_json(row)?)));
+                let kind = ExprKind::Case { arms: arms.collect::<Result<_>>()?, otherwise: None };
+                return Ok(BoundExpr::new(kind, Type::of(Oid::JSON)));
+            }
+            Err(arg) => arg,
+        };
         let shape = self.json_shape(&arg);
         let function = lookup_functions("archipel_json_of")
             .first()
@@ -82,6 +90,20 @@ impl Binder<'_, '_> {
         let shape = BoundExpr::constant(Datum::text(&shape), Type::TEXT);
         let function = ResolvedFunction { function, result: Type::of(Oid::JSON) };
         Ok(BoundExpr::new(ExprKind::Call { function, args: vec![arg, shape] }, Type::of(Oid::JSON)))
+    }
+
+    /// The arms of a row that has one of several structures, each with names of its own; else the row.
+    fn structures_of(&self, arg: BoundExpr) -> std::result::Result<Vec<(BoundExpr, BoundExpr)>, BoundExpr> {
+        match arg.kind {
+            ExprKind::Case { arms, otherwise: None }
+                if arg.ty == Type::RECORD
+                    && arms.iter().any(|(_, row)| self.is_variable_row(row))
+                    && arms.iter().all(|(_, row)| row.is_null_constant() || self.is_variable_row(row)) =>
+            {
+                Ok(arms)
+            }
+            kind => Err(BoundExpr { kind, ..arg }),
+        }
     }
 
     fn json_shape(&self, expr: &BoundExpr) -> String {

@@ -201,6 +201,12 @@ pub trait VariableScope {
         None
     }
 
+    /// The rows that a record variable may be which has one of several structures, with the names of
+    /// their fields.
+    fn structures(&self, _parts: &[&str]) -> Vec<(BoundExpr, Vec<String>)> {
+        Vec::new()
+    }
+
     /// What `$n` (zero-based) means, where arguments can be named so.
     fn parameter(&self, _number: u16) -> Option<BoundExpr> {
         None

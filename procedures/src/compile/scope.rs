@@ -145,6 +145,13 @@ impl VariableScope for Scope<'_, '_> {
         Some(fields.iter().map(field).collect())
     }
 
+    fn structures(&self, parts: &[&str]) -> Vec<(BoundExpr, Vec<String>)> {
+        match self.find(parts) {
+            Some((id, used)) if used == parts.len() => self.compiler.structures(id),
+            _ => Vec::new(),
+        }
+    }
+
     fn parameter(&self, number: u16) -> Option<BoundExpr> {
         let compiler = self.compiler;
         let parameters = compiler.routine.args.iter().zip(&compiler.body.parameters);

@@ -213,10 +213,7 @@ impl Compiler<'_> {
         for (place, fields) in chosen {
             let number = (*tag.numbers.get(place)?)?;
             let value = match field {
-                None => {
-                    let items = fields.iter().map(|field| read(field.register, field.ty)).collect();
-                    BoundExpr { kind: ExprKind::Row(items), ty: Type::RECORD }
-                }
+                None => row_of(fields),
                 Some(name) => match fields.iter().find(|field| field.name == name) {
                     Some(Field { register, ty, .. }) => read(*register, *ty),
                     None => {
@@ -249,6 +246,18 @@ impl Compiler<'_> {
         Some(BoundExpr { kind: ExprKind::Case { arms, otherwise }, ty })
     }
 
+    /// The rows that a variable may be which may have one of several structures here.
+    pub(super) fn structures(&self, variable: VariableId) -> Vec<(BoundExpr, Vec<String>)> {
+        let Storage::Record { shapes, state: RecordState::OneOf(places), .. } =
+            &self.storage[variable as usize]
+        else {
+            return Vec::new();
+        };
+        let chosen = shapes.iter().enumerate().filter(|(place, _)| places >> place & 1 == 1);
+        let names = |fields: &[Field]| fields.iter().map(|field| field.name.clone()).collect();
+        chosen.map(|(_, fields)| (row_of(fields), names(fields))).collect()
+    }
+
     fn has_number(&self, tag: u32, number: i32) -> Option<BoundExpr> {
         let equals = lookup_operators("=");
         let equals = equals.iter().find(|op| op.left == Some(Oid::INT4) && op.right == Oid::INT4)?;
@@ -256,6 +265,11 @@ impl Compiler<'_> {
         let args = vec![read(tag, Type::INT4), Self::constant(Datum::Int4(number), Type::INT4)];
         Some(BoundExpr { kind: ExprKind::Call { function, args }, ty: Type::BOOL })
     }
+}
+
+fn row_of(fields: &[Field]) -> BoundExpr {
+    let items = fields.iter().map(|field| read(field.register, field.ty)).collect();
+    BoundExpr { kind: ExprKind::Row(items), ty: Type::RECORD }
 }
 
 fn read(register: u32, ty: Type) -> BoundExpr {
