@@ -232,6 +232,7 @@ impl Binder<'_, '_> {
                     self.without_lateral(|binder| binder.query_with_locks(subquery, locks))?
                 };
                 let mut relation = Relation::of_output(None, &bound.columns);
+                relation.records = self.records_in(&bound.rel);
                 self.apply_alias(&mut relation, Some(alias), None)?;
                 Ok((bound.rel, vec![relation]))
             }

@@ -10,8 +10,8 @@ use sqlparser::tokenizer::Span;
 
 use super::Binder;
 use super::coerce::is_polymorphic;
-use super::scope::SET_BASE;
-use crate::bound::{BoundExpr, ExprKind, SetCall};
+use super::scope::{Fields, SET_BASE};
+use crate::bound::{BoundExpr, ExprKind, Rel, SetCall, SetItem};
 
 impl Binder<'_, '_> {
     /// Names and types of a record expression's fields, if they are known.
@@ -35,7 +35,10 @@ impl Binder<'_, '_> {
                 (!columns.is_empty()).then_some(columns)
             }
             ExprKind::Column { depth: 0, index } if *index >= SET_BASE && expr.ty.oid == Oid::RECORD => {
-                self.set_fields(usize::from(*index - SET_BASE))
+                fields_of_set(&self.levels.last()?.sets.get(usize::from(*index - SET_BASE))?.0)
+            }
+            ExprKind::Column { depth, index } if expr.ty == Type::RECORD => {
+                self.fields_of_column(usize::from(*depth), *index)
             }
             ExprKind::Call { function, .. } if !function.function.columns.is_empty() => {
                 Some(super::from_function::declared_fields(function.function))
@@ -49,19 +52,44 @@ impl Binder<'_, '_> {
         }
     }
 
-    /// Names and types of the rows of a set in a SELECT list, if its function declares them.
-    fn set_fields(&self, place: usize) -> Option<Vec<(String, Type)>> {
-        match &self.levels.last()?.sets.get(place)?.0 {
-            SetCall::Builtin { function, .. } => {
-                let columns = function.columns;
-                let plain = columns.len() > 1 && !columns.iter().any(|(_, ty)| is_polymorphic(*ty));
-                plain.then(|| columns.iter().map(|(name, ty)| ((*name).to_owned(), Type::of(*ty))).collect())
-            }
-            SetCall::Routine { routine, .. } => {
-                let columns = super::call::output_arguments(routine);
-                (columns.len() > 1).then_some(columns)
-            }
-            SetCall::Scalar(_) => None,
+    /// What the rows in a column of the query at hand, or of one around it, are made of.
+    fn fields_of_column(&self, depth: usize, index: u16) -> Option<Fields> {
+        let level = self.levels.len().checked_sub(depth + 1).and_then(|level| self.levels.get(level))?;
+        let is_it =
+            |expr: &BoundExpr| matches!(expr.kind, ExprKind::Column { depth: 0, index: own } if own == index);
+        level.relations.iter().find_map(|relation| {
+            let known = |(place, _): &&(usize, Fields)| is_it(&relation.columns[*place].expr);
+            relation.records.iter().find(known).map(|(_, fields)| fields.clone())
+        })
+    }
+
+    /// What the rows in columns of a query are made of, by the columns' places.
+    pub(super) fn records_in(&self, rel: &Rel) -> Vec<(usize, Fields)> {
+        let types = rel.types();
+        let records = types.iter().enumerate().filter(|(_, ty)| **ty == Type::RECORD);
+        records.filter_map(|(place, _)| Some((place, self.fields_in(rel, place)?))).collect()
+    }
+
+    fn fields_in(&self, rel: &Rel, place: usize) -> Option<Fields> {
+        let of_expr = |input: &Rel, expr: &BoundExpr| match expr.kind {
+            ExprKind::Column { depth: 0, index } => self.fields_in(input, index.into()),
+            _ => self.record_fields(expr),
+        };
+        match rel {
+            Rel::Project { input, exprs } => of_expr(input, exprs.get(place)?),
+            Rel::ProjectSet { input, items } => match items.get(place)? {
+                SetItem::Scalar(expr) => of_expr(input, expr),
+                SetItem::Set { call, .. } => fields_of_set(call),
+            },
+            Rel::Filter { input, .. }
+            | Rel::Sort { input, .. }
+            | Rel::Distinct { input, .. }
+            | Rel::Limit { input, .. } => self.fields_in(input, place),
+            Rel::Join { left, right, .. } => match place.checked_sub(left.width()) {
+                None => self.fields_in(left, place),
+                Some(place) => self.fields_in(right, place),
+            },
+            _ => None,
         }
     }
 
@@ -252,4 +280,20 @@ pub(super) fn no_row_source() -> SqlError {
         SqlState::FEATURE_NOT_SUPPORTED,
         "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
     )
+}
+
+/// Names and types of the rows of a set in a SELECT list, if its function declares them.
+fn fields_of_set(call: &SetCall) -> Option<Fields> {
+    match call {
+        SetCall::Builtin { function, .. } => {
+            let columns = function.columns;
+            let plain = columns.len() > 1 && !columns.iter().any(|(_, ty)| is_polymorphic(*ty));
+            plain.then(|| columns.iter().map(|(name, ty)| ((*name).to_owned(), Type::of(*ty))).collect())
+        }
+        SetCall::Routine { routine, .. } => {
+            let columns = super::call::output_arguments(routine);
+            (columns.len() > 1).then_some(columns)
+        }
+        SetCall::Scalar(_) => None,
+    }
 }

@@ -45,7 +45,13 @@ pub struct Relation {
     pub scalar_function: bool,
     /// A join under a name, or what it merged: its columns are those of the tables in it.
     pub joined: bool,
+    /// What the rows are made of that its columns of type `record` hold, by their places, where that
+    /// is known.
+    pub records: Vec<(usize, Fields)>,
 }
+
+/// Names and types of a row's fields.
+pub type Fields = Vec<(String, Type)>;
 
 /// A column of a [`Relation`].
 #[derive(Clone, Debug)]
@@ -73,6 +79,7 @@ impl Relation {
             nullable: false,
             scalar_function: false,
             joined: false,
+            records: Vec::new(),
         }
     }
 
