@@ -273,15 +273,11 @@ impl Binder<'_, '_> {
         if target.oid.is_enum_array() {
             return self.labels_literal(text, target);
         }
-        // The other names are looked up when the statement runs, by the session it runs in.
+        // The other names are looked up by the session that the statement runs in.
         if matches!(
             target.oid,
             Oid::REGTYPE | Oid::REGPROC | Oid::REGPROCEDURE | Oid::REGOPER | Oid::REGROLE | Oid::REGNAMESPACE
-        ) {
-            let text = BoundExpr::constant(Datum::text(text), Type::TEXT);
-            return Ok(BoundExpr::new(ExprKind::ConvertIo(Box::new(text)), ty));
-        }
-        if matches!(target.oid, Oid::TIMESTAMPTZ | Oid::TIMETZ)
+        ) || matches!(target.oid, Oid::TIMESTAMPTZ | Oid::TIMETZ)
             || (matches!(target.oid, Oid::DATE | Oid::TIMESTAMP | Oid::TIME)
                 && text.bytes().any(|byte| byte.is_ascii_alphabetic()))
             || (matches!(target.oid, Oid::DATE | Oid::TIMESTAMP) && !begins_with_year(text))
