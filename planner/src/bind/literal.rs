@@ -45,6 +45,12 @@ impl Binder<'_, '_> {
     fn parameter(&mut self, name: &str) -> Result<BoundExpr> {
         let missing =
             || SqlError::new(SqlState::UNDEFINED_PARAMETER, format!("there is no parameter {name}"));
+        // The result of a polymorphic function in PL/pgSQL.
+        if name == "$0"
+            && let Some(result) = self.env.variables.and_then(|variables| variables.resolve(&[name]))
+        {
+            return Ok(result);
+        }
         let number: u16 =
             name.strip_prefix('$').and_then(|digits| digits.parse().ok()).ok_or_else(missing)?;
         let number = number.checked_sub(1).ok_or_else(missing)?;

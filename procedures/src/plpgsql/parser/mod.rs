@@ -247,6 +247,11 @@ impl Parser<'_> {
                 self.name_variable(name, id);
             }
         }
+        // The result of a polymorphic function (chapter 43.3.1).
+        let has_result = !self.signature.procedure && !self.signature.anonymous && !self.signature.has_out();
+        if has_result && self.tokens.iter().any(|token| token.kind == TokenKind::Parameter(0)) {
+            self.internal_variable("$0", 0, self.signature.result, false);
+        }
         let found = self.internal_variable("found", 0, Type::BOOL, false);
         self.options()?;
         let block = self.labelled_block()?;
