@@ -386,13 +386,8 @@ pub(super) fn validate_not_null(table: &Table, place: usize, work: &mut Work<'_>
     }
     let column = &table.columns[place].name;
     let target = validation::own_rows(table, work);
-    work.validate(
-        format!("SELECT 1 FROM {target} WHERE {} IS NULL LIMIT 1", quote_identifier(column)),
-        SqlError::new(
-            SqlState::NOT_NULL_VIOLATION,
-            format!("column \"{column}\" of relation \"{}\" contains null values", table.name),
-        ),
-    );
+    let query = format!("SELECT 1 FROM {target} WHERE {} IS NULL LIMIT 1", quote_identifier(column));
+    work.validate(query, validation::null_values(column, table));
 }
 
 /// VALIDATE CONSTRAINT: the rows that were there before it are checked now.

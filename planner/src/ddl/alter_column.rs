@@ -85,13 +85,7 @@ pub(super) fn add_column(
     }
     let target = validation::own_rows(&table, work);
     if not_null && computed.is_none() && value == OwnedCell::Null && table.is_stored() {
-        work.validate(
-            format!("SELECT 1 FROM {target} LIMIT 1"),
-            SqlError::new(
-                SqlState::NOT_NULL_VIOLATION,
-                format!("column \"{name}\" of relation \"{}\" contains null values", table.name),
-            ),
-        );
+        work.validate(format!("SELECT 1 FROM {target} LIMIT 1"), validation::null_values(name, &table));
     }
     let mut deferred = Deferred::default();
     for constraint in &made.constraints {
@@ -114,7 +108,7 @@ pub(super) fn add_column(
     visible.push(ColumnSource::Constant(value));
     let columns = stored::sources(&before, &table, visible);
     if let Some(value) = computed {
-        let not_null = not_null.then(|| null_values(name, &table.name));
+        let not_null = not_null.then(|| validation::null_values(name, &table));
         work.compute(Computed { column: usize::from(place), ty, not_null, value });
     }
     work.operation(DdlOp::AlterTable { def, columns });
@@ -122,13 +116,6 @@ pub(super) fn add_column(
         touch(oid, work);
     }
     Ok(())
-}
-
-fn null_values(column: &str, table: &str) -> SqlError {
-    SqlError::new(
-        SqlState::NOT_NULL_VIOLATION,
-        format!("column \"{column}\" of relation \"{table}\" contains null values"),
-    )
 }
 
 /// The constraints that came with a column must hold for the rows that are there, whose value of
@@ -239,7 +226,7 @@ pub(super) fn set_type(
         });
     }
     let value = ComputedValue::of_row(&work.catalog, &table, &expression, domain.map_or(new, Type::of));
-    let not_null = table.columns[at].not_null.then(|| null_values(column, &table.name));
+    let not_null = table.columns[at].not_null.then(|| validation::null_values(column, &table));
     table.columns[at].ty = new;
     let key_columns: Vec<u16> = table
         .primary_key

@@ -11,7 +11,7 @@ use archipel_sql::types::Oid;
 use super::alter::{finish, touch};
 use super::inherit::{carried, check_plain_parent, same_condition, same_type};
 use super::work::Work;
-use super::{MissingKey, distribution, heir_keys, partition};
+use super::{FaultyKey, KeyFault, distribution, heir_keys, partition};
 use crate::bind::Clause;
 
 fn wrong(message: impl Into<String>) -> SqlError {
@@ -348,7 +348,7 @@ fn check_unreferenced(parent: &TableRef, child: &TableRef, work: &mut Work<'_>) 
                 work.validate_key(
                     query,
                     error,
-                    MissingKey { columns, table: table.name.clone(), goes: true },
+                    FaultyKey { columns, fault: KeyFault::Referenced(table.name.clone()) },
                 );
             }
         }

@@ -146,6 +146,8 @@ pub struct DdlPlan {
     pub triggers: Vec<(Oid, String)>,
     /// Labels that enums got which were there before: of no use before COMMIT.
     pub added_labels: Vec<Oid>,
+    /// Queries that find a key which two rows have, for trees that operations fill with what is there.
+    pub duplicates: Vec<(TreeId, Validation)>,
     /// Names of the trees in `operations`, for [`DdlPlan::duplicate_keys`].
     unique_names: Vec<(TreeId, String)>,
 }
@@ -156,24 +158,33 @@ pub struct Validation {
     /// A query that finds an offending row.
     pub query: String,
     pub error: SqlError,
-    /// Where the row is a key, as texts, that is missing elsewhere.
-    pub missing: Option<MissingKey>,
+    /// Where the row is a key, as texts: what is wrong with it.
+    pub key: Option<FaultyKey>,
     /// Where its names are looked up, if not where the session looks.
     pub search_path: Option<[String; 2]>,
 }
 
-/// A key of a foreign key, for the detail of its error.
+/// A key, for the detail of an error about it.
 #[derive(Clone, Debug)]
-pub struct MissingKey {
+pub struct FaultyKey {
     pub columns: Vec<String>,
-    /// The referenced table's name; where the key goes, the referencing one's.
-    pub table: String,
-    /// Whether it is there, and is to go.
-    pub goes: bool,
+    pub fault: KeyFault,
 }
 
-impl MissingKey {
-    /// `Key (a, b)=(1, 2) is not present in table "t".`, or `… is still referenced from table "t".`
+/// What may be wrong with a key.
+#[derive(Clone, Debug)]
+pub enum KeyFault {
+    /// It is not in this table.
+    Missing(String),
+    /// This table refers to it, and it goes.
+    Referenced(String),
+    /// Two rows have it.
+    Duplicated,
+}
+
+impl FaultyKey {
+    /// `Key (a, b)=(1, 2) is not present in table "t".`, `… is still referenced from table "t".`, or
+    /// `… is duplicated.`
     pub fn detail(&self, values: &[Datum]) -> String {
         let shown = |value: &Datum| match value {
             Datum::Text(text) => text.to_string(),
@@ -181,8 +192,12 @@ impl MissingKey {
         };
         let values: Vec<String> = values.iter().map(shown).collect();
         let columns = self.columns.join(", ");
-        let what = if self.goes { "still referenced from" } else { "not present in" };
-        format!("Key ({columns})=({}) is {what} table \"{}\".", values.join(", "), self.table)
+        let what = match &self.fault {
+            KeyFault::Missing(table) => format!("not present in table \"{table}\""),
+            KeyFault::Referenced(table) => format!("still referenced from table \"{table}\""),
+            KeyFault::Duplicated => "duplicated".to_owned(),
+        };
+        format!("Key ({columns})=({}) is {what}.", values.join(", "))
     }
 }
 
@@ -201,8 +216,11 @@ impl DdlPlan {
     /// The error of two rows of one key in a tree.
     pub fn duplicate_key(&self, tree: TreeId) -> SqlError {
         let name = self.unique_names.iter().find(|(id, _)| *id == tree).map_or("", |(_, name)| name);
+        DdlPlan::could_not_create(name).with_detail("Two rows have the same key.")
+    }
+
+    fn could_not_create(name: &str) -> SqlError {
         SqlError::new(SqlState::UNIQUE_VIOLATION, format!("could not create unique index \"{name}\""))
-            .with_detail("Two rows have the same key.")
     }
 }
 

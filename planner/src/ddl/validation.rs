@@ -1,13 +1,15 @@
 //! That the rows which are there keep a constraint: queries that must answer nothing, run just
 //! before the definition.
 
+use archipel_engine::id::TreeId;
+use archipel_engine::txn::DdlOp;
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
-use archipel_sql::catalog::{Check, Column, ForeignKey, Table};
+use archipel_sql::catalog::{Check, Column, ForeignKey, Index, Table};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
-use super::MissingKey;
 use super::work::Work;
+use super::{DdlPlan, FaultyKey, KeyFault, Validation};
 use crate::bind::definition_path;
 
 /// A column that ALTER COLUMN … TYPE converts, and how.
@@ -134,16 +136,93 @@ fn converted_rows(before: &Table, after: &Table, used: &[u16], work: &Work<'_>) 
 /// The rows of a FROM item keep a CHECK constraint of a table.
 pub(super) fn check_rows(rows: &str, table: &Table, check: &Check, work: &mut Work<'_>) {
     let query = format!("SELECT 1 FROM {rows} WHERE NOT ({}) LIMIT 1", check.condition);
+    let message =
+        format!("check constraint \"{}\" of relation \"{}\" is violated by some row", check.name, table.name);
     work.validate(
         query,
-        SqlError::new(
-            SqlState::CHECK_VIOLATION,
-            format!(
-                "check constraint \"{}\" of relation \"{}\" is violated by some row",
-                check.name, table.name
-            ),
-        ),
+        of_constraint(SqlError::new(SqlState::CHECK_VIOLATION, message), table, &check.name),
     );
+}
+
+/// An error with the fields that tell of which constraint it is.
+fn of_constraint(mut error: SqlError, table: &Table, constraint: &str) -> SqlError {
+    let fields = error.fields_mut();
+    (fields.schema, fields.table) = (Some(table.schema.clone()), Some(table.name.clone()));
+    fields.constraint = Some(constraint.to_owned());
+    error
+}
+
+/// The error of rows that have NULL where a column must have none.
+pub(super) fn null_values(column: &str, table: &Table) -> SqlError {
+    let message = format!("column \"{column}\" of relation \"{}\" contains null values", table.name);
+    let mut error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
+    let fields = error.fields_mut();
+    (fields.schema, fields.table) = (Some(table.schema.clone()), Some(table.name.clone()));
+    fields.column = Some(column.to_owned());
+    error
+}
+
+/// For the keys that a plan makes unique over rows which are there: what finds one that two of them have.
+pub(super) fn duplicates(work: &Work<'_>) -> Vec<(TreeId, Validation)> {
+    let found = work.plan.operations.iter().filter_map(|operation| {
+        let (table, index) = match operation {
+            DdlOp::CreateIndex { table, index } => (*table, Some(index.id)),
+            DdlOp::AlterTable { def, .. } => (def.id, None),
+            _ => return None,
+        };
+        let table = work.catalog.tables().find(|known| known.tree == table.0 && known.is_stored())?;
+        let before = work.env.catalog.table_by_oid(table.oid)?;
+        let index = match index {
+            Some(tree) => Some(table.indexes.iter().find(|index| index.tree == tree.0 && index.unique)?),
+            None if before.primary_key.is_some() => return None,
+            None => None,
+        };
+        let tree = TreeId(index.map_or(table.tree, |index| index.tree));
+        Some((tree, duplicate(table, &before, index, work)?))
+    });
+    found.collect()
+}
+
+/// The query for one key: of an index, or of a table's primary key. `None` where that reads what the same
+/// statement makes.
+fn duplicate(table: &Table, before: &Table, index: Option<&Index>, work: &Work<'_>) -> Option<Validation> {
+    let primary = table.primary_key.as_ref();
+    let (name, columns) = match index {
+        Some(index) => (&index.name, index.columns.iter().map(|column| column.column).collect()),
+        None => primary.map(|key| (&key.name, key.columns.clone()))?,
+    };
+    let mut keys = Vec::new();
+    for (place, column) in columns.iter().enumerate() {
+        let expression = index.into_iter().flat_map(|index| &index.expressions);
+        match expression.into_iter().find(|expression| usize::from(expression.place) == place) {
+            Some(expression) => keys.push(format!("({})", expression.text)),
+            None => {
+                let column = table.columns.get(usize::from(*column))?;
+                let known = before.columns.iter().find(|known| known.name == column.name);
+                known.filter(|known| known.ty == column.ty)?;
+                keys.push(quote_identifier(&column.name));
+            }
+        }
+    }
+    let predicate = index.and_then(|index| index.predicate.as_ref()).map(|text| format!(" AND ({text})"));
+    let present: Vec<String> = keys.iter().map(|key| format!("{key} IS NOT NULL")).collect();
+    let shown: Vec<String> = keys.iter().map(|key| format!("CAST({key} AS text)")).collect();
+    let query = format!(
+        "SELECT {} FROM {} WHERE {}{} GROUP BY {} HAVING count(*) > 1 LIMIT 1",
+        shown.join(", "),
+        own_rows(table, work),
+        present.join(" AND "),
+        predicate.unwrap_or_default(),
+        keys.join(", ")
+    );
+    let unquoted =
+        |key: &String| key.strip_prefix('(').and_then(|key| key.strip_suffix(')')).unwrap_or(key).to_owned();
+    Some(Validation {
+        query,
+        error: of_constraint(DdlPlan::could_not_create(name), table, name),
+        key: Some(FaultyKey { columns: keys.iter().map(unquoted).collect(), fault: KeyFault::Duplicated }),
+        search_path: Some(definition_path(&table.schema)),
+    })
 }
 
 /// The rows of one FROM item have their parents among those of another.
@@ -192,6 +271,6 @@ pub(super) fn foreign_key_rows(
     work.validate_key(
         query,
         error,
-        MissingKey { columns: names, table: referenced.name.clone(), goes: false },
+        FaultyKey { columns: names, fault: KeyFault::Missing(referenced.name.clone()) },
     );
 }

@@ -21,7 +21,7 @@ use crate::row::table_def;
 
 use super::kept;
 use super::validation::Conversion;
-use super::{Computed, DdlEnv, DdlPlan, MissingKey, Validation};
+use super::{Computed, DdlEnv, DdlPlan, FaultyKey, Validation};
 
 pub(super) struct Work<'a> {
     pub env: &'a DdlEnv<'a>,
@@ -114,6 +114,7 @@ impl<'a> Work<'a> {
     pub fn finish(mut self) -> DdlPlan {
         self.finish_copies();
         self.name_trees();
+        self.plan.duplicates = super::validation::duplicates(&self);
         if self.numbers != self.env.catalog.numbers() {
             self.plan.changes.push(CatalogChange::Put(Object::Numbers(self.numbers)));
         }
@@ -260,12 +261,12 @@ impl<'a> Work<'a> {
     }
 
     pub fn validate(&mut self, query: String, error: SqlError) {
-        self.plan.validations.push(Validation { query, error, missing: None, search_path: None });
+        self.plan.validations.push(Validation { query, error, key: None, search_path: None });
     }
 
-    /// As [`Work::validate`], for a query that answers a key which is missing elsewhere.
-    pub fn validate_key(&mut self, query: String, error: SqlError, missing: MissingKey) {
-        self.plan.validations.push(Validation { query, error, missing: Some(missing), search_path: None });
+    /// As [`Work::validate`], for a query that answers a key.
+    pub fn validate_key(&mut self, query: String, error: SqlError, key: FaultyKey) {
+        self.plan.validations.push(Validation { query, error, key: Some(key), search_path: None });
     }
 
     /// A NOTICE without a condition of its own.

@@ -13,7 +13,7 @@ use archipel_engine::txn::Commit;
 use archipel_engine::{
     CATALOG_TREE, ClaimSet, DdlOp, Direction, Inserted, KeyRange, Program, RoutingTable, Stop, TableMeta, Txn,
 };
-use archipel_planner::ddl::MissingKey;
+use archipel_planner::ddl::FaultyKey;
 use archipel_planner::native::{CompiledStatement, ExecContext, ExecError, ExecResult, RowSink};
 use archipel_sql::catalog::{CatalogChange, Object, ObjectKind};
 use archipel_sql::datum::Datum;
@@ -28,7 +28,7 @@ use crate::session::host::Host;
 pub struct ValidationRun {
     pub query: CompiledStatement,
     pub error: SqlError,
-    pub missing: Option<MissingKey>,
+    pub key: Option<FaultyKey>,
 }
 
 /// An operation of the engine, and what belongs to it.
@@ -37,24 +37,47 @@ pub struct Described {
     /// The errors if it meets two rows of one key: in the table's rows, the first, and in each of
     /// its indexes.
     pub duplicates: Vec<(TreeId, SqlError)>,
+    /// What tells such a key, in some of them.
+    pub duplicated: Vec<(TreeId, Arc<ValidationRun>)>,
     /// The columns to compute before it.
     pub computed: Vec<ComputedRun>,
 }
 
 impl From<DdlOp> for Described {
     fn from(operation: DdlOp) -> Described {
-        Described { operation, duplicates: Vec::new(), computed: Vec::new() }
+        Described { operation, duplicates: Vec::new(), duplicated: Vec::new(), computed: Vec::new() }
     }
 }
 
 /// See the module's head.
 pub struct DefinitionRun {
-    pub validations: Vec<ValidationRun>,
+    pub validations: Vec<Arc<ValidationRun>>,
     pub operations: Vec<Described>,
     pub changes: Vec<CatalogChange>,
     /// For the validations; a first start has none.
     pub host: Option<Arc<Host>>,
     pub error: Option<SqlError>,
+    /// Where two rows of one key were met.
+    pub met: Option<TreeId>,
+}
+
+impl ValidationRun {
+    /// Runs the query: its error, if it answers a row.
+    fn run(&self, host: &Host, txn: &mut Txn<'_>) -> ExecResult<()> {
+        let functions = FunctionContext { now: txn.started_at(), session: host };
+        let mut context = ExecContext::new(txn, functions, host);
+        context.budgeted = false;
+        let mut found = FoundRow(None);
+        self.query.run(&mut context, &mut found)?;
+        require_silence(&context)?;
+        let Some(row) = found.0 else { return Ok(()) };
+        let error = self.error.clone();
+        Err(match &self.key {
+            Some(key) => error.with_detail(key.detail(&row)),
+            None => error,
+        }
+        .into())
+    }
 }
 
 struct FoundRow(Option<Vec<Datum>>);
@@ -69,13 +92,39 @@ impl RowSink for FoundRow {
 impl DefinitionRun {
     /// A run that only writes catalog rows.
     pub fn of_changes(changes: Vec<CatalogChange>) -> DefinitionRun {
-        DefinitionRun { validations: Vec::new(), operations: Vec::new(), changes, host: None, error: None }
+        DefinitionRun {
+            validations: Vec::new(),
+            operations: Vec::new(),
+            changes,
+            host: None,
+            error: None,
+            met: None,
+        }
     }
 
     /// A run of operations that say all there is to say, and of catalog rows.
     pub fn of_operations(operations: Vec<DdlOp>, changes: Vec<CatalogChange>) -> DefinitionRun {
         let operations = operations.into_iter().map(Described::from).collect();
         DefinitionRun { operations, ..DefinitionRun::of_changes(changes) }
+    }
+
+    /// A run that looks whether the rows which are there allow for this one; `None` if all do.
+    pub fn validated(&self) -> Option<DefinitionRun> {
+        let duplicated = self.operations.iter().flat_map(|described| &described.duplicated);
+        let queries = self.validations.iter().chain(duplicated.map(|(_, query)| query));
+        self.of_queries(queries.cloned().collect())
+    }
+
+    /// A run that tells which key this one has met twice; `None` if it has met none, or cannot tell.
+    pub fn telling(&self) -> Option<DefinitionRun> {
+        let duplicated = self.operations.iter().flat_map(|described| &described.duplicated);
+        let of_met = duplicated.filter(|(tree, _)| Some(*tree) == self.met);
+        self.of_queries(of_met.map(|(_, query)| query.clone()).collect())
+    }
+
+    fn of_queries(&self, validations: Vec<Arc<ValidationRun>>) -> Option<DefinitionRun> {
+        let run = DefinitionRun { host: self.host.clone(), ..DefinitionRun::of_changes(Vec::new()) };
+        (!validations.is_empty()).then_some(DefinitionRun { validations, ..run })
     }
 
     /// The operations alone.
@@ -86,22 +135,7 @@ impl DefinitionRun {
     /// Runs the validations, then the operations, then writes the catalog rows.
     pub(super) fn define(&mut self, txn: &mut Txn<'_>) -> ExecResult<()> {
         if let Some(host) = &self.host {
-            let functions = FunctionContext { now: txn.started_at(), session: &**host };
-            for validation in &self.validations {
-                let mut context = ExecContext::new(txn, functions, &**host);
-                context.budgeted = false;
-                let mut found = FoundRow(None);
-                validation.query.run(&mut context, &mut found)?;
-                require_silence(&context)?;
-                if let Some(row) = found.0 {
-                    let error = validation.error.clone();
-                    return Err(match &validation.missing {
-                        Some(missing) => error.with_detail(missing.detail(&row)),
-                        None => error,
-                    }
-                    .into());
-                }
-            }
+            self.validations.iter().try_for_each(|validation| validation.run(host, txn))?;
         }
         let operations = self.with_computed(txn)?;
         for (described, operation) in self.operations.iter().zip(operations) {
@@ -111,6 +145,7 @@ impl DefinitionRun {
                 Inserted::DuplicateKey(tree) => {
                     let known = &described.duplicates;
                     let met = known.iter().find(|(of, _)| Some(*of) == tree).or(known.first());
+                    self.met = met.map(|(tree, _)| *tree);
                     return Err(match met {
                         Some((_, error)) => error.clone(),
                         None => SqlError::internal("two rows have the same key"),

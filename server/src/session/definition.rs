@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use archipel_engine::{Interactive, SubmitOptions};
-use archipel_planner::ddl::{Computed, ComputedValue, Copies, DdlEnv, DdlPlan, DistributionCall};
+use archipel_planner::ddl::{Computed, ComputedValue, Copies, DdlEnv, DdlPlan, DistributionCall, Validation};
 use archipel_planner::native::{CompileEnv, compile_statement};
 use archipel_procedures::Environment;
 use archipel_procedures::plpgsql::lexer::long_names;
@@ -25,6 +25,13 @@ use crate::run::computed::{ComputedRun, ValueRun};
 use crate::run::definition::{DefinitionRun, Described, ValidationRun};
 use crate::statement::Prepared;
 use crate::wire::output::Severity;
+
+/// Definitions that have failed.
+struct Failed {
+    error: SqlError,
+    /// What can say more of it.
+    telling: Option<DefinitionRun>,
+}
 
 impl Session {
     /// Runs a definition or a maintenance statement; answers the command tag. `alone` says that
@@ -120,8 +127,8 @@ impl Session {
         let weaker = weaker_mode(&source);
         let named = self.named_table(&source);
         let wanted = self.locks_of(first.operations.iter().map(|operation| (operation, weaker)), named);
-        let _locks = self.lock_for_definitions(wanted).await?;
-        let _one_at_a_time = server.definitions.lock().await;
+        let locks = self.lock_for_definitions(wanted).await?;
+        let one_at_a_time = server.definitions.lock().await;
         // Nothing changes the catalog while the latch is held.
         let catalog = server.catalog.current().catalog.clone();
         let plan = self.plan_definition(&source, &catalog, &Copies::default())?;
@@ -135,8 +142,12 @@ impl Session {
         let after = catalog.apply(&plan.changes);
         self.check_routines(&plan, &after, &source)?;
         let run = self.definition_run(plan)?;
-        self.run_and_publish(run, after).await?;
-        Ok(tag)
+        let ran = self.run_and_publish(run, after).await;
+        drop((one_at_a_time, locks));
+        match ran {
+            Ok(()) => Ok(tag),
+            Err(failed) => Err(self.told(failed).await),
+        }
     }
 
     pub(super) fn definition_notices(&mut self, plan: &DdlPlan) {
@@ -149,10 +160,14 @@ impl Session {
 
     /// Runs definitions and publishes the catalog they lead to. The caller holds the latch of
     /// definitions.
-    pub(super) async fn run_and_publish(&mut self, run: DefinitionRun, after: Catalog) -> Result<()> {
+    async fn run_and_publish(
+        &mut self,
+        run: DefinitionRun,
+        after: Catalog,
+    ) -> std::result::Result<(), Failed> {
         let server = self.server.clone();
         let changes = run.changes.clone();
-        self.run_definitions(run, None).await?;
+        self.try_definitions(run, None).await?;
         for change in &changes {
             if let CatalogChange::Put(Object::Routine(routine)) = change {
                 server.routines.forget(routine.oid);
@@ -169,15 +184,30 @@ impl Session {
         run: DefinitionRun,
         transaction: Option<&Interactive>,
     ) -> Result<()> {
+        self.try_definitions(run, transaction).await.map_err(|failed| failed.error)
+    }
+
+    async fn try_definitions(
+        &mut self,
+        run: DefinitionRun,
+        transaction: Option<&Interactive>,
+    ) -> std::result::Result<(), Failed> {
         let client = self.entry().engine.clone();
         let options = SubmitOptions { transaction, client: Some(&client), ..SubmitOptions::default() };
         let submission = self.server.engine.submit(run, options);
         let completed = self.cancellable(submission).await;
         self.depend_on(completed.outcome.depends_on);
-        match completed.outcome.result {
-            Ok(()) => Ok(()),
-            Err(stop) => Err(completed.program.error.unwrap_or_else(|| self.stop_error(stop))),
-        }
+        let Err(stop) = completed.outcome.result else { return Ok(()) };
+        let program = completed.program;
+        let telling = program.telling();
+        Err(Failed { error: program.error.unwrap_or_else(|| self.stop_error(stop)), telling })
+    }
+
+    /// The error of definitions that have failed on their own, and hold no table any more.
+    async fn told(&mut self, failed: Failed) -> SqlError {
+        let Some(telling) = failed.telling else { return failed.error };
+        let submission = self.server.engine.submit(telling, SubmitOptions::default());
+        self.cancellable(submission).await.program.error.unwrap_or(failed.error)
     }
 
     /// Plans a definition, with copies of some tables in the place of those.
@@ -262,42 +292,50 @@ impl Session {
     }
 
     pub(super) fn definition_run(&mut self, plan: DdlPlan) -> Result<DefinitionRun> {
-        let mut validations = Vec::new();
-        for validation in &plan.validations {
-            let statement = archipel_sql::parser::parse_statement(&validation.query)?;
-            let search_path = match &validation.search_path {
-                Some(path) => path.to_vec().into(),
-                None => self.settings.effective().search_path.clone(),
-            };
-            let (bound, _, _, needed) =
-                self.bind_rows_in(&statement, &validation.query, &[], &search_path)?;
-            self.require_routines(&needed)?;
-            let environment = self.environment();
-            let linker = self.server.routines.linker(&environment);
-            let compile =
-                CompileEnv { tables: &self.server.engine, catalog: &environment.catalog, routines: &*linker };
-            validations.push(ValidationRun {
-                query: compile_statement(&bound, &compile)?,
-                error: validation.error.clone(),
-                missing: validation.missing.clone(),
-            });
-        }
+        let validations = plan.validations.iter().map(|validation| self.validation_run(validation));
+        let validations = validations.collect::<Result<_>>()?;
         let mut operations = Vec::with_capacity(plan.operations.len());
         for (place, operation) in plan.operations.iter().enumerate() {
             let columns = plan.computed.get(place).into_iter().flatten();
             operations.push(Described {
                 operation: operation.clone(),
                 duplicates: plan.duplicate_keys(operation),
+                duplicated: Vec::new(),
                 computed: columns.map(|column| self.computed_run(column)).collect::<Result<_>>()?,
             });
+        }
+        for (tree, query) in &plan.duplicates {
+            let query = self.validation_run(query)?;
+            let fills = |described: &&mut Described| described.duplicates.iter().any(|(of, _)| of == tree);
+            if let Some(described) = operations.iter_mut().find(fills) {
+                described.duplicated.push((*tree, query));
+            }
         }
         Ok(DefinitionRun {
             validations,
             operations,
-            changes: plan.changes,
             host: Some(self.host()),
-            error: None,
+            ..DefinitionRun::of_changes(plan.changes)
         })
+    }
+
+    fn validation_run(&mut self, validation: &Validation) -> Result<Arc<ValidationRun>> {
+        let statement = archipel_sql::parser::parse_statement(&validation.query)?;
+        let search_path = match &validation.search_path {
+            Some(path) => path.to_vec().into(),
+            None => self.settings.effective().search_path.clone(),
+        };
+        let (bound, _, _, needed) = self.bind_rows_in(&statement, &validation.query, &[], &search_path)?;
+        self.require_routines(&needed)?;
+        let environment = self.environment();
+        let linker = self.server.routines.linker(&environment);
+        let compile =
+            CompileEnv { tables: &self.server.engine, catalog: &environment.catalog, routines: &*linker };
+        Ok(Arc::new(ValidationRun {
+            query: compile_statement(&bound, &compile)?,
+            error: validation.error.clone(),
+            key: validation.key.clone(),
+        }))
     }
 
     /// A definition looks at its tables by itself, but functions are called by whoever defines.

@@ -372,6 +372,12 @@ impl Session {
         }
         let added_labels = std::mem::take(&mut plan.added_labels);
         let (now, later) = split(self.definition_run(plan)?, &private);
+        // What COMMIT would find is told now, to who can still catch it.
+        if now.is_none()
+            && let Some(early) = later.validated()
+        {
+            self.make_early(early).await?;
+        }
         let mut step = Step {
             made: Vec::new(),
             dropped: Vec::new(),
@@ -473,6 +479,9 @@ impl Session {
                 self.run_definitions(validating, open.as_ref()).await?;
             }
             let Some(copies) = take_copies(&mut run) else {
+                if run.operations.is_empty() && run.changes.is_empty() {
+                    return Ok(());
+                }
                 return self.run_definitions(run, None).await;
             };
             let operations: Vec<DdlOp> = made_by(copies.ddl())
