@@ -40,7 +40,9 @@ impl Lowerer<'_> {
                 if at == rows.len() {
                     rows.push(vec![Datum::Null; items.len()]);
                 }
-                let [value] = <[Datum; 1]>::try_from(row).unwrap_or([Datum::Null]);
+                let Ok([value]) = <[Datum; 1]>::try_from(row) else {
+                    return unsupported("a set of rows in a SELECT list");
+                };
                 rows[at][place] = value;
             }
         }
