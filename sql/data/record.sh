@@ -39,7 +39,8 @@ q "select n.nspname, c.relname, c.oid, c.relkind,
      'pg_roles','pg_user','pg_group','pg_tables','pg_indexes','pg_views','pg_matviews','pg_sequences','pg_locks','pg_rules','pg_policies','pg_publication_tables')
    or n.nspname = 'information_schema' and c.relname in ('tables','columns','schemata','table_constraints','key_column_usage','constraint_column_usage',
      'constraint_table_usage','referential_constraints','check_constraints','routines','parameters','sequences','views','triggers','domains',
-     'enabled_roles','applicable_roles','information_schema_catalog_name','character_sets','collations','table_privileges','column_privileges')
+     'enabled_roles','applicable_roles','information_schema_catalog_name','character_sets','collations','table_privileges','column_privileges',
+     'role_table_grants','attributes','view_table_usage','domain_constraints','column_domain_usage')
    group by 1, 2, 3, 4 order by 1 desc, 2" > relation.tsv
 # oid method name namespace owner family type default keytype of btree operator classes
 q "select oid, opcmethod, opcname, opcfamily, opcintype, opcdefault, opckeytype from pg_opclass where opcmethod = 403 and opcintype in ($types) order by oid" > opclass.tsv

@@ -6,9 +6,12 @@
 //! syntax tells a cast that was written from one that was found. A part that is not known here leaves
 //! the whole text as it was written.
 
+mod body;
 mod forms;
+mod from;
 mod query;
 
+pub use body::shown_body;
 pub use query::shown_view;
 
 use archipel_sql::catalog::Catalog;
@@ -16,7 +19,7 @@ use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
 use archipel_sql::datum::Datum;
 use archipel_sql::function::{CastContext, FunctionContext};
 use archipel_sql::io;
-use archipel_sql::system::KeptExpression;
+use archipel_sql::system::{KeptExpression, Subject};
 use archipel_sql::type_table::{format_type, type_info};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
@@ -42,17 +45,18 @@ pub fn shown(
     let parsed = archipel_sql::parser::parse_expression(expression.text).ok()?;
     let path = definition_path(expression.schema);
     let mut env = BindEnv::new(catalog, &path, context);
-    let (about, clause) = match (expression.row, expression.value) {
-        (Some(table), _) => (About::Row(catalog.table_by_oid(table)?), Clause::Check),
-        (None, Some(ty)) => (About::Value(ty), Clause::DomainCheck),
-        (None, None) => (About::Nothing, Clause::Default),
+    let (about, clause) = match expression.subject {
+        Subject::Row(table) => (About::Row(catalog.table_by_oid(table)?), Clause::Check),
+        Subject::Change(table) => (About::OldAndNew(catalog.table_by_oid(table)?), Clause::Check),
+        Subject::Value(ty) => (About::Value(ty), Clause::DomainCheck),
+        Subject::Nothing => (About::Nothing, Clause::Default),
     };
     let mut binder = Binder::new(&mut env);
     let relations = binder.named_by(&about).ok()?;
     binder.levels.push(Level::new(LevelKind::Plain, relations));
     let pretty = expression.pretty;
-    let mut shower =
-        Shower { binder, clause, catalog, search_path, pretty, names_relations: false, indent: 0 };
+    let names_relations = matches!(expression.subject, Subject::Change(_));
+    let mut shower = Shower { pretty, names_relations, ..Shower::new(binder, clause, catalog, search_path) };
     let mut bound = shower.bind(&parsed)?;
     if let Some(target) = expression.target
         && bound.ty.oid == Oid::UNKNOWN
@@ -106,6 +110,12 @@ struct Shower<'b, 'e> {
     pretty: bool,
     /// Whether columns are shown with the names of their relations.
     names_relations: bool,
+    /// What tables are called, by the level of their query.
+    current: Vec<Vec<from::CurrentName>>,
+    /// What names of arguments mean.
+    arguments: Option<&'b body::Arguments<'b>>,
+    /// Whether long forms take several lines.
+    in_lines: bool,
     /// How far in a line begins.
     indent: usize,
 }
@@ -133,7 +143,27 @@ fn is_simple(kind: &Kind, around: &Around<'_>) -> bool {
     }
 }
 
-impl Shower<'_, '_> {
+impl<'b, 'e> Shower<'b, 'e> {
+    fn new(
+        binder: Binder<'b, 'e>,
+        clause: Clause,
+        catalog: &'b Catalog,
+        search_path: &'b [String],
+    ) -> Shower<'b, 'e> {
+        Shower {
+            binder,
+            clause,
+            catalog,
+            search_path,
+            pretty: false,
+            names_relations: false,
+            current: Vec::new(),
+            arguments: None,
+            in_lines: true,
+            indent: 0,
+        }
+    }
+
     fn bind(&mut self, expr: &Expr) -> Option<BoundExpr> {
         self.binder.clause_expr(expr, self.clause).ok()
     }
@@ -199,7 +229,9 @@ impl Shower<'_, '_> {
     /// A part that is bound to something of this type. `implicit`: with the casts that were found.
     fn piece(&mut self, expr: &Expr, bound: &BoundExpr, implicit: bool) -> Option<Piece> {
         let expr = unnest(expr);
-        if let Expr::Value(value) = expr {
+        if let Expr::Value(value) = expr
+            && !matches!(value.value, Value::Placeholder(_))
+        {
             return self.literal(&value.value, bound, implicit);
         }
         let natural = self.bind(expr)?;
@@ -291,6 +323,7 @@ impl Shower<'_, '_> {
         match expr {
             Expr::Identifier(ident) => self.column(&ident_name(ident), bound),
             Expr::CompoundIdentifier(parts) => self.column(&ident_name(parts.last()?), bound),
+            Expr::Value(_) => self.column("", bound),
             Expr::BinaryOp { left, op, right } => match op {
                 BinaryOperator::And | BinaryOperator::Or => {
                     let word = if *op == BinaryOperator::And { "AND" } else { "OR" };
@@ -419,8 +452,14 @@ impl Shower<'_, '_> {
             ExprKind::Column { .. } if self.clause == Clause::DomainCheck => Some(Piece::simple("VALUE")),
             ExprKind::Column { .. } if self.names_relations => self.qualified(bound).map(Piece::simple),
             ExprKind::Column { .. } => Some(Piece::simple(quote_identifier(name))),
+            ExprKind::Param(number) => self.argument(number),
             _ => None,
         }
+    }
+
+    fn argument(&self, number: u16) -> Option<Piece> {
+        let among_relations = self.binder.levels.iter().any(|level| !level.relations.is_empty());
+        self.arguments?.shown(number, among_relations).map(Piece::simple)
     }
 
     fn in_list(&mut self, left: &Expr, list: &[Expr], negated: bool, bound: &BoundExpr) -> Option<Piece> {
@@ -483,7 +522,7 @@ impl Shower<'_, '_> {
     fn written_cast(&mut self, operand: &Expr, named: Type, ty: Type, bound: &BoundExpr) -> Option<Piece> {
         let operand = unnest(operand);
         if let Expr::Value(value) = operand
-            && !matches!(value.value, Value::Number(..))
+            && !matches!(value.value, Value::Number(..) | Value::Placeholder(_))
         {
             let literal = self.binder.value(&value.value).ok()?;
             let read = self.binder.coerce(literal, Type::of(ty.oid), CastContext::Explicit).ok()??;
@@ -511,7 +550,9 @@ impl Shower<'_, '_> {
             return None;
         }
         let piece = match operand {
-            Expr::Value(value) => self.literal(&value.value, &inner, false)?,
+            Expr::Value(value) if !matches!(value.value, Value::Placeholder(_)) => {
+                self.literal(&value.value, &inner, false)?
+            }
             operand => self.natural(operand, &inner)?,
         };
         if inner.ty.oid == ty.oid && named == ty && (ty.typmod < 0 || inner.ty.typmod == ty.typmod) {

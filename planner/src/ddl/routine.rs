@@ -9,7 +9,7 @@ use archipel_sql::ast::{
 use archipel_sql::catalog::dependency::routine_signature;
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{
-    ArgMode, Catalog, Language, Object, ObjectKind, Routine, RoutineArg, RoutineKind, RoutineRef,
+    ArgMode, Catalog, Language, Object, ObjectKind, Routine, RoutineArg, RoutineKind, RoutineRef, StoredBody,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::SessionHost;
@@ -48,8 +48,8 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
     tell_copied_types(create, &args, result, work);
     let source = match &create.body {
         RoutineBody::Text { text, .. } => text.clone(),
-        RoutineBody::Inline(text) if language == Language::Sql => text.clone(),
-        RoutineBody::Inline(_) => {
+        RoutineBody::Return(text) | RoutineBody::Atomic(text) if language == Language::Sql => text.clone(),
+        RoutineBody::Return(_) | RoutineBody::Atomic(_) => {
             return Err(invalid("inline SQL function body only valid for language SQL"));
         }
         RoutineBody::Library(..) => {
@@ -75,8 +75,10 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
         aggregate: None,
         version: 1,
     };
-    if let RoutineBody::Inline(text) = &create.body {
-        routine.traits.stored = Some(Box::new(super::view::stored_body(text, work)?));
+    if let RoutineBody::Return(text) | RoutineBody::Atomic(text) = &create.body {
+        let returns = matches!(create.body, RoutineBody::Return(_));
+        let stored = StoredBody { returns, ..super::view::stored_body(text, work)? };
+        routine.traits.stored = Some(Box::new(stored));
     }
     check_leakproof(&create.clauses, work)?;
     apply_clauses(&mut routine, &create.clauses, work.env.context.session)?;

@@ -320,7 +320,7 @@ pub(super) fn stored_body(text: &str, work: &Work<'_>) -> Result<StoredBody> {
             references.push(reference);
         }
     }
-    Ok(StoredBody { text, references, search_path })
+    Ok(StoredBody { text, references, search_path, returns: false })
 }
 
 fn last_span_end(name: &ObjectName) -> sqlparser::tokenizer::Location {

@@ -29,7 +29,7 @@ mod statements;
 mod views;
 
 use archipel_engine::id::{SequenceId, TreeId};
-use archipel_sql::catalog::{Catalog, Privileges, SessionRoles, Table};
+use archipel_sql::catalog::{Catalog, Privileges, Routine, SessionRoles, Table};
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::SessionHost;
@@ -91,6 +91,11 @@ impl SystemSource for Source<'_> {
             &self.0.context(),
             pretty,
         )
+    }
+
+    fn shown_body(&self, routine: &Routine) -> Option<String> {
+        let catalog = self.catalog();
+        archipel_planner::bind::shown::shown_body(routine, catalog, self.search_path(), &self.0.context())
     }
 
     fn database(&self) -> &str {

@@ -103,6 +103,8 @@ pub enum RoutineBody {
     },
     /// AS 'file', 'symbol'.
     Library(String, String),
-    /// RETURN expression or BEGIN ATOMIC … END, as written.
-    Inline(String),
+    /// RETURN expression, as a SELECT of it.
+    Return(String),
+    /// What stands between BEGIN ATOMIC and END, as written.
+    Atomic(String),
 }

@@ -636,6 +636,9 @@ pub struct StoredBody {
     pub text: String,
     pub references: Vec<ViewReference>,
     pub search_path: Vec<String>,
+    /// Whether it was written as RETURN of an expression.
+    #[serde(default)]
+    pub returns: bool,
 }
 
 impl Default for RoutineTraits {

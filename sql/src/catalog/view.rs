@@ -72,54 +72,64 @@ impl View {
 
     /// The query with the relations under the names they have now.
     pub fn query_text(&self, catalog: &Catalog, search_path: &[String]) -> Result<String> {
-        let lexemes = lexemes(&self.query)?;
-        let mut text = String::with_capacity(self.query.len());
-        let mut copied = 0;
-        for (place, lexeme) in lexemes.iter().enumerate() {
-            let LexemeKind::Word { value, .. } = &lexeme.kind else { continue };
-            if value != REFERENCE_SCHEMA {
-                continue;
+        query_text(&self.query, &self.references, catalog, search_path)
+    }
+}
+
+/// A stored query with the relations under the names they have now, as this search path finds them.
+pub fn query_text(
+    query: &str,
+    references: &[ViewReference],
+    catalog: &Catalog,
+    search_path: &[String],
+) -> Result<String> {
+    let lexemes = lexemes(query)?;
+    let mut text = String::with_capacity(query.len());
+    let mut copied = 0;
+    for (place, lexeme) in lexemes.iter().enumerate() {
+        let LexemeKind::Word { value, .. } = &lexeme.kind else { continue };
+        if value != REFERENCE_SCHEMA {
+            continue;
+        }
+        let Some((number, end)) = lexemes.get(place + 2).and_then(|next| match &next.kind {
+            LexemeKind::Word { value, .. } => Some((value.parse::<usize>().ok()?, next.range.end)),
+            _ => None,
+        }) else {
+            continue;
+        };
+        let Some(reference) = references.get(number) else { continue };
+        text.push_str(&query[copied..lexeme.range.start]);
+        copied = end;
+        let Some(table) = catalog.table_by_oid(reference.relation) else {
+            text.push_str(&quote_identifier(&reference.name));
+            continue;
+        };
+        let visible =
+            catalog.table(None, &table.name, search_path).is_some_and(|found| found.oid == table.oid);
+        text.push_str(&if visible {
+            quote_identifier(&table.name)
+        } else {
+            quote_qualified(&table.schema, &table.name)
+        });
+        let renamed = reference.columns.iter().zip(&table.columns).any(|(old, new)| *old != new.name);
+        let aliased = lexemes.get(place + 3).is_some_and(|next| match &next.kind {
+            LexemeKind::Word { value, quoted, .. } => {
+                value == "as" || *quoted || !crate::parser::is_reserved(value)
             }
-            let Some((number, end)) = lexemes.get(place + 2).and_then(|next| match &next.kind {
-                LexemeKind::Word { value, .. } => Some((value.parse::<usize>().ok()?, next.range.end)),
-                _ => None,
-            }) else {
-                continue;
-            };
-            let Some(reference) = self.references.get(number) else { continue };
-            text.push_str(&self.query[copied..lexeme.range.start]);
-            copied = end;
-            let Some(table) = catalog.table_by_oid(reference.relation) else {
-                text.push_str(&quote_identifier(&reference.name));
-                continue;
-            };
-            let visible =
-                catalog.table(None, &table.name, search_path).is_some_and(|found| found.oid == table.oid);
-            text.push_str(&if visible {
-                quote_identifier(&table.name)
-            } else {
-                quote_qualified(&table.schema, &table.name)
-            });
-            let renamed = reference.columns.iter().zip(&table.columns).any(|(old, new)| *old != new.name);
-            let aliased = lexemes.get(place + 3).is_some_and(|next| match &next.kind {
-                LexemeKind::Word { value, quoted, .. } => {
-                    value == "as" || *quoted || !crate::parser::is_reserved(value)
-                }
-                _ => false,
-            });
-            if !aliased && (renamed || table.name != reference.name) {
-                text.push(' ');
-                text.push_str(&quote_identifier(&reference.name));
-                if renamed {
-                    let names: Vec<String> =
-                        reference.columns.iter().map(|name| quote_identifier(name)).collect();
-                    text.push_str(&format!("({})", names.join(", ")));
-                }
+            _ => false,
+        });
+        if !aliased && (renamed || table.name != reference.name) {
+            text.push(' ');
+            text.push_str(&quote_identifier(&reference.name));
+            if renamed {
+                let names: Vec<String> =
+                    reference.columns.iter().map(|name| quote_identifier(name)).collect();
+                text.push_str(&format!("({})", names.join(", ")));
             }
         }
-        text.push_str(&self.query[copied..]);
-        Ok(text)
     }
+    text.push_str(&query[copied..]);
+    Ok(text)
 }
 
 impl Catalog {

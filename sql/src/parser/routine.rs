@@ -44,7 +44,7 @@ impl Cursor<'_> {
             args: self.argument_definitions()?,
             returns: None,
             language: None,
-            body: RoutineBody::Inline(String::new()),
+            body: RoutineBody::Atomic(String::new()),
             window: false,
             clauses: RoutineClauses::default(),
         };
@@ -59,7 +59,9 @@ impl Cursor<'_> {
             Some(body) => {
                 if routine.language.is_none() {
                     match body {
-                        RoutineBody::Inline(_) => routine.language = Some("sql".to_string()),
+                        RoutineBody::Return(_) | RoutineBody::Atomic(_) => {
+                            routine.language = Some("sql".to_string())
+                        }
                         _ => {
                             return Err(SqlError::new(
                                 SqlState::INVALID_FUNCTION_DEFINITION,
@@ -121,7 +123,7 @@ impl Cursor<'_> {
                 if body.is_some() {
                     return Err(duplicate_body());
                 }
-                *body = Some(RoutineBody::Inline(format!("SELECT {}", self.since(start))));
+                *body = Some(RoutineBody::Return(format!("SELECT {}", self.since(start))));
             }
             "begin" if self.at_words(&["begin", "atomic"]) => {
                 if body.is_some() {
@@ -298,7 +300,7 @@ impl Cursor<'_> {
         }
         let text = self.since(start).to_string();
         self.skip(1);
-        Ok(RoutineBody::Inline(text))
+        Ok(RoutineBody::Atomic(text))
     }
 
     /// `([[mode] [name]] type [{DEFAULT | =} expression], …)`

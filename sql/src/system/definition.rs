@@ -1,7 +1,7 @@
 //! Objects as SQL text: pg_get_indexdef, pg_get_constraintdef, pg_get_functiondef and relatives.
 
 use super::relations::IndexView;
-use super::{KeptExpression, SystemSource};
+use super::{KeptExpression, Subject, SystemSource};
 use crate::catalog::names::{quote_identifier, quote_qualified};
 use crate::catalog::{ArgMode, Catalog, Check, Language, Routine, RoutineArg, RoutineKind, Table};
 use crate::type_table::{format_type, type_info};
@@ -44,18 +44,24 @@ pub(super) fn index_column(
 ) -> String {
     let Some(column) = index.all_columns().get(position).copied() else { return String::new() };
     if let Some(expression) = index.expression(position) {
-        if let Some(text) = source.shown(&KeptExpression::over(index.table, &expression.text, pretty)) {
-            let is_call = crate::parser::parse_expression(&text).is_ok_and(|expr| is_call(&expr));
-            return if is_call { text } else { format!("({text})") };
-        }
-        // A call needs no parentheses of its own, an operator gets some beside those around it.
-        return match crate::parser::parse_expression(&expression.text) {
-            Ok(Expr::Function(_)) => expression.text.clone(),
-            Ok(Expr::BinaryOp { .. } | Expr::UnaryOp { .. }) if !pretty => format!("(({}))", expression.text),
-            _ => format!("({})", expression.text),
-        };
+        let shown = source.shown(&KeptExpression::over(index.table, &expression.text, pretty));
+        return key_expression(shown, &expression.text, pretty);
     }
     index.table.columns.get(usize::from(column)).map_or(String::new(), |c| quote_identifier(&c.name))
+}
+
+/// An expression as a part of an index's key: as it is shown, or else as it was written.
+pub fn key_expression(shown: Option<String>, written: &str, pretty: bool) -> String {
+    if let Some(text) = shown {
+        let is_call = crate::parser::parse_expression(&text).is_ok_and(|expr| is_call(&expr));
+        return if is_call { text } else { format!("({text})") };
+    }
+    // A call needs no parentheses of its own, an operator gets some beside those around it.
+    match crate::parser::parse_expression(written) {
+        Ok(Expr::Function(_)) => written.to_owned(),
+        Ok(Expr::BinaryOp { .. } | Expr::UnaryOp { .. }) if !pretty => format!("(({written}))"),
+        _ => format!("({written})"),
+    }
 }
 
 /// What looks like a call of a function.
@@ -138,8 +144,7 @@ pub(super) fn constraint_definition(source: &dyn SystemSource, oid: Oid, pretty:
             let kept = KeptExpression {
                 text: &check.condition,
                 schema: &ty.schema,
-                row: None,
-                value: Some(domain.base),
+                subject: Subject::Value(domain.base),
                 target: None,
                 pretty,
             };
@@ -240,8 +245,15 @@ pub(super) fn argument_default(
 ) -> Option<String> {
     let text = arg.default.as_deref()?;
     let (schema, target) = (&routine.schema, Some(arg.ty));
-    let kept = KeptExpression { text, schema, row: None, value: None, target, pretty: false };
+    let kept = KeptExpression { text, schema, subject: Subject::Nothing, target, pretty: false };
     Some(source.shown(&kept).unwrap_or_else(|| text.to_owned()))
+}
+
+/// pg_proc.proargdefaults as pg_get_expr shows it: all of them.
+pub(super) fn argument_defaults(source: &dyn SystemSource, routine: &Routine) -> Option<String> {
+    let defaults: Vec<String> =
+        routine.args.iter().filter_map(|arg| argument_default(source, routine, arg)).collect();
+    (!defaults.is_empty()).then(|| defaults.join(", "))
 }
 
 /// pg_get_function_arguments: all but the columns of RETURNS TABLE, with defaults.
@@ -342,6 +354,11 @@ pub(super) fn function_definition(source: &dyn SystemSource, routine: &Routine) 
             _ => literal(value),
         };
         out.push_str(&format!(" SET {} TO {value}\n", quote_identifier(name)));
+    }
+    if let Some(body) = source.shown_body(routine) {
+        out.push_str(&body);
+        out.push('\n');
+        return out;
     }
     // A dollar quote that the body does not contain.
     let mut tag = kind.to_ascii_lowercase();

@@ -1,9 +1,10 @@
 //! Kept expressions as the catalog's relations show them.
 
 use super::shape::text;
-use super::{KeptExpression, SystemSource};
+use super::{KeptExpression, Subject, SystemSource};
 use crate::catalog::{Column, Table};
 use crate::datum::Datum;
+use crate::parser::{LexemeKind, lexemes};
 use crate::type_table::format_type;
 use crate::types::Type;
 
@@ -16,7 +17,7 @@ pub(super) fn default_text(
     default: &str,
 ) -> String {
     let target = Some(column.ty);
-    let kept = KeptExpression { text: default, schema, row: None, value: None, target, pretty: false };
+    let kept = KeptExpression { text: default, schema, subject: Subject::Nothing, target, pretty: false };
     if let Some(shown) = source.shown(&kept) {
         return shown;
     }
@@ -32,6 +33,27 @@ pub(super) fn default_text(
         },
         None => default.to_owned(),
     }
+}
+
+/// The columns of a table that a condition names, in the order in which it does.
+pub(super) fn columns_named(table: &Table, condition: &str) -> Vec<u16> {
+    let lexemes = lexemes(condition).unwrap_or_default();
+    let word = |place: usize| match lexemes.get(place).map(|lexeme| &lexeme.kind) {
+        Some(LexemeKind::Word { value, .. }) => Some(value.as_str()),
+        _ => None,
+    };
+    let text = |place: usize| lexemes.get(place).map_or("", |lexeme| &condition[lexeme.range.clone()]);
+    let mut named = Vec::new();
+    for place in 0..lexemes.len() {
+        let Some(column) = word(place).and_then(|name| table.column_index(name)) else { continue };
+        let before = if place > 0 { text(place - 1) } else { "" };
+        let of_table = before != "." || place > 1 && word(place - 2) == Some(&table.name);
+        let is_name = !matches!(text(place + 1), "(" | ".") && before != "::" && of_table;
+        if is_name && !named.contains(&column) {
+            named.push(column);
+        }
+    }
+    named
 }
 
 /// The default of a column, of which NULL is none but beside a domain's own.

@@ -20,7 +20,7 @@ fn text(value: impl AsRef<str>) -> Datum {
     Datum::text(value.as_ref())
 }
 
-fn optional(value: Option<String>) -> Datum {
+pub(super) fn optional(value: Option<String>) -> Datum {
     value.map_or(Datum::Null, text)
 }
 
@@ -260,11 +260,11 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
             let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
             optional(trigger_definition(source, first, pretty))
         }
-        // No rules, statistics or bodies in SQL-standard form exist.
+        "pg_get_function_sqlbody" => optional(routine().and_then(|routine| source.shown_body(&routine))),
+        // No rules and statistics exist.
         "pg_get_ruledef"
         | "pg_get_ruledef_ext"
         | "pg_get_statisticsobjdef_columns"
-        | "pg_get_function_sqlbody"
         | "pg_get_replica_identity_index"
         | "pg_describe_object" => Datum::Null,
         "pg_get_partkeydef" => heirs::key_definition(catalog, first),

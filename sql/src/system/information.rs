@@ -53,18 +53,21 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) {
                 ]);
             }
         }
-        "table_privileges" => table_privileges(source, sheet),
+        "attributes" => super::information_types::attributes(source, sheet),
+        "view_table_usage" => view_table_usage(source, sheet),
+        "table_privileges" => table_privileges(source, sheet, true),
+        "role_table_grants" => table_privileges(source, sheet, false),
         "column_privileges" => column_privileges(source, sheet),
         "triggers" => super::triggers::information(source, sheet),
-        "domains" => domains(source, sheet),
-        "domain_constraints" => domain_constraints(source, sheet),
-        "column_domain_usage" => column_domain_usage(source, sheet),
+        "domains" => super::information_types::domains(source, sheet),
+        "domain_constraints" => super::information_types::domain_constraints(source, sheet),
+        "column_domain_usage" => super::information_types::column_domain_usage(source, sheet),
         // Grants of roles do not exist.
         _ => {}
     }
 }
 
-fn yes_no(value: bool) -> Datum {
+pub(super) fn yes_no(value: bool) -> Datum {
     text(if value { "YES" } else { "NO" })
 }
 
@@ -96,7 +99,7 @@ fn tables(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 /// The cells that describe a type, in columns, parameters and routines.
-fn type_cells(source: &dyn SystemSource, ty: Type) -> Vec<(&'static str, Datum)> {
+pub(super) fn type_cells(source: &dyn SystemSource, ty: Type) -> Vec<(&'static str, Datum)> {
     let info = type_info(ty.oid);
     let data_type = if element_of(ty.oid).is_some() {
         "ARRAY".to_owned()
@@ -136,7 +139,7 @@ fn user_type_name(source: &dyn SystemSource, oid: Oid) -> Option<(String, String
 }
 
 /// Lengths and precisions of a column's type.
-fn size_cells(ty: Type) -> Vec<(&'static str, Datum)> {
+pub(super) fn size_cells(ty: Type) -> Vec<(&'static str, Datum)> {
     let number = Datum::Int4;
     match ty.oid {
         Oid::VARCHAR | Oid::BPCHAR | Oid::TEXT => {
@@ -233,67 +236,6 @@ fn columns(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn domains(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for ty in source.catalog().user_types() {
-        let Some(domain) = &ty.domain else { continue };
-        let mut cells = vec![
-            ("domain_catalog", text(source.database())),
-            ("domain_schema", text(&ty.schema)),
-            ("domain_name", text(&ty.name)),
-            ("dtd_identifier", text("1")),
-        ];
-        if let Some(default) = &domain.default {
-            let column = crate::catalog::Column::new("value", domain.base);
-            cells.push((
-                "domain_default",
-                text(super::expressions::default_text(source, &ty.schema, &column, default)),
-            ));
-        }
-        cells.extend(type_cells(source, domain.base));
-        cells.extend(size_cells(domain.base));
-        sheet.add(&cells);
-    }
-}
-
-fn domain_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for ty in source.catalog().user_types() {
-        let Some(domain) = &ty.domain else { continue };
-        let schema = source.catalog().schema(&ty.schema).map_or(0, |schema| schema.oid.0);
-        let not_null = domain.not_null.then(|| format!("{schema}_{}_not_null", ty.oid));
-        for name in domain.checks.iter().map(|check| check.name.clone()).chain(not_null) {
-            sheet.add(&[
-                ("constraint_catalog", text(source.database())),
-                ("constraint_schema", text(&ty.schema)),
-                ("constraint_name", text(name)),
-                ("domain_catalog", text(source.database())),
-                ("domain_schema", text(&ty.schema)),
-                ("domain_name", text(&ty.name)),
-                ("is_deferrable", text("NO")),
-                ("initially_deferred", text("NO")),
-            ]);
-        }
-    }
-}
-
-fn column_domain_usage(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in source.catalog().tables() {
-        for column in &table.columns {
-            let Some(ty) = column.domain.and_then(|oid| source.catalog().user_type_by_oid(oid)) else {
-                continue;
-            };
-            sheet.add(&[
-                ("domain_catalog", text(source.database())),
-                ("domain_schema", text(&ty.schema)),
-                ("domain_name", text(&ty.name)),
-                ("table_catalog", text(source.database())),
-                ("table_schema", text(&table.schema)),
-                ("table_name", text(&table.name)),
-                ("column_name", text(&column.name)),
-            ]);
-        }
-    }
-}
-
 fn schemata(source: &dyn SystemSource, sheet: &mut Sheet) {
     let rights = rights(source);
     let seen =
@@ -366,7 +308,7 @@ fn applicable_roles(source: &dyn SystemSource, sheet: &mut Sheet) {
 
 fn table_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
     for table in stored(source) {
-        let mut add = |name: &str, kind: &str| {
+        let mut add = |name: &str, kind: &str, deferrable: bool, deferred: bool| {
             sheet.add(&[
                 ("constraint_catalog", text(source.database())),
                 ("constraint_schema", text(&table.schema)),
@@ -375,14 +317,22 @@ fn table_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("table_schema", text(&table.schema)),
                 ("table_name", text(&table.name)),
                 ("constraint_type", text(kind)),
-                ("is_deferrable", text("NO")),
-                ("initially_deferred", text("NO")),
+                ("is_deferrable", yes_no(deferrable)),
+                ("initially_deferred", yes_no(deferred)),
                 ("enforced", text("YES")),
             ]);
         };
-        each_constraint(table, &mut |name, kind, _| add(name, kind));
+        each_constraint(table, &mut |name, kind, _| {
+            let key = table.foreign_keys.iter().find(|key| key.name == name);
+            add(
+                name,
+                kind,
+                key.is_some_and(|key| key.deferrable),
+                key.is_some_and(|key| key.initially_deferred),
+            );
+        });
         for (i, _) in table.columns.iter().enumerate().filter(|(_, c)| c.not_null) {
-            add(&not_null_name(source, table, i), "CHECK");
+            add(&not_null_name(source, table, i), "CHECK", false, false);
         }
     }
 }
@@ -487,6 +437,31 @@ fn check_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
             add(not_null_name(source, table, i), format!("{} IS NOT NULL", column.name));
         }
     }
+    super::information_types::check_constraints(source, sheet);
+}
+
+/// The tables that views read, as far as they belong to a role in force.
+fn view_table_usage(source: &dyn SystemSource, sheet: &mut Sheet) {
+    let catalog = source.catalog();
+    for table in catalog.tables() {
+        let Some(view) = table.view.as_ref().filter(|_| is_view(table)) else { continue };
+        let mut read: Vec<Oid> = view.references.iter().map(|reference| reference.relation).collect();
+        read.sort_unstable();
+        read.dedup();
+        for used in read.into_iter().filter_map(|oid| catalog.table_by_oid(oid)) {
+            if !rights(source).owns(used.oid) {
+                continue;
+            }
+            sheet.add(&[
+                ("view_catalog", text(source.database())),
+                ("view_schema", text(&table.schema)),
+                ("view_name", text(&table.name)),
+                ("table_catalog", text(source.database())),
+                ("table_schema", text(&used.schema)),
+                ("table_name", text(&used.name)),
+            ]);
+        }
+    }
 }
 
 fn routines(source: &dyn SystemSource, sheet: &mut Sheet) {
@@ -511,9 +486,10 @@ fn routines(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("routine_definition", text(&routine.source)),
             (
                 "external_language",
-                text(match routine.language {
-                    crate::catalog::Language::PlPgSql => "PLPGSQL",
-                    crate::catalog::Language::Sql => "SQL",
+                text(match (routine.kind, routine.language) {
+                    (RoutineKind::Aggregate, _) => "INTERNAL",
+                    (_, crate::catalog::Language::PlPgSql) => "PLPGSQL",
+                    (_, crate::catalog::Language::Sql) => "SQL",
                 }),
             ),
             ("parameter_style", text("GENERAL")),
@@ -522,7 +498,7 @@ fn routines(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("is_null_call", yes_no(routine.strict)),
             ("schema_level_routine", text("YES")),
             ("max_dynamic_result_sets", Datum::Int4(0)),
-            ("security_type", text("INVOKER")),
+            ("security_type", text(if routine.traits.security_definer { "DEFINER" } else { "INVOKER" })),
             ("as_locator", text("NO")),
         ];
         if routine.kind != RoutineKind::Procedure {
@@ -562,7 +538,7 @@ fn parameters(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("dtd_identifier", text((i + 1).to_string())),
                 ("parameter_default", argument_default(source, routine, arg).map_or(Datum::Null, text)),
             ];
-            cells.extend(type_cells(source, arg.ty));
+            cells.extend(type_cells(source, arg.declared()));
             sheet.add(&cells);
         }
     }
@@ -627,11 +603,13 @@ fn grantee(source: &dyn SystemSource, role: Oid) -> Datum {
     if role == EVERYBODY { text("PUBLIC") } else { role_name(source, role) }
 }
 
-fn table_privileges(source: &dyn SystemSource, sheet: &mut Sheet) {
+/// What was granted on tables; to everybody as well, or only to and by roles that are in force.
+fn table_privileges(source: &dyn SystemSource, sheet: &mut Sheet, to_everybody: bool) {
     for table in source.catalog().tables() {
         let owner = source.catalog().owner(table.oid);
         for item in source.catalog().acl_of(table.oid, ObjectClass::Relation) {
-            if !concerns(source, &item) {
+            let for_roles = item.grantee != EVERYBODY || rights(source).acts_as(item.grantor);
+            if !concerns(source, &item) || !(to_everybody || for_roles) {
                 continue;
             }
             for (privilege, _, name) in item.privileges.each() {

@@ -8,9 +8,9 @@
 //!
 //! - [`shape`]       the relations' columns, and rows built by column name
 //! - `relations`     pg_class, pg_attribute, pg_index, pg_constraint, pg_sequence …
-//! - `objects`       pg_type, pg_proc, pg_operator, pg_namespace, pg_roles …; `type_functions` what
-//!   pg_type names
-//! - `information`   information_schema
+//! - `objects`       pg_type, pg_operator, pg_namespace …; `type_functions` what pg_type names
+//! - `routines`      pg_proc, pg_aggregate
+//! - `information`   information_schema; `information_types` about domains and composite types
 //! - `definition`    objects as SQL text; `expressions` defaults and conditions
 //! - `heirs`       pg_inherits, pg_partitioned_table, pg_partition_tree …
 //! - `triggers`    pg_trigger, information_schema.triggers, pg_get_triggerdef
@@ -24,22 +24,24 @@ mod expressions;
 mod functions;
 mod heirs;
 mod information;
+mod information_types;
 mod names;
 mod objects;
 mod operator_classes;
 mod privileges;
 mod relations;
 mod roles;
+mod routines;
 mod shape;
 mod triggers;
 mod type_functions;
 
-use crate::catalog::{Catalog, SessionRoles, Table};
+use crate::catalog::{Catalog, Routine, SessionRoles, Table};
 use crate::datum::Datum;
 use crate::error::Result;
 use crate::types::{Oid, Type};
 
-pub use definition::type_text as type_as_written;
+pub use definition::{key_expression, type_text as type_as_written};
 pub use functions::call;
 pub use objects::{default_operator_class, operator_class_named};
 pub use shape::tables;
@@ -50,21 +52,30 @@ pub struct KeptExpression<'k> {
     pub text: &'k str,
     /// That of what it belongs to.
     pub schema: &'k str,
-    /// The table whose row it speaks of.
-    pub row: Option<Oid>,
-    /// The type of a domain's VALUE.
-    pub value: Option<Type>,
+    pub subject: Subject,
     /// What a default becomes.
     pub target: Option<Type>,
     /// Without the parentheses that can be done without.
     pub pretty: bool,
 }
 
+/// What a kept expression speaks of.
+#[derive(Clone, Copy, Debug)]
+pub enum Subject {
+    Nothing,
+    /// A row of a table.
+    Row(Oid),
+    /// A row of a table before and after a change: `old` and `new`.
+    Change(Oid),
+    /// The VALUE of a domain over a type.
+    Value(Type),
+}
+
 impl<'k> KeptExpression<'k> {
     /// One over a table's row.
     pub fn over(table: &'k Table, text: &'k str, pretty: bool) -> KeptExpression<'k> {
         let schema = &table.schema;
-        KeptExpression { text, schema, row: Some(table.oid), value: None, target: None, pretty }
+        KeptExpression { text, schema, subject: Subject::Row(table.oid), target: None, pretty }
     }
 }
 
@@ -83,6 +94,11 @@ pub trait SystemSource {
     }
     /// A view's query as PostgreSQL shows it; `None` for one that is shown as it was written.
     fn shown_view(&self, _view: &Table, _pretty: bool) -> Option<String> {
+        None
+    }
+    /// The body of a routine that is written without quotes, as PostgreSQL shows it; `None` for what
+    /// has none.
+    fn shown_body(&self, _routine: &Routine) -> Option<String> {
         None
     }
     /// Rows of pg_locks, in its columns' order.

@@ -3,22 +3,18 @@
 use super::SystemSource;
 use super::relations::{DEFAULT_COLLATION, schema_oid};
 use super::roles::{acl_of, owner};
-use super::shape::{Sheet, array, letter, text, vector};
+use super::shape::{Sheet, letter, text};
 use super::type_functions::{self, read_as, read_as_array, read_as_enum};
-use crate::catalog::{
-    Aggregate, AggregateWay, ArgMode, Column, DATABASE, Language, PG_CATALOG, Routine, RoutineKind,
-    SUPERUSER, TableKind,
-};
+use crate::catalog::{Column, DATABASE, PG_CATALOG, SUPERUSER, TableKind};
 use crate::datum::Datum;
-use crate::function::{self, CastContext, CastMethod, Volatility};
-use crate::ordered_set::HYPOTHETICAL;
+use crate::function::{self, CastContext, CastMethod};
 use crate::type_table::{all_types, type_info};
 use crate::types::Oid;
 
 /// Languages: internal, c, sql, and plpgsql under a number of our own.
-const INTERNAL: Oid = Oid(12);
-const SQL: Oid = Oid(14);
-const PLPGSQL: Oid = Oid(13_600);
+pub(super) const INTERNAL: Oid = Oid(12);
+pub(super) const SQL: Oid = Oid(14);
+pub(super) const PLPGSQL: Oid = Oid(13_600);
 const PG_DEFAULT: Oid = Oid(1663);
 /// UTF8.
 const ENCODING: i32 = 6;
@@ -97,8 +93,8 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
     match name {
         "pg_namespace" => namespaces(source, sheet),
         "pg_type" => types(source, sheet),
-        "pg_proc" => procedures(source, sheet),
-        "pg_aggregate" => aggregates(source, sheet),
+        "pg_proc" => super::routines::procedures(source, sheet),
+        "pg_aggregate" => super::routines::aggregates(source, sheet),
         "pg_operator" => operators(sheet),
         "pg_cast" => casts(sheet),
         "pg_opclass" => {
@@ -325,206 +321,6 @@ fn types(source: &dyn SystemSource, sheet: &mut Sheet) {
         array.extend(read_as_array());
         sheet.add(&array);
     }
-}
-
-// One argument per column of pg_proc that differs between built-in functions.
-#[allow(clippy::too_many_arguments)]
-fn builtin(
-    sheet: &mut Sheet,
-    oid: Oid,
-    name: &str,
-    args: &[Oid],
-    result: Oid,
-    kind: &str,
-    strict: bool,
-    set: bool,
-    volatility: &str,
-    arg_names: &[&str],
-) {
-    let arg_names = if arg_names.is_empty() {
-        Datum::Null
-    } else {
-        array(Oid::TEXT, arg_names.iter().map(text).collect())
-    };
-    sheet.add(&[
-        ("oid", Datum::Oid(oid)),
-        ("proname", text(name)),
-        ("pronamespace", Datum::Oid(PG_CATALOG)),
-        ("proowner", Datum::Oid(SUPERUSER)),
-        ("prolang", Datum::Oid(INTERNAL)),
-        ("procost", Datum::Float4(1.0)),
-        ("prorows", Datum::Float4(if set { 1000.0 } else { 0.0 })),
-        ("prokind", text(kind)),
-        ("proisstrict", Datum::Bool(strict)),
-        ("proretset", Datum::Bool(set)),
-        ("provolatile", text(volatility)),
-        ("proparallel", text("s")),
-        ("pronargs", Datum::Int2(args.len() as i16)),
-        ("prorettype", Datum::Oid(result)),
-        ("proargtypes", vector(Oid::OID, args.iter().map(|a| Datum::Oid(*a)).collect())),
-        ("proargnames", arg_names),
-        ("prosrc", text(name)),
-    ]);
-}
-
-fn procedures(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for f in function::all_functions() {
-        let volatility = match f.volatility {
-            Volatility::Immutable => "i",
-            Volatility::Stable => "s",
-            Volatility::Volatile => "v",
-        };
-        builtin(sheet, f.oid, f.name, f.args, f.result, "f", f.strict, false, volatility, f.arg_names);
-    }
-    for f in function::all_set_functions() {
-        let result = if f.columns.len() == 1 { f.columns[0].1 } else { Oid::RECORD };
-        builtin(sheet, f.oid, f.name, f.args, result, "f", f.strict, true, "i", f.arg_names);
-    }
-    for f in function::all_aggregates() {
-        builtin(sheet, f.oid, f.name, f.args, f.result, "a", false, false, "i", &[]);
-    }
-    for f in type_functions::all() {
-        builtin(sheet, f.oid, f.name, &f.args, f.result, "f", f.strict, false, f.volatility, &[]);
-    }
-    for routine in source.catalog().routines_all() {
-        deployed(source, sheet, routine);
-    }
-}
-
-fn deployed(source: &dyn SystemSource, sheet: &mut Sheet, routine: &Routine) {
-    let inputs: Vec<Datum> = routine.input_types().into_iter().map(Datum::Oid).collect();
-    let plain = routine.args.iter().all(|arg| arg.mode == ArgMode::In);
-    let mode = |mode: ArgMode| match mode {
-        ArgMode::In => "i",
-        ArgMode::Out => "o",
-        ArgMode::InOut => "b",
-        ArgMode::Variadic => "v",
-        ArgMode::Table => "t",
-    };
-    let per_argument = |element: Oid, f: &dyn Fn(&crate::catalog::RoutineArg) -> Datum| {
-        if plain { Datum::Null } else { array(element, routine.args.iter().map(f).collect()) }
-    };
-    let names = if routine.args.iter().any(|arg| arg.name.is_some()) {
-        array(Oid::TEXT, routine.args.iter().map(|arg| text(arg.name.as_deref().unwrap_or(""))).collect())
-    } else {
-        Datum::Null
-    };
-    let config = match &routine.traits.settings[..] {
-        [] => Datum::Null,
-        settings => {
-            let items = settings.iter().map(|(name, value)| text(format!("{name}={value}"))).collect();
-            array(Oid::TEXT, items)
-        }
-    };
-    let variadic = routine
-        .args
-        .iter()
-        .find(|arg| arg.mode == ArgMode::Variadic)
-        .and_then(|arg| crate::type_table::element_of(arg.ty.oid))
-        .unwrap_or(Oid(0));
-    sheet.add(&[
-        ("oid", Datum::Oid(routine.oid)),
-        ("proname", text(&routine.name)),
-        ("pronamespace", schema_oid(source, &routine.schema)),
-        ("proowner", owner(source, routine.oid)),
-        ("proacl", acl_of(source, routine.oid)),
-        (
-            "prolang",
-            Datum::Oid(match (routine.kind, routine.language) {
-                (RoutineKind::Aggregate, _) => INTERNAL,
-                (_, Language::PlPgSql) => PLPGSQL,
-                (_, Language::Sql) => SQL,
-            }),
-        ),
-        ("procost", Datum::Float4(routine.traits.cost.unwrap_or(default_cost(routine.kind)) as f32)),
-        (
-            "prorows",
-            Datum::Float4(if routine.returns_set {
-                routine.traits.rows.unwrap_or(1000.0) as f32
-            } else {
-                0.0
-            }),
-        ),
-        ("prosecdef", Datum::Bool(routine.traits.security_definer)),
-        ("proleakproof", Datum::Bool(routine.traits.leakproof)),
-        ("proconfig", config),
-        ("provariadic", Datum::Oid(variadic)),
-        ("prokind", text(routine.kind.letter())),
-        ("proisstrict", Datum::Bool(routine.strict)),
-        ("proretset", Datum::Bool(routine.returns_set)),
-        ("provolatile", text(routine.volatility.encode_utf8(&mut [0; 4]))),
-        ("proparallel", text(routine.traits.parallel.encode_utf8(&mut [0; 4]))),
-        ("pronargs", Datum::Int2(inputs.len() as i16)),
-        (
-            "pronargdefaults",
-            Datum::Int2(routine.args.iter().filter(|arg| arg.default.is_some()).count() as i16),
-        ),
-        ("prorettype", Datum::Oid(routine.declared_result().oid)),
-        ("proargtypes", vector(Oid::OID, inputs)),
-        ("proallargtypes", per_argument(Oid::OID, &|arg| Datum::Oid(arg.declared().oid))),
-        ("proargmodes", per_argument(Oid::CHAR, &|arg| text(mode(arg.mode)))),
-        ("proargnames", names),
-        ("prosrc", text(&routine.source)),
-    ]);
-}
-
-/// pg_proc.procost where a declaration says none.
-fn default_cost(kind: RoutineKind) -> f64 {
-    if kind == RoutineKind::Aggregate { 1.0 } else { 100.0 }
-}
-
-fn aggregates(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for f in function::all_aggregates() {
-        let (kind, direct) = match f.name {
-            "percentile_cont" | "percentile_disc" => ("o", 1),
-            "mode" => ("o", 0),
-            name if HYPOTHETICAL.contains(&name) => ("h", 1),
-            _ => ("n", 0),
-        };
-        sheet.add(&[
-            ("aggfnoid", Datum::Oid(f.oid)),
-            ("aggkind", text(kind)),
-            ("aggnumdirectargs", Datum::Int2(direct)),
-        ]);
-    }
-    for routine in source.catalog().routines_all() {
-        if let Some(aggregate) = &routine.aggregate {
-            defined_aggregate(routine.oid, aggregate, sheet);
-        }
-    }
-}
-
-fn defined_aggregate(oid: Oid, aggregate: &Aggregate, sheet: &mut Sheet) {
-    let function = |oid: Option<Oid>| Datum::Oid(oid.unwrap_or(Oid(0)));
-    let initial = |way: &AggregateWay| way.initial.as_ref().map_or(Datum::Null, text);
-    let modify = |way: &AggregateWay| text(way.finish_modify.encode_utf8(&mut [0; 4]));
-    let plain = &aggregate.plain;
-    let moving = aggregate.moving.as_ref();
-    let way = moving.map(|moving| &moving.way);
-    sheet.add(&[
-        ("aggfnoid", Datum::Oid(oid)),
-        ("aggkind", text("n")),
-        ("aggnumdirectargs", Datum::Int2(0)),
-        ("aggtransfn", Datum::Oid(plain.transition)),
-        ("aggfinalfn", function(plain.finish)),
-        ("aggcombinefn", function(aggregate.combine)),
-        ("aggserialfn", function(None)),
-        ("aggdeserialfn", function(None)),
-        ("aggmtransfn", function(way.map(|way| way.transition))),
-        ("aggminvtransfn", function(moving.map(|moving| moving.inverse))),
-        ("aggmfinalfn", function(way.and_then(|way| way.finish))),
-        ("aggfinalextra", Datum::Bool(plain.finish_extra)),
-        ("aggmfinalextra", Datum::Bool(way.is_some_and(|way| way.finish_extra))),
-        ("aggfinalmodify", modify(plain)),
-        ("aggmfinalmodify", way.map_or_else(|| text("r"), modify)),
-        ("aggsortop", function(aggregate.sort_operator)),
-        ("aggtranstype", Datum::Oid(plain.state.oid)),
-        ("aggtransspace", Datum::Int4(plain.state_space)),
-        ("aggmtranstype", Datum::Oid(way.map_or(Oid(0), |way| way.state.oid))),
-        ("aggmtransspace", Datum::Int4(way.map_or(0, |way| way.state_space))),
-        ("agginitval", initial(plain)),
-        ("aggminitval", way.map_or(Datum::Null, initial)),
-    ]);
 }
 
 fn operators(sheet: &mut Sheet) {

@@ -3,7 +3,7 @@
 use super::SystemSource;
 use super::definition::index_definition;
 use super::depend::{dependencies, referenced_index};
-use super::expressions::{condition_text, default_text, generated_text, own_default};
+use super::expressions::{columns_named, condition_text, default_text, generated_text, own_default};
 use super::heirs::{bound_of, is_complete};
 use super::roles::{acl_of, column_acl, owner, owner_name};
 use super::shape::{Sheet, array, letter, relation_kind, text, vector};
@@ -447,6 +447,7 @@ fn constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
         for check in &table.checks {
             let mut cells = common(check.oid, &check.name, "c");
             cells.push(("conbin", condition_text(source, table, &check.condition)));
+            cells.push(("conkey", numbers(&columns_named(table, &check.condition))));
             cells.push(("convalidated", Datum::Bool(!check.not_valid)));
             cells.push(("connoinherit", Datum::Bool(check.no_inherit)));
             cells.push(("conislocal", Datum::Bool(!check.inherited)));

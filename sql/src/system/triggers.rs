@@ -1,8 +1,8 @@
 //! Triggers as PostgreSQL's catalog and the information schema show them.
 
-use super::SystemSource;
 use super::names::function_name;
 use super::shape::{Sheet, text, vector};
+use super::{KeptExpression, Subject, SystemSource};
 use crate::catalog::names::{quote_identifier, quote_qualified};
 use crate::catalog::{Table, TableRef, Trigger, TriggerEvent};
 use crate::datum::Datum;
@@ -46,6 +46,14 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
     true
 }
 
+/// What is written behind WHEN, with the parentheses of its own.
+fn condition(source: &dyn SystemSource, table: &Table, trigger: &Trigger, pretty: bool) -> Option<String> {
+    let text = trigger.condition.as_deref()?;
+    let subject = Subject::Change(table.oid);
+    let shown = source.shown(&KeptExpression { text, schema: &table.schema, subject, target: None, pretty });
+    Some(shown.unwrap_or_else(|| if pretty { text.to_owned() } else { format!("({text})") }))
+}
+
 /// `CREATE TRIGGER …`; `pretty` as psql asks for it.
 pub(super) fn trigger_definition(source: &dyn SystemSource, oid: Oid, pretty: bool) -> Option<String> {
     let (table, place) = source.catalog().trigger_by_oid(oid)?;
@@ -63,11 +71,8 @@ pub(super) fn trigger_definition(source: &dyn SystemSource, oid: Oid, pretty: bo
             }
         })
         .collect();
-    let condition = match &trigger.condition {
-        Some(condition) if pretty => format!("WHEN ({condition}) "),
-        Some(condition) => format!("WHEN (({condition})) "),
-        None => String::new(),
-    };
+    let condition = condition(source, &table, trigger, pretty);
+    let condition = condition.map_or_else(String::new, |condition| format!("WHEN ({condition}) "));
     let timing = match trigger.constraint {
         None => String::new(),
         Some(timing) => {
@@ -127,13 +132,7 @@ pub(super) fn information(source: &dyn SystemSource, sheet: &mut Sheet) {
                     ("event_object_schema", text(&table.schema)),
                     ("event_object_table", text(&table.name)),
                     ("action_order", Datum::Int4(order(table, trigger, *event))),
-                    (
-                        "action_condition",
-                        trigger
-                            .condition
-                            .as_ref()
-                            .map_or(Datum::Null, |text| Datum::text(&format!("({text})"))),
-                    ),
+                    ("action_condition", condition(source, table, trigger, false).map_or(Datum::Null, text)),
                     ("action_statement", execute(source, trigger).map_or(Datum::Null, text)),
                     ("action_orientation", text(trigger.level())),
                     ("action_timing", text(trigger.timing())),

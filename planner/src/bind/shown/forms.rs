@@ -144,8 +144,14 @@ impl Shower<'_, '_> {
         self.indent += 4;
         let text = self.arms((operand, conditions, otherwise), (arms, last.as_deref()), bound);
         self.indent = outer;
-        let margin = " ".repeat(outer);
-        Some(Piece::simple(format!("\n{margin}CASE{}\n{margin}END", text?)))
+        let end = self.line_break();
+        let start = if self.in_lines { &end } else { "" };
+        Some(Piece::simple(format!("{start}CASE{}{end}END", text?)))
+    }
+
+    /// What is between the parts of a long form.
+    fn line_break(&self) -> String {
+        if self.in_lines { format!("\n{}", " ".repeat(self.indent)) } else { " ".to_owned() }
     }
 
     fn arms(
@@ -154,7 +160,7 @@ impl Shower<'_, '_> {
         (arms, last): (&[(BoundExpr, BoundExpr)], Option<&BoundExpr>),
         bound: &BoundExpr,
     ) -> Option<String> {
-        let margin = " ".repeat(self.indent);
+        let line = self.line_break();
         let mut text = String::new();
         if let Some(operand) = operand {
             let natural = self.bind(operand)?;
@@ -169,7 +175,7 @@ impl Shower<'_, '_> {
             };
             let value = self.piece(result, value, true)?;
             let (test, value) = (behind(&self.alone(test)), behind(&self.alone(value)));
-            text.push_str(&format!("\n{margin}WHEN{test} THEN{value}"));
+            text.push_str(&format!("{line}WHEN{test} THEN{value}"));
         }
         let last = match (otherwise, last) {
             (Some(otherwise), Some(bound)) => {
@@ -178,7 +184,7 @@ impl Shower<'_, '_> {
             }
             _ => format!("NULL::{}", self.type_name(Type::of(bound.ty.oid))),
         };
-        text.push_str(&format!("\n{margin}ELSE{}", behind(&last)));
+        text.push_str(&format!("{line}ELSE{}", behind(&last)));
         Some(text)
     }
 }

@@ -3,21 +3,20 @@
 //! was written.
 
 use archipel_sql::catalog::Table;
-use archipel_sql::parser::{is_no_column, using_alias};
+use archipel_sql::parser::is_no_column;
 use sqlparser::ast::{
-    Distinct, GroupByExpr, Join, JoinConstraint, JoinOperator, ObjectName, OrderByExpr, Query, Select,
-    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, TableAlias, TableFactor,
-    TableWithJoins,
+    Distinct, GroupByExpr, OrderByExpr, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
+    SetOperator,
 };
 
 use super::*;
-use crate::bind::name::{figure_column_name, own_rows, schema_and_name};
+use crate::bind::name::{figure_column_name, schema_and_name};
 use crate::bind::query::{Options, options, set_quantifier};
 use crate::bind::scope::AGGREGATE_BASE;
 
 /// How much further in a query's clauses, joined tables and listed items stand.
 const CLAUSE: i32 = 8;
-const ITEM: i32 = 4;
+pub(super) const ITEM: i32 = 4;
 
 /// A view's query as PostgreSQL shows it to a session with this search path; `None` for one that is
 /// shown as it was written.
@@ -34,15 +33,8 @@ pub fn shown_view(
     env.references = &view.references;
     env.params_fixed = true;
     let binder = Binder::new(&mut env);
-    let mut shower = Shower {
-        binder,
-        clause: Clause::Select,
-        catalog,
-        search_path,
-        pretty,
-        names_relations: true,
-        indent: 0,
-    };
+    let new = Shower::new(binder, Clause::Select, catalog, search_path);
+    let mut shower = Shower { pretty, names_relations: true, ..new };
     let names: Vec<String> = table.columns.iter().map(|column| column.name.clone()).collect();
     let mut page = Page::default();
     shower.query(&query, Some(&names), &mut page)?;
@@ -51,9 +43,9 @@ pub fn shown_view(
 
 /// Text under construction, and how far in its next line begins.
 #[derive(Default)]
-struct Page {
-    text: String,
-    indent: i32,
+pub(super) struct Page {
+    pub(super) text: String,
+    pub(super) indent: i32,
 }
 
 impl Page {
@@ -69,12 +61,12 @@ impl Page {
     }
 
     /// A line of the query that is being written.
-    fn clause(&mut self, word: &str, more: i32) {
+    pub(super) fn clause(&mut self, word: &str, more: i32) {
         self.line(word, -CLAUSE, CLAUSE, more);
     }
 
     /// Appends a text; behind one that begins a line no blanks stay.
-    fn push(&mut self, text: &str) {
+    pub(super) fn push(&mut self, text: &str) {
         if text.starts_with('\n') {
             self.text.truncate(self.text.trim_end_matches(' ').len());
         }
@@ -94,7 +86,7 @@ struct Shown {
 }
 
 impl Shower<'_, '_> {
-    fn query(&mut self, query: &Query, names: Option<&[String]>, page: &mut Page) -> Option<()> {
+    pub(super) fn query(&mut self, query: &Query, names: Option<&[String]>, page: &mut Page) -> Option<()> {
         if query.with.is_some() || !query.locks.is_empty() {
             return None;
         }
@@ -111,6 +103,15 @@ impl Shower<'_, '_> {
         }
         page.indent = indent;
         Some(())
+    }
+
+    /// The expression that a query is of which has no clauses.
+    pub(super) fn only_target(&mut self, query: &Query) -> Option<String> {
+        let SetExpr::Select(select) = query.body.as_ref() else { return None };
+        self.over(&[], |shower| match &shower.targets(select)?[..] {
+            [only] => Some(only.text.clone()),
+            _ => None,
+        })
     }
 
     /// A set operation, written a query a line; the names of its columns.
@@ -186,15 +187,6 @@ impl Shower<'_, '_> {
         };
         page.indent = indent;
         Some(names.map_or(outputs, <[String]>::to_vec))
-    }
-
-    /// Runs `work` with the relations of a FROM clause in sight.
-    fn over<T>(&mut self, from: &[TableWithJoins], work: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
-        let (_, relations) = self.binder.bind_from_clause(from).ok()?;
-        self.binder.levels.push(Level::new(LevelKind::Query, relations));
-        let result = work(self);
-        self.binder.levels.pop();
-        result
     }
 
     fn output_names(&mut self, select: &Select) -> Option<Vec<String>> {
@@ -338,8 +330,8 @@ impl Shower<'_, '_> {
     }
 
     fn column_target(&mut self, name: String, bound: BoundExpr) -> Option<Shown> {
-        let text = self.qualified(&bound)?;
-        Some(Shown { text, column: Some(name.clone()), name, bound, composed: false })
+        let (text, (_, column)) = (self.qualified(&bound)?, self.named_now(&bound)?);
+        Some(Shown { text, column: Some(column), name, bound, composed: false })
     }
 
     fn target(&mut self, expr: &Expr, name: String) -> Option<Shown> {
@@ -348,12 +340,11 @@ impl Shower<'_, '_> {
             bound = self.binder.coerce(bound, Type::TEXT, CastContext::Implicit).ok()??;
         }
         let is_column = matches!(bound.kind, ExprKind::Column { index, .. } if index < AGGREGATE_BASE);
-        if is_column && let Some(text) = self.qualified(&bound) {
-            let column = match unnest(expr) {
-                Expr::Identifier(ident) => ident_name(ident),
-                Expr::CompoundIdentifier(parts) => ident_name(parts.last()?),
-                _ => return None,
-            };
+        if is_column && let Some((_, column)) = self.named_now(&bound) {
+            if !matches!(unnest(expr), Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
+                return None;
+            }
+            let text = self.qualified(&bound)?;
             return Some(Shown { text, column: Some(column), name, bound, composed: false });
         }
         let piece = self.piece(expr, &bound, true)?;
@@ -361,21 +352,7 @@ impl Shower<'_, '_> {
         Some(Shown { text: self.alone(piece), column: None, name, bound, composed })
     }
 
-    /// A column with the name of its relation.
-    pub(super) fn qualified(&self, bound: &BoundExpr) -> Option<String> {
-        let ExprKind::Column { index, depth: 0 } = bound.kind else { return None };
-        let relations = self.binder.levels.last()?.relations.iter().filter(|relation| relation.qualified);
-        for relation in relations {
-            let is_it = |column: &&crate::bind::scope::ScopeColumn| matches!(column.expr.kind, ExprKind::Column { index: own, depth: 0 } if own == index);
-            if let Some(column) = relation.columns.iter().find(is_it) {
-                let relation = quote_identifier(relation.name.as_ref()?);
-                return Some(format!("{relation}.{}", quote_identifier(&column.name)));
-            }
-        }
-        None
-    }
-
-    fn condition(&mut self, condition: &Expr, clause: Clause) -> Option<String> {
+    pub(super) fn condition(&mut self, condition: &Expr, clause: Clause) -> Option<String> {
         let outer = std::mem::replace(&mut self.clause, clause);
         let bound = self.bind(condition)?;
         let piece = self.piece(condition, &bound, false)?;
@@ -473,121 +450,6 @@ impl Shower<'_, '_> {
             Oid::INT8 => self.alone(piece),
             _ => self.within(piece, &Around::Other),
         })
-    }
-
-    fn joined_item(&mut self, item: &TableWithJoins, page: &mut Page) -> Option<()> {
-        if !self.pretty {
-            page.push(&"(".repeat(item.joins.len()));
-        }
-        self.factor(&item.relation, page)?;
-        for join in &item.joins {
-            self.join(join, page)?;
-            if !self.pretty {
-                page.push(")");
-            }
-        }
-        Some(())
-    }
-
-    fn join(&mut self, join: &Join, page: &mut Page) -> Option<()> {
-        let (word, constraint) = match &join.join_operator {
-            JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => (" JOIN ", constraint),
-            JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
-                (" LEFT JOIN ", constraint)
-            }
-            JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
-                (" RIGHT JOIN ", constraint)
-            }
-            JoinOperator::FullOuter(constraint) => (" FULL JOIN ", constraint),
-            JoinOperator::CrossJoin(constraint) => (" CROSS JOIN ", constraint),
-            _ => return None,
-        };
-        page.clause(word, ITEM);
-        if matches!(join.relation, TableFactor::NestedJoin { .. }) {
-            return None;
-        }
-        self.factor(&join.relation, page)?;
-        match constraint {
-            JoinConstraint::None => {}
-            JoinConstraint::Natural => return None,
-            JoinConstraint::On(condition) => {
-                let text = self.condition(condition, Clause::JoinOn)?;
-                page.push(&if self.pretty { format!(" ON {text}") } else { format!(" ON ({text})") });
-            }
-            JoinConstraint::Using(columns) => {
-                let names = columns.iter().map(|column| {
-                    let (_, name) = schema_and_name(column).ok()?;
-                    using_alias(&name).is_none().then(|| quote_identifier(&name).to_string())
-                });
-                page.push(&format!(" USING ({})", names.collect::<Option<Vec<_>>>()?.join(", ")));
-            }
-        }
-        Some(())
-    }
-
-    fn factor(&mut self, factor: &TableFactor, page: &mut Page) -> Option<()> {
-        match factor {
-            TableFactor::Table { name, alias, args: None, sample: None, with_ordinality: false, .. } => {
-                self.table(name, alias.as_ref(), page)
-            }
-            TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None } => {
-                page.push("(");
-                // Its own names come first, so that those around it are in nobody's way.
-                let outer = self.indent;
-                self.query(subquery, None, page)?;
-                self.indent = outer;
-                self.clause = Clause::Select;
-                page.push(&format!(") {}", quote_identifier(&ident_name(&alias.name))));
-                self.column_aliases(alias, page)
-            }
-            _ => None,
-        }
-    }
-
-    fn table(&mut self, name: &ObjectName, alias: Option<&TableAlias>, page: &mut Page) -> Option<()> {
-        let (name, only) = own_rows(name);
-        let (schema, name) = schema_and_name(&name).ok()?;
-        let reference = self.binder.view_reference(schema.as_deref(), &name)?.clone();
-        let table = self.catalog.table_by_oid(reference.relation)?;
-        let visible = self.catalog.table(None, &table.name, self.search_path);
-        if only {
-            page.push("ONLY ");
-        }
-        page.push(&match visible.is_some_and(|found| found.oid == table.oid) {
-            true => quote_identifier(&table.name).to_string(),
-            false => quote_qualified(&table.schema, &table.name),
-        });
-        if let Some(alias) = alias {
-            page.push(&format!(" {}", quote_identifier(&ident_name(&alias.name))));
-            if !alias.columns.is_empty() {
-                return self.column_aliases(alias, page);
-            }
-        } else if reference.name != table.name {
-            page.push(&format!(" {}", quote_identifier(&reference.name)));
-        }
-        let renamed = reference.columns.iter().zip(&table.columns).any(|(old, new)| *old != new.name);
-        if renamed {
-            if alias.is_none() && reference.name == table.name {
-                page.push(&format!(" {}", quote_identifier(&reference.name)));
-            }
-            let names: Vec<_> = reference.columns.iter().map(|name| quote_identifier(name)).collect();
-            page.push(&format!("({})", names.join(", ")));
-        }
-        Some(())
-    }
-
-    /// The names of all columns of a relation whose alias names some.
-    fn column_aliases(&mut self, alias: &TableAlias, page: &mut Page) -> Option<()> {
-        if alias.columns.is_empty() {
-            return Some(());
-        }
-        let name = ident_name(&alias.name);
-        let relations = &self.binder.levels.last()?.relations;
-        let mut named = relations.iter().filter(|relation| relation.qualified);
-        let relation = named.find(|relation| relation.name.as_ref() == Some(&name))?;
-        let names: Vec<_> = relation.columns.iter().map(|column| quote_identifier(&column.name)).collect();
-        page.push(&format!("({})", names.join(", ")));
-        Some(())
     }
 
     /// A call of an aggregate, which stands where it was gathered.

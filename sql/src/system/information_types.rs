@@ -1,0 +1,111 @@
+//! information_schema about types: domains, what they demand, and the fields of composite types.
+
+use super::SystemSource;
+use super::definition::constraint_definition;
+use super::information::{size_cells, type_cells, yes_no};
+use super::shape::{Sheet, text};
+use crate::datum::Datum;
+
+pub(super) fn domains(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for ty in source.catalog().user_types() {
+        let Some(domain) = &ty.domain else { continue };
+        let mut cells = vec![
+            ("domain_catalog", text(source.database())),
+            ("domain_schema", text(&ty.schema)),
+            ("domain_name", text(&ty.name)),
+            ("dtd_identifier", text("1")),
+        ];
+        if let Some(default) = &domain.default {
+            let column = crate::catalog::Column::new("value", domain.base);
+            cells.push((
+                "domain_default",
+                text(super::expressions::default_text(source, &ty.schema, &column, default)),
+            ));
+        }
+        cells.extend(type_cells(source, domain.base));
+        cells.extend(size_cells(domain.base));
+        sheet.add(&cells);
+    }
+}
+
+pub(super) fn domain_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for ty in source.catalog().user_types() {
+        let Some(domain) = &ty.domain else { continue };
+        let schema = source.catalog().schema(&ty.schema).map_or(0, |schema| schema.oid.0);
+        let not_null = domain.not_null.then(|| format!("{schema}_{}_not_null", ty.oid));
+        for name in domain.checks.iter().map(|check| check.name.clone()).chain(not_null) {
+            sheet.add(&[
+                ("constraint_catalog", text(source.database())),
+                ("constraint_schema", text(&ty.schema)),
+                ("constraint_name", text(name)),
+                ("domain_catalog", text(source.database())),
+                ("domain_schema", text(&ty.schema)),
+                ("domain_name", text(&ty.name)),
+                ("is_deferrable", text("NO")),
+                ("initially_deferred", text("NO")),
+            ]);
+        }
+    }
+}
+
+pub(super) fn column_domain_usage(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in source.catalog().tables() {
+        for column in &table.columns {
+            let Some(ty) = column.domain.and_then(|oid| source.catalog().user_type_by_oid(oid)) else {
+                continue;
+            };
+            sheet.add(&[
+                ("domain_catalog", text(source.database())),
+                ("domain_schema", text(&ty.schema)),
+                ("domain_name", text(&ty.name)),
+                ("table_catalog", text(source.database())),
+                ("table_schema", text(&table.schema)),
+                ("table_name", text(&table.name)),
+                ("column_name", text(&column.name)),
+            ]);
+        }
+    }
+}
+
+/// The checks of domains, among information_schema.check_constraints.
+pub(super) fn check_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for ty in source.catalog().user_types() {
+        for check in ty.domain.iter().flat_map(|domain| &domain.checks) {
+            let definition = constraint_definition(source, check.oid, false).unwrap_or_default();
+            let clause = definition.strip_prefix("CHECK ").unwrap_or(&definition);
+            sheet.add(&[
+                ("constraint_catalog", text(source.database())),
+                ("constraint_schema", text(&ty.schema)),
+                ("constraint_name", text(&check.name)),
+                ("check_clause", text(clause)),
+            ]);
+        }
+    }
+}
+
+pub(super) fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in source.catalog().composites() {
+        for (i, column) in table.columns.iter().enumerate() {
+            let mut cells = vec![
+                ("udt_catalog", text(source.database())),
+                ("udt_schema", text(&table.schema)),
+                ("udt_name", text(&table.name)),
+                ("attribute_name", text(&column.name)),
+                ("ordinal_position", Datum::Int4(i as i32 + 1)),
+                ("is_nullable", yes_no(!column.not_null)),
+                ("dtd_identifier", text((i + 1).to_string())),
+                ("is_derived_reference_attribute", text("NO")),
+            ];
+            for (name, value) in type_cells(source, column.declared()) {
+                cells.push(match name {
+                    "udt_catalog" => ("attribute_udt_catalog", value),
+                    "udt_schema" => ("attribute_udt_schema", value),
+                    "udt_name" => ("attribute_udt_name", value),
+                    name => (name, value),
+                });
+            }
+            cells.extend(size_cells(column.declared()));
+            sheet.add(&cells);
+        }
+    }
+}
