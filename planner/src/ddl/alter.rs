@@ -385,7 +385,7 @@ pub(super) fn validate_not_null(table: &Table, place: usize, work: &mut Work<'_>
         return;
     }
     let column = &table.columns[place].name;
-    let target = validation::own_rows(table, work);
+    let target = validation::named_rows(table, &[place as u16], work);
     let query = format!("SELECT 1 FROM {target} WHERE {} IS NULL LIMIT 1", quote_identifier(column));
     work.validate(query, validation::null_values(column, table));
 }

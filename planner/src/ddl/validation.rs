@@ -4,8 +4,9 @@
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::DdlOp;
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
-use archipel_sql::catalog::{Check, Column, ForeignKey, Index, Table};
+use archipel_sql::catalog::{Check, Column, ForeignKey, Index, IndexExpression, Table};
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::system::{KeptExpression, key_expression};
 use archipel_sql::types::{Oid, Type};
 
 use super::work::Work;
@@ -32,7 +33,9 @@ pub(super) fn check(table: &Table, check: &Check, work: &mut Work<'_>) {
     if !table.is_stored() {
         return;
     }
-    let rows = own_rows(table, work);
+    let condition = archipel_sql::parser::parse_expression_text(&check.condition);
+    let used = condition.and_then(|text| super::expression::columns_used(&text, &table.name, &table.columns));
+    let rows = named_rows(table, &used.unwrap_or_default(), work);
     check_rows(&rows, table, check, work);
     let before = work.env.catalog.table_by_oid(table.oid);
     let is_kept = before.is_some_and(|table| table.checks.iter().any(|known| known.oid == check.oid));
@@ -47,7 +50,7 @@ pub(super) fn foreign_key(table: &Table, key: &ForeignKey, work: &mut Work<'_>) 
         return;
     }
     let Some(referenced) = work.catalog.table_by_oid(key.references) else { return };
-    let rows = own_rows(table, work);
+    let rows = rows_as_they_will_be(table, &key.columns, work);
     let parents = own_rows(&referenced, work);
     foreign_key_rows(&rows, &parents, table, &referenced, key, work);
 }
@@ -98,6 +101,26 @@ pub(super) fn converted(before: &Table, work: &mut Work<'_>) -> Result<()> {
     Ok(())
 }
 
+/// A FROM item, yet without a name, of a table's rows with these columns, some of which the same statement
+/// may add.
+fn rows_as_they_will_be(table: &Table, used: &[u16], work: &Work<'_>) -> String {
+    match work.env.catalog.table_by_oid(table.oid) {
+        Some(before) if used.iter().any(|place| is_added(&before, table, *place)) => {
+            format!("({})", converted_rows(&before, table, used, work))
+        }
+        _ => own_rows(table, work),
+    }
+}
+
+/// The same under the table's name.
+pub(super) fn named_rows(table: &Table, used: &[u16], work: &Work<'_>) -> String {
+    format!("{} AS {}", rows_as_they_will_be(table, used, work), quote_identifier(&table.name))
+}
+
+fn is_added(before: &Table, after: &Table, place: u16) -> bool {
+    after.columns.get(usize::from(place)).is_some_and(|column| before.column_index(&column.name).is_none())
+}
+
 /// Some columns of a table's rows as they will be. The others may have defaults that call what
 /// the same statement makes.
 fn converted_rows(before: &Table, after: &Table, used: &[u16], work: &Work<'_>) -> String {
@@ -118,10 +141,7 @@ fn converted_rows(before: &Table, after: &Table, used: &[u16], work: &Work<'_>) 
                 None if before.column_index(&column.name).is_some() => {
                     format!("{}.{name}", quote_identifier(&before.name))
                 }
-                None => {
-                    let value = column.default.as_deref().unwrap_or("NULL");
-                    format!("CAST(({value}) AS {}) AS {name}", written(column.ty))
-                }
+                None => format!("CAST(({}) AS {}) AS {name}", added(after, place, work), written(column.ty)),
             }
         })
         .collect();
@@ -131,6 +151,22 @@ fn converted_rows(before: &Table, after: &Table, used: &[u16], work: &Work<'_>) 
         own_rows(before, work),
         quote_identifier(&before.name)
     )
+}
+
+/// What the rows that are there get in a new column.
+fn added(table: &Table, place: u16, work: &Work<'_>) -> String {
+    let column = &table.columns[usize::from(place)];
+    let mut sequences = work.catalog.sequences();
+    if let Some(sequence) = sequences.find(|sequence| sequence.owned_by == Some((table.oid, place))) {
+        // As they would be drawn from it, which is not there yet.
+        return format!("{} + {} * (row_number() OVER () - 1)", sequence.start, sequence.increment);
+    }
+    let of_domain = || {
+        let of = work.catalog.domain_with_default(column.domain?)?;
+        of.domain.as_ref().and_then(|domain| domain.default.clone())
+    };
+    let text = column.default.clone().or_else(|| column.generated.clone()).or_else(of_domain);
+    text.unwrap_or_else(|| "NULL".to_owned())
 }
 
 /// The rows of a FROM item keep a CHECK constraint of a table.
@@ -164,19 +200,29 @@ pub(super) fn null_values(column: &str, table: &Table) -> SqlError {
 
 /// For the keys that a plan makes unique over rows which are there: what finds one that two of them have.
 pub(super) fn duplicates(work: &Work<'_>) -> Vec<(TreeId, Validation)> {
-    let found = work.plan.operations.iter().filter_map(|operation| {
-        let (table, index) = match operation {
-            DdlOp::CreateIndex { table, index } => (*table, Some(index.id)),
-            DdlOp::AlterTable { def, .. } => (def.id, None),
-            _ => return None,
-        };
-        let table = work.catalog.tables().find(|known| known.tree == table.0 && known.is_stored())?;
-        let before = work.env.catalog.table_by_oid(table.oid)?;
-        let index = match index {
-            Some(tree) => Some(table.indexes.iter().find(|index| index.tree == tree.0 && index.unique)?),
-            None if before.primary_key.is_some() => return None,
-            None => None,
-        };
+    work.plan.operations.iter().flat_map(|operation| duplicates_of(operation, work)).collect()
+}
+
+fn duplicates_of(operation: &DdlOp, work: &Work<'_>) -> Vec<(TreeId, Validation)> {
+    let tree = match operation {
+        DdlOp::CreateIndex { table, .. } => *table,
+        DdlOp::AlterTable { def, .. } | DdlOp::CopyTable { def, .. } => def.id,
+        _ => return Vec::new(),
+    };
+    let table = work.catalog.tables().find(|known| known.tree == tree.0 && known.is_stored());
+    let Some((table, before)) = table.and_then(|now| Some((now, work.env.catalog.table_by_oid(now.oid)?)))
+    else {
+        return Vec::new();
+    };
+    let is_made = |index: &&Index| match operation {
+        DdlOp::CreateIndex { index: made, .. } => index.tree == made.id.0,
+        DdlOp::CopyTable { .. } => before.indexes.iter().all(|known| known.oid != index.oid),
+        _ => false,
+    };
+    let rows = !matches!(operation, DdlOp::CreateIndex { .. });
+    let primary = (rows && before.primary_key.is_none()).then_some(None);
+    let made = table.indexes.iter().filter(|index| index.unique).filter(is_made).map(Some);
+    let found = primary.into_iter().chain(made).filter_map(|index| {
         let tree = TreeId(index.map_or(table.tree, |index| index.tree));
         Some((tree, duplicate(table, &before, index, work)?))
     });
@@ -191,16 +237,24 @@ fn duplicate(table: &Table, before: &Table, index: Option<&Index>, work: &Work<'
         Some(index) => (&index.name, index.columns.iter().map(|column| column.column).collect()),
         None => primary.map(|key| (&key.name, key.columns.clone()))?,
     };
-    let mut keys = Vec::new();
+    let (mut keys, mut names) = (Vec::new(), Vec::new());
     for (place, column) in columns.iter().enumerate() {
         let expression = index.into_iter().flat_map(|index| &index.expressions);
         match expression.into_iter().find(|expression| usize::from(expression.place) == place) {
-            Some(expression) => keys.push(format!("({})", expression.text)),
+            Some(IndexExpression { text, .. }) => {
+                keys.push(format!("({text})"));
+                let (kept, path) = (KeptExpression::over(table, text, true), work.search_path());
+                let shown = crate::bind::shown::shown(&kept, &work.catalog, path, work.env.context);
+                names.push(key_expression(shown, text, true));
+            }
             None => {
                 let column = table.columns.get(usize::from(*column))?;
                 let known = before.columns.iter().find(|known| known.name == column.name);
-                known.filter(|known| known.ty == column.ty)?;
+                if known.is_some_and(|known| known.ty != column.ty) {
+                    return None;
+                }
                 keys.push(quote_identifier(&column.name));
+                names.push(quote_identifier(&column.name));
             }
         }
     }
@@ -210,17 +264,15 @@ fn duplicate(table: &Table, before: &Table, index: Option<&Index>, work: &Work<'
     let query = format!(
         "SELECT {} FROM {} WHERE {}{} GROUP BY {} HAVING count(*) > 1 LIMIT 1",
         shown.join(", "),
-        own_rows(table, work),
+        named_rows(table, &columns, work),
         present.join(" AND "),
         predicate.unwrap_or_default(),
         keys.join(", ")
     );
-    let unquoted =
-        |key: &String| key.strip_prefix('(').and_then(|key| key.strip_suffix(')')).unwrap_or(key).to_owned();
     Some(Validation {
         query,
         error: of_constraint(DdlPlan::could_not_create(name), table, name),
-        key: Some(FaultyKey { columns: keys.iter().map(unquoted).collect(), fault: KeyFault::Duplicated }),
+        key: Some(FaultyKey { columns: names, fault: KeyFault::Duplicated }),
         search_path: Some(definition_path(&table.schema)),
     })
 }

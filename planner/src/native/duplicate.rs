@@ -1,6 +1,7 @@
 //! The error of a key that is there already.
 
 use archipel_engine::id::TreeId;
+use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{Index, IndexColumn, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
@@ -26,7 +27,7 @@ pub(crate) fn duplicate_key(
     let parts: Vec<(String, String)> = places
         .iter()
         .map(|place| {
-            let (name, ty) = key_part(table, *place);
+            let (name, ty) = key_part(table, *place, functions);
             let value = row.get(*place).unwrap_or(&Datum::Null);
             (name, if value.is_null() { "null".to_owned() } else { io::to_text(value, ty, functions) })
         })
@@ -54,13 +55,18 @@ fn key_places(table: &Table, index: &Index) -> Vec<usize> {
     index.columns.iter().enumerate().map(place).collect()
 }
 
-/// The name and type of a place in a row.
-fn key_part(table: &Table, place: usize) -> (String, Type) {
+/// The name and type of a place in a row, as the index is defined over it.
+fn key_part(table: &Table, place: usize, functions: &FunctionContext<'_>) -> (String, Type) {
     if let Some(column) = table.columns.get(place) {
-        return (column.name.clone(), column.ty);
+        return (quote_identifier(&column.name), column.ty);
     }
-    table
-        .index_expressions()
-        .nth(place - table.columns.len())
-        .map_or((String::new(), Type::TEXT), |(_, part)| (part.text.clone(), part.ty))
+    let Some((index, part)) = table.index_expressions().nth(place - table.columns.len()) else {
+        return (String::new(), Type::TEXT);
+    };
+    let asked = [Datum::Oid(index.oid), Datum::Int4(i32::from(part.place) + 1), Datum::Bool(true)];
+    let name = match functions.session.call("pg_get_indexdef_ext", &asked) {
+        Ok(Datum::Text(shown)) => shown.to_string(),
+        _ => part.text.clone(),
+    };
+    (name, part.ty)
 }

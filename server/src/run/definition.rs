@@ -115,6 +115,12 @@ impl DefinitionRun {
         self.of_queries(queries.cloned().collect())
     }
 
+    /// A run that looks for keys that this one would meet twice; `None` if it cannot.
+    pub fn looking_for_duplicates(&self) -> Option<DefinitionRun> {
+        let duplicated = self.operations.iter().flat_map(|described| &described.duplicated);
+        self.of_queries(duplicated.map(|(_, query)| query.clone()).collect())
+    }
+
     /// A run that tells which key this one has met twice; `None` if it has met none, or cannot tell.
     pub fn telling(&self) -> Option<DefinitionRun> {
         let duplicated = self.operations.iter().flat_map(|described| &described.duplicated);

@@ -372,10 +372,10 @@ impl Session {
         }
         let added_labels = std::mem::take(&mut plan.added_labels);
         let (now, later) = split(self.definition_run(plan)?, &private);
-        // What COMMIT would find is told now, to who can still catch it.
-        if now.is_none()
-            && let Some(early) = later.validated()
-        {
+        // What COMMIT would find is told now, to who can still catch it; and which key is met twice,
+        // before the rows are held.
+        let early = now.as_ref().map_or_else(|| later.validated(), DefinitionRun::looking_for_duplicates);
+        if let Some(early) = early {
             self.make_early(early).await?;
         }
         let mut step = Step {
