@@ -5,6 +5,7 @@
 //! is undone and starts again gets the cursors as they were for the price of their names.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use archipel_sql::ast::FetchDirection;
@@ -35,14 +36,26 @@ impl CursorRows {
     }
 }
 
+/// The primary key of a table's row, which stands in each row of a cursor behind the visible columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CursorKey {
+    pub table: Oid,
+    pub values: Range<usize>,
+}
+
 /// An open cursor.
 #[derive(Clone, Debug)]
 pub struct OpenCursor {
     pub columns: Arc<[OutputColumn]>,
     pub rows: Arc<CursorRows>,
-    /// The table whose primary key stands in each row behind the visible columns: what CURRENT
-    /// OF finds the row by.
-    pub keyed_by: Option<Oid>,
+    /// What CURRENT OF finds rows by.
+    pub keys: Arc<[CursorKey]>,
+    /// Its statement, for `pg_cursors`.
+    pub text: Arc<str>,
+    /// When it was opened, in microseconds since 2000-01-01 UTC.
+    pub at: i64,
+    /// Whether its rows are locked: FOR UPDATE and the like.
+    pub locks: bool,
     /// Whether it moves backwards.
     pub backward: bool,
     /// WITH HOLD: it outlives its transaction.
@@ -62,7 +75,10 @@ impl OpenCursor {
         OpenCursor {
             columns,
             rows: Arc::new(rows),
-            keyed_by: None,
+            keys: Arc::default(),
+            text: Arc::default(),
+            at: 0,
+            locks: false,
             backward,
             hold: false,
             failure: None,
@@ -143,6 +159,11 @@ impl Cursors {
 
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
+    }
+
+    /// Names and cursors, in the names' order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &OpenCursor)> {
+        self.open.iter().map(|(name, cursor)| (name.as_str(), cursor))
     }
 
     pub fn has(&self, name: &str) -> bool {

@@ -1,23 +1,26 @@
 //! Cursors: OPEN, FETCH, MOVE, CLOSE, loops over cursors, and WHERE CURRENT OF.
 //!
 //! A cursor's query runs at OPEN ([`archipel_planner::native::cursor`]). Where the query reads
-//! one table row by row, the table's primary key stands behind the columns the query names, so
-//! that CURRENT OF is a condition on the key; it is left out of what FETCH answers.
+//! one table row by row, or locks the rows of several, the tables' primary keys stand behind the
+//! columns the query names, so that CURRENT OF is a condition on a key; they are left out of what
+//! FETCH answers.
 
 use std::sync::Arc;
 
 use archipel_planner::bind;
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, OutputColumn};
+use archipel_planner::native::cursor::CursorKey;
 use archipel_planner::native::{self, CompileEnv, ExecResult, RoutineLinker};
-use archipel_sql::ast::{FetchDirection, Statement as SqlAst};
+use archipel_sql::ast::{FetchDirection, Statement as SqlAst, row_lock};
 use archipel_sql::catalog::TableRef;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::parse_statement;
-use archipel_sql::types::{Oid, Type};
+use archipel_sql::types::Type;
 use parking_lot::Mutex;
 use sqlparser::ast::{
-    BinaryOperator, Expr, FromTable, GroupByExpr, Ident, SelectItem, SetExpr, TableFactor, TableWithJoins,
+    BinaryOperator, Expr, FromTable, GroupByExpr, Ident, LockClause, SelectItem, SetExpr, TableFactor,
+    TableWithJoins,
 };
 
 use super::control::{Path, walk};
@@ -34,11 +37,11 @@ const FETCHES: u64 = 1 << 63;
 /// Marks names no SQL can spell: the key of a cursor's row.
 pub(super) const HIDDEN: char = '\u{1}';
 
-/// Binds a cursor's query, the key of its table behind its columns where there is one.
+/// Binds a cursor's query, the keys of its tables behind its columns where there are some.
 pub(super) struct BoundCursor {
     pub bound: BoundStatement,
     pub columns: Arc<[OutputColumn]>,
-    keyed_by: Option<Oid>,
+    keys: Arc<[CursorKey]>,
     /// FOR UPDATE and the like: such a cursor does not move backwards.
     locks: bool,
 }
@@ -50,12 +53,17 @@ impl BoundCursor {
         bind: &dyn Fn(&SqlAst) -> Result<BoundStatement>,
     ) -> Result<BoundCursor> {
         let locks = matches!(statement, SqlAst::Query(query) if !query.locks.is_empty());
-        if let Some((keyed, table, added)) = with_key(statement, environment)
+        if let Some((keyed, mut keys)) = with_keys(statement, environment)
             && let Ok(bound) = bind(&keyed)
         {
             let columns = output_columns(&bound);
-            let columns = columns[..columns.len() - added].into();
-            return Ok(BoundCursor { bound, columns, keyed_by: Some(table), locks });
+            let added: usize = keys.iter().map(|key| key.values.len()).sum();
+            let visible = columns.len() - added;
+            for key in &mut keys {
+                key.values = visible + key.values.start..visible + key.values.end;
+            }
+            let columns = columns[..visible].into();
+            return Ok(BoundCursor { bound, columns, keys: keys.into(), locks });
         }
         let bound = bind(statement)?;
         if output_columns(&bound).is_empty() {
@@ -65,7 +73,7 @@ impl BoundCursor {
             ));
         }
         let columns = output_columns(&bound).into();
-        Ok(BoundCursor { bound, columns, keyed_by: None, locks })
+        Ok(BoundCursor { bound, columns, keys: Arc::default(), locks })
     }
 
     pub fn compiled(self, compiled: native::CompiledStatement, text: &str) -> CursorQuery {
@@ -78,7 +86,7 @@ impl BoundCursor {
             compiled,
             text: text.trim().into(),
             columns: self.columns,
-            keyed_by: self.keyed_by,
+            keys: self.keys,
             locks: self.locks,
         }
     }
@@ -88,38 +96,56 @@ impl BoundCursor {
     }
 }
 
-/// A query over the rows of one table, with the table's primary key behind its columns. Where
-/// the key cannot stand there (beside an aggregate, say), it does not bind.
-fn with_key(statement: &SqlAst, environment: &Environment) -> Option<(SqlAst, Oid, usize)> {
+/// A query over the rows of one table, or that locks those of several, with their primary keys behind
+/// its columns; places count from there. Where a key cannot stand there (beside an aggregate, say), it
+/// does not bind.
+fn with_keys(statement: &SqlAst, environment: &Environment) -> Option<(SqlAst, Vec<CursorKey>)> {
     let SqlAst::Query(query) = statement else { return None };
     let SetExpr::Select(select) = &*query.body else { return None };
     let grouped = match &select.group_by {
         GroupByExpr::Expressions(by, _) => !by.is_empty(),
         GroupByExpr::All(_) => true,
     };
-    let [from] = &select.from[..] else { return None };
     if query.with.is_some() || select.distinct.is_some() || grouped || select.having.is_some() {
         return None;
     }
-    let (table, qualifier) = table_of(from, environment)?;
-    let key = table.primary_key.as_ref()?;
-    let mut keyed = query.clone();
-    if let SetExpr::Select(select) = &mut *keyed.body {
+    let tables: Vec<(TableRef, Ident)> = match (&select.from[..], query.locks.is_empty()) {
+        ([only], true) => table_of(only, environment).into_iter().collect(),
+        (_, true) => return None,
+        (from, false) => {
+            let joined = from.iter().flat_map(|from| from.joins.iter().map(|join| &join.relation));
+            let factors = from.iter().map(|from| &from.relation).chain(joined);
+            let tables = factors.filter_map(|factor| table_of_factor(factor, environment));
+            tables.filter(|(_, name)| query.locks.iter().any(|lock| locks(lock, name))).collect()
+        }
+    };
+    let (mut keyed, mut keys, mut added) = (query.clone(), Vec::new(), 0);
+    let SetExpr::Select(select) = &mut *keyed.body else { return None };
+    for (table, qualifier) in tables {
+        let Some(key) = &table.primary_key else { continue };
         for column in &key.columns {
             let name = Ident::with_quote('"', &table.columns[usize::from(*column)].name);
             let path = Expr::CompoundIdentifier(vec![qualifier.clone(), name]);
             select.projection.push(SelectItem::UnnamedExpr(path));
         }
+        keys.push(CursorKey { table: table.oid, values: added..added + key.columns.len() });
+        added += key.columns.len();
     }
-    Some((SqlAst::Query(keyed), table.oid, key.columns.len()))
+    (!keys.is_empty()).then_some((SqlAst::Query(keyed), keys))
+}
+
+/// Whether FOR UPDATE, or the like, locks the rows of the table that has this name in the query.
+fn locks(lock: &LockClause, name: &Ident) -> bool {
+    row_lock(lock).is_ok_and(|lock| lock.of.is_none_or(|of| of == bind::name::ident_name(name)))
 }
 
 /// The one table of a FROM item, and the name its columns have there.
 fn table_of(from: &TableWithJoins, environment: &Environment) -> Option<(TableRef, Ident)> {
-    let TableFactor::Table { name, alias, args: None, .. } = &from.relation else { return None };
-    if !from.joins.is_empty() {
-        return None;
-    }
+    from.joins.is_empty().then(|| table_of_factor(&from.relation, environment)).flatten()
+}
+
+fn table_of_factor(factor: &TableFactor, environment: &Environment) -> Option<(TableRef, Ident)> {
+    let TableFactor::Table { name, alias, args: None, .. } = factor else { return None };
     let parts = bind::name::object_name_parts(name).ok()?;
     let (last, schema) = parts.split_last()?;
     let schema = schema.last().map(String::as_str);

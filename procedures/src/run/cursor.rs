@@ -84,7 +84,8 @@ impl Invocation<'_, '_> {
         let width = query.compiled.columns.len();
         let backward = plan.scroll.unwrap_or(!query.locks);
         let mut cursor = OpenCursor::new(query.columns.clone(), rows.rows(width), backward);
-        cursor.keyed_by = query.keyed_by;
+        (cursor.keys, cursor.locks) = (query.keys.clone(), query.locks);
+        (cursor.text, cursor.at) = (query.text.clone(), ctx.functions.now);
         cursor.failure = failure;
         let name = given.unwrap_or_else(|| {
             let name = ctx.effects_mut().cursors.invent_name();
@@ -233,14 +234,28 @@ impl Invocation<'_, '_> {
         };
         let state = |message: String| SqlError::new(SqlState::INVALID_CURSOR_STATE, message);
         let found = ctx.effects_mut().cursors.get(&name).and_then(|cursor| {
-            if cursor.keyed_by != Some(plan.table) {
-                return Err(state(format!(
-                    "cursor \"{name}\" is not a simply updatable scan of table \"{}\"",
-                    plan.table_name
-                )));
-            }
+            let mut keys = cursor.keys.iter().filter(|key| key.table == plan.table);
+            let table = &plan.table_name;
+            let key = match (keys.next(), keys.next()) {
+                (Some(key), None) => key,
+                (Some(_), Some(_)) => {
+                    return Err(state(format!(
+                        "cursor \"{name}\" has multiple FOR UPDATE/SHARE references to table \"{table}\""
+                    )));
+                }
+                (None, _) if cursor.locks => {
+                    return Err(state(format!(
+                        "cursor \"{name}\" does not have a FOR UPDATE/SHARE reference to table \"{table}\""
+                    )));
+                }
+                (None, _) => {
+                    return Err(state(format!(
+                        "cursor \"{name}\" is not a simply updatable scan of table \"{table}\""
+                    )));
+                }
+            };
             match cursor.current() {
-                Some(row) => Ok(row[cursor.columns.len()..].to_vec()),
+                Some(row) => Ok(row[key.values.clone()].to_vec()),
                 None => Err(state(format!("cursor \"{name}\" is not positioned on a row"))),
             }
         });

@@ -9,7 +9,7 @@ use archipel_planner::native::ahead::RowAhead;
 use archipel_planner::native::notify::Notification;
 use archipel_planner::native::scalar::text::Text;
 use archipel_planner::native::scalar::{Scalar, SharedExpr};
-use archipel_planner::native::{CompiledExpr, CompiledRoutine, CompiledStatement};
+use archipel_planner::native::{CompiledExpr, CompiledRoutine, CompiledStatement, cursor::CursorKey};
 use archipel_planner::rights::Rights;
 use archipel_planner::route::Access;
 use archipel_sql::ast::FetchDirection;
@@ -622,10 +622,10 @@ pub struct CursorQuery {
     /// Whether it fails where its rows are fetched, if it does.
     pub is_over_rows: bool,
     /// As written, for CONTEXT lines.
-    pub text: Box<str>,
-    /// Those that FETCH answers; what stands behind them is the key of a row.
+    pub text: Arc<str>,
+    /// Those that FETCH answers; behind them stand the keys.
     pub columns: Arc<[OutputColumn]>,
-    pub keyed_by: Option<Oid>,
+    pub keys: Arc<[CursorKey]>,
     /// FOR UPDATE and the like.
     pub locks: bool,
 }

@@ -9,11 +9,13 @@ use std::sync::Arc;
 use archipel_planner::bound::{BoundStatement, OutputColumn};
 use archipel_planner::native::cursor::{CursorRows, OpenCursor};
 use archipel_sql::ast::{DeclareCursor, Fetch};
+use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::Session;
 use super::analytic::Analytic;
+use super::host::CursorShown;
 use crate::encode::{Formats, RowEncoder, RowsTo};
 use crate::statement::{Body, Prepared, RowPlan};
 
@@ -23,6 +25,21 @@ fn is_of_rows(error: &SqlError) -> bool {
 }
 
 impl Session {
+    /// Lets the statement that comes see in `pg_cursors` what is open.
+    pub(super) fn show_cursors(&self) {
+        if self.cursors.is_unused() {
+            return;
+        }
+        let shown = self.cursors.iter().map(|(name, cursor)| CursorShown {
+            name: name.to_owned(),
+            text: cursor.text.clone(),
+            hold: cursor.hold,
+            scroll: cursor.backward,
+            at: cursor.at,
+        });
+        *self.memory.cursors.lock() = shown.collect();
+    }
+
     pub(super) async fn declare_cursor(&mut self, declare: &DeclareCursor, alone: bool) -> Result<()> {
         if !declare.hold && !self.transaction.is_open() && alone {
             return Err(SqlError::new(
@@ -55,6 +72,15 @@ impl Session {
         let width = columns.len();
         let rows = CursorRows { values: rows.into_iter().flatten().collect(), width, count };
         let mut cursor = OpenCursor::new(columns.clone(), rows, declare.scroll != Some(false));
+        let scroll = match declare.scroll {
+            None => "",
+            Some(true) => "SCROLL ",
+            Some(false) => "NO SCROLL ",
+        };
+        let hold = if declare.hold { " WITH HOLD" } else { "" };
+        let name = quote_identifier(&declare.name);
+        cursor.text = format!("DECLARE {name} {scroll}CURSOR{hold} FOR {}", declare.text).into();
+        cursor.at = self.transaction.start().unwrap_or_else(crate::server::now);
         cursor.hold = declare.hold;
         cursor.failure = failure;
         self.cursors.open(declare.name.clone(), cursor);

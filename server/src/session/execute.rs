@@ -117,6 +117,7 @@ impl Session {
                 if !prepared.pace.is_quick() {
                     self.executor.outbox.write();
                 }
+                self.show_cursors();
                 let begun = Instant::now();
                 let ran = self.run_rows(prepared, plan.clone(), params, formats, alone, true).await?;
                 let took = begun.elapsed();
@@ -480,6 +481,10 @@ impl Session {
         // An error, too, may tell what is not durable yet.
         self.depend_on(outcome.depends_on);
         if let Err(stop) = outcome.result {
+            if stop == Stop::Abort {
+                // No error takes back what sequences gave.
+                self.remember_sequences(&run.sequences);
+            }
             return Err(match run.error.take() {
                 Some(error) if stop == Stop::Abort => error,
                 _ => self.stop_error(stop),

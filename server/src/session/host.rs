@@ -41,6 +41,18 @@ pub struct Memory {
     pub listening: Mutex<Vec<Arc<str>>>,
     /// The statements that it has prepared under names, for `pg_prepared_statements`.
     pub prepared: Mutex<BTreeMap<String, PreparedByName>>,
+    /// The cursors that were open when the statement under way began, for `pg_cursors`.
+    pub cursors: Mutex<Vec<CursorShown>>,
+}
+
+/// What `pg_cursors` shows of a cursor.
+pub struct CursorShown {
+    pub name: String,
+    pub text: Arc<str>,
+    pub hold: bool,
+    pub scroll: bool,
+    /// Microseconds since 2000-01-01 UTC.
+    pub at: i64,
 }
 
 /// What `pg_prepared_statements` shows of a statement.

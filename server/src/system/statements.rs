@@ -1,5 +1,5 @@
 //! `archipel.statement_cache`: how often statements were found prepared; `pg_prepared_statements`:
-//! those that the session has prepared under names.
+//! those that the session has prepared under names; `pg_cursors`: those that it has open.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -69,6 +69,32 @@ pub(super) fn prepared(host: &Host) -> Vec<Vec<Datum>> {
                 Datum::Bool(statement.from_sql),
                 Datum::Int8(0),
                 Datum::Int8(0),
+            ]
+        })
+        .collect()
+}
+
+pub(super) const CURSORS: &[(&str, Type)] = &[
+    ("name", Type::TEXT),
+    ("statement", Type::TEXT),
+    ("is_holdable", Type::BOOL),
+    ("is_binary", Type::BOOL),
+    ("is_scrollable", Type::BOOL),
+    ("creation_time", Type::TIMESTAMPTZ),
+];
+
+pub(super) fn cursors(host: &Host) -> Vec<Vec<Datum>> {
+    let cursors = host.memory.cursors.lock();
+    cursors
+        .iter()
+        .map(|cursor| {
+            vec![
+                text(&cursor.name),
+                text(&cursor.text),
+                Datum::Bool(cursor.hold),
+                Datum::Bool(false),
+                Datum::Bool(cursor.scroll),
+                Datum::TimestampTz(cursor.at),
             ]
         })
         .collect()

@@ -54,6 +54,7 @@ static VIEWS: &[View] = &[
     View { schema: "pg_catalog", name: "pg_stat_all_tables", columns: TABLE_STATISTICS, rows: |host| known_tables(host, TABLE_STATISTICS, true) },
     View { schema: "pg_catalog", name: "pg_statio_all_tables", columns: TABLE_BLOCKS, rows: |host| known_tables(host, TABLE_BLOCKS, true) },
     View { schema: "pg_catalog", name: "pg_statio_user_tables", columns: TABLE_BLOCKS, rows: |host| known_tables(host, TABLE_BLOCKS, false) },
+    View { schema: "pg_catalog", name: "pg_cursors", columns: super::statements::CURSORS, rows: super::statements::cursors },
 ];
 
 /// The views as catalog tables.
