@@ -466,6 +466,9 @@ impl Binder<'_, '_> {
                 for column in columns {
                     let name = ident_name(column);
                     let position = self.position(column.span);
+                    if self.env.variables.is_some() {
+                        self.must_be_a_column(relation, column)?;
+                    }
                     let missing = |_| {
                         SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist"))
                             .at(position)
@@ -508,11 +511,7 @@ impl Binder<'_, '_> {
                 excluded.named = Some(to.named());
                 excluded.columns.iter_mut().for_each(|column| column.source = None);
                 self.need_columns(to.named(), Privileges::UPDATE, &[], self.env.acting);
-                // Bare names mean the existing row.
-                let mut relations = combine(vec![relation.clone()], vec![excluded], to.row_width())?;
-                if let Some(excluded) = relations.last_mut() {
-                    excluded.unqualified = false;
-                }
+                let relations = combine(vec![relation.clone()], vec![excluded], to.row_width())?;
                 let level = Level::new(LevelKind::Plain, relations);
                 let (update, _) = self.with_level(level, |binder| {
                     let set = binder.assignments(to, assignments)?;
@@ -526,6 +525,17 @@ impl Binder<'_, '_> {
             }
         };
         Ok(OnConflict { target, update, met_before: false })
+    }
+
+    /// The name of a column is none of a variable, unless columns come first.
+    fn must_be_a_column(&mut self, relation: &Relation, column: &ast::Ident) -> Result<()> {
+        let level = Level::new(LevelKind::Plain, vec![relation.clone()]);
+        let expr = ast::Expr::Identifier(column.clone());
+        match self.with_level(level, |binder| binder.clause_expr(&expr, Clause::IndexExpression)) {
+            Err(error) if error.state() == SqlState::AMBIGUOUS_COLUMN => Err(error),
+            // What is missing is told of the column.
+            _ => Ok(()),
+        }
     }
 
     /// The unique index over the same columns and expressions, whose condition the given one

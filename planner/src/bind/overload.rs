@@ -299,7 +299,15 @@ impl Binder<'_, '_> {
                 if array_given && !variadic {
                     return None;
                 }
+                let named = names.iter().any(Option::is_some);
+                // An array is only gathered from arguments without names.
+                if named && variadic && !array_given {
+                    return None;
+                }
                 let (slots, types, variadic, defaults) = fit(&parameters, variadic && !array_given, &names)?;
+                if named && array_given && defaults > 0 {
+                    return None;
+                }
                 Some(Candidate { callee: callee.clone(), slots, types, variadic, defaults })
             })
             .collect();

@@ -5,6 +5,7 @@ use archipel_engine::table::SequenceDef;
 use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::{AlterSequence, CreateSequence, QualifiedName, SequenceOption};
 use archipel_sql::catalog::{Persistence, Relation, Sequence, TableRef};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
@@ -280,7 +281,12 @@ pub(super) fn change(old: &Sequence, options: &[SequenceOption], work: &mut Work
         SequenceOption::Restart(value) => Some(value.unwrap_or(sequence.start)),
         _ => None,
     });
-    if let Some(value) = restart {
+    // What it has given last is to be within the new bounds, too.
+    let last = || match work.env.context.session.call("pg_sequence_last_value", &[Datum::Oid(old.oid)]) {
+        Ok(Datum::Int8(value)) => Some(value),
+        _ => None,
+    };
+    if let Some(value) = restart.or_else(last) {
         if value < sequence.min_value {
             return Err(invalid(format!(
                 "RESTART value ({value}) cannot be less than MINVALUE ({})",

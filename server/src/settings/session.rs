@@ -13,6 +13,7 @@ use std::sync::Arc;
 use archipel_procedures::plpgsql::ast::Conflict;
 use archipel_sql::ast::IsolationLevel;
 use archipel_sql::catalog::SessionRoles;
+use archipel_sql::catalog::names::path_with_temporary;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::ExtraChecks;
 use archipel_sql::style::{DateFormat, DateOrder, IntervalStyle, Style};
@@ -220,15 +221,14 @@ impl Effective {
             self.values[id.0] = Value::Bool(current.as_ref().is_none_or(|role| role.superuser));
         }
         let user = current.map_or_else(|| "archipel".to_owned(), |role| role.name);
-        let written = path.iter().filter(|name| *name != "pg_temp");
-        self.written_path = self.temporary_schema.iter().chain(written).cloned().collect();
+        let written_path: Arc<[String]> = path_with_temporary(path, self.temporary_schema.as_ref()).into();
         // The superuser's name is the name of the system's own schema, which "$user" never means.
-        let named = path.into_iter().filter_map(|name| match name.as_str() {
+        let named = written_path.iter().filter_map(|name| match name.as_str() {
             "$user" => (user != "archipel").then(|| user.clone()),
-            "pg_temp" => None,
-            _ => Some(name),
+            _ => Some(name.clone()),
         });
-        self.search_path = self.temporary_schema.iter().cloned().chain(named).collect();
+        self.search_path = named.collect();
+        self.written_path = written_path;
         self.isolation = IsolationLevel::parse(&self.text("transaction_isolation"))
             .unwrap_or(IsolationLevel::ReadCommitted);
         self.transaction_read_only = self.value("transaction_read_only") == Some(&Value::Bool(true));

@@ -31,11 +31,15 @@ impl Catalog {
             .collect()
     }
 
-    /// Where relations are looked up: the session's temporary ones come first. Its path then
-    /// begins with their schema.
+    /// Where relations are looked up: a session's temporary ones where its path has their schema, which
+    /// is at its beginning unless it says `pg_temp` elsewhere.
     fn relation_path<'p>(&self, search_path: &'p [String]) -> Vec<&'p str> {
-        let mut path: Vec<&str> = temporary_schema(search_path).into_iter().collect();
-        path.extend(self.effective_path(search_path));
+        let mut path = self.effective_path(search_path);
+        if let Some(place) = search_path.iter().position(|schema| is_temporary_schema(schema)) {
+            let later = self.named_path(&search_path[place..]).len();
+            let at = if place == 0 { 0 } else { path.len() - later };
+            path.insert(at, &search_path[place]);
+        }
         path
     }
 
@@ -238,9 +242,18 @@ pub fn is_temporary_schema(schema: &str) -> bool {
     schema.starts_with("pg_temp_")
 }
 
+/// A search path with the schema of the session's temporary relations where it says `pg_temp`, or else at
+/// its beginning.
+pub fn path_with_temporary(path: Vec<String>, schema: Option<&String>) -> Vec<String> {
+    let is_named = path.iter().any(|name| name == "pg_temp");
+    let first = schema.filter(|_| !is_named).cloned();
+    let own = |name| if name == "pg_temp" { schema.cloned() } else { Some(name) };
+    first.into_iter().chain(path.into_iter().filter_map(own)).collect()
+}
+
 /// The schema of the session's temporary relations, if it has made any.
 pub fn temporary_schema(search_path: &[String]) -> Option<&str> {
-    search_path.first().map(String::as_str).filter(|schema| is_temporary_schema(schema))
+    search_path.iter().map(String::as_str).find(|schema| is_temporary_schema(schema))
 }
 
 /// Parses `a`, `a.b` or `a.b.c` with quotes, as regclass input takes it.

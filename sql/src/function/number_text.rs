@@ -19,6 +19,7 @@ struct Template {
     fill: bool,
     sign: Sign,
     roman: bool,
+    small_roman: bool,
     exponent: bool,
     shift: usize,
 }
@@ -85,6 +86,7 @@ fn read(template: &str) -> Result<Template> {
             length = 2;
         } else if upper.starts_with("RN") {
             t.roman = true;
+            t.small_roman = rest.starts_with("rn");
             length = 2;
         } else if upper.starts_with("TH") {
             t.items.push(Item::Ordinal { upper: rest.starts_with("TH") });
@@ -223,7 +225,8 @@ impl Template {
 
 fn lay_out(value: &Numeric, mut t: Template) -> Result<String> {
     if t.roman {
-        return Ok(roman(&value.round(0)?, t.fill));
+        let text = roman(&value.round(0)?, t.fill);
+        return Ok(if t.small_roman { text.to_ascii_lowercase() } else { text });
     }
     if t.exponent {
         return scientific(value, t.fraction_digits);

@@ -59,7 +59,9 @@ impl Cursor<'_> {
                     self.skip(1);
                 }
                 if !self.take("table") {
-                    return Ok(self.refuse("REFERENCING OLD ROW or NEW ROW"));
+                    let message = "ROW variable naming in the REFERENCING clause is not supported";
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+                        .with_hint("Use OLD TABLE or NEW TABLE for naming transition tables."));
                 }
                 self.take("as");
                 let name = self.identifier()?;
