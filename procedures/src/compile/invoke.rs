@@ -198,16 +198,20 @@ impl Compiler<'_> {
         let into = match into {
             None => None,
             Some(into) => {
-                let (targets, types) = match &into.targets[..] {
-                    [target] if self.takes_record(&into.targets) && !is_constant(&bound_text) => {
-                        // Its structures are those that earlier runs have found at this place.
-                        let place = shape::Place::new(self.routine, query.text.start as u64);
-                        let structures = self.environment.shapes.get(place);
+                let place = shape::Place::new(self.routine, query.text.start as u64);
+                let structures = match &into.targets[..] {
+                    [_] if self.takes_record(&into.targets) => {
+                        self.structures_of_text(place, &bound_text, &types)
+                    }
+                    _ => None,
+                };
+                let (targets, types) = match (&into.targets[..], structures) {
+                    ([target], Some(structures)) => {
                         let (registers, types) = self.one_of(target.variable, &structures)?;
                         found = Some((place, structures));
                         (Targets::of(registers), types)
                     }
-                    targets => {
+                    (targets, _) => {
                         let columns = match self.takes_record(targets) {
                             true => self.text_columns(&bound_text, &types)?,
                             false => Vec::new(),
@@ -288,6 +292,22 @@ impl Compiler<'_> {
         let types: Result<Vec<Type>> =
             query.using.iter().map(|value| Ok(self.bind(value, None)?.ty)).collect();
         self.text_columns(&text, &types.ok()?).ok()
+    }
+
+    /// The structures of the rows at a place where a text is executed: those that earlier runs have found,
+    /// and that of a constant text. `None` where that one is all there is.
+    fn structures_of_text(
+        &self,
+        place: shape::Place,
+        text: &BoundExpr,
+        types: &[Type],
+    ) -> Option<Vec<shape::Structure>> {
+        if !is_constant(text) {
+            return Some(self.environment.shapes.get(place));
+        }
+        let columns = self.text_columns(text, types).ok()?;
+        let structures = self.environment.shapes.with(place, columns);
+        (structures.len() > 1).then_some(structures)
     }
 
     fn text_columns(&self, text: &BoundExpr, types: &[Type]) -> Result<Vec<(String, Type)>> {

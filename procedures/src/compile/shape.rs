@@ -4,7 +4,8 @@
 //! Fields of records are registers, given out when a routine is compiled. Where the structure is
 //! not known then, the first run finds it: it is noted here, the run is undone as one whose
 //! tables have changed would be, and the routine is compiled anew with what is known now. A place
-//! may meet several, and is compiled for all of them ([`super::tagged`]).
+//! may meet several, and is compiled for all of them ([`super::tagged`]). A text that is constant has
+//! another structure when its tables have.
 
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,6 +65,26 @@ struct Known {
     numbers: i32,
 }
 
+impl Known {
+    fn note(&mut self, place: Place, columns: Columns) {
+        if self.places.len() >= PLACES_MAX {
+            self.places.clear();
+        }
+        // A structure has one number wherever it is met.
+        let met = self.places.values().flatten().find(|known| known.columns == columns).cloned();
+        let structure = met.unwrap_or_else(|| {
+            self.numbers = self.numbers.wrapping_add(1);
+            Structure { number: self.numbers, columns }
+        });
+        let here = self.places.entry(place).or_default();
+        here.retain(|known| known.number != structure.number);
+        if here.len() >= STRUCTURES_MAX {
+            here.remove(0);
+        }
+        here.push(structure);
+    }
+}
+
 /// What runs have found.
 #[derive(Default)]
 pub struct Shapes {
@@ -92,25 +113,20 @@ impl Shapes {
         if let Some(at) = compiled.iter().position(|known| known.is_of(found)) {
             return Ok(at);
         }
-        let mut known = self.known.write();
-        let known = &mut *known;
-        if known.places.len() >= PLACES_MAX {
-            known.places.clear();
-        }
-        // A structure has one number wherever it is met.
-        let met = known.places.values().flatten().find(|known| known.is_of(found)).cloned();
-        let structure = met.unwrap_or_else(|| {
-            known.numbers = known.numbers.wrapping_add(1);
-            let columns = found.iter().map(|column| (column.name.clone(), column.ty)).collect();
-            Structure { number: known.numbers, columns }
-        });
-        let here = known.places.entry(place).or_default();
-        here.retain(|known| known.number != structure.number);
-        if here.len() >= STRUCTURES_MAX {
-            here.remove(0);
-        }
-        here.push(structure);
+        let columns = found.iter().map(|column| (column.name.clone(), column.ty)).collect();
+        self.known.write().note(place, columns);
         self.generation.fetch_add(1, Ordering::AcqRel);
         Err(ExecError::Stop(archipel_engine::Stop::Recompile))
+    }
+
+    /// The structures that rows of a place have had, the one among them that they have now: a record may
+    /// hold a row of before when the tables have changed.
+    pub(crate) fn with(&self, place: Place, now: Columns) -> Vec<Structure> {
+        let here = self.get(place);
+        if here.iter().any(|known| known.columns == now) {
+            return here;
+        }
+        self.known.write().note(place, now);
+        self.get(place)
     }
 }

@@ -222,7 +222,12 @@ impl Walk<'_, '_> {
         values.iter_mut().for_each(|(_, value)| shift_from(value, own, width - own));
         let mut condition = filter.clone();
         condition.iter_mut().for_each(|condition| shift_from(condition, own, width - own));
-        let (calls, plain) = condition.map(parted).unwrap_or_default();
+        let (mut calls, mut plain) = condition.map(parted).unwrap_or_default();
+        // What is asked once, is asked when the rows are there.
+        let (asked, without): (Vec<_>, Vec<_>) = plain.into_iter().partition(|item| self.asks_once(item));
+        (calls, plain) = (calls.into_iter().chain(asked).collect(), without);
+        let once = calls.iter().any(|item| self.asks_once(item));
+        let joins = joins || once;
         let called = !calls.is_empty() || values.iter().any(|(_, value)| holds_call(value));
         let asks = values.iter().any(|(_, value)| reads_query(value) && !self.may_be_ahead(value));
         let in_from = from.as_ref().is_some_and(|from| self.is_called_in(from));
@@ -245,7 +250,7 @@ impl Walk<'_, '_> {
                 lateral: false,
             },
         };
-        let tested = calls.is_empty() || is_tested_above(&all_of(calls.clone()), &rows);
+        let tested = calls.is_empty() || once || is_tested_above(&all_of(calls.clone()), &rows);
         let (true, true, false, Some(same)) = (called || joins, tested, asks, same) else {
             self.blocked = true;
             return Ok(false);
@@ -254,6 +259,12 @@ impl Walk<'_, '_> {
             rows = Rel::Filter { input: Box::new(rows), predicate: all_of(plain) };
         }
         rows = Rel::Lock { input: Box::new(rows) };
+        if once {
+            self.keep(&mut rows)?;
+            let blocked = std::mem::take(&mut self.blocked);
+            calls.iter_mut().try_for_each(|item| self.ask_once(item))?;
+            self.blocked |= blocked;
+        }
         if !calls.is_empty() {
             rows = Rel::Filter { input: Box::new(rows), predicate: all_of(calls) };
         }

@@ -396,7 +396,7 @@ fn is_apart(rel: &Rel) -> bool {
 }
 
 /// Whether a query has effects, or other rows each time.
-fn is_volatile_query(rel: &Rel) -> bool {
+pub(super) fn is_volatile_query(rel: &Rel) -> bool {
     let mut found = false;
     visit::visit_rel(rel, 0, &mut |part, _| {
         found |= visit::is_volatile_call(part);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archipel_planner::bind::{once, visit};
 use archipel_planner::bound::{
     AggregateCall, BoundExpr, BoundQuery, BoundStatement, Cte, ExprKind, JoinKind, OutputColumn, Rel,
-    SetCall, SetItem, SubqueryKind,
+    SetCall, SetItem, Subquery, SubqueryKind,
 };
 use archipel_planner::native;
 use archipel_sql::catalog::RoutineRef;
@@ -19,7 +19,7 @@ use super::condition::{
     all_of, asks_for_rows, conditions_to_sides, depends_on_rows, holds_call, is_bool, is_tested_above,
     item_reads_query, on_as_condition, parted, reads_query,
 };
-use super::query::{may_wait, turned};
+use super::query::{is_volatile_query, may_wait, turned};
 use crate::registry::query_as_routine;
 use crate::run::operation::{Hoisted, HoistedCall, HoistedRows};
 
@@ -214,12 +214,59 @@ impl<'c, 'a> Walk<'c, 'a> {
         on_as_condition(rel);
         conditions_to_sides(rel);
         match rel {
-            Rel::Filter { input, .. } => {
-                self.rel(input)?;
+            Rel::Filter { input, predicate } => {
+                if !self.queries_once(input, predicate)? {
+                    self.rel(input)?;
+                }
                 Ok(false)
             }
             rel => self.rel(rel),
         }
+    }
+
+    /// Takes calls out of the queries in a condition that read nothing of the rows it is about: such a query
+    /// is evaluated once. These rows, which call nothing, are read before. False if there is no such query.
+    fn queries_once(&mut self, input: &mut Rel, predicate: &mut BoundExpr) -> Result<bool> {
+        let apart = !self.is_called_in(input) && may_wait(input) && !is_volatile_query(input);
+        let may = !self.blocked && self.row.is_none() && self.guards.is_empty() && apart;
+        let items = match &mut predicate.kind {
+            ExprKind::And(items) => &mut items[..],
+            _ => std::slice::from_mut(predicate),
+        };
+        if !may || !items.iter().any(|item| self.asks_once(item)) {
+            return Ok(false);
+        }
+        self.keep_tables(input)?;
+        items.iter_mut().try_for_each(|item| self.ask_once(item))?;
+        Ok(true)
+    }
+
+    /// Whether an expression certainly asks a query with calls that is evaluated once.
+    pub(super) fn asks_once(&self, expr: &BoundExpr) -> bool {
+        let mut found = false;
+        visit::visit_expr(expr, 0, &mut |part, _| {
+            if let ExprKind::Subquery(subquery) = &part.kind {
+                found |= is_evaluated_once(subquery) && self.is_called_in(&subquery.rel);
+                return false;
+            }
+            is_certain(part)
+        });
+        found
+    }
+
+    /// Takes calls out of such queries.
+    pub(super) fn ask_once(&mut self, expr: &mut BoundExpr) -> Result<()> {
+        let mut result = Ok(());
+        visit::visit_expr_mut(expr, 0, &mut |part, _| {
+            if let ExprKind::Subquery(subquery) = &mut part.kind {
+                if result.is_ok() && is_evaluated_once(subquery) && self.is_called_in(&subquery.rel) {
+                    result = self.contained(&mut subquery.rel).map(drop);
+                }
+                return false;
+            }
+            is_certain(part)
+        });
+        result
     }
 
     /// As [`Walk::each_row`]. Where the rows must meet a condition with calls, what holds none of them is
@@ -422,18 +469,16 @@ impl<'c, 'a> Walk<'c, 'a> {
             }
             // Evaluated once, here.
             ExprKind::Subquery(subquery)
-                if matches!(
-                    subquery.kind,
-                    SubqueryKind::Scalar | SubqueryKind::Exists | SubqueryKind::Array { .. }
-                ) && !subquery.correlated
-                    && !self.blocked
-                    && self.row.is_none()
-                    && self.guards.is_empty() =>
+                if !subquery.correlated && !self.blocked && self.row.is_none() && self.guards.is_empty() =>
             {
-                if subquery.kind == SubqueryKind::Scalar {
+                let once = is_evaluated_once(subquery);
+                if let SubqueryKind::Any { left, .. } | SubqueryKind::All { left, .. } = &mut subquery.kind {
+                    self.list(left)?;
+                }
+                if once {
                     self.contained(&mut subquery.rel)?;
                 }
-                if subquery.kind != SubqueryKind::Scalar || self.blocked {
+                if !once || self.blocked {
                     self.query_as_value(expr)?;
                 }
                 return Ok(());
@@ -532,5 +577,28 @@ impl<'c, 'a> Walk<'c, 'a> {
     pub(super) fn may_be_taken(&self, parts: &[BoundExpr]) -> bool {
         let on_rows = || parts.iter().chain(&self.guards).any(depends_on_rows);
         !self.blocked && (self.row.is_some() || !on_rows())
+    }
+}
+
+/// Whether the parts of an expression are evaluated wherever it is.
+fn is_certain(expr: &BoundExpr) -> bool {
+    !matches!(expr.kind, ExprKind::Or(_) | ExprKind::Case { .. } | ExprKind::Coalesce(_))
+}
+
+/// Whether a query in an expression, where that comes to it, is evaluated to its end and once.
+fn is_evaluated_once(subquery: &Subquery) -> bool {
+    !subquery.correlated && (subquery.kind != SubqueryKind::Exists || runs_to_its_end(&subquery.rel))
+}
+
+/// Whether all calls of a query are made as soon as it is asked for a row: a function in FROM, or in a list
+/// over nothing, runs to its end.
+fn runs_to_its_end(rel: &Rel) -> bool {
+    match rel {
+        Rel::Function { .. } => true,
+        Rel::ProjectSet { input, .. } => matches!(**input, Rel::Unit),
+        Rel::Project { input, exprs } => !exprs.iter().any(holds_call) && runs_to_its_end(input),
+        Rel::Filter { input, predicate } => !holds_call(predicate) && runs_to_its_end(input),
+        Rel::Limit { input, limit, .. } => asks_for_rows(limit.as_ref()) && runs_to_its_end(input),
+        _ => false,
     }
 }
