@@ -10,13 +10,12 @@ use std::sync::Arc;
 
 use archipel_engine::{ClaimSet, Engine, Program as EngineProgram, RoutingTable, Stop, Txn};
 use archipel_planner::native::{
-    ExecContext, ExecError, ExecResult, Notice, RowSink, StatementHost, SystemRows,
+    Drawn, ExecContext, ExecError, ExecResult, Notice, RowSink, StatementHost, SystemRows,
 };
 use archipel_planner::route::{self, RouteInputs};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
-use archipel_sql::types::Oid;
 
 use crate::run::operation::Program;
 
@@ -69,7 +68,7 @@ pub struct CallProgram<H: StatementHost> {
     pub rows: Rows,
     pub notices: Vec<Notice>,
     /// What `nextval` gave, for `currval` and `lastval`.
-    pub sequences: Vec<(Oid, i64)>,
+    pub sequences: Vec<Drawn>,
     /// Why the call failed, when the engine answers [`Stop::Abort`].
     pub error: Option<SqlError>,
 }

@@ -13,10 +13,10 @@ use super::notify::Notifications;
 pub struct Effects {
     /// What `nextval` gave in this statement or routine, in order; the session keeps the last
     /// of each for `currval`.
-    pub sequences: Vec<(Oid, i64)>,
+    pub sequences: Vec<super::sequence::Drawn>,
     /// What it has given to attempts at this run that were abandoned: nobody else gets these, so it
     /// gives them again, and a run that begins anew leaves no gap.
-    pub numbers_left: Vec<(Oid, i64)>,
+    pub numbers_left: Vec<super::sequence::Drawn>,
     /// The sequences that `setval` has set: what they gave before is not given again.
     pub sequences_set: Vec<Oid>,
     /// What sessions that listen are told, once this is committed.

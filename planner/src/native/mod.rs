@@ -119,7 +119,7 @@ pub use fold::is_null;
 pub use immutable::is_known;
 pub use operand::element;
 pub use program::{StatementHost, StatementProgram, stop_error};
-pub use sequence::numbers_for_next_attempt;
+pub use sequence::{Drawn, numbers_for_next_attempt};
 pub use statement::{CompiledStatement, columns_of, compile_statement};
 pub use usage::{Usage, Used};
 pub use walk::{visit_expressions, visit_relations};

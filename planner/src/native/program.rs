@@ -35,7 +35,7 @@ pub struct StatementProgram<H: StatementHost> {
     pub error: Option<SqlError>,
     pub notices: Vec<Notice>,
     /// What `nextval` gave, for `currval` and `lastval`.
-    pub sequences: Vec<(archipel_sql::types::Oid, i64)>,
+    pub sequences: Vec<super::sequence::Drawn>,
 }
 
 impl<H: StatementHost> StatementProgram<H> {

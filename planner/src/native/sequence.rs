@@ -15,6 +15,15 @@ use super::CompiledExpr;
 use super::context::{ExecContext, ExecResult};
 use super::expression::{Source, eval_all};
 
+/// A number that a sequence gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    pub sequence: Oid,
+    /// What the engine knew it as: one that is restarted in a transaction block becomes another.
+    pub file: SequenceId,
+    pub value: i64,
+}
+
 /// A READ ONLY transaction may draw from the session's own sequences alone.
 fn require_writable(ctx: &ExecContext<'_, '_>, sequence: Oid, command: &str) -> ExecResult<()> {
     if ctx.read_only && !ctx.functions.session.is_temporary(sequence) {
@@ -65,12 +74,13 @@ pub(crate) fn call(
                     );
                     return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message).into());
                 }
-                ctx.txn.set_value(file_of(ctx, oid), *value, called)?;
+                let file = file_of(ctx, oid);
+                ctx.txn.set_value(file, *value, called)?;
                 let effects = ctx.effects_mut();
-                effects.numbers_left.retain(|(sequence, _)| *sequence != oid);
+                effects.numbers_left.retain(|left| left.sequence != oid);
                 effects.sequences_set.push(oid);
                 if called {
-                    effects.sequences.push((oid, *value));
+                    effects.sequences.push(Drawn { sequence: oid, file, value: *value });
                 }
                 Ok(Datum::Int8(*value))
             })
@@ -115,34 +125,36 @@ fn sequence_of(value: &Datum) -> Option<Oid> {
 
 fn drawn(ctx: &ExecContext<'_, '_>, of: Option<Oid>, name: &str, args: &[Datum]) -> ExecResult<Datum> {
     let sequences = ctx.effects().map_or(&[][..], |effects| &effects.sequences);
-    let found = sequences.iter().rev().find(|(oid, _)| of.is_none_or(|of| of == *oid));
-    if let Some((oid, _)) = found {
-        ctx.functions.session.require_sequence(*oid, Privileges::USAGE | Privileges::SELECT)?;
+    let found = sequences.iter().rev().find(|drawn| of.is_none_or(|of| of == drawn.sequence)).copied();
+    if let Some(drawn) = found {
+        ctx.functions.session.require_sequence(drawn.sequence, Privileges::USAGE | Privileges::SELECT)?;
     }
     match found {
-        Some((_, value)) => Ok(Datum::Int8(*value)),
+        Some(drawn) => Ok(Datum::Int8(drawn.value)),
         None => Ok(ctx.functions.session.call(name, args)?),
     }
 }
 
 /// What is left to the next attempt of a run that was abandoned: what its sequences gave.
-pub fn numbers_for_next_attempt(drawn: &[(Oid, i64)], set: &[Oid], left: Vec<(Oid, i64)>) -> Vec<(Oid, i64)> {
-    let drawn = drawn.iter().filter(|(sequence, _)| !set.contains(sequence));
+pub fn numbers_for_next_attempt(drawn: &[Drawn], set: &[Oid], left: Vec<Drawn>) -> Vec<Drawn> {
+    let drawn = drawn.iter().filter(|drawn| !set.contains(&drawn.sequence));
     drawn.copied().chain(left).collect()
 }
 
 fn next_value(ctx: &mut ExecContext<'_, '_>, oid: Oid) -> ExecResult<i64> {
+    let file = file_of(ctx, oid);
     let left = ctx.effects().map_or(&[][..], |effects| &effects.numbers_left);
-    if let Some(at) = left.iter().position(|(sequence, _)| *sequence == oid) {
-        ctx.txn.lean_on_value(file_of(ctx, oid))?;
+    // One that was restarted meanwhile gives what it had given to others.
+    if let Some(at) = left.iter().position(|left| left.sequence == oid && left.file == file) {
+        ctx.txn.lean_on_value(file)?;
         let effects = ctx.effects_mut();
-        let (_, value) = effects.numbers_left.remove(at);
-        effects.sequences.push((oid, value));
-        return Ok(value);
+        let taken = effects.numbers_left.remove(at);
+        effects.sequences.push(taken);
+        return Ok(taken.value);
     }
-    match ctx.txn.next_value(file_of(ctx, oid))? {
+    match ctx.txn.next_value(file)? {
         NextValue::Value(value) => {
-            ctx.effects_mut().sequences.push((oid, value));
+            ctx.effects_mut().sequences.push(Drawn { sequence: oid, file, value });
             Ok(value)
         }
         NextValue::Exhausted => {

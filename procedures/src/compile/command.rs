@@ -18,7 +18,7 @@ use super::{Compiler, bind_env, no_session, unknown_access, unsupported};
 use crate::plpgsql::ast::{Conflict, Fragment, NamesId};
 use crate::plpgsql::lexer::{self, Token};
 use crate::run::context;
-use crate::run::operation::{Operation, OperationKind, Site};
+use crate::run::operation::{Operation, OperationKind};
 use crate::run::pause::Command;
 
 fn register_of(value: &BoundExpr) -> Option<(Oid, u32)> {
@@ -86,9 +86,6 @@ pub(super) fn is_command(statement: &Statement) -> bool {
             | Statement::Transaction(_)
             | Statement::Show(_)
             | Statement::AlterSystem(_)
-            | Statement::Prepare(_)
-            | Statement::Execute(_)
-            | Statement::Deallocate(_)
             | Statement::Explain(_)
             | Statement::DeclareCursor(_)
             | Statement::Fetch(_)
@@ -107,13 +104,14 @@ pub(super) fn is_plain_command(statement: &Statement) -> bool {
     is_command(statement) && !matches!(statement, Statement::CreateTableAs(create) if create.select_into)
 }
 
-/// A PERFORM; where it may change settings, the session takes these over before the next statement.
-pub(super) fn taking_settings(kind: OperationKind, query: &Fragment, site: Site) -> OperationKind {
-    if !query.text.to_lowercase().contains("set_config") {
-        return kind;
+/// A statement; where its text may change settings, the session takes these over before the next one.
+pub(super) fn taking_settings(operation: Operation, text: &Fragment) -> Operation {
+    if !text.text.to_lowercase().contains("set_config") {
+        return operation;
     }
-    let operation = |kind| Operation { site, rights: None, kind };
-    OperationKind::Sequence(vec![operation(kind), operation(OperationKind::TakeSettings)])
+    let site = operation.site;
+    let taking = Operation { site, rights: None, kind: OperationKind::TakeSettings };
+    Operation { site, rights: None, kind: OperationKind::Sequence(vec![operation, taking]) }
 }
 
 /// Why a statement of a body is refused.

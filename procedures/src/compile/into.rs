@@ -14,6 +14,7 @@ use super::storage::Storage;
 use super::trace::Symbol;
 use super::{Compiler, Environment};
 use crate::plpgsql::ast::*;
+use crate::plpgsql::lexer;
 use crate::run::operation::{IntoCast, ReferenceRead, Targets};
 
 /// Columns of the rows a statement answers.
@@ -45,6 +46,48 @@ pub(crate) fn modifies(bound: &BoundStatement) -> bool {
 }
 
 impl Compiler<'_> {
+    /// A field is one of a row.
+    pub(super) fn require_record(&self, target: &Target) -> Result<()> {
+        let (Storage::Scalar { ty, .. }, Some(Step::Field(_))) =
+            (&self.storage[target.variable as usize], target.path.first())
+        else {
+            return Ok(());
+        };
+        if ty.oid.is_composite() || self.environment.catalog.table_of_row_type(ty.oid).is_some() {
+            return Ok(());
+        }
+        let message = format!("\"{}\" is not a known variable", target.text);
+        let at = lexer::position(&self.routine.source, target.start);
+        Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(Some(at)))
+    }
+
+    /// Of several targets none is a row, as those of named types could be whose types are known only here.
+    pub(super) fn require_scalars(&self, statement: &StatementKind) -> Result<()> {
+        let (StatementKind::Sql { into: Some(into), .. }
+        | StatementKind::Dynamic { into: Some(into), .. }
+        | StatementKind::Fetch { into: Some(into), .. }) = statement
+        else {
+            return Ok(());
+        };
+        let is_row =
+            |target: &&Target| target.path.is_empty() && self.storage[target.variable as usize].is_record();
+        let (Some(first), true) = (into.targets.first(), into.targets.len() > 1) else { return Ok(()) };
+        let source = &self.routine.source;
+        let refused = |message: String, at: usize| {
+            let at = lexer::position(source, at);
+            Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(Some(at)))
+        };
+        if is_row(&first) {
+            let end = first.start + first.text.len();
+            let comma = source.get(end..).and_then(|rest| rest.find(',')).map_or(end, |at| end + at);
+            return refused("record variable cannot be part of multiple-item INTO list".to_owned(), comma);
+        }
+        match into.targets.iter().find(is_row) {
+            Some(row) => refused(format!("\"{}\" is not a scalar variable", row.text), row.start),
+            None => Ok(()),
+        }
+    }
+
     /// Registers for the columns of a statement; the statement gets the casts they need.
     pub(super) fn row_targets(&mut self, targets: &[Target], bound: &mut BoundStatement) -> Result<Targets> {
         let catalog = &self.environment.catalog;

@@ -17,7 +17,7 @@ use super::spoken::{about_assignment, one_row};
 use super::storage::{RecordState, Storage};
 use super::{Compiler, command, flow, unsupported};
 use crate::plpgsql::ast::*;
-use crate::plpgsql::{current_of, lexer, whole_row};
+use crate::plpgsql::{current_of, whole_row};
 use crate::run::context;
 use crate::run::operation::*;
 
@@ -99,13 +99,14 @@ impl Compiler<'_> {
         let line = statement.line;
         let site = |what| Self::site(line, what);
         let plain = |operation: Operation| Ok((operation, true));
+        self.require_scalars(&statement.kind)?;
         match &statement.kind {
             StatementKind::Block(block) => self.inner_block(block),
             StatementKind::Assign { target, value } => {
                 self.require_record(target)?;
                 let line = self.assignment_line(target, value);
                 let kind = self.assign(target, value, &line).map_err(|e| about_assignment(e, value, &line));
-                plain(self.or_fail(site("assignment"), kind))
+                plain(command::taking_settings(self.or_fail(site("assignment"), kind), value))
             }
             StatementKind::If { arms, otherwise } => self.if_statement(site("IF"), arms, otherwise),
             StatementKind::Case { operand, arms, otherwise } => {
@@ -160,11 +161,13 @@ impl Compiler<'_> {
                 let kind = self.assert(condition, message.as_ref());
                 plain(self.or_fail(site("ASSERT"), kind))
             }
-            StatementKind::Sql { text, into } => self.sql_statement(line, text, into.as_ref()),
+            StatementKind::Sql { text, into } => {
+                let (operation, falls_through) = self.sql_statement(line, text, into.as_ref())?;
+                Ok((command::taking_settings(operation, text), falls_through))
+            }
             StatementKind::Perform { query } => {
-                let kind =
-                    self.perform(query).map(|kind| command::taking_settings(kind, query, site("PERFORM")));
-                plain(self.or_fail(site("PERFORM"), kind))
+                let kind = self.perform(query);
+                plain(command::taking_settings(self.or_fail(site("PERFORM"), kind), query))
             }
             StatementKind::Dynamic { query, into } => {
                 let kind = self.execute(query, into.as_ref());
@@ -194,11 +197,10 @@ impl Compiler<'_> {
                 let kind = OperationKind::EndTransaction { commit: *commit, chain: *chain, changing };
                 plain(Operation { site: site(what), rights: None, kind })
             }
-            StatementKind::Null => plain(Operation {
-                site: site("NULL"),
-                rights: None,
-                kind: OperationKind::Sequence(Vec::new()),
-            }),
+            StatementKind::Null => {
+                let kind = OperationKind::Sequence(Vec::new());
+                plain(Operation { site: site("NULL"), rights: None, kind })
+            }
         }
     }
 
@@ -206,21 +208,6 @@ impl Compiler<'_> {
     pub(super) fn not_null(&self, variable: VariableId) -> Option<Box<str>> {
         let variable = &self.body.variables[variable as usize];
         variable.not_null.then(|| variable.name.as_str().into())
-    }
-
-    /// A field is one of a row.
-    fn require_record(&self, target: &Target) -> Result<()> {
-        let (Storage::Scalar { ty, .. }, Some(Step::Field(_))) =
-            (&self.storage[target.variable as usize], target.path.first())
-        else {
-            return Ok(());
-        };
-        if ty.oid.is_composite() || self.environment.catalog.table_of_row_type(ty.oid).is_some() {
-            return Ok(());
-        }
-        let message = format!("\"{}\" is not a known variable", target.text);
-        let at = lexer::position(&self.routine.source, target.start);
-        Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(Some(at)))
     }
 
     /// An assignment; CONTEXT lines may name it as `line`.

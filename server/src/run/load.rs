@@ -6,12 +6,11 @@ use std::sync::Arc;
 use archipel_engine::txn::Txn;
 use archipel_engine::{ClaimSet, Program, RoutingTable, Stop};
 use archipel_planner::native::notify::Notifications;
-use archipel_planner::native::{ConstraintModes, DeferredCheck, ExecContext, ExecResult, Notice};
+use archipel_planner::native::{ConstraintModes, DeferredCheck, Drawn, ExecContext, ExecResult, Notice};
 use archipel_planner::route::{RouteInputs, predict};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
-use archipel_sql::types::Oid;
 
 use super::{panic_error, stop_with};
 use crate::notifications::Ticket;
@@ -85,7 +84,7 @@ pub struct LoadRun {
     pub deferred: Vec<DeferredCheck>,
     pub notices: Vec<Notice>,
     /// What `nextval` gave.
-    pub sequences: Vec<(Oid, i64)>,
+    pub sequences: Vec<Drawn>,
     /// What the triggers tell sessions that listen.
     pub notifications: Notifications,
     /// The turn to do so, if the batch is a transaction.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use archipel_engine::txn::Txn;
 use archipel_engine::{ClaimSet, Program, RoutingTable, Stop};
 use archipel_planner::native::{
-    CompiledStatement, ConstraintModes, ExecContext, ExecError, ExecResult, numbers_for_next_attempt,
+    CompiledStatement, ConstraintModes, Drawn, ExecContext, ExecError, ExecResult, numbers_for_next_attempt,
 };
 use archipel_planner::route::{RouteInputs, predict};
 use archipel_sql::datum::Datum;
@@ -66,12 +66,12 @@ pub struct PipelineRun {
     /// These, and the steps' answers in their places.
     pub out: Output,
     /// What `nextval` gave.
-    pub sequences: Vec<(Oid, i64)>,
+    pub sequences: Vec<Drawn>,
     /// A step that panicked: it has lost its parameters.
     pub panicked: Option<(usize, SqlError)>,
     host: Arc<Host>,
     constraints: Arc<ConstraintModes>,
-    numbers_left: Vec<(Oid, i64)>,
+    numbers_left: Vec<Drawn>,
     sequences_set: Vec<Oid>,
     running: usize,
 }
@@ -99,7 +99,7 @@ impl PipelineRun {
 
     /// What `nextval` gave to a run that is undone for good: whoever runs the steps one by one gives
     /// it again.
-    pub fn take_numbers(&mut self) -> Vec<(Oid, i64)> {
+    pub fn take_numbers(&mut self) -> Vec<Drawn> {
         let left = std::mem::take(&mut self.numbers_left);
         numbers_for_next_attempt(&self.sequences, &self.sequences_set, left)
     }

@@ -9,8 +9,8 @@ use archipel_engine::{ClaimSet, Program, RoutingTable, Stop};
 use archipel_planner::native::cursor::Cursors;
 use archipel_planner::native::notify::Notifications;
 use archipel_planner::native::{
-    ConstraintModes, DeferredCheck, ExecContext, ExecError, ExecResult, Notice, Usage, finish_deferred,
-    numbers_for_next_attempt,
+    ConstraintModes, DeferredCheck, Drawn, ExecContext, ExecError, ExecResult, Notice, Usage,
+    finish_deferred, numbers_for_next_attempt,
 };
 use archipel_planner::route::{RouteInputs, predict};
 use archipel_procedures::run::pause::Paused;
@@ -49,9 +49,9 @@ pub struct StatementRun {
     pub tracked: Tracked,
     pub usage: Option<Box<Usage>>,
     /// What `nextval` gave.
-    pub sequences: Vec<(Oid, i64)>,
+    pub sequences: Vec<Drawn>,
     /// What it gave to attempts that were abandoned.
-    pub numbers_left: Vec<(Oid, i64)>,
+    pub numbers_left: Vec<Drawn>,
     /// Sequences that the last attempt has set.
     pub sequences_set: Vec<Oid>,
     /// What it tells sessions that listen.

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use archipel_engine::id::Epoch;
 use archipel_engine::txn::Isolation;
 use archipel_engine::{Outcome, Stop};
-use archipel_planner::native::is_outdated;
+use archipel_planner::native::{Drawn, is_outdated};
 use archipel_planner::route::{Access, RouteKey};
 use archipel_sql::ast::TransactionModes;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::{FunctionContext, SessionHost};
-use archipel_sql::types::{Oid, Type};
+use archipel_sql::function::FunctionContext;
+use archipel_sql::types::Type;
 
 use super::Session;
 use super::analytic::Analytic;
@@ -357,11 +357,7 @@ impl Session {
         {
             return Ok(None);
         }
-        let before = std::mem::replace(&mut run.host, self.host());
-        // What a sequence gave before it was restarted is given no more.
-        let host = &run.host;
-        run.numbers_left
-            .retain(|(sequence, _)| before.sequence_file(*sequence) == host.sequence_file(*sequence));
+        run.host = self.host();
         Ok(Some(renewed))
     }
 
@@ -516,11 +512,11 @@ impl Session {
     }
 
     /// What `nextval` gave, for `currval` and `lastval`.
-    pub(super) fn remember_sequences(&mut self, sequences: &[(Oid, i64)]) {
-        if let Some((last, _)) = sequences.last() {
+    pub(super) fn remember_sequences(&mut self, sequences: &[Drawn]) {
+        if let Some(last) = sequences.last() {
             let mut values = self.memory.sequence_values.lock();
-            values.extend(sequences.iter().map(|(sequence, value)| (sequence.0, *value)));
-            *self.memory.last_sequence.lock() = Some(last.0);
+            values.extend(sequences.iter().map(|drawn| (drawn.sequence.0, drawn.value)));
+            *self.memory.last_sequence.lock() = Some(last.sequence.0);
         }
     }
 

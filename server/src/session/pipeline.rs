@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use archipel_engine::txn::Isolation;
 use archipel_engine::{Outcome, Stop, SubmitOptions};
+use archipel_planner::native::Drawn;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
-use archipel_sql::types::Oid;
 
 use super::Session;
 use crate::encode::Formats;
@@ -42,7 +42,7 @@ pub(super) struct Pipeline {
     /// And so many after the next failure.
     next_pause: u32,
     /// What `nextval` gave to statements that are run again one by one.
-    numbers_left: Option<Vec<(Oid, i64)>>,
+    numbers_left: Option<Vec<Drawn>>,
 }
 
 /// How the statements of a pipeline run.
@@ -67,12 +67,12 @@ impl Pipeline {
     }
 
     /// Numbers that sequences have given for the statement before, in vain.
-    pub(super) fn take_numbers(&mut self) -> Vec<(Oid, i64)> {
+    pub(super) fn take_numbers(&mut self) -> Vec<Drawn> {
         self.numbers_left.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// What a statement has left of them, for the next one.
-    pub(super) fn keep_numbers(&mut self, left: &mut Vec<(Oid, i64)>) {
+    pub(super) fn keep_numbers(&mut self, left: &mut Vec<Drawn>) {
         if let Some(numbers) = &mut self.numbers_left {
             *numbers = std::mem::take(left);
         }

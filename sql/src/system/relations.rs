@@ -447,7 +447,8 @@ fn constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
         for check in &table.checks {
             let mut cells = common(check.oid, &check.name, "c");
             cells.push(("conbin", condition_text(source, table, &check.condition)));
-            cells.push(("conkey", numbers(&columns_named(table, &check.condition))));
+            let named = columns_named(table, &check.condition);
+            cells.push(("conkey", if named.is_empty() { Datum::Null } else { numbers(&named) }));
             cells.push(("convalidated", Datum::Bool(!check.not_valid)));
             cells.push(("connoinherit", Datum::Bool(check.no_inherit)));
             cells.push(("conislocal", Datum::Bool(!check.inherited)));
