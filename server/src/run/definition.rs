@@ -110,22 +110,23 @@ impl DefinitionRun {
 
     /// A run that looks whether the rows which are there allow for this one; `None` if all do.
     pub fn validated(&self) -> Option<DefinitionRun> {
-        let duplicated = self.operations.iter().flat_map(|described| &described.duplicated);
-        let queries = self.validations.iter().chain(duplicated.map(|(_, query)| query));
+        let queries = self.validations.iter().chain(self.duplicated().map(|(_, query)| query));
         self.of_queries(queries.cloned().collect())
     }
 
     /// A run that looks for keys that this one would meet twice; `None` if it cannot.
     pub fn looking_for_duplicates(&self) -> Option<DefinitionRun> {
-        let duplicated = self.operations.iter().flat_map(|described| &described.duplicated);
-        self.of_queries(duplicated.map(|(_, query)| query.clone()).collect())
+        self.of_queries(self.duplicated().map(|(_, query)| query.clone()).collect())
     }
 
     /// A run that tells which key this one has met twice; `None` if it has met none, or cannot tell.
     pub fn telling(&self) -> Option<DefinitionRun> {
-        let duplicated = self.operations.iter().flat_map(|described| &described.duplicated);
-        let of_met = duplicated.filter(|(tree, _)| Some(*tree) == self.met);
+        let of_met = self.duplicated().filter(|(tree, _)| Some(*tree) == self.met);
         self.of_queries(of_met.map(|(_, query)| query.clone()).collect())
+    }
+
+    fn duplicated(&self) -> impl Iterator<Item = &(TreeId, Arc<ValidationRun>)> {
+        self.operations.iter().flat_map(|described| &described.duplicated)
     }
 
     fn of_queries(&self, validations: Vec<Arc<ValidationRun>>) -> Option<DefinitionRun> {

@@ -2,8 +2,8 @@
 //! (print_function_sqlbody). A statement with a part that is not known here is shown as it was written.
 
 use archipel_sql::ast::{Statement, StatementText};
+use archipel_sql::catalog::Routine;
 use archipel_sql::catalog::view::query_text;
-use archipel_sql::catalog::{ArgMode, Routine};
 
 use super::query::Page;
 use super::*;
@@ -17,9 +17,7 @@ pub(super) struct Arguments<'r> {
 
 impl Arguments<'_> {
     fn of(routine: &Routine) -> Arguments<'_> {
-        let is_input = |mode| matches!(mode, ArgMode::In | ArgMode::InOut | ArgMode::Variadic);
-        let inputs = routine.args.iter().filter(|arg| is_input(arg.mode));
-        let inputs = inputs.map(|arg| (arg.name.as_deref(), arg.ty)).collect();
+        let inputs = routine.input_args().map(|arg| (arg.name.as_deref(), arg.ty)).collect();
         Arguments { routine: &routine.name, inputs }
     }
 

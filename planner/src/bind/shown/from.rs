@@ -101,18 +101,7 @@ impl Shower<'_, '_> {
     }
 
     fn join(&mut self, join: &Join, page: &mut Page) -> Option<()> {
-        let (word, constraint) = match &join.join_operator {
-            JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => (" JOIN ", constraint),
-            JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
-                (" LEFT JOIN ", constraint)
-            }
-            JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
-                (" RIGHT JOIN ", constraint)
-            }
-            JoinOperator::FullOuter(constraint) => (" FULL JOIN ", constraint),
-            JoinOperator::CrossJoin(constraint) => (" CROSS JOIN ", constraint),
-            _ => return None,
-        };
+        let (word, constraint) = word_and_constraint(join)?;
         page.clause(word, ITEM);
         if matches!(join.relation, TableFactor::NestedJoin { .. }) {
             return None;
@@ -205,20 +194,24 @@ impl Shower<'_, '_> {
     }
 }
 
+/// How a join is written, and what its rows have to meet.
+fn word_and_constraint(join: &Join) -> Option<(&'static str, &JoinConstraint)> {
+    Some(match &join.join_operator {
+        JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => (" JOIN ", constraint),
+        JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => (" LEFT JOIN ", constraint),
+        JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
+            (" RIGHT JOIN ", constraint)
+        }
+        JoinOperator::FullOuter(constraint) => (" FULL JOIN ", constraint),
+        JoinOperator::CrossJoin(constraint) => (" CROSS JOIN ", constraint),
+        _ => return None,
+    })
+}
+
 /// The columns that a join is by.
 fn used_names(join: &Join) -> Vec<String> {
-    let constraint = match &join.join_operator {
-        JoinOperator::Join(constraint)
-        | JoinOperator::Inner(constraint)
-        | JoinOperator::Left(constraint)
-        | JoinOperator::LeftOuter(constraint)
-        | JoinOperator::Right(constraint)
-        | JoinOperator::RightOuter(constraint)
-        | JoinOperator::FullOuter(constraint) => constraint,
-        _ => return Vec::new(),
-    };
-    match constraint {
-        JoinConstraint::Using(columns) => {
+    match word_and_constraint(join) {
+        Some((_, JoinConstraint::Using(columns))) => {
             columns.iter().filter_map(|column| Some(schema_and_name(column).ok()?.1)).collect()
         }
         _ => Vec::new(),
