@@ -520,6 +520,33 @@ fn sequences_never_repeat_after_a_crash_and_hidden_ids_neither() {
     assert_eq!(last, Ok(NextValue::Exhausted));
 }
 
+/// Whoever draws holds no claim yet, so that the sequence can be restarted before the row is written.
+#[test]
+fn a_number_of_a_sequence_that_was_restarted_meanwhile_is_not_written() {
+    let (engine, _store) = stepped();
+    open_bank(&engine, 2);
+    let id = SequenceId(5);
+    let def = SequenceDef { id, start: 10, increment: 1, min: 1, max: 200, cycle: false };
+    ddl(&engine, DdlOp::CreateSequence(def)).expect("made");
+    let inner = engine.clone();
+    let mut runs = 0;
+    let (written, _) = unpredicted(&engine, move |txn| {
+        let NextValue::Value(number) = txn.next_value(id)? else { panic!("not exhausted yet") };
+        runs += 1;
+        if runs == 1 {
+            ddl(&inner, DdlOp::AlterSequence { def, restart: Some(10) }).expect("nothing is claimed");
+            // Somebody else has the number now.
+            let (other, _) = unpredicted(&inner, move |txn| {
+                let NextValue::Value(number) = txn.next_value(id)? else { panic!("not exhausted yet") };
+                insert_account(txn, number, "other", 0)
+            });
+            assert_eq!(other, Ok(Inserted::Ok));
+        }
+        Ok((number, insert_account(txn, number, "drawn", 0)?))
+    });
+    assert_eq!(written, Ok((11, Inserted::Ok)));
+}
+
 #[test]
 fn memory_beyond_the_maximum_is_refused_and_the_database_stays_intact() {
     let store = archipel_engine::log::MemoryStore::new();

@@ -133,6 +133,11 @@ impl Worker {
         }
     }
 
+    /// Which definitions it knows: see [`Shared::definitions_version`].
+    pub fn definitions_version(&self) -> u64 {
+        self.definitions_version
+    }
+
     /// The current reference tables; given back by [`Worker::keep_references`].
     #[inline]
     pub fn take_references(&mut self, shared: &Shared) -> Arc<ReferenceVector> {

@@ -80,7 +80,7 @@ impl Txn<'_> {
                     (Some(high), Some(own)) => *high <= own[..],
                 };
             self.held.push(partition);
-            if covers {
+            if covers && !self.holds_too_late() {
                 return Ok(partition);
             }
         }
@@ -101,7 +101,7 @@ impl Txn<'_> {
         if partition.try_claim() {
             self.held.push(partition);
             // SAFETY: just claimed.
-            if unsafe { partition.data_mut() }.covers(key) {
+            if unsafe { partition.data_mut() }.covers(key) && !self.holds_too_late() {
                 return Ok(partition);
             }
         }

@@ -271,6 +271,7 @@ impl Txn<'_> {
         self.reevaluates = false;
         self.admitted.clear();
         self.drawn_from.clear();
+        self.drawn_under = None;
         self.reads = self.reads.take().map(|_| Default::default());
         self.past_references.clear();
         self.touched.clear();

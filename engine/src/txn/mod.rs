@@ -256,6 +256,8 @@ pub struct Txn<'w> {
     admitted: smallvec::SmallVec<[(TreeId, u8); 4]>,
     /// Sequences it may draw from.
     pub(crate) drawn_from: smallvec::SmallVec<[SequenceId; 2]>,
+    /// The version of the definitions when a number was drawn first.
+    drawn_under: Option<u64>,
     /// The partitions may have another size than they had: look at them before the release.
     look: bool,
     /// Bytes of rows that it has added, and of images beside them.
@@ -321,6 +323,7 @@ impl<'w> Txn<'w> {
             objects: None,
             admitted: smallvec::SmallVec::new(),
             drawn_from: smallvec::SmallVec::new(),
+            drawn_under: None,
             look: false,
             added_bytes: 0,
             #[cfg(test)]

@@ -6,6 +6,7 @@
 //! not give its values back.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,7 @@ const LOG_AHEAD: i128 = 32;
 #[derive(Debug)]
 pub struct Sequence {
     pub def: SequenceDef,
+    incarnation: u64,
     state: Mutex<SequenceState>,
 }
 
@@ -62,7 +64,15 @@ impl Sequence {
         // The bound lies before the next value, so the first use logs.
         let bound = next - i128::from(def.increment);
         let state = SequenceState { next, last: None, bound, bound_epoch: Epoch(0) };
-        Arc::new(Self { def, state: Mutex::new(state) })
+        static INCARNATIONS: AtomicU64 = AtomicU64::new(0);
+        let incarnation = INCARNATIONS.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { def, incarnation, state: Mutex::new(state) })
+    }
+
+    /// Tells running sequences apart: one that is restarted or altered is another one, and gives
+    /// numbers again that this one gave.
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
     }
 
     /// The value handed out last, if any since the start.
@@ -177,6 +187,7 @@ impl Txn<'_> {
     pub fn next_value(&mut self, id: SequenceId) -> Result<NextValue, Stop> {
         self.admit_sequence(id)?;
         let sequence = self.sequence(id)?;
+        self.draws_under();
         let (value, epoch) = sequence.take(self.shared, self.worker, 1);
         self.depend(epoch);
         Ok(value)
@@ -186,6 +197,7 @@ impl Txn<'_> {
     /// [`Txn::next_value`], whoever uses it depends on what the log says of it.
     pub fn lean_on_value(&mut self, id: SequenceId) -> Result<(), Stop> {
         self.admit_sequence(id)?;
+        self.draws_under();
         let epoch = self.sequence(id)?.state.lock().bound_epoch;
         self.depend(epoch);
         Ok(())
@@ -198,6 +210,19 @@ impl Txn<'_> {
         let epoch = sequence.set(self.shared, self.worker, value, is_called);
         self.depend(epoch);
         Ok(())
+    }
+
+    /// A number comes from a sequence as these definitions have it: see [`Txn::holds_too_late`].
+    fn draws_under(&mut self) {
+        self.drawn_under.get_or_insert(self.worker.definitions_version());
+    }
+
+    /// Whether the claim just made, the only one, came after definitions that came after a number
+    /// was drawn. They may have restarted the sequence, and others may have the same number from it
+    /// by now; while a claim is held, nobody defines anything.
+    pub(super) fn holds_too_late(&self) -> bool {
+        self.held.len() == 1
+            && self.drawn_under.is_some_and(|version| version != self.shared.definitions_version())
     }
 
     /// The running sequence behind an id.

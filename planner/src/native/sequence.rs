@@ -19,8 +19,10 @@ use super::expression::{Source, eval_all};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drawn {
     pub sequence: Oid,
-    /// What the engine knew it as: one that is restarted in a transaction block becomes another.
-    pub file: SequenceId,
+    /// Which running sequence it was ([`Sequence::incarnation`]).
+    ///
+    /// [`Sequence::incarnation`]: archipel_engine::txn::Sequence::incarnation
+    pub incarnation: u64,
     pub value: i64,
 }
 
@@ -65,7 +67,9 @@ pub(crate) fn call(
                 };
                 require_writable(ctx, oid, "setval()")?;
                 ctx.functions.session.require_sequence(oid, Privileges::UPDATE)?;
-                let def = ctx.txn.sequence(file_of(ctx, oid))?.def;
+                let file = file_of(ctx, oid);
+                let running = ctx.txn.sequence(file)?;
+                let def = running.def;
                 if *value < def.min || *value > def.max {
                     let name = ctx.functions.session.relation_name(oid).unwrap_or_default();
                     let message = format!(
@@ -74,13 +78,16 @@ pub(crate) fn call(
                     );
                     return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message).into());
                 }
-                let file = file_of(ctx, oid);
                 ctx.txn.set_value(file, *value, called)?;
                 let effects = ctx.effects_mut();
                 effects.numbers_left.retain(|left| left.sequence != oid);
                 effects.sequences_set.push(oid);
                 if called {
-                    effects.sequences.push(Drawn { sequence: oid, file, value: *value });
+                    effects.sequences.push(Drawn {
+                        sequence: oid,
+                        incarnation: running.incarnation(),
+                        value: *value,
+                    });
                 }
                 Ok(Datum::Int8(*value))
             })
@@ -143,9 +150,10 @@ pub fn numbers_for_next_attempt(drawn: &[Drawn], set: &[Oid], left: Vec<Drawn>) 
 
 fn next_value(ctx: &mut ExecContext<'_, '_>, oid: Oid) -> ExecResult<i64> {
     let file = file_of(ctx, oid);
+    let incarnation = ctx.txn.sequence(file)?.incarnation();
     let left = ctx.effects().map_or(&[][..], |effects| &effects.numbers_left);
     // One that was restarted meanwhile gives what it had given to others.
-    if let Some(at) = left.iter().position(|left| left.sequence == oid && left.file == file) {
+    if let Some(at) = left.iter().position(|left| left.sequence == oid && left.incarnation == incarnation) {
         ctx.txn.lean_on_value(file)?;
         let effects = ctx.effects_mut();
         let taken = effects.numbers_left.remove(at);
@@ -154,7 +162,7 @@ fn next_value(ctx: &mut ExecContext<'_, '_>, oid: Oid) -> ExecResult<i64> {
     }
     match ctx.txn.next_value(file)? {
         NextValue::Value(value) => {
-            ctx.effects_mut().sequences.push(Drawn { sequence: oid, file, value });
+            ctx.effects_mut().sequences.push(Drawn { sequence: oid, incarnation, value });
             Ok(value)
         }
         NextValue::Exhausted => {
