@@ -1,16 +1,21 @@
-//! Definitions of a transaction on a catalog to which others have added meanwhile.
+//! Definitions of a transaction on a catalog that others have changed meanwhile.
 //!
 //! They were planned on the catalog that was in force when the transaction began to define. If that
-//! is not in force any more at its COMMIT, they stand nevertheless where both sides only added to it,
-//! and not the same names: then neither knows anything that the other has changed. That is what
-//! scripts of several clients do which make tables of their own. Numbers are drawn from one place
+//! is not in force any more at its COMMIT, they stand nevertheless where the two sides have nothing to
+//! do with each other: neither has given a name that the other gave, changed or dropped what the other
+//! changed or dropped, nor built on what the other did that to. Numbers are drawn from one place
 //! ([`crate::catalog::CatalogHandle::drawing`]), so those of two sides differ.
+//!
+//! Who depends on a table, a sequence or a schema is known exactly. Whoever drops a routine, a type, an
+//! operator class or a role stands only beside a side that made nothing that could name them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use archipel_sql::catalog::names::is_temporary_schema;
+use archipel_engine::DdlOp;
+use archipel_engine::id::TreeId;
 use archipel_sql::catalog::operator_class::{OperatorClassRef, access_method};
-use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object, Relation, Table};
+use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object, ObjectKind, Relation, Table};
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::types::Oid;
 
@@ -18,17 +23,18 @@ use archipel_sql::types::Oid;
 pub(super) enum Apart {
     /// Both have given one name to something of their own.
     SameName(Box<SqlError>),
-    /// One of them has changed what was there.
+    /// One has to do with what the other has changed.
     Changed,
 }
 
 /// The catalog that changes which led from `base` to `own` lead to from `current`, the changes being
-/// adapted to it.
-pub(super) fn rebased(
+/// adapted to it. `operations` is what they do to tables.
+pub(super) fn rebased<'o>(
     base: &Catalog,
     own: &Catalog,
     current: &Catalog,
     changes: &mut [CatalogChange],
+    operations: impl Iterator<Item = &'o DdlOp>,
 ) -> Result<Catalog, Apart> {
     let mut objects = changes.iter().filter_map(|change| match change {
         CatalogChange::Put(object) => Some(object),
@@ -37,11 +43,21 @@ pub(super) fn rebased(
     if let Some(error) = objects.find_map(|object| taken(object, base, current)) {
         return Err(Apart::SameName(Box::new(error)));
     }
-    if !adds_to(base, own) || !adds_to(base, current) {
+    let before = objects_of(base);
+    let (mine, theirs) = (Side::of(own, &before), Side::of(current, &before));
+    if !mine.changed.is_disjoint(&theirs.changed)
+        || mine.disturbs(&theirs, &before)
+        || theirs.disturbs(&mine, &before)
+        || works_on(operations, base, &theirs)
+    {
         return Err(Apart::Changed);
     }
     for change in changes.iter_mut() {
         let CatalogChange::Put(object) = change else { continue };
+        let known = theirs.objects.get(&(object.kind(), object.oid()));
+        if known.is_none() && before.contains_key(&(object.kind(), object.oid())) {
+            return Err(Apart::Changed);
+        }
         match object {
             Object::Numbers(numbers) => {
                 let known = current.numbers();
@@ -51,11 +67,13 @@ pub(super) fn rebased(
                     group: numbers.group.max(known.group),
                 };
             }
-            // Both sides point at it.
             Object::Table(table) => {
-                if let Some(known) = current.table_by_oid(table.oid).filter(|k| k.version >= table.version) {
-                    *table = Arc::new(Table { version: known.version + 1, ..(**table).clone() });
-                }
+                let Some(Object::Table(known)) = known else { continue };
+                let version = table.version.max(known.version + 1);
+                // Both sides point at it, and that is all this one has to say of it.
+                let pointed_at = !mine.changed.contains(&(ObjectKind::Table, table.oid));
+                let table_now = if pointed_at { &**known } else { &**table };
+                *table = Arc::new(Table { version, ..table_now.clone() });
             }
             _ => {}
         }
@@ -63,40 +81,116 @@ pub(super) fn rebased(
     Ok(current.apply(changes))
 }
 
-/// Whether all that was there is as it was, but for what sessions have for themselves. A table to
-/// which a foreign key points has got another version, and is the same.
-fn adds_to(before: &Catalog, after: &Catalog) -> bool {
-    let is_own = |oid: Oid| {
-        let schema = before.relation_by_oid(oid).map(|relation| relation.schema().to_owned());
-        schema.is_some_and(|schema| is_temporary_schema(&schema))
-    };
-    let mut tables = before.tables().filter(|table| !is_temporary_schema(&table.schema));
-    let mut sequences = before.sequences().filter(|sequence| !is_temporary_schema(&sequence.schema));
-    let mut schemas = before.schemas().filter(|schema| !is_temporary_schema(&schema.name));
-    tables.all(|old| {
-        after.table_by_oid(old.oid).is_some_and(|new| {
-            Arc::ptr_eq(old, &new) || Table { version: new.version, ..(**old).clone() } == *new
+type Key = (ObjectKind, Oid);
+type Objects = BTreeMap<Key, Object>;
+
+fn objects_of(catalog: &Catalog) -> Objects {
+    let schemas = catalog.schemas().map(|schema| Object::Schema((**schema).clone()));
+    let roles = catalog.roles().map(|role| Object::Role((**role).clone()));
+    let objects = schemas
+        .chain(catalog.tables().cloned().map(Object::Table))
+        .chain(catalog.sequences().cloned().map(Object::Sequence))
+        .chain(catalog.routines_all().cloned().map(Object::Routine))
+        .chain(catalog.user_types().cloned().map(Object::Type))
+        .chain(catalog.operator_classes().cloned().map(Object::OperatorClass))
+        .chain(roles)
+        .chain(catalog.access_all().map(|access| Object::Access((**access).clone())))
+        .chain(catalog.comments_all().map(|comments| Object::Comments((**comments).clone())));
+    objects.map(|object| ((object.kind(), object.oid()), object)).collect()
+}
+
+/// Whether an object is as it was. A table to which a foreign key points has got another version, and is
+/// the same.
+fn is_as_before(old: &Object, new: &Object) -> bool {
+    match (old, new) {
+        (Object::Table(old), Object::Table(new)) => {
+            Arc::ptr_eq(old, new) || Table { version: new.version, ..(**old).clone() } == **new
+        }
+        (Object::Routine(old), Object::Routine(new)) => Arc::ptr_eq(old, new) || old == new,
+        (Object::Type(old), Object::Type(new)) => Arc::ptr_eq(old, new) || old == new,
+        (old, new) => old == new,
+    }
+}
+
+/// What one side made of the catalog.
+struct Side<'c> {
+    catalog: &'c Catalog,
+    objects: Objects,
+    /// What was there before and is not as it was, or gone.
+    changed: BTreeSet<Key>,
+}
+
+impl<'c> Side<'c> {
+    fn of(catalog: &'c Catalog, before: &Objects) -> Side<'c> {
+        let objects = objects_of(catalog);
+        let changed = before
+            .iter()
+            .filter(|(key, old)| objects.get(key).is_none_or(|new| !is_as_before(old, new)))
+            .map(|(key, _)| *key)
+            .collect();
+        Side { catalog, objects, changed }
+    }
+
+    /// What it made, or made anew.
+    fn made<'s>(&'s self, before: &Objects) -> impl Iterator<Item = &'s Key> {
+        self.objects.keys().filter(|key| !before.contains_key(key) || self.changed.contains(key))
+    }
+
+    /// Whether the other side builds on what this one has changed or dropped.
+    fn disturbs(&self, other: &Side<'_>, before: &Objects) -> bool {
+        let made: BTreeSet<Key> = other.made(before).copied().collect();
+        let could_name = |kind: &ObjectKind| {
+            use ObjectKind::{OperatorClass, Routine, Table, Type};
+            matches!(kind, Table | Routine | Type | OperatorClass)
+        };
+        let dropped = |key: &Key| !self.objects.contains_key(key);
+        self.changed.iter().any(|key| {
+            let dependents = match before.get(key) {
+                Some(Object::Table(table)) => other.catalog.dependents_of_table(table),
+                Some(Object::Sequence(sequence)) => other.catalog.dependents_of_sequence(sequence),
+                Some(Object::Schema(schema)) => other.catalog.dependents_of_schema(&schema.name),
+                Some(Object::Routine(routine)) if is_called_as_before(routine.oid, self, before) => {
+                    Vec::new()
+                }
+                Some(Object::Routine(_) | Object::Type(_) | Object::OperatorClass(_)) => {
+                    return made.iter().any(|(kind, _)| could_name(kind));
+                }
+                Some(Object::Role(_)) => return dropped(key) && !made.is_empty(),
+                _ => Vec::new(),
+            };
+            let of_dropped = [ObjectKind::Access, ObjectKind::Comments].map(|kind| (kind, key.1));
+            dependents.iter().any(|dependent| made.contains(&dependent.object()))
+                || dropped(key) && of_dropped.iter().any(|of| made.contains(of))
         })
-    }) && sequences.all(|old| after.sequence_by_oid(old.oid).is_some_and(|new| *old == new))
-        && before
-            .routines_all()
-            .all(|old| after.routine_by_oid(old.oid).is_some_and(|new| Arc::ptr_eq(old, &new)))
-        && before
-            .user_types()
-            .all(|old| after.user_type_by_oid(old.oid).is_some_and(|new| Arc::ptr_eq(old, &new)))
-        && schemas.all(|old| after.schema(&old.name).is_some_and(|new| Arc::ptr_eq(old, &new)))
-        && before
-            .operator_classes()
-            .all(|old| after.operator_class_by_oid(old.oid).is_some_and(|new| Arc::ptr_eq(old, &new)))
-        && before.roles().all(|old| after.role(&old.name).is_some_and(|new| Arc::ptr_eq(old, &new)))
-        && before
-            .access_all()
-            .filter(|old| !is_own(old.object))
-            .all(|old| after.access(old.object).is_some_and(|new| Arc::ptr_eq(old, new)))
-        && before
-            .comments_all()
-            .filter(|old| !is_own(old.object))
-            .all(|old| after.comments(old.object).is_some_and(|new| Arc::ptr_eq(old, &new)))
+    }
+}
+
+/// Whether a routine that was replaced takes and gives what it did.
+fn is_called_as_before(routine: Oid, side: &Side<'_>, before: &Objects) -> bool {
+    let key = (ObjectKind::Routine, routine);
+    let (Some(Object::Routine(old)), Some(Object::Routine(new))) = (before.get(&key), side.objects.get(&key))
+    else {
+        return false;
+    };
+    (&old.schema, &old.name, old.kind, &old.args, &old.result)
+        == (&new.schema, &new.name, new.kind, &new.args, &new.result)
+}
+
+/// Whether operations were planned on tables that have changed in this side.
+fn works_on<'o>(mut operations: impl Iterator<Item = &'o DdlOp>, base: &Catalog, side: &Side<'_>) -> bool {
+    let changed: Vec<TreeId> = base
+        .tables()
+        .filter(|table| side.changed.contains(&(ObjectKind::Table, table.oid)))
+        .map(|table| TreeId(table.tree))
+        .collect();
+    operations.any(|operation| match operation {
+        DdlOp::AlterTable { def, .. } | DdlOp::CreateTable(def) | DdlOp::CopyTable { def, .. } => {
+            changed.contains(&def.id)
+        }
+        DdlOp::CreateIndex { table, .. } | DdlOp::DropIndex { table, .. } => changed.contains(table),
+        DdlOp::DropTable(table) | DdlOp::Truncate(table) => changed.contains(table),
+        _ => false,
+    })
 }
 
 /// The error of an object whose name others have given to one of theirs: PostgreSQL finds two rows with

@@ -28,7 +28,7 @@ use archipel_engine::{
 };
 use archipel_planner::ddl::Copies;
 use archipel_planner::native::CompiledRoutine;
-use archipel_sql::catalog::{Catalog, CatalogChange, Object, Table};
+use archipel_sql::catalog::{Catalog, CatalogChange, Object, Table, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
@@ -446,10 +446,14 @@ impl Session {
             }
         }
         // What was planned on must be what is copied.
-        match self.transaction.staged() {
-            Some(staged) if staged.base_version != self.server.catalog.version() => Err(other_definitions()),
-            _ => Ok(()),
-        }
+        let Some(staged) = self.transaction.staged() else { return Ok(()) };
+        let current = self.server.catalog.current();
+        let is_current = |table: &TableRef| {
+            let now = current.catalog.table_by_oid(table.oid);
+            now.is_some_and(|now| Arc::ptr_eq(table, &now) || *table == now)
+        };
+        let mut planned_on = staged.base.tables().filter(|table| tables.contains(&TreeId(table.tree)));
+        if planned_on.all(is_current) { Ok(()) } else { Err(other_definitions()) }
     }
 
     /// Runs operations on what the block made, with the block's rows of it in place.
@@ -579,7 +583,10 @@ impl Session {
         let after = match unchanged {
             true => own,
             false => {
-                rebased(&base, &own, &current.catalog, &mut run.changes).map_err(|apart| match apart {
+                let mut changes = std::mem::take(&mut run.changes);
+                let after = rebased(&base, &own, &current.catalog, &mut changes, run.ddl());
+                run.changes = changes;
+                after.map_err(|apart| match apart {
                     Apart::SameName(error) => *error,
                     Apart::Changed => other_definitions(),
                 })?

@@ -6,7 +6,7 @@ use crate::types::Oid;
 
 use super::names::{quote_identifier, quote_qualified};
 use super::operator_class::OperatorClassRef;
-use super::{Catalog, RoutineRef, SequenceRef, TableKind, TableRef, UserTypeRef};
+use super::{Catalog, ObjectKind, RoutineRef, SequenceRef, TableKind, TableRef, UserTypeRef};
 
 /// Something that depends on an object.
 #[derive(Clone, Debug)]
@@ -50,6 +50,32 @@ pub enum Dependent {
 }
 
 impl Dependent {
+    /// The catalog object that it is, or is part of.
+    pub fn object(&self) -> (ObjectKind, Oid) {
+        match self {
+            Dependent::ForeignKey(table, _)
+            | Dependent::Default(table, _)
+            | Dependent::View(table)
+            | Dependent::Trigger(table, _)
+            | Dependent::Generated(table, _)
+            | Dependent::Column(table, _)
+            | Dependent::Index(table, _)
+            | Dependent::Check(table, _)
+            | Dependent::Heir(table)
+            | Dependent::PartitionKey(table)
+            | Dependent::Table(table) => (ObjectKind::Table, table.oid),
+            Dependent::Attribute(ty, _)
+            | Dependent::DomainCheck(ty, _)
+            | Dependent::Domain(ty)
+            | Dependent::SchemaType(ty) => (ObjectKind::Type, ty.oid),
+            Dependent::Routine(routine) | Dependent::SchemaRoutine(routine) => {
+                (ObjectKind::Routine, routine.oid)
+            }
+            Dependent::Sequence(sequence) => (ObjectKind::Sequence, sequence.oid),
+            Dependent::OperatorClass(class) => (ObjectKind::OperatorClass, class.oid),
+        }
+    }
+
     /// As PostgreSQL's DETAIL names it.
     pub fn describe(&self) -> String {
         match self {
