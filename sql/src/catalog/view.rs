@@ -133,19 +133,25 @@ pub fn query_text(
 }
 
 impl Catalog {
-    /// The views that read a relation, and those that read them, nearest first.
+    /// The views that read a relation, and those that read them: each behind all that it reads, and
+    /// otherwise behind those made before it (findDependentObjects).
     pub fn views_over(&self, relation: Oid) -> Vec<TableRef> {
-        let mut found: Vec<TableRef> = Vec::new();
-        let mut pending = vec![relation];
-        while let Some(relation) = pending.pop() {
-            for table in self.tables().filter(|table| table.kind == TableKind::View) {
-                let reads = table.view.as_ref().is_some_and(|view| view.reads(relation));
-                if reads && !found.iter().any(|known| known.oid == table.oid) {
-                    found.push(table.clone());
-                    pending.push(table.oid);
-                }
-            }
-        }
+        let mut views: Vec<&TableRef> = self.tables().filter(|table| table.kind == TableKind::View).collect();
+        views.sort_by_key(|view| std::cmp::Reverse(view.oid));
+        let mut found = Vec::new();
+        follow_views(relation, &views, &mut found);
+        found.reverse();
         found
+    }
+}
+
+/// Adds the views over a relation, newest first, each behind those over it.
+fn follow_views(relation: Oid, views: &[&TableRef], found: &mut Vec<TableRef>) {
+    for view in views {
+        let reads = view.view.as_ref().is_some_and(|view| view.reads(relation));
+        if reads && !found.iter().any(|known| known.oid == view.oid) {
+            follow_views(view.oid, views, found);
+            found.push(TableRef::clone(view));
+        }
     }
 }
