@@ -376,8 +376,6 @@ impl Session {
         }
         self.depend_on(depends_on);
         self.remember_sequences(&std::mem::take(&mut run.sequences));
-        // What comes next may set a sequence, or end with it.
-        run.numbers_left.clear();
         self.take_said(std::mem::take(&mut run.notifications), run.ticket.take(), depends_on)
     }
 
