@@ -12,7 +12,7 @@ use archipel_planner::native::{self, CompileEnv, CompiledStatement, ExecResult, 
 use archipel_planner::rights::Rights;
 use archipel_planner::route::{Access, RouteKey};
 use archipel_planner::row::Codec;
-use archipel_sql::ast::{self, Statement as SqlAst};
+use archipel_sql::ast::{self, Statement as SqlAst, StatementText};
 use archipel_sql::catalog::{ArgMode, Requirement};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -315,6 +315,9 @@ impl Compiler<'_> {
             return Err(SqlError::unsupported("EXECUTE of computed text into a record variable"));
         };
         let within = (self.environment, self.linker.as_ref());
+        // The last statement answers.
+        let several = several(text).and_then(|mut statements| statements.pop());
+        let text = several.as_deref().unwrap_or(text);
         let bound = match parse_statement(text) {
             Ok(call @ SqlAst::Call(_)) => bind_parsed(within, &call, text, types, self.transitions()),
             _ => bind_text(within, text, types, self.transitions()),
@@ -336,6 +339,18 @@ pub(super) fn bind_text(
 
 fn parse_text(text: &str) -> Result<SqlAst> {
     with_rows(parse_statement(text)?)
+}
+
+/// The statements of a text that has several, all such as EXECUTE binds itself. Each stands where it
+/// stands in the text: what is said of it has a place there.
+fn several(text: &str) -> Option<Vec<String>> {
+    let statements = archipel_sql::parser::parse(text).ok().filter(|statements| statements.len() > 1)?;
+    let alone = |statement: StatementText| {
+        with_rows(statement.statement).ok()?;
+        let before = text[..statement.range.start].chars().map(|_| ' ');
+        Some(before.chain(text[statement.range].chars()).collect())
+    };
+    statements.into_iter().map(alone).collect()
 }
 
 /// A statement that EXECUTE binds itself: one that can have rows.
@@ -454,6 +469,16 @@ impl<T> Kept<T> {
 }
 
 impl TextBinder {
+    fn compiled(&self, bound: &BoundStatement, needed: Vec<Requirement>) -> Result<Bound<CompiledStatement>> {
+        let env = CompileEnv {
+            tables: self.environment.tables.as_ref(),
+            catalog: &self.environment.catalog,
+            routines: self.linker.as_ref(),
+        };
+        let compiled = Arc::new(native::compile_statement(bound, &env)?);
+        Ok(Bound { rights: Rights::of(needed), compiled })
+    }
+
     /// A text as the statement that wants its rows takes it, and what it needs to be allowed.
     fn bound(&self, text: &str) -> ExecResult<(BoundStatement, Vec<Requirement>)> {
         let within = (&self.environment, self.linker.as_ref());
@@ -507,14 +532,25 @@ impl DynamicBinder for TextBinder {
             return Ok(known.checked(session)?);
         }
         let (bound, needed) = self.bound(text)?;
-        let env = CompileEnv {
-            tables: self.environment.tables.as_ref(),
-            catalog: &self.environment.catalog,
-            routines: self.linker.as_ref(),
-        };
-        let compiled = Arc::new(native::compile_statement(&bound, &env)?);
-        let kept = self.kept.keep(text, Bound { rights: Rights::of(needed), compiled });
+        let kept = self.kept.keep(text, self.compiled(&bound, needed)?);
         Ok(kept.checked(session)?)
+    }
+
+    fn several(
+        &self,
+        text: &str,
+        session: &dyn SessionHost,
+    ) -> Option<ExecResult<Vec<Arc<CompiledStatement>>>> {
+        let statements = several(text)?;
+        let bind = |(place, statement): (usize, &String)| {
+            if place + 1 == statements.len() {
+                return self.bind(statement, session);
+            }
+            let within = (&self.environment, self.linker.as_ref());
+            let (bound, needed) = bind_text(within, statement, &self.types, self.transitions.as_ref())?;
+            Ok(self.compiled(&bound, needed)?.checked(session)?)
+        };
+        Some(statements.iter().enumerate().map(bind).collect())
     }
 
     fn pieces(&self, text: &str) -> ExecResult<Option<Arc<Pieces>>> {

@@ -6,6 +6,7 @@
 //! - [`loops`]     the loops
 //! - [`rows`]      what SQL statements answer, and where it goes
 //! - [`cursor`]    OPEN, FETCH, CLOSE, loops over cursors
+//! - [`dynamic`]   what EXECUTE knows of the text that it will run
 //! - [`element`]   assignment to elements and slices of arrays; [`append`] to the end of a value
 //! - [`machine`]   loops over numbers, texts and arrays, without a walk; its [`instruction`]s,
 //!   the [`strips`] of its texts, the arrays it has [`held`]
@@ -26,6 +27,7 @@ mod append;
 mod checked;
 pub(crate) mod context;
 mod cursor;
+mod dynamic;
 mod element;
 mod guard;
 mod held;

@@ -16,13 +16,13 @@ use archipel_sql::ast::FetchDirection;
 use archipel_sql::catalog::RoutineRef;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
-use archipel_sql::function::{ResolvedFunction, SessionHost};
+use archipel_sql::function::ResolvedFunction;
 use archipel_sql::types::Oid;
 
 use super::context;
+pub use super::dynamic::{DynamicBinder, DynamicPlan, Pieces};
 pub use super::hoisted::RowPlaces;
 use super::instruction::Machine;
-use super::pause::Command;
 use super::renewed::Home;
 use crate::compile::flow::Drafts;
 use crate::plpgsql::ast::{Condition, Diagnostic, Level, RaiseOption};
@@ -563,50 +563,6 @@ pub enum LoopKind {
         /// The type of the target.
         element: Oid,
     },
-}
-
-/// EXECUTE: bound when it runs, kept by text.
-pub struct DynamicPlan {
-    pub text: Compiled,
-    pub using: Vec<Compiled>,
-    pub into: Option<IntoPlan>,
-    pub returns: bool,
-    /// A loop goes over the rows: what fails in it is not said of the text.
-    pub looped: bool,
-    pub binder: Arc<dyn DynamicBinder>,
-}
-
-/// Turns the text of EXECUTE into a statement over parameters.
-pub trait DynamicBinder: Send + Sync {
-    /// Binds a text, which the session must be allowed to run.
-    fn bind(
-        &self,
-        text: &str,
-        session: &dyn SessionHost,
-    ) -> archipel_planner::native::ExecResult<Arc<CompiledStatement>>;
-
-    /// A text that calls routines, in the form that can stop where they do; `None` if there is none.
-    fn pieces(&self, text: &str) -> archipel_planner::native::ExecResult<Option<Arc<Pieces>>>;
-
-    /// What the session has to run, if this text is such a statement, or several.
-    fn command(&self, text: &Arc<str>, params: &[Datum]) -> Option<(Command, &'static str)>;
-
-    /// What this text tells listeners, if it is a NOTIFY.
-    fn notification(&self, text: &str) -> Option<archipel_sql::error::Result<Notification>>;
-
-    /// The same for OPEN.
-    fn bind_cursor(
-        &self,
-        text: &str,
-        session: &dyn SessionHost,
-    ) -> archipel_sql::error::Result<Arc<CursorQuery>>;
-}
-
-/// A query as a routine whose arguments are its parameters.
-pub struct Pieces {
-    pub program: Arc<Program>,
-    /// Columns of its rows.
-    pub width: usize,
 }
 
 /// The variable that holds a cursor's name.

@@ -540,9 +540,42 @@ impl Invocation<'_, '_> {
             };
             return self.run_pieces(ctx, (plan, &pieces), &text, (&[], Some(paused)), sink, site);
         }
-        let inputs = self.dynamic_inputs(ctx, plan, site)?;
-        let bound = plan.binder.bind(&inputs.0, ctx.functions.session);
-        self.run_text(ctx, (plan, bound), inputs, sink, site)
+        let (text, params) = self.dynamic_inputs(ctx, plan, site)?;
+        let bound = plan.binder.bind(&text, ctx.functions.session);
+        if bound.is_err()
+            && plan.into.is_some()
+            && let Some(several) = plan.binder.several(&text, ctx.functions.session)
+        {
+            return self.run_several(ctx, several, (text, params), sink, site);
+        }
+        self.run_text(ctx, (plan, bound), (text, params), sink, site)
+    }
+
+    /// Runs the statements of a text; the last one answers.
+    fn run_several(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        several: ExecResult<Vec<Arc<CompiledStatement>>>,
+        (text, params): (Arc<str>, Vec<Datum>),
+        sink: &mut dyn RowSink,
+        site: Site,
+    ) -> ExecResult<ControlFlow<Flow, (u64, usize)>> {
+        let several = several.map_err(|error| self.in_text(error, &text, site))?;
+        self.tell_from_now_on(ctx, site);
+        let outer = std::mem::replace(&mut ctx.params, params);
+        let answered = self.query(ctx, Some(&text), site, |ctx| {
+            let mut answered = (0, 0);
+            for (place, statement) in several.iter().enumerate() {
+                let rows = match place + 1 == several.len() {
+                    true => statement.run(ctx, sink)?,
+                    false => statement.run(ctx, &mut Counted::default())?,
+                };
+                answered = (rows, statement.columns.len());
+            }
+            Ok(answered)
+        });
+        ctx.params = outer;
+        Ok(ControlFlow::Continue(answered?))
     }
 
     fn run_text(

@@ -238,11 +238,16 @@ impl Parser<'_> {
         self.head = self.names.push(None, Name::Label { label, is_loop: false });
         let mut parameters = Vec::new();
         let args = self.signature.args.clone();
-        for (index, (name, _, ty)) in args.into_iter().enumerate() {
+        for (index, (name, _, ty)) in args.iter().cloned().enumerate() {
             let number = format!("${}", index + 1);
             let id = self.internal_variable(&number, 0, ty, false);
             parameters.push(id);
             if let Some(name) = name.filter(|n| !n.is_empty()) {
+                // An input and an output of one name are two in SQL alone.
+                if args[..index].iter().any(|(other, ..)| other.as_ref() == Some(&name)) {
+                    let message = format!("parameter name \"{name}\" used more than once");
+                    return Err(self.error_near(SqlState::INVALID_FUNCTION_DEFINITION, message, 1));
+                }
                 self.variables[id as usize].name = name.clone();
                 self.name_variable(name, id);
             }
