@@ -280,9 +280,9 @@ pub fn parse_name_text(text: &str) -> Result<QualifiedName> {
             part = value;
             rest = quoted[end..].trim_start();
         } else {
-            let end = rest.find('.').unwrap_or(rest.len());
-            part = rest[..end].trim_end().to_lowercase();
-            rest = &rest[end..];
+            let end = rest.find(|c: char| c == '.' || c.is_ascii_whitespace()).unwrap_or(rest.len());
+            part = rest[..end].to_lowercase();
+            rest = rest[end..].trim_start();
         }
         if part.is_empty() {
             return Err(invalid());
