@@ -109,6 +109,7 @@ pub use json_subscript::assign_json_part;
 pub use kept::definition_path;
 pub use plpgsql::{bind_equality, coerce_plpgsql};
 use scope::{Level, LevelKind};
+pub use target::changeable;
 
 /// What a statement is bound against, and what binding finds out about it.
 pub struct BindEnv<'a> {

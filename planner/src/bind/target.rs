@@ -7,8 +7,12 @@
 
 use std::sync::Arc;
 
-use archipel_sql::catalog::{CheckOption, Privileges, TableKind, TableRef, TriggerEvent, View};
+use archipel_sql::catalog::{
+    Catalog, CheckOption, Privileges, Table, TableKind, TableRef, TriggerEvent, View,
+};
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::FunctionContext;
+use archipel_sql::system::Changeable;
 use archipel_sql::types::Oid;
 use sqlparser::ast::{ObjectName, Query, Select, SetExpr, TableAlias, TableFactor};
 
@@ -385,6 +389,28 @@ impl Binder<'_, '_> {
     /// A view's own rows, without locks.
     fn view_rows(&mut self, view: &TableRef) -> Result<BoundQuery> {
         self.nested(|binder| binder.view_query(view, Vec::new()))
+    }
+}
+
+/// What of its rows a view lets statements change by itself (chapter "CREATE VIEW", Updatable Views).
+pub fn changeable(
+    view: &Table,
+    catalog: &Catalog,
+    search_path: &[String],
+    context: &FunctionContext<'_>,
+) -> Changeable {
+    let Some(view) = catalog.table_by_oid(view.oid) else { return Changeable::default() };
+    let target = |change| {
+        let mut env = BindEnv::new(catalog, search_path, context);
+        Binder::new(&mut env).view_target(&view, change).ok().map(|(_, target)| target)
+    };
+    let updated = target(Change::Update);
+    let columns = updated.iter().flat_map(|target| &target.columns);
+    Changeable {
+        insert: target(Change::Insert).is_some(),
+        update: updated.is_some(),
+        delete: target(Change::Delete).is_some(),
+        columns: columns.map(|column| plain_column(column).is_some()).collect(),
     }
 }
 

@@ -33,7 +33,7 @@ use archipel_sql::catalog::{Catalog, Privileges, Routine, SessionRoles, Table};
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::SessionHost;
-use archipel_sql::system::{KeptExpression, SystemSource};
+use archipel_sql::system::{Changeable, KeptExpression, SystemSource};
 use archipel_sql::types::Oid;
 
 pub use facts::Facts;
@@ -91,6 +91,10 @@ impl SystemSource for Source<'_> {
             &self.0.context(),
             pretty,
         )
+    }
+
+    fn changeable(&self, view: &Table) -> Changeable {
+        archipel_planner::bind::changeable(view, self.catalog(), self.search_path(), &self.0.context())
     }
 
     fn shown_body(&self, routine: &Routine) -> Option<String> {

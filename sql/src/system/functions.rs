@@ -10,8 +10,8 @@ use super::names::*;
 use super::relations::{indexes, view_definition};
 use super::shape::array;
 use super::triggers::trigger_definition;
-use super::{KeptExpression, SystemSource};
-use crate::catalog::{Catalog, Relation};
+use super::{Changeable, KeptExpression, SystemSource};
+use crate::catalog::{Catalog, Relation, Table, TableKind, TriggerEvent};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{Oid, Type};
@@ -126,6 +126,25 @@ fn comment(source: &dyn SystemSource, object: Oid, column: i32) -> Datum {
         .map_or(Datum::Null, text)
 }
 
+/// What can be done to the rows of a relation, a bit for each of PostgreSQL's kinds of commands.
+fn events_of(source: &dyn SystemSource, table: &Table, with_triggers: bool) -> i32 {
+    let view = match table.kind {
+        TableKind::Table => Changeable { insert: true, update: true, delete: true, columns: Vec::new() },
+        TableKind::View => source.changeable(table),
+        _ => Changeable::default(),
+    };
+    let instead = |event| {
+        let mut triggers = table.triggers.iter().filter(|trigger| with_triggers && trigger.instead);
+        triggers.any(|trigger| trigger.answers(event, table, None))
+    };
+    let events = [
+        (4, view.update, TriggerEvent::Update),
+        (8, view.insert, TriggerEvent::Insert),
+        (16, view.delete, TriggerEvent::Delete),
+    ];
+    events.iter().filter(|(_, can, event)| *can || instead(*event)).map(|(bit, ..)| bit).sum()
+}
+
 /// Calls a catalog function; `None` if the name is none of them.
 pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Result<Datum>> {
     if let Some(answer) = super::privileges::call(name, args, source) {
@@ -167,6 +186,20 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         "regrolein" => return Some(role_oid(source, text_at(args, 0)).map(Datum::Oid)),
         "to_regrole" => return Some(lenient(role_oid(source, text_at(args, 0)))),
         "regroleout" => text(role_name(source, first)),
+        "pg_relation_is_updatable" => {
+            let table = catalog.table_by_oid(first);
+            Datum::Int4(
+                table.map_or(0, |table| events_of(source, &table, args.get(1) == Some(&Datum::Bool(true)))),
+            )
+        }
+        "pg_column_is_updatable" => {
+            let place = integer_at(args, 1) - 1;
+            let table = catalog.table_by_oid(first).filter(|_| place >= 0);
+            Datum::Bool(table.is_some_and(|table| match table.kind {
+                TableKind::View => source.changeable(&table).is_updatable(place as usize),
+                kind => kind == TableKind::Table && (place as usize) < table.columns.len(),
+            }))
+        }
         "pg_get_userbyid" => text(role_name(source, first)),
         "pg_table_is_visible" => relation_is_visible(source, first),
         "pg_function_is_visible" => function_is_visible(source, first),

@@ -8,7 +8,7 @@ use super::{KeptExpression, SystemSource};
 use crate::catalog::access::EVERYBODY;
 use crate::catalog::{
     AclItem, ArgMode, Authority, CheckOption, ObjectClass, Privileges, RoutineKind, SequenceRef, Table,
-    TableKind, TableRef,
+    TableKind, TableRef, TriggerEvent,
 };
 use crate::datum::Datum;
 use crate::type_table::{element_of, format_type, numeric_typmod, type_info, type_name};
@@ -92,7 +92,10 @@ fn tables(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("table_schema", text(&table.schema)),
             ("table_name", text(&table.name)),
             ("table_type", text(table_type(table))),
-            ("is_insertable_into", yes_no(table.kind == TableKind::Table)),
+            (
+                "is_insertable_into",
+                yes_no(table.kind == TableKind::Table || is_view(table) && source.changeable(table).insert),
+            ),
             ("is_typed", text("NO")),
         ]);
     }
@@ -182,6 +185,11 @@ pub(super) fn size_cells(ty: Type) -> Vec<(&'static str, Datum)> {
 
 fn columns(source: &dyn SystemSource, sheet: &mut Sheet) {
     for table in visible(source) {
+        let changeable = is_view(table).then(|| source.changeable(table));
+        let is_updatable = |place: usize| match &changeable {
+            Some(view) => view.is_updatable(place),
+            None => table.kind == TableKind::Table,
+        };
         for (i, column) in table.columns.iter().enumerate() {
             let own = |sequence: &&SequenceRef| sequence.owned_by == Some((table.oid, i as u16));
             let sequence = column.identity.and_then(|_| source.catalog().sequences().find(own));
@@ -197,7 +205,7 @@ fn columns(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("is_identity", yes_no(column.identity.is_some())),
                 ("identity_cycle", yes_no(sequence.is_some_and(|sequence| sequence.cycle))),
                 ("is_generated", text(if column.generated.is_some() { "ALWAYS" } else { "NEVER" })),
-                ("is_updatable", yes_no(table.kind == TableKind::Table)),
+                ("is_updatable", yes_no(is_updatable(i))),
             ];
             if let Some(generated) = &column.generated {
                 cells.push((
@@ -571,6 +579,11 @@ fn sequences(source: &dyn SystemSource, sheet: &mut Sheet) {
 
 fn views(source: &dyn SystemSource, sheet: &mut Sheet) {
     for table in visible(source).filter(|table| is_view(table)) {
+        let changeable = source.changeable(table);
+        let instead = |event: TriggerEvent| {
+            let mut triggers = table.triggers.iter().filter(|trigger| trigger.instead);
+            yes_no(triggers.any(|trigger| trigger.answers(event, table, None)))
+        };
         sheet.add(&[
             ("table_catalog", text(source.database())),
             ("table_schema", text(&table.schema)),
@@ -584,11 +597,11 @@ fn views(source: &dyn SystemSource, sheet: &mut Sheet) {
                     Some(CheckOption::Cascaded) => "CASCADED",
                 }),
             ),
-            ("is_updatable", text("NO")),
-            ("is_insertable_into", text("NO")),
-            ("is_trigger_updatable", text("NO")),
-            ("is_trigger_deletable", text("NO")),
-            ("is_trigger_insertable_into", text("NO")),
+            ("is_updatable", yes_no(changeable.update && changeable.delete)),
+            ("is_insertable_into", yes_no(changeable.insert)),
+            ("is_trigger_updatable", instead(TriggerEvent::Update)),
+            ("is_trigger_deletable", instead(TriggerEvent::Delete)),
+            ("is_trigger_insertable_into", instead(TriggerEvent::Insert)),
         ]);
     }
 }

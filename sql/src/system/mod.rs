@@ -80,6 +80,23 @@ impl<'k> KeptExpression<'k> {
 }
 
 /// What the views and functions see of the session that asks.
+/// What can be changed through a relation without the help of triggers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changeable {
+    pub insert: bool,
+    pub update: bool,
+    pub delete: bool,
+    /// For each column, whether it can be given another value.
+    pub columns: Vec<bool>,
+}
+
+impl Changeable {
+    /// Whether a column is one that PostgreSQL calls updatable: rows can be deleted, too.
+    pub fn is_updatable(&self, column: usize) -> bool {
+        self.update && self.delete && self.columns.get(column) == Some(&true)
+    }
+}
+
 pub trait SystemSource {
     fn catalog(&self) -> &Catalog;
     fn search_path(&self) -> &[String];
@@ -95,6 +112,10 @@ pub trait SystemSource {
     /// A view's query as PostgreSQL shows it; `None` for one that is shown as it was written.
     fn shown_view(&self, _view: &Table, _pretty: bool) -> Option<String> {
         None
+    }
+    /// What of its rows a view lets statements change by itself.
+    fn changeable(&self, _view: &Table) -> Changeable {
+        Changeable::default()
     }
     /// The body of a routine that is written without quotes, as PostgreSQL shows it; `None` for what
     /// has none.
