@@ -64,9 +64,19 @@ pub struct IndexDef {
     pub id: TreeId,
     pub name: String,
     pub key: Vec<KeyColumn>,
-    /// A second row with an equal key (no NULL among it) is refused.
+    /// A second row with an equal key is refused: one without a NULL, or any if `nulls_equal`.
     pub unique: bool,
+    /// Whether a NULL equals another one.
+    #[serde(default)]
+    pub nulls_equal: bool,
     pub placement: IndexPlacement,
+}
+
+impl IndexDef {
+    /// Whether a row that has a NULL among its key can be refused for another one's sake, too.
+    pub fn refuses_nulls(&self) -> bool {
+        self.unique && self.nulls_equal
+    }
 }
 
 /// A table as the engine sees it.

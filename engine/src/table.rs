@@ -64,11 +64,11 @@ impl TableMeta {
     }
 
     /// Appends the key of `row`'s entry in `index`; `storage_key` follows it unless the index
-    /// is unique and no column of the entry is NULL.
+    /// is unique and no column of the entry is NULL, or NULLs equal each other.
     pub fn index_key(&self, index: &IndexMeta, row: &[u8], storage_key: &[u8], out: &mut KeyBuf) -> bool {
         append_key(&self.layout, &index.def.key, row, out);
-        let alone = index.def.unique
-            && !index.def.key.iter().any(|column| self.layout.is_null(row, column.column.into()));
+        let has_null = || index.def.key.iter().any(|column| self.layout.is_null(row, column.column.into()));
+        let alone = index.def.unique && (index.def.nulls_equal || !has_null());
         if !alone {
             out.extend_from_slice(storage_key);
         }

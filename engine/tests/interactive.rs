@@ -505,6 +505,7 @@ fn rows_of_a_table_made_on_the_way_are_settled_early() {
         name: "items_price".to_owned(),
         key: vec![key_column(1)],
         unique: true,
+        nulls_equal: false,
         placement: IndexPlacement::Global { group: GroupId(111) },
     };
     ddl(&engine, DdlOp::CreateIndex { table: ITEMS, index }).expect("nothing is locked there");

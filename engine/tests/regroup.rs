@@ -32,6 +32,7 @@ fn ledger(placement: Placement) -> TableDef {
         name: name.to_owned(),
         key: key.iter().map(|column| key_column(*column)).collect(),
         unique: false,
+        nulls_equal: false,
         placement,
     };
     let global = match placement {

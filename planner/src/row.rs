@@ -677,6 +677,7 @@ pub fn index_def(table: &Table, index: &Index) -> IndexDef {
             })
             .collect(),
         unique: index.unique,
+        nulls_equal: index.nulls_equal,
         placement: match index.global_group {
             Some(group) => IndexPlacement::Global { group: GroupId(group) },
             None => IndexPlacement::Local,

@@ -140,7 +140,14 @@ mod tests {
 
     fn index(id: u32, column: u16, unique: bool) -> IndexDef {
         let placement = IndexPlacement::Global { group: GroupId(id) };
-        IndexDef { id: TreeId(id), name: format!("index {id}"), key: vec![part(column)], unique, placement }
+        IndexDef {
+            id: TreeId(id),
+            name: format!("index {id}"),
+            key: vec![part(column)],
+            unique,
+            nulls_equal: false,
+            placement,
+        }
     }
 
     fn table(id: u32, indexes: Vec<IndexDef>) -> Arc<TableMeta> {

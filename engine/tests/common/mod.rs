@@ -121,6 +121,7 @@ pub fn accounts_table(balance_index: bool) -> TableDef {
         name: "accounts_owner".to_owned(),
         key: vec![key_column(1)],
         unique: true,
+        nulls_equal: false,
         placement: IndexPlacement::Global { group: GroupId(BY_OWNER.0) },
     }];
     if balance_index {
@@ -142,6 +143,7 @@ pub fn balance_index_def() -> IndexDef {
         name: "accounts_balance".to_owned(),
         key: vec![key_column(2)],
         unique: false,
+        nulls_equal: false,
         placement: IndexPlacement::Global { group: GroupId(BY_BALANCE.0) },
     }
 }

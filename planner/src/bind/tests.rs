@@ -105,6 +105,7 @@ pub(crate) fn catalog() -> Catalog {
         name: "t_b_key".to_owned(),
         columns: vec![IndexColumn { column: 1, descending: false, nulls_first: false }],
         unique: true,
+        nulls_equal: false,
         constraint: true,
         tree: 20011,
         global_group: Some(20011),

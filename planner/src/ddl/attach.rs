@@ -438,6 +438,7 @@ fn as_index(key: &KeyConstraint) -> Index {
         name: key.name.clone(),
         columns: key.columns.iter().map(part).collect(),
         unique: true,
+        nulls_equal: false,
         constraint: true,
         tree: 0,
         global_group: None,

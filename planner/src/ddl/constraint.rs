@@ -43,10 +43,7 @@ pub(super) fn add(
         }
         TableConstraintKind::Unique { columns, include, nulls_not_distinct } => {
             let include = included(table, include)?;
-            if *nulls_not_distinct {
-                return Err(SqlError::unsupported("UNIQUE NULLS NOT DISTINCT"));
-            }
-            add_unique(table, name, columns, include, work)
+            add_unique(table, name, columns, include, *nulls_not_distinct, work)
         }
         TableConstraintKind::UsingIndex { primary, index } => {
             add_using_index(table, name, *primary, index, work)
@@ -207,6 +204,7 @@ fn add_unique(
     name: Option<&str>,
     names: &[String],
     include: Vec<u16>,
+    nulls_equal: bool,
     work: &mut Work<'_>,
 ) -> Result<()> {
     let columns = key_columns(table, names, "unique")?;
@@ -243,6 +241,7 @@ fn add_unique(
         name,
         columns,
         unique: true,
+        nulls_equal,
         constraint: true,
         tree,
         global_group: None,

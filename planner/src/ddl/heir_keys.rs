@@ -160,7 +160,7 @@ fn take_index(parent: &TableRef, index: &Index, child: &mut Table, work: &mut Wo
 }
 
 /// What the parts of an index lend to its name.
-fn part_names(index: &Index, table: &Table) -> Vec<String> {
+pub(super) fn part_names(index: &Index, table: &Table) -> Vec<String> {
     let named = |(place, part): (usize, &IndexColumn)| match index.expression(place) {
         Some(expression) if part.column == EXPRESSION => expression.name.clone(),
         _ => table.columns[usize::from(part.column)].name.clone(),
@@ -197,7 +197,7 @@ fn same_index(own: &Index, wanted: &Index, table: &Table, work: &Work<'_>) -> bo
         (Some(one), Some(other)) => same_text(one, other),
         _ => false,
     };
-    own.unique == wanted.unique
+    (own.unique, own.nulls_equal) == (wanted.unique, wanted.nulls_equal)
         && own.columns == wanted.columns
         && own.include.len() == wanted.include.len()
         && own.expressions.len() == wanted.expressions.len()

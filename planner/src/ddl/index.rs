@@ -71,8 +71,9 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
             ));
         }
     }
-    if create.nulls_not_distinct {
-        return Err(SqlError::unsupported("NULLS NOT DISTINCT"));
+    // The rows that such an index says nothing of are told by a NULL in its key.
+    if create.nulls_not_distinct && create.unique && create.predicate.is_some() {
+        return Err(SqlError::unsupported("NULLS NOT DISTINCT of an index with a condition"));
     }
     let include = included(&table, &create.include)?;
     let predicate = match &create.predicate {
@@ -122,6 +123,7 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
         name: name.clone(),
         columns,
         unique: create.unique,
+        nulls_equal: create.unique && create.nulls_not_distinct,
         constraint: false,
         tree: if table.is_partitioned() { 0 } else { work.tree() },
         global_group: None,

@@ -9,6 +9,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::parse_expression_text;
 
 use super::constraint::own_names;
+use super::heir_keys;
 use super::table::SequenceRequest;
 use super::work::Work;
 
@@ -97,7 +98,7 @@ impl Copies {
                         TableConstraintKind::Unique {
                             columns,
                             include: names(&mut index.include.iter().copied()),
-                            nulls_not_distinct: false,
+                            nulls_not_distinct: index.nulls_equal,
                         },
                     );
                 }
@@ -110,18 +111,9 @@ impl Copies {
     pub fn add_indexes(&self, table: &mut Table, work: &mut Work<'_>) {
         for (_, source, first) in self.from.iter().filter(|(like, ..)| like.indexes) {
             for index in source.indexes.iter().filter(|index| !index.constraint) {
-                let columns: Vec<&str> = index
-                    .columns
-                    .iter()
-                    .map(|part| {
-                        source.columns.get(usize::from(part.column)).map_or("expr", |column| &column.name)
-                    })
-                    .collect();
-                let name = work.free_relation_name(
-                    &table.schema,
-                    [&table.name, &columns.join("_"), "idx"],
-                    &own_names(table),
-                );
+                let columns = heir_keys::part_names(index, source).join("_");
+                let name =
+                    work.free_relation_name(&table.schema, [&table.name, &columns, "idx"], &own_names(table));
                 let mut copy = Index { oid: work.oids(2), name, tree: work.tree(), ..index.clone() };
                 copy.global_group = None;
                 let plain = copy.columns.iter_mut().filter(|part| part.column != EXPRESSION);

@@ -259,7 +259,10 @@ fn duplicate(table: &Table, before: &Table, index: Option<&Index>, work: &Work<'
         }
     }
     let predicate = index.and_then(|index| index.predicate.as_ref()).map(|text| format!(" AND ({text})"));
-    let present: Vec<String> = keys.iter().map(|key| format!("{key} IS NOT NULL")).collect();
+    let present: Vec<String> = match index.is_some_and(|index| index.nulls_equal) {
+        true => vec!["true".to_owned()],
+        false => keys.iter().map(|key| format!("{key} IS NOT NULL")).collect(),
+    };
     let shown: Vec<String> = keys.iter().map(|key| format!("CAST({key} AS text)")).collect();
     let query = format!(
         "SELECT {} FROM {} WHERE {}{} GROUP BY {} HAVING count(*) > 1 LIMIT 1",

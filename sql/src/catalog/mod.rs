@@ -392,6 +392,9 @@ pub struct Index {
     pub name: String,
     pub columns: Vec<IndexColumn>,
     pub unique: bool,
+    /// NULLS NOT DISTINCT: a NULL equals another one.
+    #[serde(default)]
+    pub nulls_equal: bool,
     /// Created by a UNIQUE constraint of the same name.
     pub constraint: bool,
     /// The engine's number for the index's entries.

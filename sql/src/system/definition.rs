@@ -98,6 +98,9 @@ pub(super) fn index_definition(source: &dyn SystemSource, index: &IndexView<'_>,
     if !index.include.is_empty() {
         tail.push_str(&format!(" INCLUDE ({})", column_names(index.table, index.include)));
     }
+    if index.nulls_equal {
+        tail.push_str(" NULLS NOT DISTINCT");
+    }
     if let Some(predicate) = index.predicate {
         tail.push_str(&match source.shown(&KeptExpression::over(index.table, predicate, pretty)) {
             Some(text) => format!(" WHERE {text}"),
@@ -162,7 +165,8 @@ pub(super) fn constraint_definition(source: &dyn SystemSource, oid: Oid, pretty:
         if let Some(index) = table.indexes.iter().find(|index| index.constraint_oid() == Some(oid)) {
             let columns: Vec<u16> = index.columns.iter().map(|c| c.column).collect();
             return Some(format!(
-                "UNIQUE ({}){}",
+                "UNIQUE {}({}){}",
+                if index.nulls_equal { "NULLS NOT DISTINCT " } else { "" },
                 column_names(table, &columns),
                 include_text(table, &index.include)
             ));

@@ -316,6 +316,10 @@ fn applicable_roles(source: &dyn SystemSource, sheet: &mut Sheet) {
 
 fn table_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
     for table in stored(source) {
+        let distinct = |name: &str, kind: &str| {
+            let key = table.indexes.iter().find(|index| kind == "UNIQUE" && index.name == name);
+            key.map_or(Datum::Null, |key| yes_no(!key.nulls_equal))
+        };
         let mut add = |name: &str, kind: &str, deferrable: bool, deferred: bool| {
             sheet.add(&[
                 ("constraint_catalog", text(source.database())),
@@ -328,6 +332,7 @@ fn table_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("is_deferrable", yes_no(deferrable)),
                 ("initially_deferred", yes_no(deferred)),
                 ("enforced", text("YES")),
+                ("nulls_distinct", distinct(name, kind)),
             ]);
         };
         each_constraint(table, &mut |name, kind, _| {

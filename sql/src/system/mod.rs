@@ -203,6 +203,7 @@ mod tests {
                 name: "account_balance".into(),
                 columns: vec![IndexColumn { column: 1, descending: true, nulls_first: true }],
                 unique: false,
+                nulls_equal: false,
                 constraint: false,
                 tree: 17,
                 global_group: None,

@@ -386,7 +386,7 @@ impl RowInsert {
         let mut entry = KeyBuf::new();
         for column in &index.key {
             let position = usize::from(column.column);
-            if meta.layout.is_null(row, position) {
+            if meta.layout.is_null(row, position) && !index.refuses_nulls() {
                 return None;
             }
             encode_cell(&mut entry, meta.layout.get(row, position), column, meta.def.columns[position]);
