@@ -210,10 +210,10 @@ fn add_unique(
     let columns = key_columns(table, names, "unique")?;
     // A key declared twice is one key, as in PostgreSQL, unless each has a name.
     let same_as_primary = table.primary_key.as_ref().is_some_and(|key| key.columns == columns);
-    let same_as_unique = table
-        .indexes
-        .iter()
-        .any(|index| index.constraint && index.columns.iter().map(|c| c.column).eq(columns.iter().copied()));
+    let same_as_unique = table.indexes.iter().any(|index| {
+        let same_columns = index.columns.iter().map(|part| part.column).eq(columns.iter().copied());
+        index.constraint && index.nulls_equal == nulls_equal && same_columns
+    });
     if name.is_none() && (same_as_primary || same_as_unique) && work.catalog.table_by_oid(table.oid).is_none()
     {
         return Ok(());

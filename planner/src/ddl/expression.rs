@@ -324,7 +324,8 @@ fn names_used(expr: &Expr) -> Vec<Vec<String>> {
     names.columns
 }
 
-fn has_subquery(expr: &Expr) -> bool {
+/// Whether there is a query in an expression.
+pub fn has_subquery(expr: &Expr) -> bool {
     let mut names = Names::default();
     let _ = expr.visit(&mut names);
     names.subquery

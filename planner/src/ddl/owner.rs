@@ -2,7 +2,7 @@
 
 use archipel_sql::ast::{OwnedObjects, RoleName};
 use archipel_sql::catalog::authority::undefined_role;
-use archipel_sql::catalog::names::is_temporary_schema;
+use archipel_sql::catalog::names::{is_temporary_schema, quote_identifier};
 use archipel_sql::catalog::{
     Access, Authority, Catalog, DATABASE, Object, ObjectClass, ObjectKind, PUBLIC, Privileges, Relation,
     Role, RoutineRef, SUPERUSER, SequenceRef, TableKind, TableRef, UserTypeRef,
@@ -238,7 +238,7 @@ fn drop_owned(role: Oid, cascade: bool, work: &mut Work<'_>) -> Result<()> {
 /// What stands in the way of dropping a role, a line each, as PostgreSQL's DETAIL names it.
 pub(super) fn in_the_way(role: Oid, work: &Work<'_>) -> Vec<String> {
     let catalog = &work.catalog;
-    let mut lines: Vec<(u32, u16, String)> = Vec::new();
+    let mut lines: Vec<(u32, i32, String)> = Vec::new();
     for access in catalog.access_all() {
         let object = access.object;
         if catalog.schema_by_oid(object).is_some_and(|schema| is_temporary_schema(&schema.name)) {
@@ -248,7 +248,10 @@ pub(super) fn in_the_way(role: Oid, work: &Work<'_>) -> Vec<String> {
         // Types are numbered apart, by the number they drew.
         let drawn = if object.0 >= Oid::ENUMS { (object.0 - Oid::ENUMS) / 2 } else { object.0 };
         if access.owner == role {
-            lines.push((drawn, 0, format!("owner of {described}")));
+            // PostgreSQL makes a column's sequence before the table.
+            let sequence = catalog.sequence_by_oid(object).and_then(|sequence| sequence.owned_by);
+            let (drawn, place) = sequence.map_or((drawn, 0), |(table, _)| (table.0, -1));
+            lines.push((drawn, place, format!("owner of {described}")));
         }
         let names = |acl: &[archipel_sql::catalog::AclItem]| {
             acl.iter().any(|item| item.grantee == role || item.grantor == role)
@@ -263,7 +266,7 @@ pub(super) fn in_the_way(role: Oid, work: &Work<'_>) -> Vec<String> {
                 && let Some(found) = table.columns.get(usize::from(*column) - 1)
             {
                 let line = format!("privileges for column {} of {described}", found.name);
-                lines.push((drawn, *column, line));
+                lines.push((drawn, i32::from(*column), line));
             }
         }
     }
@@ -290,8 +293,14 @@ fn describe(object: Oid, work: &Work<'_>) -> String {
         let name = if visible { name } else { format!("{}.{name}", relation.schema()) };
         return format!("{kind} {name}");
     }
+    // Procedures are functions here.
     if let Some(routine) = catalog.routine_by_oid(object) {
-        return format!("{kind} {}", archipel_sql::catalog::dependency::routine_signature(&routine));
+        let signature = archipel_sql::catalog::dependency::routine_signature(&routine);
+        let found = catalog.routines(None, &routine.name, work.search_path());
+        return match found.iter().any(|found| found.oid == routine.oid) {
+            true => format!("function {signature}"),
+            false => format!("function {}.{signature}", quote_identifier(&routine.schema)),
+        };
     }
     format!("{kind} {name}")
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use archipel_planner::bound::OutputColumn;
+use archipel_planner::ddl::has_subquery;
 use archipel_sql::ast::{
     AlterSystem, DiscardTarget, Execute, ExplainFormat, Prepare, Reset, Set, SetTransaction, SetValue, Show,
     Statement,
@@ -280,7 +281,10 @@ impl Session {
                 "SET LOCAL can only be used in transaction blocks",
             );
             self.notice(Severity::Warning, &warning);
-            return Ok(());
+            // It has no effect, but its faults are told.
+            let is_plain =
+                !role::is_role_setting(&name) && TRANSACTION_MODES.iter().all(|(mode, _)| name != *mode);
+            return if is_plain { self.settings.clone().set(&name, text.as_deref(), true) } else { Ok(()) };
         }
         if role::is_role_setting(&name) {
             return self.set_role(&name, text.as_deref(), set.local);
@@ -412,6 +416,11 @@ impl Session {
                 prepared.params.len(),
                 execute.args.len()
             )));
+        }
+        if let Some(query) = execute.args.iter().find(|argument| has_subquery(&argument.expr)) {
+            let message = "cannot use subquery in EXECUTE parameter";
+            let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+            return Err(error.at((query.position > 0).then_some(query.position)));
         }
         let texts: Vec<&str> = execute.args.iter().map(|argument| argument.text.as_str()).collect();
         match self.evaluate_as(&texts, &prepared.params).await {
