@@ -166,6 +166,33 @@ async fn restarted_sequences_give_no_number_twice() {
     other.batch_execute("INSERT INTO counted (name) VALUES ('y')").await.expect("nobody is in the way");
 }
 
+/// What a block makes must not name what others have dropped when it commits: it fails, whole.
+#[tokio::test]
+async fn definitions_over_what_others_dropped_are_refused_at_commit() {
+    let server = Server::start(&[]);
+    let (client, other) = (server.connect().await, server.connect().await);
+    let cases = [
+        (
+            "CREATE FUNCTION twice(n int) RETURNS int LANGUAGE sql AS 'SELECT 2 * n'",
+            "CREATE TABLE made (a int DEFAULT twice(1))",
+            "DROP FUNCTION twice(int)",
+        ),
+        ("CREATE SCHEMA place", "CREATE TABLE place.made (a int)", "DROP SCHEMA place"),
+        ("CREATE TYPE mood AS ENUM ('good')", "CREATE TABLE made (a int, m mood)", "DROP TYPE mood"),
+    ];
+    for (before, inside, dropping) in cases {
+        client.batch_execute(before).await.expect("made");
+        client.batch_execute("BEGIN; CREATE TABLE beside (a int)").await.expect("a block begins");
+        client.batch_execute(inside).await.expect("defined");
+        other.batch_execute(dropping).await.expect("nobody uses it yet");
+        let refused = client.batch_execute("COMMIT").await.expect_err(inside);
+        assert_eq!(refused.code().map(|code| code.code()), Some("40001"), "{inside}");
+        let made = "SELECT count(*) FROM pg_class WHERE relname IN ('made', 'beside')";
+        let left: i64 = other.query_one(made, &[]).await.expect("counted").get(0);
+        assert_eq!(left, 0, "{inside}");
+    }
+}
+
 #[tokio::test]
 async fn a_client_that_goes_takes_its_block_along() {
     let server = Server::start(&[]);

@@ -250,7 +250,8 @@ pub(super) fn in_the_way(role: Oid, work: &Work<'_>) -> Vec<String> {
         if access.owner == role {
             // PostgreSQL makes a column's sequence before the table.
             let sequence = catalog.sequence_by_oid(object).and_then(|sequence| sequence.owned_by);
-            let (drawn, place) = sequence.map_or((drawn, 0), |(table, _)| (table.0, -1));
+            let (drawn, place) = sequence
+                .map_or((drawn, 0), |(table, column)| (table.0, i32::from(column) - i32::from(u16::MAX)));
             lines.push((drawn, place, format!("owner of {described}")));
         }
         let names = |acl: &[archipel_sql::catalog::AclItem]| {

@@ -281,10 +281,7 @@ impl Session {
                 "SET LOCAL can only be used in transaction blocks",
             );
             self.notice(Severity::Warning, &warning);
-            // It has no effect, but its faults are told.
-            let is_plain =
-                !role::is_role_setting(&name) && TRANSACTION_MODES.iter().all(|(mode, _)| name != *mode);
-            return if is_plain { self.settings.clone().set(&name, text.as_deref(), true) } else { Ok(()) };
+            return Ok(());
         }
         if role::is_role_setting(&name) {
             return self.set_role(&name, text.as_deref(), set.local);

@@ -88,7 +88,6 @@ pub enum Tracked {
 }
 
 /// See the module's head.
-#[derive(Clone)]
 pub struct SessionSettings {
     effective: Arc<Effective>,
     /// The server's values, as the session knows them, and their version.
