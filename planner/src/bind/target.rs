@@ -422,7 +422,7 @@ fn has_instead_of(view: &TableRef, change: Change) -> bool {
         Change::Delete => TriggerEvent::Delete,
         Change::Merge => return false,
     };
-    view.triggers.iter().any(|trigger| trigger.instead && trigger.answers(event, view, None))
+    view.has_instead_of(event)
 }
 
 /// Why a view cannot be changed, in PostgreSQL's words.

@@ -71,6 +71,13 @@ impl TriggerEvent {
     }
 }
 
+impl Table {
+    /// Whether triggers of a view take such changes of its rows.
+    pub fn has_instead_of(&self, event: TriggerEvent) -> bool {
+        self.triggers.iter().any(|trigger| trigger.instead && trigger.answers(event, self, None))
+    }
+}
+
 impl Trigger {
     /// The rows it names: for each, whether they are the new ones.
     pub fn transitions(&self) -> Vec<bool> {

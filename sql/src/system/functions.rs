@@ -133,10 +133,7 @@ fn events_of(source: &dyn SystemSource, table: &Table, with_triggers: bool) -> i
         TableKind::View => source.changeable(table),
         _ => Changeable::default(),
     };
-    let instead = |event| {
-        let mut triggers = table.triggers.iter().filter(|trigger| with_triggers && trigger.instead);
-        triggers.any(|trigger| trigger.answers(event, table, None))
-    };
+    let instead = |event| with_triggers && table.has_instead_of(event);
     let events = [
         (4, view.update, TriggerEvent::Update),
         (8, view.insert, TriggerEvent::Insert),

@@ -585,10 +585,7 @@ fn sequences(source: &dyn SystemSource, sheet: &mut Sheet) {
 fn views(source: &dyn SystemSource, sheet: &mut Sheet) {
     for table in visible(source).filter(|table| is_view(table)) {
         let changeable = source.changeable(table);
-        let instead = |event: TriggerEvent| {
-            let mut triggers = table.triggers.iter().filter(|trigger| trigger.instead);
-            yes_no(triggers.any(|trigger| trigger.answers(event, table, None)))
-        };
+        let instead = |event| yes_no(table.has_instead_of(event));
         sheet.add(&[
             ("table_catalog", text(source.database())),
             ("table_schema", text(&table.schema)),

@@ -79,7 +79,6 @@ impl<'k> KeptExpression<'k> {
     }
 }
 
-/// What the views and functions see of the session that asks.
 /// What can be changed through a relation without the help of triggers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changeable {
@@ -97,6 +96,7 @@ impl Changeable {
     }
 }
 
+/// What the views and functions see of the session that asks.
 pub trait SystemSource {
     fn catalog(&self) -> &Catalog;
     fn search_path(&self) -> &[String];
