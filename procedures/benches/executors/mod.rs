@@ -12,6 +12,8 @@
 //! valgrind --tool=callgrind target/release/deps/tatp-… 2000 1 only=get_subscriber_data calls=50000
 //! ```
 
+mod log_writer;
+
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
@@ -26,6 +28,7 @@ use archipel_sql::datum::Datum;
 
 use crate::by_hand::{ByHand, HandProgram};
 use crate::common::{Database, Host};
+use log_writer::LogWriter;
 
 /// The server's: calls take and give back memory as they do there.
 #[global_allocator]
@@ -299,6 +302,7 @@ struct Loaded<M: Mix> {
     mix: M,
     db: Database,
     routines: Arc<Vec<Arc<Program>>>,
+    _log_writer: LogWriter,
 }
 
 impl<M: Mix> Loaded<M> {
@@ -309,7 +313,8 @@ impl<M: Mix> Loaded<M> {
             let off = MonitorSettings { measures: false, ..MonitorSettings::default() };
             db.engine.set_monitor(off);
         }
-        Loaded { mix, db, routines }
+        let log_writer = LogWriter::start(db.engine.clone(), db.store.clone());
+        Loaded { mix, db, routines, _log_writer: log_writer }
     }
 }
 
@@ -375,7 +380,7 @@ const COMPARED: usize = 200;
 
 /// Runs each call that is written by hand in turn with its routine, and prints what they take.
 fn measure_by_hand<M: Mix>(loaded: &Loaded<M>, time: Duration) {
-    let Loaded { mix, db, routines: programs } = loaded;
+    let Loaded { mix, db, routines: programs, .. } = loaded;
     let (mix, by_hand) = (*mix, loaded.mix.by_hand(db));
     println!("{:<24} {:>10} {:>8} {:>8}", "", "routine us", "by hand", "ratio");
     let known = (0..M::CALLS.len()).filter(|which| by_hand.knows(*which));

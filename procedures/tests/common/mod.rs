@@ -74,6 +74,8 @@ pub struct Answer {
 
 pub struct Database {
     pub engine: Engine,
+    /// What the engine logs to.
+    pub store: MemoryStore,
     pub catalog: Catalog,
     pub registry: Arc<Registry>,
     pub host: Arc<Host>,
@@ -96,9 +98,11 @@ impl Database {
             max_memory_bytes: (4 + i64::from(executors)) << 30,
             ..EngineConfig::with_executors(executors.into())
         };
-        let engine = Engine::open(config, Arc::new(MemoryStore::new())).expect("an empty store opens");
+        let store = MemoryStore::new();
+        let engine = Engine::open(config, Arc::new(store.clone())).expect("an empty store opens");
         Database {
             engine,
+            store,
             catalog: Catalog::initial(Vec::new()),
             registry: Registry::new(),
             host: Arc::new(Host),
