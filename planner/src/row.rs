@@ -72,7 +72,7 @@ impl Codec {
             Oid::BOOL => Codec::Bool,
             Oid::INT2 => Codec::Int2,
             Oid::INT4 => Codec::Int4,
-            Oid::INT8 | Oid::XID8 | Oid::PG_LSN => Codec::Int8,
+            Oid::INT8 | Oid::XID8 | Oid::PG_LSN | Oid::TID => Codec::Int8,
             Oid::FLOAT4 => Codec::Float4,
             Oid::FLOAT8 => Codec::Float8,
             Oid::NUMERIC => match numeric_typmod(ty.typmod) {

@@ -100,6 +100,7 @@ fn known_order(ty: Option<Oid>) -> bool {
                 | Oid::INT8
                 | Oid::XID8
                 | Oid::PG_LSN
+                | Oid::TID
                 | Oid::OID
                 | Oid::FLOAT4
                 | Oid::FLOAT8

@@ -1,7 +1,9 @@
 //! FROM: tables, CTEs, subqueries, functions and joins, and the names they offer
 //! (transformFromClause).
 
-use archipel_sql::catalog::{self, Privileges, SequenceRef, TableKind, TableRef};
+use std::sync::Arc;
+
+use archipel_sql::catalog::{self, Privileges, ROW_PLACE, SequenceRef, TableKind, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::ResolvedFunction;
@@ -354,7 +356,7 @@ impl Binder<'_, '_> {
                     rows: Vec::new(),
                     types: table.columns.iter().map(|column| column.ty).collect(),
                 },
-                false => Rel::Scan { table, lock },
+                false => Rel::Scan { table: self.scanned(table, relation), lock },
             });
         }
         match Family::of(self.env.catalog, &table)? {
@@ -362,8 +364,20 @@ impl Binder<'_, '_> {
                 relation.columns.push(table_number(table.columns.len()));
                 Ok(Rel::Family { family, lock })
             }
-            None => Ok(Rel::Scan { table, lock }),
+            None => Ok(Rel::Scan { table: self.scanned(table, relation), lock }),
         }
+    }
+
+    /// A table as it is read: with the numbers of its rows, if the statement asks for those.
+    fn scanned(&self, table: TableRef, relation: &mut Relation) -> TableRef {
+        let Some(numbered) = self.numbered(&table) else { return table };
+        relation.columns.push(row_number(table.columns.len()));
+        numbered
+    }
+
+    /// The table with the numbers of its rows, if they have some and the statement asks for those.
+    pub(super) fn numbered(&self, table: &TableRef) -> Option<TableRef> {
+        if self.numbers { table.with_numbers().map(Arc::new) } else { None }
     }
 
     /// A sequence in FROM: one row, which says where it stands.
@@ -540,6 +554,12 @@ pub(crate) fn table_number(place: usize) -> ScopeColumn {
         source: None,
         hidden: true,
     }
+}
+
+/// The column with the number of a row among those of its table.
+pub(crate) fn row_number(place: usize) -> ScopeColumn {
+    let (name, expr) = (ROW_PLACE.to_owned(), BoundExpr::column(place, Type::TID));
+    ScopeColumn { name, expr, source: None, hidden: true }
 }
 
 /// The names of both sides of a join; a name may stand for one relation only.

@@ -4,10 +4,9 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::using_alias;
 use archipel_sql::types::Type;
 use sqlparser::ast::{Expr, Join, JoinConstraint, JoinOperator};
-use sqlparser::tokenizer::Span;
 
 use super::from::{Source, combine, may_be_lateral};
-use super::name::{object_name_parts, object_name_span};
+use super::name::object_name_parts;
 use super::scope::{Level, LevelKind, Refusal, Relation, ScopeColumn};
 use super::{Binder, Clause};
 use crate::bound::*;
@@ -61,7 +60,7 @@ impl Binder<'_, '_> {
             on,
             lateral,
         };
-        let mut names: Vec<(String, Span)> = match constraint {
+        let mut names: Vec<String> = match constraint {
             JoinConstraint::None if matches!(join_operator, JoinOperator::CrossJoin(_)) => {
                 return Ok((join_of(None), relations));
             }
@@ -80,7 +79,7 @@ impl Binder<'_, '_> {
                 .map(|column| {
                     let mut parts = object_name_parts(column)?;
                     match (parts.pop(), parts.is_empty()) {
-                        (Some(name), true) => Ok((name, object_name_span(column))),
+                        (Some(name), true) => Ok(name),
                         _ => Err(SqlError::new(
                             SqlState::SYNTAX_ERROR,
                             format!("syntax error at or near \"{column}\""),
@@ -93,15 +92,15 @@ impl Binder<'_, '_> {
                 .filter(|column| {
                     !column.hidden && right_columns.iter().any(|other| other.name == column.name)
                 })
-                .map(|column| (column.name.clone(), Span::empty()))
+                .map(|column| column.name.clone())
                 .collect(),
         };
-        let alias = names.pop_if(|(name, _)| using_alias(name).is_some());
+        let alias = names.pop_if(|name| using_alias(name).is_some());
         let (on, merged) = self.using(kind, &names, left_columns, right_columns)?;
         for relation in &mut relations {
             relation.unqualified = false;
         }
-        if let Some((alias, _)) = alias {
+        if let Some(alias) = alias {
             // It is a name for the merged columns only, and hides no table.
             let name = using_alias(&alias).map(str::to_owned);
             let mut relation = Relation::new(name, merged[..names.len()].to_vec());
@@ -132,40 +131,36 @@ impl Binder<'_, '_> {
     fn using(
         &mut self,
         kind: JoinKind,
-        names: &[(String, Span)],
+        names: &[String],
         mut left: Vec<ScopeColumn>,
         mut right: Vec<ScopeColumn>,
     ) -> Result<(Option<BoundExpr>, Vec<ScopeColumn>)> {
         let mut tests = Vec::with_capacity(names.len());
         let mut merged = Vec::with_capacity(left.len() + right.len());
-        for (i, (name, span)) in names.iter().enumerate() {
-            let position = self.position(*span);
-            if names[..i].iter().any(|(known, _)| known == name) {
+        for (i, name) in names.iter().enumerate() {
+            if names[..i].contains(name) {
                 return Err(SqlError::new(
                     SqlState::DUPLICATE_COLUMN,
                     format!("column name \"{name}\" appears more than once in USING clause"),
-                )
-                .at(position));
+                ));
             }
             let take = |columns: &mut Vec<ScopeColumn>, side: &str| -> Result<ScopeColumn> {
                 let places: Vec<usize> = columns
                     .iter()
                     .enumerate()
-                    .filter(|(_, column)| column.name == *name)
+                    .filter(|(_, column)| !column.hidden && column.name == *name)
                     .map(|(i, _)| i)
                     .collect();
                 match places[..] {
                     [] => Err(SqlError::new(
                         SqlState::UNDEFINED_COLUMN,
                         format!("column \"{name}\" specified in USING clause does not exist in {side} table"),
-                    )
-                    .at(position)),
+                    )),
                     [only] => Ok(columns.remove(only)),
                     _ => Err(SqlError::new(
                         SqlState::AMBIGUOUS_COLUMN,
                         format!("common column name \"{name}\" appears more than once in {side} table"),
-                    )
-                    .at(position)),
+                    )),
                 }
             };
             let left = take(&mut left, "left")?;
@@ -173,13 +168,8 @@ impl Binder<'_, '_> {
             for (table, column) in left.source.into_iter().chain(right.source) {
                 self.reads_column(table, column);
             }
-            let test = self
-                .binary_operator("=", left.expr.clone(), right.expr.clone())
-                .map_err(|error| error.at(position))?;
-            tests.push(test);
-            let common = self
-                .common_type(&[left.expr.ty, right.expr.ty], "JOIN/USING")
-                .map_err(|error| error.at(position))?;
+            let common = self.common_type(&[left.expr.ty, right.expr.ty], "JOIN/USING")?;
+            tests.push(self.binary_operator("=", left.expr.clone(), right.expr.clone())?);
             let (expr, source) = match kind {
                 JoinKind::Inner if left.expr.ty.oid != common.oid && right.expr.ty.oid == common.oid => {
                     (right.expr, right.source)

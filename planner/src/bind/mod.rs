@@ -95,7 +95,7 @@ pub mod window;
 mod tests;
 
 use archipel_sql::ast::{self, RowLockClause};
-use archipel_sql::catalog::{Catalog, Requirement, ViewReference};
+use archipel_sql::catalog::{Catalog, ROW_PLACE, Requirement, ViewReference};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::type_table::{Naming, format_type};
@@ -131,6 +131,8 @@ pub struct BindEnv<'a> {
     /// Literals whose meaning depends on the session are read when the plan runs: routines are
     /// compiled once for all sessions.
     pub late_literals: bool,
+    /// A definition that is kept: it cannot name what may go without a word, the places of rows.
+    pub is_kept: bool,
     /// While a view's query is bound: the relations it names by number.
     pub references: &'a [ViewReference],
     /// While a view's query is bound: its owner, whose rights on tables count.
@@ -159,6 +161,7 @@ impl<'a> BindEnv<'a> {
             variables: None,
             session_dependent: false,
             late_literals: false,
+            is_kept: false,
             references: &[],
             acting: None,
             required: Vec::new(),
@@ -226,8 +229,7 @@ pub trait VariableScope {
 
 /// Binds a statement that reads or writes rows. Utilities are refused: they stay syntax.
 pub fn bind_statement(statement: &ast::Statement, env: &mut BindEnv<'_>) -> Result<BoundStatement> {
-    let mut binder = Binder::new(env);
-    match statement {
+    with_numbers_if_asked(env, |binder| match statement {
         ast::Statement::Query(query) => binder.statement_query(query),
         ast::Statement::Insert(insert) => binder.insert(insert).map(BoundStatement::Insert),
         ast::Statement::Update(update) => binder.update(update).map(BoundStatement::Update),
@@ -235,7 +237,26 @@ pub fn bind_statement(statement: &ast::Statement, env: &mut BindEnv<'_>) -> Resu
         ast::Statement::Call(call) => binder.call_statement(call).map(BoundStatement::Call),
         ast::Statement::Merge(merge) => binder.merge(merge).map(BoundStatement::Merge),
         other => Err(SqlError::internal(format!("{} is not a statement over rows", other.tag()))),
+    })
+}
+
+/// Binds; and once more with the numbers of rows beside their columns if it failed for want of those.
+fn with_numbers_if_asked<T>(
+    env: &mut BindEnv<'_>,
+    bind: impl Fn(&mut Binder<'_, '_>) -> Result<T>,
+) -> Result<T> {
+    let mut binder = Binder::new(env);
+    let bound = bind(&mut binder);
+    if bound.is_ok() || !binder.asks_for_numbers {
+        return bound;
     }
+    // What a definition keeps outlives the numbers: a table may get a primary key.
+    if binder.env.is_kept {
+        return Err(SqlError::unsupported(format_args!("{ROW_PLACE} in a definition")));
+    }
+    let mut binder = Binder::new(env);
+    binder.numbers = true;
+    bind(&mut binder)
 }
 
 /// Binds one expression over variables and parameters; with a target, which may be a domain, as by
@@ -245,20 +266,21 @@ pub fn bind_expression(
     env: &mut BindEnv<'_>,
     target: Option<Type>,
 ) -> Result<BoundExpr> {
-    let mut binder = Binder::new(env);
-    binder.levels.push(Level::new(LevelKind::Plain, Vec::new()));
-    let bound = binder.clause_expr(expr, Clause::Expression)?;
-    match target {
-        Some(declared) => {
-            let from = bound.ty;
-            let (target, domain) = binder.plain_type(declared);
-            let value = binder
-                .coerce(bound, target, archipel_sql::function::CastContext::Assignment)?
-                .ok_or_else(|| coerce::cannot_cast(from, target))?;
-            binder.coerce_domain(value, domain)
+    with_numbers_if_asked(env, |binder| {
+        binder.levels.push(Level::new(LevelKind::Plain, Vec::new()));
+        let bound = binder.clause_expr(expr, Clause::Expression)?;
+        match target {
+            Some(declared) => {
+                let from = bound.ty;
+                let (target, domain) = binder.plain_type(declared);
+                let value = binder
+                    .coerce(bound, target, archipel_sql::function::CastContext::Assignment)?
+                    .ok_or_else(|| coerce::cannot_cast(from, target))?;
+                binder.coerce_domain(value, domain)
+            }
+            None => binder.resolve_unknown(bound),
         }
-        None => binder.resolve_unknown(bound),
-    }
+    })
 }
 
 /// Binds a value of a partition's bound; `None` if it cannot be assigned to the type.
@@ -378,6 +400,10 @@ pub(crate) struct Binder<'e, 'a> {
     pub(crate) whole_rows: Vec<(BoundExpr, Vec<String>)>,
     /// What a MERGE calls its target, which its source may not look at.
     pub(crate) out_of_reach: Option<String>,
+    /// Rows of tables without a primary key have their numbers behind their columns.
+    numbers: bool,
+    /// A name was met that means such a number, and there was none.
+    asks_for_numbers: bool,
     nesting: u32,
     /// Messages name the types of the catalog.
     _naming: Naming,
@@ -398,6 +424,8 @@ impl<'e, 'a> Binder<'e, 'a> {
             literals: Vec::new(),
             whole_rows: Vec::new(),
             out_of_reach: None,
+            numbers: false,
+            asks_for_numbers: false,
             nesting: 0,
             _naming: naming,
         }

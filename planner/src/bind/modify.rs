@@ -550,7 +550,7 @@ impl Binder<'_, '_> {
         self.need_computed(&table, Some(&set))?;
         let returning = self.returning(returning.as_deref(), relations)?;
         let (from, filter) = self.with_view_rows(&table, from, filter)?;
-        let (family, numbered) = (target.family, None);
+        let ChangeTarget { family, numbered, .. } = target;
         Ok(BoundUpdate { table, family, numbered, from, filter, set, checks, returning })
     }
 
@@ -630,7 +630,7 @@ impl Binder<'_, '_> {
         let filter = target.filter(filter);
         let returning = self.returning(returning.as_deref(), relations)?;
         let (using, filter) = self.with_view_rows(&table, using, filter)?;
-        let (family, numbered) = (target.family, None);
+        let ChangeTarget { family, numbered, .. } = target;
         Ok(BoundDelete { table, family, numbered, using, filter, returning, alone: false })
     }
 

@@ -4,7 +4,7 @@
 //! bound (depth 0), the next for the row one nesting out, and so on. A query's FROM row is one
 //! level; so is the left side of a join while a lateral right side is bound.
 
-use archipel_sql::catalog::TableKind;
+use archipel_sql::catalog::{ROW_PLACE, TableKind};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
@@ -106,6 +106,24 @@ impl Relation {
         }
         let expr = BoundExpr::constant(Datum::Oid(table.oid), Type::OID);
         Some(FoundColumn { expr, source: None })
+    }
+
+    /// Whether its rows have places that can be asked for: their numbers. What has a primary key is
+    /// kept by that and has no other place.
+    fn has_row_places(&self) -> Result<bool> {
+        let Some(table) = self.table.as_ref().filter(|table| table.kind == TableKind::Table) else {
+            return Ok(false);
+        };
+        if self.columns.iter().any(|column| column.hidden && column.name == TABLE_NUMBER) {
+            return Err(SqlError::unsupported(format_args!(
+                "{ROW_PLACE} of a table with heirs or partitions"
+            )));
+        }
+        if !table.has_hidden_id() {
+            return Err(SqlError::unsupported(format_args!("{ROW_PLACE} of a table with a primary key"))
+                .with_hint("Its key tells a row from the others."));
+        }
+        Ok(true)
     }
 
     /// Moves the relation to the right: its row follows one of `offset` columns.
@@ -253,6 +271,12 @@ impl Binder<'_, '_> {
                     (None, _) => {}
                 }
             }
+            if name == ROW_PLACE {
+                let level = &self.levels[place];
+                let mut relations = level.relations.iter().filter(|relation| relation.unqualified);
+                self.asks_for_numbers |= relations
+                    .try_fold(false, |asks, relation| relation.has_row_places().map(|has| asks || has))?;
+            }
         }
         Ok(None)
     }
@@ -328,6 +352,9 @@ impl Binder<'_, '_> {
             .map(|(c, _)| c);
         let Some(column) = places.next() else {
             let known = &self.levels[place].relations[relation];
+            if name == ROW_PLACE {
+                self.asks_for_numbers |= known.has_row_places()?;
+            }
             return Ok(if name == TABLE_NUMBER { known.table_number() } else { None });
         };
         if places.next().is_some() {

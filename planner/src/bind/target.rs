@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use archipel_sql::catalog::{
-    Catalog, CheckOption, Privileges, Table, TableKind, TableRef, TriggerEvent, View,
+    Catalog, CheckOption, Privileges, SYSTEM_COLUMNS, Table, TableKind, TableRef, TriggerEvent, View,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
@@ -16,7 +16,7 @@ use archipel_sql::system::Changeable;
 use archipel_sql::types::Oid;
 use sqlparser::ast::{ObjectName, Query, Select, SetExpr, TableAlias, TableFactor};
 
-use super::from::table_number;
+use super::from::{row_number, table_number};
 use super::modify::undefined_target;
 use super::name::{object_name_parts, own_rows, schema_and_name};
 use super::scope::{Relation, ScopeColumn};
@@ -51,6 +51,8 @@ pub(crate) struct ChangeTarget {
     pub table: TableRef,
     /// Where its rows are, if others keep them.
     pub family: Option<Arc<Family>>,
+    /// The table with the numbers of its rows, if the statement asks for those.
+    pub numbered: Option<TableRef>,
     view: Option<ViewTarget>,
 }
 
@@ -69,20 +71,29 @@ struct ViewTarget {
 
 impl ChangeTarget {
     pub fn of_table(table: TableRef) -> ChangeTarget {
-        ChangeTarget { table, family: None, view: None }
+        ChangeTarget { table, family: None, numbered: None, view: None }
     }
 
     /// How many columns a row of it has, its table's number included where that is not always the
-    /// same.
+    /// same, or its own.
     pub fn row_width(&self) -> usize {
-        self.table.columns.len() + usize::from(self.family.is_some())
+        self.table.columns.len() + usize::from(self.family.is_some() || self.numbered.is_some())
     }
 
     /// The table's column that a name at a position means.
     pub fn column(&self, name: &str, change: Change, position: Option<u32>) -> Result<u16> {
         let Some(view) = &self.view else {
             let found = self.table.column_index(name);
-            return found.ok_or_else(|| undefined_target(name, &self.table).at(position));
+            return found.ok_or_else(|| {
+                let error = match change {
+                    Change::Update if SYSTEM_COLUMNS.contains(&name) => SqlError::new(
+                        SqlState::FEATURE_NOT_SUPPORTED,
+                        format!("cannot assign to system column \"{name}\""),
+                    ),
+                    _ => undefined_target(name, &self.table),
+                };
+                error.at(position)
+            });
         };
         let found = view.view.column_index(name);
         let place = found.ok_or_else(|| undefined_target(name, &view.view).at(position))?;
@@ -286,7 +297,7 @@ impl Binder<'_, '_> {
             }
             let view = self.view_target(&table, change)?;
             let family = changed_family(view.0.family, change);
-            return Ok(ChangeTarget { table: view.0.table, family, view: Some(view.1) });
+            return Ok(ChangeTarget { table: view.0.table, family, numbered: None, view: Some(view.1) });
         }
         let table = match change == Change::Update && has_statistics(&table) {
             true => return Ok(ChangeTarget::of_table(table)),
@@ -297,7 +308,10 @@ impl Binder<'_, '_> {
             (true, false) => None,
             (false, _) => Family::of(self.env.catalog, &table)?,
         };
-        Ok(ChangeTarget { family: changed_family(family, change), ..ChangeTarget::of_table(table) })
+        let family = changed_family(family, change);
+        let is_told = family.is_none() && matches!(change, Change::Update | Change::Delete);
+        let numbered = if is_told { self.numbered(&table) } else { None };
+        Ok(ChangeTarget { family, numbered, ..ChangeTarget::of_table(table) })
     }
 
     /// The names a target offers to its own statement.
@@ -310,6 +324,9 @@ impl Binder<'_, '_> {
             let mut relation = self.table_relation(&target.table, alias, Some(&target.table.schema))?;
             if target.family.is_some() {
                 relation.columns.push(table_number(target.table.columns.len()));
+            }
+            if target.numbered.is_some() {
+                relation.columns.push(row_number(target.table.columns.len()));
             }
             return Ok(relation);
         };

@@ -2,8 +2,8 @@
 
 use archipel_sql::ast::{Deferrable, Expression, References, TableConstraint, TableConstraintKind};
 use archipel_sql::catalog::{
-    Check, EXPRESSION, ForeignKey, Index, IndexColumn, KeyConstraint, ObjectClass, Privileges, Table,
-    TableKind,
+    Check, EXPRESSION, ForeignKey, Index, IndexColumn, KeyConstraint, ObjectClass, Privileges,
+    SYSTEM_COLUMNS, Table, TableKind,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
@@ -440,7 +440,7 @@ fn referencing_column(table: &Table, name: &str) -> Result<u16> {
 
 /// The error over a name that is no column which a foreign key may be over.
 fn no_key_column(name: &str) -> SqlError {
-    if matches!(name, "tableoid" | "ctid" | "xmin" | "cmin" | "xmax" | "cmax") {
+    if SYSTEM_COLUMNS.contains(&name) {
         return SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "system columns cannot be used in foreign keys",

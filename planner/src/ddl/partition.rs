@@ -105,7 +105,7 @@ pub(super) fn make_key(by: &PartitionBy, table: &Table, work: &Work<'_>) -> Resu
 }
 
 fn key_column(name: &str, position: u32, table: &Table) -> Result<PartitionKeyPart> {
-    if super::table::SYSTEM_COLUMNS.contains(&name) {
+    if archipel_sql::catalog::SYSTEM_COLUMNS.contains(&name) {
         let message = format!("cannot use system column \"{name}\" in partition key");
         return Err(invalid(message).at(at(position)));
     }

@@ -6,7 +6,9 @@ use archipel_sql::ast::{
     TableConstraint, TableConstraintKind, TypeName,
 };
 use archipel_sql::catalog::dependency::sequence_default;
-use archipel_sql::catalog::{Column, Identity, OnCommit, Persistence, Sequence, Table, TableKind};
+use archipel_sql::catalog::{
+    Column, Identity, OnCommit, Persistence, SYSTEM_COLUMNS, Sequence, Table, TableKind,
+};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
@@ -18,8 +20,6 @@ use crate::row::table_def;
 
 /// PostgreSQL's MaxHeapAttributeNumber.
 const MAX_COLUMNS: usize = 1600;
-
-pub(super) const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
 
 pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<()> {
     let persistence = match create.name.schema.as_deref() {

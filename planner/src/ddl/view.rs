@@ -342,6 +342,7 @@ pub(super) fn bound(view: &View, catalog: &Catalog, work: &Work<'_>) -> Result<B
     env.params_fixed = true;
     // What it means is compared with what it means in another catalog, of which the session knows nothing.
     env.late_literals = true;
+    env.is_kept = true;
     match bind_statement(&Statement::Query(query), &mut env)? {
         BoundStatement::Query(query) => Ok(query),
         _ => Err(SqlError::internal("a view's query is no query")),

@@ -88,6 +88,7 @@ pub fn expression_over(expr: &BoundExpr, name: &dyn Fn(u16, u16) -> String) -> S
         ExprKind::Const(value) => {
             let text = io::to_text(value, expr.ty, &FunctionContext::detached());
             match value {
+                Datum::Int8(_) if expr.ty.oid != archipel_sql::types::Oid::INT8 => format!("'{text}'"),
                 Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_) | Datum::Bool(_) | Datum::Numeric(_) => text,
                 _ => format!("'{}'", text.replace('\'', "''")),
             }

@@ -156,7 +156,9 @@ impl Compiler<'_> {
         let node = match from {
             None => {
                 let facts = self.constants_of(&conjuncts);
-                self.plan_scan(table, &layout, &conjuncts, &facts, &[], usage)?.node
+                // As it is read: with the numbers of its rows, or without.
+                let read = if let Rel::Scan { table, .. } = scan { table } else { table };
+                self.plan_scan(read, &layout, &conjuncts, &facts, &[], usage)?.node
             }
             Some(from) => {
                 let mut items = vec![Item { rel: scan, layout, lateral: None, usage }];

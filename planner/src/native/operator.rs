@@ -77,6 +77,7 @@ pub(crate) fn comparison(function: &ScalarFunction) -> Option<Comparison> {
                 | "int84"
                 | "xid8"
                 | "pg_lsn"
+                | "tid"
                 | "oid"
                 | "text"
                 | "name"

@@ -1,6 +1,6 @@
 //! EXPLAIN's lines for a scan.
 
-use archipel_sql::catalog::Table;
+use archipel_sql::catalog::{ROW_PLACE, Table};
 
 use super::compile::Compiler;
 use super::conjunct::Conjunct;
@@ -19,8 +19,10 @@ impl Compiler<'_> {
         let bounded = !path.equals.is_empty() || path.low.is_some() || path.high.is_some();
         let by =
             |index: &str| PlanNode { backward: path.reverse, ..PlanNode::new("Index Scan").using(index) };
+        let by_place = bounded && table.columns.last().is_some_and(|column| column.name == ROW_PLACE);
         let node = match (&path.tree, &table.primary_key) {
             (Tree::Index(index), _) => by(&index.name),
+            (Tree::Storage, Some(_)) if by_place => PlanNode::new("Tid Scan"),
             (Tree::Storage, Some(primary)) if bounded || choice.ordered => by(&primary.name),
             _ => PlanNode::new(SEQ_SCAN),
         };
@@ -48,7 +50,7 @@ impl Compiler<'_> {
         let (condition, filter) = (describe(self, true), describe(self, false));
         self.close();
         if !condition.is_empty() {
-            self.detail("Index Cond", condition);
+            self.detail(if by_place { "TID Cond" } else { "Index Cond" }, condition);
         }
         if !filter.is_empty() {
             self.detail("Filter", filter);

@@ -12,7 +12,7 @@ use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, OutputColumn}
 use archipel_planner::native::cursor::CursorKey;
 use archipel_planner::native::{self, CompileEnv, ExecResult, RoutineLinker};
 use archipel_sql::ast::{FetchDirection, Statement as SqlAst, row_lock};
-use archipel_sql::catalog::TableRef;
+use archipel_sql::catalog::{ROW_PLACE, Table, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::parse_statement;
@@ -122,16 +122,25 @@ fn with_keys(statement: &SqlAst, environment: &Environment) -> Option<(SqlAst, V
     let (mut keyed, mut keys, mut added) = (query.clone(), Vec::new(), 0);
     let SetExpr::Select(select) = &mut *keyed.body else { return None };
     for (table, qualifier) in tables {
-        let Some(key) = &table.primary_key else { continue };
-        for column in &key.columns {
-            let name = Ident::with_quote('"', &table.columns[usize::from(*column)].name);
-            let path = Expr::CompoundIdentifier(vec![qualifier.clone(), name]);
+        let Some(key) = row_key(&table) else { continue };
+        for (name, _) in &key {
+            let path = Expr::CompoundIdentifier(vec![qualifier.clone(), Ident::with_quote('"', *name)]);
             select.projection.push(SelectItem::UnnamedExpr(path));
         }
-        keys.push(CursorKey { table: table.oid, values: added..added + key.columns.len() });
-        added += key.columns.len();
+        keys.push(CursorKey { table: table.oid, values: added..added + key.len() });
+        added += key.len();
     }
     (!keys.is_empty()).then_some((SqlAst::Query(keyed), keys))
+}
+
+/// The columns that tell a table's row from the others, with their types: its primary key, or the
+/// place of the row.
+fn row_key(table: &Table) -> Option<Vec<(&str, Type)>> {
+    let Some(key) = &table.primary_key else {
+        return table.has_hidden_id().then(|| vec![(ROW_PLACE, Type::TID)]);
+    };
+    let columns = key.columns.iter().map(|column| &table.columns[usize::from(*column)]);
+    Some(columns.map(|column| (column.name.as_str(), column.ty)).collect())
 }
 
 /// Whether FOR UPDATE, or the like, locks the rows of the table that has this name in the query.
@@ -402,22 +411,23 @@ impl Compiler<'_> {
         let Some((table, qualifier)) = changed.and_then(|from| table_of(from, self.environment)) else {
             return Err(SqlError::unsupported("WHERE CURRENT OF here"));
         };
-        let Some(key) = &table.primary_key else {
-            return Err(SqlError::unsupported("WHERE CURRENT OF for a table without a primary key"));
+        let Some(key) = row_key(&table) else {
+            return Err(SqlError::unsupported(
+                "WHERE CURRENT OF for a partitioned table without a primary key",
+            ));
         };
         let mut registers = Vec::new();
         let mut condition: Option<Expr> = None;
-        for column in &key.columns {
-            let column = &table.columns[usize::from(*column)];
+        for (column, ty) in key {
             let register = self.scratch();
             self.trace.forget(register, "the row of a cursor");
             registers.push(register);
-            self.hidden.push(BoundExpr { kind: ExprKind::Variable(register), ty: column.ty });
+            self.hidden.push(BoundExpr { kind: ExprKind::Variable(register), ty });
             let name = format!("{HIDDEN}{}", self.hidden.len() - 1);
             let equal = Expr::BinaryOp {
                 left: Box::new(Expr::CompoundIdentifier(vec![
                     qualifier.clone(),
-                    Ident::with_quote('"', &column.name),
+                    Ident::with_quote('"', column),
                 ])),
                 op: BinaryOperator::Eq,
                 right: Box::new(Expr::Identifier(Ident::with_quote('"', name))),

@@ -24,6 +24,7 @@ use rustc_hash::FxHashMap;
 
 use super::cursor::BoundCursor;
 use super::into::{cast_columns, output_columns};
+use super::prepared::execute_of;
 use super::spoken::expression_line;
 use super::storage::Storage;
 use super::tagged::{self, Alternatives};
@@ -311,7 +312,7 @@ impl Compiler<'_> {
     }
 
     fn text_columns(&self, text: &BoundExpr, types: &[Type]) -> Result<Vec<(String, Type)>> {
-        let ExprKind::Const(Datum::Text(text)) = &text.kind else {
+        let (ExprKind::Const(Datum::Text(text)), true) = (&text.kind, is_constant(text)) else {
             return Err(SqlError::unsupported("EXECUTE of computed text into a record variable"));
         };
         let within = (self.environment, self.linker.as_ref());
@@ -405,16 +406,17 @@ fn into_without_rows() -> SqlError {
 }
 
 fn is_constant(text: &BoundExpr) -> bool {
-    matches!(text.kind, ExprKind::Const(Datum::Text(_)))
+    // What an EXECUTE runs, its session knows.
+    matches!(&text.kind, ExprKind::Const(Datum::Text(text)) if execute_of(text).is_none())
 }
 
 /// Binds the text of one EXECUTE and keeps what it bound.
-struct TextBinder {
-    environment: Environment,
-    linker: Arc<dyn RoutineLinker + Send + Sync>,
-    types: Vec<Type>,
+pub(super) struct TextBinder {
+    pub(super) environment: Environment,
+    pub(super) linker: Arc<dyn RoutineLinker + Send + Sync>,
+    pub(super) types: Vec<Type>,
     /// The tables that the trigger names whose function this is.
-    transitions: Option<Transitions>,
+    pub(super) transitions: Option<Transitions>,
     /// What its columns must become; where it is found out at run time, of one of these.
     wanted: Option<Alternatives>,
     /// Whether a loop goes over the rows.
@@ -428,13 +430,13 @@ struct TextBinder {
 }
 
 /// What a text was bound to, and who may run it.
-struct Bound<T> {
+pub(super) struct Bound<T> {
     rights: Option<Rights>,
     compiled: Arc<T>,
 }
 
 impl<T> Bound<T> {
-    fn checked(&self, session: &dyn SessionHost) -> Result<Arc<T>> {
+    pub(super) fn checked(&self, session: &dyn SessionHost) -> Result<Arc<T>> {
         if let Some(rights) = &self.rights {
             rights.check(session)?;
         }
@@ -469,7 +471,11 @@ impl<T> Kept<T> {
 }
 
 impl TextBinder {
-    fn compiled(&self, bound: &BoundStatement, needed: Vec<Requirement>) -> Result<Bound<CompiledStatement>> {
+    pub(super) fn compiled(
+        &self,
+        bound: &BoundStatement,
+        needed: Vec<Requirement>,
+    ) -> Result<Bound<CompiledStatement>> {
         let env = CompileEnv {
             tables: self.environment.tables.as_ref(),
             catalog: &self.environment.catalog,
@@ -534,6 +540,10 @@ impl DynamicBinder for TextBinder {
         let (bound, needed) = self.bound(text)?;
         let kept = self.kept.keep(text, self.compiled(&bound, needed)?);
         Ok(kept.checked(session)?)
+    }
+
+    fn prepared(&self, text: &str, session: &dyn SessionHost) -> Option<Result<PreparedStatement>> {
+        Some(self.prepared_statement(&execute_of(text)?, session))
     }
 
     fn several(

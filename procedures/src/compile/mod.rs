@@ -4,7 +4,7 @@
 //! - [`storage`]   types of variables, registers, shapes of records
 //! - [`scope`]     what names in SQL mean; binding of fragments
 //! - [`statement`] statements; [`initial`] values; [`control`] blocks and branches; [`loops`]; [`into`] rows into variables;
-//!   [`result`] RETURN; [`invoke`] CALL and EXECUTE; [`cursor`]; [`explain`]; [`raise`]
+//!   [`result`] RETURN; [`invoke`] CALL and EXECUTE; [`prepared`] EXECUTE of an EXECUTE; [`cursor`]; [`explain`]; [`raise`]
 //! - [`shape`]     structures of rows that show only at run time; [`tagged`] records that take several
 //! - [`append`]    values that grow in place; [`lower`] loops to machines
 //! - [`spoken`]    how CONTEXT lines name expressions
@@ -33,6 +33,7 @@ mod into;
 mod invoke;
 mod loops;
 mod lower;
+mod prepared;
 mod raise;
 mod result;
 mod scope;

@@ -516,7 +516,7 @@ impl Invocation<'_, '_> {
         for value in &plan.using {
             params.push(value(ctx).map_err(|e| self.at(e, site))?);
         }
-        Ok((text, params))
+        self.text_of(ctx, plan, (text, params), site)
     }
 
     /// Runs the text of EXECUTE, or goes on with it: answers rows and columns.

@@ -16,7 +16,7 @@ use archipel_sql::catalog::names::is_temporary_schema;
 use archipel_sql::catalog::{Authority, ObjectClass, Privileges, Requirement, Table, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::{ExtraChecks, FunctionContext, SessionHost, Style};
+use archipel_sql::function::{ExtraChecks, FunctionContext, PreparedText, SessionHost, Style};
 use archipel_sql::types::{Oid, Type};
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -243,6 +243,12 @@ impl SessionHost for Host {
             .map(|pending| pending.value.clone())
             .or_else(|| self.server.live.show(name))
             .or_else(|| self.settings.show(name))
+    }
+
+    fn prepared_statement(&self, name: &str) -> Option<PreparedText> {
+        let prepared = self.memory.prepared.lock();
+        let statement = prepared.get(name)?;
+        Some(PreparedText { text: statement.text.clone(), types: statement.types.clone() })
     }
 
     fn has_settings_to_take(&self) -> bool {

@@ -43,6 +43,7 @@ pub mod view;
 pub use access::{Access, AclItem, ObjectClass, Privileges};
 pub use aggregate::{Aggregate, AggregateWay, MovingWay};
 pub use authority::{Authority, Required, Requirement, SessionRoles};
+pub use numbered::{ROW_PLACE, SYSTEM_COLUMNS};
 pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Schema};
 pub use partition::{
     PartitionBound, PartitionKey, PartitionKeyPart, PartitionStrategy, RangeDatum, RangeEnd, compare_ends,

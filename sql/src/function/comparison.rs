@@ -124,6 +124,7 @@ pub(super) const OPERATORS: &[(&str, Eval)] = comparisons! {
     "int4eq" "int4ne" "int4lt" "int4le" "int4gt" "int4ge" = by_int4;
     "int8eq" "int8ne" "int8lt" "int8le" "int8gt" "int8ge" = by_int8;
     "pg_lsn_eq" "pg_lsn_ne" "pg_lsn_lt" "pg_lsn_le" "pg_lsn_gt" "pg_lsn_ge" = by_int8;
+    "tideq" "tidne" "tidlt" "tidle" "tidgt" "tidge" = by_int8;
     "xid8eq" "xid8ne" "xid8lt" "xid8le" "xid8gt" "xid8ge" = by_int8;
     "int2eq" "int2ne" "int2lt" "int2le" "int2gt" "int2ge" = generic;
     "int24eq" "int24ne" "int24lt" "int24le" "int24gt" "int24ge" = generic;
@@ -190,6 +191,7 @@ pub(super) const SUPPORT: &[(&str, Eval)] = &[
     ("btint8cmp", sign),
     ("xid8cmp", sign),
     ("pg_lsn_cmp", sign),
+    ("bttidcmp", sign),
     ("btfloat4cmp", sign),
     ("btfloat8cmp", sign),
     ("btoidcmp", sign),
@@ -219,6 +221,7 @@ pub(super) const SUPPORT: &[(&str, Eval)] = &[
     ("int8larger", larger),
     ("xid8_larger", larger),
     ("pg_lsn_larger", larger),
+    ("tidlarger", larger),
     ("float4larger", larger),
     ("float8larger", larger),
     ("numeric_larger", larger),
@@ -236,6 +239,7 @@ pub(super) const SUPPORT: &[(&str, Eval)] = &[
     ("int8smaller", smaller),
     ("xid8_smaller", smaller),
     ("pg_lsn_smaller", smaller),
+    ("tidsmaller", smaller),
     ("float4smaller", smaller),
     ("float8smaller", smaller),
     ("numeric_smaller", smaller),

@@ -2,6 +2,8 @@
 //!
 //! Each is implemented once, here; the planner wraps them for DataFusion.
 
+use std::sync::Arc;
+
 use crate::catalog::{Privileges, Requirement};
 use crate::datum::Datum;
 use crate::error::Result;
@@ -39,6 +41,7 @@ mod session;
 mod snapshot;
 mod string;
 mod temporal;
+mod tid;
 mod variadic;
 
 pub use array::from_values as array_of_values;
@@ -50,6 +53,7 @@ pub use record_image::column_types;
 pub use session::VERSION_TEXT;
 pub use snapshot::{Snapshot, parse_transaction_id};
 pub use string::{quote_identifier, quote_literal};
+pub use tid::{parse_tid, show_tid, tid_place, tid_value};
 pub use variadic::OF_ARRAY;
 
 /// `(pg_proc.prosrc, implementation)` of scalar functions, by topic.
@@ -152,6 +156,15 @@ impl FunctionContext<'static> {
     }
 }
 
+/// A prepared statement.
+#[derive(Clone, Debug)]
+pub struct PreparedText {
+    /// As the client wrote it: for PREPARE, with that word.
+    pub text: Arc<str>,
+    /// Of its parameters.
+    pub types: Arc<[Type]>,
+}
+
 /// The session and server as functions see them. Methods answer "not here" by default, so
 /// that tests and constant folding can use [`NoSession`].
 pub trait SessionHost: Sync {
@@ -173,6 +186,10 @@ pub trait SessionHost: Sync {
         false
     }
     fn setting(&self, _name: &str) -> Option<String> {
+        None
+    }
+    /// A statement that the session has prepared under a name.
+    fn prepared_statement(&self, _name: &str) -> Option<PreparedText> {
         None
     }
     /// Whether functions have changed settings that the server itself knows, and the session has not

@@ -32,6 +32,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("timestamptz_send", |c, v| send(Type::TIMESTAMPTZ, c, v)),
     ("interval_send", |c, v| send(Type::INTERVAL, c, v)),
     ("xid8send", |c, v| send(Type::XID8, c, v)),
+    ("tidsend", |c, v| send(Type::TID, c, v)),
     ("pg_lsn_send", |c, v| send(Type::PG_LSN, c, v)),
     ("point_send", |c, v| send(Type::POINT, c, v)),
     ("pg_snapshot_send", |c, v| send(Type::PG_SNAPSHOT, c, v)),

@@ -55,6 +55,11 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
         Oid::INT4 => Datum::Int4(i32::from_be_bytes(fixed(bytes, ty)?)),
         Oid::INT8 | Oid::XID8 => Datum::Int8(i64::from_be_bytes(fixed(bytes, ty)?)),
         Oid::PG_LSN => Datum::Int8(crate::function::lsn_value(u64::from_be_bytes(fixed(bytes, ty)?))),
+        Oid::TID => {
+            let [a, b, c, d, offset @ ..]: [u8; 6] = fixed(bytes, ty)?;
+            let block = u32::from_be_bytes([a, b, c, d]);
+            Datum::Int8(crate::function::tid_value(block, u16::from_be_bytes(offset)))
+        }
         Oid::POINT => {
             let both: [u8; 16] = fixed(bytes, ty)?;
             let half = |at: usize| f64::from_be_bytes(std::array::from_fn(|i| both[at + i]));
@@ -261,6 +266,11 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
         Datum::Int4(n) => out.extend_from_slice(&n.to_be_bytes()),
         Datum::Int8(n) if ty.oid == Oid::PG_LSN => {
             out.extend_from_slice(&crate::function::lsn_place(*n).to_be_bytes());
+        }
+        Datum::Int8(n) if ty.oid == Oid::TID => {
+            let (block, offset) = crate::function::tid_place(*n);
+            out.extend_from_slice(&block.to_be_bytes());
+            out.extend_from_slice(&offset.to_be_bytes());
         }
         Datum::Int8(n) => out.extend_from_slice(&n.to_be_bytes()),
         Datum::Float4(x) => out.extend_from_slice(&x.to_be_bytes()),

@@ -174,6 +174,7 @@ pub fn text_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum>
         Oid::OID | Oid::XID | Oid::CID => Datum::Oid(parse_oid(text)?),
         Oid::XID8 => Datum::Int8(crate::function::parse_transaction_id(text)),
         Oid::PG_LSN => Datum::Int8(crate::function::parse_lsn(text)?),
+        Oid::TID => Datum::Int8(crate::function::parse_tid(text)?),
         Oid::POINT => crate::function::parse_point(text)?,
         Oid::PG_SNAPSHOT | Oid::TXID_SNAPSHOT => {
             Datum::text(&crate::function::Snapshot::parse(text)?.to_string())
@@ -371,6 +372,7 @@ pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dy
         Datum::Null => Ok(()),
         Datum::Int4(n) => out.write_str(buffer.format(*n)),
         Datum::Int8(n) if ty.oid == Oid::PG_LSN => crate::function::show_lsn(*n, out),
+        Datum::Int8(n) if ty.oid == Oid::TID => crate::function::show_tid(*n, out),
         Datum::Int8(n) => out.write_str(buffer.format(*n)),
         Datum::Int2(n) => out.write_str(buffer.format(*n)),
         Datum::Text(text) if ty.oid == Oid::CHAR => byte_out(text, out),
@@ -443,7 +445,7 @@ pub fn may_be(value: &Datum, ty: Oid) -> bool {
         Datum::Oid(_) => {
             ty.is_enum() || crate::type_table::type_info(ty).is_some_and(|info| info.length == 4)
         }
-        Datum::Int8(_) => matches!(ty, Oid::INT8 | Oid::XID8 | Oid::PG_LSN),
+        Datum::Int8(_) => matches!(ty, Oid::INT8 | Oid::XID8 | Oid::PG_LSN | Oid::TID),
         Datum::Array(array) => {
             let element = element_of(ty);
             element == Some(array.element)

@@ -214,7 +214,7 @@ impl Walk<'_, '_> {
         // A row that is told by its number has that between its columns and those of FROM.
         let (own, read_numbered) = match &target {
             Rel::Scan { table: read, .. } if read.columns.len() > table.columns.len() => {
-                (table.columns.len(), Some(read.clone()))
+                (if numbered.is_some() { width } else { table.columns.len() }, Some(read.clone()))
             }
             _ => (width, None),
         };
