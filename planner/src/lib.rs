@@ -4,6 +4,7 @@
 //! - [`bind`]  from syntax to the bound tree
 //! - [`native`] bound statements as closures over a claimed transaction
 //! - [`partition`] tables whose rows are kept by others
+//! - [`prepared`] what EXECUTE gives to a prepared statement
 //! - [`route`] what a plan touches, and which executor it is for
 //! - [`rights`] who may run it
 //! - [`row`]   between SQL values and the engine's cells
@@ -15,6 +16,7 @@ pub mod ddl;
 pub mod explain;
 pub mod native;
 pub mod partition;
+pub mod prepared;
 pub mod rights;
 pub mod route;
 pub mod row;

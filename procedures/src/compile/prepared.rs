@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use archipel_planner::prepared::check_arguments;
 use archipel_sql::ast::{Execute, Statement};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::SessionHost;
@@ -49,12 +50,7 @@ impl TextBinder {
         if types.is_empty() {
             return Ok(PreparedStatement { text: text.into(), params: Vec::new(), arguments: None });
         }
-        let given = execute.args.len();
-        if given != types.len() {
-            let message = format!("wrong number of parameters for prepared statement \"{name}\"");
-            let detail = format!("Expected {} parameters but got {given}.", types.len());
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).with_detail(detail));
-        }
+        check_arguments(execute, types.len())?;
         let params = lexer::scan(text)?.into_iter().filter_map(|token| match token.kind {
             TokenKind::Parameter(number) => Some((token.start..token.end, usize::from(number) - 1)),
             _ => None,

@@ -10,7 +10,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::{FunctionContext, SessionHost, quote_literal};
 use archipel_sql::io;
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::{format_type, type_info};
 use archipel_sql::types::Type;
 
 use super::Invocation;
@@ -89,9 +89,15 @@ impl PreparedStatement {
         for (at, number) in &self.params {
             written.push_str(&self.text[copied..at.start]);
             let ty = types.get(*number).copied().unwrap_or(Type::UNKNOWN);
+            // As the session would have it shown, a value may lose digits; types of users' own are
+            // known to the session alone.
+            let built_in = type_info(ty.oid).is_some();
+            let plain = FunctionContext::detached();
             let value = match values.get(*number) {
                 None | Some(Datum::Null) => "NULL".to_owned(),
-                Some(value) => quote_literal(&io::to_text(value, ty, context)),
+                Some(value) => {
+                    quote_literal(&io::to_text(value, ty, if built_in { &plain } else { context }))
+                }
             };
             let _ = write!(written, "({value}::{})", format_type(ty));
             copied = at.end;

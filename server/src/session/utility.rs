@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use archipel_planner::bound::OutputColumn;
-use archipel_planner::ddl::has_subquery;
+use archipel_planner::prepared::check_arguments;
 use archipel_sql::ast::{
     AlterSystem, DiscardTarget, Execute, ExplainFormat, Prepare, Reset, Set, SetTransaction, SetValue, Show,
     Statement,
@@ -403,22 +403,7 @@ impl Session {
             // PostgreSQL does not look at arguments that nothing takes.
             return Ok((prepared, Vec::new()));
         }
-        if execute.args.len() != prepared.params.len() {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("wrong number of parameters for prepared statement \"{}\"", execute.name),
-            )
-            .with_detail(format!(
-                "Expected {} parameters but got {}.",
-                prepared.params.len(),
-                execute.args.len()
-            )));
-        }
-        if let Some(query) = execute.args.iter().find(|argument| has_subquery(&argument.expr)) {
-            let message = "cannot use subquery in EXECUTE parameter";
-            let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
-            return Err(error.at((query.position > 0).then_some(query.position)));
-        }
+        check_arguments(execute, prepared.params.len())?;
         let texts: Vec<&str> = execute.args.iter().map(|argument| argument.text.as_str()).collect();
         match self.evaluate_as(&texts, &prepared.params).await {
             Ok(params) => Ok((prepared, params)),
