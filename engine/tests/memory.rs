@@ -123,12 +123,16 @@ impl World {
         world.engine.pre_split(GROUP, keys).wait().outcome.result.expect("split");
         // Partitions are split by their size after the load, which makes nodes and gives homes.
         let (mut before, mut quiet) = (0, 0);
-        while quiet < 5 {
+        for _ in 0..1_000 {
+            if quiet == 5 {
+                break;
+            }
             std::thread::sleep(Duration::from_millis(20));
             let now = world.engine.partitions().len();
             quiet = if now == before { quiet + 1 } else { 0 };
             before = now;
         }
+        assert_eq!(quiet, 5, "splits come to an end");
         world
     }
 

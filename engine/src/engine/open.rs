@@ -128,6 +128,8 @@ pub enum Point {
     BeforePark,
     /// A partition was taken from a ready list and is not served yet.
     BeforeServe,
+    /// A split, merge or move has published its routes and holds its partitions still.
+    RoutesPublished,
 }
 
 /// The simulator's way in: called at every [`Point`] if it is set.

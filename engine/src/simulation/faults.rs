@@ -212,8 +212,8 @@ impl Simulation {
         if *self.depth.borrow() > 0 || *self.in_log.borrow() > 0 || *self.failed.borrow() {
             return;
         }
-        // For a slice that is forgotten it would wait forever.
-        if planted::has(planted::Bug::DropForwarded) {
+        // For a slice that is forgotten, or stands behind one that never runs, it would wait forever.
+        if planted::has(planted::Bug::DropForwarded) || planted::has(planted::Bug::LateDivision) {
             return;
         }
         // It waits on this thread, which nobody else could help.

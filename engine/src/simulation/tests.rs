@@ -236,6 +236,11 @@ fn a_forwarded_action_that_is_dropped_is_found() {
 }
 
 #[test]
+fn a_queue_divided_too_late_is_found() {
+    is_found(Bug::LateDivision);
+}
+
+#[test]
 fn trust_in_stale_routing_is_found() {
     is_found(Bug::StaleRouting);
 }

@@ -34,6 +34,7 @@ pub use split::{PreSplit, SplitPartition};
 
 use super::Txn;
 use super::ddl::group_key;
+use crate::engine::Point;
 use crate::id::{ExecutorId, GroupId, PartitionId, TreeId};
 use crate::log::redo;
 use crate::partition::{PartitionRef, Route, RoutingTable};
@@ -231,6 +232,7 @@ impl Txn<'_> {
         });
         worker.refresh(shared);
         self.depend(entered);
+        shared.point(Point::RoutesPublished);
     }
 
     /// The bounds of a held partition are those of its route, and numbers for the views.

@@ -121,10 +121,22 @@ impl Txn<'_> {
         }
         self.held.push(upper);
         partition.share_counters(upper);
+        let ranges = SplitRanges { low: &low, at, high: high.as_deref() };
+        // Before anybody knows the upper part: a ticket that comes by the new routes stands in both
+        // queues already, and would be given a second place behind those it came after.
+        #[cfg(not(test))]
+        let late = false;
+        #[cfg(test)]
+        let late = crate::planted::is(crate::planted::Bug::LateDivision);
+        if !late {
+            partition.divide_queue(upper, &ranges);
+        }
         self.publish_routes(partition.group, |routing| {
             routing.add_split(partition.group, KeyBuf::from_slice(at), upper);
         });
-        partition.divide_queue(upper, &SplitRanges { low: &low, at, high: high.as_deref() });
+        if late {
+            partition.divide_queue(upper, &ranges);
+        }
         self.settle_shape(partition);
         self.settle_shape(upper);
         // Either half may still be too large.
