@@ -17,7 +17,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
 use super::Environment;
-use super::invoke::bind_text;
+use super::text::bind_text;
 use super::trace;
 use crate::run::operation::Program;
 

@@ -4,7 +4,7 @@
 //! - [`storage`]   types of variables, registers, shapes of records
 //! - [`scope`]     what names in SQL mean; binding of fragments
 //! - [`statement`] statements; [`initial`] values; [`control`] blocks and branches; [`loops`]; [`into`] rows into variables;
-//!   [`result`] RETURN; [`invoke`] CALL and EXECUTE; [`prepared`] EXECUTE of an EXECUTE; [`cursor`]; [`explain`]; [`raise`]
+//!   [`result`] RETURN; [`invoke`] CALL and EXECUTE; [`text`] of an EXECUTE; [`prepared`] EXECUTE of an EXECUTE; [`cursor`]; [`explain`]; [`raise`]
 //! - [`shape`]     structures of rows that show only at run time; [`tagged`] records that take several
 //! - [`append`]    values that grow in place; [`lower`] loops to machines
 //! - [`spoken`]    how CONTEXT lines name expressions
@@ -43,6 +43,7 @@ mod sql;
 mod statement;
 mod storage;
 mod tagged;
+mod text;
 pub(crate) mod trace;
 mod trigger;
 

@@ -11,7 +11,7 @@ use archipel_sql::parser::parse_statement;
 use archipel_sql::type_table::format_type;
 use archipel_sql::types::Type;
 
-use super::invoke::{TextBinder, bind_text};
+use super::text::{TextBinder, bind_text};
 use crate::plpgsql::lexer::{self, TokenKind};
 use crate::run::operation::{PreparedArguments, PreparedStatement};
 

@@ -1,22 +1,22 @@
 //! EXECUTE, and loops and cursors over it: statements whose text is known only when they run.
 
 use std::fmt::Write;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use archipel_planner::native::notify::Notification;
-use archipel_planner::native::{CompiledStatement, ExecContext, ExecResult};
+use archipel_planner::native::{CompiledStatement, ExecContext, ExecError, ExecResult, RowSink};
 use archipel_sql::datum::Datum;
-use archipel_sql::error::Result;
+use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{FunctionContext, SessionHost, quote_literal};
 use archipel_sql::io;
 use archipel_sql::type_table::{format_type, type_info};
 use archipel_sql::types::Type;
 
-use super::Invocation;
-use super::operation::{Compiled, CursorQuery, IntoPlan, Program, Site};
-use super::pause::Command;
-use super::rows::FirstRow;
+use super::operation::{Compiled, CursorQuery, IntoPlan, Program, Site, Targets};
+use super::pause::{Command, Paused, Resume, Shown};
+use super::rows::{Counted, FirstRow, Gathered, Through};
+use super::{Flow, Invocation};
 
 /// EXECUTE: bound when it runs, kept by text.
 pub struct DynamicPlan {
@@ -56,6 +56,10 @@ pub trait DynamicBinder: Send + Sync {
     /// What this text tells listeners, if it is a NOTIFY.
     fn notification(&self, text: &str) -> Option<Result<Notification>>;
 
+    /// The number of the structure that the rows of a text have which was bound, where a record takes
+    /// them that may have one of several.
+    fn structure(&self, text: &str) -> Option<i32>;
+
     /// The same for OPEN.
     fn bind_cursor(&self, text: &str, session: &dyn SessionHost) -> Result<Arc<CursorQuery>>;
 }
@@ -65,6 +69,28 @@ pub struct Pieces {
     pub program: Arc<Program>,
     /// Columns of its rows.
     pub width: usize,
+}
+
+/// What a text answered.
+pub(super) struct Answer {
+    pub rows: u64,
+    /// Columns of its rows.
+    pub width: usize,
+    /// See [`DynamicBinder::structure`]; of a text without rows alone, as others say it themselves.
+    structure: Option<i32>,
+}
+
+impl Answer {
+    fn of(plan: &DynamicPlan, text: &str, rows: u64, width: usize) -> Answer {
+        Answer { rows, width, structure: (rows == 0).then(|| plan.binder.structure(text)).flatten() }
+    }
+
+    /// Says of the record that took no row which structure its NULLs have.
+    pub fn leave_structure(&self, ctx: &mut ExecContext<'_, '_>, targets: &Targets) {
+        if let (Some(number), Some(tag)) = (self.structure, targets.registers.last()) {
+            ctx.variables[*tag as usize].set(Datum::Int4(number));
+        }
+    }
 }
 
 /// A statement that a session has prepared, and what an EXECUTE gives it.
@@ -129,5 +155,236 @@ impl Invocation<'_, '_> {
         let _ = self.query(ctx, Some(&text), site, |ctx| arguments.compiled.run(ctx, &mut first))?;
         let written = prepared.with(&first.row, &arguments.types, &ctx.functions);
         Ok((written.into(), Vec::new()))
+    }
+
+    /// EXECUTE.
+    pub(super) fn dynamic(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        plan: &DynamicPlan,
+        site: Site,
+    ) -> ExecResult<Flow> {
+        // Else only a command can have stopped here.
+        if self.resuming && !self.resumes_call() {
+            return self.after_command(site);
+        }
+        match (&plan.into, plan.returns) {
+            (Some(into), _) => {
+                // All of its rows are made, and counted, though one at most is kept.
+                let mut first = FirstRow::new(u64::MAX, Vec::new());
+                let answer = match self.run_dynamic(ctx, plan, &mut first, site)? {
+                    ControlFlow::Continue(answer) => answer,
+                    ControlFlow::Break(flow) => return Ok(flow),
+                };
+                let rows = first.count;
+                if !into.strict {
+                    first.count = rows.min(1);
+                }
+                let found = ctx.variables[self.program.found as usize].clone();
+                // Here PostgreSQL gives no hint.
+                let stored = self.store_first(ctx, into, first, site);
+                stored.map_err(|error| match error {
+                    ExecError::Sql(mut error) if error.state() == SqlState::TOO_MANY_ROWS => {
+                        error.fields_mut().hint = None;
+                        ExecError::Sql(error)
+                    }
+                    error => error,
+                })?;
+                answer.leave_structure(ctx, &into.targets);
+                // EXECUTE leaves FOUND as it was.
+                ctx.variables[self.program.found as usize] = found;
+                self.row_count = rows;
+            }
+            (None, true) => {
+                let mut rows = Gathered::default();
+                let width = match self.run_dynamic(ctx, plan, &mut rows, site)? {
+                    ControlFlow::Continue(answer) => answer.width,
+                    ControlFlow::Break(flow) => return Ok(flow),
+                };
+                for row in rows.values.chunks_mut(width.max(1)) {
+                    self.send(row)?;
+                }
+                self.set_found(ctx, rows.rows as u64);
+            }
+            (None, false) if self.resuming => {
+                match self.run_dynamic(ctx, plan, &mut Counted::default(), site)? {
+                    ControlFlow::Continue(answer) => self.row_count = answer.rows,
+                    ControlFlow::Break(flow) => return Ok(flow),
+                }
+            }
+            (None, false) => {
+                let (text, params) = self.dynamic_inputs(ctx, plan, site)?;
+                let bound = plan.binder.bind(&text, ctx.functions.session);
+                if bound.is_err()
+                    && let Some(notification) = plan.binder.notification(&text)
+                {
+                    self.row_count = 0;
+                    let noted = notification
+                        .and_then(|notification| ctx.effects_mut().notifications.add(notification));
+                    noted.map_err(|error| self.in_statement(error.into(), Some(&text), site))?;
+                    return Ok(Flow::Next);
+                }
+                if bound.is_err()
+                    && let Some((command, tag)) = plan.binder.command(&text, &params)
+                {
+                    self.row_count = 0;
+                    // A text without a statement has nothing to run.
+                    return match tag {
+                        "" => Ok(Flow::Next),
+                        tag => self.command(ctx, command, tag, site),
+                    };
+                }
+                let inputs = (text, params);
+                match self.run_text(ctx, (plan, bound), inputs, &mut Counted::default(), site)? {
+                    ControlFlow::Continue(answer) => self.row_count = answer.rows,
+                    ControlFlow::Break(flow) => return Ok(flow),
+                }
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// The text of EXECUTE and its parameters.
+    pub(super) fn dynamic_inputs(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        plan: &DynamicPlan,
+        site: Site,
+    ) -> ExecResult<(Arc<str>, Vec<Datum>)> {
+        let text = match (plan.text)(ctx).map_err(|e| self.at(e, site))? {
+            Datum::Text(text) => Arc::from(&*text),
+            _ => {
+                let error = SqlError::new(
+                    SqlState::NULL_VALUE_NOT_ALLOWED,
+                    "query string argument of EXECUTE is null",
+                );
+                return Err(self.at(error.into(), site));
+            }
+        };
+        let mut params = Vec::with_capacity(plan.using.len());
+        for value in &plan.using {
+            params.push(value(ctx).map_err(|e| self.at(e, site))?);
+        }
+        self.text_of(ctx, plan, (text, params), site)
+    }
+
+    /// Runs the text of EXECUTE, or goes on with it.
+    pub(super) fn run_dynamic(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        plan: &DynamicPlan,
+        sink: &mut dyn RowSink,
+        site: Site,
+    ) -> ExecResult<ControlFlow<Flow, Answer>> {
+        if let Some((text, before, paused)) = self.resumed_text() {
+            let now = plan.binder.pieces(&text);
+            let now = now.map_err(|error| self.in_statement(error, Some(&text), site))?;
+            let renewed = now.and_then(|now| Some((paused.renewed(&before, &now.program)?, now)));
+            let (paused, pieces) = match renewed {
+                Some(renewed) => renewed,
+                None => {
+                    let width = before.width as usize;
+                    (paused, Arc::new(Pieces { program: before, width }))
+                }
+            };
+            return self.run_pieces(ctx, (plan, &pieces), &text, (&[], Some(paused)), sink, site);
+        }
+        let (text, params) = self.dynamic_inputs(ctx, plan, site)?;
+        let bound = plan.binder.bind(&text, ctx.functions.session);
+        if bound.is_err()
+            && plan.into.is_some()
+            && let Some(several) = plan.binder.several(&text, ctx.functions.session)
+        {
+            return self.run_several(ctx, (plan, several), (text, params), sink, site);
+        }
+        self.run_text(ctx, (plan, bound), (text, params), sink, site)
+    }
+
+    /// Runs the statements of a text; the last one answers.
+    fn run_several(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        (plan, several): (&DynamicPlan, ExecResult<Vec<Arc<CompiledStatement>>>),
+        (text, params): (Arc<str>, Vec<Datum>),
+        sink: &mut dyn RowSink,
+        site: Site,
+    ) -> ExecResult<ControlFlow<Flow, Answer>> {
+        let several = several.map_err(|error| self.in_text(error, &text, site))?;
+        self.tell_from_now_on(ctx, site);
+        let outer = std::mem::replace(&mut ctx.params, params);
+        let answered = self.query(ctx, Some(&text), site, |ctx| {
+            let mut answered = (0, 0);
+            for (place, statement) in several.iter().enumerate() {
+                let rows = match place + 1 == several.len() {
+                    true => statement.run(ctx, sink)?,
+                    false => statement.run(ctx, &mut Counted::default())?,
+                };
+                answered = (rows, statement.columns.len());
+            }
+            Ok(answered)
+        });
+        ctx.params = outer;
+        let (rows, width) = answered?;
+        Ok(ControlFlow::Continue(Answer::of(plan, &text, rows, width)))
+    }
+
+    fn run_text(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        (plan, bound): (&DynamicPlan, ExecResult<Arc<CompiledStatement>>),
+        (text, params): (Arc<str>, Vec<Datum>),
+        sink: &mut dyn RowSink,
+        site: Site,
+    ) -> ExecResult<ControlFlow<Flow, Answer>> {
+        let statement = bound.map_err(|error| self.in_text(error, &text, site))?;
+        self.tell_from_now_on(ctx, site);
+        if ctx.in_pieces && ctx.may_command {
+            let pieces = plan.binder.pieces(&text);
+            if let Some(pieces) = pieces.map_err(|error| self.in_statement(error, Some(&text), site))? {
+                return self.run_pieces(ctx, (plan, &pieces), &text, (&params, None), sink, site);
+            }
+        }
+        let shown = (!plan.looped).then_some(&*text);
+        let outer = std::mem::replace(&mut ctx.params, params);
+        let result = self.query(ctx, shown, site, |ctx| statement.run(ctx, sink));
+        ctx.params = outer;
+        Ok(ControlFlow::Continue(Answer::of(plan, &text, result?, statement.columns.len())))
+    }
+
+    /// An error of binding a text; what EXECUTE itself refuses is not said of the text.
+    pub(super) fn in_text(&self, error: ExecError, text: &str, site: Site) -> ExecError {
+        let refusals = ["EXECUTE of ", "INTO used with a command", "cannot open "];
+        let own = match &error {
+            ExecError::Sql(error) => refusals.iter().any(|words| error.message().starts_with(words)),
+            ExecError::Stop(_) => false,
+        };
+        self.in_statement(error, (!own).then_some(text), site)
+    }
+
+    /// Runs a text in the form that can stop, or goes on with it.
+    fn run_pieces(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        (plan, pieces): (&DynamicPlan, &Pieces),
+        text: &str,
+        (params, paused): (&[Datum], Option<Paused>),
+        sink: &mut dyn RowSink,
+        site: Site,
+    ) -> ExecResult<ControlFlow<Flow, Answer>> {
+        let mut through = Through { sink, rows: 0, spread: false };
+        let program = &pieces.program;
+        let shown = (!plan.looped).then_some(text);
+        let paused = self
+            .query(ctx, shown, site, |ctx| program.invoke_until_pause(ctx, params, &mut through, paused))?;
+        Ok(match paused {
+            Some(paused) => {
+                let flow = self.pause_below(program.clone(), paused, Some(text), site);
+                if let (true, Some(Resume::Call(.., shown))) = (plan.looped, self.places.last_mut()) {
+                    *shown = Shown::No;
+                }
+                ControlFlow::Break(flow)
+            }
+            None => ControlFlow::Continue(Answer::of(plan, text, through.rows, pieces.width)),
+        })
     }
 }

@@ -167,24 +167,28 @@ impl Invocation<'_, '_> {
             LoopKind::Cursor { open, targets } => self.over_cursor(ctx, looping, open, targets, site),
             LoopKind::DynamicRows { plan } => {
                 let inside = self.resumes_call();
+                let mut answered = None;
                 let resumed = if inside { None } else { self.resumed_rows() };
                 let rows = match resumed {
                     Some(rows) => rows,
                     None => {
                         let mut rows = Gathered::default();
                         match self.run_dynamic(ctx, plan, &mut rows, site)? {
-                            ControlFlow::Continue((_, width)) => {
-                                RowsLeft { rows: Arc::new(rows.rows(width)), at: 0, failure: None }
+                            ControlFlow::Continue(answer) => {
+                                let rows = Arc::new(rows.rows(answer.width));
+                                answered = Some(answer);
+                                RowsLeft { rows, at: 0, failure: None }
                             }
                             ControlFlow::Break(flow) => return Ok(flow),
                         }
                     }
                 };
-                let targets = plan.into.as_ref().map(|into| &into.targets);
-                match targets {
-                    Some(targets) => self.over_rows(ctx, looping, rows, targets, site),
-                    None => Ok(Flow::Next),
+                let Some(into) = &plan.into else { return Ok(Flow::Next) };
+                let end = self.over_rows(ctx, looping, rows, &into.targets, site)?;
+                if let Some(answer) = answered {
+                    answer.leave_structure(ctx, &into.targets);
                 }
+                Ok(end)
             }
             LoopKind::Array { array, slice, targets, .. } => {
                 if let Some((array, round)) = self.resumed_array() {

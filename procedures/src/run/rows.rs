@@ -4,16 +4,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use archipel_planner::native::cursor::CursorRows;
-use archipel_planner::native::{
-    CompiledRoutine, CompiledStatement, ExecContext, ExecError, ExecResult, RowSink,
-};
+use archipel_planner::native::{CompiledRoutine, ExecContext, ExecError, ExecResult, RowSink};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::ExtraCheck;
 use smallvec::SmallVec;
 
 use super::operation::*;
-use super::pause::{Paused, Resume, Shown};
+use super::pause::Paused;
 use super::{Flow, Invocation, context, null_refused};
 use crate::registry::program_of;
 
@@ -105,11 +103,11 @@ impl RowSink for Gathered {
 }
 
 /// Passes rows on, never asking to stop.
-struct Through<'s> {
-    sink: &'s mut dyn RowSink,
-    rows: u64,
+pub(super) struct Through<'s> {
+    pub sink: &'s mut dyn RowSink,
+    pub rows: u64,
     /// Whether the only column is the row that is answered.
-    spread: bool,
+    pub spread: bool,
 }
 
 impl RowSink for Through<'_> {
@@ -408,233 +406,5 @@ impl Invocation<'_, '_> {
             store_row(ctx, targets, &mut first.row).map_err(|e| self.at(e, site))?;
         }
         Ok(Flow::Next)
-    }
-
-    /// EXECUTE.
-    pub(super) fn dynamic(
-        &mut self,
-        ctx: &mut ExecContext<'_, '_>,
-        plan: &DynamicPlan,
-        site: Site,
-    ) -> ExecResult<Flow> {
-        // Else only a command can have stopped here.
-        if self.resuming && !self.resumes_call() {
-            return self.after_command(site);
-        }
-        match (&plan.into, plan.returns) {
-            (Some(into), _) => {
-                // All of its rows are made, and counted, though one at most is kept.
-                let mut first = FirstRow::new(u64::MAX, Vec::new());
-                if let ControlFlow::Break(flow) = self.run_dynamic(ctx, plan, &mut first, site)? {
-                    return Ok(flow);
-                }
-                let rows = first.count;
-                if !into.strict {
-                    first.count = rows.min(1);
-                }
-                let found = ctx.variables[self.program.found as usize].clone();
-                // Here PostgreSQL gives no hint.
-                let stored = self.store_first(ctx, into, first, site);
-                stored.map_err(|error| match error {
-                    ExecError::Sql(mut error) if error.state() == SqlState::TOO_MANY_ROWS => {
-                        error.fields_mut().hint = None;
-                        ExecError::Sql(error)
-                    }
-                    error => error,
-                })?;
-                // EXECUTE leaves FOUND as it was.
-                ctx.variables[self.program.found as usize] = found;
-                self.row_count = rows;
-            }
-            (None, true) => {
-                let mut rows = Gathered::default();
-                let width = match self.run_dynamic(ctx, plan, &mut rows, site)? {
-                    ControlFlow::Continue((_, width)) => width,
-                    ControlFlow::Break(flow) => return Ok(flow),
-                };
-                for row in rows.values.chunks_mut(width.max(1)) {
-                    self.send(row)?;
-                }
-                self.set_found(ctx, rows.rows as u64);
-            }
-            (None, false) if self.resuming => {
-                match self.run_dynamic(ctx, plan, &mut Counted::default(), site)? {
-                    ControlFlow::Continue((rows, _)) => self.row_count = rows,
-                    ControlFlow::Break(flow) => return Ok(flow),
-                }
-            }
-            (None, false) => {
-                let (text, params) = self.dynamic_inputs(ctx, plan, site)?;
-                let bound = plan.binder.bind(&text, ctx.functions.session);
-                if bound.is_err()
-                    && let Some(notification) = plan.binder.notification(&text)
-                {
-                    self.row_count = 0;
-                    let noted = notification
-                        .and_then(|notification| ctx.effects_mut().notifications.add(notification));
-                    noted.map_err(|error| self.in_statement(error.into(), Some(&text), site))?;
-                    return Ok(Flow::Next);
-                }
-                if bound.is_err()
-                    && let Some((command, tag)) = plan.binder.command(&text, &params)
-                {
-                    self.row_count = 0;
-                    // A text without a statement has nothing to run.
-                    return match tag {
-                        "" => Ok(Flow::Next),
-                        tag => self.command(ctx, command, tag, site),
-                    };
-                }
-                let inputs = (text, params);
-                match self.run_text(ctx, (plan, bound), inputs, &mut Counted::default(), site)? {
-                    ControlFlow::Continue((rows, _)) => self.row_count = rows,
-                    ControlFlow::Break(flow) => return Ok(flow),
-                }
-            }
-        }
-        Ok(Flow::Next)
-    }
-
-    /// The text of EXECUTE and its parameters.
-    pub(super) fn dynamic_inputs(
-        &mut self,
-        ctx: &mut ExecContext<'_, '_>,
-        plan: &DynamicPlan,
-        site: Site,
-    ) -> ExecResult<(Arc<str>, Vec<Datum>)> {
-        let text = match (plan.text)(ctx).map_err(|e| self.at(e, site))? {
-            Datum::Text(text) => Arc::from(&*text),
-            _ => {
-                let error = SqlError::new(
-                    SqlState::NULL_VALUE_NOT_ALLOWED,
-                    "query string argument of EXECUTE is null",
-                );
-                return Err(self.at(error.into(), site));
-            }
-        };
-        let mut params = Vec::with_capacity(plan.using.len());
-        for value in &plan.using {
-            params.push(value(ctx).map_err(|e| self.at(e, site))?);
-        }
-        self.text_of(ctx, plan, (text, params), site)
-    }
-
-    /// Runs the text of EXECUTE, or goes on with it: answers rows and columns.
-    pub(super) fn run_dynamic(
-        &mut self,
-        ctx: &mut ExecContext<'_, '_>,
-        plan: &DynamicPlan,
-        sink: &mut dyn RowSink,
-        site: Site,
-    ) -> ExecResult<ControlFlow<Flow, (u64, usize)>> {
-        if let Some((text, before, paused)) = self.resumed_text() {
-            let now = plan.binder.pieces(&text);
-            let now = now.map_err(|error| self.in_statement(error, Some(&text), site))?;
-            let renewed = now.and_then(|now| Some((paused.renewed(&before, &now.program)?, now)));
-            let (paused, pieces) = match renewed {
-                Some(renewed) => renewed,
-                None => {
-                    let width = before.width as usize;
-                    (paused, Arc::new(Pieces { program: before, width }))
-                }
-            };
-            return self.run_pieces(ctx, (plan, &pieces), &text, (&[], Some(paused)), sink, site);
-        }
-        let (text, params) = self.dynamic_inputs(ctx, plan, site)?;
-        let bound = plan.binder.bind(&text, ctx.functions.session);
-        if bound.is_err()
-            && plan.into.is_some()
-            && let Some(several) = plan.binder.several(&text, ctx.functions.session)
-        {
-            return self.run_several(ctx, several, (text, params), sink, site);
-        }
-        self.run_text(ctx, (plan, bound), (text, params), sink, site)
-    }
-
-    /// Runs the statements of a text; the last one answers.
-    fn run_several(
-        &mut self,
-        ctx: &mut ExecContext<'_, '_>,
-        several: ExecResult<Vec<Arc<CompiledStatement>>>,
-        (text, params): (Arc<str>, Vec<Datum>),
-        sink: &mut dyn RowSink,
-        site: Site,
-    ) -> ExecResult<ControlFlow<Flow, (u64, usize)>> {
-        let several = several.map_err(|error| self.in_text(error, &text, site))?;
-        self.tell_from_now_on(ctx, site);
-        let outer = std::mem::replace(&mut ctx.params, params);
-        let answered = self.query(ctx, Some(&text), site, |ctx| {
-            let mut answered = (0, 0);
-            for (place, statement) in several.iter().enumerate() {
-                let rows = match place + 1 == several.len() {
-                    true => statement.run(ctx, sink)?,
-                    false => statement.run(ctx, &mut Counted::default())?,
-                };
-                answered = (rows, statement.columns.len());
-            }
-            Ok(answered)
-        });
-        ctx.params = outer;
-        Ok(ControlFlow::Continue(answered?))
-    }
-
-    fn run_text(
-        &mut self,
-        ctx: &mut ExecContext<'_, '_>,
-        (plan, bound): (&DynamicPlan, ExecResult<Arc<CompiledStatement>>),
-        (text, params): (Arc<str>, Vec<Datum>),
-        sink: &mut dyn RowSink,
-        site: Site,
-    ) -> ExecResult<ControlFlow<Flow, (u64, usize)>> {
-        let statement = bound.map_err(|error| self.in_text(error, &text, site))?;
-        self.tell_from_now_on(ctx, site);
-        if ctx.in_pieces && ctx.may_command {
-            let pieces = plan.binder.pieces(&text);
-            if let Some(pieces) = pieces.map_err(|error| self.in_statement(error, Some(&text), site))? {
-                return self.run_pieces(ctx, (plan, &pieces), &text, (&params, None), sink, site);
-            }
-        }
-        let shown = (!plan.looped).then_some(&*text);
-        let outer = std::mem::replace(&mut ctx.params, params);
-        let result = self.query(ctx, shown, site, |ctx| statement.run(ctx, sink));
-        ctx.params = outer;
-        Ok(ControlFlow::Continue((result?, statement.columns.len())))
-    }
-
-    /// An error of binding a text; what EXECUTE itself refuses is not said of the text.
-    pub(super) fn in_text(&self, error: ExecError, text: &str, site: Site) -> ExecError {
-        let refusals = ["EXECUTE of ", "INTO used with a command", "cannot open "];
-        let own = match &error {
-            ExecError::Sql(error) => refusals.iter().any(|words| error.message().starts_with(words)),
-            ExecError::Stop(_) => false,
-        };
-        self.in_statement(error, (!own).then_some(text), site)
-    }
-
-    /// Runs a text in the form that can stop, or goes on with it.
-    fn run_pieces(
-        &mut self,
-        ctx: &mut ExecContext<'_, '_>,
-        (plan, pieces): (&DynamicPlan, &Pieces),
-        text: &str,
-        (params, paused): (&[Datum], Option<Paused>),
-        sink: &mut dyn RowSink,
-        site: Site,
-    ) -> ExecResult<ControlFlow<Flow, (u64, usize)>> {
-        let mut through = Through { sink, rows: 0, spread: false };
-        let program = &pieces.program;
-        let shown = (!plan.looped).then_some(text);
-        let paused = self
-            .query(ctx, shown, site, |ctx| program.invoke_until_pause(ctx, params, &mut through, paused))?;
-        Ok(match paused {
-            Some(paused) => {
-                let flow = self.pause_below(program.clone(), paused, Some(text), site);
-                if let (true, Some(Resume::Call(.., shown))) = (plan.looped, self.places.last_mut()) {
-                    *shown = Shown::No;
-                }
-                ControlFlow::Break(flow)
-            }
-            None => ControlFlow::Continue((through.rows, pieces.width)),
-        })
     }
 }

@@ -1,0 +1,333 @@
+//! The text of an EXECUTE: bound when it runs, and kept.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use archipel_planner::bind::{self, VariableScope};
+use archipel_planner::bound::{BoundCall, BoundExpr, BoundQuery, BoundStatement, ExprKind, Rel, SetCall};
+use archipel_planner::native::notify::Notification;
+use archipel_planner::native::{self, CompileEnv, CompiledStatement, ExecResult, RoutineLinker};
+use archipel_planner::rights::Rights;
+use archipel_sql::ast::{Statement as SqlAst, StatementText};
+use archipel_sql::catalog::Requirement;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::SessionHost;
+use archipel_sql::parser::parse_statement;
+use archipel_sql::types::Type;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use super::cursor::BoundCursor;
+use super::into::{cast_columns, output_columns};
+use super::prepared::execute_of;
+use super::tagged::{self, Alternatives};
+use super::trigger::Transitions;
+use super::{Columns, Environment, bind_env, command, explain, no_session, shape};
+use crate::registry::query_as_routine;
+use crate::run::operation::*;
+use crate::run::pause::Command;
+
+/// Binds a text, and says what it needs to be allowed.
+pub(super) fn bind_text(
+    (environment, linker): (&Environment, &(dyn RoutineLinker + Send + Sync)),
+    text: &str,
+    types: &[Type],
+    transitions: Option<&Transitions>,
+) -> Result<(BoundStatement, Vec<Requirement>)> {
+    bind_parsed((environment, linker), &parse_text(text)?, text, types, transitions)
+}
+
+fn parse_text(text: &str) -> Result<SqlAst> {
+    with_rows(parse_statement(text)?)
+}
+
+/// The statements of a text that has several, all such as EXECUTE binds itself. Each stands where it
+/// stands in the text: what is said of it has a place there.
+pub(super) fn several(text: &str) -> Option<Vec<String>> {
+    let statements = archipel_sql::parser::parse(text).ok().filter(|statements| statements.len() > 1)?;
+    let alone = |statement: StatementText| {
+        with_rows(statement.statement).ok()?;
+        let before = text[..statement.range.start].chars().map(|_| ' ');
+        Some(before.chain(text[statement.range].chars()).collect())
+    };
+    statements.into_iter().map(alone).collect()
+}
+
+/// A statement that EXECUTE binds itself: one that can have rows.
+fn with_rows(statement: SqlAst) -> Result<SqlAst> {
+    match &statement {
+        SqlAst::Query(_)
+        | SqlAst::Insert(_)
+        | SqlAst::Update(_)
+        | SqlAst::Delete(_)
+        | SqlAst::Explain(_)
+        | SqlAst::Merge(_) => Ok(statement),
+        SqlAst::Unsupported { what, .. } => Err(SqlAst::refusal(what)),
+        other => Err(command::refused_text(other)),
+    }
+}
+
+pub(super) fn bind_parsed(
+    (environment, linker): (&Environment, &(dyn RoutineLinker + Send + Sync)),
+    statement: &SqlAst,
+    text: &str,
+    types: &[Type],
+    transitions: Option<&Transitions>,
+) -> Result<(BoundStatement, Vec<Requirement>)> {
+    if let SqlAst::Explain(explained) = statement {
+        let needed = RefCell::new(Vec::new());
+        let bound = explain::rows(explained, environment, linker, &|inner| {
+            let (bound, required) = bind_parsed((environment, linker), inner, text, types, transitions)?;
+            *needed.borrow_mut() = required;
+            Ok(bound)
+        })?;
+        return Ok((bound, needed.into_inner()));
+    }
+    let context = no_session();
+    let mut env = bind_env(environment, &context, text);
+    env.variables = transitions.map(|transitions| transitions as &dyn VariableScope);
+    env.param_types = types.iter().copied().map(Some).collect();
+    env.params_fixed = true;
+    let bound = bind::bind_statement(statement, &mut env)?;
+    Ok((bound, env.required))
+}
+
+/// The results of a CALL as the row of a query.
+fn row_of_call(call: BoundCall) -> BoundStatement {
+    let BoundCall { routine, args, columns } = call;
+    let types = columns.iter().map(|column| column.ty).collect();
+    let call = SetCall::Routine { routine, args };
+    BoundStatement::Query(BoundQuery { rel: Rel::Function { call, ordinality: false, types }, columns })
+}
+
+fn into_without_rows() -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, "INTO used with a command that cannot return data")
+}
+
+pub(super) fn is_constant(text: &BoundExpr) -> bool {
+    // What an EXECUTE runs, its session knows.
+    matches!(&text.kind, ExprKind::Const(Datum::Text(text)) if execute_of(text).is_none())
+}
+
+/// Statements of one EXECUTE kept by their text.
+const DYNAMIC_KEPT_MAX: usize = 64;
+
+/// Binds the text of one EXECUTE and keeps what it bound.
+pub(super) struct TextBinder {
+    pub(super) environment: Environment,
+    pub(super) linker: Arc<dyn RoutineLinker + Send + Sync>,
+    pub(super) types: Vec<Type>,
+    /// The tables that the trigger names whose function this is.
+    pub(super) transitions: Option<Transitions>,
+    /// What its columns must become; where it is found out at run time, of one of these.
+    pub(super) wanted: Option<Alternatives>,
+    /// Whether a loop goes over the rows.
+    pub(super) looped: bool,
+    pub(super) result: Option<Columns>,
+    /// Where the structure of the rows shows at run time: the place, and what was compiled for.
+    pub(super) found: Option<(shape::Place, Vec<shape::Structure>)>,
+    pub(super) known: Known,
+}
+
+/// What texts were bound to.
+#[derive(Default)]
+pub(super) struct Known {
+    statements: Kept<Bound<CompiledStatement>>,
+    pieces: Kept<Option<Arc<Pieces>>>,
+    cursors: Kept<Bound<CursorQuery>>,
+    /// Which of the structures their rows have.
+    structures: Kept<i32>,
+}
+
+/// What a text was bound to, and who may run it.
+pub(super) struct Bound<T> {
+    rights: Option<Rights>,
+    compiled: Arc<T>,
+}
+
+impl<T> Bound<T> {
+    pub(super) fn checked(&self, session: &dyn SessionHost) -> Result<Arc<T>> {
+        if let Some(rights) = &self.rights {
+            rights.check(session)?;
+        }
+        Ok(self.compiled.clone())
+    }
+}
+
+/// One for each of some texts.
+struct Kept<T>(Mutex<FxHashMap<String, Arc<T>>>);
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Kept(Mutex::default())
+    }
+}
+
+impl<T> Kept<T> {
+    fn get(&self, text: &str) -> Option<Arc<T>> {
+        self.0.lock().get(text).cloned()
+    }
+
+    /// Keeps one; beyond the limit, all are bound again.
+    fn keep(&self, text: &str, bound: T) -> Arc<T> {
+        let bound = Arc::new(bound);
+        let mut kept = self.0.lock();
+        if kept.len() >= DYNAMIC_KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(text.to_string(), bound.clone());
+        bound
+    }
+}
+
+impl TextBinder {
+    pub(super) fn compiled(
+        &self,
+        bound: &BoundStatement,
+        needed: Vec<Requirement>,
+    ) -> Result<Bound<CompiledStatement>> {
+        let env = CompileEnv {
+            tables: self.environment.tables.as_ref(),
+            catalog: &self.environment.catalog,
+            routines: self.linker.as_ref(),
+        };
+        let compiled = Arc::new(native::compile_statement(bound, &env)?);
+        Ok(Bound { rights: Rights::of(needed), compiled })
+    }
+
+    /// A text as the statement that wants its rows takes it, and what it needs to be allowed.
+    fn bound(&self, text: &str) -> ExecResult<(BoundStatement, Vec<Requirement>)> {
+        let within = (&self.environment, self.linker.as_ref());
+        let into = self.wanted.is_some() && !self.looped;
+        let statement = match parse_statement(text)? {
+            call @ SqlAst::Call(_) if into => call,
+            other if into && command::is_plain_command(&other) => return Err(into_without_rows().into()),
+            other => with_rows(other)?,
+        };
+        let (mut bound, needed) =
+            bind_parsed(within, &statement, text, &self.types, self.transitions.as_ref())?;
+        if let BoundStatement::Call(call) = bound {
+            bound = row_of_call(call);
+        }
+        let mut at = 0;
+        if let Some((place, compiled)) = &self.found
+            && !output_columns(&bound).is_empty()
+        {
+            at = self.environment.shapes.check(*place, compiled, output_columns(&bound))?;
+        }
+        if let Some(wanted) = &self.wanted {
+            if output_columns(&bound).is_empty() && self.looped {
+                let tag = parse_statement(text)?.tag();
+                let message = format!("cannot open {tag} query as cursor");
+                return Err(SqlError::new(SqlState(*b"42P11"), message).into());
+            }
+            if output_columns(&bound).is_empty() {
+                return Err(into_without_rows().into());
+            }
+            if let Some((_, types)) = wanted.get(at) {
+                cast_columns(&mut bound, types, &self.environment)?;
+            }
+            if self.found.is_some() {
+                tagged::widen(&mut bound, at, wanted);
+                if let Some((number, _)) = wanted.get(at) {
+                    self.known.structures.keep(text, *number);
+                }
+            }
+        }
+        if let Some(result) = &self.result {
+            super::result::check_columns(
+                &bound,
+                result,
+                "structure of query does not match function result type",
+            )?;
+        }
+        Ok((bound, needed))
+    }
+}
+
+impl DynamicBinder for TextBinder {
+    fn bind(&self, text: &str, session: &dyn SessionHost) -> ExecResult<Arc<CompiledStatement>> {
+        if let Some(known) = self.known.statements.get(text) {
+            return Ok(known.checked(session)?);
+        }
+        let (bound, needed) = self.bound(text)?;
+        let kept = self.known.statements.keep(text, self.compiled(&bound, needed)?);
+        Ok(kept.checked(session)?)
+    }
+
+    fn prepared(&self, text: &str, session: &dyn SessionHost) -> Option<Result<PreparedStatement>> {
+        Some(self.prepared_statement(&execute_of(text)?, session))
+    }
+
+    fn several(
+        &self,
+        text: &str,
+        session: &dyn SessionHost,
+    ) -> Option<ExecResult<Vec<Arc<CompiledStatement>>>> {
+        let statements = several(text)?;
+        let bind = |(place, statement): (usize, &String)| {
+            if place + 1 == statements.len() {
+                return self.bind(statement, session);
+            }
+            let within = (&self.environment, self.linker.as_ref());
+            let (bound, needed) = bind_text(within, statement, &self.types, self.transitions.as_ref())?;
+            Ok(self.compiled(&bound, needed)?.checked(session)?)
+        };
+        Some(statements.iter().enumerate().map(bind).collect())
+    }
+
+    fn pieces(&self, text: &str) -> ExecResult<Option<Arc<Pieces>>> {
+        if !self.environment.in_pieces {
+            return Ok(None);
+        }
+        if let Some(known) = self.known.pieces.get(text) {
+            return Ok((*known).clone());
+        }
+        let (bound, _) = self.bound(text)?;
+        let width = output_columns(&bound).len();
+        let routine = query_as_routine(text, &self.types);
+        let program = super::sql::compile_bound(bound, &routine, &self.environment, &self.linker)?;
+        let pieces = program.map(|program| Arc::new(Pieces { program: Arc::new(program), width }));
+        Ok((*self.known.pieces.keep(text, pieces)).clone())
+    }
+
+    fn command(&self, text: &Arc<str>, params: &[Datum]) -> Option<(Command, &'static str)> {
+        command::of_text(text, &self.types, params)
+    }
+
+    fn notification(&self, text: &str) -> Option<Result<Notification>> {
+        command::notification_of(text)
+    }
+
+    fn structure(&self, text: &str) -> Option<i32> {
+        self.found.as_ref()?;
+        // Of several statements the last one answers.
+        let known = self.known.structures.get(text);
+        known.or_else(|| self.known.structures.get(several(text)?.last()?)).map(|number| *number)
+    }
+
+    fn bind_cursor(&self, text: &str, session: &dyn SessionHost) -> Result<Arc<CursorQuery>> {
+        if let Some(known) = self.known.cursors.get(text) {
+            return known.checked(session);
+        }
+        let statement = parse_text(text)?;
+        let needed = RefCell::new(Vec::new());
+        let within = (&self.environment, self.linker.as_ref());
+        let bound = BoundCursor::of(&statement, &self.environment, &|statement| {
+            let (bound, required) =
+                bind_parsed(within, statement, text, &self.types, self.transitions.as_ref())?;
+            *needed.borrow_mut() = required;
+            Ok(bound)
+        })?;
+        let env = CompileEnv {
+            tables: self.environment.tables.as_ref(),
+            catalog: &self.environment.catalog,
+            routines: self.linker.as_ref(),
+        };
+        let compiled = native::compile_statement(&bound.bound, &env)?;
+        let compiled = Arc::new(bound.compiled(compiled, text));
+        let rights = Rights::of(needed.into_inner());
+        self.known.cursors.keep(text, Bound { rights, compiled }).checked(session)
+    }
+}
