@@ -442,6 +442,16 @@ pub fn is_volatile(expr: &BoundExpr) -> bool {
     volatile
 }
 
+/// Whether a relation makes such a call.
+pub fn calls_volatile(rel: &Rel) -> bool {
+    let mut volatile = false;
+    visit_rel(rel, 0, &mut |part, _| {
+        volatile |= is_volatile_call(part);
+        !volatile
+    });
+    volatile
+}
+
 /// Whether a relation reads rows outside of itself.
 pub fn is_correlated(rel: &Rel) -> bool {
     let mut found = false;

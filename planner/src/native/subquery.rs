@@ -127,12 +127,8 @@ impl Compiler<'_> {
             c.mark_all(&slots);
             Ok((Arc::new(node?), slots.into()))
         });
-        let mut stable = !self.calls_routines;
+        let stable = !self.calls_routines && !visit::calls_volatile(rel);
         self.calls_routines |= called;
-        visit::visit_rel(rel, 0, &mut |part, _| {
-            stable &= !visit::is_volatile_call(part);
-            stable
-        });
         nested.map(|(node, slots)| Nested { node, slots, stable })
     }
 
