@@ -114,10 +114,7 @@ impl Compiler<'_> {
         let (targets, mut types) = self.places(targets, &columns)?;
         let mut casts = Vec::new();
         for (place, (ty, (from, of_domain))) in types.iter_mut().zip(own).enumerate() {
-            let fits = from.oid == ty.oid && (ty.typmod < 0 || ty.typmod == from.typmod);
-            let (plain, domain) = self.environment.catalog.plain_type(*ty);
-            let never_fails = domain.is_none() && ty.typmod < 0 && always_casts(from.oid, plain.oid);
-            if fits || of_domain || never_fails {
+            if of_domain || !may_refuse(from, *ty, self.environment) {
                 continue;
             }
             let scratch = self.scratch();
@@ -243,6 +240,14 @@ fn visit_tables(rel: &Rel, visit: &mut dyn FnMut(Option<&TableRef>)) {
         }
         _ => visit(None),
     }
+}
+
+/// Whether a value has to become another type, which may be refused.
+pub(super) fn may_refuse(from: Type, ty: Type, environment: &Environment) -> bool {
+    let fits = from.oid == ty.oid && (ty.typmod < 0 || ty.typmod == from.typmod);
+    let (plain, domain) = environment.catalog.plain_type(ty);
+    let never_fails = domain.is_none() && ty.typmod < 0 && always_casts(from.oid, plain.oid);
+    !fits && !never_fails
 }
 
 /// Makes a statement answer columns of these types, by PL/pgSQL's assignment casts.

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use archipel_planner::bind::{self, VariableScope};
-use archipel_planner::bound::{BoundCall, BoundExpr, BoundQuery, BoundStatement, ExprKind, Rel, SetCall};
+use archipel_planner::bound::{
+    BoundCall, BoundExpr, BoundQuery, BoundStatement, ExprKind, OutputColumn, Rel, SetCall,
+};
 use archipel_planner::native::notify::Notification;
 use archipel_planner::native::{self, CompileEnv, CompiledStatement, ExecResult, RoutineLinker};
 use archipel_planner::rights::Rights;
@@ -19,7 +21,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use super::cursor::BoundCursor;
-use super::into::{cast_columns, output_columns};
+use super::into::{cast_columns, may_refuse, output_columns};
 use super::prepared::execute_of;
 use super::tagged::{self, Alternatives};
 use super::trigger::Transitions;
@@ -133,11 +135,9 @@ pub(super) struct TextBinder {
 /// What texts were bound to.
 #[derive(Default)]
 pub(super) struct Known {
-    statements: Kept<Bound<CompiledStatement>>,
+    statements: Kept<Bound<BoundText>>,
     pieces: Kept<Option<Arc<Pieces>>>,
     cursors: Kept<Bound<CursorQuery>>,
-    /// Which of the structures their rows have.
-    structures: Kept<i32>,
 }
 
 /// What a text was bound to, and who may run it.
@@ -182,22 +182,25 @@ impl<T> Kept<T> {
 }
 
 impl TextBinder {
+    fn compile_env(&self) -> CompileEnv<'_> {
+        CompileEnv {
+            tables: self.environment.tables.as_ref(),
+            catalog: &self.environment.catalog,
+            routines: self.linker.as_ref(),
+        }
+    }
+
     pub(super) fn compiled(
         &self,
         bound: &BoundStatement,
         needed: Vec<Requirement>,
     ) -> Result<Bound<CompiledStatement>> {
-        let env = CompileEnv {
-            tables: self.environment.tables.as_ref(),
-            catalog: &self.environment.catalog,
-            routines: self.linker.as_ref(),
-        };
-        let compiled = Arc::new(native::compile_statement(bound, &env)?);
+        let compiled = Arc::new(native::compile_statement(bound, &self.compile_env())?);
         Ok(Bound { rights: Rights::of(needed), compiled })
     }
 
     /// A text as the statement that wants its rows takes it, and what it needs to be allowed.
-    fn bound(&self, text: &str) -> ExecResult<(BoundStatement, Vec<Requirement>)> {
+    fn bound(&self, text: &str) -> ExecResult<(BoundStatement, Vec<Requirement>, Stored)> {
         let within = (&self.environment, self.linker.as_ref());
         let into = self.wanted.is_some() && !self.looped;
         let statement = match parse_statement(text)? {
@@ -210,6 +213,7 @@ impl TextBinder {
         if let BoundStatement::Call(call) = bound {
             bound = row_of_call(call);
         }
+        let mut stored = Stored::default();
         let mut at = 0;
         if let Some((place, compiled)) = &self.found
             && !output_columns(&bound).is_empty()
@@ -225,14 +229,17 @@ impl TextBinder {
             if output_columns(&bound).is_empty() {
                 return Err(into_without_rows().into());
             }
-            if let Some((_, types)) = wanted.get(at) {
-                cast_columns(&mut bound, types, &self.environment)?;
+            if let Some((number, types)) = wanted.get(at) {
+                let mut types = types.clone();
+                if into {
+                    let before = wanted[..at].iter().map(|(_, types)| types.len()).sum();
+                    stored.casts = self.casts(output_columns(&bound), &mut types, before)?;
+                }
+                cast_columns(&mut bound, &types, &self.environment)?;
+                stored.structure = self.found.is_some().then_some(*number);
             }
             if self.found.is_some() {
                 tagged::widen(&mut bound, at, wanted);
-                if let Some((number, _)) = wanted.get(at) {
-                    self.known.structures.keep(text, *number);
-                }
             }
         }
         if let Some(result) = &self.result {
@@ -242,17 +249,41 @@ impl TextBinder {
                 "structure of query does not match function result type",
             )?;
         }
-        Ok((bound, needed))
+        Ok((bound, needed, stored))
+    }
+
+    /// What a conversion may refuse becomes another type when the row is there that is stored: the
+    /// conversions, by places in a row with so many columns before; the statement leaves those as they are.
+    fn casts(
+        &self,
+        columns: &[OutputColumn],
+        types: &mut [Type],
+        before: usize,
+    ) -> Result<Vec<(usize, Compiled)>> {
+        let mut casts = Vec::new();
+        for (place, (ty, column)) in types.iter_mut().zip(columns).enumerate() {
+            let of_domain = self.environment.catalog.domain_of(column.source).is_some();
+            if of_domain || !may_refuse(column.ty, *ty, &self.environment) {
+                continue;
+            }
+            let value = BoundExpr { kind: ExprKind::Param(0), ty: column.ty };
+            let cast = super::scope::cast(value, *ty, &self.environment)?;
+            casts.push((before + place, native::compile_expr(&cast, &self.compile_env())?));
+            *ty = column.ty;
+        }
+        Ok(casts)
     }
 }
 
 impl DynamicBinder for TextBinder {
-    fn bind(&self, text: &str, session: &dyn SessionHost) -> ExecResult<Arc<CompiledStatement>> {
+    fn bind(&self, text: &str, session: &dyn SessionHost) -> ExecResult<Arc<BoundText>> {
         if let Some(known) = self.known.statements.get(text) {
             return Ok(known.checked(session)?);
         }
-        let (bound, needed) = self.bound(text)?;
-        let kept = self.known.statements.keep(text, self.compiled(&bound, needed)?);
+        let (bound, needed, stored) = self.bound(text)?;
+        let statement = native::compile_statement(&bound, &self.compile_env())?;
+        let compiled = Arc::new(BoundText { statement, stored: Arc::new(stored) });
+        let kept = self.known.statements.keep(text, Bound { rights: Rights::of(needed), compiled });
         Ok(kept.checked(session)?)
     }
 
@@ -260,11 +291,7 @@ impl DynamicBinder for TextBinder {
         Some(self.prepared_statement(&execute_of(text)?, session))
     }
 
-    fn several(
-        &self,
-        text: &str,
-        session: &dyn SessionHost,
-    ) -> Option<ExecResult<Vec<Arc<CompiledStatement>>>> {
+    fn several(&self, text: &str, session: &dyn SessionHost) -> Option<ExecResult<Vec<Arc<BoundText>>>> {
         let statements = several(text)?;
         let bind = |(place, statement): (usize, &String)| {
             if place + 1 == statements.len() {
@@ -272,7 +299,9 @@ impl DynamicBinder for TextBinder {
             }
             let within = (&self.environment, self.linker.as_ref());
             let (bound, needed) = bind_text(within, statement, &self.types, self.transitions.as_ref())?;
-            Ok(self.compiled(&bound, needed)?.checked(session)?)
+            let statement = native::compile_statement(&bound, &self.compile_env())?;
+            let compiled = Arc::new(BoundText { statement, stored: Arc::default() });
+            Ok(Bound { rights: Rights::of(needed), compiled }.checked(session)?)
         };
         Some(statements.iter().enumerate().map(bind).collect())
     }
@@ -284,11 +313,12 @@ impl DynamicBinder for TextBinder {
         if let Some(known) = self.known.pieces.get(text) {
             return Ok((*known).clone());
         }
-        let (bound, _) = self.bound(text)?;
+        let (bound, _, stored) = self.bound(text)?;
         let width = output_columns(&bound).len();
         let routine = query_as_routine(text, &self.types);
         let program = super::sql::compile_bound(bound, &routine, &self.environment, &self.linker)?;
-        let pieces = program.map(|program| Arc::new(Pieces { program: Arc::new(program), width }));
+        let pieces = program
+            .map(|program| Arc::new(Pieces { program: Arc::new(program), width, stored: Arc::new(stored) }));
         Ok((*self.known.pieces.keep(text, pieces)).clone())
     }
 
@@ -298,13 +328,6 @@ impl DynamicBinder for TextBinder {
 
     fn notification(&self, text: &str) -> Option<Result<Notification>> {
         command::notification_of(text)
-    }
-
-    fn structure(&self, text: &str) -> Option<i32> {
-        self.found.as_ref()?;
-        // Of several statements the last one answers.
-        let known = self.known.structures.get(text);
-        known.or_else(|| self.known.structures.get(several(text)?.last()?)).map(|number| *number)
     }
 
     fn bind_cursor(&self, text: &str, session: &dyn SessionHost) -> Result<Arc<CursorQuery>> {
@@ -320,12 +343,7 @@ impl DynamicBinder for TextBinder {
             *needed.borrow_mut() = required;
             Ok(bound)
         })?;
-        let env = CompileEnv {
-            tables: self.environment.tables.as_ref(),
-            catalog: &self.environment.catalog,
-            routines: self.linker.as_ref(),
-        };
-        let compiled = native::compile_statement(&bound.bound, &env)?;
+        let compiled = native::compile_statement(&bound.bound, &self.compile_env())?;
         let compiled = Arc::new(bound.compiled(compiled, text));
         let rights = Rights::of(needed.into_inner());
         self.known.cursors.keep(text, Bound { rights, compiled }).checked(session)

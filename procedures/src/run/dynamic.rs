@@ -34,18 +34,14 @@ pub struct DynamicPlan {
 /// Turns the text of EXECUTE into a statement over parameters.
 pub trait DynamicBinder: Send + Sync {
     /// Binds a text, which the session must be allowed to run.
-    fn bind(&self, text: &str, session: &dyn SessionHost) -> ExecResult<Arc<CompiledStatement>>;
+    fn bind(&self, text: &str, session: &dyn SessionHost) -> ExecResult<Arc<BoundText>>;
 
     /// The prepared statement that this text runs, if it is an EXECUTE of SQL.
     fn prepared(&self, text: &str, session: &dyn SessionHost) -> Option<Result<PreparedStatement>>;
 
     /// Binds each statement of a text that has several, if none of them is the session's: what the
     /// last one answers is what the EXECUTE does.
-    fn several(
-        &self,
-        text: &str,
-        session: &dyn SessionHost,
-    ) -> Option<ExecResult<Vec<Arc<CompiledStatement>>>>;
+    fn several(&self, text: &str, session: &dyn SessionHost) -> Option<ExecResult<Vec<Arc<BoundText>>>>;
 
     /// A text that calls routines, in the form that can stop where they do; `None` if there is none.
     fn pieces(&self, text: &str) -> ExecResult<Option<Arc<Pieces>>>;
@@ -56,12 +52,45 @@ pub trait DynamicBinder: Send + Sync {
     /// What this text tells listeners, if it is a NOTIFY.
     fn notification(&self, text: &str) -> Option<Result<Notification>>;
 
-    /// The number of the structure that the rows of a text have which was bound, where a record takes
-    /// them that may have one of several.
-    fn structure(&self, text: &str) -> Option<i32>;
-
     /// The same for OPEN.
     fn bind_cursor(&self, text: &str, session: &dyn SessionHost) -> Result<Arc<CursorQuery>>;
+}
+
+/// A text that was bound.
+pub struct BoundText {
+    pub statement: CompiledStatement,
+    pub stored: Arc<Stored>,
+}
+
+/// How a row of a text becomes what INTO takes.
+#[derive(Default)]
+pub struct Stored {
+    /// The number of its structure, where a record takes rows of several.
+    pub structure: Option<i32>,
+    /// Columns that become another type, which may be refused, as conversions of `$1`: of the row that
+    /// is stored alone, and by no query.
+    pub casts: Vec<(usize, Compiled)>,
+}
+
+impl Stored {
+    pub(super) fn convert(&self, ctx: &mut ExecContext<'_, '_>, row: &mut [Datum]) -> ExecResult<()> {
+        for (place, cast) in &self.casts {
+            if let Some(value) = row.get_mut(*place) {
+                let outer = std::mem::replace(&mut ctx.params, vec![value.take()]);
+                let converted = cast(ctx);
+                ctx.params = outer;
+                *value = converted?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says of the record that took no row which structure its NULLs have.
+    pub(super) fn leave_structure(&self, ctx: &mut ExecContext<'_, '_>, targets: &Targets) {
+        if let (Some(number), Some(tag)) = (self.structure, targets.registers.last()) {
+            ctx.variables[*tag as usize].set(Datum::Int4(number));
+        }
+    }
 }
 
 /// A query as a routine whose arguments are its parameters.
@@ -69,6 +98,7 @@ pub struct Pieces {
     pub program: Arc<Program>,
     /// Columns of its rows.
     pub width: usize,
+    pub stored: Arc<Stored>,
 }
 
 /// What a text answered.
@@ -76,21 +106,7 @@ pub(super) struct Answer {
     pub rows: u64,
     /// Columns of its rows.
     pub width: usize,
-    /// See [`DynamicBinder::structure`]; of a text without rows alone, as others say it themselves.
-    structure: Option<i32>,
-}
-
-impl Answer {
-    fn of(plan: &DynamicPlan, text: &str, rows: u64, width: usize) -> Answer {
-        Answer { rows, width, structure: (rows == 0).then(|| plan.binder.structure(text)).flatten() }
-    }
-
-    /// Says of the record that took no row which structure its NULLs have.
-    pub fn leave_structure(&self, ctx: &mut ExecContext<'_, '_>, targets: &Targets) {
-        if let (Some(number), Some(tag)) = (self.structure, targets.registers.last()) {
-            ctx.variables[*tag as usize].set(Datum::Int4(number));
-        }
-    }
+    pub stored: Arc<Stored>,
 }
 
 /// A statement that a session has prepared, and what an EXECUTE gives it.
@@ -177,6 +193,7 @@ impl Invocation<'_, '_> {
                     ControlFlow::Break(flow) => return Ok(flow),
                 };
                 let rows = first.count;
+                first.stored = Some(answer.stored);
                 if !into.strict {
                     first.count = rows.min(1);
                 }
@@ -190,7 +207,6 @@ impl Invocation<'_, '_> {
                     }
                     error => error,
                 })?;
-                answer.leave_structure(ctx, &into.targets);
                 // EXECUTE leaves FOUND as it was.
                 ctx.variables[self.program.found as usize] = found;
                 self.row_count = rows;
@@ -284,7 +300,7 @@ impl Invocation<'_, '_> {
                 Some(renewed) => renewed,
                 None => {
                     let width = before.width as usize;
-                    (paused, Arc::new(Pieces { program: before, width }))
+                    (paused, Arc::new(Pieces { program: before, width, stored: Arc::default() }))
                 }
             };
             return self.run_pieces(ctx, (plan, &pieces), &text, (&[], Some(paused)), sink, site);
@@ -295,7 +311,7 @@ impl Invocation<'_, '_> {
             && plan.into.is_some()
             && let Some(several) = plan.binder.several(&text, ctx.functions.session)
         {
-            return self.run_several(ctx, (plan, several), (text, params), sink, site);
+            return self.run_several(ctx, several, (text, params), sink, site);
         }
         self.run_text(ctx, (plan, bound), (text, params), sink, site)
     }
@@ -304,7 +320,7 @@ impl Invocation<'_, '_> {
     fn run_several(
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
-        (plan, several): (&DynamicPlan, ExecResult<Vec<Arc<CompiledStatement>>>),
+        several: ExecResult<Vec<Arc<BoundText>>>,
         (text, params): (Arc<str>, Vec<Datum>),
         sink: &mut dyn RowSink,
         site: Site,
@@ -313,30 +329,33 @@ impl Invocation<'_, '_> {
         self.tell_from_now_on(ctx, site);
         let outer = std::mem::replace(&mut ctx.params, params);
         let answered = self.query(ctx, Some(&text), site, |ctx| {
-            let mut answered = (0, 0);
-            for (place, statement) in several.iter().enumerate() {
-                let rows = match place + 1 == several.len() {
-                    true => statement.run(ctx, sink)?,
-                    false => statement.run(ctx, &mut Counted::default())?,
+            let mut rows = 0;
+            for (place, text) in several.iter().enumerate() {
+                rows = match place + 1 == several.len() {
+                    true => text.statement.run(ctx, sink)?,
+                    false => text.statement.run(ctx, &mut Counted::default())?,
                 };
-                answered = (rows, statement.columns.len());
             }
-            Ok(answered)
+            Ok(rows)
         });
         ctx.params = outer;
-        let (rows, width) = answered?;
-        Ok(ControlFlow::Continue(Answer::of(plan, &text, rows, width)))
+        let rows = answered?;
+        let (width, stored) = match several.last() {
+            Some(last) => (last.statement.columns.len(), last.stored.clone()),
+            None => (0, Arc::default()),
+        };
+        Ok(ControlFlow::Continue(Answer { rows, width, stored }))
     }
 
     fn run_text(
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
-        (plan, bound): (&DynamicPlan, ExecResult<Arc<CompiledStatement>>),
+        (plan, bound): (&DynamicPlan, ExecResult<Arc<BoundText>>),
         (text, params): (Arc<str>, Vec<Datum>),
         sink: &mut dyn RowSink,
         site: Site,
     ) -> ExecResult<ControlFlow<Flow, Answer>> {
-        let statement = bound.map_err(|error| self.in_text(error, &text, site))?;
+        let bound = bound.map_err(|error| self.in_text(error, &text, site))?;
         self.tell_from_now_on(ctx, site);
         if ctx.in_pieces && ctx.may_command {
             let pieces = plan.binder.pieces(&text);
@@ -346,9 +365,10 @@ impl Invocation<'_, '_> {
         }
         let shown = (!plan.looped).then_some(&*text);
         let outer = std::mem::replace(&mut ctx.params, params);
-        let result = self.query(ctx, shown, site, |ctx| statement.run(ctx, sink));
+        let result = self.query(ctx, shown, site, |ctx| bound.statement.run(ctx, sink));
         ctx.params = outer;
-        Ok(ControlFlow::Continue(Answer::of(plan, &text, result?, statement.columns.len())))
+        let (width, stored) = (bound.statement.columns.len(), bound.stored.clone());
+        Ok(ControlFlow::Continue(Answer { rows: result?, width, stored }))
     }
 
     /// An error of binding a text; what EXECUTE itself refuses is not said of the text.
@@ -384,7 +404,10 @@ impl Invocation<'_, '_> {
                 }
                 ControlFlow::Break(flow)
             }
-            None => ControlFlow::Continue(Answer::of(plan, text, through.rows, pieces.width)),
+            None => {
+                let (width, stored) = (pieces.width, pieces.stored.clone());
+                ControlFlow::Continue(Answer { rows: through.rows, width, stored })
+            }
         })
     }
 }

@@ -185,8 +185,8 @@ impl Invocation<'_, '_> {
                 };
                 let Some(into) = &plan.into else { return Ok(Flow::Next) };
                 let end = self.over_rows(ctx, looping, rows, &into.targets, site)?;
-                if let Some(answer) = answered {
-                    answer.leave_structure(ctx, &into.targets);
+                if let Some(answer) = answered.filter(|answer| answer.rows == 0) {
+                    answer.stored.leave_structure(ctx, &into.targets);
                 }
                 Ok(end)
             }

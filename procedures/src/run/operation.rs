@@ -20,7 +20,9 @@ use archipel_sql::function::ResolvedFunction;
 use archipel_sql::types::Oid;
 
 use super::context;
-pub use super::dynamic::{DynamicBinder, DynamicPlan, Pieces, PreparedArguments, PreparedStatement};
+pub use super::dynamic::{
+    BoundText, DynamicBinder, DynamicPlan, Pieces, PreparedArguments, PreparedStatement, Stored,
+};
 pub use super::hoisted::RowPlaces;
 use super::instruction::Machine;
 use super::renewed::Home;

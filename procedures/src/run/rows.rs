@@ -23,12 +23,14 @@ pub(super) struct FirstRow {
     pub row: Vec<Datum>,
     pub count: u64,
     limit: u64,
+    /// Of a text that was bound when it ran: what becomes of the row.
+    pub stored: Option<Arc<Stored>>,
 }
 
 impl FirstRow {
     pub fn new(limit: u64, mut row: Vec<Datum>) -> FirstRow {
         row.clear();
-        FirstRow { row, count: 0, limit }
+        FirstRow { row, count: 0, limit, stored: None }
     }
 }
 
@@ -357,7 +359,13 @@ impl Invocation<'_, '_> {
                 *value = cast(ctx).map_err(|e| self.at(e, site))?;
             }
         }
+        if let Some(stored) = first.stored.as_ref().filter(|_| rows > 0) {
+            stored.convert(ctx, &mut first.row).map_err(|e| self.at(e, site))?;
+        }
         store_row(ctx, &into.targets, &mut first.row).map_err(|e| self.at(e, site))?;
+        if let Some(stored) = first.stored.as_ref().filter(|_| rows == 0) {
+            stored.leave_structure(ctx, &into.targets);
+        }
         self.buffer = first.row;
         self.set_found(ctx, rows);
         Ok(())
