@@ -412,7 +412,8 @@ impl Compiler<'_> {
             SetCall::Routine { routine, args } => {
                 let compiled = self.link(routine, args)?;
                 let args = self.exprs(args)?;
-                let (strict, volatile) = (routine.strict, routine.volatility == 'v');
+                let strict = routine.strict.then_some(!routine.returns_set);
+                let volatile = routine.volatility == 'v';
                 (routine.name.clone(), SetCode::Routine { compiled, args, strict, volatile })
             }
             SetCall::Scalar(expr) => ("expression".to_owned(), SetCode::Scalar(self.source(expr)?)),
@@ -433,8 +434,17 @@ pub(crate) fn expect_rows(node: &mut Node, rows: i64) {
 
 /// A compiled call that answers rows.
 pub(crate) enum SetCode {
-    Builtin { function: &'static SetFunction, args: Vec<Source> },
-    Routine { compiled: Arc<dyn CompiledRoutine>, args: Vec<Source>, strict: bool, volatile: bool },
+    Builtin {
+        function: &'static SetFunction,
+        args: Vec<Source>,
+    },
+    Routine {
+        compiled: Arc<dyn CompiledRoutine>,
+        args: Vec<Source>,
+        /// It is not called with a NULL; whether it then answers one row of NULLs.
+        strict: Option<bool>,
+        volatile: bool,
+    },
     Scalar(Source),
 }
 
@@ -496,8 +506,8 @@ impl SetCode {
             }
             SetCode::Routine { compiled, args, strict, volatile } => {
                 let args = eval_all(args, ctx)?;
-                if *strict && any_null(&args) {
-                    return Ok(SetRows::of(Vec::new()));
+                if let Some(one_row) = strict.filter(|_| any_null(&args)) {
+                    return Ok(SetRows::of(if one_row { vec![Vec::new()] } else { Vec::new() }));
                 }
                 let mut rows: Vec<Vec<Datum>> = Vec::new();
                 if *volatile {
@@ -534,7 +544,8 @@ impl SetSource {
                 Ok([value]) => vec![value],
                 Err(row) => row,
             };
-            if let Some(defined) = &self.defined {
+            // That of a function which was not called for a NULL has no value.
+            if let Some(defined) = self.defined.as_ref().filter(|_| !row.is_empty()) {
                 defined.check_of(&row, self.source.signature())?;
             }
             let mut values = row.into_iter();
