@@ -214,7 +214,6 @@ pub(super) fn set_type(
     check_users_of_type(&table, place, new, work)?;
     let expression = using.map_or_else(|| quote_identifier(column), |using| using.text.clone());
     check_conversion(&table, column, &expression, using.is_some(), new, work)?;
-    check_default(&table, at, new, work)?;
     if table.columns[at].identity.is_some() {
         follow_type(&table, place, new, work)?;
     }
@@ -305,8 +304,15 @@ fn check_users_of_type(table: &Table, place: u16, new: Type, work: &Work<'_>) ->
     Ok(())
 }
 
-/// Whether a column of the type takes the value of an expression over the table's rows.
-fn assignable(table: &Table, expression: &str, new: Type, work: &Work<'_>) -> Result<bool> {
+/// The new value must be assignable to the new type.
+fn check_conversion(
+    table: &Table,
+    column: &str,
+    expression: &str,
+    using: bool,
+    new: Type,
+    work: &Work<'_>,
+) -> Result<()> {
     let text = format!(
         "SELECT {expression} FROM {} AS {}",
         quote_qualified(&table.schema, &table.name),
@@ -321,31 +327,9 @@ fn assignable(table: &Table, expression: &str, new: Type, work: &Work<'_>) -> Re
         return Err(SqlError::internal("a SELECT that answers nothing"));
     };
     let from = bound.columns.first().map_or(new, |output| output.ty);
-    Ok(from.oid == new.oid || archipel_sql::cast::find(from.oid, new.oid, CastContext::Assignment).is_some())
-}
-
-/// The default stays, so it must be assignable to the new type, too.
-fn check_default(table: &Table, at: usize, new: Type, work: &Work<'_>) -> Result<()> {
-    let column = &table.columns[at];
-    let Some(default) = &column.default else { return Ok(()) };
-    if assignable(table, default, new, work)? {
-        return Ok(());
-    }
-    let (name, shown) = (&column.name, type_name(new.oid));
-    let message = format!("default for column \"{name}\" cannot be cast automatically to type {shown}");
-    Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
-}
-
-/// The new value must be assignable to the new type.
-fn check_conversion(
-    table: &Table,
-    column: &str,
-    expression: &str,
-    using: bool,
-    new: Type,
-    work: &Work<'_>,
-) -> Result<()> {
-    if assignable(table, expression, new, work)? {
+    let castable =
+        from.oid == new.oid || archipel_sql::cast::find(from.oid, new.oid, CastContext::Assignment).is_some();
+    if castable {
         return Ok(());
     }
     let shown = type_name(new.oid);
