@@ -89,8 +89,8 @@ impl Partition {
     }
 
     /// Divides the queue of a partition that was split: each ticket goes where its keys are, to
-    /// both if need be, and keeps its place. The caller holds both; `upper` is new, so its
-    /// queue is empty.
+    /// both if need be, and keeps its place. The caller holds both; nobody knows `upper` yet, so
+    /// its queue is empty.
     pub fn divide_queue(&'static self, upper: PartitionRef, ranges: &SplitRanges<'_>) {
         let mut queue = self.queue.lock();
         let mut above = upper.queue.lock();

@@ -199,8 +199,20 @@ impl TextBinder {
         Ok(Bound { rights: Rights::of(needed), compiled })
     }
 
-    /// A text as the statement that wants its rows takes it, and what it needs to be allowed.
-    fn bound(&self, text: &str) -> ExecResult<(BoundStatement, Vec<Requirement>, Stored)> {
+    fn compiled_text(
+        &self,
+        bound: &BoundStatement,
+        needed: Vec<Requirement>,
+        stored: Stored,
+    ) -> Result<Bound<BoundText>> {
+        let statement = native::compile_statement(bound, &self.compile_env())?;
+        let compiled = Arc::new(BoundText { statement, stored: Arc::new(stored) });
+        Ok(Bound { rights: Rights::of(needed), compiled })
+    }
+
+    /// A text as the statement that wants its rows takes it, and what it needs to be allowed. With
+    /// `late`, what a conversion may refuse is left to the row that INTO stores.
+    fn bound(&self, text: &str, late: bool) -> ExecResult<(BoundStatement, Vec<Requirement>, Stored)> {
         let within = (&self.environment, self.linker.as_ref());
         let into = self.wanted.is_some() && !self.looped;
         let statement = match parse_statement(text)? {
@@ -231,7 +243,7 @@ impl TextBinder {
             }
             if let Some((number, types)) = wanted.get(at) {
                 let mut types = types.clone();
-                if into {
+                if into && late {
                     let before = wanted[..at].iter().map(|(_, types)| types.len()).sum();
                     stored.casts = self.casts(output_columns(&bound), &mut types, before)?;
                 }
@@ -280,10 +292,8 @@ impl DynamicBinder for TextBinder {
         if let Some(known) = self.known.statements.get(text) {
             return Ok(known.checked(session)?);
         }
-        let (bound, needed, stored) = self.bound(text)?;
-        let statement = native::compile_statement(&bound, &self.compile_env())?;
-        let compiled = Arc::new(BoundText { statement, stored: Arc::new(stored) });
-        let kept = self.known.statements.keep(text, Bound { rights: Rights::of(needed), compiled });
+        let (bound, needed, stored) = self.bound(text, true)?;
+        let kept = self.known.statements.keep(text, self.compiled_text(&bound, needed, stored)?);
         Ok(kept.checked(session)?)
     }
 
@@ -299,9 +309,7 @@ impl DynamicBinder for TextBinder {
             }
             let within = (&self.environment, self.linker.as_ref());
             let (bound, needed) = bind_text(within, statement, &self.types, self.transitions.as_ref())?;
-            let statement = native::compile_statement(&bound, &self.compile_env())?;
-            let compiled = Arc::new(BoundText { statement, stored: Arc::default() });
-            Ok(Bound { rights: Rights::of(needed), compiled }.checked(session)?)
+            Ok(self.compiled_text(&bound, needed, Stored::default())?.checked(session)?)
         };
         Some(statements.iter().enumerate().map(bind).collect())
     }
@@ -313,7 +321,8 @@ impl DynamicBinder for TextBinder {
         if let Some(known) = self.known.pieces.get(text) {
             return Ok((*known).clone());
         }
-        let (bound, _, stored) = self.bound(text)?;
+        // It may go on after its text has come to mean something else: it converts its rows itself.
+        let (bound, _, stored) = self.bound(text, false)?;
         let width = output_columns(&bound).len();
         let routine = query_as_routine(text, &self.types);
         let program = super::sql::compile_bound(bound, &routine, &self.environment, &self.linker)?;
