@@ -69,7 +69,7 @@ impl Txn<'_> {
             let Some(root) = data.root(place.root, place.id, place.version) else { return };
             let stamp = std::cell::Cell::new(0);
             let scan = |visit: &mut Visit<'_>| {
-                let own = patches(root, range, Direction::Ascending, me, snapshot);
+                let own = patches(Some(root), range, Direction::Ascending, me, snapshot, None);
                 stamp.set(merged_scan(&root.tree, range, Direction::Ascending, own, visit).1);
             };
             let result = body(PartRows { scan: &scan });

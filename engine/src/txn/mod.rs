@@ -22,6 +22,7 @@
 //! - `overlay`     row locks and uncommitted images  - `waits` the graph of waiters
 //! - `isolation`   snapshots of interactive transactions, conflicts, validation
 //! - `view`        what a READ COMMITTED statement sees after it has waited
+//! - `beneath`     what a statement sees while routines that it calls write
 //! - `undo`        the undo list and savepoints   - `commit`  the commit point
 //! - `reference`   reference tables     - `sequence`  sequences and hidden row ids
 //! - `ddl`         definitions changed under a claim of everything
@@ -33,6 +34,7 @@
 mod access;
 mod ahead;
 pub(crate) mod attempt;
+mod beneath;
 mod commit;
 mod ddl;
 mod early;
@@ -207,6 +209,10 @@ pub struct Txn<'w> {
     outside_view: bool,
     /// It met rows that changed since its view.
     reevaluates: bool,
+    /// Since when statements do not see what their routines write, innermost last, and whether what
+    /// reads now is the last of them itself.
+    beneath: smallvec::SmallVec<[beneath::Beneath; 1]>,
+    reads_beneath: bool,
     /// What becomes of a row that is being taken out.
     leaving: Departure,
     /// Trees that this transaction made, and nobody else knows.
@@ -295,6 +301,8 @@ impl<'w> Txn<'w> {
             view: None,
             outside_view: false,
             reevaluates: false,
+            beneath: smallvec::SmallVec::new(),
+            reads_beneath: false,
             leaving: Departure::Deleted,
             own_trees,
             reads,

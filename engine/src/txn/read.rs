@@ -5,6 +5,7 @@ use std::ops::{Bound, ControlFlow};
 
 use smallvec::SmallVec;
 
+use super::beneath::{Before, Past};
 use super::{Direction, KeyRange, Place, Txn};
 use crate::id::{Epoch, TxnId};
 use crate::locks::ObjectMode;
@@ -53,9 +54,36 @@ impl Txn<'_> {
 
     #[inline]
     pub(super) fn read(&mut self, place: Place, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+        if self.reads_beneath {
+            return self.read_before(place, key);
+        }
+        self.read_now(place, key)
+    }
+
+    /// A row as it was before the routines of the statement wrote.
+    #[cold]
+    fn read_before(&mut self, place: Place, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+        match self.replaced(place).and_then(|replaced| replaced.get(key)) {
+            None => self.read_now(place, key),
+            Some(Before::Committed) => {
+                self.note_read(place, key);
+                self.read_as_of(place, key, self.reads_at(place), false)
+            }
+            Some(Before::Was(_)) => {
+                self.note_read(place, key);
+                match self.replaced(place).and_then(|replaced| replaced.get(key)) {
+                    Some(Before::Was(row)) => Ok(row.as_deref()),
+                    _ => Ok(None),
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn read_now(&mut self, place: Place, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
         if self.interactive.is_some() {
             self.note_read(place, key);
-            return self.read_as_of(place, key, self.reads_at(place));
+            return self.read_as_of(place, key, self.reads_at(place), true);
         }
         if place.is_reference() {
             self.admit_reference(place)?;
@@ -71,17 +99,19 @@ impl Txn<'_> {
         Ok(found.row.map(|row| &**row))
     }
 
-    /// A row as a statement of an interactive transaction sees it: its own image, else the row
-    /// as of `snapshot`, else the committed one.
+    /// A row as a statement of an interactive transaction sees it: its own image (`own`), else the
+    /// row as of `snapshot`, else the committed one.
     pub(super) fn read_as_of(
         &mut self,
         place: Place,
         key: &[u8],
         snapshot: Option<Epoch>,
+        own: bool,
     ) -> Result<Option<&[u8]>, Stop> {
         if place.is_reference() {
             self.admit_reference(place)?;
-            if self.sees_overlay(place)
+            if own
+                && self.sees_overlay(place)
                 && let Some(image) = self.own_reference_image(place, key)?
             {
                 return Ok(image);
@@ -94,7 +124,7 @@ impl Txn<'_> {
         let partition = self.partition_for(place.group, key)?;
         let root = self.root(partition, place)?;
         self.admit(root, place, ObjectMode::AccessShare)?;
-        if let Some(me) = self.transaction_id()
+        if let Some(me) = self.transaction_id().filter(|_| own)
             && let Some(image) = own_image(root, key, me)
         {
             return Ok(image.as_deref());
@@ -195,20 +225,27 @@ impl Txn<'_> {
         visit: &mut Visit<'_>,
     ) -> Result<(), Stop> {
         let me = self.transaction_id();
-        let own = if self.sees_overlay(place) {
+        let root = if self.sees_overlay(place) {
             let partition = self.partition_for(place.group, &[])?;
-            patches(self.root(partition, place)?, range, direction, me, None)
+            Some(&*self.root(partition, place)?)
         } else {
             None
         };
-        if let Some(snapshot) = self.reads_at(place) {
-            let table = self.reference_at(place, snapshot)?;
-            self.depend(table.epoch);
-            let _ = merged_scan(&table.tree, range, direction, own, visit);
-            return Ok(());
-        }
-        let tree = self.reference_tree(place)?;
-        let _ = merged_scan(tree, range, direction, own, visit);
+        let replaced = self.take_replaced(place);
+        let past = replaced.as_ref().map(|replaced| Past { replaced, low: &[], high: None });
+        let own = patches(root, range, direction, me, None, past);
+        let scanned = match self.reads_at(place) {
+            Some(snapshot) => self.reference_at(place, snapshot).map(|table| {
+                let _ = merged_scan(&table.tree, range, direction, own, visit);
+                table.epoch
+            }),
+            None => self.reference_tree(place).map(|tree| {
+                let _ = merged_scan(tree, range, direction, own, visit);
+                Epoch(0)
+            }),
+        };
+        self.give_replaced(place, replaced);
+        self.depend(scanned?);
         Ok(())
     }
 
@@ -274,8 +311,18 @@ impl Txn<'_> {
         if snapshot.is_some_and(|snapshot| root.since > snapshot) {
             return Err(self.past_is_gone());
         }
-        let own = if me.is_some() { patches(root, range, direction, me, snapshot) } else { None };
+        let replaced = if self.reads_beneath { self.take_replaced(place) } else { None };
+        let own = if me.is_some() || replaced.is_some() {
+            // SAFETY: held by this transaction; read until the end of the scan.
+            let data = unsafe { partition.data_mut() };
+            let (low, high) = (&data.low[..], data.high.as_deref());
+            let past = replaced.as_ref().map(|replaced| Past { replaced, low, high });
+            patches(Some(root), range, direction, me, snapshot, past)
+        } else {
+            None
+        };
         let (flow, stamp) = merged_scan(&root.tree, range, direction, own, visit);
+        self.give_replaced(place, replaced);
         // SAFETY: held by this transaction; the reference ends with the statement.
         let epoch = unsafe { partition.data_mut() }.epoch_of(stamp);
         self.depend(snapshot.map_or(epoch, |snapshot| epoch.min(snapshot)));
@@ -298,31 +345,39 @@ pub(super) type Patch<'r> = (&'r [u8], Option<&'r [u8]>);
 /// Patches in the order of a scan.
 pub(super) type Patches<'r> = Box<dyn Iterator<Item = Patch<'r>> + 'r>;
 
-/// What a transaction sees otherwise than the tree in a range: rows as of its snapshot, and
-/// above those its own images.
+/// What a transaction sees otherwise than the tree in a range: rows as of its snapshot, above those
+/// its own images, and above everything rows as they were before the routines of the statement
+/// wrote: those and the bounds of the partition.
 pub(super) fn patches<'r>(
-    root: &'r Root,
+    root: Option<&'r Root>,
     range: KeyRange<'r>,
     direction: Direction,
     me: Option<TxnId>,
     snapshot: Option<Epoch>,
+    past: Option<Past<'r>>,
 ) -> Option<Patches<'r>> {
     if excludes_all(range.low, range.high) {
         // Nothing to patch; and an ordered map refuses bounds that are the wrong way round.
         return None;
     }
-    let mut layers: SmallVec<[Patches<'r>; 3]> = SmallVec::new();
+    let mut layers: SmallVec<[Patches<'r>; 4]> = SmallVec::new();
     let up = direction == Direction::Ascending;
-    if let Some(me) = me.filter(|_| !root.overlay.is_empty()) {
-        let own = root.overlay.range::<[u8], _>((range.low, range.high));
-        let own = own.filter_map(move |(key, lock)| Some((&key[..], lock.image_of(me)?.as_deref())));
-        layers.push(directed(own, up));
+    if let Some(past) = past {
+        layers.push(directed(past.rows(range), up));
     }
-    if let Some(snapshot) = snapshot.filter(|_| !root.versions.is_empty()) {
-        let old = root.versions.old_rows(range.low, range.high, snapshot);
-        layers.push(directed(old, up));
-        let new = root.versions.new_rows(&root.tree, range.low, range.high, snapshot);
-        layers.push(directed(new.map(|key| (key, None)), up));
+    if let Some(root) = root {
+        if let Some(me) = me.filter(|_| !root.overlay.is_empty()) {
+            let own = root.overlay.range::<[u8], _>((range.low, range.high));
+            let own = own.filter_map(move |(key, lock)| Some((&key[..], lock.image_of(me)?.as_deref())));
+            let is_beneath = move |key: &[u8]| past.is_none_or(|past| !past.replaced.contains_key(key));
+            layers.push(directed(own.filter(move |(key, _)| is_beneath(key)), up));
+        }
+        if let Some(snapshot) = snapshot.filter(|_| !root.versions.is_empty()) {
+            let old = root.versions.old_rows(range.low, range.high, snapshot);
+            layers.push(directed(old, up));
+            let new = root.versions.new_rows(&root.tree, range.low, range.high, snapshot);
+            layers.push(directed(new.map(|key| (key, None)), up));
+        }
     }
     // The first one counts.
     layers.into_iter().reduce(|own, old| Box::new(Above { own: own.peekable(), old: old.peekable(), up }))

@@ -10,6 +10,7 @@ use super::{LockMode, Place, Txn};
 use crate::partition::PartitionRef;
 use crate::storage::Row;
 use crate::storage::versions::Departure;
+use crate::table::TableMeta;
 
 /// How to take back one write.
 pub(crate) struct Undo {
@@ -79,7 +80,39 @@ impl Txn<'_> {
             let Some(entry) = self.worker.scratch.undo.pop() else { break };
             self.take_back(entry);
         }
+        self.look_beneath_again();
         self.worker.scratch.redo.truncate(savepoint.redo);
+    }
+
+    /// Whether the program has written anything since `savepoint`, or locked a row.
+    pub fn has_worked_since(&self, savepoint: Savepoint) -> bool {
+        self.worker.scratch.undo.len() > savepoint.undo
+    }
+
+    /// Whether the program has written the row with this storage key since `savepoint`.
+    pub fn has_written_since(&self, savepoint: Savepoint, table: &TableMeta, key: &[u8]) -> bool {
+        let scratch = &self.worker.scratch;
+        let place = Place::of(table);
+        let since = scratch.undo.get(savepoint.undo..).unwrap_or_default();
+        let is_row = |undo: &Undo| {
+            let bytes = undo.key.start as usize..undo.key.end as usize;
+            undo.kind != UndoKind::Overlay && undo.place == place && scratch.arena[bytes] == *key
+        };
+        let beside = since.iter().filter(|undo| undo.kind == UndoKind::Overlay);
+        let noted = scratch.overlay_undo.len().saturating_sub(beside.clone().count());
+        // A new lock's note stands for the image that came with it, if one did.
+        let is_written = |(undo, note): (&Undo, &OverlayUndo)| {
+            let written = note.image_before.is_some()
+                || (note.mode_before.is_none() && self.has_image(undo.partition, place, key));
+            note.place == place && *note.key == *key && written
+        };
+        since.iter().any(is_row) || beside.zip(&scratch.overlay_undo[noted..]).any(is_written)
+    }
+
+    /// Whether the transaction has an uncommitted image of a row.
+    fn has_image(&self, partition: PartitionRef, place: Place, key: &[u8]) -> bool {
+        let image = |me| Some(self.root(partition, place).ok()?.overlay.get(key)?.image_of(me).is_some());
+        self.transaction_id().and_then(image).unwrap_or(false)
     }
 
     /// Takes back everything.

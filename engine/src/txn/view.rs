@@ -162,7 +162,7 @@ impl Txn<'_> {
 
     /// The newest version of a row, this transaction's own first.
     pub fn get_newest(&mut self, table: &TableMeta, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
-        self.read_as_of(Place::of(table), key, None)
+        self.read_as_of(Place::of(table), key, None, true)
     }
 
     /// A row that is about to be written: as it is now, where the statement has waited.

@@ -148,7 +148,7 @@ impl Txn<'_> {
     /// The row as it is now, this transaction's own image before the committed one: what a
     /// write meets, whatever the snapshot shows.
     fn read_newest(&mut self, place: Place, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
-        self.read_as_of(place, key, None)
+        self.read_as_of(place, key, None, true)
     }
 
     /// What every write checks first.

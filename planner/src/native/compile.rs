@@ -83,8 +83,6 @@ pub(crate) struct Compiler<'e> {
     caches: usize,
     keys: usize,
     lookups: usize,
-    /// Nested queries that are computed first, if routines are called beside them.
-    pub ahead: Vec<super::subquery::Ahead>,
     /// Whether volatile routines are called, as far as has been compiled.
     pub calls_routines: bool,
     pending: Vec<Pending>,
@@ -159,7 +157,6 @@ impl<'e> Compiler<'e> {
             caches: 0,
             keys: 0,
             lookups: 0,
-            ahead: Vec::new(),
             calls_routines: false,
             pending: Vec::new(),
             ctes: FxHashMap::default(),
@@ -417,7 +414,7 @@ impl<'e> Compiler<'e> {
             caches: self.caches,
             keys: self.keys,
             lookups: self.lookups,
-            ahead: if self.calls_routines { std::mem::take(&mut self.ahead).into() } else { Arc::from([]) },
+            beneath: self.calls_routines,
         }
     }
 

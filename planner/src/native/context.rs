@@ -25,7 +25,6 @@ use crate::native::effects::Effects;
 use crate::native::lookup::LookedUp;
 use crate::native::rows::RowBuffer;
 use crate::native::scan::{Batch, ScanColumn};
-use crate::native::subquery::Ahead;
 use crate::native::usage::Usage;
 
 /// Why a statement did not finish.
@@ -371,9 +370,10 @@ impl<'a, 'e> ExecContext<'a, 'e> {
     /// constraint: it sees what is committed by now, where the statement goes on with what it saw
     /// before it waited.
     pub(crate) fn outside_view<T>(&mut self, body: impl FnOnce(&mut Self) -> ExecResult<T>) -> ExecResult<T> {
-        let before = self.txn.leave_view(true);
+        let (view, beneath) = (self.txn.leave_view(true), self.txn.read_beneath(false));
         let result = body(self);
-        self.txn.leave_view(before);
+        self.txn.leave_view(view);
+        self.txn.read_beneath(beneath);
         result
     }
 
@@ -393,8 +393,13 @@ impl<'a, 'e> ExecContext<'a, 'e> {
         self.frame.take_shape(shape);
         // What waits in the statement around this one is about its frame.
         let waiting = self.waiting.take();
-        let ahead = shape.ahead.iter().try_for_each(|query| query.compute(self));
-        let result = ahead.and_then(|()| body(self));
+        // A statement of a STABLE routine sees what the one around it sees.
+        let begins = shape.beneath && !self.txn.is_beneath();
+        let beneath = begins.then(|| self.txn.begin_beneath());
+        let result = body(self);
+        if let Some(before) = beneath {
+            self.txn.end_beneath(before);
+        }
         if self.waiting.is_some() || waiting.is_some() {
             self.waiting = waiting;
         }
@@ -424,8 +429,8 @@ pub(crate) struct FrameShape {
     pub caches: usize,
     pub keys: usize,
     pub lookups: usize,
-    /// What is computed before anything else.
-    pub ahead: Arc<[Ahead]>,
+    /// Whether it calls routines that may write, and reads beneath what they do.
+    pub beneath: bool,
 }
 
 /// The working storage of one running statement. In the pool its slots are NULL; there may be

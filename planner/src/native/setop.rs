@@ -9,7 +9,6 @@ use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult};
 use super::hash::HashKey;
 use super::node::{Node, Out};
-use crate::bind::visit;
 use crate::bound::{Rel, SetOp};
 
 pub(crate) struct SetOperation {
@@ -20,8 +19,6 @@ pub(crate) struct SetOperation {
     left_slots: Vec<u32>,
     right_slots: Vec<u32>,
     slots: Vec<u32>,
-    /// The left side calls routines, whose changes the right side does not see: it is read first.
-    right_first: bool,
 }
 
 impl Compiler<'_> {
@@ -38,28 +35,14 @@ impl Compiler<'_> {
             SetOp::Intersect => "SetOp Intersect",
             SetOp::Except => "SetOp Except",
         });
-        let called = std::mem::replace(&mut self.calls_routines, false);
         let left_node = self.relation(left);
-        let left_calls = std::mem::replace(&mut self.calls_routines, false);
         let right_node = self.relation(right);
-        // What the right side does shows in its rows: in their order, as the left side's.
-        let right_first = left_calls && !self.calls_routines && !visit::calls_volatile(right);
-        self.calls_routines |= called || left_calls;
         self.close();
         let (left_slots, right_slots) = (self.declare(left), self.declare(right));
         self.mark_all(&left_slots);
         self.mark_all(&right_slots);
         let (left, right) = (Box::new(left_node?), Box::new(right_node?));
-        Ok(Node::SetOperation(SetOperation {
-            op,
-            all,
-            left,
-            right,
-            left_slots,
-            right_slots,
-            slots,
-            right_first,
-        }))
+        Ok(Node::SetOperation(SetOperation { op, all, left, right, left_slots, right_slots, slots }))
     }
 }
 
@@ -67,13 +50,6 @@ impl SetOperation {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
         match self.op {
             SetOp::Union => {
-                let mut read = Vec::new();
-                if self.right_first {
-                    let _ = self.right.run(ctx, &mut |ctx| {
-                        read.push(key(ctx, &self.right_slots));
-                        Ok(ControlFlow::Continue(()))
-                    })?;
-                }
                 let mut seen: FxHashSet<HashKey> = FxHashSet::default();
                 let mut pass = |ctx: &mut ExecContext<'_, '_>, from: &[u32]| {
                     if !self.all && !seen.insert(key(ctx, from)) {
@@ -85,18 +61,7 @@ impl SetOperation {
                 if self.left.run(ctx, &mut |ctx| pass(ctx, &self.left_slots))?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
-                if !self.right_first {
-                    return self.right.run(ctx, &mut |ctx| pass(ctx, &self.right_slots));
-                }
-                for HashKey(row) in read {
-                    for (slot, value) in self.right_slots.iter().zip(row) {
-                        ctx.frame.slots[*slot as usize] = value;
-                    }
-                    if pass(ctx, &self.right_slots)?.is_break() {
-                        return Ok(ControlFlow::Break(()));
-                    }
-                }
-                Ok(ControlFlow::Continue(()))
+                self.right.run(ctx, &mut |ctx| pass(ctx, &self.right_slots))
             }
             SetOp::Intersect | SetOp::Except => {
                 let mut counts: FxHashMap<HashKey, u64> = FxHashMap::default();

@@ -4,9 +4,6 @@
 //! kept in the frame; `IN (query)` keeps a hash set. A correlated one runs each time, stopping
 //! at the first row that settles the answer; its scans take the outer row's slots as key
 //! values, so that `EXISTS (… WHERE key = outer.key)` is an index lookup.
-//!
-//! A statement does not see what routines change that it calls itself: where it calls some, the
-//! nested queries that are computed once are computed before it begins ([`Ahead`]).
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,48 +14,19 @@ use archipel_sql::function::ResolvedFunction;
 
 use super::CompiledPredicate;
 use super::compile::Compiler;
-use super::context::{Cache, ExecContext, ExecError, ExecResult};
+use super::context::{Cache, ExecContext, ExecResult};
 use super::expression::{Source, Values, array_of, eval_all};
 use super::hash::ValueSet;
 use super::node::{Node, collect};
 use super::operator::{Comparison, comparison};
 use super::predicate::truth;
 use super::rows::RowBuffer;
-use crate::bind::visit;
 use crate::bound::{BoundExpr, Rel, Subquery, SubqueryKind};
-
-/// Fills the cache of a nested query.
-type Fill = dyn Fn(&mut ExecContext<'_, '_>, usize) -> ExecResult<()> + Send + Sync;
-
-/// A nested query that is computed before its statement begins.
-#[derive(Clone)]
-pub(crate) struct Ahead {
-    cache: usize,
-    fill: Arc<Fill>,
-}
-
-impl std::fmt::Debug for Ahead {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "cache {}", self.cache)
-    }
-}
-
-impl Ahead {
-    /// Computes it. One that fails fails where its value is asked for, which may be nowhere.
-    pub fn compute(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
-        match (self.fill)(ctx, self.cache) {
-            Err(ExecError::Sql(_)) => Ok(()),
-            done => done,
-        }
-    }
-}
 
 /// A nested query, compiled.
 struct Nested {
     node: Arc<Node>,
     slots: Arc<[u32]>,
-    /// Whether it does the same whenever it runs.
-    stable: bool,
 }
 
 impl Compiler<'_> {
@@ -72,12 +40,12 @@ impl Compiler<'_> {
                     return Err(SqlError::internal("a scalar subquery has no column"));
                 };
                 let node = nested.node.clone();
-                Ok(self.value_of_query(&nested, once, move |ctx| scalar(&node, slot, ctx)))
+                Ok(self.value_of_query(once, move |ctx| scalar(&node, slot, ctx)))
             }
             SubqueryKind::Array { element } => {
                 let nested = self.nested_query(&subquery.rel)?;
                 let (node, slots, element) = (nested.node.clone(), nested.slots.clone(), *element);
-                Ok(self.value_of_query(&nested, once, move |ctx| {
+                Ok(self.value_of_query(once, move |ctx| {
                     let rows = collect(&node, &slots, ctx)?;
                     let values: Values = rows.iter().filter_map(|row| row.first().cloned()).collect();
                     Ok(array_of(element, values)?)
@@ -97,7 +65,7 @@ impl Compiler<'_> {
             SubqueryKind::Exists => {
                 let nested = self.nested_query(&subquery.rel)?;
                 let node = nested.node.clone();
-                let found = self.value_of_query(&nested, once, move |ctx| {
+                let found = self.value_of_query(once, move |ctx| {
                     let flow = node.run(ctx, &mut |_| Ok(ControlFlow::Break(())))?;
                     Ok(Datum::Bool(flow.is_break()))
                 });
@@ -118,47 +86,27 @@ impl Compiler<'_> {
     }
 
     fn nested_query(&mut self, rel: &Rel) -> Result<Nested> {
-        let called = std::mem::replace(&mut self.calls_routines, false);
-        let nested = self.forgetting(|c| {
+        self.forgetting(|c| {
             let slots = c.declare(rel);
             c.open("SubPlan");
             let node = c.relation(rel);
             c.close();
             c.mark_all(&slots);
-            Ok((Arc::new(node?), slots.into()))
-        });
-        let stable = !self.calls_routines && !visit::calls_volatile(rel);
-        self.calls_routines |= called;
-        nested.map(|(node, slots)| Nested { node, slots, stable })
+            Ok(Nested { node: Arc::new(node?), slots: slots.into() })
+        })
     }
 
     /// The value of a nested query, kept if it is computed once.
     fn value_of_query(
         &mut self,
-        nested: &Nested,
         once: bool,
         compute: impl Fn(&mut ExecContext<'_, '_>) -> ExecResult<Datum> + Send + Sync + 'static,
     ) -> Source {
         if !once {
             return Source::Code(Box::new(compute));
         }
-        let compute = Arc::new(compute);
-        let own = compute.clone();
-        let cache = self.kept_query(nested, move |ctx, cache| cached(ctx, cache, &*own).map(drop));
-        Source::Code(Box::new(move |ctx| cached(ctx, cache, &*compute)))
-    }
-
-    /// A cache for what a nested query is computed to once.
-    fn kept_query(
-        &mut self,
-        nested: &Nested,
-        fill: impl Fn(&mut ExecContext<'_, '_>, usize) -> ExecResult<()> + Send + Sync + 'static,
-    ) -> usize {
         let cache = self.cache();
-        if nested.stable {
-            self.ahead.push(Ahead { cache, fill: Arc::new(fill) });
-        }
-        cache
+        Source::Code(Box::new(move |ctx| cached(ctx, cache, &compute)))
     }
 
     fn quantified(
@@ -177,17 +125,14 @@ impl Compiler<'_> {
             && !all
             && left.len() == 1
             && operators.iter().all(|op| comparison(op.function) == Some(Comparison::Eq));
-        let (own, of) = (node.clone(), slots.clone());
         if hashed {
-            let cache =
-                self.kept_query(&nested, move |ctx, cache| value_set(ctx, cache, &own, &of).map(drop));
+            let cache = self.cache();
             return Ok(Box::new(move |ctx| {
                 let value = left[0].eval(ctx)?;
                 Ok(value_set(ctx, cache, &node, &slots)?.contains(value))
             }));
         }
-        let fill = move |ctx: &mut ExecContext<'_, '_>, cache| kept_rows(ctx, cache, &own, &of).map(drop);
-        let cache = once.then(|| self.kept_query(&nested, fill));
+        let cache = once.then(|| self.cache());
         Ok(Box::new(move |ctx| {
             let left = eval_all(&left, ctx)?;
             let mut result = Some(all);

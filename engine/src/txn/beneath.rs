@@ -1,0 +1,164 @@
+//! What a statement sees while routines that it calls write.
+//!
+//! A statement sees the database as it was when it began, and what routines that it calls write
+//! does not change that (PostgreSQL, 13.2.1 and 38.7: a volatile function's writes are visible to
+//! its own later statements, not to the query that calls it). A program's writes go straight into
+//! the trees, or beside them as its transaction's own images, so a statement that calls routines
+//! reads *beneath* what has been written since it began: the undo list tells what that was.
+//!
+//! ```text
+//!   undo list   … │ w1  w2  w3 …          written since: not seen by the statement
+//!                 └ the statement began   what w1 replaced: seen in its place
+//! ```
+//!
+//! The list is gone through by the first read that finds it longer, and what has come to it since
+//! by later ones. The first entry of a key counts.
+
+use std::collections::BTreeMap;
+
+use super::read::Patch;
+use super::undo::UndoKind;
+use super::{KeyRange, Place, Txn};
+use crate::id::TreeId;
+use crate::storage::Row;
+
+/// What there was under a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Before {
+    /// A row, or none.
+    Was(Option<Row>),
+    /// No image of the transaction's own: what others have committed.
+    Committed,
+}
+
+/// The keys of one tree that have been written since.
+pub(super) type Replaced = BTreeMap<Box<[u8]>, Before>;
+
+/// Since when writes are not seen; see the module.
+#[derive(Debug)]
+pub(super) struct Beneath {
+    /// How far the undo list has been gone through, its entries and those of the overlay.
+    seen: (usize, usize),
+    trees: Vec<(TreeId, Replaced)>,
+}
+
+impl Beneath {
+    fn replaced(&self, tree: TreeId) -> Option<&Replaced> {
+        self.trees.iter().find(|(id, _)| *id == tree).map(|(_, replaced)| replaced)
+    }
+
+    fn add(&mut self, tree: TreeId, key: &[u8], before: impl FnOnce() -> Before) {
+        let at = self.trees.iter().position(|(id, _)| *id == tree).unwrap_or_else(|| {
+            self.trees.push((tree, Replaced::new()));
+            self.trees.len() - 1
+        });
+        let replaced = &mut self.trees[at].1;
+        if !replaced.contains_key(key) {
+            replaced.insert(Box::from(key), before());
+        }
+    }
+}
+
+impl Txn<'_> {
+    /// A statement begins that does not see what the program writes from now on. Answers what was so
+    /// before, for [`Txn::end_beneath`].
+    pub fn begin_beneath(&mut self) -> bool {
+        let scratch = &self.worker.scratch;
+        let seen = (scratch.undo.len(), scratch.overlay_undo.len());
+        self.beneath.push(Beneath { seen, trees: Vec::new() });
+        self.read_beneath(true)
+    }
+
+    /// Whether what reads now does not see everything.
+    pub fn is_beneath(&self) -> bool {
+        self.reads_beneath
+    }
+
+    /// The statement that began last ends.
+    pub fn end_beneath(&mut self, before: bool) {
+        self.beneath.pop();
+        self.reads_beneath = before;
+    }
+
+    /// From now on, reads do not see what has been written since the statement began that began last,
+    /// or they see everything. Answers what was so before.
+    #[inline]
+    pub fn read_beneath(&mut self, beneath: bool) -> bool {
+        std::mem::replace(&mut self.reads_beneath, beneath)
+    }
+
+    /// What there was in a tree where it has been written since; nothing where nobody reads beneath.
+    pub(super) fn replaced(&mut self, place: Place) -> Option<&Replaced> {
+        if !self.reads_beneath || self.reads_newest {
+            return None;
+        }
+        let beneath = self.beneath.last_mut()?;
+        let scratch = &self.worker.scratch;
+        for undo in scratch.undo.iter().skip(beneath.seen.0).filter(|undo| undo.kind != UndoKind::Overlay) {
+            let key = &scratch.arena[undo.key.start as usize..undo.key.end as usize];
+            let image = &scratch.arena[undo.image.start as usize..undo.image.end as usize];
+            beneath.add(undo.place.id, key, || {
+                Before::Was((undo.kind != UndoKind::Inserted).then(|| Row::from(image)))
+            });
+        }
+        for undo in scratch.overlay_undo.iter().skip(beneath.seen.1) {
+            // A row that was not even locked before had no image.
+            let image = match (&undo.image_before, undo.mode_before) {
+                (Some(image), _) => image.as_ref(),
+                (None, None) => None,
+                (None, Some(_)) => continue,
+            };
+            beneath.add(undo.place.id, &undo.key, || match image {
+                Some((row, _)) => Before::Was(row.clone()),
+                None => Before::Committed,
+            });
+        }
+        beneath.seen = (scratch.undo.len(), scratch.overlay_undo.len());
+        beneath.replaced(place.id)
+    }
+
+    /// The same, for a scan to keep while it goes on; [`Txn::give_replaced`] takes it back.
+    pub(super) fn take_replaced(&mut self, place: Place) -> Option<Replaced> {
+        self.replaced(place)?;
+        let trees = &mut self.beneath.last_mut()?.trees;
+        trees.iter_mut().find(|(id, _)| *id == place.id).map(|(_, replaced)| std::mem::take(replaced))
+    }
+
+    pub(super) fn give_replaced(&mut self, place: Place, replaced: Option<Replaced>) {
+        if let Some(replaced) = replaced
+            && let Some(beneath) = self.beneath.last_mut()
+            && let Some((_, at)) = beneath.trees.iter_mut().find(|(id, _)| *id == place.id)
+        {
+            *at = replaced;
+        }
+    }
+
+    /// Writes have been taken back: what comes in their place is new to whoever reads beneath.
+    pub(super) fn look_beneath_again(&mut self) {
+        let scratch = &self.worker.scratch;
+        let (undo, overlay) = (scratch.undo.len(), scratch.overlay_undo.len());
+        for beneath in &mut self.beneath {
+            beneath.seen = (beneath.seen.0.min(undo), beneath.seen.1.min(overlay));
+        }
+    }
+}
+
+/// What there was of a tree in the bounds of a partition.
+#[derive(Clone, Copy)]
+pub(super) struct Past<'r> {
+    pub replaced: &'r Replaced,
+    pub low: &'r [u8],
+    pub high: Option<&'r [u8]>,
+}
+
+impl<'r> Past<'r> {
+    /// The rows of a range as they were.
+    pub fn rows(self, range: KeyRange<'r>) -> impl DoubleEndedIterator<Item = Patch<'r>> + 'r {
+        let within = self.replaced.range::<[u8], _>((range.low, range.high));
+        let is_here = move |key: &[u8]| *key >= *self.low && self.high.is_none_or(|high| *key < *high);
+        within.filter(move |(key, _)| is_here(key)).filter_map(|(key, before)| match before {
+            Before::Was(row) => Some((&key[..], row.as_deref())),
+            Before::Committed => None,
+        })
+    }
+}
