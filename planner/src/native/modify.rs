@@ -92,6 +92,7 @@ impl Compiler<'_> {
     fn update_of(&mut self, update: &BoundUpdate, moving: Option<(&Arc<Moving>, usize)>) -> Result<Update> {
         let table = &update.table;
         let meta = self.table(table)?;
+        let called = std::mem::replace(&mut self.calls_routines, false);
         let scan = self.kept_scan(update.numbered.as_ref().unwrap_or(table));
         self.open(PlanNode::new("Update").on(&table.name));
         let planned = self.targets(table, &scan, update.from.as_ref(), update.filter.as_ref());
@@ -155,6 +156,8 @@ impl Compiler<'_> {
                 Some(Box::new(mover))
             }
         };
+        let calls = std::mem::replace(&mut self.calls_routines, called);
+        self.calls_routines |= calls;
         let columns = self.updated_columns(table, &update.set)?;
         let triggers =
             self.triggers(table, TriggerEvent::Update, Some(&columns), Some(&old), Some(&change.row))?;
@@ -163,8 +166,9 @@ impl Compiler<'_> {
         kept.sort_unstable();
         kept.dedup();
         let target = Target::new(table, meta);
-        let once = !change.acts && triggered.is_none() && mover.is_none();
+        let once = !change.acts && triggered.is_none() && mover.is_none() && !calls;
         let mut targets = Targets::new(node, key, kept, returning, update.returning.as_ref(), once);
+        targets.event = if self.merged.is_empty() { "updated" } else { CHANGED_BY_MERGE };
         // Whatever asks for rows asks for those from before the statement.
         let asks = update.set.iter().map(|(_, value)| value).chain(&update.filter).any(reads_rows);
         targets.each_at_once = once
@@ -181,6 +185,7 @@ impl Compiler<'_> {
     pub fn delete(&mut self, delete: &BoundDelete) -> Result<Delete> {
         let table = &delete.table;
         let meta = self.table(table)?;
+        let called = std::mem::replace(&mut self.calls_routines, false);
         let scan = self.kept_scan(delete.numbered.as_ref().unwrap_or(table));
         self.open(PlanNode::new("Delete").on(&table.name));
         let planned = self.targets(table, &scan, delete.using.as_ref(), delete.filter.as_ref());
@@ -208,6 +213,8 @@ impl Compiler<'_> {
             .as_ref()
             .map(|returning| self.scoped(&scope, |c| c.exprs(&returning.exprs)))
             .transpose()?;
+        let calls = std::mem::replace(&mut self.calls_routines, called);
+        self.calls_routines |= calls;
         let triggers = self.triggers(table, TriggerEvent::Delete, None, Some(&old), None)?;
         let (triggered, returning) =
             self.triggered(triggers, &old, &scope, returning, delete.returning.as_ref(), &mut kept);
@@ -215,11 +222,15 @@ impl Compiler<'_> {
         kept.dedup();
         let target = Target::new(table, meta);
         let acts = children.iter().any(|child| child.acts());
-        let once = !acts && triggered.is_none();
-        let targets = Targets::new(node, key, kept, returning, delete.returning.as_ref(), once);
+        let once = !acts && triggered.is_none() && !calls;
+        let mut targets = Targets::new(node, key, kept, returning, delete.returning.as_ref(), once);
+        targets.event = if self.merged.is_empty() { "deleted" } else { CHANGED_BY_MERGE };
         Ok(Delete { target, targets, children, acts, triggered })
     }
 }
+
+/// What MERGE does to a row, as errors say it.
+const CHANGED_BY_MERGE: &str = "updated or deleted";
 
 /// Whether triggers may change rows that are updated before they are written.
 fn changes_rows(table: &TableRef) -> bool {

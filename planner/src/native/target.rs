@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use archipel_engine::Stop;
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::{LockMode, LockWait};
+use archipel_sql::error::{SqlError, SqlState};
 use rustc_hash::FxHashSet;
 
 use super::context::{ExecContext, ExecResult};
@@ -30,6 +31,8 @@ pub(crate) struct Targets {
     pub at_once: bool,
     /// As `at_once`, of any number of targets, as far as the transaction is a one-shot.
     pub each_at_once: bool,
+    /// What becomes of a target, as errors say it.
+    pub event: &'static str,
 }
 
 /// Targets found before anything is written.
@@ -130,7 +133,7 @@ impl Targets {
         // A query in RETURNING sees the rows as they were.
         let reads = returned.is_some_and(|returned| returned.exprs.iter().any(reads_rows));
         let at_once = may_at_once && single && !reads;
-        Targets { node, key, kept, returning, at_once, each_at_once: false }
+        Targets { node, key, kept, returning, at_once, each_at_once: false, event: "updated" }
     }
 
     /// Whether the targets come from a walk over storage keys, which no change of other columns leads
@@ -165,6 +168,7 @@ impl Targets {
         let joined = !matches!(self.node, Node::Scan(_));
         let viewed = ctx.txn.has_view();
         let mut changed = false;
+        let begun = ctx.txn.savepoint();
         let _ = self.node.run(ctx, &mut |ctx| {
             let key = std::mem::take(&mut ctx.frame.keys[self.key]);
             let stays = !viewed || is_as_seen(ctx, target, &key, mode)?;
@@ -188,8 +192,26 @@ impl Targets {
         if changed {
             return Err(Stop::Reevaluate.into());
         }
+        // Routines that the statement calls may have written.
+        if ctx.txn.has_worked_since(begun)
+            && found.keys.iter().any(|key| ctx.txn.has_written_since(begun, &target.meta, key))
+        {
+            return Err(already_modified(self.event).into());
+        }
         Ok(found)
     }
+}
+
+/// The error over a row that the statement's own routines or triggers have written: it is not
+/// written over.
+pub(crate) fn already_modified(done: &str) -> SqlError {
+    SqlError::new(
+        SqlState::TRIGGERED_DATA_CHANGE_VIOLATION,
+        format!("tuple to be {done} was already modified by an operation triggered by the current command"),
+    )
+    .with_hint(
+        "Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows.",
+    )
 }
 
 /// Locks a row that a statement found which has waited; whether it still is what was found.

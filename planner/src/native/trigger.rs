@@ -14,13 +14,14 @@ use std::sync::Arc;
 
 use archipel_sql::catalog::{Table, TableRef, Trigger, TriggerEvent, TriggerTiming};
 use archipel_sql::datum::Datum;
-use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
 
 use super::action::Waiting;
 use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult};
 use super::deferral::{DeferredCheck, DeferredWork};
+use super::target::already_modified;
 use super::write::Target;
 use super::{CompiledRoutine, RowSink, TriggerPart};
 use crate::bound::BoundExpr;
@@ -346,16 +347,7 @@ impl Triggers {
             return Ok(());
         }
         let done = if self.event == TriggerEvent::Delete { "deleted" } else { "updated" };
-        Err(SqlError::new(
-            SqlState::TRIGGERED_DATA_CHANGE_VIOLATION,
-            format!(
-                "tuple to be {done} was already modified by an operation triggered by the current command"
-            ),
-        )
-        .with_hint(
-            "Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows.",
-        )
-        .into())
+        Err(already_modified(done).into())
     }
 
     /// Keeps a row for the triggers of the table that the statement names.
