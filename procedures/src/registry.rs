@@ -515,6 +515,10 @@ impl CompiledRoutine for Program {
         self.asks || self.tells()
     }
 
+    fn dissolved(&self) -> Option<bool> {
+        self.dissolved
+    }
+
     fn signature(&self) -> Option<&str> {
         Some(&self.signature)
     }

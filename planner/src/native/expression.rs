@@ -177,10 +177,11 @@ impl Compiler<'_> {
                     return self.null_beside(args);
                 }
                 let compiled = self.link(routine, args)?;
+                let context = immutable::dissolved_context(routine, &*compiled, args);
                 let args = self.exprs(args)?;
                 let (strict, volatile) = (routine.strict, routine.volatility == 'v');
                 let shape = RowShape::of(expr.ty);
-                Box::new(move |ctx| {
+                let code: CompiledExpr = Box::new(move |ctx| {
                     let args = eval_all(&args, ctx)?;
                     if strict && args.iter().any(Datum::is_null) {
                         return Ok(Datum::Null);
@@ -192,7 +193,11 @@ impl Compiler<'_> {
                         compiled.call(ctx, &args, &mut first)?;
                     }
                     Ok(first.value)
-                })
+                });
+                match context {
+                    Some(line) => immutable::in_context(code, line),
+                    None => code,
+                }
             }
             ExprKind::And(_)
             | ExprKind::Or(_)

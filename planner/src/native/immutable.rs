@@ -1,11 +1,12 @@
 //! Calls that PostgreSQL computes when it plans: what their errors say, and which of them read more than
 //! their arguments.
 
+use archipel_sql::catalog::Routine;
 use archipel_sql::function::{ScalarFunction, Volatility, is_written_in_sql};
 use archipel_sql::types::Oid;
 
-use super::CompiledExpr;
 use super::context::ExecError;
+use super::{CompiledExpr, CompiledRoutine};
 use crate::bind::visit::visit_expr;
 use crate::bound::{BoundExpr, ExprKind};
 
@@ -22,6 +23,25 @@ pub(super) fn body_context(function: &ScalarFunction, args: &[BoundExpr]) -> Opt
         && function.volatility == Volatility::Immutable
         && args.iter().all(is_known);
     runs.then(|| format!("SQL function \"{}\" statement 1", function.name))
+}
+
+/// The place that errors in a function of the user's are told with, one that PostgreSQL puts in the
+/// place of its calls: with known arguments it is called, or put there, while the statement is planned.
+pub(super) fn dissolved_context(
+    routine: &Routine,
+    compiled: &dyn CompiledRoutine,
+    args: &[BoundExpr],
+) -> Option<String> {
+    let never_changes = compiled.dissolved()?;
+    if !args.iter().all(is_known) {
+        return None;
+    }
+    let name = &routine.name;
+    match (routine.volatility, never_changes) {
+        ('i', _) => Some(format!("SQL function \"{name}\" statement 1")),
+        (_, true) => Some(format!("SQL function \"{name}\" during inlining")),
+        _ => None,
+    }
 }
 
 /// Whether PostgreSQL knows a value when it plans: it is made of constants, and of parameters, whose
@@ -65,7 +85,11 @@ pub(super) fn in_context(code: CompiledExpr, line: String) -> CompiledExpr {
     Box::new(move |ctx| {
         code(ctx).map_err(|error| match error {
             ExecError::Sql(mut error) => {
-                error.fields_mut().context.get_or_insert_with(|| line.clone());
+                let context = &mut error.fields_mut().context;
+                *context = Some(match context.take() {
+                    Some(inner) => format!("{inner}\n{line}"),
+                    None => line.clone(),
+                });
                 ExecError::Sql(error)
             }
             other => other,

@@ -234,6 +234,11 @@ pub trait CompiledRoutine: Send + Sync {
     fn asks_callers(&self) -> bool {
         false
     }
+    /// Of a function whose expression PostgreSQL puts in the place of its calls: whether that never
+    /// changes, so that it fails with known arguments while the call is planned.
+    fn dissolved(&self) -> Option<bool> {
+        None
+    }
     /// As CONTEXT lines name it, where that is known.
     fn signature(&self) -> Option<&str> {
         None

@@ -7,7 +7,6 @@ use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
 use super::Compiler;
-use super::spoken::is_named;
 use crate::plpgsql::ast::VariableId;
 use crate::run::operation::OperationKind;
 
@@ -19,7 +18,7 @@ impl Compiler<'_> {
         bound: &BoundExpr,
         variable: VariableId,
     ) -> Result<Option<OperationKind>> {
-        if self.not_null(variable).is_some() || is_named(bound) {
+        if self.not_null(variable).is_some() || self.is_named(bound) {
             return Ok(None);
         }
         if bound.ty == Type::TEXT {

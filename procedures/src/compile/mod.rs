@@ -258,6 +258,7 @@ fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
         homes,
         language: ContextLanguage::PlPgSql,
         asks: compiler.asks,
+        dissolved: None,
         asked_below: linker.asked_below(),
     })
 }

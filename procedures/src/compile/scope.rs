@@ -326,6 +326,12 @@ impl Compiler<'_> {
         self.plan_typed(&bound, expression_line(fragment))
     }
 
+    /// The same for a part of a statement that CONTEXT lines name as `line`.
+    pub(super) fn typed_in(&mut self, fragment: &Fragment, target: Type, line: &str) -> Result<Expression> {
+        let bound = self.bind(fragment, Some(target)).map_err(|error| about_converted(error, fragment))?;
+        self.plan_typed(&bound, line.to_string())
+    }
+
     /// Binds and compiles a condition.
     pub(super) fn condition(&mut self, fragment: &Fragment) -> Result<Expression> {
         self.typed(fragment, Some(Type::BOOL))

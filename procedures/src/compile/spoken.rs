@@ -9,6 +9,7 @@ use archipel_planner::bind::visit;
 use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_planner::native::{ExecContext, ExecError, ExecResult, scalar};
 use archipel_planner::rights::Rights;
+use archipel_sql::catalog::{Language, RoutineRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -21,7 +22,7 @@ use crate::run::operation::{Compiled, Expression};
 impl Compiler<'_> {
     /// Compiles an expression that CONTEXT lines may name as `line`.
     pub(super) fn plan_spoken(&mut self, bound: &BoundExpr, line: String) -> Result<Compiled> {
-        if !is_named(bound) {
+        if !self.is_named(bound) {
             return Ok(spoken_again(self.plan_expression(bound)?, bound, line));
         }
         // Who evaluates it must be allowed what it reads: the error is of the expression, too.
@@ -43,7 +44,7 @@ impl Compiler<'_> {
             true => is_converted_by_assignment(bound),
             false => is_converted_constant(bound),
         };
-        if !converted && is_named(bound) {
+        if !converted && self.is_named(bound) {
             let run = self.plan_spoken(bound, line)?;
             return Ok(Expression { run, reads: scalar::reads(bound).into(), scalar: None, text: None });
         }
@@ -59,6 +60,34 @@ impl Compiler<'_> {
         let scalar = self.native(|env| scalar::compile_scalar(bound, env))?;
         let text = self.native(|env| scalar::text::compile_text(bound, env))?;
         Ok(Expression { run, reads: scalar::reads(bound).into(), scalar, text })
+    }
+
+    /// Whether CONTEXT lines name an expression wherever it fails: it holds a query, or PostgreSQL
+    /// computes it while it is planned.
+    pub(super) fn is_named(&self, bound: &BoundExpr) -> bool {
+        if matches!(bound.kind, ExprKind::Const(_) | ExprKind::Variable(_)) {
+            return false;
+        }
+        let (mut query, mut varies) = (false, false);
+        visit::visit_expr(bound, 0, &mut |part, _| {
+            query |= matches!(part.kind, ExprKind::Subquery(_));
+            varies |= match &part.kind {
+                ExprKind::Variable(_) | ExprKind::Param(_) => true,
+                ExprKind::Routine { routine, .. } => routine.volatility != 'i' && !self.is_dissolved(routine),
+                ExprKind::Call { function, .. } => {
+                    function.function.volatility != archipel_sql::function::Volatility::Immutable
+                }
+                _ => false,
+            };
+            !query
+        });
+        query || !varies
+    }
+
+    /// Whether a function becomes an expression that never changes.
+    fn is_dissolved(&self, routine: &RoutineRef) -> bool {
+        routine.language == Language::Sql
+            && self.linker.link(routine).is_ok_and(|linked| linked.dissolved() == Some(true))
     }
 
     /// The line of an assignment: the statement as written.
@@ -200,25 +229,6 @@ fn is_converted_by_assignment(bound: &BoundExpr) -> bool {
         ExprKind::Domain { expr, .. } => is_converted_constant(expr),
         _ => false,
     }
-}
-
-pub(super) fn is_named(bound: &BoundExpr) -> bool {
-    if matches!(bound.kind, ExprKind::Const(_) | ExprKind::Variable(_)) {
-        return false;
-    }
-    let (mut query, mut varies) = (false, false);
-    visit::visit_expr(bound, 0, &mut |part, _| {
-        query |= matches!(part.kind, ExprKind::Subquery(_));
-        varies |= match &part.kind {
-            ExprKind::Variable(_) | ExprKind::Param(_) | ExprKind::Routine { .. } => true,
-            ExprKind::Call { function, .. } => {
-                function.function.volatility != archipel_sql::function::Volatility::Immutable
-            }
-            _ => false,
-        };
-        !query
-    });
-    query || !varies
 }
 
 fn spoken(compiled: Compiled, line: String) -> Compiled {

@@ -10,10 +10,11 @@ use archipel_sql::ast::Statement as SqlAst;
 use archipel_sql::catalog::RoutineRef;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::CastContext;
+use archipel_sql::function::{CastContext, Volatility};
 use archipel_sql::parser;
 use archipel_sql::type_table::{Naming, type_name};
 use archipel_sql::types::{Oid, Type};
+use rustc_hash::FxHashSet;
 
 use super::hoist::{Answers, after_calls};
 use super::into::{cast_columns, output_columns};
@@ -43,7 +44,7 @@ pub fn compile(
     };
     let last = parsed.len().wrapping_sub(1);
     let mut operations = Vec::new();
-    let mut inlined = false;
+    let mut dissolved = None;
     for (index, statement) in parsed.iter().enumerate() {
         let site = Compiler::site(index as u32 + 1, "statement");
         compiler.flow.get_mut().begin(site.line, None);
@@ -82,7 +83,8 @@ pub fn compile(
             // Where it says what of the text it means, PostgreSQL says no more.
             if error.fields().position.is_none() { in_function(routine, error) } else { error }
         })?;
-        inlined = parsed.len() == 1 && dissolves(routine, &bound);
+        dissolved = if parsed.len() == 1 { dissolves(routine, &bound) } else { None };
+        let inlined = dissolved.is_some();
         if routine.volatility != 'v' && super::into::modifies(&bound) {
             operations.push(refused(&format!("{tag} is not allowed in a non-volatile function")));
         }
@@ -108,9 +110,10 @@ pub fn compile(
     if parsed.is_empty() && compiler.columns != Columns::None {
         return Err(mismatch(routine, NO_FINAL_QUERY));
     }
-    let language = if inlined { ContextLanguage::Inlined } else { ContextLanguage::Sql };
+    let language = if dissolved.is_some() { ContextLanguage::Inlined } else { ContextLanguage::Sql };
     let mut program = finish(compiler, operations, language);
-    if inlined {
+    program.dissolved = dissolved;
+    if dissolved.is_some() {
         // Its only statement has answered.
         program.at_end = AtEnd::Nothing;
     }
@@ -216,28 +219,61 @@ fn finish(mut compiler: Compiler<'_>, operations: Vec<Operation>, language: Cont
         homes,
         language,
         asks: false,
+        dissolved: None,
         asked_below: compiler.linker.asked_below(),
     }
 }
 
-/// Whether PostgreSQL puts the function's expression in the place of its calls.
-fn dissolves(routine: &RoutineRef, bound: &BoundStatement) -> bool {
-    let BoundStatement::Query(query) = bound else { return false };
-    let Rel::Project { input, exprs } = &query.rel else { return false };
-    let ([expr], Rel::Unit) = (&exprs[..], &**input) else { return false };
-    let mut simple = !routine.returns_set
-        && !routine.strict
-        && routine.volatility == 'v'
+/// Whether PostgreSQL puts the function's expression in the place of its calls (inline_function): if so,
+/// whether it is made of what never changes, so that it is computed there and then.
+fn dissolves(routine: &RoutineRef, bound: &BoundStatement) -> Option<bool> {
+    let BoundStatement::Query(query) = bound else { return None };
+    let Rel::Project { input, exprs } = &query.rel else { return None };
+    let ([expr], Rel::Unit) = (&exprs[..], &**input) else { return None };
+    let simple = !routine.returns_set
         // One that is void dissolves where it only calls another.
         && (routine.result != Type::VOID || expr.ty == Type::VOID)
         && !routine.traits.security_definer
         && routine.traits.settings.is_empty()
         && routine.kind == archipel_sql::catalog::RoutineKind::Function;
+    let (mut query, mut mutable, mut volatile, mut lenient) = (false, false, false, false);
+    // What a domain demands is asked when the expression runs.
+    let mut demands = routine.result_domain.is_some();
+    let mut used = FxHashSet::default();
     visit::visit_expr(expr, 0, &mut |part, _| {
-        simple &= !matches!(part.kind, ExprKind::Subquery(_));
-        simple
+        let changes = match &part.kind {
+            ExprKind::Routine { routine, .. } => routine.volatility,
+            ExprKind::Call { function, .. } => match function.function.volatility {
+                Volatility::Immutable => 'i',
+                Volatility::Stable => 's',
+                Volatility::Volatile => 'v',
+            },
+            _ => 'i',
+        };
+        mutable |= changes != 'i';
+        volatile |= changes == 'v';
+        query |= matches!(part.kind, ExprKind::Subquery(_));
+        demands |= matches!(part.kind, ExprKind::Domain { .. });
+        lenient |= match &part.kind {
+            ExprKind::Routine { routine, .. } => !routine.strict,
+            ExprKind::Call { function, .. } => !function.function.strict,
+            ExprKind::Variable(register) => {
+                used.insert(*register);
+                false
+            }
+            ExprKind::Const(_) | ExprKind::Relabel(_) | ExprKind::ConvertIo(_) => false,
+            _ => true,
+        };
+        !query
     });
-    simple
+    let may_change = match routine.volatility {
+        'i' => !mutable,
+        's' => !volatile,
+        _ => true,
+    };
+    // NULL for a NULL has to follow from the expression itself.
+    let strictly = !routine.strict || (!lenient && used.len() == routine.args.len());
+    (simple && !query && may_change && strictly).then_some(!mutable && !demands)
 }
 
 /// The text of the statements: `RETURN expression` and `BEGIN ATOMIC … END` included.

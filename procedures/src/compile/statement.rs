@@ -296,7 +296,7 @@ impl Compiler<'_> {
         value: &Fragment,
         line: &str,
     ) -> Result<OperationKind> {
-        if let Some(assigned) = self.assign_element(register, declared, path, value)? {
+        if let Some(assigned) = self.assign_element(register, declared, path, value, line)? {
             return Ok(assigned);
         }
         let (ty, _) = self.environment.catalog.plain_type(declared);
@@ -333,6 +333,7 @@ impl Compiler<'_> {
         declared: Type,
         path: &[Step],
         value: &Fragment,
+        line: &str,
     ) -> Result<Option<OperationKind>> {
         let (ty, domain) = self.environment.catalog.plain_type(declared);
         let of_domain = domain.and_then(|domain| self.environment.catalog.user_type_of(domain));
@@ -342,10 +343,12 @@ impl Compiler<'_> {
         }
         if let [Step::Slice(lower, upper)] = path {
             let bound = |this: &mut Self, bound: &Option<Fragment>| {
-                bound.as_ref().map(|bound| this.expression(bound, Some(Type::INT4))).transpose()
+                let bound = bound.as_ref().map(|bound| this.bind(bound, Some(Type::INT4))).transpose()?;
+                bound.map(|bound| this.plan_spoken(&bound, line.to_string())).transpose()
             };
             let bounds = (bound(self, lower)?, bound(self, upper)?);
-            let value = self.expression(value, Some(declared))?;
+            let value = self.bind(value, Some(declared))?;
+            let value = self.plan_spoken(&value, line.to_string())?;
             self.trace.forget(register, "an array built while it runs");
             return Ok(Some(OperationKind::AssignSlice { register, bounds, value }));
         }
@@ -355,14 +358,15 @@ impl Compiler<'_> {
         let mut subscripts = Vec::new();
         for step in path {
             if let Step::Index(index) = step {
-                subscripts.push(self.typed(index, Some(Type::INT4))?);
+                subscripts.push(self.typed_in(index, Type::INT4, line)?);
             }
         }
         let element_type = match of_domain {
             Some(domain) => Type::of(domain.oid),
             None => Type { oid: element, typmod: ty.typmod },
         };
-        let value = self.typed(value, Some(element_type))?;
+        let value = self.bind(value, Some(element_type))?;
+        let value = self.plan_typed(&value, line.to_string())?;
         self.trace.forget(register, "an array built while it runs");
         Ok(Some(OperationKind::AssignElement { register, element, subscripts, value }))
     }

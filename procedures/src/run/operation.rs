@@ -83,6 +83,8 @@ pub struct Program {
     pub homes: Vec<Home>,
     /// How CONTEXT lines name it.
     pub language: ContextLanguage,
+    /// See [`CompiledRoutine::dissolved`].
+    pub dissolved: Option<bool>,
     /// Whether it asks where its callers are; and something that it calls, as far as is known by now.
     pub asks: bool,
     pub asked_below: Arc<AtomicBool>,
