@@ -151,7 +151,10 @@ impl Action {
             ctx.frame.slots[*slot as usize].clone_from(value);
         }
         let said = ctx.notices.len();
+        // PostgreSQL's actions are triggers: what fires inside of one is a level deeper.
+        ctx.trigger_depth += 1;
         let done = self.change(ctx);
+        ctx.trigger_depth -= 1;
         for notice in ctx.notices.iter_mut().skip(said) {
             self.name_itself(&mut notice.error);
         }
