@@ -281,7 +281,16 @@ impl Session {
                 "SET LOCAL can only be used in transaction blocks",
             );
             self.notice(Severity::Warning, &warning);
-            return Ok(());
+            if role::is_role_setting(&name) || TRANSACTION_MODES.iter().any(|(mode, _)| name == *mode) {
+                return Ok(());
+            }
+            // A wrong value is told of all the same.
+            return self.change_settings(|all| {
+                let before = all.mark();
+                let set = all.set(&name, text.as_deref(), true);
+                all.rollback_to(before);
+                set
+            });
         }
         if role::is_role_setting(&name) {
             return self.set_role(&name, text.as_deref(), set.local);

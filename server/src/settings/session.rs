@@ -565,7 +565,12 @@ impl SessionSettings {
         });
         self.local.retain(|(other, _)| *other != name);
         match value {
-            Some(value) if local => self.local.push((name, value)),
+            Some(value) if local => {
+                if let Name::Custom(of) = &name {
+                    self.session_custom.entry(of.clone()).or_default();
+                }
+                self.local.push((name, value));
+            }
             value => {
                 let reset = matches!(&name, Name::Known(id) if self.reset_chosen[id.0]);
                 self.put_session_value(&name, value, chosen || reset);
@@ -605,8 +610,9 @@ impl SessionSettings {
             (Name::Custom(name), Some(Value::Text(text))) => {
                 self.session_custom.insert(name.clone(), text);
             }
+            // Once named it is there, as PostgreSQL's placeholders are, with nothing in it.
             (Name::Custom(name), _) => {
-                self.session_custom.remove(name);
+                self.session_custom.insert(name.clone(), String::new());
             }
             (Name::Known(_), None) => {}
         }
@@ -649,7 +655,7 @@ impl SessionSettings {
                 (self.session[index], self.chosen[index]) = (reset, chosen);
             }
         }
-        self.session_custom.clear();
+        self.session_custom.values_mut().for_each(String::clear);
         self.local.clear();
         self.refresh();
     }

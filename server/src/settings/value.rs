@@ -109,7 +109,10 @@ impl Kind {
                 )
             }),
             Kind::Integer { min, max, unit } => {
+                // A number of something else: what is none at all has no unit to be told about.
+                let counts = text.trim_start().starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
                 let value = parse_number(text, unit).ok_or_else(|| match unit.scale() {
+                    _ if !counts => invalid(),
                     Some((TIME_UNITS, _)) => invalid().with_hint(
                         "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".",
                     ),
