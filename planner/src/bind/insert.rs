@@ -11,6 +11,7 @@ use super::reference::bind_index_expressions;
 use super::scope::{Level, LevelKind, Relation, ScopeColumn};
 use super::span::query_span;
 use super::target::{Change, ChangeTarget};
+use super::visit::is_volatile;
 use super::{Binder, Clause};
 use crate::bound::*;
 use archipel_sql::catalog::{Identity, Index, Privileges, TableKind, TableRef};
@@ -344,7 +345,8 @@ impl Binder<'_, '_> {
         for row in &values.rows {
             let row = self.without_stars(&row.content)?;
             if row.len() != *width.get_or_insert(row.len()) {
-                return Err(syntax("VALUES lists must all be the same length"));
+                let position = row.first().and_then(|expr| self.start(expr));
+                return Err(syntax("VALUES lists must all be the same length").at(position));
             }
             if columns.is_empty() {
                 to.check_fillable(row.len())?;
@@ -378,7 +380,20 @@ impl Binder<'_, '_> {
             }
             rows.push(finished);
         }
-        Ok(values_rel(table, rows))
+        let volatile = rows.iter().any(|row| targets.iter().any(|target| is_volatile(&row[target.place])));
+        if rows.len() == 1 || !volatile || targets.iter().any(|target| target.part.is_some()) {
+            return Ok(values_rel(table, rows));
+        }
+        // Each of several rows is there, in the order it is written in, before the defaults of what it
+        // does not mention are drawn.
+        let mut exprs = rows.first().cloned().unwrap_or_default();
+        for (at, target) in targets.iter().enumerate() {
+            exprs[target.place] = BoundExpr::column(at, table.columns[target.place].ty);
+        }
+        let listed = |row: Vec<BoundExpr>| targets.iter().map(|target| row[target.place].clone()).collect();
+        let types = targets.iter().map(|target| table.columns[target.place].ty).collect();
+        let values = Rel::Values { rows: rows.into_iter().map(listed).collect(), types };
+        Ok(Rel::Project { input: Box::new(values), exprs })
     }
 
     fn insert_query(
@@ -409,7 +424,8 @@ impl Binder<'_, '_> {
             .collect();
         let rel = self.coerce_columns(rel, &types, "INSERT")?;
         let (input, given) = match rel {
-            Rel::Project { input, exprs } => (input, exprs),
+            // What changes from call to call is called before defaults are drawn.
+            Rel::Project { input, exprs } if !exprs.iter().any(is_volatile) => (input, exprs),
             other => {
                 let given = types.iter().enumerate().map(|(i, ty)| BoundExpr::column(i, *ty)).collect();
                 (Box::new(other), given)

@@ -52,17 +52,9 @@ pub fn check_table_expressions(table: &TableRef, env: &mut BindEnv<'_>) -> Resul
         binder.default_value(table, column)?;
     }
     binder.checks(table)?;
-    for (column, expr) in binder.generated(table)? {
-        if is_mutable(&expr) {
-            return Err(SqlError::new(
-                SqlState::INVALID_OBJECT_DEFINITION,
-                "generation expression is not immutable",
-            )
-            .with_detail(format!(
-                "Column \"{}\" needs the same value for the same row, always.",
-                table.columns[usize::from(column)].name
-            )));
-        }
+    if binder.generated(table)?.iter().any(|(_, expr)| is_mutable(expr)) {
+        let message = "generation expression is not immutable";
+        return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
     }
     for predicate in table.indexes.iter().filter_map(|index| index.predicate.as_ref()) {
         binder.index_predicate(table, predicate)?;

@@ -287,6 +287,12 @@ impl Binder<'_, '_> {
             let message = "positional argument cannot follow named argument";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(args[first + after].position));
         }
+        let twice = |at: &usize| names[*at].is_some() && names[..*at].contains(&names[*at]);
+        if let Some(again) = (0..names.len()).find(twice) {
+            let message =
+                format!("argument name \"{}\" used more than once", names[again].unwrap_or_default());
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(args[again].position));
+        }
         let array_given = args.iter().any(|arg| arg.variadic);
         if array_given && !args.last().is_some_and(|arg| arg.variadic) {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "VARIADIC argument must be the last"));

@@ -420,6 +420,7 @@ pub(super) fn drop_schema(name: &str, cascade: bool, work: &mut Work<'_>) -> Res
             Dependent::ForeignKey(other, _) | Dependent::View(other) | Dependent::Heir(other) => {
                 other.schema != schema.name
             }
+            Dependent::Routine(other) => other.schema != schema.name,
             _ => true,
         };
         let below = |table: &TableRef| work.catalog.dependents_of_table(table).into_iter().filter(goes);

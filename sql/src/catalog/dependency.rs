@@ -246,6 +246,8 @@ impl Catalog {
         );
         let classes = self.operator_classes().filter(|class| class.schema == schema).cloned();
         dependents.extend(classes.map(Dependent::OperatorClass));
+        // As they came to be, whatever they are.
+        dependents.sort_by_key(|dependent| dependent.object().1);
         dependents
     }
 }
