@@ -17,10 +17,11 @@
 use std::collections::BTreeMap;
 
 use super::read::Patch;
-use super::undo::UndoKind;
+use super::undo::{Savepoint, UndoKind};
 use super::{KeyRange, Place, Txn};
 use crate::id::TreeId;
 use crate::storage::Row;
+use crate::table::TableMeta;
 
 /// What there was under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,7 @@ pub(super) type Replaced = BTreeMap<Box<[u8]>, Before>;
 /// Since when writes are not seen; see the module.
 #[derive(Debug)]
 pub(super) struct Beneath {
+    since: Savepoint,
     /// How far the undo list has been gone through, its entries and those of the overlay.
     seen: (usize, usize),
     trees: Vec<(TreeId, Replaced)>,
@@ -63,15 +65,22 @@ impl Txn<'_> {
     /// A statement begins that does not see what the program writes from now on. Answers what was so
     /// before, for [`Txn::end_beneath`].
     pub fn begin_beneath(&mut self) -> bool {
+        let since = self.savepoint();
         let scratch = &self.worker.scratch;
         let seen = (scratch.undo.len(), scratch.overlay_undo.len());
-        self.beneath.push(Beneath { seen, trees: Vec::new() });
+        self.beneath.push(Beneath { since, seen, trees: Vec::new() });
         self.read_beneath(true)
     }
 
     /// Whether what reads now does not see everything.
     pub fn is_beneath(&self) -> bool {
         self.reads_beneath
+    }
+
+    /// Whether what reads now does not see a write to the row with this storage key.
+    pub fn is_written_over(&self, table: &TableMeta, key: &[u8]) -> bool {
+        let beneath = self.beneath.last().filter(|_| self.reads_beneath);
+        beneath.is_some_and(|beneath| self.has_written_since(beneath.since, table, key))
     }
 
     /// The statement that began last ends.

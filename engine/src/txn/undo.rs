@@ -91,22 +91,25 @@ impl Txn<'_> {
 
     /// Whether the program has written the row with this storage key since `savepoint`.
     pub fn has_written_since(&self, savepoint: Savepoint, table: &TableMeta, key: &[u8]) -> bool {
+        self.written_since(savepoint, table).any(|written| written == key)
+    }
+
+    /// The storage keys of the rows of a table that the program has written since `savepoint`, some of
+    /// them more than once.
+    pub fn written_since(&self, savepoint: Savepoint, table: &TableMeta) -> impl Iterator<Item = &[u8]> {
         let scratch = &self.worker.scratch;
         let place = Place::of(table);
         let since = scratch.undo.get(savepoint.undo..).unwrap_or_default();
-        let is_row = |undo: &Undo| {
-            let bytes = undo.key.start as usize..undo.key.end as usize;
-            undo.kind != UndoKind::Overlay && undo.place == place && scratch.arena[bytes] == *key
-        };
+        let rows = since.iter().filter(move |undo| undo.kind != UndoKind::Overlay && undo.place == place);
+        let rows = rows.map(|undo| &scratch.arena[undo.key.start as usize..undo.key.end as usize]);
         let beside = since.iter().filter(|undo| undo.kind == UndoKind::Overlay);
         let noted = scratch.overlay_undo.len().saturating_sub(beside.clone().count());
         // A new lock's note stands for the image that came with it, if one did.
-        let is_written = |(undo, note): (&Undo, &OverlayUndo)| {
-            let written = note.image_before.is_some()
-                || (note.mode_before.is_none() && self.has_image(undo.partition, place, key));
-            note.place == place && *note.key == *key && written
-        };
-        since.iter().any(is_row) || beside.zip(&scratch.overlay_undo[noted..]).any(is_written)
+        let images = beside.zip(&scratch.overlay_undo[noted..]).filter(move |(undo, note)| {
+            let comes = || note.mode_before.is_none() && self.has_image(undo.partition, place, &note.key);
+            note.place == place && (note.image_before.is_some() || comes())
+        });
+        rows.chain(images.map(|(_, note)| &note.key[..]))
     }
 
     /// Whether the transaction has an uncommitted image of a row.

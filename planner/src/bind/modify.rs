@@ -343,6 +343,8 @@ impl Binder<'_, '_> {
             };
             parts.push(column);
             self.with_part(base, &table.columns[usize::from(column)], target, value, position)?
+        } else if is_of_its_domain(table, column, &value) {
+            value
         } else {
             self.assign_column(value, &table.columns[usize::from(column)])
                 .map_err(|error| error.at(position))?
@@ -683,4 +685,12 @@ fn draw_of_identity(default: &mut BoundExpr) {
         }
         _ => true,
     });
+}
+
+/// Whether a value comes from a column of the table that is of the same domain: it has met what that
+/// demands.
+fn is_of_its_domain(table: &TableRef, column: u16, value: &BoundExpr) -> bool {
+    let ExprKind::Column { depth: 0, index } = value.kind else { return false };
+    let [from, to] = [index, column].map(|place| table.columns.get(usize::from(place)));
+    from.zip(to).is_some_and(|(from, to)| from.domain.is_some() && from.domain == to.domain)
 }

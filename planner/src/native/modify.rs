@@ -92,7 +92,6 @@ impl Compiler<'_> {
     fn update_of(&mut self, update: &BoundUpdate, moving: Option<(&Arc<Moving>, usize)>) -> Result<Update> {
         let table = &update.table;
         let meta = self.table(table)?;
-        let called = std::mem::replace(&mut self.calls_routines, false);
         let scan = self.kept_scan(update.numbered.as_ref().unwrap_or(table));
         self.open(PlanNode::new("Update").on(&table.name));
         let planned = self.targets(table, &scan, update.from.as_ref(), update.filter.as_ref());
@@ -156,8 +155,6 @@ impl Compiler<'_> {
                 Some(Box::new(mover))
             }
         };
-        let calls = std::mem::replace(&mut self.calls_routines, called);
-        self.calls_routines |= calls;
         let columns = self.updated_columns(table, &update.set)?;
         let triggers =
             self.triggers(table, TriggerEvent::Update, Some(&columns), Some(&old), Some(&change.row))?;
@@ -166,7 +163,7 @@ impl Compiler<'_> {
         kept.sort_unstable();
         kept.dedup();
         let target = Target::new(table, meta);
-        let once = !change.acts && triggered.is_none() && mover.is_none() && !calls;
+        let once = !change.acts && triggered.is_none() && mover.is_none();
         let mut targets = Targets::new(node, key, kept, returning, update.returning.as_ref(), once);
         targets.event = if self.merged.is_empty() { "updated" } else { CHANGED_BY_MERGE };
         // Whatever asks for rows asks for those from before the statement.
@@ -185,7 +182,6 @@ impl Compiler<'_> {
     pub fn delete(&mut self, delete: &BoundDelete) -> Result<Delete> {
         let table = &delete.table;
         let meta = self.table(table)?;
-        let called = std::mem::replace(&mut self.calls_routines, false);
         let scan = self.kept_scan(delete.numbered.as_ref().unwrap_or(table));
         self.open(PlanNode::new("Delete").on(&table.name));
         let planned = self.targets(table, &scan, delete.using.as_ref(), delete.filter.as_ref());
@@ -213,8 +209,6 @@ impl Compiler<'_> {
             .as_ref()
             .map(|returning| self.scoped(&scope, |c| c.exprs(&returning.exprs)))
             .transpose()?;
-        let calls = std::mem::replace(&mut self.calls_routines, called);
-        self.calls_routines |= calls;
         let triggers = self.triggers(table, TriggerEvent::Delete, None, Some(&old), None)?;
         let (triggered, returning) =
             self.triggered(triggers, &old, &scope, returning, delete.returning.as_ref(), &mut kept);
@@ -222,7 +216,7 @@ impl Compiler<'_> {
         kept.dedup();
         let target = Target::new(table, meta);
         let acts = children.iter().any(|child| child.acts());
-        let once = !acts && triggered.is_none() && !calls;
+        let once = !acts && triggered.is_none();
         let mut targets = Targets::new(node, key, kept, returning, delete.returning.as_ref(), once);
         targets.event = if self.merged.is_empty() { "deleted" } else { CHANGED_BY_MERGE };
         Ok(Delete { target, targets, children, acts, triggered })
@@ -250,6 +244,7 @@ impl Update {
         let _ = self.targets.node.run(ctx, &mut |ctx| {
             let key = std::mem::take(&mut ctx.frame.keys[self.targets.key]);
             self.change.evaluate(ctx, &self.target, &key)?;
+            self.targets.require_unwritten(ctx, &self.target, &key)?;
             let written = self.change.apply(ctx, &self.target, &key)?;
             ctx.frame.keys[self.targets.key] = key;
             if written {
@@ -378,6 +373,7 @@ impl Delete {
                 Some(returning) => Some(eval_all(returning, ctx)?),
                 None => None,
             };
+            self.targets.require_unwritten(ctx, &self.target, &key)?;
             let deleted = ctx.txn.delete(&self.target.meta, &key)?;
             ctx.frame.keys[self.targets.key] = key;
             if deleted {

@@ -147,6 +147,19 @@ impl Targets {
         !ctx.txn.has_view() && (self.at_once || (self.each_at_once && ctx.txn.fetches_ahead()))
     }
 
+    /// Fails if a routine that the statement calls has written the one target it has found.
+    pub fn require_unwritten(
+        &self,
+        ctx: &ExecContext<'_, '_>,
+        target: &Target,
+        key: &[u8],
+    ) -> ExecResult<()> {
+        match self.at_once && ctx.txn.is_written_over(&target.meta, key) {
+            true => Err(already_modified(self.event).into()),
+            false => Ok(()),
+        }
+    }
+
     /// Finds the targets, rows of `target` that are locked in a mode where the statement has waited
     /// before. `prepare` computes what is kept of one beside its own columns; a
     /// target that several FROM rows match is prepared once, for the first of them.
@@ -193,10 +206,11 @@ impl Targets {
             return Err(Stop::Reevaluate.into());
         }
         // Routines that the statement calls may have written.
-        if ctx.txn.has_worked_since(begun)
-            && found.keys.iter().any(|key| ctx.txn.has_written_since(begun, &target.meta, key))
-        {
-            return Err(already_modified(self.event).into());
+        if ctx.txn.has_worked_since(begun) {
+            let written: FxHashSet<&[u8]> = ctx.txn.written_since(begun, &target.meta).collect();
+            if !written.is_empty() && found.keys.iter().any(|key| written.contains(key)) {
+                return Err(already_modified(self.event).into());
+            }
         }
         Ok(found)
     }

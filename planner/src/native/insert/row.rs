@@ -18,6 +18,7 @@ use crate::native::expression::{Source, Values, eval_into};
 use crate::native::hash::same;
 use crate::native::scan::decode;
 use crate::native::statement::{Answer, Emit};
+use crate::native::target::already_modified;
 use crate::native::trigger::Triggers;
 
 /// What became of one proposed row.
@@ -305,12 +306,15 @@ impl RowInsert {
         };
         ctx.txn.require_unchanged(&self.target.meta, &existing)?;
         let Some(update) = &conflict.update else { return Ok(Written::Skipped) };
-        if touched.contains(&existing) {
+        // Routines that made the proposed row may have written it, and so may those that change it.
+        if touched.contains(&existing) || ctx.txn.is_written_over(&self.target.meta, &existing) {
             return Err(second_time().into());
         }
-        if !self.compute_update(update, ctx, &existing)?
-            || !ctx.outside_view(|ctx| update.change.apply(ctx, &self.target, &existing))?
-        {
+        let changes = self.compute_update(update, ctx, &existing)?;
+        if changes && ctx.txn.is_written_over(&self.target.meta, &existing) {
+            return Err(already_modified("updated").into());
+        }
+        if !changes || !ctx.outside_view(|ctx| update.change.apply(ctx, &self.target, &existing))? {
             return Ok(Written::Skipped);
         }
         touched.insert(existing);
