@@ -97,6 +97,11 @@ fn statement(txn: &mut Txn<'_>, model: &mut Model, random: &mut Random, depth: u
         txn.read_beneath(outer);
         assert_sees(txn, &seen)?;
         let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+        for id in 0..KEYS {
+            // What was taken back is no write; the statement reads beneath what is one.
+            let is_written = txn.has_written_since(begun, &table, &account_key(id));
+            assert_eq!(txn.is_written_over(&table, &account_key(id)), is_written, "account {id}");
+        }
         for id in &written {
             assert!(txn.has_written_since(begun, &table, &account_key(*id)), "account {id}");
         }

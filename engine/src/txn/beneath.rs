@@ -24,7 +24,7 @@ use crate::storage::Row;
 use crate::table::TableMeta;
 
 /// What there was under a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Before {
     /// A row, or none.
     Was(Option<Row>),
@@ -78,9 +78,11 @@ impl Txn<'_> {
     }
 
     /// Whether what reads now does not see a write to the row with this storage key.
-    pub fn is_written_over(&self, table: &TableMeta, key: &[u8]) -> bool {
-        let beneath = self.beneath.last().filter(|_| self.reads_beneath);
-        beneath.is_some_and(|beneath| self.has_written_since(beneath.since, table, key))
+    pub fn is_written_over(&mut self, table: &TableMeta, key: &[u8]) -> bool {
+        // Rows that were only locked are among these, too.
+        let is_among = |replaced: &Replaced| replaced.contains_key(key);
+        self.replaced(Place::of(table)).is_some_and(is_among)
+            && self.beneath.last().is_some_and(|beneath| self.has_written_since(beneath.since, table, key))
     }
 
     /// The statement that began last ends.
@@ -127,7 +129,11 @@ impl Txn<'_> {
     }
 
     /// The same, for a scan to keep while it goes on; [`Txn::give_replaced`] takes it back.
+    #[inline]
     pub(super) fn take_replaced(&mut self, place: Place) -> Option<Replaced> {
+        if !self.reads_beneath {
+            return None;
+        }
         self.replaced(place)?;
         let trees = &mut self.beneath.last_mut()?.trees;
         trees.iter_mut().find(|(id, _)| *id == place.id).map(|(_, replaced)| std::mem::take(replaced))

@@ -30,13 +30,15 @@ impl PartRows<'_> {
 
 impl Txn<'_> {
     /// Calls `body` for each partition of a range of storage keys, possibly on several threads
-    /// at once, and returns what the calls returned, in key order. The bodies only read.
+    /// at once, and returns what the calls returned, in key order. The bodies only read; they see all
+    /// that the program has written, so it is not for a statement that reads beneath that.
     pub fn fan_out<R: Send>(
         &mut self,
         table: &TableMeta,
         range: KeyRange<'_>,
         body: &(dyn Fn(PartRows<'_>) -> R + Sync),
     ) -> Result<Vec<R>, Stop> {
+        debug_assert!(!self.is_beneath(), "a statement that calls routines is not shared out");
         let place = Place::of(table);
         self.note_read_range(place, range);
         let (me, snapshot) = (self.transaction_id(), self.reads_at(place));

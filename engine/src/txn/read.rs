@@ -63,13 +63,14 @@ impl Txn<'_> {
     /// A row as it was before the routines of the statement wrote.
     #[cold]
     fn read_before(&mut self, place: Place, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
-        match self.replaced(place).and_then(|replaced| replaced.get(key)) {
+        let before = self.replaced(place).and_then(|replaced| replaced.get(key));
+        match before.map(|before| matches!(before, Before::Committed)) {
             None => self.read_now(place, key),
-            Some(Before::Committed) => {
+            Some(true) => {
                 self.note_read(place, key);
                 self.read_as_of(place, key, self.reads_at(place), false)
             }
-            Some(Before::Was(_)) => {
+            Some(false) => {
                 self.note_read(place, key);
                 match self.replaced(place).and_then(|replaced| replaced.get(key)) {
                     Some(Before::Was(row)) => Ok(row.as_deref()),
@@ -311,7 +312,7 @@ impl Txn<'_> {
         if snapshot.is_some_and(|snapshot| root.since > snapshot) {
             return Err(self.past_is_gone());
         }
-        let replaced = if self.reads_beneath { self.take_replaced(place) } else { None };
+        let replaced = self.take_replaced(place);
         let own = if me.is_some() || replaced.is_some() {
             // SAFETY: held by this transaction; read until the end of the scan.
             let data = unsafe { partition.data_mut() };

@@ -367,8 +367,8 @@ impl<'a, 'e> ExecContext<'a, 'e> {
     }
 
     /// Runs what is not the statement itself, but a function of its own mind, a trigger or a
-    /// constraint: it sees what is committed by now, where the statement goes on with what it saw
-    /// before it waited.
+    /// constraint: it sees what is committed by now and what has been written, where the statement goes
+    /// on with what it saw before it waited, and before its routines wrote.
     pub(crate) fn outside_view<T>(&mut self, body: impl FnOnce(&mut Self) -> ExecResult<T>) -> ExecResult<T> {
         let (view, beneath) = (self.txn.leave_view(true), self.txn.read_beneath(false));
         let result = body(self);

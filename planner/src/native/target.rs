@@ -150,7 +150,7 @@ impl Targets {
     /// Fails if a routine that the statement calls has written the one target it has found.
     pub fn require_unwritten(
         &self,
-        ctx: &ExecContext<'_, '_>,
+        ctx: &mut ExecContext<'_, '_>,
         target: &Target,
         key: &[u8],
     ) -> ExecResult<()> {
