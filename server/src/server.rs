@@ -346,7 +346,8 @@ pub fn run(config: Config) -> Result<(), StartError> {
         .enable_all()
         .build()
         .map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))?;
-    let analytical_threads = start_analytical_threads(engine.active_executors())?;
+    let analytical_threads =
+        start_analytical_threads(engine.active_executors(), config.integer("max_connections"))?;
     let mut arrivals = Vec::new();
     let doors = (0..engine.executors_max()).map(|_| {
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -443,9 +444,15 @@ fn analytical_memory_bytes(config: &Config) -> usize {
     (config.integer("max_memory") as usize / 16).max(64 << 20)
 }
 
-fn start_analytical_threads(executors: usize) -> Result<tokio::runtime::Runtime, StartError> {
+/// Threads beside the executors: one for each analytical query that runs, and some for the work of
+/// the server itself.
+fn start_analytical_threads(
+    executors: usize,
+    connections_max: i64,
+) -> Result<tokio::runtime::Runtime, StartError> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(executors.clamp(1, 8))
+        .max_blocking_threads(usize::try_from(connections_max).unwrap_or(0).max(64))
         .thread_name("analytics")
         .on_thread_start(|| {
             const NICENESS: i32 = 10;

@@ -6,7 +6,7 @@ use archipel_engine::storage::key::{KeyBuf, encode_cell, successor};
 use archipel_engine::{PageRows, ScanPage, Snapshot, Submission, TableMeta};
 use archipel_planner::native::stop_error;
 use archipel_planner::row::Codec;
-use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::error::SqlError;
 use archipel_sql::types::Type;
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
@@ -246,10 +246,7 @@ impl Cursor {
         while rows < BATCH_ROWS
             && let Some(low) = self.next.take()
         {
-            if self.context.session.interrupted() {
-                let message = "canceling statement due to user request";
-                return Err(SqlError::new(SqlState::QUERY_CANCELED, message));
-            }
+            self.context.functions().check_interrupts()?;
             let limit = PAGE_ROWS.min(BATCH_ROWS - rows);
             let page = match self.ahead.take() {
                 Some(ahead) => ahead.await,
