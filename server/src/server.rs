@@ -22,7 +22,7 @@ use crate::design::counts::AllCounts;
 use crate::design::{Designer, OpenBlocks};
 use crate::following::Following;
 use crate::front::{Door, Doors, Front};
-use crate::listen::{self, ListenError};
+use crate::listen::{self, ListenError, SocketAccess};
 use crate::notifications::Hub;
 use crate::replies::Durability;
 use crate::sessions::Sessions;
@@ -192,9 +192,12 @@ fn open_doorways(config: &Config) -> Result<Doorways, StartError> {
         0 => sockets[0].local_addr().ok().and_then(|address| address.as_socket()).map_or(0, |a| a.port()),
         port => port,
     };
+    let access =
+        SocketAccess::of_settings(config.text("unix_socket_permissions"), config.text("unix_socket_group"))
+            .map_err(StartError::Other)?;
     let mut files = Vec::new();
     for directory in &config.socket_directories {
-        match listen::unix(directory, port, &config.data_directory) {
+        match listen::unix(directory, port, &config.data_directory, access) {
             Ok((socket, file)) => {
                 sockets.push(socket);
                 files.push(file);
