@@ -23,11 +23,12 @@ use crate::executor::Executor;
 use crate::front::{Arrival, NewClient};
 use crate::replies::Replies;
 use crate::server::{EngineDurability, Server};
-use crate::sessions::{NewSession, SessionEntry};
+use crate::sessions::{NewSession, Secret, SessionEntry};
 use crate::settings::SessionSettings;
 use crate::wire::frame::{Desynchronized, Input, Message};
 use crate::wire::output::{Output, Severity};
 use crate::wire::socket::Socket;
+use crate::wire::startup::MINOR_VERSION_MAX;
 
 /// Messages handled before other work on this thread gets a turn.
 const MESSAGES_PER_TURN: usize = 64;
@@ -204,7 +205,7 @@ impl Session {
             client,
             executor: executor.number,
             now: crate::server::now(),
-            secret: fastrand::i32(..),
+            secret: Secret::draw(minor_version)?,
             engine: &|number| server.engine.client(number),
         })?;
         let live = server.live.now();
@@ -225,8 +226,8 @@ impl Session {
             }
         }
         let mut output = Output::new();
-        if minor_version > 0 || !refused_options.is_empty() {
-            output.negotiate_protocol_version(&refused_options);
+        if minor_version > MINOR_VERSION_MAX || !refused_options.is_empty() {
+            output.negotiate_protocol_version(minor_version.min(MINOR_VERSION_MAX), &refused_options);
         }
         output.authentication_ok();
         for (name, value) in settings.effective().reported() {

@@ -300,8 +300,10 @@ impl Output {
         self.message(&ParameterStatus::new(name.to_owned(), value.to_owned()));
     }
 
-    pub fn backend_key_data(&mut self, process_id: i32, secret: i32) {
-        self.message(&BackendKeyData::new(process_id, SecretKey::I32(secret)));
+    /// BackendKeyData: what a CancelRequest for this session has to say.
+    pub fn backend_key_data(&mut self, process_id: i32, secret: &[u8]) {
+        let secret = SecretKey::Bytes(bytes::Bytes::copy_from_slice(secret));
+        self.message(&BackendKeyData::new(process_id, secret));
     }
 
     /// Asks the client for COPY data (`columns` text columns).
@@ -313,11 +315,12 @@ impl Output {
         self.message(&CopyOutResponse::new(0, columns as i16, vec![0; columns]));
     }
 
-    /// NegotiateProtocolVersion: only 3.0 is spoken; `options` are the unknown `_pq_.` ones.
-    pub fn negotiate_protocol_version(&mut self, options: &[&str]) {
+    /// NegotiateProtocolVersion: the minor version that is spoken; `options` are the unknown `_pq_.`
+    /// ones.
+    pub fn negotiate_protocol_version(&mut self, minor_version: u16, options: &[&str]) {
         let start = self.bytes.len();
         self.put(b"v\0\0\0\0");
-        self.put(&0u32.to_be_bytes());
+        self.put(&(3 << 16 | u32::from(minor_version)).to_be_bytes());
         self.put(&(options.len() as u32).to_be_bytes());
         for option in options {
             self.put(option.as_bytes());

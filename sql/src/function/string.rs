@@ -563,11 +563,8 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("nameconcatoid", |_, v| {
         Ok(text_datum(crate::io::truncate_name(&format!("{}_{}", text(v, 0)?, oid(v, 1)?))))
     }),
-    ("gen_random_uuid", |c, _| {
-        let mut bytes = [0u8; 16];
-        for pair in bytes.chunks_mut(4) {
-            pair.copy_from_slice(&((c.session.random() * 4_294_967_296.0) as u32).to_be_bytes());
-        }
+    ("gen_random_uuid", |_, _| {
+        let mut bytes = crate::secret::random_bytes::<16>()?;
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
         Ok(Datum::Uuid(Box::new(bytes)))
