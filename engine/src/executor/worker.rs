@@ -11,7 +11,7 @@ use crossbeam::utils::CachePadded;
 use crate::engine::Shared;
 use crate::id::{Epoch, ExecutorId, IslandId, TreeId};
 use crate::log::{CommitBuffer, LogRefusal};
-use crate::monitor::{Tally, ThreadStatistics};
+use crate::monitor::{Rate, Tally, ThreadStatistics};
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::Stop;
 use crate::random::RandomStream;
@@ -37,6 +37,8 @@ pub(crate) struct Worker {
     pub row_ids_epoch: Epoch,
     /// Programs run so far, and how; one in some is timed.
     pub tally: Tally,
+    /// How often its runs are measured.
+    pub measured: Rate,
     /// What the monitor reads of this thread; the thread only tries the latch.
     pub statistics: Arc<parking_lot::Mutex<ThreadStatistics>>,
     /// Bytes of old versions kept and not reported yet.
@@ -113,6 +115,7 @@ impl Worker {
             row_ids: 0..0,
             row_ids_epoch: Epoch(0),
             tally: Tally::default(),
+            measured: Rate::default(),
             statistics: shared.monitor.register_thread(),
             version_bytes: 0,
             look_at_versions: false,
