@@ -214,6 +214,7 @@ impl Engine {
             _ => CoreDistances::default(),
         };
         let mut parts = rebuild(config, seams, log.clone(), &mut recovered, speed)?;
+        log.note_start(&*store)?;
         parts.distances = (distances, machine);
         let rebuild_nanos = clock.monotonic_nanos().saturating_sub(began);
         if parts.config.background {

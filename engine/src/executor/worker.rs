@@ -155,12 +155,14 @@ impl Worker {
         self.references = Some(references);
     }
 
-    /// Appends the transaction's redo to the epoch it committed in.
+    /// Appends the transaction's redo to the epoch it committed in; whether there was any.
     #[inline]
-    pub fn log_commit(&mut self, epoch: Epoch) {
-        if !self.scratch.redo.is_empty() {
+    pub fn log_commit(&mut self, epoch: Epoch) -> bool {
+        let logs = !self.scratch.redo.is_empty();
+        if logs {
             self.commits.append(epoch, &self.scratch.redo);
         }
+        logs
     }
 
     /// Accounts for old versions: on this thread, and now and then for all to see.
