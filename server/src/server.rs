@@ -216,7 +216,7 @@ fn open_doorways(config: &Config) -> Result<Doorways, StartError> {
 
 fn open_store(config: &Config) -> Result<Arc<dyn LogStore>, StartError> {
     let directory: &Path = &config.data_directory;
-    std::fs::create_dir_all(directory).map_err(|error| {
+    archipel_rocksdb::private_folder(directory).map_err(|error| {
         StartError::Other(format!("cannot create the data directory {}: {error}", directory.display()))
     })?;
     let store = RocksLogStore::open(directory, RocksOptions::default())?;
@@ -340,7 +340,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
     let engine = open_engine(&config)?;
     let catalog = crate::catalog::load(&engine).map_err(|error| match error {
         CatalogError::Newer(_) => StartError::NewerFormat(error.to_string()),
-        CatalogError::Damaged(_) => StartError::Damaged(error.to_string()),
+        CatalogError::Damaged(_) | CatalogError::Contradicts(_) => StartError::Damaged(error.to_string()),
         CatalogError::Migration(_) => StartError::Other(error.to_string()),
     })?;
     let front = tokio::runtime::Builder::new_multi_thread()
