@@ -10,6 +10,7 @@
 //! ```
 //!
 //! - [`allocator`] freed memory goes back
+//! - [`batches`]   log batches as keys and values
 //! - [`directory`] the directory: lock, format, refusals
 //! - [`private`]   nobody but the owner reads it
 //! - [`store`]     the databases and the trait
@@ -28,6 +29,7 @@
 //! Invariant: nothing is read of a directory before its format is known and its lock is held.
 
 mod allocator;
+mod batches;
 mod directory;
 mod private;
 mod sorted;

@@ -20,7 +20,7 @@ use rocksdb::{
 use crate::directory::{CHECKPOINT, Directory, REDO, SORTED};
 use crate::sorted::SortedRows;
 use crate::watermark::WatermarkFile;
-use crate::{allocator, space, wal};
+use crate::{allocator, batches, space, wal};
 
 /// The families of the log's database.
 const LOG: &str = "log";
@@ -36,6 +36,8 @@ pub struct RocksOptions {
     pub log_buffer_bytes: usize,
     /// The same for checkpoint rows.
     pub checkpoint_buffer_bytes: usize,
+    /// A log batch of more bytes is cut into pieces of so many.
+    pub log_value_bytes_max: usize,
 }
 
 impl Default for RocksOptions {
@@ -44,6 +46,7 @@ impl Default for RocksOptions {
             space_reserve_bytes: 64 << 20,
             log_buffer_bytes: 16 << 20,
             checkpoint_buffer_bytes: 32 << 20,
+            log_value_bytes_max: 64 << 20,
         }
     }
 }
@@ -303,11 +306,6 @@ fn parse_checkpoint_key(key: &[u8]) -> Result<(TreeId, &[u8]), StoreError> {
     Ok((TreeId(u32::from_be_bytes(*tree)), key))
 }
 
-fn parse_batch_number(key: &[u8]) -> Result<BatchNumber, StoreError> {
-    let number = key.try_into().map_err(|_| StoreError::Damaged("a log key is no batch number".into()))?;
-    Ok(BatchNumber(u64::from_be_bytes(number)))
-}
-
 impl RocksLogStore {
     /// Opens or creates the store of a data directory.
     pub fn open(path: &Path, options: RocksOptions) -> Result<RocksLogStore, StoreError> {
@@ -463,6 +461,10 @@ impl LogStore for RocksLogStore {
     fn append(&self, number: BatchNumber, batch: &[u8], sync: bool) -> Result<(), StoreError> {
         self.write(|opened| {
             let (db, family) = opened.log();
+            let whole = self.options.log_value_bytes_max;
+            if batch.len() > whole {
+                return db.write_opt(batches::in_pieces(family, number, batch, whole), &synced(sync));
+            }
             db.put_cf_opt(family, number.0.to_be_bytes(), batch, &synced(sync))
         })
     }
@@ -486,13 +488,7 @@ impl LogStore for RocksLogStore {
         options.set_iterate_lower_bound(from.0.to_be_bytes());
         let mut batches = db.raw_iterator_cf_opt(family, options);
         batches.seek_to_first();
-        while let Some((key, batch)) = batches.item() {
-            if visit(parse_batch_number(key)?, batch) == ControlFlow::Break(()) {
-                return Ok(());
-            }
-            batches.next();
-        }
-        batches.status().map_err(store_error)
+        batches::visit(&mut batches, visit, store_error)
     }
 
     fn last_batch(&self) -> Result<Option<BatchNumber>, StoreError> {
@@ -501,18 +497,19 @@ impl LogStore for RocksLogStore {
         let mut batches = db.raw_iterator_cf(family);
         batches.seek_to_last();
         batches.status().map_err(store_error)?;
-        batches.key().map(parse_batch_number).transpose()
+        batches.key().map(batches::number_of).transpose()
     }
 
     fn truncate(&self, below: BatchNumber) -> Result<(), StoreError> {
         let opened = self.opened()?;
         let (db, family) = opened.log();
         let Some(last) = below.0.checked_sub(1) else { return Ok(()) };
+        let last = batches::last_key_of(BatchNumber(last));
         // Whole files only: their space returns at once, and without a tombstone over the range
         // the files that stay overlap nothing, so that they are never merged, only moved. Here
         // the end belongs to the range, so it is the last batch to go: a file may end exactly
         // with the first one to stay.
-        db.delete_file_in_range_cf(family, 0u64.to_be_bytes(), last.to_be_bytes()).map_err(store_error)
+        db.delete_file_in_range_cf(family, &0u64.to_be_bytes()[..], &last[..]).map_err(store_error)
     }
 
     fn truncate_tail(&self, from: BatchNumber) -> Result<(), StoreError> {

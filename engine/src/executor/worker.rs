@@ -17,7 +17,7 @@ use crate::program::Stop;
 use crate::random::RandomStream;
 use crate::storage::tree::Ahead;
 use crate::table::Schema;
-use crate::txn::{EpochSlot, InteractiveState, OverlayUndo, Place, ReferenceVector, Undo};
+use crate::txn::{EpochSlot, InteractiveState, OverlayUndo, Place, ReferenceVector, TransactionLimits, Undo};
 
 /// A thread's part of the engine. Used by one thread at a time.
 pub(crate) struct Worker {
@@ -32,6 +32,8 @@ pub(crate) struct Worker {
     references: Option<Arc<ReferenceVector>>,
     pub random: RandomStream,
     pub memory: MemoryShare,
+    /// Beside what is compared with them.
+    pub limits: TransactionLimits,
     /// Hidden row ids at hand, and the epoch their logged bound depends on.
     pub row_ids: Range<i64>,
     pub row_ids_epoch: Epoch,
@@ -112,6 +114,7 @@ impl Worker {
             references: None,
             random: RandomStream::new(shared.entropy.seed()),
             memory: MemoryShare::default(),
+            limits: shared.config.transaction.within_formats(),
             row_ids: 0..0,
             row_ids_epoch: Epoch(0),
             tally: Tally::default(),

@@ -73,8 +73,8 @@ pub struct SliceRoom {
 
 struct SliceRow {
     tree: TreeId,
-    key_bytes: u32,
-    row_bytes: u32,
+    key_bytes: usize,
+    row_bytes: usize,
 }
 
 impl SliceRoom {
@@ -86,14 +86,14 @@ impl SliceRoom {
     fn push(&mut self, tree: TreeId, key: &[u8], row: &[u8]) {
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(row);
-        self.rows.push(SliceRow { tree, key_bytes: key.len() as u32, row_bytes: row.len() as u32 });
+        self.rows.push(SliceRow { tree, key_bytes: key.len(), row_bytes: row.len() });
     }
 
     /// What the store is to write.
     fn changes(&self, tag: Tag) -> Vec<CheckpointChange> {
         let mut rest = &self.bytes[..];
-        let mut next = |length: u32| {
-            let (piece, after) = rest.split_at(length as usize);
+        let mut next = |length: usize| {
+            let (piece, after) = rest.split_at(length);
             rest = after;
             piece
         };

@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use super::limits::{KeptWeight, Weight};
 use super::{CopyReader, Isolation, OverlayUndo, Place, ReadSet, Txn};
 use crate::client::Client;
 use crate::engine::{Shared, SubmitOptions};
@@ -40,6 +41,8 @@ pub(crate) struct InteractiveState {
     phase: AtomicU8,
     wrote_references: AtomicBool,
     notes: Mutex<Vec<OverlayUndo>>,
+    /// Of the notes.
+    weight: KeptWeight,
     /// Set with the first statement, beyond READ COMMITTED.
     snapshot_epoch: OnceLock<Epoch>,
     snapshot: Mutex<Option<Arc<Registration>>>,
@@ -68,6 +71,7 @@ impl InteractiveState {
             phase: AtomicU8::new(ACTIVE),
             wrote_references: AtomicBool::new(false),
             notes: Mutex::new(Vec::new()),
+            weight: KeptWeight::default(),
             snapshot_epoch: OnceLock::new(),
             snapshot: Mutex::new(None),
             reads: Mutex::new(ReadSet::default()),
@@ -122,7 +126,13 @@ impl InteractiveState {
 
     /// What it did to these trees is settled: there is nothing to undo or to commit any more.
     fn forget_notes_of(&self, trees: &[TreeId]) {
-        self.notes.lock().retain(|note| !trees.contains(&note.place.id));
+        self.notes.lock().retain(|note| {
+            let settled = trees.contains(&note.place.id);
+            if settled {
+                self.weight.subtract(note.weight);
+            }
+            !settled
+        });
     }
 
     /// Whether what its statements read is remembered.
@@ -186,9 +196,15 @@ impl InteractiveState {
         let mut kept = self.notes.lock();
         let active = self.is_active();
         if active {
+            notes.iter().for_each(|note| self.weight.add(note.weight));
             kept.append(notes);
         }
         active
+    }
+
+    /// What the images that its statements have left will be at its COMMIT.
+    pub fn weight(&self) -> Weight {
+        self.weight.get()
     }
 
     pub fn has_notes(&self) -> bool {
@@ -415,6 +431,7 @@ impl Program for RollbackTo {
                 txn.release_objects_since(&self.state, self.savepoint.objects);
                 return Ok(());
             };
+            self.state.weight.subtract(note.weight);
             let partition = txn.partition_for(note.place.group, &note.key)?;
             if txn.root(partition, note.place).is_err() {
                 note.place = txn.place_now(note.place);

@@ -464,3 +464,31 @@ fn nobody_else_reads_a_data_directory() {
     let of = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
     assert_eq!((of(&stranger), of(&stranger.join("letter.txt"))), (0o755, 0o644));
 }
+
+/// A batch longer than one value can be is one batch all the same: read, replaced, cut.
+#[test]
+fn a_long_batch_is_kept_in_pieces() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let options = RocksOptions { log_value_bytes_max: 1_000, ..options() };
+    let store = RocksLogStore::open(folder.path(), options).expect("a new directory");
+    fill(&store, 1..4);
+    store.append(BatchNumber(4), b"short", true).expect("there is space");
+    let read = |store: &RocksLogStore| {
+        let mut lengths = Vec::new();
+        let mut visit = |number: BatchNumber, bytes: &[u8]| {
+            lengths.push((number.0, batch::check(bytes).is_some()));
+            ControlFlow::Continue(())
+        };
+        store.read_log(BatchNumber(2), &mut visit).expect("readable");
+        lengths
+    };
+    assert_eq!(read(&store), [(2, true), (3, true), (4, false)]);
+    assert_eq!(store.last_batch().expect("readable"), Some(BatchNumber(4)));
+    store.truncate_tail(BatchNumber(3)).expect("cut");
+    drop(store);
+    let store = RocksLogStore::open(folder.path(), options).expect("opens again");
+    assert_eq!(read(&store), [(2, true)]);
+    assert_eq!(store.last_batch().expect("readable"), Some(BatchNumber(2)));
+    fill(&store, 3..5);
+    assert_eq!(rows(&store), 4);
+}
