@@ -46,9 +46,13 @@ impl From<Stop> for ExecError {
     fn from(stop: Stop) -> Self {
         match stop {
             // Conditions of the transaction rather than control flow: a handler may see them.
-            Stop::ConcurrentUpdate | Stop::ConcurrentDelete | Stop::MovedAway | Stop::NotSerializable => {
-                ExecError::Sql(super::program::stop_error(stop))
-            }
+            Stop::ConcurrentUpdate
+            | Stop::ConcurrentDelete
+            | Stop::MovedAway
+            | Stop::NotSerializable
+            | Stop::TransactionTooLarge
+            | Stop::RowTooLarge
+            | Stop::KeyTooLarge => ExecError::Sql(super::program::stop_error(stop)),
             stop => ExecError::Stop(stop),
         }
     }

@@ -90,7 +90,7 @@ impl Session {
                 Some(Event::Started(epoch)) => self.depend_on(epoch),
                 Some(Event::Rows(batch)) => {
                     rows += batch.len() as u64;
-                    self.take_batch(batch, rows_to, &mut kept);
+                    self.take_batch(batch, rows_to, &mut kept)?;
                     if streaming && self.output.len() > PORTION_BYTES {
                         let depends_on = self.depends_on;
                         self.flush().await;
@@ -150,18 +150,27 @@ impl Session {
         (events, GivenUpOnDrop(given_up))
     }
 
-    fn take_batch(&mut self, batch: Vec<Vec<Datum>>, rows_to: &RowsTo, kept: &mut Vec<Vec<Datum>>) {
+    fn take_batch(
+        &mut self,
+        batch: Vec<Vec<Datum>>,
+        rows_to: &RowsTo,
+        kept: &mut Vec<Vec<Datum>>,
+    ) -> Result<()> {
         let host = self.host();
         let context = host.context();
         let mut out = self.output.take();
-        match rows_to {
-            RowsTo::Nowhere => {}
-            RowsTo::Wire(encoder) => batch.iter().for_each(|row| encoder.encode(row, &context, &mut out)),
+        let taken = match rows_to {
+            RowsTo::Nowhere => Ok(()),
+            RowsTo::Wire(encoder) => batch.iter().try_for_each(|row| encoder.encode(row, &context, &mut out)),
             RowsTo::Copy { encoder, columns } => {
-                batch.iter().for_each(|row| copy_row(encoder, columns, row, &context, &mut out));
+                batch.iter().try_for_each(|row| copy_row(encoder, columns, row, &context, &mut out))
             }
-            RowsTo::Kept => kept.extend(batch),
-        }
+            RowsTo::Kept => {
+                kept.extend(batch);
+                Ok(())
+            }
+        };
         self.output = Output::from_messages(out);
+        taken
     }
 }

@@ -208,20 +208,19 @@ impl Session {
         };
         if let Some(columns) = &prepared.columns {
             let encoder = RowEncoder { columns: columns.clone(), formats: formats.clone() };
-            self.send_rows(&encoder, &rows);
+            self.send_rows(&encoder, &rows)?;
         }
         Ok(())
     }
 
     /// Appends rows that are at hand.
-    pub(super) fn send_rows(&mut self, encoder: &RowEncoder, rows: &[Vec<Datum>]) {
+    pub(super) fn send_rows(&mut self, encoder: &RowEncoder, rows: &[Vec<Datum>]) -> Result<()> {
         let host = self.host();
         let context = host.context();
         let mut out = self.output.take();
-        for row in rows {
-            encoder.encode(row, &context, &mut out);
-        }
+        let encoded = rows.iter().try_for_each(|row| encoder.encode(row, &context, &mut out));
         self.output = crate::wire::output::Output::from_messages(out);
+        encoded
     }
 
     /// What SHOW answers.

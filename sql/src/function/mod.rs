@@ -26,6 +26,7 @@ mod hash;
 mod integer;
 mod json;
 mod jsonpath;
+pub mod length;
 mod lsn;
 mod number_text;
 mod part_assign;
