@@ -28,6 +28,8 @@ use crate::pace::Pace;
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 8192;
+/// Bytes of rows that end a batch early: an array's offsets have 31 bits.
+const BATCH_BYTES: usize = 64 << 20;
 /// Rows of a page: copying one holds its partition for some tens of microseconds, which is what
 /// a transaction that comes meanwhile waits.
 const PAGE_ROWS: usize = 512;
@@ -242,8 +244,9 @@ impl Cursor {
             return Ok(None);
         }
         let mut writers: Vec<Writer> = self.types.iter().map(|ty| Writer::new(*ty, PAGE_ROWS)).collect();
-        let mut rows = 0;
+        let (mut rows, mut bytes) = (0, 0);
         while rows < BATCH_ROWS
+            && bytes < BATCH_BYTES
             && let Some(low) = self.next.take()
         {
             self.context.functions().check_interrupts()?;
@@ -265,6 +268,7 @@ impl Cursor {
                 self.ahead = Some(self.ask(next, PAGE_ROWS.min(missing)));
             }
             rows += page.rows.len();
+            bytes += page.rows.iter().map(<[u8]>::len).sum::<usize>();
             for (column, writer) in self.columns.iter().zip(&mut writers) {
                 for row in page.rows.iter() {
                     writer.push_cell(self.meta.layout.get(row, *column))?;

@@ -40,6 +40,9 @@ impl Severity {
     }
 }
 
+/// Bytes of one field of an ErrorResponse or NoticeResponse; longer ones are cut.
+const REPORT_FIELD_BYTES_MAX: usize = 16 << 20;
+
 /// The transaction status in ReadyForQuery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -332,8 +335,9 @@ impl Output {
     /// An ErrorResponse or, below [`Severity::Error`], a NoticeResponse.
     pub fn report(&mut self, severity: Severity, error: &SqlError) {
         let fields = error.fields();
-        // The protocol's strings end at the first zero byte.
-        let clean = |text: &str| text.replace('\0', "\u{fffd}");
+        // The protocol's strings end at the first zero byte; all of them together have 31 bits.
+        let clean =
+            |text: &str| text[..text.floor_char_boundary(REPORT_FIELD_BYTES_MAX)].replace('\0', "\u{fffd}");
         let mut answer: Vec<(u8, String)> = vec![
             (b'S', severity.as_str().to_owned()),
             (b'V', severity.as_str().to_owned()),
