@@ -160,6 +160,7 @@ impl Session {
         });
         run.cursors = self.cursors.clone();
         run.constraints = Some(self.transaction.constraint_modes());
+        self.flush_early().await;
         run.out = self.output.take();
         run.mark = run.out.len();
         Ok(())

@@ -404,6 +404,7 @@ impl Session {
         if committed {
             self.end_temporary().await?;
         }
+        self.flush_early().await;
         run.cursors = self.cursors.clone();
         run.host = self.host();
         run.out = self.output.take();

@@ -134,6 +134,8 @@ impl Session {
             left_depth: 0,
             client_gone: Default::default(),
             listener: belongings.listener,
+            told_notice: false,
+            flushes: 0,
         }
     }
 }

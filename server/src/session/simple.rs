@@ -122,6 +122,7 @@ impl Session {
                 copy.script = Some(script);
                 return Ok(());
             }
+            self.flush_early().await;
         }
         Ok(())
     }

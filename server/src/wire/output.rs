@@ -359,6 +359,9 @@ impl Output {
         if let Some(position) = fields.position {
             answer.push((b'P', position.to_string()));
         }
+        if let Some(routine) = fields.routine {
+            answer.push((b'R', routine.to_owned()));
+        }
         if let Some((position, query)) = &fields.internal {
             answer.push((b'p', position.to_string()));
             answer.push((b'q', clean(query)));
