@@ -75,7 +75,12 @@ impl Session {
         streaming: bool,
     ) -> Result<Analytic> {
         // The engine's scans of a snapshot ask nobody; the session does, for all tables at once.
+        let version = self.catalog_version();
         let _locks = self.lock_for_reading(plan).await?;
+        if self.catalog_version() != version {
+            // Its tables may have changed while it waited: native execution finds out.
+            return Ok(Analytic::Native(params));
+        }
         let (mut events, _given_up) = self.start_analytic(plan, params.clone());
         let entry = self.entry().clone();
         let (mut rows, mut kept) = (0, Vec::new());

@@ -50,6 +50,7 @@ pub struct CursorShown {
     pub name: String,
     pub text: Arc<str>,
     pub hold: bool,
+    pub binary: bool,
     pub scroll: bool,
     /// Microseconds since 2000-01-01 UTC.
     pub at: i64,

@@ -136,6 +136,9 @@ pub struct Session {
     listener: Option<Listener>,
     /// Whether the output holds a notice, which does not wait for what comes after it.
     told_notice: bool,
+    /// Whether the statement at hand has found, before it did anything, that what it was prepared for is
+    /// no more: other columns, or none at all.
+    reshaped: bool,
     /// How often the output has been handed over: what was written before can no longer be changed.
     flushes: u64,
 }

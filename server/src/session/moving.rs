@@ -135,6 +135,7 @@ impl Session {
             client_gone: Default::default(),
             listener: belongings.listener,
             told_notice: false,
+            reshaped: false,
             flushes: 0,
         }
     }

@@ -86,19 +86,8 @@ impl Session {
         }
         let declared = prepared.declared.clone();
         let renewed = self.prepare_text(&prepared.text, &declared).await?;
-        let same = match (&prepared.columns, &renewed.columns) {
-            (Some(before), Some(after)) => {
-                before.len() == after.len()
-                    && before.iter().zip(after.iter()).all(|(a, b)| a.ty == b.ty && a.name == b.name)
-            }
-            (None, None) => true,
-            _ => false,
-        };
-        if !same || prepared.params != renewed.params {
-            return Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "cached plan must not change result type",
-            ));
+        if !prepared.answers_as(&renewed) || prepared.params != renewed.params {
+            return Err(SqlError::changed_result_type());
         }
         Ok(renewed)
     }
@@ -125,7 +114,7 @@ impl Session {
         self.prepare_settled_as(Origin::Text, text, statements, declared).await
     }
 
-    async fn prepare_settled_as(
+    pub(super) async fn prepare_settled_as(
         &mut self,
         origin: Origin,
         text: &Arc<str>,
@@ -199,11 +188,14 @@ impl Session {
                 }
                 self.prepare_rows(&statement, &mut prepared)?;
             }
+            Some(Statement::Positioned(positioned)) => {
+                self.prepare_positioned(positioned, declared, &mut prepared)?;
+            }
             Some(statement) => {
                 prepared.columns = self.utility_columns(&statement)?.map(Arc::from);
                 // Names of this session decide what these answer.
                 prepared.session_dependent = matches!(statement, Statement::Execute(_) | Statement::Fetch(_));
-                prepared.params = self.utility_parameters(&statement, declared);
+                prepared.params = self.utility_parameters(&statement, text, declared)?;
                 prepared.body = Body::Utility(Arc::new(statement));
             }
         }
@@ -297,7 +289,7 @@ impl Session {
     /// Prepares a statement again after the engine found its plan outdated.
     pub(crate) fn renew(&mut self, prepared: &Prepared) -> Result<Arc<Prepared>> {
         match (&prepared.origin, &prepared.body) {
-            (origin @ (Origin::Text | Origin::Filling(_)), _) => {
+            (origin @ (Origin::Text | Origin::Filling(_) | Origin::Cursor(_)), _) => {
                 let statements = archipel_sql::parser::parse(&prepared.text)?;
                 let (text, within) = (&prepared.text, Some(&prepared.search_path));
                 let renewed =
@@ -334,6 +326,17 @@ impl Session {
     }
 
     fn prepare_rows(&mut self, statement: &Statement, prepared: &mut Prepared) -> Result<()> {
+        match prepared.origin {
+            Origin::Cursor(_) => self.prepare_keyed(statement, prepared),
+            _ => self.prepare_as_written(statement, prepared),
+        }
+    }
+
+    pub(super) fn prepare_as_written(
+        &mut self,
+        statement: &Statement,
+        prepared: &mut Prepared,
+    ) -> Result<()> {
         let filled = match prepared.origin {
             Origin::Filling(table) => Some(table),
             _ => None,

@@ -202,7 +202,7 @@ impl Output {
     /// CommandComplete of a statement that reads or writes rows.
     pub fn rows_complete(&mut self, tag: &str, rows: u64) {
         match tag {
-            "CALL" => self.command_complete(tag),
+            "CALL" | "SHOW" | "EXPLAIN" => self.command_complete(tag),
             "INSERT" => self.command_complete_count("INSERT 0", rows),
             tag => self.command_complete_count(tag, rows),
         }
