@@ -475,6 +475,12 @@ impl<'w> Txn<'w> {
         self.lock_wait
     }
 
+    /// Whether the run waits, from here on, for what somebody else locks, or stops with
+    /// [`Stop::LockNotAvailable`].
+    pub fn set_lock_wait(&mut self, wait: LockWait) {
+        self.lock_wait = wait;
+    }
+
     pub(crate) fn objects(&mut self) -> &mut ObjectWork {
         self.objects.get_or_insert_default()
     }

@@ -267,6 +267,7 @@ impl Session {
             client_gone: Default::default(),
             listener: None,
             told_notice: false,
+            in_script: false,
             reshaped: false,
             flushes: 0,
         })

@@ -189,7 +189,7 @@ impl Session {
             }
         }
         let mut run = self.statement_run(plan, params, rows_to);
-        run.may_end = alone && !self.transaction.is_open();
+        run.may_end = self.may_end();
         self.run_to_end(prepared, run).await
     }
 
@@ -285,7 +285,7 @@ impl Session {
                     let chained = run.paused.as_ref().is_some_and(|paused| paused.chain);
                     let modes = chained.then(|| self.current_modes());
                     self.take_over(&mut run, outcome.depends_on)?;
-                    if block.take() == Some(Begun::Block) {
+                    if block.take() == Some(Begun::Block) || self.transaction.is_open() {
                         self.end_for(&mut run).await?;
                     }
                     self.next_transaction(&mut run).await?;
@@ -293,6 +293,10 @@ impl Session {
                         *block = Some(self.begin_for(&mut run, &modes)?);
                     }
                     recompiles = 0;
+                }
+                Err(stop @ (Stop::LockNotAvailable | Stop::Deadlock)) if run.guards_waits => {
+                    let error = self.stop_error(stop);
+                    run.refused_waits.push(error);
                 }
                 Err(Stop::Recompile) => {
                     recompiles += 1;
@@ -368,6 +372,7 @@ impl Session {
 
     /// Takes what a run that has paused said, drew and depends on.
     pub(super) fn take_over(&mut self, run: &mut StatementRun, depends_on: Epoch) -> Result<()> {
+        run.refused_waits.clear();
         run.out.truncate(run.mark);
         self.output = Output::from_messages(std::mem::take(&mut run.out));
         for notice in std::mem::take(&mut run.notices) {
@@ -451,6 +456,8 @@ impl Session {
             needs_block: false,
             in_pieces: false,
             wants_pieces: false,
+            refused_waits: Vec::new(),
+            guards_waits: false,
             savepoints: self.transaction.savepoints(),
             resume: None,
             paused: None,
@@ -509,6 +516,12 @@ impl Session {
             })?;
         }
         Ok((Ran { rows: run.rows }, run.kept))
+    }
+
+    /// Whether a procedure that runs now may end the transaction: outside of blocks, and of texts of
+    /// several statements. In a pipeline it may, and ends what came before with it.
+    pub(super) fn may_end(&self) -> bool {
+        !self.in_script && !self.transaction.is_block()
     }
 
     /// What `nextval` gave, for `currval` and `lastval`.

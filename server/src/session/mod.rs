@@ -136,6 +136,8 @@ pub struct Session {
     listener: Option<Listener>,
     /// Whether the output holds a notice, which does not wait for what comes after it.
     told_notice: bool,
+    /// Whether the statements of a text that has several are running.
+    in_script: bool,
     /// Whether the statement at hand has found, before it did anything, that what it was prepared for is
     /// no more: other columns, or none at all.
     reshaped: bool,
@@ -250,11 +252,22 @@ impl Session {
     /// Begins a statement: what `pg_stat_activity` shows, and a clean cancel flag.
     fn begin_statement(&mut self, text: &Arc<str>) {
         self.timer = None;
+        self.entry().begin_statement();
+        self.start_timer();
+        self.took = None;
+        if !Arc::ptr_eq(&self.told, text) {
+            self.entry().activity.set_query(text);
+            self.told = text.clone();
+        }
+        self.entry().activity.begin(crate::server::now());
+    }
+
+    /// Lets `statement_timeout` begin.
+    fn start_timer(&mut self) {
+        self.timer = None;
         let timeout = self.settings.effective().statement_timeout_ms;
-        let entry = self.entry();
-        entry.begin_statement();
         if timeout > 0 {
-            let entry = entry.clone();
+            let entry = self.entry().clone();
             // On another thread, so that it fires while this one computes.
             let timer = self.server.front.spawn(async move {
                 tokio::time::sleep(std::time::Duration::from_millis(timeout)).await;
@@ -262,12 +275,6 @@ impl Session {
             });
             self.timer = Some(Timer(timer));
         }
-        self.took = None;
-        if !Arc::ptr_eq(&self.told, text) {
-            self.entry().activity.set_query(text);
-            self.told = text.clone();
-        }
-        self.entry().activity.begin(crate::server::now());
     }
 
     /// The session waits for its client again.

@@ -135,6 +135,7 @@ impl Session {
             client_gone: Default::default(),
             listener: belongings.listener,
             told_notice: false,
+            in_script: false,
             reshaped: false,
             flushes: 0,
         }

@@ -99,7 +99,14 @@ impl Session {
     }
 
     /// Runs statements until they end, one fails or one asks the client for COPY data.
-    pub(super) async fn run_script(&mut self, mut script: Script) -> Result<(), SqlError> {
+    pub(super) async fn run_script(&mut self, script: Script) -> Result<(), SqlError> {
+        self.in_script = true;
+        let ran = self.run_statements(script).await;
+        self.in_script = false;
+        ran
+    }
+
+    async fn run_statements(&mut self, mut script: Script) -> Result<(), SqlError> {
         while let Some(statement) = script.statements.pop_front() {
             let last = script.statements.is_empty();
             let text: Arc<str> = script.text[statement.range.clone()].into();
@@ -124,6 +131,8 @@ impl Session {
                 return Ok(());
             }
             self.flush_early().await;
+            // `statement_timeout` is for each of them.
+            self.start_timer();
         }
         Ok(())
     }
