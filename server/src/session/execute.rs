@@ -285,12 +285,18 @@ impl Session {
                     let chained = run.paused.as_ref().is_some_and(|paused| paused.chain);
                     let modes = chained.then(|| self.current_modes());
                     self.take_over(&mut run, outcome.depends_on)?;
-                    if block.take() == Some(Begun::Block) || self.transaction.is_open() {
+                    let begun = block.take();
+                    // That of a pipeline: it ends here, and what follows is part of the next one.
+                    let joined = begun != Some(Begun::Block) && self.transaction.is_open();
+                    if joined || begun == Some(Begun::Block) {
                         self.end_for(&mut run).await?;
                     }
                     self.next_transaction(&mut run).await?;
                     if let Some(modes) = modes.filter(|modes| *modes != self.current_modes()) {
                         *block = Some(self.begin_for(&mut run, &modes)?);
+                    } else if joined {
+                        self.enter_transaction(false);
+                        run.now = self.transaction.start();
                     }
                     recompiles = 0;
                 }
