@@ -223,7 +223,7 @@ impl Session {
             let cursor = self.cursors.get(&fetch.cursor)?;
             let encoder = RowEncoder { columns: cursor.columns.clone(), formats: formats.clone() };
             let rows = cursor.rows.clone();
-            self.send_places(&encoder, &rows, &places);
+            self.send_places(&encoder, &rows, &places)?;
         }
         Ok(places.len() as u64)
     }

@@ -274,7 +274,7 @@ impl Session {
         let places = cursor.advance(FetchDirection::Forward(wanted))?;
         let encoder = RowEncoder { columns: cursor.columns.clone(), formats: formats.clone() };
         let (tag, rows) = (cursor.tag, cursor.rows.clone());
-        self.send_places(&encoder, &rows, &places);
+        self.send_places(&encoder, &rows, &places)?;
         // As PostgreSQL, it does not look past the limit: reaching it exactly suspends.
         if rows_max > 0 && places.len() >= rows_max {
             self.output.portal_suspended();

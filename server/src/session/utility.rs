@@ -117,7 +117,7 @@ impl Session {
                 let rows = self.utility_rows(statement, prepared, params, alone).await?;
                 if let Some(columns) = &prepared.columns {
                     let encoder = RowEncoder { columns: columns.clone(), formats: formats.clone() };
-                    self.send_rows(&encoder, &rows);
+                    self.send_rows(&encoder, &rows)?;
                 }
                 self.output.command_complete(prepared.tag);
             }
