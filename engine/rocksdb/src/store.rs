@@ -193,7 +193,7 @@ impl Databases {
         let mut batches = log.raw_iterator_cf(family(LOG));
         batches.seek_to_last();
         batches.status().map_err(store_error)?;
-        let last = batches.key().map(parse_batch_number).transpose()?;
+        let last = batches.key().map(batches::number_of).transpose()?;
         require_whole(watermark, mark, last)
     }
 

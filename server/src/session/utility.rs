@@ -265,8 +265,9 @@ impl Session {
         let context = host.context();
         let visible = encoder.columns.len();
         let mut out = self.output.take();
-        let encoded =
-            places.iter().try_for_each(|place| encoder.encode(&rows.row(*place)[..visible], &context, &mut out));
+        let encoded = places
+            .iter()
+            .try_for_each(|place| encoder.encode(&rows.row(*place)[..visible], &context, &mut out));
         self.output = crate::wire::output::Output::from_messages(out);
         encoded
     }
