@@ -48,6 +48,9 @@ fn require_lockable(declare: &DeclareCursor) -> Result<()> {
     Ok(())
 }
 
+/// The columns of a cursor, and rows of it.
+type Fetched = (Arc<[OutputColumn]>, Vec<Vec<Datum>>);
+
 impl Session {
     /// Lets the statement that comes see in `pg_cursors` what is open. The unnamed portal, which is its
     /// own mostly, is shown to queries that can ask for it.
@@ -229,7 +232,7 @@ impl Session {
     }
 
     /// Moves a cursor; answers its columns and the rows passed.
-    pub(super) fn fetched(&mut self, fetch: &Fetch) -> Result<(Arc<[OutputColumn]>, Vec<Vec<Datum>>)> {
+    pub(super) fn fetched(&mut self, fetch: &Fetch) -> Result<Fetched> {
         let places = self.advance(fetch)?;
         let cursor = self.cursors.get(&fetch.cursor)?;
         let visible = cursor.columns.len();

@@ -55,11 +55,12 @@ fn is(lexeme: &Lexeme, word: &str) -> bool {
 /// cannot be told from others is refused, unless its own text is read again.
 pub(super) fn parse(masked: &Masked) -> Result<Vec<StatementText>> {
     let mut statements = parse_plain(&masked.text)?;
+    let mut found = 0;
     for parsed in &mut statements {
         let range = parsed.range.clone();
-        let inside = |(condition, _): &&(Range<usize>, String)| {
-            range.start <= condition.start && condition.end <= range.end
-        };
+        // What was blanked may reach beyond the statement's last token.
+        let inside = |(condition, _): &&(Range<usize>, String)| range.contains(&condition.start);
+        found += masked.conditions.iter().filter(inside).count();
         let mut conditions = masked.conditions.iter().filter(inside);
         let Some((condition, cursor)) = conditions.next() else { continue };
         match &parsed.statement {
@@ -67,7 +68,7 @@ pub(super) fn parse(masked: &Masked) -> Result<Vec<StatementText>> {
             Statement::Update(_) | Statement::Delete(_) if conditions.next().is_none() => {
                 let positioned = Positioned {
                     statement: parsed.statement.clone(),
-                    text: masked.text[range.clone()].to_owned(),
+                    text: masked.text[range.start..range.end.max(condition.end)].to_owned(),
                     condition: condition.start - range.start..condition.end - range.start,
                     cursor: cursor.clone(),
                 };
@@ -75,6 +76,9 @@ pub(super) fn parse(masked: &Masked) -> Result<Vec<StatementText>> {
             }
             _ => return Err(SqlError::unsupported("WHERE CURRENT OF here")),
         }
+    }
+    if found < masked.conditions.len() {
+        return Err(SqlError::unsupported("WHERE CURRENT OF here"));
     }
     Ok(statements)
 }
