@@ -8,7 +8,7 @@ use crate::datum::{Datum, Interval};
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::array_of_values;
 use crate::function::length::{check_buffer, push};
-use crate::function::{AggregateState, FunctionContext};
+use crate::function::{AggregateFunction, AggregateState, FunctionContext};
 use crate::numeric::{Numeric, SCALE_MAX};
 use crate::types::{Oid, Type};
 
@@ -91,6 +91,17 @@ pub fn factory(name: &str, args: &[Oid]) -> Option<(Factory, bool)> {
     })
 }
 
+/// What the first row of a group has in a column, be it NULL. No call can name it: it stands behind
+/// columns that a query need not group by.
+pub static FIRST: AggregateFunction = AggregateFunction {
+    oid: Oid(0),
+    name: "(first row)",
+    args: &[Oid::ANYELEMENT],
+    result: Oid::ANYELEMENT,
+    strict: false,
+    state: |_| Box::new(First(None)),
+};
+
 /// Types whose order [`compare`] is PostgreSQL's.
 fn known_order(ty: Option<Oid>) -> bool {
     ty.is_some_and(|oid| {
@@ -139,6 +150,20 @@ fn float(value: &Datum) -> Result<f64> {
 
 fn overflow(name: &str) -> SqlError {
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} out of range"))
+}
+
+struct First(Option<Datum>);
+
+impl AggregateState for First {
+    fn update(&mut self, _: &FunctionContext<'_>, args: &[Datum]) -> Result<()> {
+        if self.0.is_none() {
+            self.0 = args.first().cloned();
+        }
+        Ok(())
+    }
+    fn finish(&mut self, _: &FunctionContext<'_>) -> Result<Datum> {
+        Ok(self.0.take().unwrap_or(Datum::Null))
+    }
 }
 
 struct Count(i64);

@@ -6,13 +6,15 @@
 //! part equal to a grouping expression becomes its column, a placeholder becomes the
 //! aggregate's column, and any FROM column left over is 42803.
 
+use archipel_sql::aggregate::FIRST;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Type;
 use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, ObjectNamePart};
 
 use super::expr::unnest;
 use super::scope::{AGGREGATE_BASE, GROUPING_BASE, Level, Reference, WINDOW_BASE};
 use super::select::Target;
-use super::visit::{raise_depth, same_expr, visit_expr_mut};
+use super::visit::{is_volatile, raise_depth, same_expr, visit_expr, visit_expr_mut};
 use super::{Binder, Clause};
 use crate::bound::*;
 
@@ -26,6 +28,8 @@ pub(crate) struct Grouping {
     pub sets: Vec<Vec<u16>>,
     /// Whether the clause has grouping sets rather than a plain list.
     pub explicit_sets: bool,
+    /// Columns that are worth what the first row of a group has there, each with its aggregate.
+    pub first_of: Vec<(BoundExpr, u16)>,
 }
 
 /// ROLLUP or CUBE inside GROUPING SETS, which sqlparser takes for the call of a function.
@@ -187,8 +191,7 @@ impl Binder<'_, '_> {
         };
         let bound = match target {
             Some(target) => {
-                let expr =
-                    std::mem::replace(&mut targets[target].expr, Self::null(archipel_sql::types::Type::TEXT));
+                let expr = std::mem::replace(&mut targets[target].expr, Self::null(Type::TEXT));
                 let expr = self.resolve_unknown(expr)?;
                 targets[target].expr = expr.clone();
                 expr
@@ -205,7 +208,7 @@ impl Binder<'_, '_> {
         let level = self.level()?;
         let windows = &level.window_positions;
         let aggregates = &level.aggregate_positions;
-        super::visit::visit_expr(&bound, 0, &mut |expr, nesting| {
+        visit_expr(&bound, 0, &mut |expr, nesting| {
             if let ExprKind::Column { depth, index } = expr.kind
                 && depth == nesting
             {
@@ -248,11 +251,14 @@ impl Binder<'_, '_> {
     }
 
     /// Columns of a table whose whole primary key is grouped by may stand ungrouped
-    /// (check_functional_grouping): they join the grouping expressions.
-    pub(crate) fn add_dependent_columns(&self, level: &Level, grouping: &mut Grouping) {
+    /// (check_functional_grouping): they join the grouping expressions. A key of a table with heirs says
+    /// nothing of their rows, which may have it again: theirs join its group, whose first row speaks for
+    /// the others, as in PostgreSQL.
+    pub(crate) fn add_dependent_columns(&self, level: &mut Level, grouping: &mut Grouping) {
         if grouping.explicit_sets || grouping.sets.len() != 1 {
             return;
         }
+        let mut first_of: Vec<BoundExpr> = Vec::new();
         for relation in &level.relations {
             let Some(key) = relation.table.as_ref().and_then(|table| table.primary_key.as_ref()) else {
                 continue;
@@ -277,11 +283,48 @@ impl Binder<'_, '_> {
                 })
                 .map(|column| column.expr.clone())
                 .collect();
+            if relation.reads_heirs() {
+                first_of.extend(missing);
+                continue;
+            }
             for expr in missing {
                 grouping.exprs.push(expr);
                 grouping.sets[0].push((grouping.exprs.len() - 1) as u16);
             }
         }
+        for expr in first_of {
+            let number = level.aggregates.len() as u16;
+            level.aggregates.push(AggregateCall {
+                function: Accumulator::Builtin(&FIRST),
+                args: vec![expr.clone()],
+                distinct: false,
+                filter: None,
+                order_by: Vec::new(),
+                result: expr.ty,
+            });
+            level.aggregate_positions.push(None);
+            grouping.first_of.push((expr, number));
+        }
+    }
+
+    /// Takes out of HAVING what PostgreSQL asks of each row rather than of the groups: the parts without
+    /// aggregates, volatile functions and subqueries. Which way it is asked tells where columns are what
+    /// the first row of a group has.
+    pub(crate) fn sink_having(
+        &self,
+        having: &mut Option<BoundExpr>,
+        grouping: &Grouping,
+    ) -> Option<BoundExpr> {
+        if grouping.first_of.is_empty() {
+            return None;
+        }
+        let parts = match having.take()? {
+            BoundExpr { kind: ExprKind::And(parts), .. } => parts,
+            single => vec![single],
+        };
+        let (of_rows, of_groups): (Vec<BoundExpr>, Vec<BoundExpr>) = parts.into_iter().partition(is_of_rows);
+        *having = all_of(of_groups);
+        all_of(of_rows)
     }
 
     /// Rewrites an expression to read the Aggregate's row.
@@ -300,6 +343,17 @@ impl Binder<'_, '_> {
             if let Some(group) = raised[usize::from(nesting)].iter().position(|group| same_expr(group, part))
             {
                 part.kind = ExprKind::Column { depth: nesting, index: group as u16 };
+                return false;
+            }
+            let of_first = grouping.first_of.iter().find(|(expr, _)| {
+                matches!(
+                    (&expr.kind, &part.kind),
+                    (ExprKind::Column { index, .. }, ExprKind::Column { depth, index: read })
+                        if *depth == nesting && read == index
+                )
+            });
+            if let Some((_, number)) = of_first {
+                part.kind = ExprKind::Column { depth: nesting, index: groups + number };
                 return false;
             }
             if let ExprKind::Column { depth, index } = &mut part.kind
@@ -361,6 +415,28 @@ impl Binder<'_, '_> {
                     .collect()
             })
             .collect()
+    }
+}
+
+/// Whether a part of HAVING can be asked of a row.
+fn is_of_rows(part: &BoundExpr) -> bool {
+    let mut of_groups = is_volatile(part);
+    visit_expr(part, 0, &mut |expr, nesting| {
+        of_groups |= match expr.kind {
+            ExprKind::Subquery(_) => true,
+            ExprKind::Column { depth, index } => depth == nesting && index >= AGGREGATE_BASE,
+            _ => false,
+        };
+        true
+    });
+    !of_groups
+}
+
+/// All of these conditions together.
+fn all_of(mut parts: Vec<BoundExpr>) -> Option<BoundExpr> {
+    match parts.len() {
+        0 | 1 => parts.pop(),
+        _ => Some(BoundExpr::new(ExprKind::And(parts), Type::BOOL)),
     }
 }
 

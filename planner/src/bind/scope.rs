@@ -134,13 +134,25 @@ impl Relation {
         Some(FoundColumn { expr, source: None })
     }
 
+    /// Whether its rows are those of several tables: the table's own, and those of its heirs or
+    /// partitions.
+    fn reads_family(&self) -> bool {
+        self.columns.iter().any(|column| column.hidden && column.name == TABLE_NUMBER)
+    }
+
+    /// Whether rows of tables that inherit from it are among its rows. The keys of a partitioned table
+    /// are its partitions' too; those of a table with heirs are its own alone.
+    pub(crate) fn reads_heirs(&self) -> bool {
+        self.reads_family() && self.table.as_ref().is_some_and(|table| !table.is_partitioned())
+    }
+
     /// Whether its rows have places that can be asked for: their numbers. What has a primary key is
     /// kept by that and has no other place.
     fn has_row_places(&self) -> Result<bool> {
         let Some(table) = self.table.as_ref().filter(|table| table.kind == TableKind::Table) else {
             return Ok(false);
         };
-        if self.columns.iter().any(|column| column.hidden && column.name == TABLE_NUMBER) {
+        if self.reads_family() {
             return Err(SqlError::unsupported(format_args!(
                 "{ROW_PLACE} of a table with heirs or partitions"
             )));

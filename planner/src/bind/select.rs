@@ -445,7 +445,8 @@ impl Binder<'_, '_> {
                 Some(grouping) => grouping,
                 None => Grouping { sets: vec![Vec::new()], ..Grouping::default() },
             };
-            self.add_dependent_columns(&level, &mut grouping);
+            self.add_dependent_columns(&mut level, &mut grouping);
+            rel = filtered(rel, self.sink_having(&mut parts.having, &grouping));
             for mut direct in std::mem::take(&mut level.direct_arguments) {
                 self.regroup(&mut direct, &grouping, &level).map_err(|error| {
                     error.with_detail(
