@@ -520,6 +520,32 @@ fn sequences_never_repeat_after_a_crash_and_hidden_ids_neither() {
     assert_eq!(last, Ok(NextValue::Exhausted));
 }
 
+#[test]
+fn another_increment_acts_on_the_next_value_and_after_a_crash_too() {
+    let (engine, store) = stepped();
+    let id = SequenceId(5);
+    let def = SequenceDef { id, start: 1, increment: 1, min: 1, max: 1_000, cycle: false };
+    ddl(&engine, DdlOp::CreateSequence(def)).expect("made");
+    let next = |engine: &archipel_engine::Engine| unpredicted(engine, move |txn| txn.next_value(id));
+    assert_eq!(next(&engine).0, Ok(NextValue::Value(1)));
+    assert_eq!(next(&engine).0, Ok(NextValue::Value(2)));
+    let tens = SequenceDef { increment: 10, ..def };
+    ddl(&engine, DdlOp::AlterSequence { def: tens, restart: None, from: id }).expect("altered");
+    assert_eq!(next(&engine).0, Ok(NextValue::Value(12)));
+    let down = SequenceDef { increment: -1, ..def };
+    ddl(&engine, DdlOp::AlterSequence { def: down, restart: None, from: id }).expect("altered");
+    let (_, outcome) = next(&engine);
+    engine.step_log().expect("written");
+    assert!(engine.is_durable(outcome.depends_on));
+    let after = reopen_stepped(&store.crash(Survivors::Synced));
+    // All that the log said may be used is left out: down to the last that there is.
+    assert_eq!(after.sequence(id).and_then(|sequence| sequence.last_value()), Some(1));
+    assert_eq!(next(&after).0, Ok(NextValue::Exhausted));
+    let up = SequenceDef { increment: 3, ..def };
+    ddl(&after, DdlOp::AlterSequence { def: up, restart: None, from: id }).expect("altered");
+    assert_eq!(next(&after).0, Ok(NextValue::Value(4)));
+}
+
 /// Whoever draws holds no claim yet, so that the sequence can be restarted before the row is written.
 #[test]
 fn a_number_of_a_sequence_that_was_restarted_meanwhile_is_not_written() {
@@ -534,7 +560,8 @@ fn a_number_of_a_sequence_that_was_restarted_meanwhile_is_not_written() {
         let NextValue::Value(number) = txn.next_value(id)? else { panic!("not exhausted yet") };
         runs += 1;
         if runs == 1 {
-            ddl(&inner, DdlOp::AlterSequence { def, restart: Some(10) }).expect("nothing is claimed");
+            ddl(&inner, DdlOp::AlterSequence { def, restart: Some(10), from: id })
+                .expect("nothing is claimed");
             // Somebody else has the number now.
             let (other, _) = unpredicted(&inner, move |txn| {
                 let NextValue::Value(number) = txn.next_value(id)? else { panic!("not exhausted yet") };

@@ -351,13 +351,13 @@ fn rebuild(
     }
     for record in parse::<SequenceDef>(&recovered.meta, "sequence/") {
         let (id, def) = record?;
-        let next = values.get(&id).map(|record| record.next);
-        schema.sequences.insert(SequenceId(id), Sequence::new(def, next));
+        let position = values.get(&id).map(|record| record.position(&def));
+        schema.sequences.insert(SequenceId(id), Sequence::new(def, position));
     }
     debug_assert_eq!(sequence_key(ROW_ID_SEQUENCE.id), format!("value/{}", u32::MAX));
-    let row_ids = Sequence::new(ROW_ID_SEQUENCE, values.get(&u32::MAX).map(|record| record.next));
-
-    let starts = Sequence::new(START_SEQUENCE, values.get(&START_SEQUENCE.id.0).map(|record| record.next));
+    let own =
+        |def: SequenceDef| Sequence::new(def, values.get(&def.id.0).map(|record| record.position(&def)));
+    let (row_ids, starts) = (own(ROW_ID_SEQUENCE), own(START_SEQUENCE));
 
     // The first keys of each group's partitions, with the home that was logged, if any.
     let mut groups: BTreeMap<GroupId, BTreeMap<KeyBuf, LoggedPlace>> = BTreeMap::new();

@@ -16,7 +16,7 @@ pub use copying::{BeginCopy, CopySlice};
 use serde::{Deserialize, Serialize};
 
 use super::repartition::RepartitionView;
-use super::{Inserted, LockMode, ReferenceTable, ReferenceVector, Sequence, Txn};
+use super::{Inserted, LockMode, ReferenceTable, ReferenceVector, Sequence, SequencePosition, Txn};
 use crate::cell::Cell;
 use crate::engine::Shared;
 use crate::id::{Epoch, GroupId, SequenceId, TreeId, TxnId};
@@ -69,10 +69,12 @@ pub enum DdlOp {
     /// Removes all rows.
     Truncate(TreeId),
     CreateSequence(SequenceDef),
-    /// Changes a sequence; it goes on where it was unless `restart` says otherwise.
+    /// Changes a sequence; it goes on where `from`, itself or the one in whose place it comes, stands,
+    /// unless `restart` says otherwise.
     AlterSequence {
         def: SequenceDef,
         restart: Option<i64>,
+        from: SequenceId,
     },
     DropSequence(SequenceId),
 }
@@ -245,12 +247,12 @@ impl Txn<'_> {
             DdlOp::CatchUp { from, to, columns, since } => self.catch_up(from, to, &columns, since),
             DdlOp::Truncate(id) => self.truncate(id),
             DdlOp::CreateSequence(def) => self.put_sequence(def, None),
-            DdlOp::AlterSequence { def, restart } => {
-                let next = match restart {
-                    Some(value) => i128::from(value),
-                    None => self.sequence(def.id)?.peek(),
+            DdlOp::AlterSequence { def, restart, from } => {
+                let position = match restart {
+                    Some(value) => SequencePosition { last: value, called: false },
+                    None => self.sequence(from)?.position(),
                 };
-                self.put_sequence(def, Some(next))
+                self.put_sequence(def, Some(position))
             }
             DdlOp::DropSequence(id) => {
                 if let Some(work) = &mut self.ddl {
@@ -285,11 +287,15 @@ impl Txn<'_> {
         }
     }
 
-    fn put_sequence(&mut self, def: SequenceDef, next: Option<i128>) -> Result<Inserted, Stop> {
+    fn put_sequence(
+        &mut self,
+        def: SequenceDef,
+        position: Option<SequencePosition>,
+    ) -> Result<Inserted, Stop> {
         let at = self.shared.next_meta_sequence();
         if let Some(work) = &mut self.ddl {
-            let sequence = Sequence::new(def, next);
-            let record = super::sequence::SequenceRecord { next: sequence.peek(), at };
+            let sequence = Sequence::new(def, position);
+            let record = super::sequence::SequenceRecord::new(sequence.position(), &def, at);
             work.schema.sequences.insert(def.id, sequence);
             work.note(sequence_definition_key(def.id), Some(&def));
             work.note(super::sequence::sequence_key(def.id), Some(&record));

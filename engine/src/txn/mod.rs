@@ -83,7 +83,7 @@ pub use repartition::{
     SplitPartition,
 };
 pub(crate) use repartition::{GroupRecord, History};
-pub use sequence::{NextValue, Sequence};
+pub use sequence::{NextValue, Sequence, SequencePosition};
 pub(crate) use sequence::{ROW_ID_SEQUENCE, START_SEQUENCE, SequenceRecord, sequence_key};
 pub use undo::Savepoint;
 pub(crate) use undo::{OverlayUndo, Undo};

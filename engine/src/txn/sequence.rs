@@ -31,12 +31,26 @@ pub struct Sequence {
     state: Mutex<SequenceState>,
 }
 
+/// Where a sequence stands, as PostgreSQL keeps it. What comes next is not kept: another increment
+/// leads from the same place to another value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SequencePosition {
+    pub last: i64,
+    /// Whether `last` was handed out; else it comes next.
+    pub called: bool,
+}
+
+impl SequencePosition {
+    /// The value that `def` has come next; beyond its bounds when it is exhausted.
+    fn next(self, def: &SequenceDef) -> i128 {
+        let last = i128::from(self.last);
+        if self.called { last + i128::from(def.increment) } else { last }
+    }
+}
+
 #[derive(Debug)]
 struct SequenceState {
-    /// The next value to hand out; beyond min or max when exhausted.
-    next: i128,
-    /// The last value handed out or set, for `currval` of a session and `last_value`.
-    last: Option<i64>,
+    position: SequencePosition,
     /// Values up to here (in the direction of the increment) may be used: the log says so.
     bound: i128,
     bound_epoch: Epoch,
@@ -45,9 +59,36 @@ struct SequenceState {
 /// What the log and the checkpoint keep of a sequence.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct SequenceRecord {
-    pub next: i128,
+    /// The value after those that may have been used. Records of older versions have nothing else.
+    next: i128,
     /// Orders the records of one epoch.
-    pub at: u64,
+    at: u64,
+    /// Where it stands once all values that may have been used are.
+    #[serde(default)]
+    position: Option<SequencePosition>,
+}
+
+impl SequenceRecord {
+    /// A record of where a sequence stands.
+    pub fn new(position: SequencePosition, def: &SequenceDef, at: u64) -> SequenceRecord {
+        SequenceRecord { next: position.next(def), at, position: Some(position) }
+    }
+
+    /// Where the sequence stands.
+    pub fn position(&self, def: &SequenceDef) -> SequencePosition {
+        if let Some(position) = self.position {
+            return position;
+        }
+        let within = i128::from(def.min)..=i128::from(def.max);
+        let before = self.next - i128::from(def.increment);
+        let is_first = self.next == i128::from(def.start);
+        match (i64::try_from(before), i64::try_from(self.next)) {
+            (Ok(last), _) if within.contains(&before) && !is_first => SequencePosition { last, called: true },
+            (_, Ok(next)) if within.contains(&self.next) => SequencePosition { last: next, called: false },
+            // Beyond its end: there its last value is.
+            _ => SequencePosition { last: if def.increment > 0 { def.max } else { def.min }, called: true },
+        }
+    }
 }
 
 /// The result of asking for a value.
@@ -59,11 +100,11 @@ pub enum NextValue {
 }
 
 impl Sequence {
-    pub(crate) fn new(def: SequenceDef, next: Option<i128>) -> Arc<Self> {
-        let next = next.unwrap_or_else(|| i128::from(def.start));
+    pub(crate) fn new(def: SequenceDef, position: Option<SequencePosition>) -> Arc<Self> {
+        let position = position.unwrap_or(SequencePosition { last: def.start, called: false });
         // The bound lies before the next value, so the first use logs.
-        let bound = next - i128::from(def.increment);
-        let state = SequenceState { next, last: None, bound, bound_epoch: Epoch(0) };
+        let bound = position.next(&def) - i128::from(def.increment);
+        let state = SequenceState { position, bound, bound_epoch: Epoch(0) };
         static INCARNATIONS: AtomicU64 = AtomicU64::new(0);
         let incarnation = INCARNATIONS.fetch_add(1, Ordering::Relaxed);
         Arc::new(Self { def, incarnation, state: Mutex::new(state) })
@@ -75,76 +116,84 @@ impl Sequence {
         self.incarnation
     }
 
-    /// The value handed out last, if any since the start.
+    /// The value handed out last, if any was.
     pub fn last_value(&self) -> Option<i64> {
-        self.state.lock().last
+        let position = self.position();
+        position.called.then_some(position.last)
     }
 
-    /// What a `SELECT` from the sequence shows: a value, whether the next one comes after it or is
-    /// itself it, and how many more are logged. The next value is what counts: which one was the last
-    /// is not kept over a restart.
-    pub fn shown(&self) -> (i64, bool, i64) {
+    /// Where it stands.
+    pub fn position(&self) -> SequencePosition {
+        self.state.lock().position
+    }
+
+    /// What a `SELECT` from the sequence shows: where it stands, and how many more values are logged.
+    pub fn shown(&self) -> (SequencePosition, i64) {
         let state = self.state.lock();
-        let step = i128::from(self.def.increment);
-        let within = i128::from(self.def.min)..=i128::from(self.def.max);
-        let next = i64::try_from(state.next).ok().filter(|_| within.contains(&state.next));
-        match (state.last, next) {
-            (Some(last), _) => {
-                let ahead = (state.bound - i128::from(last)) / step;
-                (last, true, i64::try_from(ahead.max(0)).unwrap_or(0))
-            }
-            (None, Some(next)) => (next, false, 0),
-            (None, None) => (if step > 0 { self.def.max } else { self.def.min }, true, 0),
-        }
+        let ahead = (state.bound - i128::from(state.position.last)) / i128::from(self.def.increment);
+        (state.position, i64::try_from(ahead.max(0)).unwrap_or(0))
     }
 
     /// The next value that would be handed out.
     pub(crate) fn peek(&self) -> i128 {
-        self.state.lock().next
+        self.position().next(&self.def)
+    }
+
+    /// The greatest of so many values after one (the least, where they descend) that is within bounds.
+    fn ahead(&self, value: i128, count: i128) -> i128 {
+        let step = i128::from(self.def.increment);
+        let end = i128::from(if step > 0 { self.def.max } else { self.def.min });
+        value + count.min((end - value) / step).max(0) * step
     }
 
     pub(crate) fn take(&self, shared: &Arc<Shared>, worker: &mut Worker, count: i128) -> (NextValue, Epoch) {
         let mut state = self.state.lock();
         let def = &self.def;
         let step = i128::from(def.increment);
-        let exhausted = |value: i128| value > i128::from(def.max) || value < i128::from(def.min);
-        if exhausted(state.next) {
+        let mut value = state.position.next(def);
+        if value > i128::from(def.max) || value < i128::from(def.min) {
             if !def.cycle {
                 return (NextValue::Exhausted, state.bound_epoch);
             }
-            state.next = i128::from(if step > 0 { def.min } else { def.max });
-            state.bound = state.next - step;
+            value = i128::from(if step > 0 { def.min } else { def.max });
+            state.bound = value - step;
         }
-        let value = state.next;
-        let last = value + (count - 1) * step;
+        let last = self.ahead(value, count - 1);
         if (last - state.bound) * step.signum() > 0 {
-            state.bound = last + LOG_AHEAD * step;
-            state.bound_epoch = log_bound(shared, worker, def.id, state.bound + step);
+            state.bound = self.ahead(last, LOG_AHEAD);
+            state.bound_epoch = log_bound(shared, worker, def, called_to(state.bound));
         }
-        state.next = last + step;
-        state.last = Some(value as i64);
+        state.position = called_to(last);
         (NextValue::Value(value as i64), state.bound_epoch)
     }
 
     pub(crate) fn set(&self, shared: &Arc<Shared>, worker: &mut Worker, value: i64, called: bool) -> Epoch {
         let mut state = self.state.lock();
-        let step = i128::from(self.def.increment);
-        state.next = if called { i128::from(value) + step } else { i128::from(value) };
-        state.last = called.then_some(value);
-        state.bound = state.next - step;
-        state.bound_epoch = log_bound(shared, worker, self.def.id, state.next);
+        state.position = SequencePosition { last: value, called };
+        state.bound = state.position.next(&self.def) - i128::from(self.def.increment);
+        state.bound_epoch = log_bound(shared, worker, &self.def, state.position);
         state.bound_epoch
     }
 }
 
-/// Logs that values before `next` may have been used. A commit of its own: it must hold even
-/// if the transaction that needs the value is undone, for others use the values that follow.
-fn log_bound(shared: &Arc<Shared>, worker: &mut Worker, id: SequenceId, next: i128) -> Epoch {
+/// Where a sequence stands that has handed out a value within its bounds, which are 64 bits wide.
+fn called_to(value: i128) -> SequencePosition {
+    SequencePosition { last: value as i64, called: true }
+}
+
+/// Logs where a sequence stands once all values that may be used are. A commit of its own: it must
+/// hold even if the transaction that needs the value is undone, for others use the values that follow.
+fn log_bound(
+    shared: &Arc<Shared>,
+    worker: &mut Worker,
+    def: &SequenceDef,
+    position: SequencePosition,
+) -> Epoch {
     let epoch = shared.epochs.enter(&worker.slot);
-    let record = SequenceRecord { next, at: shared.next_meta_sequence() };
+    let record = SequenceRecord::new(position, def, shared.next_meta_sequence());
     let bytes = serde_json::to_vec(&record).unwrap_or_default();
     let mut records = Vec::new();
-    redo::meta(&mut records, record.at, sequence_key(id).as_bytes(), Some(&bytes));
+    redo::meta(&mut records, record.at, sequence_key(def.id).as_bytes(), Some(&bytes));
     worker.log_bytes(epoch, &records);
     shared.epochs.leave(&worker.slot);
     epoch
@@ -232,5 +281,36 @@ impl Txn<'_> {
             None => &*self.worker.schema,
         };
         schema.sequences.get(&id).cloned().ok_or(Stop::Recompile)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEF: SequenceDef =
+        SequenceDef { id: SequenceId(7), start: 5, increment: 10, min: 1, max: 100, cycle: false };
+
+    fn read(record: &str) -> SequencePosition {
+        serde_json::from_str::<SequenceRecord>(record).expect("a record").position(&DEF)
+    }
+
+    #[test]
+    fn records_of_older_versions_say_what_comes_next() {
+        assert_eq!(read(r#"{"next":5,"at":1}"#), SequencePosition { last: 5, called: false });
+        assert_eq!(read(r#"{"next":45,"at":1}"#), SequencePosition { last: 35, called: true });
+        assert_eq!(read(r#"{"next":7,"at":1}"#), SequencePosition { last: 7, called: false });
+        assert_eq!(read(r#"{"next":105,"at":1}"#), SequencePosition { last: 95, called: true });
+        assert_eq!(read(r#"{"next":325,"at":1}"#), SequencePosition { last: 100, called: true });
+    }
+
+    #[test]
+    fn records_keep_where_a_sequence_stands() {
+        for position in
+            [SequencePosition { last: 5, called: true }, SequencePosition { last: 45, called: false }]
+        {
+            let record = serde_json::to_string(&SequenceRecord::new(position, &DEF, 3)).expect("written");
+            assert_eq!(read(&record), position);
+        }
     }
 }

@@ -281,8 +281,8 @@ pub(super) fn change(old: &Sequence, options: &[SequenceOption], work: &mut Work
         SequenceOption::Restart(value) => Some(value.unwrap_or(sequence.start)),
         _ => None,
     });
-    // What it has given last is to be within the new bounds, too.
-    let last = || match work.env.context.session.call("pg_sequence_last_value", &[Datum::Oid(old.oid)]) {
+    // Where it stands is to be within the new bounds, too.
+    let last = || match work.env.context.session.call("archipel_sequence_position", &[Datum::Oid(old.oid)]) {
         Ok(Datum::Int8(value)) => Some(value),
         _ => None,
     };
@@ -305,16 +305,18 @@ pub(super) fn change(old: &Sequence, options: &[SequenceOption], work: &mut Work
 }
 
 /// Changes a sequence, and has it go on from `restart` if that is given. In a transaction that is to
-/// keep it to itself it becomes another one: what others draw meanwhile is the old one's, and theirs
-/// alone if the transaction comes to nothing.
+/// keep it to itself it becomes another one: what the transaction draws from then on is the new one's,
+/// and nothing of it is left if the transaction comes to nothing.
 pub(super) fn alter(mut sequence: Sequence, restart: Option<i64>, work: &mut Work<'_>) {
     let before = id(&sequence);
-    let copied = restart.is_some() && work.env.copies.sequences.contains(&before);
+    let known = work.catalog.sequence_by_oid(sequence.oid);
+    let another = restart.is_some() || known.is_none_or(|known| definition(&known) != definition(&sequence));
+    let copied = another && work.env.copies.sequences.contains(&before);
     if copied {
         sequence.file = Some(work.oids(1).0);
         work.operation(DdlOp::CreateSequence(definition(&sequence)));
     }
-    work.operation(DdlOp::AlterSequence { def: definition(&sequence), restart });
+    work.operation(DdlOp::AlterSequence { def: definition(&sequence), restart, from: before });
     if copied {
         work.operation(DdlOp::DropSequence(before));
     }

@@ -96,8 +96,8 @@ pub(crate) fn call(
             Box::new(move |ctx| {
                 let Some(oid) = sequence_of(&args[0].eval(ctx)?) else { return Ok(Datum::Null) };
                 ctx.functions.session.require_sequence(oid, Privileges::SELECT)?;
-                let (value, called, logged) = ctx.txn.sequence(file_of(ctx, oid))?.shown();
-                let row = [Datum::Int8(value), Datum::Int8(logged), Datum::Bool(called)];
+                let (position, logged) = ctx.txn.sequence(file_of(ctx, oid))?.shown();
+                let row = [Datum::Int8(position.last), Datum::Int8(logged), Datum::Bool(position.called)];
                 Ok(Datum::Record(row.into()))
             })
         }),

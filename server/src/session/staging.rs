@@ -14,7 +14,7 @@
 //! block like any other: its rows may be read, written and changed again. COMMIT drops the
 //! original, ROLLBACK the copy.
 //!
-//! A sequence that is restarted is another one in the block, too.
+//! A sequence that is changed is another one in the block, too.
 //!
 //! What leaves the rows alone (a name, a default, an index, a constraint) waits for COMMIT.
 
@@ -405,7 +405,7 @@ impl Session {
     }
 
     /// The tables that were there before and whose rows these operations rewrite, and the sequences
-    /// that they restart.
+    /// that they change.
     fn to_be_copied(&self, operations: &[DdlOp]) -> Copies {
         let mut copied = Copies::default();
         let Some(staged) = self.transaction.staged() else { return copied };
@@ -420,7 +420,7 @@ impl Session {
                     copied.tables.push(def.id);
                 }
                 // What the block has drawn before comes back with a savepoint.
-                DdlOp::AlterSequence { def, restart: Some(_) } => copied.sequences.push(def.id),
+                DdlOp::AlterSequence { def, .. } => copied.sequences.push(def.id),
                 _ => {}
             }
         }

@@ -116,6 +116,12 @@ impl SystemSource for Source<'_> {
         host.server.engine.sequence(SequenceId(host.sequence_file(sequence)))?.last_value()
     }
 
+    fn sequence_position(&self, sequence: Oid) -> Option<i64> {
+        let Source(host) = self;
+        let running = host.server.engine.sequence(SequenceId(host.sequence_file(sequence)))?;
+        Some(running.position().last)
+    }
+
     fn page_count(&self, table: &Table) -> Option<i32> {
         self.0.server.sizes.of(table).map(|size| size.pages)
     }

@@ -308,6 +308,8 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         "pg_relation_filenode" => catalog.relation_by_oid(first).map_or(Datum::Null, |r| Datum::Oid(r.oid())),
         "pg_trigger_depth" => Datum::Int4(0),
         "pg_sequence_last_value" => source.sequence_last_value(first).map_or(Datum::Null, Datum::Int8),
+        // No function that statements find: definitions ask.
+        "archipel_sequence_position" => source.sequence_position(first).map_or(Datum::Null, Datum::Int8),
         "pg_sequence_parameters" => match catalog.sequence_by_oid(first) {
             Some(s) => Datum::Record(
                 [

@@ -134,8 +134,12 @@ pub trait SystemSource {
     fn page_count(&self, _table: &Table) -> Option<i32> {
         None
     }
-    /// What a sequence gave last since the server has started; `None` also where nobody may know.
+    /// What a sequence gave last, if it gave anything; `None` also where nobody may know.
     fn sequence_last_value(&self, _sequence: Oid) -> Option<i64> {
+        None
+    }
+    /// The value that a sequence stands at, whether it gave that or is going to, whoever asks.
+    fn sequence_position(&self, _sequence: Oid) -> Option<i64> {
         None
     }
 }
