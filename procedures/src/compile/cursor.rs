@@ -219,8 +219,9 @@ fn fixed(direction: &Direction) -> Option<FetchDirection> {
 impl Compiler<'_> {
     /// The register of a cursor variable, and the variable's name.
     fn cursor_place(&self, cursor: VariableId) -> CursorPlace {
-        let name = self.body.variables[cursor as usize].name.as_str().into();
-        CursorPlace { register: self.register_of(cursor), name }
+        let variable = &self.body.variables[cursor as usize];
+        let constant = variable.constant.then(|| variable.declared_constant());
+        CursorPlace { register: self.register_of(cursor), name: variable.name.as_str().into(), constant }
     }
 
     fn bind_cursor(&self, query: &Fragment) -> Result<BoundCursor> {

@@ -81,6 +81,7 @@ impl Compiler<'_> {
                         target.text
                     )));
                 }
+                self.require_changeable(target.variable)?;
                 // The row is taken apart when the procedure has ended.
                 let register = self.scratch();
                 registers.push(register);
@@ -97,15 +98,9 @@ impl Compiler<'_> {
             let (register, ty) = self.scalar_target(&target)?;
             if ty.oid != arg.ty.oid && ty.oid != arg.declared().oid {
                 // PostgreSQL finds a cast where it wants a variable.
-                let named = match &arg.name {
-                    Some(name) => format!("\"{name}\""),
-                    None => (position + 1).to_string(),
-                };
-                let message = format!(
-                    "procedure parameter {named} is an output parameter but corresponding argument is not writable"
-                );
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                return Err(not_writable(arg.name.as_deref(), position));
             }
+            self.require_changeable(target.variable)?;
             if let Some(name) = self.not_null(target.variable) {
                 not_null.push((registers.len() as u32, name));
             }
@@ -124,6 +119,12 @@ impl Compiler<'_> {
         Ok(OperationKind::Sequence([call].into_iter().chain(taken_apart).map(operation).collect()))
     }
 
+    /// A procedure's result is given to a variable that may change (exec_check_assignable).
+    fn require_changeable(&self, variable: VariableId) -> Result<()> {
+        let variable = &self.body.variables[variable as usize];
+        if variable.constant { Err(variable.declared_constant()) } else { Ok(()) }
+    }
+
     /// The variable given for an OUT argument.
     fn out_target(
         &self,
@@ -132,16 +133,12 @@ impl Compiler<'_> {
         name: Option<&str>,
         position: usize,
     ) -> Result<Target> {
-        let refused = || {
-            let name = name.map_or_else(|| format!("${}", position + 1), str::to_string);
-            SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!(
-                    "procedure parameter \"{name}\" is an output parameter but corresponding argument is not writable"
-                ),
-            )
-        };
-        let parts: Vec<String> = match parse_expression(given)? {
+        let refused = || not_writable(name, position);
+        let mut given_expr = parse_expression(given)?;
+        while let sqlparser::ast::Expr::Nested(inner) = given_expr {
+            given_expr = *inner;
+        }
+        let parts: Vec<String> = match given_expr {
             sqlparser::ast::Expr::Identifier(ident) => vec![bind::name::ident_name(&ident)],
             sqlparser::ast::Expr::CompoundIdentifier(idents) => {
                 idents.iter().map(bind::name::ident_name).collect()
@@ -310,6 +307,15 @@ impl Compiler<'_> {
         let (bound, _) = bound.map_err(|error| context::of_statement(error, text))?;
         Ok(output_columns(&bound).iter().map(|c| (c.name.clone(), c.ty)).collect())
     }
+}
+
+/// An argument that is no variable cannot take what a procedure gives for a parameter.
+fn not_writable(name: Option<&str>, position: usize) -> SqlError {
+    let named = name.map_or_else(|| (position + 1).to_string(), |name| format!("\"{name}\""));
+    let message = format!(
+        "procedure parameter {named} is an output parameter but corresponding argument is not writable"
+    );
+    SqlError::new(SqlState::SYNTAX_ERROR, message)
 }
 
 /// An access of which nothing is known beforehand.

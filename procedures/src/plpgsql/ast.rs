@@ -133,6 +133,14 @@ pub struct Variable {
     pub collate: Option<usize>,
 }
 
+impl Variable {
+    /// Why a constant takes no value.
+    pub fn declared_constant(&self) -> SqlError {
+        let message = format!("variable \"{}\" is declared CONSTANT", self.name);
+        SqlError::new(SqlState(*b"22005"), message)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cursor {
     pub args: Vec<VariableId>,

@@ -87,6 +87,9 @@ impl Invocation<'_, '_> {
         (cursor.keys, cursor.locks) = (query.keys.clone(), query.locks);
         (cursor.text, cursor.at) = (query.text.clone(), ctx.functions.now);
         cursor.failure = failure;
+        if let (None, Some(refused)) = (&given, &plan.cursor.constant) {
+            return Err(self.at(refused.clone().into(), site));
+        }
         let name = given.unwrap_or_else(|| {
             let name = ctx.effects_mut().cursors.invent_name();
             ctx.variables[plan.cursor.register as usize] = Datum::text(name.as_str());

@@ -574,6 +574,8 @@ pub struct CursorPlace {
     pub register: u32,
     /// Of the variable.
     pub name: Box<str>,
+    /// Why it cannot take the name of a portal, if it is a constant.
+    pub constant: Option<SqlError>,
 }
 
 /// The query of a cursor.

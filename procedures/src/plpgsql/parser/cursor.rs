@@ -69,9 +69,10 @@ impl Parser<'_> {
         Ok(given)
     }
 
+    /// The variable of a cursor, which may be a constant: its value is a name.
     pub(super) fn cursor_variable(&mut self) -> Result<VariableId> {
         let start = self.token().start;
-        let target = self.target()?;
+        let target = self.named_target()?;
         let is_cursor = match &self.variables[target.variable as usize].ty {
             TypeSpec::Known(ty) => *ty == Type::REFCURSOR,
             TypeSpec::Named(fragment) => fragment.text.eq_ignore_ascii_case("refcursor"),

@@ -145,6 +145,17 @@ impl Parser<'_> {
 
     /// A variable with fields and subscripts, for assignment.
     pub(super) fn target(&mut self) -> Result<Target> {
+        let target = self.named_target()?;
+        let variable = &self.variables[target.variable as usize];
+        if !variable.constant {
+            return Ok(target);
+        }
+        let message = variable.declared_constant().to_string();
+        Err(self.error_at(SqlState(*b"22005"), message, target.start))
+    }
+
+    /// As [`Parser::target`], for whoever may not assign.
+    pub(super) fn named_target(&mut self) -> Result<Target> {
         let (first, start) = (self.at, self.token().start);
         let variable = self.target_variable()?;
         let mut path = Vec::new();
@@ -160,14 +171,6 @@ impl Parser<'_> {
             } else {
                 break;
             }
-        }
-        if self.variables[variable as usize].constant {
-            let name = self.variables[variable as usize].name.clone();
-            return Err(self.error_at(
-                SqlState(*b"22005"),
-                format!("variable \"{name}\" is declared CONSTANT"),
-                start,
-            ));
         }
         let text = self.fragment(first, self.at).text;
         Ok(Target { variable, path, text, start })
