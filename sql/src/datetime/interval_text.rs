@@ -190,13 +190,21 @@ pub fn parse_interval(text: &str, fields: i32, style: IntervalStyle) -> Result<I
                 return Err(invalid(text));
             }
             clock_seen = true;
-            let micros = parse_clock(body, fields).ok_or_else(|| invalid(text))?;
+            let micros = parse_clock(body, fields, text)?;
             parts.micros += if negative { -micros } else { micros };
         } else if let Some((years, months)) = body.split_once('-') {
-            let (years, months): (i128, i128) = match (years.parse(), months.parse()) {
-                (Ok(y), Ok(m)) if m < 12 => (y, m),
-                _ => return Err(invalid(text)),
+            let part = |part: &str| match part {
+                "" => Ok(0),
+                part if part.bytes().all(|byte| byte.is_ascii_digit()) => {
+                    part.parse::<i128>().map_err(|_| out_of_range(text))
+                }
+                part if part.starts_with('-') => Err(out_of_range(text)),
+                _ => Err(invalid(text)),
             };
+            let (years, months) = (part(years)?, part(months)?);
+            if months > 11 {
+                return Err(out_of_range(text));
+            }
             let sign = if negative { -1 } else { 1 };
             parts.years += sign * years;
             parts.months += sign * months;
@@ -266,30 +274,48 @@ fn number(body: &str, negative: bool) -> Option<(i128, f64, bool)> {
         return None;
     }
     let whole: i128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    let fraction: f64 = if fraction.is_empty() { 0.0 } else { format!("0.{fraction}").parse().ok()? };
+    let fraction = if fraction.is_empty() { 0.0 } else { share(fraction)? };
     Some(if negative { (-whole, -fraction, true) } else { (whole, fraction, false) })
 }
 
-/// `hh:mm`, `hh:mm:ss.ffffff`, or `mm:ss` where the type says minute to second.
-fn parse_clock(body: &str, fields: i32) -> Option<i128> {
-    let mut parts = body.split(':');
-    let (first, second, third) = (parts.next()?, parts.next()?, parts.next());
-    if parts.next().is_some() {
-        return None;
-    }
-    let integer = |s: &str| if s.is_empty() { None } else { s.parse::<i128>().ok() };
-    let seconds = |s: &str| -> Option<i128> {
-        let (whole, fraction, _) = number(s, false)?;
-        (whole < 60).then(|| whole * 1_000_000 + (fraction * 1e6).round_ties_even() as i128)
-    };
-    let (hours, minutes, micros) = match third {
-        Some(third) => (integer(first)?, integer(second)?, seconds(third)?),
-        None if second.contains('.') || fields == 0x1800 => (0, integer(first)?, seconds(second)?),
-        None => (integer(first)?, integer(second)?, 0),
-    };
-    (minutes < 60)
-        .then(|| hours * i128::from(MICROS_PER_HOUR) + minutes * i128::from(MICROS_PER_MINUTE) + micros)
+/// What digits behind a point amount to.
+fn share(digits: &str) -> Option<f64> {
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| format!("0.{digits}").parse().ok()).flatten()
 }
+
+/// `hh:mm`, `hh:mm:ss.ffffff`, or `mm:ss` where the type says minute to second (DecodeTime): parts may
+/// be empty, and a minute may have 60 seconds.
+fn parse_clock(body: &str, fields: i32, text: &str) -> Result<i128> {
+    let parts: Vec<&str> = body.split(':').collect();
+    let whole = |part: &str| -> Result<i128> {
+        if !part.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(invalid(text));
+        }
+        if part.is_empty() { Ok(0) } else { part.parse().map_err(|_| out_of_range(text)) }
+    };
+    let seconds = |part: &str| -> Result<(i128, i128)> {
+        let (before, decimals) = part.split_once('.').unwrap_or((part, ""));
+        let decimals =
+            if decimals.is_empty() { 0.0 } else { share(decimals).ok_or_else(|| invalid(text))? };
+        Ok((whole(before)?, (decimals * 1e6).round_ties_even() as i128))
+    };
+    let (hours, minutes, (seconds, micros)) = match parts[..] {
+        [hours, minutes, third] => (whole(hours)?, whole(minutes)?, seconds(third)?),
+        [first, second] if second.contains('.') || fields == 0x1800 => (0, whole(first)?, seconds(second)?),
+        [hours, minutes] => (whole(hours)?, whole(minutes)?, (0, 0)),
+        _ => return Err(invalid(text)),
+    };
+    if hours > MAX_HOURS || minutes > 59 || seconds > 60 {
+        return Err(out_of_range(text));
+    }
+    Ok(hours * i128::from(MICROS_PER_HOUR)
+        + minutes * i128::from(MICROS_PER_MINUTE)
+        + seconds * i128::from(MICROS_PER_SECOND)
+        + micros)
+}
+
+/// More hours than any interval has.
+const MAX_HOURS: i128 = i64::MAX as i128 / MICROS_PER_HOUR as i128 + 1;
 
 /// ISO 8601 durations after their P: with designators (`1Y2M3DT4H5M6S`, `3W`), or in the alternative
 /// form (`0002-10-15T10:30:20`, `00021015T103020`), whose trailing fields may be missing

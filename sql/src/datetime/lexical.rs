@@ -109,7 +109,7 @@ const WEEKDAYS: [&str; 18] = [
 pub(super) fn meaning(word: &str) -> Option<Meaning> {
     use Meaning::*;
     Some(match word {
-        "infinity" | "+infinity" => Special(self::Special::Infinity),
+        "infinity" => Special(self::Special::Infinity),
         "-infinity" => Special(self::Special::NegativeInfinity),
         "epoch" => Special(self::Special::Epoch),
         "now" => Special(self::Special::Now),

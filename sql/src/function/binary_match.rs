@@ -2,6 +2,7 @@
 
 use super::Eval;
 use super::args::*;
+use super::pattern::matches_like;
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 
@@ -17,46 +18,9 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("unistr", |_, v| unistr(text(v, 0)?).map(text_datum)),
 ];
 
-/// Whether bytes match a LIKE pattern; with one point to return to, as for texts.
+/// Whether bytes match a LIKE pattern: each is a character.
 fn like(value: &[u8], pattern: &[u8]) -> Result<bool> {
-    let (mut at, mut place) = (0, 0);
-    let mut back: Option<(usize, usize)> = None;
-    loop {
-        let matched = match pattern.get(place) {
-            Some(b'%') => {
-                place += 1;
-                back = Some((place, at));
-                continue;
-            }
-            Some(b'_') => at < value.len(),
-            Some(b'\\') => {
-                let Some(literal) = pattern.get(place + 1) else {
-                    return Err(SqlError::new(
-                        SqlState::INVALID_ESCAPE_SEQUENCE,
-                        "LIKE pattern must not end with escape character",
-                    ));
-                };
-                let same = value.get(at) == Some(literal);
-                place += usize::from(same);
-                same
-            }
-            Some(byte) => value.get(at) == Some(byte),
-            None if at == value.len() => return Ok(true),
-            None => false,
-        };
-        if matched {
-            at += 1;
-            place += 1;
-            continue;
-        }
-        match &mut back {
-            Some((after, start)) if *start < value.len() => {
-                *start += 1;
-                (place, at) = (*after, *start);
-            }
-            _ => return Ok(false),
-        }
-    }
+    matches_like(value, pattern, |a, b| a == b, |at| at + 1)
 }
 
 /// A pattern with another escape character, with the backslash.

@@ -17,64 +17,73 @@ use crate::datum::{Array, Datum, Dimension};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Oid;
 
-/// Whether `text` matches the LIKE pattern. Iterative, with one point to return to: a later
-/// `%` makes every earlier one's alternatives unnecessary.
+/// Whether `text` matches the LIKE pattern.
 pub fn like(text: &str, pattern: &str, fold_case: bool) -> Result<bool> {
-    let (t, p) = (text.as_bytes(), pattern.as_bytes());
     let same = |a: u8, b: u8| a == b || (fold_case && a.eq_ignore_ascii_case(&b));
-    let (mut ti, mut pi) = (0, 0);
+    // Behind the first byte of a character come those that continue it.
+    let after = |at: usize| {
+        let rest = &text.as_bytes()[at + 1..];
+        at + 1 + rest.iter().take_while(|byte| **byte & 0xc0 == 0x80).count()
+    };
+    matches_like(text.as_bytes(), pattern.as_bytes(), same, after)
+}
+
+/// Whether bytes match a LIKE pattern; `after` tells where the next character begins. Iterative, with
+/// one point to return to: a later `%` makes every earlier one's alternatives unnecessary. A pattern that
+/// ends with the escape character is refused where PostgreSQL's MatchText comes to it: not behind the
+/// end of the text, but at once behind a `%`.
+pub(super) fn matches_like(
+    value: &[u8],
+    pattern: &[u8],
+    same: impl Fn(u8, u8) -> bool,
+    after: impl Fn(usize) -> usize,
+) -> Result<bool> {
+    let unfinished = || {
+        SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "LIKE pattern must not end with escape character")
+    };
+    let (mut at, mut place) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
     loop {
-        match p.get(pi) {
+        if at == value.len() {
+            return Ok(pattern[place..].iter().all(|byte| *byte == b'%'));
+        }
+        match pattern.get(place) {
             Some(b'%') => {
-                pi += 1;
-                if pi == p.len() {
-                    return Ok(true);
+                loop {
+                    match pattern.get(place) {
+                        Some(b'%') => {}
+                        Some(b'_') if at == value.len() => return Ok(false),
+                        Some(b'_') => at = after(at),
+                        Some(b'\\') if place + 1 == pattern.len() => return Err(unfinished()),
+                        Some(_) => break,
+                        None => return Ok(true),
+                    }
+                    place += 1;
                 }
-                back = Some((pi, ti));
+                back = Some((place, at));
                 continue;
             }
-            Some(b'_') if ti < t.len() => {
-                ti += 1;
-                while ti < t.len() && !text.is_char_boundary(ti) {
-                    ti += 1;
-                }
-                pi += 1;
+            Some(b'_') => {
+                (at, place) = (after(at), place + 1);
                 continue;
             }
             Some(b'\\') => {
-                let literal = *p.get(pi + 1).ok_or_else(|| {
-                    SqlError::new(
-                        SqlState::INVALID_ESCAPE_SEQUENCE,
-                        "LIKE pattern must not end with escape character",
-                    )
-                })?;
-                if t.get(ti).is_some_and(|b| same(*b, literal)) {
-                    ti += 1;
-                    pi += 2;
+                let literal = *pattern.get(place + 1).ok_or_else(unfinished)?;
+                if same(value[at], literal) {
+                    (at, place) = (at + 1, place + 2);
                     continue;
                 }
             }
-            Some(&b) if t.get(ti).is_some_and(|a| same(*a, b)) && b != b'_' => {
-                ti += 1;
-                pi += 1;
+            Some(byte) if same(value[at], *byte) => {
+                (at, place) = (at + 1, place + 1);
                 continue;
             }
-            None if ti == t.len() => return Ok(true),
             _ => {}
         }
         // Mismatch: let the last % take one more character.
-        match &mut back {
-            Some((after, start)) if *start < t.len() => {
-                *start += 1;
-                while *start < t.len() && !text.is_char_boundary(*start) {
-                    *start += 1;
-                }
-                pi = *after;
-                ti = *start;
-            }
-            _ => return Ok(false),
-        }
+        let Some((behind, start)) = &mut back else { return Ok(false) };
+        *start = after(*start);
+        (place, at) = (*behind, *start);
     }
 }
 
