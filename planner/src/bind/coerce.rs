@@ -94,6 +94,20 @@ fn pathway(from: Oid, to: Oid, context: Coercion) -> Option<Pathway> {
     None
 }
 
+/// Whether an explicit cast makes a value of `bpchar` that is as long as it is given.
+fn is_unmeasured(target: Type, context: Coercion) -> bool {
+    target.oid == Oid::BPCHAR && target.typmod < 0 && context == CastContext::Explicit
+}
+
+/// A constant of `bpchar`, whose length is that of its text: held without the blanks at its end, as
+/// `char(n)` is, it is shown with them.
+pub(super) fn with_blanks(text: &str) -> BoundExpr {
+    let held = text.trim_end_matches(' ');
+    let length = i32::try_from(text.chars().count()).ok().filter(|_| held.len() < text.len());
+    let typmod = length.map_or(-1, |length| length.saturating_add(4));
+    BoundExpr::constant(Datum::text(held), Type { oid: Oid::BPCHAR, typmod })
+}
+
 /// Whether a value of one type may become one of the other (can_coerce_type). A polymorphic
 /// target accepts by its shape alone; consistency is checked after resolution.
 pub fn can_coerce(from: Oid, to: Oid, context: Coercion) -> bool {
@@ -156,7 +170,7 @@ impl Binder<'_, '_> {
             return Ok(Some(expr));
         }
         if from == Oid::UNKNOWN {
-            return self.coerce_unknown(expr, target).map(Some);
+            return self.coerce_unknown(expr, target, context).map(Some);
         }
         if to == Oid::ANY || (to == Oid::RECORD && is_composite(from)) {
             return Ok(Some(expr));
@@ -177,6 +191,11 @@ impl Binder<'_, '_> {
         let Some(path) = pathway(from, to, context) else {
             return Ok(None);
         };
+        if let (ExprKind::Const(Datum::Text(text)), Oid::TEXT | Oid::VARCHAR) = (&expr.kind, from)
+            && is_unmeasured(target, context)
+        {
+            return Ok(Some(with_blanks(text)));
+        }
         let ty = Type::of(to);
         let kind = match path {
             Pathway::Relabel => {
@@ -219,13 +238,14 @@ impl Binder<'_, '_> {
     }
 
     /// An unknown literal becomes a constant of the type; a parameter takes the type on.
-    fn coerce_unknown(&mut self, expr: BoundExpr, target: Type) -> Result<BoundExpr> {
+    fn coerce_unknown(&mut self, expr: BoundExpr, target: Type, context: Coercion) -> Result<BoundExpr> {
         let to = target.oid;
         if to == Oid::ANY || is_polymorphic(to) {
             return Ok(expr);
         }
         match &expr.kind {
             ExprKind::Const(Datum::Null) => Ok(BoundExpr::constant(Datum::Null, Type::of(to))),
+            ExprKind::Const(Datum::Text(text)) if is_unmeasured(target, context) => Ok(with_blanks(text)),
             ExprKind::Const(Datum::Text(text)) => {
                 let text = text.clone();
                 self.literal(&text, target)

@@ -7,6 +7,7 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{DateTimeField, Expr, Interval, Value};
 
 use super::Binder;
+use super::coerce::with_blanks;
 use super::name::ident_name;
 use crate::bound::{BoundExpr, ExprKind};
 
@@ -20,7 +21,7 @@ impl Binder<'_, '_> {
             | Value::EscapedStringLiteral(text)
             | Value::UnicodeStringLiteral(text) => unknown(text),
             Value::DollarQuotedString(quoted) => unknown(&quoted.value),
-            Value::NationalStringLiteral(text) => BoundExpr::constant(Datum::text(text), Type::BPCHAR),
+            Value::NationalStringLiteral(text) => with_blanks(text),
             Value::Boolean(value) => BoundExpr::constant(Datum::Bool(*value), Type::BOOL),
             Value::Null => BoundExpr::constant(Datum::Null, Type::UNKNOWN),
             Value::Placeholder(name) => self.parameter(name)?,

@@ -173,6 +173,11 @@ pub(super) fn shown_by_name(function: &str, args: Vec<BoundExpr>) -> Vec<BoundEx
         | Oid::REGNAMESPACE => BoundExpr::new(ExprKind::ConvertIo(Box::new(arg)), Type::TEXT),
         // With its blanks.
         Oid::BPCHAR if arg.ty.typmod >= 0 => BoundExpr::new(ExprKind::ConvertIo(Box::new(arg)), Type::TEXT),
+        Oid::BPCHAR => match arg.kind {
+            // A text that was made one without a length has the blanks still.
+            ExprKind::ConvertIo(text) if matches!(text.ty.oid, Oid::TEXT | Oid::VARCHAR) => *text,
+            kind => BoundExpr { kind, ..arg },
+        },
         _ => arg,
     };
     args.into_iter().map(shown).collect()

@@ -26,7 +26,7 @@ pub enum Kind {
         min: f64,
         max: f64,
     },
-    /// Accepted spellings, lower case; the first spelling of a meaning is the canonical one.
+    /// Accepted spellings, as they are shown, in any letters.
     Enum(&'static [&'static str]),
     Text,
 }
@@ -153,7 +153,7 @@ impl Kind {
                     Some(false) if choices.contains(&"off") => "off",
                     _ => &lower,
                 };
-                match choices.iter().find(|choice| **choice == spelled) {
+                match choices.iter().find(|choice| choice.eq_ignore_ascii_case(spelled)) {
                     Some(choice) => Ok(Value::Text((*choice).to_owned())),
                     None => Err(invalid().with_hint(format!("Available values: {}.", choices.join(", ")))),
                 }
