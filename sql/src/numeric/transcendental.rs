@@ -2,13 +2,20 @@
 //! result scales. Working precision exceeds the result's by guard digits, then rounds once.
 
 use num_bigint::BigInt;
-use num_traits::{Signed, Zero};
+use num_traits::{Signed, ToPrimitive, Zero};
 
 use super::arithmetic::{RESULT_SCALE_MAX, SIGNIFICANT_DIGITS_MIN, div_round};
 use super::{Numeric, division_by_zero, overflow, pow10};
 use crate::error::{Result, SqlError, SqlState};
 
-const LOG10_E: f64 = std::f64::consts::LOG10_E;
+/// As long as numeric.c writes them: the scales of results hang on what they round to.
+#[allow(clippy::approx_constant)]
+const LOG10_E: f64 = 0.434294481903252;
+#[allow(clippy::approx_constant)]
+const LN_10: f64 = 2.302585092994046;
+
+/// exp_var's own limits, either way.
+const EXPONENT_MAX: f64 = 6000.0;
 
 fn argument(state: SqlState, message: &str) -> SqlError {
     SqlError::new(state, message)
@@ -51,12 +58,16 @@ impl Numeric {
         }
         let value = self.to_f64();
         let weight = (value * LOG10_E).clamp(-2000.0, 2000.0) as i64;
-        let scale = self.result_scale(weight);
-        // exp_var's own limits: 6000 either way.
-        if value.abs() >= 6000.0 {
-            return if value > 0.0 { Err(overflow()) } else { Ok(Numeric::from_scaled(0, scale as u16)) };
+        self.exp_within(self.result_scale(weight) as u32)
+    }
+
+    /// `e^self` at a given scale, within exp_var's limits.
+    fn exp_within(&self, scale: u32) -> Result<Numeric> {
+        let value = self.to_f64();
+        if value.abs() < EXPONENT_MAX {
+            return self.exp_at(scale);
         }
-        self.exp_at(scale as u32)
+        if value > 0.0 { Err(overflow()) } else { Ok(Numeric::from_scaled(0, scale as u16)) }
     }
 
     /// `e^self` at a given scale.
@@ -79,19 +90,23 @@ impl Numeric {
         }
     }
 
-    /// numeric.c's estimate_ln_dweight.
+    /// numeric.c's estimate_ln_dweight: it looks at eight digits at most.
     fn ln_weight(&self) -> i64 {
         let value = self.to_f64();
         if (0.9..=1.1).contains(&value) {
             return self.sub(&Numeric::ONE).ok().and_then(|x| x.exponent()).unwrap_or_default();
         }
-        let Some(exponent) = self.exponent() else { return 0 };
-        let leading = if value.is_finite() && value > 0.0 {
-            value.ln()
+        let (Some(exponent), Some((mantissa, scale))) = (self.exponent(), self.parts()) else { return 0 };
+        // PostgreSQL's digits are groups of four.
+        let weight = (exponent.div_euclid(4) - 1) * 4;
+        let shift = -weight - i64::from(scale);
+        let digits = if shift >= 0 {
+            mantissa.abs() * pow10(shift as u32)
         } else {
-            exponent as f64 * std::f64::consts::LN_10
+            mantissa.abs() / pow10((-shift) as u32)
         };
-        leading.abs().log10() as i64
+        let digits = digits.to_f64().unwrap_or(1.0);
+        (digits.ln() + weight as f64 * LN_10).abs().log10() as i64
     }
 
     fn check_log(&self) -> Result<()> {
@@ -153,8 +168,8 @@ impl Numeric {
         let (base_weight, own_weight) = (base.ln_weight(), self.ln_weight());
         let weight = own_weight - base_weight;
         let scale = base.result_scale(weight).max(i64::from(self.scale())).clamp(0, RESULT_SCALE_MAX);
-        let ln_base_scale = (scale + weight - base_weight + 8).max(0) + 4;
-        let ln_own_scale = (scale + weight - own_weight + 8).max(0) + 4;
+        let ln_base_scale = (scale + weight - base_weight + 8).max(0);
+        let ln_own_scale = (scale + weight - own_weight + 8).max(0);
         let ln_base = base.ln_at(ln_base_scale as u32)?;
         if ln_base.is_zero() {
             return Err(division_by_zero());
@@ -188,15 +203,11 @@ impl Numeric {
         if self.is_zero() {
             return Ok(Numeric::from_scaled(0, SIGNIFICANT_DIGITS_MIN as u16));
         }
-        if self.abs() == Numeric::ONE {
-            // ln 1 is 0 whatever the exponent: only the sign is left to find.
-            let odd = whole.rem(&Numeric::from(2))? != Numeric::ZERO;
-            let one = Numeric::ONE.round(self.result_scale(0).max(SIGNIFICANT_DIGITS_MIN) as i32)?;
-            return Ok(if self.signum() < 0 && odd { one.neg() } else { one });
-        }
-        let ln_weight = self.ln_weight();
-        let rough = self.abs().ln_at((8 - ln_weight).max(0) as u32)?.mul(exponent)?.to_f64();
-        if rough.abs() > 2000.0 * 3.01 {
+        let base = self.abs();
+        let ln_weight = base.ln_weight();
+        // How many digits the result has is estimated by a logarithm of eight.
+        let rough = base.ln_times(exponent, 8 - ln_weight)?.to_f64();
+        if rough.abs() > EXPONENT_MAX / 3.0 * 3.01 {
             return if rough > 0.0 {
                 Err(overflow())
             } else {
@@ -206,11 +217,16 @@ impl Numeric {
         let weight = (rough * LOG10_E) as i64;
         let scale = self.result_scale(weight).max(i64::from(exponent.scale())).clamp(0, RESULT_SCALE_MAX);
         let significant = (scale + weight).max(0);
-        let ln_scale = (significant - ln_weight + 12).max(0) + exponent.exponent().unwrap_or(0).max(0);
-        let product = self.abs().ln_at(ln_scale as u32)?.mul(exponent)?;
-        let magnitude = product.exp_at(scale as u32)?;
+        let magnitude = base.ln_times(exponent, significant - ln_weight + 8)?.exp_within(scale as u32)?;
         let odd = whole.rem(&Numeric::from(2))? != Numeric::ZERO;
         Ok(if self.signum() < 0 && odd { magnitude.neg() } else { magnitude })
+    }
+
+    /// `ln(self) · factor`, where both the logarithm and the product are rounded to a scale, as in
+    /// PostgreSQL's power_var: what is lost there may decide the result's last digit.
+    fn ln_times(&self, factor: &Numeric, scale: i64) -> Result<Numeric> {
+        let scale = scale.max(0);
+        self.ln_at(scale as u32)?.mul(factor)?.round(scale as i32)
     }
 
     fn power_int(&self, n: i32, scale: u32) -> Result<Numeric> {
@@ -248,7 +264,7 @@ impl Numeric {
         }
         // Long products go through the exponential, with the digits the result shows.
         let digits = (magnitude.max(0.0) as i64 + i64::from(scale)).max(0);
-        let ln_scale = digits - self.ln_weight() + 14 + i64::from(count.ilog10());
+        let ln_scale = digits - self.abs().ln_weight() + 14 + i64::from(count.ilog10());
         let product = self.abs().ln_at(ln_scale.max(0) as u32)?.mul(&Numeric::from(n))?;
         let result = product.exp_at(scale)?;
         Ok(if self.signum() < 0 && n % 2 != 0 { result.neg() } else { result })
