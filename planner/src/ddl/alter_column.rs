@@ -75,12 +75,9 @@ pub(super) fn add_column(
         computed = Some(ComputedValue::of_row(&work.catalog, &before, &shown, Type::of(domain)));
     } else if let Some(text) = &table.columns[usize::from(place)].default {
         shown = text.clone();
-        match expression::constant(text, ty) {
-            Ok(constant) => value = constant,
-            Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
-                computed = Some(ComputedValue::of_row(&work.catalog, &before, text, ty));
-            }
-            Err(error) => return Err(error),
+        match expression::constant(text, ty, work)? {
+            Some(constant) => value = constant,
+            None => computed = Some(ComputedValue::of_row(&work.catalog, &before, text, ty)),
         }
     }
     let target = validation::own_rows(&table, work);
@@ -228,6 +225,13 @@ pub(super) fn set_type(
     let value = ComputedValue::of_row(&work.catalog, &table, &expression, domain.map_or(new, Type::of));
     let not_null = table.columns[at].not_null.then(|| validation::null_values(column, &table));
     table.columns[at].ty = new;
+    // Which moment a default means stays what it was; the session that inserts casts it.
+    let of_time = matches!(old.oid, Oid::DATE | Oid::TIME | Oid::TIMETZ | Oid::TIMESTAMP | Oid::TIMESTAMPTZ);
+    if let (true, Some(default)) = (of_time && old.oid != new.oid, &table.columns[at].default)
+        && let Some(typed) = expression::typed_default(default, old)?
+    {
+        table.columns[at].default = Some(typed);
+    }
     let key_columns: Vec<u16> = table
         .primary_key
         .iter()

@@ -5,15 +5,20 @@ use std::ops::ControlFlow;
 use archipel_engine::txn::OwnedCell;
 use archipel_sql::ast::Expression;
 use archipel_sql::catalog::{Column, Table};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::FunctionContext;
+use archipel_sql::function::Volatility;
 use archipel_sql::parser::{LexemeKind, lexemes};
-use archipel_sql::types::Type;
-use sqlparser::ast::{AccessExpr, Expr, UnaryOperator, Value, Visit, Visitor};
+use archipel_sql::types::{Oid, Type};
+use sqlparser::ast::{AccessExpr, Expr, Value, Visit, Visitor};
 use sqlparser::tokenizer::Span;
 
-use crate::bind::BindEnv;
+use super::work::Work;
 use crate::bind::modify::check_domain_default;
+use crate::bind::visit::visit_expr;
+use crate::bind::{BindEnv, bind_expression};
+use crate::bound::{BoundExpr, ExprKind};
+use crate::route::{RouteInputs, evaluate};
 use crate::row::datum_to_cell;
 
 /// The columns of the table an expression names, in column order; 42703 for a name that is none.
@@ -380,39 +385,52 @@ pub(super) fn text_uses_column(text: &str, table: &Table, column: u16) -> Result
     Ok(columns_used(&expression, &table.name, &table.columns)?.contains(&column))
 }
 
-/// The value of a default that is a literal, perhaps signed or cast to a type by name: what rows
-/// take that were there before their column.
-pub(super) fn constant(text: &str, ty: Type) -> Result<OwnedCell> {
+/// The value of a default that is a constant, read and converted as the session has it: what rows take
+/// that were there before their column. `None`: it is to be computed.
+pub(super) fn constant(text: &str, ty: Type, work: &Work<'_>) -> Result<Option<OwnedCell>> {
     let expression = archipel_sql::parser::parse_expression_text(text)?;
-    let Some(literal) = literal_text(&expression.expr) else {
-        return Err(SqlError::unsupported("ADD COLUMN with a default that is not a literal"));
+    let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
+    env.params_fixed = true;
+    // The modifier comes last, but where it says what a literal means.
+    let typmod = if ty.oid == Oid::INTERVAL { ty.typmod } else { -1 };
+    let bound = match bind_expression(&expression.expr, &mut env, Some(Type { oid: ty.oid, typmod })) {
+        Ok(bound) => bound,
+        // A literal that cannot be read; its place is one in the text.
+        Err(mut error) if error.state().as_str().starts_with("22") => {
+            error.fields_mut().position = None;
+            return Err(error);
+        }
+        // Whoever binds it in its place tells what is wrong with it.
+        Err(_) => return Ok(None),
     };
-    let Some(literal) = literal else {
-        return Ok(OwnedCell::Null);
-    };
-    let context = FunctionContext::detached();
-    let value = archipel_sql::io::text_in(&literal, Type::of(ty.oid), &context)?;
+    let Some(value) = unchanging_value(&bound, work) else { return Ok(None) };
     let value = archipel_sql::typmod::coerce_typmod(value, ty, false)?;
     let mut space = Vec::new();
-    Ok(OwnedCell::from(datum_to_cell(&value, ty, &mut space)?))
+    Ok(Some(OwnedCell::from(datum_to_cell(&value, ty, &mut space)?)))
 }
 
-/// A literal's text (`None` inside for NULL); `None` if it is no literal.
-fn literal_text(expr: &Expr) -> Option<Option<String>> {
-    match expr {
-        Expr::Value(value) => match &value.value {
-            Value::Number(number, _) => Some(Some(number.clone())),
-            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(Some(text.clone())),
-            Value::DollarQuotedString(text) => Some(Some(text.value.clone())),
-            Value::Boolean(value) => Some(Some(value.to_string())),
-            Value::Null => Some(None),
-            _ => None,
-        },
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match literal_text(expr)? {
-            Some(text) => Some(Some(format!("-{text}"))),
-            None => Some(None),
-        },
-        Expr::Nested(expr) | Expr::Cast { expr, .. } => literal_text(expr),
-        _ => None,
-    }
+/// The value of an expression that has the same one for ever, if it has one.
+fn unchanging_value(bound: &BoundExpr, work: &Work<'_>) -> Option<Datum> {
+    let mut unchanging = true;
+    visit_expr(bound, 0, &mut |part, _| {
+        unchanging &= match &part.kind {
+            ExprKind::Const(_) | ExprKind::Relabel(_) => true,
+            ExprKind::Call { function, .. } => function.function.volatility == Volatility::Immutable,
+            _ => false,
+        };
+        unchanging
+    });
+    let inputs = RouteInputs { params: &[], variables: &[], functions: work.env.context };
+    if unchanging { evaluate(bound, &inputs) } else { None }
+}
+
+/// A default that is a literal alone takes its meaning from its column's type: when that changes, the
+/// one it had is written behind it.
+pub(super) fn typed_default(text: &str, ty: Type) -> Result<Option<String>> {
+    let expression = archipel_sql::parser::parse_expression_text(text)?;
+    let alone = matches!(&expression.expr, Expr::Value(literal) if matches!(
+        literal.value,
+        Value::SingleQuotedString(_) | Value::EscapedStringLiteral(_) | Value::DollarQuotedString(_)
+    ));
+    Ok(alone.then(|| format!("{text}::{}", archipel_sql::type_table::format_type(Type::of(ty.oid)))))
 }
