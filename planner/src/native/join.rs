@@ -4,7 +4,8 @@
 //! in order greedily: the item with the best path first, then whichever is best reached from
 //! those placed. An item whose path takes values from placed rows becomes the inner side of a
 //! nested loop (an index lookup join); one that merely shares an equality is hashed; the rest
-//! is buffered once. Outer joins keep their shape and are items themselves.
+//! is buffered once. Outer joins keep their shape and are items themselves. How often items with effects
+//! run shows, and decides their order ([`lateral`](super::lateral)).
 
 use archipel_sql::error::Result;
 use rustc_hash::FxHashMap;
@@ -12,6 +13,7 @@ use rustc_hash::FxHashMap;
 use super::compile::{Compiler, Layout, passed_through};
 use super::conjunct::{Conjunct, comparable};
 use super::expression::Source;
+use super::lateral::{apart, has_effects, read_of};
 use super::lookup::Lookup;
 use super::node::{HashJoin, Loop, LoopKind, Node};
 use super::operator::{Comparison, comparison};
@@ -22,12 +24,23 @@ use crate::bound::{BoundExpr, ExprKind, JoinKind, Rel};
 use crate::explain::plan::{PlanLine, PlanNode};
 use archipel_sql::catalog::{TableKind, TableRef};
 
-struct Item<'b> {
+/// What stands in a FROM clause.
+pub(super) struct Item<'b> {
     rel: &'b Rel,
-    layout: Layout,
+    pub layout: Layout,
     /// The row a lateral item reads one depth out.
     lateral: Option<Layout>,
-    usage: ScanUse,
+    /// What it reads of that row.
+    pub read: Vec<u32>,
+    /// Whether it is lateral, and how often its rows are made shows.
+    pub effects: bool,
+    pub usage: ScanUse,
+}
+
+impl<'b> Item<'b> {
+    fn new(rel: &'b Rel, layout: Layout) -> Item<'b> {
+        Item { rel, layout, lateral: None, read: Vec::new(), effects: false, usage: ScanUse::default() }
+    }
 }
 
 /// A table under nothing but conditions and renamings.
@@ -66,6 +79,57 @@ impl Compiler<'_> {
 
     fn order_joins<'b>(
         &mut self,
+        items: Vec<Item<'b>>,
+        mut conjuncts: Vec<Conjunct<'b>>,
+        facts: &FxHashMap<u32, BoundExpr>,
+        wanted: &[OrderKey],
+    ) -> Result<Planned> {
+        if !items.iter().any(|item| item.effects) {
+            return self.order_group(items, conjuncts, facts, wanted);
+        }
+        let mut placed: Option<Planned> = None;
+        let mut groups = apart(items, &conjuncts).into_iter();
+        while let Some(group) = groups.next() {
+            let rest = groups.as_slice().iter().flatten();
+            let unplaced: Vec<u32> = rest.flat_map(|item| item.layout.iter().copied()).collect();
+            let (now, later): (Vec<_>, Vec<_>) = conjuncts.into_iter().partition(|c| !c.reads_any(&unplaced));
+            conjuncts = later;
+            placed = Some(match placed {
+                None => self.order_group(group, now, facts, wanted)?,
+                Some(left) => self.join_group(left, group, now, facts)?,
+            });
+        }
+        Ok(placed.unwrap_or(Planned { node: Node::Unit, ordered: false }))
+    }
+
+    /// Joins one more group of items to what is placed: what they come to is made once.
+    fn join_group<'b>(
+        &mut self,
+        left: Planned,
+        group: Vec<Item<'b>>,
+        conjuncts: Vec<Conjunct<'b>>,
+        facts: &FxHashMap<u32, BoundExpr>,
+    ) -> Result<Planned> {
+        let layout: Vec<u32> = group.iter().flat_map(|item| item.layout.iter().copied()).collect();
+        let (local, across): (Vec<_>, Vec<_>) =
+            conjuncts.into_iter().partition(|c| c.slots.iter().all(|slot| layout.contains(slot)));
+        let (keys, rest) = self.hash_keys(across, &layout)?;
+        let locking = self.locking_scans();
+        let right = self.order_group(group, local, facts, &[])?.node;
+        let kept = self.with_lock_slots(&layout, locking);
+        let on = self.all_of(&rest)?;
+        let mut node = self.hash_or_buffer(left.node, right, &[], &kept, keys, on, LoopKind::Inner);
+        // Where there is nothing on the right side, the effects of the left one are none's.
+        match &mut node {
+            Node::Loop(join) => join.right_first = true,
+            Node::Hash(join) => join.right_first = true,
+            _ => {}
+        }
+        Ok(Planned { node, ordered: left.ordered })
+    }
+
+    fn order_group<'b>(
+        &mut self,
         mut items: Vec<Item<'b>>,
         mut conjuncts: Vec<Conjunct<'b>>,
         facts: &FxHashMap<u32, BoundExpr>,
@@ -73,6 +137,8 @@ impl Compiler<'_> {
     ) -> Result<Planned> {
         let mut placed: Option<Planned> = None;
         let mut placed_slots: Vec<u32> = Vec::new();
+        // Where rows of the items without effects are counted, and the slots of those placed since.
+        let mut counted: Option<(u32, Vec<u32>)> = None;
         while !items.is_empty() {
             let next = self.best_item(&items, &conjuncts, &placed_slots, facts, wanted, placed.is_none())?;
             let item = items.remove(next);
@@ -86,9 +152,30 @@ impl Compiler<'_> {
                     let planned = self.plan_item(&item, now, facts, wanted)?;
                     Planned { node: planned.node, ordered: planned.ordered && !wanted.is_empty() }
                 }
-                Some(left) => {
-                    let node = self.join_item(left.node, &item, now, facts)?;
-                    Planned { node, ordered: left.ordered }
+                Some(Planned { mut node, ordered }) => {
+                    let reads =
+                        |item: &Item<'_>, slots: &[u32]| item.read.iter().any(|slot| slots.contains(slot));
+                    if item.effects
+                        && counted.is_none()
+                        && items.iter().any(|other| other.effects && !reads(other, &item.layout))
+                    {
+                        let slot = self.slot();
+                        self.mark(slot);
+                        node = Node::Count { input: Box::new(node), slot };
+                        counted = Some((slot, Vec::new()));
+                    }
+                    let known =
+                        counted.as_ref().filter(|(_, since)| !since.is_empty() && !reads(&item, since));
+                    let node = match known {
+                        Some(&(count, _)) if item.effects => {
+                            self.keep_item(node, &item, now, facts, count)?
+                        }
+                        _ => self.join_item(node, &item, now, facts)?,
+                    };
+                    if let Some((_, since)) = &mut counted {
+                        since.extend(&item.layout);
+                    }
+                    Planned { node, ordered }
                 }
             });
             placed_slots.extend(&item.layout);
@@ -97,6 +184,28 @@ impl Compiler<'_> {
         let planned = placed.unwrap_or(Planned { node: Node::Unit, ordered: false });
         let node = self.filter_above(planned.node, &conjuncts)?;
         Ok(Planned { node, ordered: planned.ordered })
+    }
+
+    /// Joins a lateral item whose rows are good until another row is counted.
+    fn keep_item<'b>(
+        &mut self,
+        left: Node,
+        item: &Item<'b>,
+        conjuncts: Vec<Conjunct<'b>>,
+        facts: &FxHashMap<u32, BoundExpr>,
+        count: u32,
+    ) -> Result<Node> {
+        let (local, rest): (Vec<_>, Vec<_>) =
+            conjuncts.into_iter().partition(|c| c.slots.iter().all(|slot| item.layout.contains(slot)));
+        let locking = self.locking_scans();
+        let right = self.plan_item(item, local, facts, &[])?.node;
+        let kept = self.with_lock_slots(&item.layout, locking);
+        let on = self.all_of(&rest)?;
+        let mut node = self.nested(left, right, &[], &kept, on, LoopKind::Inner, false);
+        if let Node::Loop(join) = &mut node {
+            join.kept = Some(count);
+        }
+        Ok(node)
     }
 
     /// Takes inner joins, filters and mere renamings apart.
@@ -113,7 +222,7 @@ impl Compiler<'_> {
                     self.flatten(input, items, conjuncts);
                 } else {
                     let layout = self.declare(rel);
-                    items.push(Item { rel, layout, lateral: None, usage: ScanUse::default() });
+                    items.push(Item::new(rel, layout));
                 }
             }
             Rel::Join { kind: JoinKind::Inner, left, right, on, lateral }
@@ -125,16 +234,18 @@ impl Compiler<'_> {
                 }
                 self.flatten(left, items, conjuncts);
                 if *lateral {
-                    let lateral = Some(self.declare(left));
+                    let lateral = self.declare(left);
                     let layout = self.declare(right);
-                    items.push(Item { rel: right, layout, lateral, usage: ScanUse::default() });
+                    let (read, effects) = (read_of(right, &lateral), has_effects(right));
+                    let lateral = Some(lateral);
+                    items.push(Item { lateral, read, effects, ..Item::new(right, layout) });
                 } else {
                     self.flatten(right, items, conjuncts);
                 }
             }
             _ => {
                 let layout = self.declare(rel);
-                items.push(Item { rel, layout, lateral: None, usage: ScanUse::default() });
+                items.push(Item::new(rel, layout));
             }
         }
     }
@@ -161,7 +272,7 @@ impl Compiler<'_> {
                 self.plan_scan(read, &layout, &conjuncts, &facts, &[], usage)?.node
             }
             Some(from) => {
-                let mut items = vec![Item { rel: scan, layout, lateral: None, usage }];
+                let mut items = vec![Item { usage, ..Item::new(scan, layout) }];
                 self.flatten(from, &mut items, &mut conjuncts);
                 let facts = self.constants_of(&conjuncts);
                 self.order_joins(items, conjuncts, &facts, &[])?.node
@@ -223,6 +334,9 @@ impl Compiler<'_> {
             };
             if connected {
                 score += 500;
+            }
+            if item.effects {
+                score = 0;
             }
             if score + 1 > best.1 {
                 best = (position, score + 1);
@@ -515,6 +629,8 @@ impl Compiler<'_> {
             right_slots,
             left_slots,
             buffered,
+            right_first: false,
+            kept: None,
         })
     }
 
@@ -544,6 +660,7 @@ impl Compiler<'_> {
             kind,
             right_slots,
             left_slots,
+            right_first: false,
         })
     }
 }

@@ -59,6 +59,7 @@ mod insert;
 mod instead;
 mod integer;
 mod join;
+mod lateral;
 mod lock;
 mod lookup;
 mod merge;

@@ -57,6 +57,11 @@ pub(crate) enum Node {
         input: Box<Node>,
         columns: Pruned2,
     },
+    /// Numbers the rows that it passes on.
+    Count {
+        input: Box<Node>,
+        slot: u32,
+    },
     Expand(super::relation::Expansion),
     Loop(Loop),
     Hash(HashJoin),
@@ -97,6 +102,11 @@ pub(crate) struct Loop {
     pub left_slots: Pruned<u32>,
     /// Run the right side once and keep its rows.
     pub buffered: bool,
+    /// If buffered and empty, it leaves the left side alone.
+    pub right_first: bool,
+    /// Where a number is that the right side's rows are kept with: they are good while it stays. Of
+    /// inner joins that are not buffered.
+    pub kept: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +126,8 @@ pub(crate) struct HashJoin {
     pub kind: LoopKind,
     pub right_slots: Pruned<u32>,
     pub left_slots: Pruned<u32>,
+    /// As [`Loop::right_first`].
+    pub right_first: bool,
 }
 
 pub(crate) struct Limit {
@@ -197,6 +209,14 @@ impl Node {
                 }
                 out(ctx)
             }),
+            Node::Count { input, slot } => {
+                let mut count = 0;
+                input.run(ctx, &mut |ctx| {
+                    count += 1;
+                    ctx.frame.slots[*slot as usize] = Datum::Int8(count);
+                    out(ctx)
+                })
+            }
             Node::Expand(expansion) => expansion.run(ctx, out),
             Node::Loop(join) => join.run(ctx, out),
             Node::Hash(join) => join.run(ctx, out),
@@ -230,6 +250,9 @@ impl Loop {
         if self.buffered {
             return self.run_buffered(ctx, out);
         }
+        if let Some(count) = self.kept {
+            return self.run_kept(count, ctx, out);
+        }
         self.left.run(ctx, &mut |ctx| {
             let mut matched = false;
             let flow = self.right.run(ctx, &mut |ctx| {
@@ -249,9 +272,43 @@ impl Loop {
         })
     }
 
+    /// Runs the right side anew where the number at `count` is another one.
+    fn run_kept(
+        &self,
+        count: u32,
+        ctx: &mut ExecContext<'_, '_>,
+        out: &mut Out<'_>,
+    ) -> ExecResult<ControlFlow<()>> {
+        let slots = self.right_slots.get();
+        let mut rows = RowBuffer::new(slots.len());
+        let mut made_for = Datum::Null;
+        self.left.run(ctx, &mut |ctx| {
+            if ctx.frame.slots[count as usize] != made_for {
+                rows = collect(&self.right, slots, ctx)?;
+                made_for = ctx.frame.slots[count as usize].clone();
+            }
+            for index in 0..rows.len() {
+                ctx.tick()?;
+                rows.restore(index, &mut ctx.frame, slots);
+                if let Some(on) = &self.on
+                    && on(ctx)? != Some(true)
+                {
+                    continue;
+                }
+                if out(ctx)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
     fn run_buffered(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
         let slots = self.right_slots.get();
         let rows = collect(&self.right, slots, ctx)?;
+        if self.right_first && rows.is_empty() {
+            return Ok(ControlFlow::Continue(()));
+        }
         let mut seen = vec![false; if self.kind == LoopKind::Full { rows.len() } else { 0 }];
         let flow = self.left.run(ctx, &mut |ctx| {
             let mut matched = false;
@@ -323,6 +380,9 @@ impl HashJoin {
             }
             Ok(ControlFlow::Continue(()))
         })?;
+        if self.right_first && table.rows.is_empty() {
+            return Ok(ControlFlow::Continue(()));
+        }
         let mut seen = vec![false; if self.kind == LoopKind::Full { table.rows.len() } else { 0 }];
         let flow = self.left.run(ctx, &mut |ctx| {
             let key = hash_key(&self.left_keys, ctx)?;

@@ -1,0 +1,103 @@
+//! FROM entries with effects that read the rows of entries before them: functions that write or draw
+//! numbers, and queries with such calls. How often their rows are made shows.
+//!
+//! PostgreSQL makes them anew when a row that they read from moves, and its plans keep entries that have
+//! nothing to do with such a row out of the way:
+//!
+//! ```text
+//! FROM q, o, LATERAL f(q.id)                        f is called for each row of q
+//! FROM q JOIN o ON o.id = q.id, LATERAL f(q.id)     … for each row of the join
+//! FROM q, LATERAL f(q.id), LATERAL g(q.id)          f and g are called for each row of q
+//! ```
+//!
+//! So entries that no condition connects are joined apart ([`apart`]), and what they come to is made once.
+//! Among those that are connected, the ones with effects come last; the rows of each are kept until there
+//! is another row of the entries without effects.
+
+use super::conjunct::Conjunct;
+use super::join::Item;
+use super::walk;
+use crate::bound::{CteBody, ExprKind, Rel, SetCall, SetItem};
+
+/// Whether making a relation's rows has effects, or may give others each time.
+pub(super) fn has_effects(rel: &Rel) -> bool {
+    let mut found = crate::bind::visit::calls_volatile(rel);
+    walk::visit_relations(rel, &mut |part| found |= makes_volatile_rows(part));
+    walk::visit_expressions(rel, &mut |expr| {
+        if let ExprKind::Subquery(subquery) = &expr.kind {
+            walk::visit_relations(&subquery.rel, &mut |part| found |= makes_volatile_rows(part));
+        }
+    });
+    found
+}
+
+fn makes_volatile_rows(rel: &Rel) -> bool {
+    let volatile =
+        |call: &SetCall| matches!(call, SetCall::Routine { routine, .. } if routine.volatility == 'v');
+    match rel {
+        Rel::Function { call, .. } => volatile(call),
+        Rel::ProjectSet { items, .. } => {
+            items.iter().any(|item| matches!(item, SetItem::Set { call, .. } if volatile(call)))
+        }
+        Rel::With { ctes, .. } => ctes.iter().any(|cte| matches!(cte.body, CteBody::Modify(_))),
+        _ => false,
+    }
+}
+
+/// What the right side of a lateral join reads of the left row, whose slots are given.
+pub(super) fn read_of(rel: &Rel, left: &[u32]) -> Vec<u32> {
+    let mut read = Vec::new();
+    walk::visit_rel(rel, 1, &mut |expr, nesting| {
+        if let ExprKind::Column { depth, index } = expr.kind
+            && depth == nesting
+            && let Some(slot) = left.get(usize::from(index))
+            && !read.contains(slot)
+        {
+            read.push(*slot);
+        }
+    });
+    read
+}
+
+/// The entries in groups that nothing connects: no condition, but for those about rows made with effects,
+/// and no entry that reads another. The first is the one whose rows a statement changes, or else one with
+/// effects.
+pub(super) fn apart<'b>(items: Vec<Item<'b>>, conjuncts: &[Conjunct<'b>]) -> Vec<Vec<Item<'b>>> {
+    let made: Vec<u32> =
+        items.iter().filter(|item| item.effects).flat_map(|item| item.layout.iter().copied()).collect();
+    let between = conjuncts.iter().filter(|conjunct| !conjunct.reads_any(&made));
+    let lateral = items.iter().map(|item| {
+        let slots: Vec<u32> = item.read.iter().chain(&item.layout).copied().collect();
+        slots
+    });
+    let links: Vec<Vec<u32>> = between.map(|conjunct| conjunct.slots.to_vec()).chain(lateral).collect();
+    // Which group an item is in: that of the first item it is connected with.
+    let mut groups: Vec<usize> = (0..items.len()).collect();
+    for link in &links {
+        let linked = |item: &Item<'_>| item.layout.iter().any(|slot| link.contains(slot));
+        let mut met: Vec<usize> = Vec::new();
+        for (item, group) in items.iter().zip(&groups) {
+            if linked(item) {
+                met.push(*group);
+            }
+        }
+        let Some(first) = met.iter().min().copied() else { continue };
+        for group in &mut groups {
+            if met.contains(group) {
+                *group = first;
+            }
+        }
+    }
+    let mut parts: Vec<Vec<Item<'b>>> = Vec::new();
+    parts.resize_with(items.len(), Vec::new);
+    for (item, group) in items.into_iter().zip(groups) {
+        parts[group].push(item);
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.sort_by_key(|part| {
+        let changed = part.iter().any(|item| item.usage.key.is_some());
+        let effects = part.iter().any(|item| item.effects);
+        (!changed, !effects)
+    });
+    parts
+}
