@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archipel_sql::catalog::names::quote_qualified;
 use archipel_sql::catalog::{Column, UserTypeRef};
 use archipel_sql::datum::Datum;
-use archipel_sql::error::Result;
+use archipel_sql::error::{Result, SqlState};
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
@@ -154,6 +154,17 @@ impl Binder<'_, '_> {
     pub(crate) fn assign_column(&mut self, value: BoundExpr, column: &Column) -> Result<BoundExpr> {
         let value = self.assign(value, column.ty, &column.name)?;
         self.coerce_domain(value, column.domain)
+    }
+
+    /// As [`Binder::assign_column`], for a column's default.
+    pub(crate) fn assign_default(&mut self, value: BoundExpr, column: &Column) -> Result<BoundExpr> {
+        self.assign_column(value, column).map_err(|mut error| {
+            if error.state() == SqlState::DATATYPE_MISMATCH {
+                let message = &mut error.fields_mut().message;
+                *message = message.replacen(" but expression is ", " but default expression is ", 1);
+            }
+            error
+        })
     }
 }
 

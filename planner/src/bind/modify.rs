@@ -236,7 +236,7 @@ impl Binder<'_, '_> {
         if column.identity.is_some() {
             draw_of_identity(&mut bound);
         }
-        self.assign_column(bound, column)
+        self.assign_default(bound, column)
     }
 
     /// CHECK conditions over a new row.

@@ -4,11 +4,13 @@
 //! kept in a form that every session reads alike.
 
 use archipel_sql::catalog::Catalog;
+use archipel_sql::datetime::zone::for_setting;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
-use archipel_sql::function::FunctionContext;
+use archipel_sql::function::{FunctionContext, SessionHost};
 use archipel_sql::io;
 use archipel_sql::parser::{LexemeKind, lexemes};
+use archipel_sql::style::{DateOrder, Style};
 use archipel_sql::types::{Oid, Type};
 
 use super::work::Work;
@@ -33,20 +35,48 @@ pub(super) fn settle(
         bind_text_in(catalog, &path, text, about, clause, context)
     };
     let detached = FunctionContext::detached();
+    let nobody = Elsewhere::new();
+    let elsewhere = FunctionContext { now: Elsewhere::NOW, session: &nobody };
+    let others = [&detached, &elsewhere];
     // Whoever binds it in its place tells what is wrong with it.
     let Ok(here) = bind(text, work.env.context) else { return Ok(false) };
     let alone = matches!(here.kind, ExprKind::Const(_)) && here.ty.oid == Oid::UNKNOWN;
-    if !alone && bind(text, &detached).is_ok_and(|there| mean_the_same(&here, &there)) {
+    let means_the_same = |text: &str| {
+        others.into_iter().all(|there| bind(text, there).is_ok_and(|there| mean_the_same(&here, &there)))
+    };
+    if !alone && means_the_same(text) {
         return Ok(false);
     }
     let types = if alone { target.into_iter().collect() } else { types_of(&here) };
-    let settled = rewritten(text, &types, work.env.context, &detached)?;
-    let same = || bind(&settled, &detached).is_ok_and(|settled| mean_the_same(&here, &settled));
-    let changes = settled != *text && (alone || same());
+    let settled = rewritten(text, &types, work.env.context, others)?;
+    let changes = settled != *text && (alone || means_the_same(&settled));
     if changes {
         *text = settled;
     }
     Ok(changes)
+}
+
+/// A session whose settings are nobody's: what it reads as one with the usual settings does, at another
+/// time, everybody reads alike.
+struct Elsewhere {
+    style: Style,
+}
+
+impl Elsewhere {
+    /// Some day that is not that of [`FunctionContext::detached`].
+    const NOW: i64 = 800_000_000_000_000;
+
+    fn new() -> Elsewhere {
+        let usual = Style::standard();
+        let time_zone = for_setting("Asia/Kathmandu").unwrap_or_else(|| usual.time_zone.clone());
+        Elsewhere { style: Style { time_zone, date_order: DateOrder::Dmy, ..usual.clone() } }
+    }
+}
+
+impl SessionHost for Elsewhere {
+    fn style(&self) -> &Style {
+        &self.style
+    }
 }
 
 fn is_of_time(oid: Oid) -> bool {
@@ -67,21 +97,22 @@ fn types_of(bound: &BoundExpr) -> Vec<Type> {
     types
 }
 
-/// The text with those literals that one context reads otherwise than the other as the first reads
-/// them.
+/// The text with those literals that one context reads otherwise than the others as the first reads
+/// them, written for the first of these.
 fn rewritten(
     text: &str,
     types: &[Type],
     here: &FunctionContext<'_>,
-    there: &FunctionContext<'_>,
+    others: [&FunctionContext<'_>; 2],
 ) -> Result<String> {
     let (mut result, mut copied) = (String::with_capacity(text.len() + 16), 0);
     for part in lexemes(text)? {
         let LexemeKind::String(literal) = &part.kind else { continue };
         let meant = types.iter().filter(|ty| is_of_time(ty.oid)).find_map(|ty| {
-            let read = |context| io::text_in(literal, Type::of(ty.oid), context).ok();
+            let read = |context: &FunctionContext<'_>| io::text_in(literal, Type::of(ty.oid), context).ok();
             let value: Datum = read(here)?;
-            (read(there).as_ref() != Some(&value)).then(|| io::to_text(&value, Type::of(ty.oid), there))
+            let differs = others.into_iter().any(|there| read(there).as_ref() != Some(&value));
+            differs.then(|| io::to_text(&value, Type::of(ty.oid), others[0]))
         });
         if let Some(meant) = meant {
             result.push_str(&text[copied..part.range.start]);

@@ -146,12 +146,17 @@ impl Parser<'_> {
     /// A variable with fields and subscripts, for assignment.
     pub(super) fn target(&mut self) -> Result<Target> {
         let target = self.named_target()?;
+        self.require_changeable(&target)?;
+        Ok(target)
+    }
+
+    /// Refuses constants.
+    pub(super) fn require_changeable(&self, target: &Target) -> Result<()> {
         let variable = &self.variables[target.variable as usize];
         if !variable.constant {
-            return Ok(target);
+            return Ok(());
         }
-        let message = variable.declared_constant().to_string();
-        Err(self.error_at(SqlState(*b"22005"), message, target.start))
+        Err(self.error_at(SqlState(*b"22005"), variable.declared_constant(), target.start))
     }
 
     /// As [`Parser::target`], for whoever may not assign.

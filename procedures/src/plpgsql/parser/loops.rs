@@ -14,9 +14,9 @@ impl Parser<'_> {
             self.identifier()?;
             return Ok(None);
         }
-        let mut targets = vec![self.target()?];
+        let mut targets = vec![self.named_target()?];
         while self.accept_symbol(',') {
-            targets.push(self.target()?);
+            targets.push(self.named_target()?);
         }
         Ok(Some(targets))
     }
@@ -25,14 +25,17 @@ impl Parser<'_> {
         let name_token = self.token().clone();
         let targets = self.for_targets()?;
         self.expect_word("in")?;
+        // Loops over integers and cursors have a variable of their own.
         let need_targets = |targets: Option<Vec<Target>>, parser: &Self| {
-            targets.ok_or_else(|| {
+            let targets = targets.ok_or_else(|| {
                 parser.error_at(
                     SqlState::SYNTAX_ERROR,
                     "loop variable of loop over rows must be a record variable or list of scalar variables",
                     name_token.start,
                 )
-            })
+            })?;
+            targets.iter().try_for_each(|target| parser.require_changeable(target))?;
+            Result::Ok(targets)
         };
         if self.accept_word("execute") {
             let targets = need_targets(targets, self)?;
