@@ -420,8 +420,8 @@ mod tests {
 
     #[test]
     fn cuts_are_refined_where_the_load_lies() {
-        let mut statistics = PartitionStatistics::default();
-        statistics.positions = (1..SUB_PARTITIONS).map(|part| part as f64 / 10.0).collect();
+        let positions = (1..SUB_PARTITIONS).map(|part| part as f64 / 10.0).collect();
+        let mut statistics = PartitionStatistics { positions, ..PartitionStatistics::default() };
         // Nine tenths of the load in the third tenth of the rows, the rest evenly.
         for slice in 0..SUB_PARTITIONS {
             statistics.slices[slice].nanos = if slice == 2 { 900 } else { 100 / 9 };
