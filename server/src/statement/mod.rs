@@ -61,6 +61,8 @@ pub struct Prepared {
 pub enum Origin {
     /// Its text.
     Text,
+    /// The text of a shape, whose parameters stand for literals.
+    Shape,
     /// Its text, an INSERT into this table of the rows that it was made for.
     Filling(Oid),
     /// Its text is the body of a DO.
