@@ -121,12 +121,14 @@ impl Engine {
     /// Commits an interactive transaction. If the outcome is an error other than
     /// [`Stop::TransactionEnded`], roll it back.
     pub fn commit(&self, transaction: &Interactive) -> Submission<Commit> {
-        self.submit(Commit { state: transaction.state.clone() }, SubmitOptions::default())
+        let options = ending(transaction, 0);
+        self.submit(Commit { state: transaction.state.clone() }, options)
     }
 
     /// Rolls an interactive transaction back.
     pub fn rollback(&self, transaction: &Interactive) -> Submission<Rollback> {
-        self.submit(Rollback { state: transaction.state.clone() }, SubmitOptions::default())
+        let options = ending(transaction, 0);
+        self.submit(Rollback { state: transaction.state.clone() }, options)
     }
 
     /// Takes an interactive transaction back to a savepoint.
@@ -135,7 +137,8 @@ impl Engine {
         transaction: &Interactive,
         savepoint: InteractiveSavepoint,
     ) -> Submission<RollbackTo> {
-        self.submit(RollbackTo { state: transaction.state.clone(), savepoint }, SubmitOptions::default())
+        let options = ending(transaction, savepoint.notes);
+        self.submit(RollbackTo { state: transaction.state.clone(), savepoint }, options)
     }
 
     /// Who waits for whom. Waits for other things than rows may be published here, so that one
@@ -401,6 +404,12 @@ impl Engine {
     pub fn copy_to(&self, directory: &std::path::Path) -> Result<(), OpenError> {
         self.background.copy_to(&self.shared, directory)
     }
+}
+
+/// How a transaction ends, or goes back to its first `kept` changes: what takes long leaves the
+/// executors to others.
+fn ending(transaction: &Interactive, kept: usize) -> SubmitOptions<'static> {
+    SubmitOptions { apart: transaction.state.ends_apart(kept), ..SubmitOptions::default() }
 }
 
 /// Submits a program, from an engine or from inside it.

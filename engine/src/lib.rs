@@ -80,6 +80,6 @@ pub use table::{CATALOG_TREE, FIRST_FREE_TREE, IndexMeta, REFERENCE_GROUP, Seque
 pub use txn::{
     ColumnSource, CopyReader, Cut, DdlOp, Direction, Inserted, Interactive, InteractiveSavepoint, Isolation,
     KeyRange, LockMode, LockWait, Mark, NextValue, OwnedCell, PartRows, Repartition, RepartitionKind,
-    RepartitionRefused, RepartitionView, Repartitioning, Savepoint, Sequence, Txn, Visit, WaitEdge,
-    WaitGraph,
+    RepartitionRefused, RepartitionView, Repartitioning, Savepoint, Sequence, TransactionLimits, Txn, Visit,
+    WaitEdge, WaitGraph,
 };

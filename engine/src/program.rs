@@ -75,6 +75,12 @@ pub enum Stop {
     SnapshotTooOld,
     /// `max_memory` is reached (SQLSTATE 53200).
     OutOfMemory,
+    /// The transaction has written more than one can: [`crate::TransactionLimits`] (53200).
+    TransactionTooLarge,
+    /// A row is larger than one can be (54000).
+    RowTooLarge,
+    /// The key of a row or of an index entry is longer than one can be (54000).
+    KeyTooLarge,
     /// The submission was cancelled (57014).
     Cancelled,
     /// Somebody committed a change of a row that this transaction, which reads at a snapshot,

@@ -30,7 +30,7 @@ pub struct TableMeta {
     pub version: u32,
     pub indexes: Vec<IndexMeta>,
     /// Where a partition of the group keeps this tree.
-    pub(crate) root: u16,
+    pub(crate) root: u32,
     pub(crate) group: GroupId,
 }
 
@@ -38,7 +38,7 @@ pub struct TableMeta {
 #[derive(Clone, Debug)]
 pub struct IndexMeta {
     pub def: IndexDef,
-    pub(crate) root: u16,
+    pub(crate) root: u32,
     pub(crate) group: GroupId,
 }
 
@@ -126,13 +126,13 @@ pub(crate) struct GroupMeta {
 }
 
 impl GroupMeta {
-    fn take_root(&mut self, id: TreeId) -> u16 {
+    fn take_root(&mut self, id: TreeId) -> u32 {
         let position = self.roots.iter().position(Option::is_none).unwrap_or_else(|| {
             self.roots.push(None);
             self.roots.len() - 1
         });
         self.roots[position] = Some(id);
-        position as u16
+        u32::try_from(position).expect("a group has fewer trees than there are ids of trees")
     }
 
     fn free_root(&mut self, id: TreeId) {
@@ -158,7 +158,7 @@ impl Schema {
     pub fn put_table(&mut self, def: TableDef, version: u32) -> Arc<TableMeta> {
         let old = self.tables.remove(&def.id);
         let group = group_of(&def.placement);
-        let kept = |id: TreeId, group: GroupId| -> Option<u16> {
+        let kept = |id: TreeId, group: GroupId| -> Option<u32> {
             let old = old.as_ref()?;
             if old.def.id == id {
                 return (old.group == group).then_some(old.root);

@@ -260,6 +260,43 @@ fn a_hot_key_gets_a_partition_of_its_own() {
     assert_eq!(world.repartitions(), changes, "{:?}", world.engine.monitor_decisions());
 }
 
+/// Ninety of a hundred come to two hundred neighbours: all in one sub-partition at first, so that no cut
+/// that is known divides them.
+#[test]
+fn a_hot_range_within_one_sub_partition_is_spread() {
+    let mut world = world();
+    let first = ROWS / 4 + 17;
+    let hot = |random: &mut RandomStream| match random.below(10) {
+        0 => even(random),
+        _ => first + random.below(200) as i64,
+    };
+    world.load(20, hot);
+    for share in world.shares() {
+        assert!((0.42..0.58).contains(&share), "{:?} {:?}", world.shares(), world.engine.monitor_decisions());
+    }
+    let changes = world.repartitions();
+    world.load(60, hot);
+    assert_eq!(world.repartitions(), changes, "{:?}", world.engine.monitor_decisions());
+}
+
+/// A thousand transactions a second that take a millisecond each are a load, too.
+#[test]
+fn skew_of_few_long_transactions_is_seen() {
+    let mut world = world();
+    for _ in 0..20 * SAMPLES_A_SECOND {
+        for _ in 0..250 {
+            let account = skewed(&mut world.random);
+            world.read(account, 1_000_000);
+        }
+        world.pass();
+    }
+    let decisions = world.engine.monitor_decisions();
+    assert!(world.repartitions() > 0, "{decisions:?}");
+    for share in world.shares() {
+        assert!((0.40..0.60).contains(&share), "{:?} {decisions:?}", world.shares());
+    }
+}
+
 #[test]
 fn a_static_engine_only_tells() {
     let mut world = world();

@@ -19,7 +19,7 @@ use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{Catalog, DistributedBy, Distribution, Persistence, Table, TableRef};
 use archipel_sql::types::Oid;
 
-use crate::evidence::{Argument, Evidence};
+use crate::evidence::{Argument, Evidence, Reach};
 
 /// Reference tables are for what is small: more rows than this stay distributed.
 pub const REFERENCE_ROWS_MAX: u64 = 1 << 17;
@@ -366,10 +366,12 @@ impl Advisor<'_> {
         self.catalog.tables().filter(|other| group_of(other) == Some(group)).count() == 1
     }
 
-    /// Whether a routine reads the table by an argument that leads to no other table, beside
-    /// tables that routines write: only then do the routines show who writes what.
+    /// Whether a routine reads the table by an argument that leads to no other table, or always the
+    /// same row of it, beside tables that routines write: only then do the routines show who writes
+    /// what.
     fn reads_beside(&self, evidence: &Evidence, table: Oid, written: &BTreeSet<Oid>) -> bool {
-        evidence.reaches.iter().any(|reach| reach.table == table && reach.argument.is_some())
+        let by_value = |reach: &Reach| reach.argument.is_some() || reach.constant;
+        evidence.reaches.iter().any(|reach| reach.table == table && by_value(reach))
             && evidence.reaches.iter().any(|reach| reach.table != table && written.contains(&reach.table))
     }
 }

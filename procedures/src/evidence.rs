@@ -29,6 +29,8 @@ pub struct Reach {
     /// The argument on the distribution column; `None` where something else, or nothing, is known
     /// of the key beforehand.
     pub argument: Option<Argument>,
+    /// The same row whatever the arguments are.
+    pub constant: bool,
     /// For rows put into a table without a key: the columns that arguments go into.
     pub candidates: Vec<(u16, Argument)>,
 }
@@ -60,6 +62,7 @@ impl Evidence {
                 table: table.oid,
                 write: access.write,
                 argument: argument(&access.key),
+                constant: is_constant(&access.key),
                 candidates: candidates.collect(),
             })
         };
@@ -82,6 +85,11 @@ fn is_of_rows(access: &Access, table: &Table) -> bool {
         Distribution::Reference => true,
         Distribution::None => false,
     }
+}
+
+/// Whether a key is one value that does not depend on the arguments.
+fn is_constant(key: &RouteKey) -> bool {
+    matches!(key, RouteKey::Point(_)) && params_of(key).is_empty()
 }
 
 fn argument(key: &RouteKey, names: &[String]) -> Option<Argument> {

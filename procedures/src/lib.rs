@@ -34,7 +34,10 @@ mod trigger;
 mod validity;
 
 pub use call::{CallProgram, Rows};
-pub use compile::{Columns, Environment, compile as compile_routine, result_columns};
+pub use compile::{
+    ChangedTable, Columns, Environment, changed_table, compile as compile_routine, result_columns,
+    with_row_keys,
+};
 pub use describe::{Class, Classification, classify, explain, unrouted};
 pub use registry::Registry;
 pub use run::operation::Program;

@@ -151,6 +151,8 @@ pub enum CatalogError {
     Damaged(SqlError),
     #[error(transparent)]
     Newer(#[from] archipel_migrations::NewerCatalog),
+    #[error("the system catalog does not fit what there is: {0}")]
+    Contradicts(String),
     #[error("the system catalog cannot be brought to this version: {0}")]
     Migration(SqlError),
 }
@@ -170,6 +172,10 @@ pub fn read(engine: &Engine) -> Result<Catalog, CatalogError> {
 /// new data directory needs them all.
 pub fn load(engine: &Engine) -> Result<Catalog, CatalogError> {
     let mut catalog = read(engine)?;
+    let contradictions = contradictions(engine, &catalog);
+    if !contradictions.is_empty() {
+        return Err(CatalogError::Contradicts(contradictions.join("; ")));
+    }
     // Transactions that came to nothing have drawn numbers, too.
     let numbers = catalog.numbers();
     let tree = numbers.tree.max(engine.first_unused_tree().0);
@@ -182,7 +188,34 @@ pub fn load(engine: &Engine) -> Result<Catalog, CatalogError> {
     drop_temporary(engine, catalog).map_err(CatalogError::Migration)
 }
 
-/// The tables and sequences that the engine has and the catalog does not.
+/// What the catalog says of tables and indexes and the engine does not know. Nothing that a crash
+/// leaves: both commit at once.
+pub(crate) fn contradictions(engine: &Engine, catalog: &Catalog) -> Vec<String> {
+    let mut found = Vec::new();
+    for table in catalog.tables().filter(|table| table.is_stored()) {
+        let name = format!("{}.{}", table.schema, table.name);
+        let Some(meta) = engine.table(TreeId(table.tree)) else {
+            found.push(format!("table {name} is in the catalog, but its rows are not there"));
+            continue;
+        };
+        if meta.indexes.len() != table.indexes.len() {
+            found.push(format!(
+                "table {name} has {} indexes by the catalog and {} by the engine",
+                table.indexes.len(),
+                meta.indexes.len()
+            ));
+        }
+        for index in &table.indexes {
+            if !meta.indexes.iter().any(|known| known.def.id == TreeId(index.tree)) {
+                found.push(format!("index {} of table {name} is not there", index.name));
+            }
+        }
+    }
+    found
+}
+
+/// The tables and sequences that the engine has and the catalog does not: a transaction had made them
+/// and not committed when the server went down, or when a backup was taken.
 pub(crate) fn unknown(engine: &Engine, catalog: &Catalog) -> (Vec<TreeId>, Vec<SequenceId>) {
     let known: FxHashSet<u32> = catalog.tables().map(|table| table.tree).collect();
     let tables = engine.tables().into_iter().map(|table| table.def.id);

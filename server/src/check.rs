@@ -5,6 +5,12 @@
 //! 2. the engine: recovers in memory; rows against the columns of their tables, unique indexes
 //! 3. the catalog: readable, and the same tables and indexes as the engine's
 //! 4. secondary indexes: as many entries as their tables have rows
+//!
+//! A start refuses what this refuses under 1 to 3, in the same words: the store by what recovery
+//! finds, the catalog by the same comparison. What a transaction had made and not committed when
+//! the server went down, or when a backup was taken, is no damage: the next start drops it.
+//!
+//! Beside it `archipel reset-log`, for a log that is not whole and that nothing can make whole.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,6 +18,7 @@ use std::sync::Arc;
 
 use archipel_engine::id::TreeId;
 use archipel_engine::log::LogStore;
+use archipel_engine::log::reset::reset;
 use archipel_engine::log::verify::{StoreReport, verify};
 use archipel_engine::{Engine, EngineConfig};
 use archipel_rocksdb::{RocksLogStore, RocksOptions};
@@ -27,6 +34,30 @@ pub struct CheckArgs {
     /// The data directory.
     #[arg(long, value_name = "DIR")]
     data_dir: PathBuf,
+}
+
+/// Go on without the part of a data directory's log that is missing or damaged. What was committed
+/// there is lost, and rows that the last checkpoint has of it stay: look through the tables, and take
+/// a backup before anything else. A good log stays as it is.
+#[derive(Debug, Args)]
+pub struct ResetLogArgs {
+    /// The data directory.
+    #[arg(long, value_name = "DIR")]
+    data_dir: PathBuf,
+}
+
+/// Runs `archipel reset-log`; what to tell the person.
+pub fn reset_log(args: &ResetLogArgs) -> Result<String, StartError> {
+    let store = RocksLogStore::open_to_reset(&args.data_dir, RocksOptions::default())?;
+    archipel_engine::log::store::check_format(&store)?;
+    let done = reset(&store)?;
+    Ok(match done.lost() {
+        0 => format!("the log is whole as far as anybody knows: it ends with batch {}", done.last.0),
+        lost => format!(
+            "{lost} batches of the log are lost: it ends with batch {}, and epochs go on above {}",
+            done.last.0, done.epoch
+        ),
+    })
 }
 
 /// What a check found.
@@ -131,27 +162,18 @@ fn recover(store: Arc<dyn LogStore>, checked: &mut Checked) -> Result<(), StartE
 
 /// The catalog's tables against the engine's.
 fn compare(engine: &Engine, catalog: &Catalog, checked: &mut Checked) {
+    checked.problems.extend(crate::catalog::contradictions(engine, catalog));
     let rows = engine.tree_rows();
     let rows_in = |tree: u32| rows.get(&TreeId(tree)).copied().unwrap_or(0);
     for table in catalog.tables().filter(|table| table.is_stored()) {
         let name = format!("{}.{}", table.schema, table.name);
-        let Some(meta) = engine.table(TreeId(table.tree)) else {
-            checked.problems.push(format!("table {name} is in the catalog, but its rows are not there"));
-            continue;
-        };
+        let Some(meta) = engine.table(TreeId(table.tree)) else { continue };
         let _ = writeln!(checked.report, "table {name}: {} rows", rows_in(table.tree));
-        if meta.indexes.len() != table.indexes.len() {
-            checked.problems.push(format!(
-                "table {name} has {} indexes by the catalog and {} by the engine",
-                table.indexes.len(),
-                meta.indexes.len()
-            ));
-        }
         for index in &table.indexes {
-            let is_there = meta.indexes.iter().any(|known| known.def.id == TreeId(index.tree));
-            if !is_there {
-                checked.problems.push(format!("index {} of table {name} is not there", index.name));
-            } else if rows_in(index.tree) != rows_in(table.tree) {
+            if !meta.indexes.iter().any(|known| known.def.id == TreeId(index.tree)) {
+                continue;
+            }
+            if rows_in(index.tree) != rows_in(table.tree) {
                 checked.problems.push(format!(
                     "index {} has {} entries, its table {name} {} rows",
                     index.name,
@@ -169,11 +191,14 @@ fn compare(engine: &Engine, catalog: &Catalog, checked: &mut Checked) {
             }
         }
     }
+    // As `crate::catalog::load` takes them.
     let (tables, sequences) = crate::catalog::unknown(engine, catalog);
-    for meta in engine.tables().iter().filter(|meta| tables.contains(&meta.def.id)) {
-        checked.problems.push(format!("table {} has rows, but is not in the catalog", meta.def.name));
-    }
-    for sequence in sequences {
-        checked.problems.push(format!("sequence {} has a value, but is not in the catalog", sequence.0));
+    if !tables.is_empty() || !sequences.is_empty() {
+        let _ = writeln!(
+            checked.report,
+            "{} tables and {} sequences of transactions that did not commit; the next start drops them",
+            tables.len(),
+            sequences.len()
+        );
     }
 }

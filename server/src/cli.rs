@@ -1,5 +1,7 @@
 //! The command line. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 address
 //! in use, 4 data directory in use, 5 data damaged, 6 data of a newer format.
+//!
+//! Nothing that any command makes can be read by others.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,6 +29,9 @@ enum Command {
     Workload(crate::workload::WorkloadArgs),
     /// Verify every checksum and structure of a data directory that no server uses.
     Check(crate::check::CheckArgs),
+    /// Go on without the part of a data directory's log that is missing or damaged, and so without
+    /// what was committed there.
+    ResetLog(crate::check::ResetLogArgs),
     /// Take a consistent backup of a running server.
     Backup(crate::backup::take::BackupArgs),
     /// Make a data directory from a backup.
@@ -68,7 +73,11 @@ struct Topology {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    match Cli::parse().command {
+    let cli = Cli::parse();
+    // As PostgreSQL's: RocksDB's files, too, are their owner's alone.
+    // SAFETY: umask sets a number of the process and cannot fail; no other thread runs yet.
+    unsafe { libc::umask(0o077) };
+    match cli.command {
         Command::Serve(serve) => {
             let given = Given {
                 data_directory: serve.data_dir,
@@ -101,6 +110,13 @@ pub fn main() -> ExitCode {
             }
             Err(error) => fail(exit_code(&error), &error),
         },
+        Command::ResetLog(args) => match crate::check::reset_log(&args) {
+            Ok(told) => {
+                println!("{told}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => fail(exit_code(&error), &error),
+        },
         Command::Backup(args) => done(crate::backup::take::run(&args)),
         Command::Restore(args) => done(crate::backup::restore::run(&args)),
         Command::Topology(topology) => {
@@ -123,18 +139,20 @@ fn done(result: Result<String, BackupError>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error @ BackupError::Damaged(_)) => fail(DAMAGED, &error),
+        Err(error @ BackupError::NewerFormat(_)) => fail(NEWER_FORMAT, &error),
         Err(error) => fail(1, &error),
     }
 }
 
 const DAMAGED: u8 = 5;
+const NEWER_FORMAT: u8 = 6;
 
 fn exit_code(error: &StartError) -> u8 {
     match error {
         StartError::Listen(ListenError::AddressInUse { .. } | ListenError::SocketInUse { .. }) => 3,
         StartError::DirectoryInUse { .. } => 4,
         StartError::Damaged(_) => DAMAGED,
-        StartError::NewerFormat(_) => 6,
+        StartError::NewerFormat(_) => NEWER_FORMAT,
         StartError::Listen(_) | StartError::Other(_) => 1,
     }
 }

@@ -13,6 +13,7 @@ use archipel_sql::copy::CopyEncoder;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
+use archipel_sql::function::length::check_buffer;
 use archipel_sql::io;
 use archipel_sql::types::{Oid, Type};
 
@@ -94,8 +95,8 @@ pub struct RowEncoder {
 pub const RESULT_BYTES_MAX: usize = 1 << 30;
 
 impl RowEncoder {
-    /// Appends one DataRow message.
-    pub fn encode(&self, row: &[Datum], context: &FunctionContext<'_>, out: &mut Vec<u8>) {
+    /// Appends one DataRow message; nothing of one that is too long.
+    pub fn encode(&self, row: &[Datum], context: &FunctionContext<'_>, out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         out.extend_from_slice(b"D\0\0\0\0");
         out.extend_from_slice(&(row.len() as u16).to_be_bytes());
@@ -112,11 +113,16 @@ impl RowEncoder {
                 // Writing into a growing buffer cannot fail.
                 let _ = io::text_out(datum, column.ty, context, &mut Text(out));
             }
-            let length = (out.len() - at - 4) as u32;
-            out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+            let length = out.len() - at - 4;
+            if let Err(error) = check_buffer((at + 4).saturating_sub(start + 5), length) {
+                out.truncate(start);
+                return Err(error);
+            }
+            out[at..at + 4].copy_from_slice(&(length as u32).to_be_bytes());
         }
         let length = (out.len() - start - 1) as u32;
         out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+        Ok(())
     }
 }
 
@@ -159,8 +165,8 @@ impl RowSink for Sink<'_> {
         }
         match self.rows_to {
             RowsTo::Nowhere => {}
-            RowsTo::Wire(encoder) => encoder.encode(row, &self.context, self.out),
-            RowsTo::Copy { encoder, columns } => copy_row(encoder, columns, row, &self.context, self.out),
+            RowsTo::Wire(encoder) => encoder.encode(row, &self.context, self.out)?,
+            RowsTo::Copy { encoder, columns } => copy_row(encoder, columns, row, &self.context, self.out)?,
             RowsTo::Kept => self.kept.push(row.to_vec()),
         }
         if self.out.len() > RESULT_BYTES_MAX {
@@ -175,18 +181,19 @@ impl RowSink for Sink<'_> {
     }
 }
 
-/// Appends one row as a CopyData message.
+/// Appends one row as a CopyData message; nothing of one that is too long.
 pub fn copy_row(
     encoder: &CopyEncoder,
     columns: &[OutputColumn],
     row: &[Datum],
     context: &FunctionContext<'_>,
     out: &mut Vec<u8>,
-) {
+) -> Result<()> {
     let start = out.len();
     out.extend_from_slice(b"d\0\0\0\0");
     let mut text = String::new();
     for (index, (datum, column)) in row.iter().zip(columns).enumerate() {
+        let at = out.len();
         if datum.is_null() {
             encoder.field(index, None, out);
         } else {
@@ -195,8 +202,13 @@ pub fn copy_row(
             let _ = io::text_out(datum, column.ty, context, &mut text);
             encoder.field(index, Some(&text), out);
         }
+        if let Err(error) = check_buffer(at.saturating_sub(start + 5), out.len() - at) {
+            out.truncate(start);
+            return Err(error);
+        }
     }
     encoder.end_row(out);
     let length = (out.len() - start - 1) as u32;
     out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+    Ok(())
 }

@@ -181,7 +181,7 @@ impl Front {
                     socket.write_all(b"N").await?;
                 }
                 Ok(Some((Opening::Cancel { process_id, secret }, _))) => {
-                    self.sessions.cancel(process_id, secret);
+                    self.sessions.cancel(process_id, &secret);
                     return Ok(());
                 }
                 Ok(Some((Opening::Startup { minor_version, parameters }, length))) => {

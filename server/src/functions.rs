@@ -244,15 +244,6 @@ fn set_config(host: &Host, args: &[Datum]) -> Result<Datum> {
     Ok(Datum::text(&shown))
 }
 
-tokio::task_local! {
-    /// Where the rows of the analytical query go that a task computes: once nobody takes them any more,
-    /// there is nothing left to sleep for.
-    pub static ANSWERS: AnswersTo;
-}
-
-/// See [`ANSWERS`].
-pub type AnswersTo = Box<dyn Fn() -> bool + Send + Sync>;
-
 /// Sleeps on the caller's thread: statements that sleep have left the executors. A thread of a pool has
 /// others do its work meanwhile.
 fn sleep(host: &Host, args: &[Datum]) -> Result<Datum> {
@@ -262,7 +253,6 @@ fn sleep(host: &Host, args: &[Datum]) -> Result<Datum> {
 }
 
 fn sleep_here(host: &Host, args: &[Datum]) -> Result<Datum> {
-    let is_wanted = || ANSWERS.try_with(|is_wanted| is_wanted()).unwrap_or(true);
     let seconds = match args {
         // As good as for ever, and a length that the clock can add.
         [Datum::Float8(seconds)] if !seconds.is_nan() => seconds.clamp(0.0, 1e9),
@@ -270,7 +260,7 @@ fn sleep_here(host: &Host, args: &[Datum]) -> Result<Datum> {
     };
     let end = std::time::Instant::now() + Duration::from_secs_f64(seconds);
     while std::time::Instant::now() < end {
-        if host.entry.is_cancelled() || !is_wanted() {
+        if host.interrupted() {
             return Err(host.entry.cancel_error());
         }
         std::thread::sleep(

@@ -1,8 +1,9 @@
 //! Where clients come in: TCP addresses, and Unix sockets as PostgreSQL has them.
 //!
-//! A Unix socket is the file `.s.PGSQL.PORT` in a directory of `unix_socket_directories`, open
-//! to everybody (mode 0777, PostgreSQL's default), beside a lock file with the server's process
-//! number. A socket whose owner is gone is replaced; one whose owner lives is left alone, a
+//! A Unix socket is the file `.s.PGSQL.PORT` in a directory of `unix_socket_directories`, beside a
+//! lock file with the server's process number. Who may come in through it the file's rights say
+//! (`unix_socket_permissions`, `unix_socket_group`): there is no password, so that they leave out
+//! everybody but the server's own user and group, where PostgreSQL's let everybody ask. A socket whose owner is gone is replaced; one whose owner lives is left alone, a
 //! PostgreSQL server's too, which writes and honours the same lock files. Both files go when the
 //! server stops.
 
@@ -51,6 +52,41 @@ pub fn tcp(address: SocketAddr) -> Result<Socket, ListenError> {
     open().map_err(failed)
 }
 
+/// Who may connect to a Unix socket.
+#[derive(Clone, Copy, Debug)]
+pub struct SocketAccess {
+    /// The rights of its file.
+    pub mode: u32,
+    /// The group that it is given to; `None`: the server's own.
+    pub group: Option<u32>,
+}
+
+impl SocketAccess {
+    /// From the settings `unix_socket_permissions` (octal) and `unix_socket_group` (a name or a
+    /// number); says what is wrong with them.
+    pub fn of_settings(permissions: &str, group: &str) -> Result<SocketAccess, String> {
+        let mode = u32::from_str_radix(permissions, 8)
+            .ok()
+            .filter(|mode| *mode <= 0o777)
+            .ok_or_else(|| format!("unix_socket_permissions is not a file mode: \"{permissions}\""))?;
+        let group = match group {
+            "" => None,
+            name => Some(group_number(name).ok_or_else(|| format!("group \"{name}\" does not exist"))?),
+        };
+        Ok(SocketAccess { mode, group })
+    }
+}
+
+/// The number of a group of this machine.
+fn group_number(name: &str) -> Option<u32> {
+    let groups = fs::read_to_string("/etc/group").unwrap_or_default();
+    let named = groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(name)).then(|| fields.nth(1)?.parse().ok())?
+    });
+    named.or_else(|| name.parse().ok())
+}
+
 /// The files of a Unix socket; removed when dropped.
 #[derive(Debug)]
 pub struct SocketFile {
@@ -73,7 +109,12 @@ impl Drop for SocketFile {
 }
 
 /// A listening Unix socket for `port` in `directory`, and its files.
-pub fn unix(directory: &Path, port: u16, data_directory: &Path) -> Result<(Socket, SocketFile), ListenError> {
+pub fn unix(
+    directory: &Path,
+    port: u16,
+    data_directory: &Path,
+    access: SocketAccess,
+) -> Result<(Socket, SocketFile), ListenError> {
     let path = directory.join(format!(".s.PGSQL.{port}"));
     let failed = |source: io::Error| ListenError::Socket { path: path.clone(), source };
     let address = SockAddr::unix(&path).map_err(failed)?;
@@ -101,7 +142,11 @@ pub fn unix(directory: &Path, port: u16, data_directory: &Path) -> Result<(Socke
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         socket.set_nonblocking(true)?;
         socket.bind(&address)?;
-        fs::set_permissions(&path, Permissions::from_mode(0o777))?;
+        // Nobody can connect before it listens.
+        if let Some(group) = access.group {
+            std::os::unix::fs::chown(&path, None, Some(group))?;
+        }
+        fs::set_permissions(&path, Permissions::from_mode(access.mode))?;
         socket.listen(BACKLOG)?;
         Ok(socket)
     };
@@ -163,6 +208,19 @@ fn lives(process: i32) -> bool {
 mod tests {
     use super::*;
 
+    const OWN: SocketAccess = SocketAccess { mode: 0o770, group: None };
+
+    #[test]
+    fn settings_say_who_may_connect() {
+        let access = SocketAccess::of_settings("0770", "").unwrap();
+        assert_eq!((access.mode, access.group), (0o770, None));
+        assert_eq!(SocketAccess::of_settings("700", "root").unwrap().group, Some(0));
+        assert_eq!(SocketAccess::of_settings("700", "1234").unwrap().group, Some(1234));
+        for (permissions, group) in [("rwx", ""), ("1777", ""), ("0770", "no such group")] {
+            assert!(SocketAccess::of_settings(permissions, group).is_err(), "{permissions} {group}");
+        }
+    }
+
     #[test]
     fn a_socket_in_use_is_refused_and_one_left_behind_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
@@ -170,14 +228,14 @@ mod tests {
         let lock = folder.path().join(".s.PGSQL.5999.lock");
         // A living process: the one that started this test is excused, the first process is not.
         fs::write(&lock, "1\n/elsewhere\n").unwrap();
-        let refused = unix(folder.path(), 5999, data).unwrap_err();
+        let refused = unix(folder.path(), 5999, data, OWN).unwrap_err();
         assert!(matches!(refused, ListenError::SocketInUse { owner: Some(1), .. }), "{refused}");
         let mut gone = std::process::Command::new("true").spawn().unwrap();
         gone.wait().unwrap();
         fs::write(&lock, format!("{}\n/elsewhere\n", gone.id())).unwrap();
         fs::write(folder.path().join(".s.PGSQL.5999"), "").unwrap();
-        let (_socket, file) = unix(folder.path(), 5999, data).unwrap();
-        assert_eq!(fs::metadata(file.path()).unwrap().permissions().mode() & 0o7777, 0o777);
+        let (_socket, file) = unix(folder.path(), 5999, data, OWN).unwrap();
+        assert_eq!(fs::metadata(file.path()).unwrap().permissions().mode() & 0o7777, 0o770);
         std::os::unix::net::UnixStream::connect(file.path()).unwrap();
         drop(file);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -186,8 +244,8 @@ mod tests {
     #[test]
     fn a_path_that_is_too_long_and_a_missing_directory_are_errors() {
         let long = PathBuf::from(format!("/tmp/{}", "x".repeat(120)));
-        assert!(matches!(unix(&long, 1, Path::new("")), Err(ListenError::Socket { .. })));
+        assert!(matches!(unix(&long, 1, Path::new(""), OWN), Err(ListenError::Socket { .. })));
         let missing = Path::new("/nonexistent/directory");
-        assert!(matches!(unix(missing, 1, Path::new("")), Err(ListenError::Socket { .. })));
+        assert!(matches!(unix(missing, 1, Path::new(""), OWN), Err(ListenError::Socket { .. })));
     }
 }

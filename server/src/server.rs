@@ -22,7 +22,7 @@ use crate::design::counts::AllCounts;
 use crate::design::{Designer, OpenBlocks};
 use crate::following::Following;
 use crate::front::{Door, Doors, Front};
-use crate::listen::{self, ListenError};
+use crate::listen::{self, ListenError, SocketAccess};
 use crate::notifications::Hub;
 use crate::replies::Durability;
 use crate::sessions::Sessions;
@@ -192,9 +192,12 @@ fn open_doorways(config: &Config) -> Result<Doorways, StartError> {
         0 => sockets[0].local_addr().ok().and_then(|address| address.as_socket()).map_or(0, |a| a.port()),
         port => port,
     };
+    let access =
+        SocketAccess::of_settings(config.text("unix_socket_permissions"), config.text("unix_socket_group"))
+            .map_err(StartError::Other)?;
     let mut files = Vec::new();
     for directory in &config.socket_directories {
-        match listen::unix(directory, port, &config.data_directory) {
+        match listen::unix(directory, port, &config.data_directory, access) {
             Ok((socket, file)) => {
                 sockets.push(socket);
                 files.push(file);
@@ -213,7 +216,7 @@ fn open_doorways(config: &Config) -> Result<Doorways, StartError> {
 
 fn open_store(config: &Config) -> Result<Arc<dyn LogStore>, StartError> {
     let directory: &Path = &config.data_directory;
-    std::fs::create_dir_all(directory).map_err(|error| {
+    archipel_rocksdb::private_folder(directory).map_err(|error| {
         StartError::Other(format!("cannot create the data directory {}: {error}", directory.display()))
     })?;
     let store = RocksLogStore::open(directory, RocksOptions::default())?;
@@ -337,7 +340,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
     let engine = open_engine(&config)?;
     let catalog = crate::catalog::load(&engine).map_err(|error| match error {
         CatalogError::Newer(_) => StartError::NewerFormat(error.to_string()),
-        CatalogError::Damaged(_) => StartError::Damaged(error.to_string()),
+        CatalogError::Damaged(_) | CatalogError::Contradicts(_) => StartError::Damaged(error.to_string()),
         CatalogError::Migration(_) => StartError::Other(error.to_string()),
     })?;
     let front = tokio::runtime::Builder::new_multi_thread()
@@ -346,7 +349,8 @@ pub fn run(config: Config) -> Result<(), StartError> {
         .enable_all()
         .build()
         .map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))?;
-    let analytical_threads = start_analytical_threads(engine.active_executors())?;
+    let analytical_threads =
+        start_analytical_threads(engine.active_executors(), config.integer("max_connections"))?;
     let mut arrivals = Vec::new();
     let doors = (0..engine.executors_max()).map(|_| {
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -443,9 +447,15 @@ fn analytical_memory_bytes(config: &Config) -> usize {
     (config.integer("max_memory") as usize / 16).max(64 << 20)
 }
 
-fn start_analytical_threads(executors: usize) -> Result<tokio::runtime::Runtime, StartError> {
+/// Threads beside the executors: one for each analytical query that runs, and some for the work of
+/// the server itself.
+fn start_analytical_threads(
+    executors: usize,
+    connections_max: i64,
+) -> Result<tokio::runtime::Runtime, StartError> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(executors.clamp(1, 8))
+        .max_blocking_threads(usize::try_from(connections_max).unwrap_or(0).max(64))
         .thread_name("analytics")
         .on_thread_start(|| {
             const NICENESS: i32 = 10;

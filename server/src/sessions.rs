@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use archipel_engine::Client;
 use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::secret::random_bytes;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::sync::{Notify, watch};
@@ -26,6 +27,43 @@ pub enum CancelReason {
     LockTimeout = 4,
     ClientGone = 5,
 }
+
+/// What a CancelRequest has to know of a session: nobody who has seen other sessions' secrets can
+/// foretell it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Secret {
+    /// As long as protocol 3.0 allows.
+    Short([u8; 4]),
+    /// Since protocol 3.2.
+    Long([u8; 32]),
+}
+
+impl Secret {
+    /// A new one, as long as this minor version of the protocol allows.
+    pub fn draw(minor_version: u16) -> Result<Secret, SqlError> {
+        if minor_version >= LONG_SECRETS_SINCE {
+            random_bytes().map(Secret::Long)
+        } else {
+            random_bytes().map(Secret::Short)
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Secret::Short(bytes) => bytes,
+            Secret::Long(bytes) => bytes,
+        }
+    }
+
+    /// Whether this is it: compared in a time that does not tell how much of it was right.
+    fn is(&self, told: &[u8]) -> bool {
+        let own = self.bytes();
+        own.len() == told.len() && own.iter().zip(told).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+    }
+}
+
+/// The minor version of the protocol whose cancel keys may be longer than four bytes.
+const LONG_SECRETS_SINCE: u16 = 2;
 
 /// What a session is doing, written by itself at the beginning and the end of each statement:
 /// with plain stores, and under a lock only where a text changes. Whoever looks meanwhile may see
@@ -117,7 +155,7 @@ pub struct TransactionActivity {
 /// One session, as others see it.
 pub struct SessionEntry {
     pub process_id: i32,
-    secret: i32,
+    secret: Secret,
     pub user: String,
     pub database: String,
     pub client: Option<std::net::SocketAddr>,
@@ -257,7 +295,7 @@ pub struct NewSession<'e> {
     pub client: Option<std::net::SocketAddr>,
     pub executor: u16,
     pub now: i64,
-    pub secret: i32,
+    pub secret: Secret,
     /// Makes the engine's client for a process id.
     pub engine: &'e dyn Fn(i32) -> Arc<Client>,
 }
@@ -320,9 +358,9 @@ impl Sessions {
     }
 
     /// A CancelRequest: a wrong secret is ignored, as the protocol asks.
-    pub fn cancel(&self, process_id: i32, secret: i32) {
+    pub fn cancel(&self, process_id: i32, secret: &[u8]) {
         if let Some(entry) = self.entries.lock().get(&process_id)
-            && entry.secret == secret
+            && entry.secret.is(secret)
         {
             entry.cancel(CancelReason::User);
         }
@@ -411,8 +449,8 @@ fn spread(places: &[u16], active: &[u16]) -> Vec<(usize, u16)> {
 
 impl Registered {
     /// Process id and secret, for BackendKeyData.
-    pub fn key(&self) -> (i32, i32) {
-        (self.entry.process_id, self.entry.secret)
+    pub fn key(&self) -> (i32, &[u8]) {
+        (self.entry.process_id, self.entry.secret.bytes())
     }
 }
 
@@ -435,7 +473,7 @@ mod tests {
             client: None,
             executor: 0,
             now: 0,
-            secret: 42,
+            secret: Secret::Short([0, 0, 0, 42]),
             engine: &Client::detached,
         }
     }
@@ -454,12 +492,13 @@ mod tests {
     fn only_the_right_secret_cancels_and_only_a_running_statement() {
         let sessions = Sessions::new(2);
         let session = sessions.register(new()).unwrap();
-        sessions.cancel(session.entry.process_id, 42);
+        sessions.cancel(session.entry.process_id, &[0, 0, 0, 42]);
         assert!(!session.entry.is_cancelled());
         session.entry.begin_statement();
-        sessions.cancel(session.entry.process_id, 41);
+        sessions.cancel(session.entry.process_id, &[0, 0, 0, 41]);
+        sessions.cancel(session.entry.process_id, &[0, 0, 0]);
         assert!(!session.entry.is_cancelled());
-        sessions.cancel(session.entry.process_id, 42);
+        sessions.cancel(session.entry.process_id, &[0, 0, 0, 42]);
         assert!(session.entry.is_cancelled());
         session.entry.begin_statement();
         assert!(!session.entry.is_cancelled());

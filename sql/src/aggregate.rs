@@ -7,6 +7,7 @@ use crate::compare::compare;
 use crate::datum::{Datum, Interval};
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::array_of_values;
+use crate::function::length::{check_buffer, push};
 use crate::function::{AggregateState, FunctionContext};
 use crate::numeric::{Numeric, SCALE_MAX};
 use crate::types::{Oid, Type};
@@ -354,17 +355,19 @@ impl AggregateState for Join {
                 None => self.text = Some(value.to_string()),
                 Some(text) => {
                     if let Some(Datum::Text(delimiter)) = delimiter {
-                        text.push_str(delimiter);
+                        push(text, delimiter)?;
                     }
-                    text.push_str(value);
+                    push(text, value)?;
                 }
             },
             (Datum::Bytea(value), delimiter) => match &mut self.bytes {
                 None => self.bytes = Some(value.to_vec()),
                 Some(bytes) => {
                     if let Some(Datum::Bytea(delimiter)) = delimiter {
+                        check_buffer(bytes.len(), delimiter.len())?;
                         bytes.extend_from_slice(delimiter);
                     }
+                    check_buffer(bytes.len(), value.len())?;
                     bytes.extend_from_slice(value);
                 }
             },

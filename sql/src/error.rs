@@ -179,6 +179,8 @@ pub struct ErrorFields {
     pub column: Option<String>,
     pub data_type: Option<String>,
     pub constraint: Option<String>,
+    /// The routine of PostgreSQL's source that reports it, where drivers look for that.
+    pub routine: Option<&'static str>,
 }
 
 impl SqlError {
@@ -198,6 +200,7 @@ impl SqlError {
             column: None,
             data_type: None,
             constraint: None,
+            routine: None,
         }))
     }
 
@@ -237,6 +240,19 @@ impl SqlError {
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
         self
+    }
+
+    /// Names PostgreSQL's routine that reports it.
+    #[must_use]
+    pub fn of_routine(mut self, routine: &'static str) -> Self {
+        self.0.routine = Some(routine);
+        self
+    }
+
+    /// A prepared statement would answer other columns than its client was told.
+    pub fn changed_result_type() -> Self {
+        Self::new(SqlState::FEATURE_NOT_SUPPORTED, "cached plan must not change result type")
+            .of_routine("RevalidateCachedQuery")
     }
 
     /// Sets the position unless one is set already: the innermost place knows best.

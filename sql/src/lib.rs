@@ -15,7 +15,7 @@
 //! - [`copy`]     the text and CSV forms of COPY
 //! - [`json`]     json and jsonb values
 //! - [`partition_hash`] which HASH partition a row is for
-//! - [`password`] what is kept of passwords
+//! - [`password`] what is kept of passwords; [`secret`] what nobody can foretell
 //! - [`function`] scalar functions and operators: signatures and row-wise evaluation
 pub mod aggregate;
 pub mod ast;
@@ -34,6 +34,7 @@ pub mod ordered_set;
 pub mod parser;
 pub mod partition_hash;
 pub mod password;
+pub mod secret;
 pub mod style;
 pub mod system;
 pub mod type_table;

@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 
+import bulk
 from side_by_side import Archipel, Transport, archipel_binary
 
 # Room for any log of a run: no checkpoint begins by itself.
@@ -69,8 +70,9 @@ def opened(directory, arguments, settings):
     directory.mkdir()
     server = Archipel(directory, Transport(directory, arguments.tcp), settings)
     try:
-        load = [archipel_binary(), "workload", "load", "tpcc", "--url", server.url, "--scale", str(arguments.scale)]
-        subprocess.run(load, check=True, stdout=subprocess.DEVNULL)
+        if arguments.experiment != "bulk":
+            load = [archipel_binary(), "workload", "load", "tpcc", "--url", server.url, "--scale", str(arguments.scale)]
+            subprocess.run(load, check=True, stdout=subprocess.DEVNULL)
         yield server
     finally:
         # No orderly stop.
@@ -230,7 +232,17 @@ def experiment_recovery(server, arguments, directory):
     return {**figures, "target": 20, "load": load}
 
 
-EXPERIMENTS = {"snapshot": experiment_snapshot, "aggregate": experiment_aggregate, "checkpoint": experiment_checkpoint, "recovery": experiment_recovery}
+def experiment_bulk(server, arguments, directory):
+    return bulk.experiment(server, arguments, directory, Psql)
+
+
+EXPERIMENTS = {
+    "snapshot": experiment_snapshot,
+    "aggregate": experiment_aggregate,
+    "checkpoint": experiment_checkpoint,
+    "recovery": experiment_recovery,
+    "bulk": experiment_bulk,
+}
 
 
 def main():
@@ -242,6 +254,7 @@ def main():
     parser.add_argument("--hold", type=int, default=60, help="how long the snapshot stays open, or the checkpoint is watched")
     parser.add_argument("--rounds", type=int, default=1, help="turns of alone and beside (aggregate)")
     parser.add_argument("--log", type=int, default=128 << 20, help="bytes of log at which a checkpoint begins (checkpoint)")
+    parser.add_argument("--rows", type=int, default=2_000_000, help="rows of the large table (bulk)")
     parser.add_argument("--synchronous-commit", choices=["on", "off"], default="off")
     parser.add_argument("--tcp", action="store_true", help="TCP on loopback instead of Unix sockets")
     parser.add_argument("--json", type=pathlib.Path)
@@ -255,7 +268,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="archipel-bench-") as name:
         directory = pathlib.Path(name)
         with opened(directory / "server", arguments, settings) as server:
-            print(f"{arguments.experiment}: TPC-C, scale {arguments.scale}, {arguments.connections} connections, synchronous_commit {arguments.synchronous_commit}", flush=True)
+            of = f"{arguments.rows} rows" if arguments.experiment == "bulk" else f"TPC-C, scale {arguments.scale}, {arguments.connections} connections"
+            print(f"{arguments.experiment}: {of}, synchronous_commit {arguments.synchronous_commit}", flush=True)
             result = EXPERIMENTS[arguments.experiment](server, arguments, directory)
     run = {name: getattr(arguments, name) for name in ("scale", "connections", "synchronous_commit", "seconds", "hold", "log")}
     if arguments.json:

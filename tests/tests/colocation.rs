@@ -241,6 +241,32 @@ async fn what_was_asked_for_stays_and_the_advice_says_so() {
 }
 
 #[tokio::test]
+async fn a_small_table_read_by_a_constant_is_a_reference_table_too() {
+    let server = Server::start(&[]);
+    let client = connect(&server.url()).await;
+    ask(
+        &client,
+        "CREATE TABLE account (id integer PRIMARY KEY, v integer NOT NULL);
+         CREATE TABLE rates (id integer PRIMARY KEY, rate integer NOT NULL);
+         INSERT INTO rates VALUES (1, 5);
+         CREATE FUNCTION charge(account integer) RETURNS integer LANGUAGE plpgsql AS $$
+         DECLARE r integer;
+         BEGIN
+             SELECT rate INTO r FROM rates WHERE id = 1;
+             UPDATE account SET v = v - r WHERE id = charge.account;
+             RETURN r;
+         END $$",
+    )
+    .await;
+    becomes(
+        &client,
+        "SELECT kind, tables, applied FROM archipel.design_advice",
+        &[&["reference", "{rates}", "t"]],
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn columns_that_are_stored_otherwise_do_not_meet() {
     let server = Server::start(&[]);
     let client = connect(&server.url()).await;

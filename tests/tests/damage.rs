@@ -89,7 +89,7 @@ fn a_good_directory_passes_and_the_report_names_its_tables() {
 #[test]
 fn a_flipped_bit_in_the_log_is_refused() {
     let server = filled();
-    let log = largest(&server.data_directory().join("log"), "log");
+    let log = largest(&server.data_directory().join("redo"), "log");
     // In the first batch of rows after the checkpoint: whole batches follow.
     flip(&log, |bytes| {
         let rows: Vec<usize> = bytes
@@ -116,7 +116,7 @@ fn a_flipped_bit_in_the_checkpoint_is_refused() {
 
 #[test]
 fn a_missing_file_is_refused_and_never_replaced_by_an_empty_database() {
-    for name in ["checkpoint/CURRENT", "log/CURRENT"] {
+    for name in ["checkpoint/CURRENT", "redo/CURRENT"] {
         let server = filled();
         std::fs::remove_file(server.data_directory().join(name)).expect("it was there");
         refused(&server, DAMAGED, "CURRENT is missing");
@@ -132,6 +132,15 @@ fn a_newer_format_is_refused() {
     let server = filled();
     std::fs::write(server.data_directory().join("FORMAT"), "99\n").expect("writable");
     refused(&server, NEWER, "the data directory has format 99");
+}
+
+#[test]
+fn a_format_that_never_was_is_refused() {
+    let server = filled();
+    for mark in ["", "0\n", "-1\n", "two\n", "99999999999\n"] {
+        std::fs::write(server.data_directory().join("FORMAT"), mark).expect("writable");
+        refused(&server, DAMAGED, "FORMAT holds");
+    }
 }
 
 #[test]

@@ -59,6 +59,53 @@ async fn a_kill_undoes_open_blocks_with_the_tables_they_made() {
     assert_eq!(ids(&client, "SELECT id FROM made").await, ["7"], "what is committed stays");
 }
 
+/// What a block had made and not committed is no damage, in the directory of a server that was killed
+/// and in a backup that was taken meanwhile.
+#[tokio::test]
+async fn a_check_finds_nothing_wrong_with_what_an_open_block_had_made() {
+    let mut server = Server::start(&[]);
+    let (client, other) = (server.connect().await, server.connect().await);
+    client
+        .batch_execute(
+            "CREATE TABLE kept (id int PRIMARY KEY); INSERT INTO kept VALUES (1);
+             CREATE TABLE counted (id serial PRIMARY KEY)",
+        )
+        .await
+        .expect("tables can be made");
+    client.batch_execute(BLOCK).await.expect("the block goes well");
+    let more = "CREATE SEQUENCE drawn; SELECT nextval('drawn'); TRUNCATE counted RESTART IDENTITY;
+                ALTER TABLE counted ADD COLUMN extra int DEFAULT 3; CREATE INDEX ON kept (id)";
+    client.batch_execute(more).await.expect("the block goes on well");
+    other.batch_execute("CREATE TEMP TABLE passing AS SELECT 1 AS one").await.expect("others go on");
+    let place = tempfile::tempdir().expect("a temporary directory can be made");
+    let backup = place.path().join("backup");
+    let path = backup.to_str().expect("temporary paths are UTF-8");
+    let output = Server::archipel(&["backup", "--url", &server.url(), "--to", path]);
+    assert!(output.status.success(), "{output:?}");
+    server.kill();
+    let data = server.data_directory();
+    for directory in [path, data.to_str().expect("temporary paths are UTF-8")] {
+        let output = Server::archipel(&["check", "--data-dir", directory]);
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(told.contains("of transactions that did not commit"), "{told}");
+    }
+    for directory in [data.as_path(), backup.as_path()] {
+        server.move_to(directory);
+        server.restart();
+        nothing_is_left_of_more(&server.url()).await;
+        server.kill();
+    }
+}
+
+async fn nothing_is_left_of_more(url: &str) {
+    let client = connect(url).await;
+    for missing in ["SELECT * FROM made", "SELECT nextval('drawn')", "SELECT extra FROM counted"] {
+        client.simple_query(missing).await.expect_err("it was never committed");
+    }
+    assert_eq!(ids(&client, "SELECT id FROM kept").await, ["1"]);
+}
+
 /// A table in its new form is a copy until the COMMIT. What a start drops of the first block
 /// must not be dropped again when the log is replayed once more: the second block may not draw
 /// the same numbers.

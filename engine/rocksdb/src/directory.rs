@@ -1,29 +1,68 @@
 //! The data directory: who may use it, and in which format it is.
+//!
+//! | format | |
+//! |---|---|
+//! | 1 | the log in a folder `log`, beside nothing that says how far it goes |
+//! | 2 | the log in `redo`, and a `WATERMARK` |
+//!
+//! A start brings format 1 to 2: the folder gets its new name, the watermark is made, and then the
+//! mark is written; a start that is cut short in between goes on from there. (`*.log` in a folder
+//! `log` is what jobs delete that clean up. The folder's name is ours to choose; the files are
+//! RocksDB's, which calls them `NNNNNN.log` wherever they lie.)
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use archipel_engine::log::StoreError;
-use archipel_engine::log::store::FORMAT;
+use archipel_engine::log::{StoreError, Watermark};
+
+use crate::private::{private_file, private_folder, require_private};
+use crate::watermark::{WATERMARK, WatermarkFile};
+
+/// The on-disk format that this version writes; it reads all below.
+pub const FORMAT: u32 = 2;
+/// The first one with a watermark, and with the log in [`REDO`].
+const FORMAT_WITH_WATERMARK: u32 = 2;
 
 const FORMAT_FILE: &str = "FORMAT";
 const LOCK_FILE: &str = "archipel.lock";
+/// The mark while it is being written.
+const FORMAT_ASIDE: &str = "archipel.format";
 /// The two databases.
-pub(crate) const LOG: &str = "log";
+pub(crate) const REDO: &str = "redo";
 pub(crate) const CHECKPOINT: &str = "checkpoint";
 /// Table files that are being written for the second.
 pub(crate) const SORTED: &str = "sorted";
+/// Where format 1 has the log.
+const REDO_OF_FORMAT_1: &str = "log";
 
 /// A locked directory; the lock goes with the value, or with the process.
 pub(crate) struct Directory {
     pub(crate) path: PathBuf,
     /// Its databases are still to be made: only then may they be missing.
     pub(crate) is_new: bool,
+    /// What it is marked with; of a new one what it will be.
+    format: u32,
     _lock: File,
 }
 
-fn failed(what: &str, path: &Path, error: &std::io::Error) -> StoreError {
+/// What a format mark says; `path` is for the error alone.
+pub fn parse_format(text: &str, path: &Path) -> Result<u32, StoreError> {
+    let number = text.strip_suffix('\n').unwrap_or(text);
+    let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    match number.parse::<u32>() {
+        Ok(0) => Err(StoreError::Damaged(format!(
+            "{} holds format 0, which no version has written",
+            path.display()
+        ))),
+        Ok(found) if digits && found > FORMAT => Err(StoreError::NewerFormat { found, supported: FORMAT }),
+        Ok(found) if digits => Ok(found),
+        _ => Err(StoreError::Damaged(format!("{} holds no format version", path.display()))),
+    }
+}
+
+pub(crate) fn failed(what: &str, path: &Path, error: &std::io::Error) -> StoreError {
     let message = format!("{what} {}: {error}", path.display());
     if error.kind() == ErrorKind::StorageFull {
         StoreError::Full(message)
@@ -33,20 +72,27 @@ fn failed(what: &str, path: &Path, error: &std::io::Error) -> StoreError {
 }
 
 impl Directory {
-    /// Creates or opens a data directory.
+    /// Creates or opens a data directory that will be written.
     pub(crate) fn open(path: &Path) -> Result<Directory, StoreError> {
-        fs::create_dir_all(path).map_err(|error| failed("could not create", path, &error))?;
+        private_folder(path).map_err(|error| failed("could not create", path, &error))?;
+        let directory = Directory::locked(path)?;
+        // Not before it is known to be a data directory: all in it will be made private.
+        require_private(path)?;
+        Ok(directory)
+    }
+
+    fn locked(path: &Path) -> Result<Directory, StoreError> {
         let lock = lock(path)?;
-        let mut directory = Directory { path: path.to_owned(), is_new: false, _lock: lock };
+        let mut directory = Directory { path: path.to_owned(), is_new: false, format: FORMAT, _lock: lock };
         directory.check_format()?;
         Ok(directory)
     }
 
-    /// Opens a data directory that must be there.
+    /// Opens a data directory that must be there, and leaves it as it is.
     pub(crate) fn open_existing(path: &Path) -> Result<Directory, StoreError> {
         let format = path.join(FORMAT_FILE);
         match fs::metadata(&format) {
-            Ok(_) => Directory::open(path),
+            Ok(_) => Directory::locked(path),
             Err(error) if error.kind() == ErrorKind::NotFound && path.is_dir() => Err(StoreError::Damaged(
                 format!("{} has no {FORMAT_FILE} file: it is no data directory", path.display()),
             )),
@@ -65,16 +111,38 @@ impl Directory {
         self.path.join(name)
     }
 
+    /// Where the log lives; in a directory that nobody has brought up to date, where it lay.
+    pub(crate) fn log(&self) -> PathBuf {
+        let older = self.store(REDO_OF_FORMAT_1);
+        if self.format < FORMAT_WITH_WATERMARK && older.exists() { older } else { self.store(REDO) }
+    }
+
+    /// Gives the log of an older directory its place.
+    pub(crate) fn bring_up_to_date(&self) -> Result<(), StoreError> {
+        let (older, now) = (self.log(), self.store(REDO));
+        if older == now {
+            return Ok(());
+        }
+        fs::rename(&older, &now).map_err(|error| failed("could not rename", &older, &error))?;
+        let synced = File::open(&self.path).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| failed("could not sync", &self.path, &error))?;
+        tracing::info!("the log of {} lies in {REDO} from now on", self.path.display());
+        Ok(())
+    }
+
+    /// The watermark that it has; `None` before there was one.
+    pub(crate) fn watermark(&self, write: bool) -> Result<Option<WatermarkFile>, StoreError> {
+        if self.is_new || self.format < FORMAT_WITH_WATERMARK {
+            return Ok(None);
+        }
+        WatermarkFile::open(&self.path, write).map(Some)
+    }
+
     fn check_format(&mut self) -> Result<(), StoreError> {
         let path = self.path.join(FORMAT_FILE);
         match fs::read_to_string(&path) {
             Ok(text) => {
-                let found = text.trim().parse().map_err(|_| {
-                    StoreError::Damaged(format!("{} holds no format version", path.display()))
-                })?;
-                if found > FORMAT {
-                    return Err(StoreError::NewerFormat { found, supported: FORMAT });
-                }
+                self.format = parse_format(&text, &path)?;
                 Ok(())
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -97,7 +165,9 @@ impl Directory {
             let entry = entry.map_err(|error| failed("could not read", &self.path, &error))?;
             let name = entry.file_name();
             // Databases without the mark: the first start was cut short.
-            if ![LOCK_FILE, LOG, CHECKPOINT, SORTED, "lost+found"].iter().any(|known| name == *known) {
+            let databases = [REDO, REDO_OF_FORMAT_1, CHECKPOINT, SORTED];
+            let files = [LOCK_FILE, FORMAT_ASIDE, WATERMARK, "lost+found"];
+            if !databases.iter().chain(&files).any(|known| name == *known) {
                 return Err(StoreError::Damaged(format!(
                     "{} is not empty ({}) and has no {FORMAT_FILE} file",
                     self.path.display(),
@@ -108,20 +178,25 @@ impl Directory {
         Ok(())
     }
 
-    /// Marks a new directory with the format, once its databases are there.
-    pub(crate) fn mark(&mut self) -> Result<(), StoreError> {
-        if self.is_new {
-            let path = self.path.join(FORMAT_FILE);
-            self.write_format(&path).map_err(|error| failed("could not write", &path, &error))?;
-            self.is_new = false;
+    /// Marks a directory that is new or was brought up to date with the format, once its databases
+    /// are there, and makes its watermark, which says nothing more than `first`.
+    pub(crate) fn mark(&mut self, first: Watermark) -> Result<Option<WatermarkFile>, StoreError> {
+        if !self.is_new && self.format == FORMAT {
+            return Ok(None);
         }
-        Ok(())
+        // What a first start left that was cut short, or one whose mark somebody took away.
+        let there = WatermarkFile::open(&self.path, false).map(|file| file.newest()).unwrap_or_default();
+        let watermark = WatermarkFile::create(&self.path, there.raised_to(first))?;
+        let path = self.path.join(FORMAT_FILE);
+        self.write_format(&path).map_err(|error| failed("could not write", &path, &error))?;
+        (self.is_new, self.format) = (false, FORMAT);
+        Ok(Some(watermark))
     }
 
     /// Written aside and renamed, so that a crash leaves no half of it.
     fn write_format(&self, path: &Path) -> std::io::Result<()> {
-        let aside = self.path.join(LOCK_FILE).with_extension("format");
-        let mut file = File::create(&aside)?;
+        let aside = self.path.join(FORMAT_ASIDE);
+        let mut file = private_file(&aside)?;
         writeln!(file, "{FORMAT}")?;
         file.sync_all()?;
         fs::rename(&aside, path)?;
@@ -136,6 +211,7 @@ fn lock(directory: &Path) -> Result<File, StoreError> {
         .write(true)
         .create(true)
         .truncate(false)
+        .mode(0o600)
         .open(&path)
         .map_err(|error| failed("could not open", &path, &error))?;
     match file.try_lock() {

@@ -3,16 +3,20 @@
 //! ```text
 //! DIR/FORMAT          the on-disk format version, as text
 //! DIR/archipel.lock   held while a server runs; names its process
-//! DIR/log/            RocksDB: log batches, and a few words about them
+//! DIR/WATERMARK       how far the log has come, apart from the log
+//! DIR/redo/           RocksDB: log batches, and a few words about them
 //! DIR/checkpoint/     RocksDB: checkpoint rows
 //! DIR/sorted/         table files of a checkpoint under way; emptied at every start
 //! ```
 //!
 //! - [`allocator`] freed memory goes back
+//! - [`batches`]   log batches as keys and values
 //! - [`directory`] the directory: lock, format, refusals
+//! - [`private`]   nobody but the owner reads it
 //! - [`store`]     the databases and the trait
 //! - [`sorted`]    checkpoint rows, written straight into table files
 //! - [`space`]     what the file system has and takes
+//! - [`watermark`] its file, written in place
 //! - [`wal`]       whether the write-ahead log is damaged in the middle, which RocksDB alone
 //!   would take for its end
 //!
@@ -25,10 +29,15 @@
 //! Invariant: nothing is read of a directory before its format is known and its lock is held.
 
 mod allocator;
+mod batches;
 mod directory;
+mod private;
 mod sorted;
 mod space;
 mod store;
 mod wal;
+mod watermark;
 
+pub use directory::{FORMAT, parse_format};
+pub use private::{make_private, private_file, private_folder};
 pub use store::{RocksLogStore, RocksOptions};

@@ -5,20 +5,25 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use archipel_engine::id::TreeId;
-use archipel_engine::log::BatchNumber;
+use archipel_engine::log::checkpoint::{MARK_KEY, require_whole};
 use archipel_engine::log::store::{
     BatchVisitor, CheckpointChange, CheckpointKey, LogStore, Losses, RowVisitor, StoreError,
 };
+use archipel_engine::log::watermark::WAYS_OUT;
+use archipel_engine::log::{BatchNumber, Watermark};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, DBRecoveryMode,
     Env, Error, ErrorKind, LogLevel, Options, ReadOptions, WriteBatch, WriteOptions, checkpoint::Checkpoint,
 };
 
-use crate::directory::{CHECKPOINT, Directory, LOG, SORTED};
+use crate::directory::{CHECKPOINT, Directory, REDO, SORTED};
 use crate::sorted::SortedRows;
-use crate::{allocator, space, wal};
+use crate::watermark::WatermarkFile;
+use crate::{allocator, batches, space, wal};
 
+/// The families of the log's database.
+const LOG: &str = "log";
 const META: &str = "meta";
 
 /// Sizes of a store.
@@ -31,6 +36,8 @@ pub struct RocksOptions {
     pub log_buffer_bytes: usize,
     /// The same for checkpoint rows.
     pub checkpoint_buffer_bytes: usize,
+    /// A log batch of more bytes is cut into pieces of so many.
+    pub log_value_bytes_max: usize,
 }
 
 impl Default for RocksOptions {
@@ -39,6 +46,7 @@ impl Default for RocksOptions {
             space_reserve_bytes: 64 << 20,
             log_buffer_bytes: 16 << 20,
             checkpoint_buffer_bytes: 32 << 20,
+            log_value_bytes_max: 64 << 20,
         }
     }
 }
@@ -48,6 +56,8 @@ pub struct RocksLogStore {
     directory: Directory,
     options: RocksOptions,
     access: Access,
+    /// `None` where one is only read that has none.
+    watermark: Option<WatermarkFile>,
     life: RwLock<Life>,
 }
 
@@ -72,6 +82,16 @@ fn store_error(error: Error) -> StoreError {
     }
 }
 
+/// The same of opening the log, whose manifest lists every file that is closed, and how long it was.
+fn log_error(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Damaged(told) if told.contains("Missing WAL") || told.contains("Size mismatch: WAL") => {
+            StoreError::Damaged(format!("the log has lost a file or the end of one: {told}; {WAYS_OUT}"))
+        }
+        error => error,
+    }
+}
+
 fn environment() -> Result<Env, Error> {
     let mut env = Env::new()?;
     env.set_background_threads(2);
@@ -90,6 +110,8 @@ enum Access {
     Write,
     /// A look that leaves everything as it is.
     Read,
+    /// Somebody who goes on with what is left of the log.
+    Reset,
 }
 
 impl Access {
@@ -100,7 +122,7 @@ impl Access {
         families: [ColumnFamilyDescriptor; N],
     ) -> Result<DB, StoreError> {
         match self {
-            Access::Write => DB::open_cf_descriptors(options, path, families),
+            Access::Write | Access::Reset => DB::open_cf_descriptors(options, path, families),
             Access::Read => DB::open_cf_descriptors_read_only(options, path, families, false),
         }
         .map_err(store_error)
@@ -156,19 +178,46 @@ fn checkpoint_options(buffer_bytes: usize) -> Options {
 }
 
 impl Databases {
-    fn open(directory: &Directory, options: &RocksOptions, access: Access) -> Result<Databases, StoreError> {
-        for name in [LOG, CHECKPOINT] {
-            let current = directory.store(name).join("CURRENT");
+    /// Sees that the log goes as far as it is known to have gone, before it is opened for writing:
+    /// RocksDB then moves on to new files, and takes none any more that is put back.
+    fn look(
+        directory: &Directory,
+        options: &RocksOptions,
+        watermark: Option<&WatermarkFile>,
+    ) -> Result<(), StoreError> {
+        let Some(watermark) = watermark.map(WatermarkFile::newest) else { return Ok(()) };
+        Databases::require_there(directory)?;
+        let log = Databases::open_log(directory, options, Access::Read)?;
+        let family = |name| log.cf_handle(name).expect("opened with its families");
+        let mark = log.get_cf(family(META), MARK_KEY).map_err(store_error)?;
+        let mut batches = log.raw_iterator_cf(family(LOG));
+        batches.seek_to_last();
+        batches.status().map_err(store_error)?;
+        let last = batches.key().map(parse_batch_number).transpose()?;
+        require_whole(watermark, mark, last)
+    }
+
+    fn require_there(directory: &Directory) -> Result<(), StoreError> {
+        for database in [directory.log(), directory.store(CHECKPOINT)] {
+            let current = database.join("CURRENT");
             if !directory.is_new && !current.exists() {
                 return Err(StoreError::Damaged(format!("{} is missing", current.display())));
             }
         }
-        let path = directory.store(LOG);
-        wal::check(&path)?;
+        Ok(())
+    }
+
+    fn open_log(directory: &Directory, options: &RocksOptions, access: Access) -> Result<DB, StoreError> {
+        let path = directory.log();
+        if access != Access::Reset {
+            wal::check(&path)?;
+        }
         let mut database = database_options(&directory.path, access).map_err(store_error)?;
         database.create_if_missing(directory.is_new);
         database.set_recycle_log_file_num(4);
         database.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
+        // What a reader finds in the manifest it must verify, too: RocksDB forgets it otherwise.
+        database.set_track_and_verify_wals_in_manifest(access != Access::Reset);
         // A start reads all of it.
         database.set_max_total_wal_size(4 * options.log_buffer_bytes as u64);
         let families = [
@@ -180,14 +229,19 @@ impl Databases {
             ),
             ColumnFamilyDescriptor::new(META, family_options(1 << 20, 4, DBCompressionType::None)),
         ];
-        let log = access.open(&database, &path, families)?;
+        access.open(&database, &path, families).map_err(log_error)
+    }
+
+    fn open(directory: &Directory, options: &RocksOptions, access: Access) -> Result<Databases, StoreError> {
+        Databases::require_there(directory)?;
+        let log = Databases::open_log(directory, options, access)?;
         let mut database = database_options(&directory.path, access).map_err(store_error)?;
         database.create_if_missing(directory.is_new);
         let families =
             [ColumnFamilyDescriptor::new(CHECKPOINT, checkpoint_options(options.checkpoint_buffer_bytes))];
         let rows = access.open(&database, &directory.store(CHECKPOINT), families)?;
         let sorted = match access {
-            Access::Write => Some(Mutex::new(Databases::sorted(directory, options)?)),
+            Access::Write | Access::Reset => Some(Mutex::new(Databases::sorted(directory, options)?)),
             Access::Read => None,
         };
         Ok(Databases { log, rows, sorted })
@@ -252,11 +306,6 @@ fn parse_checkpoint_key(key: &[u8]) -> Result<(TreeId, &[u8]), StoreError> {
     Ok((TreeId(u32::from_be_bytes(*tree)), key))
 }
 
-fn parse_batch_number(key: &[u8]) -> Result<BatchNumber, StoreError> {
-    let number = key.try_into().map_err(|_| StoreError::Damaged("a log key is no batch number".into()))?;
-    Ok(BatchNumber(u64::from_be_bytes(number)))
-}
-
 impl RocksLogStore {
     /// Opens or creates the store of a data directory.
     pub fn open(path: &Path, options: RocksOptions) -> Result<RocksLogStore, StoreError> {
@@ -271,17 +320,44 @@ impl RocksLogStore {
         RocksLogStore::with(Directory::open_existing(path)?, options, Access::Read)
     }
 
+    /// Opens the store of a data directory that must be there and whose log may lack files: what is
+    /// missing is missed no more. For [`archipel_engine::log::reset`].
+    pub fn open_to_reset(path: &Path, options: RocksOptions) -> Result<RocksLogStore, StoreError> {
+        RocksLogStore::with(Directory::open_existing(path)?, options, Access::Reset)
+    }
+
     fn with(
         mut directory: Directory,
         options: RocksOptions,
         access: Access,
     ) -> Result<RocksLogStore, StoreError> {
+        let mut watermark = match access {
+            Access::Read => directory.watermark(false)?,
+            Access::Write => directory.watermark(true)?,
+            Access::Reset => match directory.watermark(true) {
+                Err(StoreError::Damaged(_)) => {
+                    Some(WatermarkFile::create(&directory.path, Watermark::default())?)
+                }
+                found => found?,
+            },
+        };
+        if access == Access::Write && !directory.is_new {
+            Databases::look(&directory, &options, watermark.as_ref())?;
+        }
+        if access != Access::Read {
+            directory.bring_up_to_date()?;
+        }
         let databases = Databases::open(&directory, &options, access)?;
-        directory.mark()?;
+        if access != Access::Read
+            && let Some(made) = directory.mark(Watermark::default())?
+        {
+            watermark = Some(made);
+        }
         Ok(RocksLogStore {
             directory,
             options,
             access,
+            watermark,
             life: RwLock::new(Life { databases: Some(databases), losses: Losses::default() }),
         })
     }
@@ -385,6 +461,10 @@ impl LogStore for RocksLogStore {
     fn append(&self, number: BatchNumber, batch: &[u8], sync: bool) -> Result<(), StoreError> {
         self.write(|opened| {
             let (db, family) = opened.log();
+            let whole = self.options.log_value_bytes_max;
+            if batch.len() > whole {
+                return db.write_opt(batches::in_pieces(family, number, batch, whole), &synced(sync));
+            }
             db.put_cf_opt(family, number.0.to_be_bytes(), batch, &synced(sync))
         })
     }
@@ -408,13 +488,7 @@ impl LogStore for RocksLogStore {
         options.set_iterate_lower_bound(from.0.to_be_bytes());
         let mut batches = db.raw_iterator_cf_opt(family, options);
         batches.seek_to_first();
-        while let Some((key, batch)) = batches.item() {
-            if visit(parse_batch_number(key)?, batch) == ControlFlow::Break(()) {
-                return Ok(());
-            }
-            batches.next();
-        }
-        batches.status().map_err(store_error)
+        batches::visit(&mut batches, visit, store_error)
     }
 
     fn last_batch(&self) -> Result<Option<BatchNumber>, StoreError> {
@@ -423,18 +497,19 @@ impl LogStore for RocksLogStore {
         let mut batches = db.raw_iterator_cf(family);
         batches.seek_to_last();
         batches.status().map_err(store_error)?;
-        batches.key().map(parse_batch_number).transpose()
+        batches.key().map(batches::number_of).transpose()
     }
 
     fn truncate(&self, below: BatchNumber) -> Result<(), StoreError> {
         let opened = self.opened()?;
         let (db, family) = opened.log();
         let Some(last) = below.0.checked_sub(1) else { return Ok(()) };
+        let last = batches::last_key_of(BatchNumber(last));
         // Whole files only: their space returns at once, and without a tombstone over the range
         // the files that stay overlap nothing, so that they are never merged, only moved. Here
         // the end belongs to the range, so it is the last batch to go: a file may end exactly
         // with the first one to stay.
-        db.delete_file_in_range_cf(family, 0u64.to_be_bytes(), last.to_be_bytes()).map_err(store_error)
+        db.delete_file_in_range_cf(family, &0u64.to_be_bytes()[..], &last[..]).map_err(store_error)
     }
 
     fn truncate_tail(&self, from: BatchNumber) -> Result<(), StoreError> {
@@ -542,25 +617,43 @@ impl LogStore for RocksLogStore {
     }
 
     fn meta_put(&self, key: &str, value: &[u8]) -> Result<(), StoreError> {
+        if self.access == Access::Read {
+            // Whoever reads learns nothing that the next server would not.
+            return Ok(());
+        }
         self.write(|opened| {
             let (db, family) = opened.meta();
             db.put_cf_opt(family, key, value, &synced(true))
         })
     }
 
+    fn watermark(&self) -> Result<Option<Watermark>, StoreError> {
+        Ok(self.watermark.as_ref().map(WatermarkFile::newest))
+    }
+
+    fn put_watermark(&self, watermark: Watermark, sync: bool) -> Result<(), StoreError> {
+        match &self.watermark {
+            Some(file) if self.access != Access::Read => file.put(watermark, sync),
+            _ => Ok(()),
+        }
+    }
+
     /// Table files are linked, not copied, if `directory` is on the same file system; so a copy
     /// costs little until the original has moved on.
     fn copy_to(&self, directory: &Path) -> Result<(), StoreError> {
         self.check_space()?;
+        let known = self.watermark()?.unwrap_or_default();
+        // The copy has this one, and all before.
+        let batch = self.last_batch()?.map_or(known.batch, |last| last.max(known.batch));
         let opened = self.opened()?;
         let mut copy = Directory::open(directory)?;
         // The rows first: every commit they hold is in the log by now, so also in its copy.
         let rows = opened.sealed_rows().map_err(store_error)?.0;
-        for (db, name) in [(rows, CHECKPOINT), (opened.log().0, LOG)] {
+        for (db, name) in [(rows, CHECKPOINT), (opened.log().0, REDO)] {
             let checkpoint = Checkpoint::new(db).map_err(store_error)?;
             checkpoint.create_checkpoint(copy.store(name)).map_err(store_error)?;
         }
-        copy.mark()?;
+        copy.mark(Watermark { batch, ..known })?;
         copy.unlock()
     }
 }

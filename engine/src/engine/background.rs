@@ -49,7 +49,8 @@ impl Background {
                 shared.failed.store(true, Ordering::Release);
             }
         });
-        let writer = LogWriter::new(log.clone(), store.clone(), recovered, on_failure);
+        let writer = LogWriter::new(log.clone(), store.clone(), recovered, on_failure)
+            .with_clock(shared.clock.clone());
         let background = Self {
             checkpointer: Arc::new(Mutex::new(Checkpointer::new(log.clone(), store)?)),
             log,

@@ -26,7 +26,7 @@ use crate::table::{CATALOG_TREE, REFERENCE_GROUP, Schema, SequenceDef, catalog_t
 use crate::topology::{CoreDistances, Near, Topology};
 use crate::txn::{
     GroupRecord, ROW_ID_SEQUENCE, ReferenceTable, ReferenceVector, References, START_SEQUENCE, Sequence,
-    SequenceRecord, SharedTree, TableRecord, sequence_key,
+    SequenceRecord, SharedTree, TableRecord, TransactionLimits, sequence_key,
 };
 
 /// Where an executor lives.
@@ -67,6 +67,8 @@ pub struct EngineConfig {
     /// writer itself.
     pub background: bool,
     pub log: LogLimits,
+    /// What one transaction may write.
+    pub transaction: TransactionLimits,
     /// A checkpoint begins when the log has this length, or earlier if
     /// [`Self::restart_target`] asks for it. It should end before four times this.
     pub checkpoint_bytes: u64,
@@ -102,6 +104,7 @@ impl Default for EngineConfig {
             split_rows: 100_000,
             background: true,
             log: LogLimits::default(),
+            transaction: TransactionLimits::default(),
             // As PostgreSQL's max_wal_size: rewriting hot rows more often costs more than it saves.
             checkpoint_bytes: 1 << 30,
             restart_target: Duration::from_secs(15),
@@ -214,6 +217,7 @@ impl Engine {
             _ => CoreDistances::default(),
         };
         let mut parts = rebuild(config, seams, log.clone(), &mut recovered, speed)?;
+        log.note_start(&*store)?;
         parts.distances = (distances, machine);
         let rebuild_nanos = clock.monotonic_nanos().saturating_sub(began);
         if parts.config.background {
@@ -478,7 +482,7 @@ impl Build {
     fn place(
         &mut self,
         group: GroupId,
-        position: u16,
+        position: u32,
         id: crate::id::TreeId,
         version: u32,
         mut tree: Tree,

@@ -11,13 +11,13 @@ use crossbeam::utils::CachePadded;
 use crate::engine::Shared;
 use crate::id::{Epoch, ExecutorId, IslandId, TreeId};
 use crate::log::{CommitBuffer, LogRefusal};
-use crate::monitor::{Tally, ThreadStatistics};
+use crate::monitor::{Rate, Tally, ThreadStatistics};
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::Stop;
 use crate::random::RandomStream;
 use crate::storage::tree::Ahead;
 use crate::table::Schema;
-use crate::txn::{EpochSlot, InteractiveState, OverlayUndo, Place, ReferenceVector, Undo};
+use crate::txn::{EpochSlot, InteractiveState, OverlayUndo, Place, ReferenceVector, TransactionLimits, Undo};
 
 /// A thread's part of the engine. Used by one thread at a time.
 pub(crate) struct Worker {
@@ -32,11 +32,15 @@ pub(crate) struct Worker {
     references: Option<Arc<ReferenceVector>>,
     pub random: RandomStream,
     pub memory: MemoryShare,
+    /// Beside what is compared with them.
+    pub limits: TransactionLimits,
     /// Hidden row ids at hand, and the epoch their logged bound depends on.
     pub row_ids: Range<i64>,
     pub row_ids_epoch: Epoch,
     /// Programs run so far, and how; one in some is timed.
     pub tally: Tally,
+    /// How often its runs are measured.
+    pub measured: Rate,
     /// What the monitor reads of this thread; the thread only tries the latch.
     pub statistics: Arc<parking_lot::Mutex<ThreadStatistics>>,
     /// Bytes of old versions kept and not reported yet.
@@ -110,9 +114,11 @@ impl Worker {
             references: None,
             random: RandomStream::new(shared.entropy.seed()),
             memory: MemoryShare::default(),
+            limits: shared.config.transaction.within_formats(),
             row_ids: 0..0,
             row_ids_epoch: Epoch(0),
             tally: Tally::default(),
+            measured: Rate::default(),
             statistics: shared.monitor.register_thread(),
             version_bytes: 0,
             look_at_versions: false,
@@ -152,12 +158,14 @@ impl Worker {
         self.references = Some(references);
     }
 
-    /// Appends the transaction's redo to the epoch it committed in.
+    /// Appends the transaction's redo to the epoch it committed in; whether there was any.
     #[inline]
-    pub fn log_commit(&mut self, epoch: Epoch) {
-        if !self.scratch.redo.is_empty() {
+    pub fn log_commit(&mut self, epoch: Epoch) -> bool {
+        let logs = !self.scratch.redo.is_empty();
+        if logs {
             self.commits.append(epoch, &self.scratch.redo);
         }
+        logs
     }
 
     /// Accounts for old versions: on this thread, and now and then for all to see.

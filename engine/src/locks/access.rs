@@ -261,7 +261,8 @@ impl Txn<'_> {
         };
         let now_nanos = shared.clock.monotonic_nanos();
         let asker = Asker { owner, node: self.waits_as(), client: &client, now_nanos };
-        match shared.locks.ask(tag, mode, &asker, wait == LockWait::Wait) {
+        let waits = wait == LockWait::Wait && self.lock_wait() == LockWait::Wait;
+        match shared.locks.ask(tag, mode, &asker, waits) {
             Asked::Granted => {
                 if scope == LockScope::Session {
                     client.hold(tag, mode);

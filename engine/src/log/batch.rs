@@ -54,7 +54,7 @@ pub fn encode_into<'a>(
     out.extend_from_slice(&first.0.to_le_bytes());
     out.extend_from_slice(&last.0.to_le_bytes());
     for (epoch, records) in segments {
-        let length = u32::try_from(records.len()).expect("buffers are bounded far below 4 GiB");
+        let length = u32::try_from(records.len()).expect("segments are bounded far below 4 GiB");
         out.extend_from_slice(&epoch.0.to_le_bytes());
         out.extend_from_slice(&length.to_le_bytes());
         out.extend_from_slice(records);

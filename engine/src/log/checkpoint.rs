@@ -7,7 +7,7 @@
 //!            newest commit; handed to the store once that commit is durable
 //! finish     once all that the slices may have seen is durable, from the part of the log that is
 //!            to go: deletes remove older rows, dropped trees go, engine state is copied; then
-//!            flush, note the new start, cut
+//!            flush, note the new start, in the log and aside, cut
 //! ```
 //!
 //! A slice sees deletes without a trace: leaves and trees that are no more. If they are not durable
@@ -28,6 +28,7 @@ use std::sync::Arc;
 use super::batch::{self, BatchNumber};
 use super::redo::{self, META_TREE, Operation, Tag, put_varint};
 use super::store::{CheckpointChange, LogStore, Losses, StoreError};
+use super::watermark::Watermark;
 use super::writer::Log;
 use crate::id::{Epoch, TreeId};
 use crate::storage::tree::{Pointer, Tree};
@@ -72,8 +73,8 @@ pub struct SliceRoom {
 
 struct SliceRow {
     tree: TreeId,
-    key_bytes: u32,
-    row_bytes: u32,
+    key_bytes: usize,
+    row_bytes: usize,
 }
 
 impl SliceRoom {
@@ -85,14 +86,14 @@ impl SliceRoom {
     fn push(&mut self, tree: TreeId, key: &[u8], row: &[u8]) {
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(row);
-        self.rows.push(SliceRow { tree, key_bytes: key.len() as u32, row_bytes: row.len() as u32 });
+        self.rows.push(SliceRow { tree, key_bytes: key.len(), row_bytes: row.len() });
     }
 
     /// What the store is to write.
     fn changes(&self, tag: Tag) -> Vec<CheckpointChange> {
         let mut rest = &self.bytes[..];
-        let mut next = |length: u32| {
-            let (piece, after) = rest.split_at(length as usize);
+        let mut next = |length: usize| {
+            let (piece, after) = rest.split_at(length);
             rest = after;
             piece
         };
@@ -115,11 +116,28 @@ pub(super) struct CheckpointMark {
     pub(super) epoch: Epoch,
 }
 
-const MARK_KEY: &str = "checkpoint";
+/// The word of a store that holds the mark.
+pub const MARK_KEY: &str = "checkpoint";
+
+/// Refuses a log that has lost its end, by the mark in it and its last batch: for a store that must
+/// know before it opens its files for good, which may give up those that somebody could put back.
+pub fn require_whole(
+    watermark: Watermark,
+    mark: Option<Vec<u8>>,
+    last: Option<BatchNumber>,
+) -> Result<(), StoreError> {
+    let replay_from = CheckpointMark::parse(mark)?.replay_from;
+    let next = last.map_or(replay_from, |last| last.next().max(replay_from));
+    watermark.require(replay_from, next)
+}
 
 impl CheckpointMark {
     pub(super) fn read(store: &dyn LogStore) -> Result<CheckpointMark, StoreError> {
-        let Some(bytes) = store.meta_get(MARK_KEY)? else {
+        CheckpointMark::parse(store.meta_get(MARK_KEY)?)
+    }
+
+    fn parse(bytes: Option<Vec<u8>>) -> Result<CheckpointMark, StoreError> {
+        let Some(bytes) = bytes else {
             return Ok(CheckpointMark { replay_from: BatchNumber(1), sequence_max: 0, epoch: Epoch(0) });
         };
         let words: Vec<u64> = bytes
@@ -132,7 +150,7 @@ impl CheckpointMark {
         Ok(CheckpointMark { replay_from: BatchNumber(replay_from), sequence_max, epoch: Epoch(epoch) })
     }
 
-    fn write(self, store: &dyn LogStore) -> Result<(), StoreError> {
+    pub(super) fn write(self, store: &dyn LogStore) -> Result<(), StoreError> {
         let mut bytes = Vec::with_capacity(24);
         for word in [self.replay_from.0, self.sequence_max, self.epoch.0] {
             bytes.extend_from_slice(&word.to_le_bytes());
@@ -372,12 +390,10 @@ impl Checkpointer {
         if !self.write_durable()? || !self.log.is_durable(seen) {
             return Ok(None);
         }
-        let cut = {
+        let (cut, end) = {
             let index = self.log.index.lock();
-            match index.iter().find(|entry| entry.last >= open) {
-                Some(entry) => entry.number,
-                None => index.back().map_or(self.mark.replay_from, |entry| entry.number.next()),
-            }
+            let end = index.back().map_or(self.mark.replay_from, |entry| entry.number.next());
+            (index.iter().find(|entry| entry.last >= open).map_or(end, |entry| entry.number), end)
         };
         // Until the mark is written, an error leaves the rows so far in doubt.
         self.whole = true;
@@ -389,6 +405,10 @@ impl Checkpointer {
         let epoch = Epoch(open.0.saturating_sub(1)).min(self.log.durable());
         let mark = CheckpointMark { replay_from: cut, sequence_max: self.sequence_max, epoch };
         mark.write(&*self.store)?;
+        // The mark lies in the log, and would go with its end.
+        let batch = BatchNumber(end.0.saturating_sub(1));
+        let end = Watermark { batch, epoch: self.log.durable(), replay_from: cut };
+        self.log.noted.note(&*self.store, end)?;
         self.whole = false;
         self.mark = mark;
         self.running = None;

@@ -9,6 +9,7 @@ use std::sync::Mutex;
 
 use super::batch::{self, BatchNumber};
 use super::store::{BatchVisitor, CheckpointChange, CheckpointKey, LogStore, Losses, RowVisitor, StoreError};
+use super::watermark::Watermark;
 use crate::id::TreeId;
 
 enum Held {
@@ -151,6 +152,15 @@ impl<S: LogStore> LogStore for DiscardUnsynced<S> {
     fn meta_put(&self, key: &str, value: &[u8]) -> Result<(), StoreError> {
         self.release()?;
         self.store.meta_put(key, value)
+    }
+
+    fn watermark(&self) -> Result<Option<Watermark>, StoreError> {
+        self.store.watermark()
+    }
+
+    /// It may come to the disk at any time, with or without a sync.
+    fn put_watermark(&self, watermark: Watermark, sync: bool) -> Result<(), StoreError> {
+        self.store.put_watermark(watermark, sync)
     }
 
     fn copy_to(&self, directory: &Path) -> Result<(), StoreError> {

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 
 use super::batch::BatchNumber;
 use super::store::{BatchVisitor, CheckpointChange, CheckpointKey, LogStore, Losses, RowVisitor, StoreError};
+use super::watermark::Watermark;
 use crate::id::TreeId;
 
 #[derive(Clone, Default)]
@@ -20,6 +21,8 @@ struct Contents {
     log: BTreeMap<u64, Vec<u8>>,
     checkpoint: BTreeMap<(u32, Vec<u8>), Vec<u8>>,
     meta: BTreeMap<String, Vec<u8>>,
+    /// Lies apart from all the rest: no prefix of the other writes says what became of it.
+    watermark: Option<Watermark>,
 }
 
 /// One write, remembered until it is synced.
@@ -103,6 +106,9 @@ impl MemoryStore {
     pub fn crash(&self, survivors: Survivors) -> MemoryStore {
         let state = self.state.lock();
         let mut contents = state.synced.clone();
+        if survivors != Survivors::Synced {
+            contents.watermark = state.current.watermark;
+        }
         let (count, torn) = match survivors {
             Survivors::Synced => (0, None),
             Survivors::All => (state.unsynced.len(), None),
@@ -125,7 +131,8 @@ impl MemoryStore {
     pub fn lose_checkpoint_rows(&self) {
         let mut state = self.state.lock();
         state.unsynced.retain(|write| !matches!(write, Write::Checkpoint(..) | Write::CheckpointDrop(_)));
-        state.current = state.synced.clone();
+        let watermark = state.current.watermark;
+        state.current = Contents { watermark, ..state.synced.clone() };
         for write in state.unsynced.clone() {
             state.current.apply(write);
         }
@@ -196,6 +203,7 @@ impl LogStore for MemoryStore {
         for write in std::mem::take(&mut state.unsynced) {
             state.synced.apply(write);
         }
+        state.synced.watermark = state.current.watermark;
         Ok(())
     }
 
@@ -282,6 +290,25 @@ impl LogStore for MemoryStore {
         let mut state = self.state.lock();
         state.current.meta.insert(key.to_owned(), value.to_vec());
         state.synced.meta.insert(key.to_owned(), value.to_vec());
+        Ok(())
+    }
+
+    fn watermark(&self) -> Result<Option<Watermark>, StoreError> {
+        Ok(self.state.lock().current.watermark)
+    }
+
+    fn put_watermark(&self, watermark: Watermark, sync: bool) -> Result<(), StoreError> {
+        let mut state = self.state.lock();
+        if state.faults.full {
+            return Err(StoreError::Full("injected".into()));
+        }
+        state.current.watermark = Some(watermark);
+        if sync && state.faults.sync_fails {
+            return Err(StoreError::Failed("injected sync error".into()));
+        }
+        if sync {
+            state.synced.watermark = Some(watermark);
+        }
         Ok(())
     }
 }

@@ -23,6 +23,8 @@
 //! - [`checkpoint`] rows of changed leaves, so that the log can be cut
 //! - [`recovery`]   checkpoint and log back into trees, in parallel; `reading` reads the log,
 //!   `by_key` finds a key's records
+//! - [`watermark`]  how far the log has come, as known beside it: a log that has lost its end is
+//!   refused; [`reset`] goes on with what is left of it
 //! - [`verify`]     a look at every byte, for a report
 //!
 //! **What is durable.** The newest batch names its last epoch: every commit up to it is in the
@@ -52,8 +54,10 @@ pub mod memory;
 mod reading;
 pub mod recovery;
 pub mod redo;
+pub mod reset;
 pub mod store;
 pub mod verify;
+pub mod watermark;
 pub mod writer;
 
 #[cfg(test)]
@@ -66,4 +70,5 @@ pub use memory::MemoryStore;
 pub use recovery::{Progress, Recovered, RecoveryCost, recover, recover_timed};
 pub use redo::{META_TREE, Tag};
 pub use store::{LogStore, StoreError};
+pub use watermark::Watermark;
 pub use writer::{Log, LogLimits, LogRefusal, LogWriter, Step, Wake};

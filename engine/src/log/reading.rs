@@ -14,6 +14,7 @@ use super::by_key::Run;
 use super::checkpoint::CheckpointMark;
 use super::recovery::Progress;
 use super::store::{LogStore, StoreError};
+use super::watermark::Watermark;
 use super::writer::IndexEntry;
 use crate::id::Epoch;
 use crate::parallel::in_parallel;
@@ -54,10 +55,11 @@ struct Contents {
     malformed: Option<StoreError>,
 }
 
-/// Reads all that a checkpoint's mark leaves to replay, by `readers` at once.
+/// Reads all that a checkpoint's mark leaves to replay, by `readers` at once; at least up to the
+/// watermark.
 pub(super) fn read(
     store: &dyn LogStore,
-    mark: &CheckpointMark,
+    (mark, watermark): (&CheckpointMark, &Watermark),
     readers: usize,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<ReadLog, StoreError> {
@@ -89,6 +91,8 @@ pub(super) fn read(
     if let Some(malformed) = malformed {
         return Err(malformed);
     }
+    // Before anything is changed.
+    watermark.require(mark.replay_from, log.next)?;
     if let Some(bad) = bad {
         tracing::warn!(batch = bad.0, bytes = log.torn_bytes, "cutting off the torn end of the log");
         store.truncate_tail(log.next)?;

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! 1. read the log from the checkpoint's mark, in parallel, and sort each run of it by (table,
-//!    key); every batch must check and follow the one before; a bad one at the very end is a
-//!    torn tail and is cut, anywhere else it is damage
+//!    key); every batch must check and follow the one before, up to the watermark at least; a bad
+//!    one at the very end is a torn tail and is cut, anywhere else it is damage
 //! 2. cut the key space into parts of about as many records and rows
 //! 3. each part, in parallel: merge the runs' records, walk them by (table, key, tag) beside
 //!    the part's checkpoint rows, and build trees in ascending order
@@ -25,6 +25,7 @@ use super::checkpoint::{self, CheckpointMark};
 use super::reading;
 use super::redo::{self, META_TREE, Operation, Tag};
 use super::store::{CheckpointKey, LogStore, StoreError};
+use super::watermark::Watermark;
 use super::writer::IndexEntry;
 use crate::clock::Clock;
 use crate::id::{Epoch, TreeId};
@@ -38,9 +39,10 @@ pub struct Recovered {
     pub trees: BTreeMap<TreeId, Tree>,
     /// Engine state ([`redo::meta`]).
     pub meta: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// The newest whole epoch; the next one to open is above it.
+    /// The newest whole epoch; the next one to open is above it. No record, no checkpoint row and no
+    /// watermark has a newer one.
     pub epoch: Epoch,
-    /// No tag has a greater sequence; partitions go on from here.
+    /// No tag, of a record or a checkpoint row, has a greater sequence; partitions go on from here.
     pub sequence_max: u64,
     /// The greatest number of a tree that the log drops. Its record takes every row of that
     /// number away, so as long as the log has it no new tree may get the number.
@@ -55,6 +57,8 @@ pub struct Recovered {
     pub torn_bytes: u64,
     /// What it cost; zeros without a clock.
     pub cost: RecoveryCost,
+    /// How far the log was known to go; at least as far as it goes now.
+    pub(super) watermark: Watermark,
     pub(super) index: VecDeque<IndexEntry>,
 }
 
@@ -122,11 +126,12 @@ pub fn recover_timed(
     let watch = StopWatch(clock);
     let began = watch.nanos();
     let mark = CheckpointMark::read(store)?;
-    let log = reading::read(store, &mark, at_once(threads), progress)?;
+    let watermark = store.watermark()?.unwrap_or_default();
+    let log = reading::read(store, (&mark, &watermark), at_once(threads), progress)?;
     let runs = Runs::new(&log.runs);
     let cuts = choose_cuts(store, &runs, threads)?;
     let dropped_tree_max = runs.dropped.iter().max().copied();
-    let sequence_max = mark.sequence_max.max(runs.sequence_max);
+    let mut sequence_max = mark.sequence_max.max(runs.sequence_max);
     let log_records = runs.records;
     let read = watch.nanos();
     let build = PartBuild { store, runs: &runs, cuts: &cuts, progress, rows: AtomicU64::new(0) };
@@ -134,12 +139,17 @@ pub fn recover_timed(
 
     let mut trees: BTreeMap<TreeId, Tree> = BTreeMap::new();
     let mut checkpoint_rows = 0;
+    let mut rows_epoch = Epoch(0);
     for part in built {
         checkpoint_rows += part.checkpoint_rows;
+        rows_epoch = rows_epoch.max(part.newest.epoch);
+        sequence_max = sequence_max.max(part.newest.sequence);
         for (id, tree) in part.trees {
             trees.entry(id).or_default().append(tree);
         }
     }
+    watermark.require_rows(rows_epoch, log.epoch)?;
+    let epoch = log.epoch.max(watermark.epoch);
     let mut meta = BTreeMap::new();
     if let Some(tree) = trees.remove(&META_TREE) {
         for (key, value) in tree.cursor(std::ops::Bound::Unbounded) {
@@ -156,7 +166,7 @@ pub fn recover_timed(
     Ok(Recovered {
         trees,
         meta,
-        epoch: log.epoch,
+        epoch,
         sequence_max,
         dropped_tree_max,
         next_batch: log.next,
@@ -164,6 +174,11 @@ pub fn recover_timed(
         log_records,
         torn_bytes: log.torn_bytes,
         cost,
+        watermark: watermark.raised_to(Watermark {
+            batch: BatchNumber(log.next.0.saturating_sub(1)),
+            epoch,
+            replay_from: mark.replay_from,
+        }),
         index: log.index,
     })
 }
@@ -197,16 +212,21 @@ fn choose_cuts(
     Ok(cuts)
 }
 
-#[derive(Default)]
 struct BuiltPart {
     trees: BTreeMap<TreeId, Tree>,
     /// The tree that rows are being added to, and where.
     open: Option<(TreeId, Builder)>,
     checkpoint_rows: u64,
+    /// No checkpoint row has a newer epoch or a greater sequence.
+    newest: Tag,
     rows: u64,
 }
 
 impl BuiltPart {
+    fn new() -> BuiltPart {
+        BuiltPart { trees: BTreeMap::new(), open: None, checkpoint_rows: 0, newest: Tag::ZERO, rows: 0 }
+    }
+
     fn close(&mut self) {
         if let Some((id, tree)) = self.open.take() {
             self.trees.insert(id, tree.finish());
@@ -247,7 +267,7 @@ impl PartBuild<'_> {
         let low = number.checked_sub(1).map(|before| &self.cuts[before]);
         let high = self.cuts.get(number);
         let mut log = self.runs.groups(low, high);
-        let mut built = BuiltPart::default();
+        let mut built = BuiltPart::new();
         let mut failure = None;
         self.store.checkpoint_scan(low, high, &mut |tree, key, value| {
             let step = (|| {
@@ -259,6 +279,8 @@ impl PartBuild<'_> {
                 }
                 built.checkpoint_rows += 1;
                 let (tag, row) = checkpoint::decode_row(value)?;
+                built.newest.epoch = built.newest.epoch.max(tag.epoch);
+                built.newest.sequence = built.newest.sequence.max(tag.sequence);
                 if log.key() == Some((tree, key)) {
                     self.replay(log.take(), State::Row(row.to_vec()), tag, &mut built)?;
                 } else {

@@ -50,6 +50,9 @@ const TOUCHED_MAX: usize = 32;
 /// The longest header without its key.
 const HEADER_MAX: usize = 1 + 5 + 10 + 10;
 
+/// A record that puts a row, or deletes it, has no more bytes beside key and row.
+pub(crate) const RECORD_OVERHEAD_MAX: usize = HEADER_MAX + 10;
+
 /// What a record does to its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<'a> {

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use super::batch::BatchNumber;
+use super::watermark::Watermark;
 use crate::id::TreeId;
 
 /// Why a store could not do what it was asked.
@@ -24,6 +25,9 @@ pub enum StoreError {
     /// Rows of the checkpoint under way went before they were flushed.
     #[error("rows of the checkpoint went with a full disk")]
     RowsLost,
+    /// Others than its owner may read or change it, and that cannot be mended here.
+    #[error("{0}")]
+    Permissions(String),
     /// Another server has it open.
     #[error("the data directory {path} is in use by another server{}", owner.as_ref().map(|pid| format!(" (process {pid})")).unwrap_or_default())]
     InUse { path: PathBuf, owner: Option<u32> },
@@ -119,6 +123,14 @@ pub trait LogStore: Send + Sync {
     /// Writes such a word, durably.
     fn meta_put(&self, key: &str, value: &[u8]) -> Result<(), StoreError>;
 
+    /// What [`Self::put_watermark`] said last, or an earlier one if the power went since; `None` if
+    /// there never was one.
+    fn watermark(&self) -> Result<Option<Watermark>, StoreError>;
+
+    /// Notes, in a place that does not go with the log, how far the log has come; with `sync`
+    /// durable on return. Never to be called with what is not durable itself.
+    fn put_watermark(&self, watermark: Watermark, sync: bool) -> Result<(), StoreError>;
+
     /// Copies the store, while it is in use, into a directory that does not exist yet; the copy
     /// opens as a store of its own. It holds every batch appended before the call. The caller
     /// sees to it that no checkpoint runs meanwhile.
@@ -127,11 +139,13 @@ pub trait LogStore: Send + Sync {
     }
 }
 
-/// The on-disk format this version writes.
+/// The format of batches and checkpoint rows that this version writes. How a store keeps them in
+/// files is its own affair.
 pub const FORMAT: u32 = 1;
 const FORMAT_KEY: &str = "format";
 
-/// Refuses a store written by a newer version, and marks a new one with this version's format.
+/// Refuses a store written by a newer version or marked with a format that never was, and marks a
+/// new one with this version's.
 pub fn check_format(store: &dyn LogStore) -> Result<(), StoreError> {
     match store.meta_get(FORMAT_KEY)? {
         None => store.meta_put(FORMAT_KEY, &FORMAT.to_le_bytes()),
@@ -140,10 +154,12 @@ pub fn check_format(store: &dyn LogStore) -> Result<(), StoreError> {
                 .try_into()
                 .map(u32::from_le_bytes)
                 .map_err(|_| StoreError::Damaged("the format mark is no number".into()))?;
-            if found > FORMAT {
-                return Err(StoreError::NewerFormat { found, supported: FORMAT });
+            match found {
+                // The first one: there is none older.
+                FORMAT => Ok(()),
+                0 => Err(StoreError::Damaged("the format mark is 0, which no version has written".into())),
+                _ => Err(StoreError::NewerFormat { found, supported: FORMAT }),
             }
-            Ok(())
         }
     }
 }

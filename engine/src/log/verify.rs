@@ -2,8 +2,8 @@
 //!
 //! Recovery stops at the first contradiction; this goes on, so that a report shows all of
 //! them. What it checks: the checksum, number and epochs of every batch; every record in them;
-//! the order, tag and (in the store) block checksum of every checkpoint row; that no row is
-//! younger than the log. Whether the rows fit their tables is recovery's to say.
+//! the order, tag and (in the store) block checksum of every checkpoint row; that the log goes as
+//! far as it was known to, and that no row is younger. Whether the rows fit their tables is recovery's to say.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -12,6 +12,7 @@ use super::batch::{self, BatchNumber};
 use super::checkpoint::{self, CheckpointMark};
 use super::redo;
 use super::store::{LogStore, StoreError};
+use super::watermark::{WAYS_OUT, Watermark};
 use crate::id::{Epoch, TreeId};
 
 /// Contradictions beyond this many are only counted.
@@ -51,11 +52,13 @@ impl StoreReport {
 /// Reads everything; an error only if nothing can be said at all.
 pub fn verify(store: &dyn LogStore) -> Result<StoreReport, StoreError> {
     let mark = CheckpointMark::read(store)?;
+    let watermark = store.watermark()?.unwrap_or_default();
     let mut report = StoreReport { replay_from: mark.replay_from.0, ..StoreReport::default() };
     report.epoch = mark.epoch.0;
-    if let Err(error) = verify_log(store, mark, &mut report) {
+    if let Err(error) = verify_log(store, (mark, watermark), &mut report) {
         report.problem(format!("the log cannot be read: {error}"));
     }
+    report.epoch = report.epoch.max(watermark.epoch.0);
     if let Err(error) = verify_rows(store, &mut report) {
         report.problem(format!("the checkpoint cannot be read to its end: {error}"));
     }
@@ -64,7 +67,7 @@ pub fn verify(store: &dyn LogStore) -> Result<StoreReport, StoreError> {
 
 fn verify_log(
     store: &dyn LogStore,
-    mark: CheckpointMark,
+    (mark, watermark): (CheckpointMark, Watermark),
     report: &mut StoreReport,
 ) -> Result<(), StoreError> {
     let mut next = mark.replay_from;
@@ -95,6 +98,9 @@ fn verify_log(
         ControlFlow::Continue(())
     })?;
     report.torn_bytes = bad.map_or(0, |(_, torn)| torn);
+    if let Some(missing) = watermark.missing(mark.replay_from, next) {
+        report.problem(missing);
+    }
     Ok(())
 }
 
@@ -135,7 +141,7 @@ fn verify_rows(store: &dyn LogStore, report: &mut StoreReport) -> Result<(), Sto
         match checkpoint::decode_row(value) {
             Ok((tag, _)) if tag.epoch.0 > report.epoch => {
                 report.problem(format!(
-                    "a checkpoint row of tree {tree} is of epoch {}, the log ends with {}",
+                    "a checkpoint row of tree {tree} is of epoch {}, the log ends with {}; {WAYS_OUT}",
                     tag.epoch, report.epoch
                 ));
             }
@@ -190,6 +196,17 @@ mod tests {
         assert!(told.contains("log batch 3 is missing"), "{told}");
         assert!(told.contains("log batch 5 is damaged, but batch 6 after it is whole"), "{told}");
         assert!(told.contains("of epoch 99, the log ends with 16"), "{told}");
+    }
+
+    #[test]
+    fn a_log_that_was_longer_is_told() {
+        let store = store(&[1, 2]);
+        let watermark = Watermark { batch: BatchNumber(3), epoch: Epoch(13), replay_from: BatchNumber(1) };
+        store.put_watermark(watermark, false).expect("noted");
+        let told = verify(&store).expect("readable").problems.join("\n");
+        assert!(told.contains("batch 3 had been written, and it ends before batch 3"), "{told}");
+        store.append(BatchNumber(3), &batch(3, 13), true).expect("written");
+        assert_eq!(verify(&store).expect("readable").problem_count, 0);
     }
 
     #[test]

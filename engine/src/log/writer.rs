@@ -24,6 +24,8 @@ use super::batch::{self, BatchNumber};
 use super::buffer::{CommitBuffer, Segment};
 use super::recovery::Recovered;
 use super::store::{LogStore, StoreError};
+use super::watermark::{Noted, Watermark};
+use crate::clock::Clock;
 use crate::id::Epoch;
 
 /// Somebody to poke when the durable epoch has grown. Called from the log writer's thread.
@@ -67,6 +69,9 @@ pub enum LogRefusal {
     #[error("the log has failed")]
     Failed,
 }
+
+/// How often the writer notes aside how far the log has come.
+const NOTED_EVERY_NANOS: u64 = 1_000_000_000;
 
 /// Memory the writer keeps for its next batch.
 const SPARE_BYTES_MAX: usize = 32 << 20;
@@ -116,6 +121,7 @@ pub struct Log {
     limits: LogLimits,
     counters: Counters,
     pub(super) index: Mutex<VecDeque<IndexEntry>>,
+    pub(super) noted: Noted,
 }
 
 impl Log {
@@ -134,6 +140,7 @@ impl Log {
             limits,
             counters: Counters::default(),
             index: Mutex::new(recovered.index.clone()),
+            noted: Noted::new(recovered.watermark),
         };
         let bytes = recovered.index.iter().map(|entry| entry.bytes).sum();
         log.counters.bytes_since_checkpoint.store(bytes, Ordering::Relaxed);
@@ -227,6 +234,12 @@ impl Log {
         }
     }
 
+    /// Notes what recovery found, so that a log that is shorter at the next start is noticed. To be
+    /// called once everything else has found the store good.
+    pub(crate) fn note_start(&self, store: &dyn LogStore) -> Result<(), StoreError> {
+        self.noted.note(store, Watermark::default())
+    }
+
     /// Waits for a nudge; false after `timeout` without one.
     fn wait_for_nudge(&self, timeout: Duration) -> bool {
         let mut nudged = self.nudged.lock();
@@ -298,6 +311,11 @@ pub struct LogWriter {
     /// The memory of the last batch: batches under load are megabytes each, and fresh pages cost
     /// more than what is copied into them.
     spare: Vec<u8>,
+    /// Without one it notes nothing.
+    clock: Option<Arc<dyn Clock>>,
+    /// The newest batch that was noted aside, and when the next may be.
+    noted: BatchNumber,
+    note_at_nanos: u64,
 }
 
 impl LogWriter {
@@ -318,6 +336,49 @@ impl LogWriter {
             segments: Vec::new(),
             taken: Vec::new(),
             spare: Vec::new(),
+            clock: None,
+            noted: BatchNumber(recovered.next_batch.0.saturating_sub(1)),
+            note_at_nanos: 0,
+        }
+    }
+
+    /// The same, which notes aside once a second how far the log has come.
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> LogWriter {
+        LogWriter { clock: Some(clock), ..self }
+    }
+
+    /// The newest batch that is in the log.
+    fn written(&self) -> BatchNumber {
+        let next = self.pending.as_ref().map_or(self.next, |pending| pending.number);
+        BatchNumber(next.0.saturating_sub(1))
+    }
+
+    /// How far the log has come.
+    fn end(&self) -> Watermark {
+        Watermark { batch: self.written(), epoch: self.log.durable(), ..Watermark::default() }
+    }
+
+    /// Notes aside how far the log has come, if that is news and a second has gone by. Nothing
+    /// hangs on it but what is noticed after an accident to the log's files.
+    fn note(&mut self) {
+        let Some(clock) = self.clock.as_ref().filter(|_| self.written() != self.noted) else { return };
+        let now = clock.monotonic_nanos();
+        if now < self.note_at_nanos {
+            return;
+        }
+        self.note_at_nanos = now + NOTED_EVERY_NANOS;
+        self.noted = self.written();
+        if let Err(error) = self.log.noted.note_soon(&*self.store, self.end()) {
+            tracing::warn!(%error, "how far the log has come could not be noted");
+        }
+    }
+
+    /// The same at the end, exactly and durably.
+    fn note_stop(&self) {
+        if self.clock.is_some()
+            && let Err(error) = self.log.noted.note(&*self.store, self.end())
+        {
+            tracing::warn!(%error, "how far the log has come could not be noted");
         }
     }
 
@@ -394,6 +455,7 @@ impl LogWriter {
             self.spare = written.bytes;
         }
         self.log.publish(last);
+        self.note();
         Ok(bytes)
     }
 
@@ -417,6 +479,7 @@ impl LogWriter {
                 self.log.wait_for_nudge(self.log.limits.asynchronous_delay);
             }
             self.look_for_space();
+            self.note();
             if self.log.somebody_waits() || self.log.has_pending() || self.pending.is_some() {
                 match self.step(advance()) {
                     Ok(_) => {}
@@ -430,6 +493,7 @@ impl LogWriter {
                     }
                 }
             } else if stopping {
+                self.note_stop();
                 return;
             }
         }
@@ -548,6 +612,34 @@ mod tests {
         assert_eq!(log.admits(&buffer), Err(LogRefusal::Behind));
         writer.step(Epoch(1)).expect("written");
         assert_eq!(log.wait_for_room(&buffer), Ok(()));
+    }
+
+    struct Hand(AtomicU64);
+    impl Clock for Hand {
+        fn wall_micros(&self) -> i64 {
+            0
+        }
+
+        fn monotonic_nanos(&self) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn how_far_the_log_has_come_is_noted_once_a_second_and_at_the_end() {
+        let Setup { store, log, writer, .. } = setup(LogLimits::default());
+        let clock = Arc::new(Hand(AtomicU64::new(0)));
+        let mut writer = writer.with_clock(clock.clone());
+        let buffer = log.new_buffer();
+        for (epoch, second, noted) in [(1, 0, 1), (2, 0, 1), (3, 1, 3), (4, 1, 3)] {
+            clock.0.store(second * NOTED_EVERY_NANOS, Ordering::Relaxed);
+            commit(&buffer, epoch, epoch, b"key");
+            writer.step(Epoch(epoch)).expect("written");
+            assert_eq!(store.watermark().expect("readable").map(|mark| mark.batch.0), Some(noted));
+        }
+        writer.run(&|| Epoch(4), &AtomicBool::new(true));
+        let end = store.crash(Survivors::Synced).watermark().expect("readable").expect("noted");
+        assert_eq!((end.batch, end.epoch), (BatchNumber(4), Epoch(4)));
     }
 
     struct Count(AtomicUsize);

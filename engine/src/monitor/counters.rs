@@ -1,15 +1,17 @@
 //! What is counted on the hot path: little, by the owner, in fixed space.
 //!
-//! One run in [`MEASURE_EVERY`] is measured: its time, the sub-partitions it went to, the keys
-//! that routed it, and which sub-partitions met in it. A partition's numbers are written by its
+//! One run in [`MEASURE_EVERY`] is measured, and more of them where runs are long ([`Rate`]): its
+//! time, the sub-partitions it went to, the keys that routed it, and which sub-partitions met in it.
+//! A partition's numbers are written by its
 //! holder, a thread's by the thread. Both stand behind a latch of their own that the owner only
 //! *tries*: the monitor takes it for moments, once in a window, and a sample that finds it taken is
 //! dropped. So no run waits, and no two threads write one line.
 //!
 //! The thesis has two arrays per partition, one of them quadratic in the sub-partitions. Here
 //! meetings are sparse: a table of those that happened, by class and sub-partitions. Cuts between
-//! sub-partitions are keys that divide the rows evenly; a hot range shows in them, a hot key in the
-//! sketch.
+//! sub-partitions are keys that divide the rows evenly. A hot key shows in the sketch; a hot range
+//! that is much smaller than a sub-partition shows when the cuts are drawn again where they divide the
+//! load, once or a few times ([`PartitionStatistics::refine`]).
 
 use smallvec::SmallVec;
 
@@ -21,8 +23,45 @@ use crate::schema::KeyColumn;
 use crate::storage::KeyBuf;
 use crate::table::REFERENCE_GROUP;
 
-/// One run in so many is measured; more in simulations, which are short.
+/// One run in so many is measured at least; more in simulations, which are short.
 pub const MEASURE_EVERY: u64 = if cfg!(test) { 2 } else { 32 };
+/// Measuring takes some hundreds of nanoseconds. Once in so many of work, that is nothing.
+const MEASURE_NANOS: u64 = 100_000;
+
+/// One in how many runs is measured where one takes so long.
+pub fn measured_of(nanos_each: f64) -> u64 {
+    ((MEASURE_NANOS as f64 / nanos_each.max(1.0)) as u64).clamp(1, MEASURE_EVERY)
+}
+
+/// How often a thread measures: by time, so that a thousand long runs in a second tell as much as
+/// a hundred thousand short ones.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate {
+    every: u64,
+    /// What a run takes in the mean, as a moving average.
+    nanos_each: f64,
+}
+
+impl Default for Rate {
+    fn default() -> Self {
+        Self { every: MEASURE_EVERY, nanos_each: 0.0 }
+    }
+}
+
+impl Rate {
+    /// One run in so many is measured: each measured one stands for so many.
+    #[inline]
+    pub fn every(self) -> u64 {
+        self.every
+    }
+
+    /// Takes notice of a measured run.
+    pub fn note(&mut self, nanos: u64) {
+        self.nanos_each += (nanos as f64 - self.nanos_each) / 8.0;
+        self.every = measured_of(self.nanos_each);
+    }
+}
+
 /// Which run of a thread is one in `every`. Not each so-manieth: clients repeat themselves, and of
 /// one that does four things in turn always the same would be measured. The multiples of the golden
 /// ratio fall evenly into whatever part of the numbers comes in a period (Weyl's theorem).
@@ -50,17 +89,19 @@ const PARTICIPANT_BYTES: u64 = 128;
 /// Where a partition's distribution column ends in a key.
 pub(crate) type Distribution = Option<(KeyColumn, crate::cell::ColumnKind)>;
 
-/// Measured runs and their time.
+/// Measured runs, and how many runs they stand for, with the time of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
     pub samples: u64,
+    pub runs: u64,
     pub nanos: u64,
 }
 
 impl Measured {
-    pub(super) fn add(&mut self, nanos: u64) {
+    pub(super) fn add(&mut self, nanos: u64, stands_for: u64) {
         self.samples += 1;
-        self.nanos += nanos;
+        self.runs += stands_for;
+        self.nanos += nanos * stands_for;
     }
 }
 
@@ -69,8 +110,12 @@ impl Measured {
 pub struct PartitionStatistics {
     /// First keys of the second and all further sub-partitions.
     pub cuts: Vec<KeyBuf>,
+    /// Where each stands among the rows, as a part of all of them.
+    positions: Vec<f64>,
     /// Rows when the cuts were drawn; 0: they are to be drawn.
     cuts_rows: u64,
+    /// Where they are to be drawn next time, if that is not evenly: by position.
+    wanted: Option<Vec<f64>>,
     pub slices: [Measured; SUB_PARTITIONS],
     /// Runs over more than a sub-partition, or somewhere unforeseen.
     pub spread: Measured,
@@ -95,7 +140,35 @@ impl PartitionStatistics {
     pub fn forget(&mut self) {
         self.reset();
         self.cuts.clear();
+        self.positions.clear();
         self.cuts_rows = 0;
+        self.wanted = None;
+    }
+
+    /// Has the cuts drawn anew at the next measured run, where they divide the load that was measured:
+    /// sub-partitions become small where it lies.
+    pub fn refine(&mut self) {
+        let count = self.positions.len() + 1;
+        let loads: Vec<f64> =
+            self.slices[..count.min(SUB_PARTITIONS)].iter().map(|slice| slice.nanos as f64).collect();
+        let total: f64 = loads.iter().sum();
+        if total <= 0.0 {
+            return;
+        }
+        let (mut slice, mut before) = (0, 0.0);
+        let at = |part: usize| {
+            let load = total * part as f64 / SUB_PARTITIONS as f64;
+            while slice + 1 < loads.len() && before + loads[slice] < load {
+                before += loads[slice];
+                slice += 1;
+            }
+            let low = if slice == 0 { 0.0 } else { self.positions[slice - 1] };
+            let high = self.positions.get(slice).copied().unwrap_or(1.0);
+            // Within a sub-partition nothing is known.
+            let part = if loads[slice] > 0.0 { (load - before) / loads[slice] } else { 0.0 };
+            low + (high - low) * part.clamp(0.0, 1.0)
+        };
+        self.wanted = Some((1..SUB_PARTITIONS).map(at).collect());
     }
 
     /// All runs.
@@ -103,36 +176,41 @@ impl PartitionStatistics {
         self.total
     }
 
-    fn count(&mut self, nanos: u64) {
-        self.total.add(nanos);
-        self.squares += (nanos as f64).powi(2);
+    fn count(&mut self, nanos: u64, stands_for: u64) {
+        self.total.add(nanos, stands_for);
+        self.squares += ((nanos * stands_for) as f64).powi(2);
     }
 
     fn usual(&self, nanos: u64) -> u64 {
-        match self.total.nanos.checked_div(self.total.samples) {
+        match self.total.nanos.checked_div(self.total.runs) {
             Some(mean) if self.total.samples >= 8 => nanos.min(mean.max(100) * OUTLIER),
             _ => nanos.min(1_000_000),
         }
     }
 
-    /// Draws the cuts where the rows fall into equal parts, at whole distribution values.
+    /// Draws the cuts where the rows fall into equal parts, or where they are wanted, at whole
+    /// distribution values.
     fn draw(&mut self, data: &PartitionData, distribution: &Distribution) {
         let rows = data.rows();
         let redraw = self.cuts_rows == 0
             || rows > self.cuts_rows.saturating_mul(REDRAW_FACTOR)
             || rows < self.cuts_rows / REDRAW_FACTOR;
-        if !redraw {
+        let wanted = self.wanted.take();
+        if !redraw && wanted.is_none() {
             return;
         }
         self.forget();
         self.cuts_rows = rows.max(1);
         let Some(largest) = data.roots.iter().max_by_key(|root| root.tree.len()) else { return };
         let count = largest.tree.len();
-        for part in 1..SUB_PARTITIONS as u64 {
-            let Some((key, _)) = largest.tree.nth(count * part / SUB_PARTITIONS as u64) else { return };
+        let evenly = || (1..SUB_PARTITIONS).map(|part| part as f64 / SUB_PARTITIONS as f64).collect();
+        let positions: Vec<f64> = wanted.unwrap_or_else(evenly);
+        for position in positions {
+            let Some((key, _)) = largest.tree.nth((count as f64 * position) as u64) else { return };
             let key = &key[..value_length(key, distribution)];
             if *key > data.low[..] && self.cuts.last().is_none_or(|last| last[..] < *key) {
                 self.cuts.push(KeyBuf::from_slice(key));
+                self.positions.push(position);
             }
         }
     }
@@ -157,7 +235,7 @@ pub type SubPartition = (PartitionId, u8);
 pub struct MeetingCount {
     pub class: u32,
     pub participants: SmallVec<[SubPartition; PARTICIPANTS_MAX]>,
-    pub samples: u64,
+    pub runs: u64,
     pub bytes: u64,
 }
 
@@ -190,16 +268,17 @@ impl ThreadStatistics {
         self.meetings.clear();
     }
 
-    fn meeting(&mut self, class: u32, participants: &[SubPartition], bytes: u64) {
+    fn meeting(&mut self, class: u32, participants: &[SubPartition], bytes: u64, stands_for: u64) {
         let same = |count: &MeetingCount| count.class == class && count.participants[..] == *participants;
         match self.meetings.iter().position(same) {
             Some(at) => {
-                self.meetings[at].samples += 1;
-                self.meetings[at].bytes += bytes;
+                self.meetings[at].runs += stands_for;
+                self.meetings[at].bytes += bytes * stands_for;
             }
             None if self.meetings.len() < MEETINGS_MAX => {
                 let participants = SmallVec::from_slice(participants);
-                self.meetings.push(MeetingCount { class, participants, samples: 1, bytes });
+                let bytes = bytes * stands_for;
+                self.meetings.push(MeetingCount { class, participants, runs: stands_for, bytes });
             }
             None => self.lost += 1,
         }
@@ -211,6 +290,8 @@ pub(crate) struct Run<'r> {
     pub class: u32,
     pub claims: &'r ClaimSet,
     pub nanos: u64,
+    /// How many runs it stands for: see [`Rate`].
+    pub stands_for: u64,
     pub redo_bytes: u64,
     pub tally: Tally,
     /// The executor that ran it on the spot.
@@ -233,7 +314,8 @@ pub(crate) fn measure(
         // SAFETY: the caller still holds all of them; the reference ends in this iteration.
         let data = unsafe { partition.data_mut() };
         let Some(mut statistics) = partition.statistics.try_lock() else { continue };
-        let slice = place(&mut statistics, partition.group, data, run.claims, nanos, distribution);
+        let time = (nanos, run.stands_for);
+        let slice = place(&mut statistics, partition.group, data, run.claims, time, distribution);
         if participants > 1 && partition.group != REFERENCE_GROUP && met.len() < PARTICIPANTS_MAX {
             met.push((partition.id, slice));
         }
@@ -246,7 +328,8 @@ pub(crate) fn measure(
         thread.crossings.add_direct(by, only.home(), run.nanos);
     }
     if (2..=PARTICIPANTS_MAX).contains(&participants) && met.len() == participants {
-        thread.meeting(run.class, &met, run.redo_bytes + participants as u64 * PARTICIPANT_BYTES);
+        let bytes = run.redo_bytes + participants as u64 * PARTICIPANT_BYTES;
+        thread.meeting(run.class, &met, bytes, run.stands_for);
     }
 }
 
@@ -256,19 +339,19 @@ fn place(
     group: GroupId,
     data: &PartitionData,
     claims: &ClaimSet,
-    nanos: u64,
+    (nanos, stands_for): (u64, u64),
     distribution: &dyn Fn(GroupId) -> Distribution,
 ) -> u8 {
     let nanos = statistics.usual(nanos);
     if group == REFERENCE_GROUP {
-        statistics.count(nanos);
-        statistics.spread.add(nanos);
+        statistics.count(nanos, stands_for);
+        statistics.spread.add(nanos, stands_for);
         return 0;
     }
     let distribution = distribution(group);
     // May forget what was counted by other cuts.
     statistics.draw(data, &distribution);
-    statistics.count(nanos);
+    statistics.count(nanos, stands_for);
     // Points, and ranges that lie in one sub-partition.
     let places: SmallVec<[(usize, &[u8]); 4]> = claims
         .entries
@@ -286,12 +369,15 @@ fn place(
         .collect();
     let first = places.first().map(|(slice, _)| *slice);
     for (slice, key) in &places {
-        statistics.slices[*slice].nanos += nanos / places.len() as u64;
+        statistics.slices[*slice].nanos += nanos * stands_for / places.len() as u64;
         statistics.hot.add(&key[..value_length(key, &distribution)]);
     }
     match first {
-        Some(slice) => statistics.slices[slice].samples += 1,
-        None => statistics.spread.add(nanos),
+        Some(slice) => {
+            statistics.slices[slice].samples += 1;
+            statistics.slices[slice].runs += stands_for;
+        }
+        None => statistics.spread.add(nanos, stands_for),
     }
     first.unwrap_or(0) as u8
 }
@@ -315,11 +401,45 @@ mod tests {
     }
 
     #[test]
+    fn long_runs_are_measured_more_often_and_stand_for_fewer() {
+        let mut rate = Rate::default();
+        assert_eq!(rate.every(), MEASURE_EVERY);
+        for _ in 0..64 {
+            rate.note(1_000_000);
+        }
+        assert_eq!(rate.every(), 1);
+        for _ in 0..64 {
+            rate.note(1_000);
+        }
+        assert_eq!(rate.every(), MEASURE_EVERY);
+        let mut measured = Measured::default();
+        measured.add(10, 32);
+        measured.add(10_000, 1);
+        assert_eq!((measured.samples, measured.runs, measured.nanos), (2, 33, 10_320));
+    }
+
+    #[test]
+    fn cuts_are_refined_where_the_load_lies() {
+        let mut statistics = PartitionStatistics::default();
+        statistics.positions = (1..SUB_PARTITIONS).map(|part| part as f64 / 10.0).collect();
+        // Nine tenths of the load in the third tenth of the rows, the rest evenly.
+        for slice in 0..SUB_PARTITIONS {
+            statistics.slices[slice].nanos = if slice == 2 { 900 } else { 100 / 9 };
+        }
+        statistics.refine();
+        let wanted = statistics.wanted.expect("cuts are wanted");
+        assert_eq!(wanted.len(), SUB_PARTITIONS - 1);
+        assert!(wanted.is_sorted(), "{wanted:?}");
+        let within = wanted.iter().filter(|position| (0.2..=0.3).contains(*position)).count();
+        assert!(within >= 8, "{wanted:?}");
+    }
+
+    #[test]
     fn a_slow_sample_counts_as_an_outlier() {
         let mut statistics = PartitionStatistics::default();
         for _ in 0..100 {
             let nanos = statistics.usual(1_000);
-            statistics.count(nanos);
+            statistics.count(nanos, 32);
         }
         assert_eq!(statistics.usual(5_000), 5_000);
         assert_eq!(statistics.usual(50_000_000), 32_000);
@@ -330,10 +450,10 @@ mod tests {
         let mut thread = ThreadStatistics::default();
         for round in 0..2 {
             for peer in 0..MEETINGS_MAX as u32 + 10 {
-                thread.meeting(1, &[(PartitionId(0), 0), (PartitionId(peer + 1), 3)], 100);
+                thread.meeting(1, &[(PartitionId(0), 0), (PartitionId(peer + 1), 3)], 100, 1);
             }
             assert_eq!(thread.meetings.len(), MEETINGS_MAX);
-            assert_eq!(thread.meetings[0].samples, round + 1);
+            assert_eq!(thread.meetings[0].runs, round + 1);
         }
         assert_eq!(thread.lost, 20);
         thread.reset();

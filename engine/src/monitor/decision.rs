@@ -124,6 +124,9 @@ impl Told {
 pub enum Advice {
     /// One key carries more than a core's share, in a partition of its own or on its way there.
     HotKey { group: GroupId, key: Vec<u8>, share: f64 },
+    /// The last keys of a group carry more than a core's share however finely they are told apart:
+    /// rows are added behind them.
+    GrowingEnd { group: GroupId, share: f64 },
     /// Reference tables are written so often that their one partition carries this share.
     HotReference { share: f64 },
 }

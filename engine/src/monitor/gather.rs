@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic;
 
-use super::counters::{MEASURE_EVERY, Measured, PartitionStatistics, SubPartition};
+use super::counters::{Measured, PartitionStatistics, SubPartition};
 use super::decide::LINE_NANOS;
 use super::model::{Core, Hardware, Layout, Meeting, Part, Slice, Trace};
 use crate::engine::Shared;
@@ -18,6 +18,10 @@ use crate::txn::Cut;
 
 /// Fewer samples do not make a key hot.
 const HOT_SAMPLES_MIN: u64 = 32;
+/// How much of what a partition should have one slice may have.
+const COARSE: f64 = 0.5;
+/// How much more than the others of its partition it then has.
+const UNEVEN: f64 = 3.0;
 /// A key with more than this cannot be told from all of its partition.
 const HOT_SHARE_ALL: f64 = 0.97;
 
@@ -76,6 +80,7 @@ pub(crate) fn gather(
             gathered.add_part(table, route, slices, own_cuts.contains(&(group, route.low.clone())));
             let total = statistics.total();
             gathered.measured.samples += total.samples;
+            gathered.measured.runs += total.runs;
             gathered.measured.nanos += total.nanos;
             gathered.squares += statistics.squares;
         }
@@ -92,6 +97,16 @@ pub(crate) fn forget(shared: &Shared) {
     }
     for thread in shared.monitor.threads() {
         thread.lock().reset();
+    }
+}
+
+/// Has the cuts of some partitions drawn anew where they divide the load.
+pub(crate) fn refine(shared: &Shared, partitions: &[PartitionId]) {
+    let routing = shared.load_routing();
+    for route in routing.groups().into_iter().flat_map(|group| routing.routes(group)) {
+        if partitions.contains(&route.partition.id) {
+            route.partition.statistics.lock().refine();
+        }
     }
 }
 
@@ -155,15 +170,13 @@ impl Gathered {
             places.push(self.starts.len() - 1);
         }
         let count = self.starts.len() - first;
-        let each = |measured: u64| measured as f64 * MEASURE_EVERY as f64;
-        let part = |measured: u64| each(measured) / count as f64;
-        let spread =
-            Slice { table, load: part(statistics.spread.nanos), runs: part(statistics.spread.samples) };
+        let part = |measured: u64| measured as f64 / count as f64;
+        let spread = Slice { table, load: part(statistics.spread.nanos), runs: part(statistics.spread.runs) };
         let mut slices = vec![spread; count];
         for (place, measured) in places.iter().zip(&statistics.slices) {
             let slice = &mut slices[place - first];
-            slice.load += each(measured.nanos);
-            slice.runs += each(measured.samples);
+            slice.load += measured.nanos as f64;
+            slice.runs += measured.runs as f64;
         }
         self.trace.slices.extend(slices);
         if let Some((key, share)) = statistics.hot.hottest()
@@ -232,6 +245,26 @@ impl Gathered {
         counts.iter().enumerate().min_by_key(|(_, count)| **count).map_or(0, |(core, _)| core)
     }
 
+    /// Slices in which so much load lies together that no layout of whole ones is a good one: more
+    /// than half of what one partition should have (`share_max`), and more than [`UNEVEN`] times what
+    /// slices of their partition have in the mean. Not those of one hot key.
+    pub fn coarse(&self, share_max: f64) -> Vec<usize> {
+        let coarse = COARSE * share_max * self.trace.total();
+        let parts = self.layout.parts.iter().filter(|part| !part.frozen);
+        let slices = parts.flat_map(|part| {
+            let even = self.trace.load(part.slices.clone()) / part.slices.len() as f64;
+            part.slices
+                .clone()
+                .filter(move |slice| self.trace.slices[*slice].load > coarse.max(UNEVEN * even))
+        });
+        slices.filter(|slice| !self.hot.iter().any(|(hot, _)| hot == slice)).collect()
+    }
+
+    /// The partition of a slice.
+    pub fn partition_of(&self, slice: usize) -> PartitionId {
+        self.partitions[self.layout.part_of(slice)].0
+    }
+
     /// What part of the load each partition has.
     pub fn shares(&self) -> Vec<(PartitionId, f64)> {
         let total = self.trace.total().max(1.0);
@@ -253,6 +286,7 @@ impl Gathered {
         }
         let less = |all: Measured, before: Measured| Measured {
             samples: all.samples.saturating_sub(before.samples),
+            runs: all.runs.saturating_sub(before.runs),
             nanos: all.nanos.saturating_sub(before.nanos),
         };
         Some(Gathered {
@@ -307,7 +341,7 @@ fn meetings(shared: &Shared, places: &BTreeMap<PartitionId, Vec<usize>>, reset: 
             let slices: Option<Vec<usize>> = count.participants.iter().map(slice_of).collect();
             if let Some(slices) = slices {
                 let sum = sums.entry((count.class, slices)).or_default();
-                *sum = (sum.0 + count.samples * MEASURE_EVERY, sum.1 + count.bytes * MEASURE_EVERY);
+                *sum = (sum.0 + count.runs, sum.1 + count.bytes);
             }
         }
         if reset {

@@ -79,7 +79,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 pub(crate) use counters::{
-    MEASURE_EVERY, PartitionStatistics, Run, Tally, ThreadStatistics, is_one_in, measure,
+    MEASURE_EVERY, PartitionStatistics, Rate, Run, Tally, ThreadStatistics, is_one_in, measure,
 };
 pub use decision::{Advice, Decision, PartitionLoad, SyncPointView, Told};
 pub use settings::MonitorSettings;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::counters::MEASURE_EVERY;
 use super::decision::{Advice, PartitionLoad, SyncPointView};
 use super::gather::Gathered;
 use super::model::meeting_cost;
@@ -12,7 +11,9 @@ use crate::txn::Cut;
 const HOT_REFERENCE_SHARE: f64 = 0.2;
 
 /// What to say of keys and tables that no repartitioning makes lighter.
-pub(super) fn advice(gathered: &Gathered) -> Option<Advice> {
+///
+/// `share_max`: what part of the load one partition should have at most.
+pub(super) fn advice(gathered: &Gathered, share_max: f64) -> Option<Advice> {
     let total = gathered.trace.total();
     let fair = 1.0 / gathered.cores.len().max(1) as f64;
     let key = gathered.hot.iter().find_map(|(slice, key)| {
@@ -20,9 +21,21 @@ pub(super) fn advice(gathered: &Gathered) -> Option<Advice> {
         let group = gathered.groups[gathered.trace.slices[*slice].table];
         (share > fair).then(|| Advice::HotKey { group, key: key.to_vec(), share })
     });
-    let written = (gathered.references.nanos * MEASURE_EVERY) as f64;
+    let written = gathered.references.nanos as f64;
     let share = written / (total + written).max(1.0);
-    key.or_else(|| (share > HOT_REFERENCE_SHARE).then_some(Advice::HotReference { share }))
+    let end = || {
+        let slice = gathered.coarse(share_max).into_iter().find(|slice| {
+            let part = gathered.layout.part_of(*slice);
+            let table = gathered.layout.parts[part].table;
+            let next = gathered.layout.parts.get(part + 1);
+            *slice + 1 == gathered.layout.parts[part].slices.end
+                && next.is_none_or(|next| next.table != table)
+        })?;
+        let load = gathered.trace.slices[slice].load / total.max(1.0);
+        let group = gathered.groups[gathered.trace.slices[slice].table];
+        (load > fair).then_some(Advice::GrowingEnd { group, share: load })
+    };
+    key.or_else(end).or_else(|| (share > HOT_REFERENCE_SHARE).then_some(Advice::HotReference { share }))
 }
 
 /// What a trace says, for the views.

@@ -16,7 +16,7 @@
 
 use std::collections::VecDeque;
 
-use super::counters::MEASURE_EVERY;
+use super::counters::measured_of;
 use super::settings::MonitorSettings;
 use crate::id::PartitionId;
 
@@ -91,6 +91,8 @@ pub struct Trigger {
 /// What the last window showed.
 struct Window {
     actions: u64,
+    /// How many of them were measured, about.
+    samples: f64,
     shares: Vec<(PartitionId, f64)>,
     imbalance: f64,
 }
@@ -107,7 +109,7 @@ impl Trigger {
         if moved {
             return Some(Reason::Topology);
         }
-        let window = self.window().filter(|window| window.actions >= actions_min(settings))?;
+        let window = self.window().filter(|window| window.samples >= settings.samples_min as f64)?;
         if !std::mem::replace(&mut self.traced, true) {
             return Some(Reason::FirstTrace);
         }
@@ -176,8 +178,8 @@ impl Trigger {
         let done = actions.saturating_sub(before);
         let throughput = done as f64 / seconds;
         let mean = self.throughputs.iter().sum::<f64>() / self.throughputs.len().max(1) as f64;
-        let least = actions_min(settings);
-        let told = self.throughputs.len() >= 2 && (done >= least || mean * seconds >= least as f64);
+        let least = settings.samples_min as f64 * measured_of(mean_nanos(last)) as f64;
+        let told = self.throughputs.len() >= 2 && (done as f64 >= least || mean * seconds >= least);
         self.throughputs.push_back(throughput);
         if self.throughputs.len() > INTERVALS_KEPT {
             self.throughputs.pop_front();
@@ -197,12 +199,13 @@ impl Trigger {
         let (first, last) = (self.samples.front()?, self.samples.back()?);
         let mut loads = vec![0.0; last.cores.max(1)];
         let mut shares = Vec::with_capacity(last.partitions.len());
-        let mut actions = 0;
+        let (mut actions, mut samples) = (0, 0.0);
         for partition in &last.partitions {
             let before = first.partitions.binary_search_by_key(&partition.partition, |known| known.partition);
             let Ok(before) = before else { return None };
             let done = partition.actions.saturating_sub(first.partitions[before].actions);
             actions += done;
+            samples += done as f64 / measured_of(partition.nanos_each) as f64;
             shares.push((partition.partition, done as f64));
             if let Some(load) = loads.get_mut(partition.core) {
                 *load += done as f64 * partition.nanos_each;
@@ -214,13 +217,14 @@ impl Trigger {
         let sum: f64 = loads.iter().sum();
         let most = loads.iter().fold(0.0, |most: f64, load| most.max(*load));
         let imbalance = if sum > 0.0 { most * loads.len() as f64 / sum - 1.0 } else { 0.0 };
-        Some(Window { actions, shares, imbalance })
+        Some(Window { actions, samples, shares, imbalance })
     }
 }
 
-/// Fewer actions in a window say nothing.
-fn actions_min(settings: &MonitorSettings) -> u64 {
-    settings.samples_min * MEASURE_EVERY
+/// What an action takes in the mean over all partitions.
+fn mean_nanos(sample: &Sample) -> f64 {
+    let nanos = sample.partitions.iter().map(|partition| partition.actions as f64 * partition.nanos_each);
+    nanos.sum::<f64>() / total(sample).max(1) as f64
 }
 
 fn total(sample: &Sample) -> u64 {
@@ -248,13 +252,21 @@ mod tests {
         settings: MonitorSettings,
         at: u64,
         actions: [u64; 2],
+        nanos_each: f64,
         topology: u64,
     }
 
     impl Feed {
         fn new() -> Self {
             let settings = MonitorSettings::default();
-            Self { trigger: Trigger::default(), settings, at: 0, actions: [0, 0], topology: 0 }
+            Self {
+                trigger: Trigger::default(),
+                settings,
+                at: 0,
+                actions: [0, 0],
+                nanos_each: 1_000.0,
+                topology: 0,
+            }
         }
 
         fn sample(&mut self, one: u64, other: u64) -> Option<Reason> {
@@ -265,7 +277,7 @@ mod tests {
                 partition: PartitionId(at as u32),
                 core: at,
                 actions: self.actions[at],
-                nanos_each: 1_000.0,
+                nanos_each: self.nanos_each,
             };
             let partitions = vec![partition(0), partition(1)];
             let sample = Sample { at_nanos: self.at, partitions, cores: 2, topology: self.topology };
@@ -297,6 +309,13 @@ mod tests {
     fn an_idle_system_is_left_alone() {
         assert_eq!(Feed::new().run(400, 0, 0), []);
         assert_eq!(Feed::new().run(400, 3, 1), []);
+    }
+
+    #[test]
+    fn few_long_actions_are_a_load_like_many_short_ones() {
+        let mut feed = Feed::new();
+        feed.nanos_each = 1_000_000.0;
+        assert_eq!(feed.run(WINDOW, 200, 50), [Reason::FirstTrace]);
     }
 
     #[test]

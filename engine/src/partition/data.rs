@@ -248,15 +248,13 @@ impl PartitionData {
 
     /// The root at `position`, if it still is what the caller's plan was compiled for.
     #[inline]
-    pub fn root(&mut self, position: u16, id: TreeId, version: u32) -> Option<&mut Root> {
-        self.roots
-            .get_mut(usize::from(position))
-            .filter(|root| root.id == Some(id) && root.version == version)
+    pub fn root(&mut self, position: u32, id: TreeId, version: u32) -> Option<&mut Root> {
+        self.roots.get_mut(position as usize).filter(|root| root.id == Some(id) && root.version == version)
     }
 
     /// Puts a root at `position`, growing the list with free positions.
-    pub fn put_root(&mut self, position: u16, root: Root) -> Root {
-        let position = usize::from(position);
+    pub fn put_root(&mut self, position: u32, root: Root) -> Root {
+        let position = position as usize;
         while self.roots.len() <= position {
             self.roots.push(Root::empty());
         }
@@ -265,7 +263,7 @@ impl PartitionData {
     }
 
     /// Takes a root out, with its share of the bytes by rows.
-    pub fn take_root(&mut self, position: u16) -> (Root, i64) {
+    pub fn take_root(&mut self, position: u32) -> (Root, i64) {
         let rows = self.rows().max(1);
         let root = self.put_root(position, Root::empty());
         let bytes = (i128::from(self.bytes) * i128::from(root.tree.len()) / i128::from(rows)) as i64;
@@ -274,7 +272,7 @@ impl PartitionData {
     }
 
     /// Puts a root of another group in, with its bytes.
-    pub fn give_root(&mut self, position: u16, root: Root, bytes: i64) {
+    pub fn give_root(&mut self, position: u32, root: Root, bytes: i64) {
         self.put_root(position, root);
         self.bytes += bytes;
         self.split_again_rows = 0;

@@ -9,6 +9,7 @@ use crate::log::batch::BatchNumber;
 use crate::log::store::{
     BatchVisitor, CheckpointChange, CheckpointKey, LogStore, Losses, RowVisitor, StoreError,
 };
+use crate::log::watermark::Watermark;
 
 /// A checkpoint has many writes, and most must come to their end.
 const RARELY: u64 = 400;
@@ -121,6 +122,15 @@ impl LogStore for FaultyStore {
     fn meta_put(&self, key: &str, value: &[u8]) -> Result<(), StoreError> {
         self.between();
         self.0.meta_put(key, value)
+    }
+
+    fn watermark(&self) -> Result<Option<Watermark>, StoreError> {
+        self.0.watermark()
+    }
+
+    fn put_watermark(&self, watermark: Watermark, sync: bool) -> Result<(), StoreError> {
+        self.between();
+        self.0.put_watermark(watermark, sync)
     }
 }
 

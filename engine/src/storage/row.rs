@@ -7,6 +7,7 @@
 //! Offsets are 16 bits wide while the bytes fit, else 32 (format bit 0): most rows of OLTP
 //! tables are a few hundred bytes with a dozen short texts. Every column is found in O(1) from
 //! the layout; a fixed column is overwritten in place; a `Bytes` column of equal length too.
+//! A row beyond [`ROW_BYTES_MAX`] is never stored, so that no offset wraps.
 //! Integers are little-endian, as the machines we run on.
 
 use std::ops::Range;
@@ -19,6 +20,10 @@ use crate::cell::{Cell, ColumnKind};
 pub type Row = Box<[u8]>;
 
 const WIDE: u8 = 1;
+
+/// No row that is stored has more bytes: what PostgreSQL allocates at most for one value. Lengths of
+/// rows have 32 bits in many places.
+pub const ROW_BYTES_MAX: usize = (1 << 30) - 1;
 
 /// Where each column of a table lies inside its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -217,7 +222,8 @@ impl RowLayout {
     }
 
     /// Appends the encoded row to `out`. `cells` has one cell per column, each `Null` or of the
-    /// column's kind.
+    /// column's kind. One with more than [`ROW_BYTES_MAX`] bytes is not whole, and still longer than
+    /// that.
     ///
     /// # Panics
     /// On a cell of another kind or a wrong number of cells: a bug above the engine.
@@ -252,7 +258,8 @@ impl RowLayout {
         RowWriter { out, start, heap_at }
     }
 
-    /// Encodes a row of more bytes than narrow offsets reach.
+    /// Encodes a row of more bytes than narrow offsets reach. Of one beyond [`ROW_BYTES_MAX`] the rest
+    /// is left out: whoever stores rows refuses it by its length, and its offsets are good until then.
     #[cold]
     fn encode_wide<'c>(&self, out: &mut Vec<u8>, cell: &impl Fn(usize) -> Option<Cell<'c>>) -> Option<()> {
         let start = out.len();
@@ -269,7 +276,10 @@ impl RowLayout {
                 continue;
             }
             match cell {
-                Cell::Bytes(bytes) => out.extend_from_slice(bytes),
+                Cell::Bytes(bytes) => {
+                    let enough = (start + ROW_BYTES_MAX + 1).saturating_sub(out.len());
+                    out.extend_from_slice(&bytes[..bytes.len().min(enough)]);
+                }
                 Cell::Null => {}
                 other => panic!("column {column} is Bytes, the cell is {other:?}"),
             }

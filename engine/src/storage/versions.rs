@@ -90,7 +90,8 @@ impl Image<'_> {
 fn encode(image: Image<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&image.superseded.0.to_le_bytes());
     out.push(image.departure as u8);
-    out.extend_from_slice(&image.row.map_or(ABSENT, |row| row.len() as u32).to_le_bytes());
+    let length = |row: &[u8]| u32::try_from(row.len()).expect("rows are bounded far below 4 GiB");
+    out.extend_from_slice(&image.row.map_or(ABSENT, length).to_le_bytes());
     out.extend_from_slice(image.row.unwrap_or_default());
 }
 

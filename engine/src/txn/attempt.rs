@@ -95,7 +95,8 @@ pub(crate) fn run_held<P: Program>(
     worker.refresh(shared);
     worker.tally.runs += 1;
     let sampled = is_one_in(SAMPLE_EVERY, worker.tally.runs);
-    let measured = is_one_in(MEASURE_EVERY, worker.tally.runs) && shared.monitor.measures();
+    let stands_for = worker.measured.every();
+    let measured = is_one_in(stands_for, worker.tally.runs) && shared.monitor.measures();
     let began = if sampled || measured { shared.clock.monotonic_nanos() } else { 0 };
     let mut redo_bytes = 0;
     let everything = claims.is_everything();
@@ -197,7 +198,8 @@ pub(crate) fn run_held<P: Program>(
         let (class, tally) = (program.class(), worker.tally);
         let on_the_spot = worker.executor.filter(|_| worker.nesting == 0);
         let nanos = shared.usual_nanos(worker.executor, nanos);
-        let run = Run { class, claims, nanos, redo_bytes, tally, on_the_spot };
+        worker.measured.note(nanos);
+        let run = Run { class, claims, nanos, stands_for, redo_bytes, tally, on_the_spot };
         measure(&run, &held, &worker.statistics, &|group| {
             worker.schema.groups.get(&group).and_then(|meta| meta.distribution)
         });

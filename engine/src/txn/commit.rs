@@ -69,11 +69,14 @@ impl Txn<'_> {
                 unsafe { partition.data_mut() }.commit_definitions(epoch);
             }
         }
-        self.worker.log_commit(epoch);
-        let durable = self.shared.log.durable();
-        for partition in &self.held {
-            // SAFETY: held by this transaction; the reference ends with the statement.
-            unsafe { partition.data_mut() }.mark_commit(epoch, durable);
+        // What logs nothing has changed no row, and leaves no epoch in the tags of checkpoint rows:
+        // they must not be newer than the log.
+        if self.worker.log_commit(epoch) {
+            let durable = self.shared.log.durable();
+            for partition in &self.held {
+                // SAFETY: held by this transaction; the reference ends with the statement.
+                unsafe { partition.data_mut() }.mark_commit(epoch, durable);
+            }
         }
         if publishes {
             self.publish(epoch);

@@ -183,9 +183,9 @@ pub(crate) struct DdlWork {
 /// What a root was before it was changed. One list for both kinds: a root that replaced another may
 /// get a new version later, which is not the version of the one it replaced.
 enum Before {
-    Root(PartitionRef, u16, Box<Root>),
+    Root(PartitionRef, u32, Box<Root>),
     /// The layout version of a root that stayed.
-    Version(PartitionRef, u16, u32),
+    Version(PartitionRef, u32, u32),
     /// A tree that went to another group.
     Moved(regroup::Moved),
     /// A tree that became a reference table's.
@@ -323,7 +323,7 @@ impl Txn<'_> {
                 }
                 Before::Version(partition, position, version) => {
                     // SAFETY: as above.
-                    if let Some(root) = unsafe { partition.data_mut() }.roots.get_mut(usize::from(position)) {
+                    if let Some(root) = unsafe { partition.data_mut() }.roots.get_mut(position as usize) {
                         root.version = version;
                     }
                 }
@@ -350,7 +350,7 @@ impl Txn<'_> {
     }
 
     /// Replaces the root at a position of a held partition, remembering the old one.
-    fn replace_root(&mut self, partition: PartitionRef, position: u16, root: Root) -> Result<(), Stop> {
+    fn replace_root(&mut self, partition: PartitionRef, position: u32, root: Root) -> Result<(), Stop> {
         // SAFETY: held by this transaction; the reference ends with the statement.
         let old = unsafe { partition.data_mut() }.put_root(position, root);
         // Who waits for a row of the old root finds out anew what there is.

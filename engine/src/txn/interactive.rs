@@ -5,15 +5,17 @@
 //! partition of those keys at once, so nobody sees half of a transaction. Keys, not
 //! partitions, are remembered: a split between two statements moves the side tables along.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use super::limits::{KeptWeight, Weight};
 use super::{CopyReader, Isolation, OverlayUndo, Place, ReadSet, Txn};
 use crate::client::Client;
-use crate::engine::Shared;
+use crate::engine::{Shared, SubmitOptions};
 use crate::executor::Finish;
 use crate::id::{Epoch, TreeId, TxnId};
 use crate::locks::Notes;
@@ -39,6 +41,8 @@ pub(crate) struct InteractiveState {
     phase: AtomicU8,
     wrote_references: AtomicBool,
     notes: Mutex<Vec<OverlayUndo>>,
+    /// Of the notes.
+    weight: KeptWeight,
     /// Set with the first statement, beyond READ COMMITTED.
     snapshot_epoch: OnceLock<Epoch>,
     snapshot: Mutex<Option<Arc<Registration>>>,
@@ -67,6 +71,7 @@ impl InteractiveState {
             phase: AtomicU8::new(ACTIVE),
             wrote_references: AtomicBool::new(false),
             notes: Mutex::new(Vec::new()),
+            weight: KeptWeight::default(),
             snapshot_epoch: OnceLock::new(),
             snapshot: Mutex::new(None),
             reads: Mutex::new(ReadSet::default()),
@@ -121,7 +126,13 @@ impl InteractiveState {
 
     /// What it did to these trees is settled: there is nothing to undo or to commit any more.
     fn forget_notes_of(&self, trees: &[TreeId]) {
-        self.notes.lock().retain(|note| !trees.contains(&note.place.id));
+        self.notes.lock().retain(|note| {
+            let settled = trees.contains(&note.place.id);
+            if settled {
+                self.weight.subtract(note.weight);
+            }
+            !settled
+        });
     }
 
     /// Whether what its statements read is remembered.
@@ -185,17 +196,32 @@ impl InteractiveState {
         let mut kept = self.notes.lock();
         let active = self.is_active();
         if active {
+            notes.iter().for_each(|note| self.weight.add(note.weight));
             kept.append(notes);
         }
         active
+    }
+
+    /// What the images that its statements have left will be at its COMMIT.
+    pub fn weight(&self) -> Weight {
+        self.weight.get()
     }
 
     pub fn has_notes(&self) -> bool {
         !self.notes.lock().is_empty()
     }
 
-    fn claim_all(&self, from: usize, claims: &mut ClaimSet) {
+    /// Whether ending it, or going back to its first `from` changes, takes longer than others
+    /// should wait for a thread.
+    pub fn ends_apart(&self, from: usize) -> bool {
+        self.notes.lock().len().saturating_sub(from) > ENDED_ON_THE_SPOT
+    }
+
+    fn claim_all(&self, from: usize, routing: &RoutingTable, claims: &mut ClaimSet) {
         let notes = self.notes.lock();
+        if notes.len().saturating_sub(from) > ENDED_ON_THE_SPOT {
+            return claim_partitions(&notes[from..], routing, claims);
+        }
         let mut seen: SmallVec<[(crate::id::GroupId, &[u8]); 8]> = SmallVec::new();
         for note in notes.iter().skip(from) {
             // Long transactions would compare every key with every other: cheap for the keys
@@ -205,6 +231,33 @@ impl InteractiveState {
                 seen.push(entry);
                 claims.add_point(note.place.group, &note.key);
             }
+        }
+    }
+}
+
+/// A transaction that did more than this ends on a thread of its own.
+const ENDED_ON_THE_SPOT: usize = 1_000;
+
+/// One key in each partition that many changes lie in, which resolves to the same claims as all of
+/// them do.
+fn claim_partitions(notes: &[OverlayUndo], routing: &RoutingTable, claims: &mut ClaimSet) {
+    let mut claimed: BTreeSet<(crate::id::GroupId, usize)> = BTreeSet::new();
+    // Neighbours mostly lie together.
+    let mut last: Option<(crate::id::GroupId, usize)> = None;
+    for note in notes {
+        let group = note.place.group;
+        let routes = routing.routes(group);
+        let holds = |at: usize| {
+            routes.get(at).is_some_and(|route| route.low[..] <= *note.key)
+                && routes.get(at + 1).is_none_or(|next| next.low[..] > *note.key)
+        };
+        if last.is_some_and(|(of, at)| of == group && holds(at)) {
+            continue;
+        }
+        let at = routes.partition_point(|route| route.low[..] <= *note.key).saturating_sub(1);
+        last = Some((group, at));
+        if claimed.insert((group, at)) {
+            claims.add_point(group, &note.key);
         }
     }
 }
@@ -220,7 +273,7 @@ pub struct Interactive {
 #[derive(Clone, Copy, Debug)]
 pub struct InteractiveSavepoint {
     /// How many changes of rows and row locks stay.
-    notes: usize,
+    pub(crate) notes: usize,
     /// How many locks on tables and advisory locks stay.
     objects: usize,
 }
@@ -293,7 +346,8 @@ impl Drop for Interactive {
         } else {
             // A client that disappeared, or a commit that failed: its locks and images go.
             let rollback = Rollback { state: self.state.clone() };
-            drop(crate::engine::submit_on(&self.shared, rollback, Default::default()));
+            let options = SubmitOptions { apart: self.state.ends_apart(0), ..SubmitOptions::default() };
+            drop(crate::engine::submit_on(&self.shared, rollback, options));
         }
     }
 }
@@ -322,8 +376,8 @@ pub struct RollbackTo {
 }
 
 impl Program for Commit {
-    fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
-        self.state.claim_all(0, claims);
+    fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
+        self.state.claim_all(0, routing, claims);
         if self.state.has_notes() {
             self.state.reads.lock().claim_all(claims);
         }
@@ -338,8 +392,8 @@ impl Program for Commit {
 }
 
 impl Program for Rollback {
-    fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
-        self.state.claim_all(0, claims);
+    fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
+        self.state.claim_all(0, routing, claims);
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
@@ -351,8 +405,8 @@ impl Program for Rollback {
 }
 
 impl Program for RollbackTo {
-    fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
-        self.state.claim_all(self.savepoint.notes, claims);
+    fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
+        self.state.claim_all(self.savepoint.notes, routing, claims);
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
@@ -377,6 +431,7 @@ impl Program for RollbackTo {
                 txn.release_objects_since(&self.state, self.savepoint.objects);
                 return Ok(());
             };
+            self.state.weight.subtract(note.weight);
             let partition = txn.partition_for(note.place.group, &note.key)?;
             if txn.root(partition, note.place).is_err() {
                 note.place = txn.place_now(note.place);

@@ -24,6 +24,7 @@
 //! - `view`        what a READ COMMITTED statement sees after it has waited
 //! - `beneath`     what a statement sees while routines that it calls write
 //! - `undo`        the undo list and savepoints   - `commit`  the commit point
+//! - `limits`      how much one transaction may write
 //! - `reference`   reference tables     - `sequence`  sequences and hidden row ids
 //! - `ddl`         definitions changed under a claim of everything
 //! - `repartition` splits, merges and moves   - `memory` rows that follow to another memory node
@@ -45,6 +46,7 @@ mod epoch_tests;
 mod fan_out;
 mod interactive;
 mod isolation;
+mod limits;
 mod memory;
 mod overlay;
 mod past;
@@ -70,6 +72,7 @@ pub(crate) use interactive::InteractiveState;
 pub use interactive::{Commit, Interactive, InteractiveSavepoint, Rollback, RollbackTo};
 pub use isolation::Isolation;
 pub(crate) use isolation::ReadSet;
+pub use limits::TransactionLimits;
 pub(crate) use memory::{FollowMemory, Followed};
 pub use overlay::LockMode;
 pub(crate) use overlay::{RowWaiter, push_waiter};
@@ -171,7 +174,7 @@ pub enum LockWait {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub group: GroupId,
-    pub root: u16,
+    pub root: u32,
     pub id: TreeId,
     pub version: u32,
 }
@@ -268,6 +271,8 @@ pub struct Txn<'w> {
     look: bool,
     /// Bytes of rows that it has added, and of images beside them.
     added_bytes: i64,
+    /// What the images that this run has written will be at the COMMIT.
+    images: limits::Weight,
     /// The epoch in which it began, for a planted bug that commits in it.
     #[cfg(test)]
     began_in: Epoch,
@@ -334,6 +339,7 @@ impl<'w> Txn<'w> {
             drawn_under: None,
             look: false,
             added_bytes: 0,
+            images: limits::Weight::default(),
             #[cfg(test)]
             began_in: shared.epochs.current(),
         }
@@ -467,6 +473,12 @@ impl<'w> Txn<'w> {
 
     pub(crate) fn lock_wait(&self) -> LockWait {
         self.lock_wait
+    }
+
+    /// Whether the run waits, from here on, for what somebody else locks, or stops with
+    /// [`Stop::LockNotAvailable`].
+    pub fn set_lock_wait(&mut self, wait: LockWait) {
+        self.lock_wait = wait;
     }
 
     pub(crate) fn objects(&mut self) -> &mut ObjectWork {

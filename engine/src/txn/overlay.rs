@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use super::limits::{NewImage, Weight};
 use super::{InteractiveState, LockWait, OverlayUndo, Place, Txn, Undo, WaitEdge, WaitGraph};
 use crate::client::WaitOn;
 use crate::engine::Shared;
@@ -355,7 +356,13 @@ impl Txn<'_> {
             let lock = root.overlay.entry(key.clone()).or_default();
             let before = hold(self.shared, *place, lock, owner.id, *mode);
             let Err(mode_before) = before else { continue };
-            notes.push(OverlayUndo { place: *place, key: key.clone(), mode_before, image_before: None });
+            notes.push(OverlayUndo {
+                place: *place,
+                key: key.clone(),
+                mode_before,
+                image_before: None,
+                weight: Weight::default(),
+            });
             if mode_before.is_none() {
                 // SAFETY: held by this transaction; nothing else refers to its data here.
                 unsafe { partition.data_mut() }.locks += 1;
@@ -389,31 +396,37 @@ impl Txn<'_> {
         Ok(before.is_none())
     }
 
-    /// Writes an uncommitted image; `None` deletes. The caller checked for conflicts.
+    /// Writes an uncommitted image. The caller checked for conflicts.
     pub(super) fn write_image(
         &mut self,
         partition: PartitionRef,
         place: Place,
         key: &[u8],
-        image: Option<Row>,
+        image: NewImage,
         mode: LockMode,
     ) -> Result<(), Stop> {
         let locked_now = self.take_lock(partition, place, key, mode)?;
-        self.added_bytes += super::write::entry_bytes(key, image.as_deref().unwrap_or(&[]));
+        self.added_bytes += super::write::entry_bytes(key, image.row.as_deref().unwrap_or(&[]));
+        let mut weight = Weight::default();
         let root = self.root(partition, place)?;
         if let Some(lock) = root.overlay.get_mut(key)
             && let Some(me) = self.transaction_id()
         {
             let before = lock.image.take().map(|image| (image.row, image.departure));
             let known = before.as_ref().map(|(_, departure)| *departure).unwrap_or_default();
-            let departure = match &image {
+            let departure = match &image.row {
                 Some(_) => Departure::None,
                 None => self.leaving,
             };
-            lock.image = Some(Image { writer: me, row: image, departure: known.max(departure) });
+            let length = |row: &Option<Row>| row.as_deref().map_or(0, <[u8]>::len);
+            weight = image.weight(key, before.as_ref().map(|(row, _)| length(row)));
+            lock.image = Some(Image { writer: me, row: image.row, departure: known.max(departure) });
             // Whoever takes a new lock back takes the image along.
             if !locked_now {
                 self.note_overlay(partition, place, key, Some(mode), Some(before));
+            }
+            if let Some(noted) = self.worker.scratch.overlay_undo.last_mut() {
+                noted.weight = weight;
             }
         }
         if place.is_reference()
@@ -421,7 +434,7 @@ impl Txn<'_> {
         {
             interactive.set_wrote_references();
         }
-        Ok(())
+        self.weigh(weight)
     }
 
     /// Remembers how to undo a change of the overlay, here and for savepoints of the
@@ -435,13 +448,20 @@ impl Txn<'_> {
         image_before: Option<Option<(Option<Row>, Departure)>>,
     ) {
         let scratch = &mut self.worker.scratch;
-        scratch.overlay_undo.push(OverlayUndo { place, key: Box::from(key), mode_before, image_before });
+        let weight = Weight::default();
+        scratch.overlay_undo.push(OverlayUndo {
+            place,
+            key: Box::from(key),
+            mode_before,
+            image_before,
+            weight,
+        });
         scratch.undo.push(Undo::overlay(partition, place));
     }
 
     /// Takes back one change of the overlay.
     pub(super) fn undo_overlay(&mut self, partition: PartitionRef, me: TxnId, change: OverlayUndo) {
-        let OverlayUndo { place, key, mode_before, image_before } = change;
+        let OverlayUndo { place, key, mode_before, image_before, .. } = change;
         let Ok(root) = self.root(partition, place) else { return };
         let Some(lock) = root.overlay.get_mut(&key) else { return };
         if let Some(image) = image_before {
@@ -465,7 +485,7 @@ impl Txn<'_> {
         // SAFETY: held by this transaction; `root` is the only reference into its data here.
         let data = unsafe { partition.data_mut() };
         // The definition may be another one by now: the lock is the same.
-        let root = data.roots.get_mut(usize::from(place.root)).filter(|root| root.id == Some(place.id));
+        let root = data.roots.get_mut(place.root as usize).filter(|root| root.id == Some(place.id));
         let Some(root) = root else { return };
         let Some(lock) = root.overlay.get_mut(key) else { return };
         let before = lock.holders.len();

@@ -1,10 +1,13 @@
 //! The undo list, and savepoints inside one program.
 //!
 //! Keys and old images are copied into one arena per thread, so undo costs no allocation per
-//! write. The list also tells the commit point which before-images snapshots may need.
+//! write. The list also tells the commit point which before-images snapshots may need. Offsets in the
+//! arena have 32 bits, which keeps entries small: what would not fit is refused before it is written
+//! ([`super::limits`]).
 
 use std::ops::Range;
 
+use super::limits::Weight;
 use super::write::entry_bytes;
 use super::{LockMode, Place, Txn};
 use crate::partition::PartitionRef;
@@ -57,6 +60,8 @@ pub(crate) struct OverlayUndo {
     pub mode_before: Option<LockMode>,
     /// Set if an image was written: what it replaced.
     pub image_before: Option<Option<(Option<Row>, Departure)>>,
+    /// What the image that came with it has added to its transaction.
+    pub weight: Weight,
 }
 
 /// A point to return to inside one program: an EXCEPTION block's beginning.
@@ -133,6 +138,7 @@ impl Txn<'_> {
             if let Some(change) = self.worker.scratch.overlay_undo.pop()
                 && let Some(me) = self.transaction_id()
             {
+                self.images -= change.weight;
                 self.undo_overlay(partition, me, change);
             }
             return;

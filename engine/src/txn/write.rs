@@ -6,6 +6,7 @@
 
 use smallvec::SmallVec;
 
+use super::limits::{NewImage, UNDO_BYTES_MAX};
 use super::undo::UndoKind;
 use super::{Inserted, LockMode, LockWait, Place, Txn, Undo};
 use crate::cell::Cell;
@@ -80,6 +81,8 @@ impl Txn<'_> {
         let Some(old) = self.read_newest(place, key)?.map(Row::from) else { return Ok(Inserted::Missing) };
         let mut new = old.clone();
         let _ = table.layout.apply(&mut new, changes);
+        // Nothing is to be read from a row that is not whole.
+        self.check_size(key, new.len())?;
         let keys: SmallVec<[(&IndexMeta, KeyBuf, KeyBuf); 4]> = affected
             .into_iter()
             .map(|index| {
@@ -96,7 +99,8 @@ impl Txn<'_> {
             self.check_lock(partition, place, key, mode, LockWait::Wait)?;
         }
         if self.interactive.is_some() {
-            self.write_image(partition, place, key, Some(new.clone()), mode)?;
+            let image = NewImage { row: Some(new.clone()), replaces: old.len(), logged: true };
+            self.write_image(partition, place, key, image, mode)?;
         } else {
             let updated = self.update_in_place(partition, table, place, key, changes)?;
             if updated != Inserted::Ok {
@@ -168,15 +172,18 @@ impl Txn<'_> {
         value: &[u8],
         table: Option<&TableMeta>,
     ) -> Result<bool, Stop> {
+        self.check_size(key, value.len())?;
         let partition = self.partition_for(place.group, key)?;
         self.check_lock(partition, place, key, LockMode::Update, LockWait::Wait)?;
         if self.interactive.is_some() {
             if self.read_newest(place, key)?.is_some() {
                 return Ok(false);
             }
-            self.write_image(partition, place, key, Some(Row::from(value)), LockMode::Update)?;
+            let image = NewImage { row: Some(Row::from(value)), replaces: 0, logged: table.is_some() };
+            self.write_image(partition, place, key, image, LockMode::Update)?;
             return Ok(true);
         }
+        self.check_room(key)?;
         let sequence = next_sequence(partition);
         let mut tree = self.tree_for_write(partition, place)?;
         if tree.insert_new(key, Row::from(value), sequence).is_err() {
@@ -205,17 +212,22 @@ impl Txn<'_> {
             if table.is_some() {
                 self.check_unchanged(partition, place, key)?;
             }
-            if self.read_newest(place, key)?.is_none() {
-                return Ok(false);
-            }
-            self.write_image(partition, place, key, None, LockMode::Update)?;
+            let Some(replaces) = self.read_newest(place, key)?.map(<[u8]>::len) else { return Ok(false) };
+            let image = NewImage { row: None, replaces, logged: table.is_some() };
+            self.write_image(partition, place, key, image, LockMode::Update)?;
             return Ok(true);
         }
+        let room = self.check_room(key)?;
         let sequence = next_sequence(partition);
-        let Some(old) = self.tree_for_write(partition, place)?.remove(key, sequence) else {
+        let mut tree = self.tree_for_write(partition, place)?;
+        let Some(old) = tree.remove(key, sequence) else {
             self.depend_on_leaf(partition, place, key)?;
             return Ok(false);
         };
+        if old.len() > room {
+            tree.insert(key, old, sequence);
+            return Err(Stop::TransactionTooLarge);
+        }
         self.account(partition, -entry_bytes(key, &old));
         self.note(UndoKind::Removed, partition, place, key, Some(&old), table.is_some());
         if table.is_some() {
@@ -232,6 +244,7 @@ impl Txn<'_> {
         key: &[u8],
         changes: &[(u16, Cell<'_>)],
     ) -> Result<Inserted, Stop> {
+        let room = self.check_room(key)?;
         // The old image goes to the arena while the leaf is at hand.
         let mut arena = std::mem::take(&mut self.worker.scratch.arena);
         let mut records = std::mem::take(&mut self.worker.scratch.redo);
@@ -240,10 +253,13 @@ impl Txn<'_> {
         let image_start = arena.len();
         let updated = match self.tree_for_write(partition, place) {
             Ok(mut tree) => tree.update(key, sequence, |row| {
+                if row.len() > room {
+                    return None;
+                }
                 arena.extend_from_slice(row);
                 let touched = table.layout.apply(row, changes);
                 redo::update(&mut records, place.id, sequence, key, (&arena[image_start..], row), &touched);
-                row.len()
+                Some(row.len())
             }),
             Err(stop) => {
                 arena.truncate(key_at.start as usize);
@@ -253,10 +269,14 @@ impl Txn<'_> {
             }
         };
         self.worker.scratch.redo = records;
+        // There was room for the image: see above.
         let image = image_start as u32..arena.len() as u32;
-        let Some(len) = updated else {
+        let Some(Some(len)) = updated else {
             arena.truncate(key_at.start as usize);
             self.worker.scratch.arena = arena;
+            if updated.is_some() {
+                return Err(Stop::TransactionTooLarge);
+            }
             self.depend_on_leaf(partition, place, key)?;
             return Ok(Inserted::Missing);
         };
@@ -274,6 +294,8 @@ impl Txn<'_> {
         if grown != 0 {
             self.account(partition, grown);
         }
+        // Written and noted already: whoever is refused takes it back.
+        self.check_size(key, len)?;
         Ok(Inserted::Ok)
     }
 
@@ -305,6 +327,7 @@ impl Txn<'_> {
         self.before_write()?;
         let size = |row: &[u8]| entry_bytes(key, row);
         let added = image.as_deref().map_or(0, size);
+        let used = self.worker.scratch.arena.len() + key.len();
         let sequence = next_sequence(partition);
         if row {
             match &image {
@@ -320,6 +343,15 @@ impl Txn<'_> {
                 None => return Ok(()),
             },
         };
+        if used + old.as_deref().map_or(0, <[u8]>::len) > UNDO_BYTES_MAX {
+            // Images were weighed when they were written, so this does not happen; but if it did,
+            // offsets would wrap.
+            match old {
+                Some(old) => drop(tree.insert(key, old, sequence)),
+                None => drop(tree.remove(key, sequence)),
+            }
+            return Err(Stop::TransactionTooLarge);
+        }
         let kind = match (&old, added) {
             (Some(_), 0) => UndoKind::Removed,
             (Some(_), _) => UndoKind::Updated,
@@ -371,7 +403,9 @@ impl Txn<'_> {
     }
 }
 
+/// Callers have looked whether there is room: offsets have 32 bits.
 fn append(arena: &mut Vec<u8>, bytes: &[u8]) -> std::ops::Range<u32> {
+    debug_assert!(arena.len() + bytes.len() <= UNDO_BYTES_MAX);
     let start = arena.len() as u32;
     arena.extend_from_slice(bytes);
     start..arena.len() as u32

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use archipel_engine::cell::Cell;
 use archipel_planner::row::Codec;
 use archipel_sql::datum::Datum;
-use archipel_sql::error::{Result, SqlError};
+use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Type;
 use datafusion::arrow::array::{
     Array, ArrayRef, BinaryArray, BinaryBuilder, BooleanArray, BooleanBuilder, FixedSizeBinaryArray,
@@ -179,6 +179,16 @@ impl Writer {
     }
 }
 
+/// Refuses what an array of texts or bytes has no offsets for: they have 31 bits.
+#[inline]
+fn check_offset(held: usize, more: usize) -> Result<()> {
+    if held + more <= i32::MAX as usize {
+        return Ok(());
+    }
+    Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "out of memory")
+        .with_detail("A batch of one column of an analytical query would exceed 2 GB."))
+}
+
 fn push(builder: &mut Builder, cell: Cell<'_>, codec: Codec) -> Result<()> {
     match (builder, cell) {
         (Builder::Bool(builder), Cell::Bool(value)) => builder.append_value(value),
@@ -193,9 +203,13 @@ fn push(builder: &mut Builder, cell: Cell<'_>, codec: Codec) -> Result<()> {
         (Builder::Text(builder), Cell::Bytes(bytes)) => {
             let text =
                 std::str::from_utf8(bytes).map_err(|_| SqlError::internal("stored text is not UTF8"))?;
+            check_offset(builder.values_slice().len(), bytes.len())?;
             builder.append_value(text);
         }
-        (Builder::Bytes(builder), Cell::Bytes(bytes)) => builder.append_value(bytes),
+        (Builder::Bytes(builder), Cell::Bytes(bytes)) => {
+            check_offset(builder.values_slice().len(), bytes.len())?;
+            builder.append_value(bytes);
+        }
         (Builder::Bool(builder), Cell::Null) => builder.append_null(),
         (Builder::Int2(builder), Cell::Null) => builder.append_null(),
         (Builder::Int4(builder), Cell::Null) => builder.append_null(),

@@ -16,6 +16,9 @@ use crate::carrier::{Reader, Writer, data_type};
 use crate::error::external;
 use crate::evaluate::{Context, evaluate, is_volatile};
 
+/// Rows after which a function asks whether its query is still wanted.
+const ASKS_EVERY: usize = 256;
+
 /// Evaluates `expr` row by row; its columns are places in the argument list.
 #[derive(Debug)]
 pub struct RowFunction {
@@ -92,6 +95,9 @@ impl ScalarUDFImpl for RowFunction {
         let mut writer = Writer::new(self.result(), rows);
         let mut row: Vec<Datum> = Vec::with_capacity(readers.len());
         for place in 0..rows {
+            if place % ASKS_EVERY == ASKS_EVERY - 1 {
+                self.context.functions().check_interrupts().map_err(external)?;
+            }
             row.clear();
             row.extend(readers.iter().map(|reader| reader.get(place)));
             let value = evaluate(&self.expr, &row, &self.context).map_err(external)?;

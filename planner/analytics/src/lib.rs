@@ -9,7 +9,7 @@
 //!    [`evaluate`]; aggregates keep PostgreSQL's states ([`aggregate`]);
 //! 3. DataFusion optimises and executes, tests that can fail last ([`ordered`]); tables are read
 //!    page by page ([`scan`]) at a pace that leaves transactions theirs ([`pace`]), values travel in
-//!    Arrow arrays as [`carrier`] says;
+//!    Arrow arrays as [`carrier`] says; a query that nobody waits for ends ([`stop`]);
 //! 4. [`Rows`] hands the result out as datums; errors come back as they were ([`error`]).
 //!
 //! Invariant: the same statement gives the same result on both executors. What cannot be
@@ -27,6 +27,7 @@ mod ordered;
 mod pace;
 pub mod scan;
 mod sets;
+mod stop;
 pub mod subquery;
 
 use std::sync::Arc;
@@ -44,6 +45,7 @@ use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::combine_partial_final_agg::CombinePartialFinalAggregate;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::{DataFrame, SessionConfig};
 use futures::StreamExt;
 
@@ -122,7 +124,7 @@ impl Analytics {
             now: environment.now,
         });
         let rel = subquery::resolve(self, rel, environment).await?;
-        let mut lowerer = Lowerer::new(&environment.engine, environment.snapshot.clone(), context);
+        let mut lowerer = Lowerer::new(&environment.engine, environment.snapshot.clone(), context.clone());
         let lowered = lowerer.rel(&rel)?;
         let tables = std::mem::take(&mut lowerer.tables);
         let types: Vec<Type> = lowered.columns.iter().map(|(_, ty)| *ty).collect();
@@ -138,7 +140,10 @@ impl Analytics {
         };
         let plan = plan.build().map_err(sql_error)?;
         let frame = DataFrame::new(self.state.clone(), plan);
-        let stream = frame.execute_stream().await.map_err(sql_error)?;
+        let task = Arc::new(frame.task_ctx());
+        let plan = frame.create_physical_plan().await.map_err(sql_error)?;
+        let plan = stop::watched(plan, &context).map_err(sql_error)?;
+        let stream = execute_stream(plan, task).map_err(sql_error)?;
         Ok((Rows { stream, types, snapshot: environment.snapshot.clone() }, tables))
     }
 }

@@ -6,7 +6,7 @@ use archipel_engine::storage::key::{KeyBuf, encode_cell, successor};
 use archipel_engine::{PageRows, ScanPage, Snapshot, Submission, TableMeta};
 use archipel_planner::native::stop_error;
 use archipel_planner::row::Codec;
-use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::error::SqlError;
 use archipel_sql::types::Type;
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
@@ -28,6 +28,8 @@ use crate::pace::Pace;
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 8192;
+/// Bytes of rows that end a batch early: an array's offsets have 31 bits.
+const BATCH_BYTES: usize = 64 << 20;
 /// Rows of a page: copying one holds its partition for some tens of microseconds, which is what
 /// a transaction that comes meanwhile waits.
 const PAGE_ROWS: usize = 512;
@@ -242,14 +244,12 @@ impl Cursor {
             return Ok(None);
         }
         let mut writers: Vec<Writer> = self.types.iter().map(|ty| Writer::new(*ty, PAGE_ROWS)).collect();
-        let mut rows = 0;
+        let (mut rows, mut bytes) = (0, 0);
         while rows < BATCH_ROWS
+            && bytes < BATCH_BYTES
             && let Some(low) = self.next.take()
         {
-            if self.context.session.interrupted() {
-                let message = "canceling statement due to user request";
-                return Err(SqlError::new(SqlState::QUERY_CANCELED, message));
-            }
+            self.context.functions().check_interrupts()?;
             let limit = PAGE_ROWS.min(BATCH_ROWS - rows);
             let page = match self.ahead.take() {
                 Some(ahead) => ahead.await,
@@ -268,6 +268,7 @@ impl Cursor {
                 self.ahead = Some(self.ask(next, PAGE_ROWS.min(missing)));
             }
             rows += page.rows.len();
+            bytes += page.rows.iter().map(<[u8]>::len).sum::<usize>();
             for (column, writer) in self.columns.iter().zip(&mut writers) {
                 for row in page.rows.iter() {
                     writer.push_cell(self.meta.layout.get(row, *column))?;

@@ -12,6 +12,7 @@ use super::coerce::cannot_cast;
 use super::coordinate::coordinate;
 use super::json_subscript::json_element;
 use super::name::{ident_name, object_name_parts};
+use super::scope::TARGETS_MAX;
 use super::span::empty_array;
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 
@@ -172,6 +173,10 @@ impl Binder<'_, '_> {
     /// `ROW(…)`, `(a, b)`. Literals and parameters stay what they are until it is known what the row
     /// becomes.
     pub(crate) fn row(&mut self, items: Vec<BoundExpr>) -> Result<BoundExpr> {
+        if items.len() > TARGETS_MAX {
+            let message = format!("ROW expressions can have at most {TARGETS_MAX} entries");
+            return Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message));
+        }
         let items = items
             .into_iter()
             .map(|item| match item.kind {

@@ -2,7 +2,7 @@
 //! functions, GROUPING. Each goes to the query level it belongs to and leaves a placeholder column.
 
 use super::overload::Argument;
-use super::scope::{AGGREGATE_BASE, GROUPING_BASE, LevelKind, SET_BASE, WINDOW_BASE};
+use super::scope::{AGGREGATE_BASE, GROUPING_BASE, LevelKind, SET_BASE, WINDOW_BASE, placeholder};
 use super::visit::{lower_depth, nearest_depth, same_expr, visit_expr};
 use super::{Binder, Clause};
 use crate::bound::*;
@@ -249,7 +249,7 @@ impl Binder<'_, '_> {
             level.aggregate_positions.push(position);
             level.aggregates.len() - 1
         });
-        let index = AGGREGATE_BASE + number as u16;
+        let index = placeholder(AGGREGATE_BASE, GROUPING_BASE, number)?;
         Ok(BoundExpr::new(ExprKind::Column { depth, index }, ty))
     }
 
@@ -269,7 +269,7 @@ impl Binder<'_, '_> {
             ));
         }
         level.sets.push((call, ty));
-        let index = SET_BASE + (level.sets.len() - 1) as u16;
+        let index = placeholder(SET_BASE, u16::MAX, level.sets.len() - 1)?;
         Ok(BoundExpr::new(ExprKind::Column { depth: 0, index }, ty))
     }
 
@@ -292,7 +292,7 @@ impl Binder<'_, '_> {
         }
         level.references.truncate(references);
         level.groupings.push(args);
-        let index = GROUPING_BASE + (level.groupings.len() - 1) as u16;
+        let index = placeholder(GROUPING_BASE, WINDOW_BASE, level.groupings.len() - 1)?;
         Ok(BoundExpr::new(ExprKind::Column { depth: 0, index }, Type::INT4))
     }
 }

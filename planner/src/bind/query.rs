@@ -15,7 +15,7 @@ use sqlparser::ast::{
 use super::expr::unnest;
 use super::lock::lock_refused;
 use super::name::ident_name;
-use super::scope::{Level, LevelKind};
+use super::scope::{Level, LevelKind, check_targets};
 use super::span::item_span;
 use super::{Binder, Clause};
 use crate::bound::*;
@@ -410,6 +410,7 @@ impl Binder<'_, '_> {
             let place = values.rows[odd].content.first().and_then(|expr| self.start(expr));
             return Err(syntax("VALUES lists must all be the same length").at(place));
         }
+        check_targets(width)?;
         let mut types = Vec::with_capacity(width);
         for column in 0..width {
             let of_column: Vec<Type> = rows.iter().map(|row| row[column].ty).collect();

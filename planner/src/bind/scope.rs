@@ -23,6 +23,32 @@ pub const WINDOW_BASE: u16 = 0xA000;
 pub const SET_BASE: u16 = 0xB000;
 pub const COLUMNS_MAX: usize = 0x7FFF;
 
+/// Entries of a target list or a row (PostgreSQL's MaxTupleAttributeNumber).
+pub const TARGETS_MAX: usize = 1664;
+
+/// Refuses a target list that is too long.
+pub(crate) fn check_targets(count: usize) -> Result<()> {
+    match count <= TARGETS_MAX {
+        true => Ok(()),
+        false => Err(SqlError::new(
+            SqlState::TOO_MANY_COLUMNS,
+            format!("target lists can have at most {TARGETS_MAX} entries"),
+        )),
+    }
+}
+
+/// The column that stands for the `number`th call of a query level; those of a kind have the numbers
+/// from `base` up to another kind's.
+pub(crate) fn placeholder(base: u16, end: u16, number: usize) -> Result<u16> {
+    match u16::try_from(number) {
+        Ok(number) if number < end - base => Ok(base + number),
+        _ => Err(SqlError::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            format!("a query cannot have more than {} aggregate or window calls of a kind", end - base),
+        )),
+    }
+}
+
 /// One entry of a FROM clause (ParseNamespaceItem).
 #[derive(Clone, Debug)]
 pub struct Relation {

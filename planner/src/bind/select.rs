@@ -23,7 +23,7 @@ use super::name::{figure_column_name, ident_name, object_name_parts, object_name
 use super::postpone::{postpone, project_behind};
 use super::projected::{projected, set_args};
 use super::query::Options;
-use super::scope::{Level, LevelKind, SET_BASE, WINDOW_BASE};
+use super::scope::{Level, LevelKind, SET_BASE, WINDOW_BASE, check_targets};
 use super::span::{first_span, item_span};
 use super::visit::{same_expr, visit_expr_mut};
 use super::{Binder, Clause};
@@ -240,6 +240,7 @@ impl Binder<'_, '_> {
                 }
             }
         }
+        check_targets(targets.len())?;
         Ok(targets)
     }
 

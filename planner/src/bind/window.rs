@@ -9,7 +9,7 @@ use sqlparser::tokenizer::Span;
 
 use super::gather::GatheredCall;
 use super::name::{ident_name, position_of};
-use super::scope::{LevelKind, WINDOW_BASE};
+use super::scope::{LevelKind, SET_BASE, WINDOW_BASE, placeholder};
 use super::visit::{nearest_depth, visit_expr};
 use super::{Binder, Clause};
 use crate::bound::*;
@@ -412,7 +412,7 @@ impl Binder<'_, '_> {
         let level = self.level()?;
         level.window_positions.push(position);
         level.windows.push(WindowCall { function, args, partition_by, order_by, frame, filter, result });
-        let index = WINDOW_BASE + (level.windows.len() - 1) as u16;
+        let index = placeholder(WINDOW_BASE, SET_BASE, level.windows.len() - 1)?;
         Ok(BoundExpr::new(ExprKind::Column { depth: 0, index }, result))
     }
 }

@@ -65,12 +65,13 @@ fn apply(role: &mut Role, options: &[RoleOption], work: &mut Work<'_>) -> Result
                 if password.as_deref() == Some("") {
                     work.notice("empty string is not a valid password, clearing password");
                 }
-                let session = work.env.context.session;
-                let salt = || std::array::from_fn(|_| (session.random() * 256.0) as u8);
-                role.password = password
-                    .as_deref()
-                    .filter(|password| !password.is_empty())
-                    .map(|password| archipel_sql::password::verifier(password, salt()));
+                role.password = match password.as_deref() {
+                    None | Some("") => None,
+                    Some(password) => {
+                        let salt = archipel_sql::secret::random_bytes()?;
+                        Some(archipel_sql::password::verifier(password, salt))
+                    }
+                };
             }
             RoleOption::ValidUntil(text) => {
                 let context = work.env.context;

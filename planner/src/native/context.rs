@@ -12,9 +12,9 @@ use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::sync::Arc;
 
-use archipel_engine::Stop;
 use archipel_engine::heap::taken_bytes;
 use archipel_engine::txn::Txn;
+use archipel_engine::{LockWait, Stop};
 use archipel_sql::catalog::Table;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result as SqlResult, SqlError, SqlState};
@@ -46,9 +46,13 @@ impl From<Stop> for ExecError {
     fn from(stop: Stop) -> Self {
         match stop {
             // Conditions of the transaction rather than control flow: a handler may see them.
-            Stop::ConcurrentUpdate | Stop::ConcurrentDelete | Stop::MovedAway | Stop::NotSerializable => {
-                ExecError::Sql(super::program::stop_error(stop))
-            }
+            Stop::ConcurrentUpdate
+            | Stop::ConcurrentDelete
+            | Stop::MovedAway
+            | Stop::NotSerializable
+            | Stop::TransactionTooLarge
+            | Stop::RowTooLarge
+            | Stop::KeyTooLarge => ExecError::Sql(super::program::stop_error(stop)),
             stop => ExecError::Stop(stop),
         }
     }
@@ -161,6 +165,11 @@ pub struct ExecContext<'a, 'e> {
     pub wants_pieces: bool,
     /// How many blocks with an EXCEPTION clause are around that have a savepoint of the session's.
     pub guards: u32,
+    /// What waits for locks ended with in attempts before this one, the next on top: where this one
+    /// would wait it fails with that instead ([`ExecContext::fail_waits`]).
+    refused_waits: Vec<SqlError>,
+    /// Whether a wait for a lock began inside of a block that would catch its failure.
+    pub guards_waits: bool,
 }
 
 /// Storage that is used again and again.
@@ -250,7 +259,32 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             may_run_in_pieces: false,
             wants_pieces: false,
             guards: 0,
+            refused_waits: Vec::new(),
+            guards_waits: false,
         }
+    }
+
+    /// Lets the first waits for locks fail with these errors, in this order: the run has waited there
+    /// before, in vain.
+    pub fn fail_waits(&mut self, errors: &[SqlError]) {
+        if !errors.is_empty() {
+            self.refused_waits = errors.iter().rev().cloned().collect();
+            self.txn.set_lock_wait(LockWait::NoWait);
+        }
+    }
+
+    /// What a wait for a lock has failed with that has just been stopped.
+    pub fn refused_wait(&self) -> Option<&SqlError> {
+        self.refused_waits.last()
+    }
+
+    /// Takes that error: waits that come go on as before when it was the last.
+    pub fn take_refused_wait(&mut self) -> Option<SqlError> {
+        let taken = self.refused_waits.pop();
+        if self.refused_waits.is_empty() {
+            self.txn.set_lock_wait(LockWait::Wait);
+        }
+        taken
     }
 
     /// Says something to the client; the routines around add where they are, outermost last.

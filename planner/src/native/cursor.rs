@@ -1,4 +1,5 @@
-//! Open cursors of a transaction.
+//! Open cursors of a transaction: those of DECLARE and of routines, and portals of the protocol
+//! whose rows are fetched bit by bit.
 //!
 //! A cursor's query runs when the cursor is opened and its rows are kept: it shows the database
 //! as it was then, as PostgreSQL's insensitive cursors do. Rows are shared, so that a run that
@@ -60,6 +61,10 @@ pub struct OpenCursor {
     pub backward: bool,
     /// WITH HOLD: it outlives its transaction.
     pub hold: bool,
+    /// BINARY: FETCH of the simple protocol answers its values so.
+    pub binary: bool,
+    /// The command that an Execute of the protocol tells at its end.
+    pub tag: &'static str,
     /// What became of the query behind its last row: whoever moves there finds it.
     pub failure: Option<Arc<SqlError>>,
     /// Whether somebody has found it.
@@ -81,6 +86,8 @@ impl OpenCursor {
             locks: false,
             backward,
             hold: false,
+            binary: false,
+            tag: "SELECT",
             failure: None,
             spent: false,
             position: 0,
@@ -128,6 +135,34 @@ impl OpenCursor {
         })
     }
 
+    /// The key of the row of a table that it stands on, for WHERE CURRENT OF; `name` is the cursor's.
+    pub fn key_of(&self, name: &str, table: Oid, table_name: &str) -> Result<Vec<Datum>> {
+        let state = |message: String| Err(SqlError::new(SqlState::INVALID_CURSOR_STATE, message));
+        let mut keys = self.keys.iter().filter(|key| key.table == table);
+        let key = match (keys.next(), keys.next()) {
+            (Some(key), None) => key,
+            (Some(_), Some(_)) => {
+                return state(format!(
+                    "cursor \"{name}\" has multiple FOR UPDATE/SHARE references to table \"{table_name}\""
+                ));
+            }
+            (None, _) if self.locks => {
+                return state(format!(
+                    "cursor \"{name}\" does not have a FOR UPDATE/SHARE reference to table \"{table_name}\""
+                ));
+            }
+            (None, _) => {
+                return state(format!(
+                    "cursor \"{name}\" is not a simply updatable scan of table \"{table_name}\""
+                ));
+            }
+        };
+        match self.current().and_then(|row| row.get(key.values.clone())) {
+            Some(key) => Ok(key.to_vec()),
+            None => state(format!("cursor \"{name}\" is not positioned on a row")),
+        }
+    }
+
     /// The row it stands on.
     pub fn current(&self) -> Option<&[Datum]> {
         let at = self.position.checked_sub(1).filter(|at| *at < self.rows.count)?;
@@ -142,6 +177,8 @@ pub struct Cursors {
     /// How many were opened so far.
     opened: u64,
     unnamed: u64,
+    /// How many of them before the transaction at hand.
+    opened_before: u64,
     /// Whether anything was opened, moved or closed.
     changed: bool,
 }
@@ -207,12 +244,29 @@ impl Cursors {
         self.open.clear();
     }
 
+    /// The number of a portal that has no rows yet, for [`Cursors::rollback_to`].
+    pub fn number(&mut self) -> u64 {
+        self.opened += 1;
+        self.opened
+    }
+
     /// The end of a transaction: only those WITH HOLD stay.
     pub fn end_transaction(&mut self) {
         if !self.open.is_empty() {
             self.changed = true;
             self.open.retain(|_, cursor| cursor.hold);
         }
+        self.opened_before = self.opened;
+    }
+
+    /// A transaction is undone: those stay that one before it has left.
+    pub fn abort_transaction(&mut self) {
+        let before = self.opened_before;
+        if !self.open.is_empty() {
+            self.changed = true;
+            self.open.retain(|_, cursor| cursor.hold && cursor.number <= before);
+        }
+        self.opened_before = self.opened;
     }
 
     /// A point to go back to.

@@ -145,7 +145,7 @@ pub(crate) fn lock_row(
         Err(Stop::LockNotAvailable) if lock.wait == LockWait::SkipLocked => Ok(false),
         // It is looked at again, and so are others that changed.
         Err(Stop::Reevaluate) if !lock.under_limit => Ok(false),
-        Err(Stop::LockNotAvailable) => {
+        Err(Stop::LockNotAvailable) if lock.wait == LockWait::NoWait => {
             let message = format!("could not obtain lock on row in relation \"{}\"", meta.def.name);
             Err(SqlError::new(SqlState::LOCK_NOT_AVAILABLE, message).into())
         }

@@ -125,6 +125,15 @@ pub fn stop_error(stop: Stop) -> SqlError {
     match stop {
         Stop::OutOfMemory => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
             .with_detail("The data would exceed max_memory."),
+        Stop::TransactionTooLarge => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
+            .with_detail("One transaction can change up to 4 GB of rows, and log up to 4 GB.")
+            .with_hint("Divide the changes among several transactions."),
+        Stop::RowTooLarge => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "row is too big")
+            .with_detail("The maximum size is 1073741823 bytes."),
+        Stop::KeyTooLarge => {
+            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "index row size exceeds maximum 8388608")
+                .with_hint("Consider a function index of an MD5 hash of the value.")
+        }
         Stop::Cancelled => SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request"),
         Stop::ConcurrentUpdate => SqlError::new(
             SqlState::SERIALIZATION_FAILURE,

@@ -86,7 +86,7 @@ pub(crate) struct Batch {
     values: Vec<Datum>,
     keys: Vec<u8>,
     /// End of each key in `keys`.
-    ends: Vec<u32>,
+    ends: Vec<usize>,
     rows: usize,
     /// The key the next batch continues after.
     last: Vec<u8>,
@@ -102,13 +102,13 @@ impl Batch {
 
     fn push_key(&mut self, key: &[u8]) {
         self.keys.extend_from_slice(key);
-        self.ends.push(self.keys.len() as u32);
+        self.ends.push(self.keys.len());
     }
 
     fn key(&self, index: usize) -> &[u8] {
-        let start = if index == 0 { 0 } else { self.ends.get(index - 1).map_or(0, |end| *end as usize) };
+        let start = if index == 0 { 0 } else { self.ends.get(index - 1).copied().unwrap_or(0) };
         match self.ends.get(index) {
-            Some(end) => &self.keys[start..*end as usize],
+            Some(end) => &self.keys[start..*end],
             None => &[],
         }
     }

@@ -80,6 +80,7 @@ pub(super) fn is_command(statement: &Statement) -> bool {
             | Statement::Insert(_)
             | Statement::Update(_)
             | Statement::Delete(_)
+            | Statement::Positioned(_)
             | Statement::Merge(_)
             | Statement::Call(_)
             | Statement::Copy(_)

@@ -54,7 +54,7 @@ impl BoundCursor {
         bind: &dyn Fn(&SqlAst) -> Result<BoundStatement>,
     ) -> Result<BoundCursor> {
         let locks = matches!(statement, SqlAst::Query(query) if !query.locks.is_empty());
-        if let Some((keyed, mut keys)) = with_keys(statement, environment)
+        if let Some((keyed, mut keys)) = with_row_keys(statement, environment)
             && let Ok(bound) = bind(&keyed)
         {
             let columns = output_columns(&bound);
@@ -100,7 +100,7 @@ impl BoundCursor {
 /// A query over the rows of one table, or that locks those of several, with their primary keys behind
 /// its columns; places count from there. Where a key cannot stand there (beside an aggregate, say), it
 /// does not bind.
-fn with_keys(statement: &SqlAst, environment: &Environment) -> Option<(SqlAst, Vec<CursorKey>)> {
+pub fn with_row_keys(statement: &SqlAst, environment: &Environment) -> Option<(SqlAst, Vec<CursorKey>)> {
     let SqlAst::Query(query) = statement else { return None };
     let SetExpr::Select(select) = &*query.body else { return None };
     let grouped = match &select.group_by {
@@ -165,6 +165,43 @@ fn table_of_factor(factor: &TableFactor, environment: &Environment) -> Option<(T
         None => Ident::with_quote('"', last),
     };
     Some((table, qualifier))
+}
+
+/// The table whose row an UPDATE or DELETE with WHERE CURRENT OF changes.
+pub struct ChangedTable {
+    pub table: TableRef,
+    /// The name its columns have in the statement, as SQL writes it.
+    pub qualifier: String,
+    /// The columns that tell its rows apart, likewise, with their types.
+    pub key: Vec<(String, Type)>,
+}
+
+/// The table that a statement with WHERE CURRENT OF changes.
+pub fn changed_table(statement: &SqlAst, environment: &Environment) -> Result<ChangedTable> {
+    let (table, qualifier) = changed(statement, environment)?;
+    let key = key_of(&table)?;
+    let quoted = |(column, ty): (&str, Type)| (Ident::with_quote('"', column).to_string(), ty);
+    let key = key.into_iter().map(quoted).collect();
+    Ok(ChangedTable { qualifier: qualifier.to_string(), key, table })
+}
+
+fn changed(statement: &SqlAst, environment: &Environment) -> Result<(TableRef, Ident)> {
+    let changed = match statement {
+        SqlAst::Update(update) => Some(&update.table),
+        SqlAst::Delete(delete) => match &delete.from {
+            FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables) => tables.first(),
+        },
+        _ => None,
+    };
+    changed
+        .and_then(|from| table_of(from, environment))
+        .ok_or_else(|| SqlError::unsupported("WHERE CURRENT OF here"))
+}
+
+fn key_of(table: &Table) -> Result<Vec<(&str, Type)>> {
+    row_key(table).ok_or_else(|| {
+        SqlError::unsupported("WHERE CURRENT OF for a partitioned table without a primary key")
+    })
 }
 
 /// How FETCH and MOVE go, once their count is known.
@@ -402,21 +439,8 @@ impl Compiler<'_> {
         cursor: &str,
         text: &Fragment,
     ) -> Result<(SqlAst, Operation)> {
-        let changed = match &statement {
-            SqlAst::Update(update) => Some(&update.table),
-            SqlAst::Delete(delete) => match &delete.from {
-                FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables) => tables.first(),
-            },
-            _ => None,
-        };
-        let Some((table, qualifier)) = changed.and_then(|from| table_of(from, self.environment)) else {
-            return Err(SqlError::unsupported("WHERE CURRENT OF here"));
-        };
-        let Some(key) = row_key(&table) else {
-            return Err(SqlError::unsupported(
-                "WHERE CURRENT OF for a partitioned table without a primary key",
-            ));
-        };
+        let (table, qualifier) = changed(&statement, self.environment)?;
+        let key = key_of(&table)?;
         let mut registers = Vec::new();
         let mut condition: Option<Expr> = None;
         for (column, ty) in key {

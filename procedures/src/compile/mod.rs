@@ -66,6 +66,7 @@ use archipel_sql::types::{Oid, Type};
 use crate::plpgsql::ast::*;
 use crate::plpgsql::parser::{self, Signature};
 use crate::run::operation::*;
+pub use cursor::{ChangedTable, changed_table, with_row_keys};
 use flow::Flow;
 pub(crate) use invoke::unknown_access;
 pub use result::{Columns, result_columns};

@@ -7,23 +7,25 @@ use archipel_planner::native::{ExecContext, ExecError, ExecResult};
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::ResolvedFunction;
+use archipel_sql::function::length::{VALUE_MAX, value_too_long};
 use archipel_sql::types::Oid;
 use smallvec::SmallVec;
 
 use super::element::{ELEMENTS_MAX, array_of};
 use super::operation::Expression;
 
-/// The longest text (PostgreSQL's MaxAllocSize).
-pub(super) const TEXT_LEN_MAX: usize = 0x3fff_ffff;
+/// The longest text.
+pub(super) const TEXT_LEN_MAX: usize = VALUE_MAX;
 
 #[cold]
 fn too_large(message: String) -> ExecError {
     ExecError::Sql(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message))
 }
 
+/// Why a text of so many bytes cannot be.
 #[cold]
-pub(super) fn too_long() -> ExecError {
-    too_large("requested length too large".into())
+pub(super) fn too_long(bytes: usize) -> ExecError {
+    ExecError::Sql(value_too_long(bytes))
 }
 
 /// Every part is evaluated before the text changes: it may read the text, and it may fail.
@@ -36,7 +38,7 @@ pub(super) fn text(ctx: &mut ExecContext<'_, '_>, register: u32, parts: &[Expres
     for value in &values {
         match (&mut *variable, value) {
             (Datum::Text(text), Datum::Text(part)) if text.len() + part.len() > TEXT_LEN_MAX => {
-                return Err(too_long());
+                return Err(too_long(text.len() + part.len()));
             }
             (Datum::Text(text), Datum::Text(part)) => text.push_str(part),
             _ => variable.set(Datum::Null),

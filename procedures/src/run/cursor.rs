@@ -233,33 +233,8 @@ impl Invocation<'_, '_> {
             CursorName::Is(name) => name.to_string(),
             CursorName::In(place) => name_in(ctx, place).map_err(|e| self.at(e, site))?,
         };
-        let state = |message: String| SqlError::new(SqlState::INVALID_CURSOR_STATE, message);
-        let found = ctx.effects_mut().cursors.get(&name).and_then(|cursor| {
-            let mut keys = cursor.keys.iter().filter(|key| key.table == plan.table);
-            let table = &plan.table_name;
-            let key = match (keys.next(), keys.next()) {
-                (Some(key), None) => key,
-                (Some(_), Some(_)) => {
-                    return Err(state(format!(
-                        "cursor \"{name}\" has multiple FOR UPDATE/SHARE references to table \"{table}\""
-                    )));
-                }
-                (None, _) if cursor.locks => {
-                    return Err(state(format!(
-                        "cursor \"{name}\" does not have a FOR UPDATE/SHARE reference to table \"{table}\""
-                    )));
-                }
-                (None, _) => {
-                    return Err(state(format!(
-                        "cursor \"{name}\" is not a simply updatable scan of table \"{table}\""
-                    )));
-                }
-            };
-            match cursor.current() {
-                Some(row) => Ok(row[key.values.clone()].to_vec()),
-                None => Err(state(format!("cursor \"{name}\" is not positioned on a row"))),
-            }
-        });
+        let found = ctx.effects_mut().cursors.get(&name);
+        let found = found.and_then(|cursor| cursor.key_of(&name, plan.table, &plan.table_name));
         let key = found.map_err(|e| self.in_statement(e.into(), Some(&plan.text), site))?;
         for (register, value) in plan.registers.iter().zip(key) {
             ctx.variables[*register as usize] = value;

@@ -4,8 +4,12 @@
 //! of the engine's transaction; a run in pieces ([`ExecContext::in_pieces`]) stops at the block's
 //! beginning and leaves a savepoint to its session, so that what the session runs for the routine
 //! is undone as well, and stops before a handler for going back to it.
+//!
+//! A run that has to wait for a lock is undone and begins anew. Where the wait ends in vain, after
+//! `lock_timeout` or in a deadlock, it begins anew as well, and has the error where it would wait.
 
 use archipel_engine::Stop;
+use archipel_planner::native::program::stop_error;
 use archipel_planner::native::{ExecContext, ExecError, ExecResult};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
@@ -91,7 +95,7 @@ impl Invocation<'_, '_> {
 
     /// The error of a body, and the handler that takes it.
     fn catch(
-        ctx: &ExecContext<'_, '_>,
+        ctx: &mut ExecContext<'_, '_>,
         handlers: &Handlers,
         result: ExecResult<Flow>,
     ) -> ExecResult<(SqlError, usize)> {
@@ -100,6 +104,23 @@ impl Invocation<'_, '_> {
             Err(ExecError::Sql(error)) => error,
             Err(ExecError::Stop(Stop::Cancelled)) if handlers.takes_cancellation() => {
                 ctx.functions.session.cancellation().ok_or(Stop::Cancelled)?
+            }
+            Err(ExecError::Stop(Stop::Wait)) => {
+                // The run begins anew when there is room; if there never is, the wait has an error.
+                ctx.guards_waits |= handlers.take_waits();
+                return Err(Stop::Wait.into());
+            }
+            Err(ExecError::Stop(Stop::LockNotAvailable)) => {
+                let error = ctx.refused_wait().filter(|error| handler_of(handlers, error.state()).is_some());
+                if error.is_none() {
+                    return Err(Stop::LockNotAvailable.into());
+                }
+                ctx.take_refused_wait().ok_or(Stop::LockNotAvailable)?
+            }
+            Err(ExecError::Stop(Stop::Deadlock))
+                if handler_of(handlers, SqlState::DEADLOCK_DETECTED).is_some() =>
+            {
+                stop_error(Stop::Deadlock)
             }
             Err(stop) => return Err(stop),
         };
@@ -127,6 +148,15 @@ impl Invocation<'_, '_> {
 }
 
 impl Handlers {
+    /// Whether one of them is for waits for locks that end in vain.
+    fn take_waits(&self) -> bool {
+        let mut conditions = self.handlers.iter().flat_map(|handler| &handler.conditions);
+        conditions.any(|condition| {
+            catches(*condition, SqlState::LOCK_NOT_AVAILABLE)
+                || catches(*condition, SqlState::DEADLOCK_DETECTED)
+        })
+    }
+
     /// Whether one of them is for statements that were asked to stop.
     fn takes_cancellation(&self) -> bool {
         let mut conditions = self.handlers.iter().flat_map(|handler| &handler.conditions);

@@ -163,7 +163,7 @@ impl<'m> Strips<'m> {
             own.push(character);
         }
         self.give_back(strip, own);
-        if fits { Ok(moved) } else { Err(too_long()) }
+        if fits { Ok(moved) } else { Err(too_long(moved)) }
     }
 
     /// Makes what is on a strip its own, to be changed; answers the buffer, lent until it is given
@@ -207,7 +207,7 @@ impl<'m> Strips<'m> {
         if null {
             self.lay_null(strip);
         }
-        if moved <= TEXT_LEN_MAX { Ok(moved) } else { Err(too_long()) }
+        if moved <= TEXT_LEN_MAX { Ok(moved) } else { Err(too_long(moved)) }
     }
 
     /// Narrows a strip to a part of its text.
@@ -329,12 +329,13 @@ impl<'m> Strips<'m> {
         let Datum::Text(mut text) = variables[register as usize].take() else { return Ok(0) };
         let Some(more) = self.text(variables, strip) else { return Ok(0) };
         let moved = more.len();
-        let fits = text.len() + moved <= TEXT_LEN_MAX;
+        let length = text.len() + moved;
+        let fits = length <= TEXT_LEN_MAX;
         if fits {
             text.push_str(more);
         }
         variables[register as usize].set(Datum::Text(text));
-        if fits { Ok(moved) } else { Err(too_long()) }
+        if fits { Ok(moved) } else { Err(too_long(length)) }
     }
 }
 

@@ -6,14 +6,19 @@
 //!                   [crc32c of the lines above] end \n
 //! ```
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::{BackupError, io, sync};
 
 /// The last file of an archive.
 pub const MANIFEST: &str = "backup_manifest";
+
+/// The file that says in which format the others are, and how long it can be.
+const FORMAT: &str = "FORMAT";
+const FORMAT_BYTES_MAX: usize = 64;
 
 const BLOCK: usize = 512;
 const NAME_BYTES: usize = 100;
@@ -97,6 +102,8 @@ pub struct Unpacker {
     open: Option<Open>,
     manifest: Manifest,
     manifest_text: Option<String>,
+    /// What [`FORMAT`] says, as far as it can mean something.
+    format: Option<Vec<u8>>,
     files: u64,
     bytes: u64,
 }
@@ -118,6 +125,7 @@ impl Unpacker {
             open: None,
             manifest: Manifest::default(),
             manifest_text: None,
+            format: None,
             files: 0,
             bytes: 0,
         }
@@ -173,6 +181,9 @@ impl Unpacker {
         if name == MANIFEST {
             self.manifest_text = Some(String::new());
         }
+        if name == FORMAT {
+            self.format = Some(Vec::new());
+        }
         self.open = Some(Open { name, length, left: length, crc: 0, file });
         if length == 0 {
             self.close()?;
@@ -187,6 +198,10 @@ impl Unpacker {
         let (bytes, rest) = piece.split_at(taken);
         open.left -= taken as u64;
         open.crc = crc32c::crc32c_append(open.crc, bytes);
+        if let Some(format) = self.format.as_mut().filter(|_| open.name == FORMAT) {
+            let room = FORMAT_BYTES_MAX.saturating_sub(format.len()).min(bytes.len());
+            format.extend_from_slice(&bytes[..room]);
+        }
         if let Some((path, file)) = &mut open.file {
             file.write_all(bytes).map_err(io("could not write", path))?;
         } else if open.name == MANIFEST
@@ -214,6 +229,11 @@ impl Unpacker {
             file.sync_all().map_err(io("could not sync", &path))?;
         }
         Ok(())
+    }
+
+    /// The mark of the format that the files are in, once it has come.
+    pub fn format(&self) -> Option<Vec<u8>> {
+        self.format.clone()
     }
 
     /// Ends the archive: everything must be there, and as the manifest says.
@@ -245,9 +265,10 @@ fn create(directory: &Path, name: &str) -> Result<(PathBuf, File), BackupError> 
     }
     let path = directory.join(relative);
     if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(io("could not create", parent))?;
+        archipel_rocksdb::private_folder(parent).map_err(io("could not create", parent))?;
     }
-    let file = File::create_new(&path).map_err(io("could not create", &path))?;
+    let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    let file = new.map_err(io("could not create", &path))?;
     Ok((path, file))
 }
 

@@ -35,6 +35,8 @@ pub enum BackupError {
     NotEmpty(PathBuf),
     #[error("the backup is damaged: {0}")]
     Damaged(String),
+    #[error("the backup cannot be restored by this version: {0}")]
+    NewerFormat(String),
 }
 
 /// The error of one file.

@@ -37,7 +37,7 @@ impl Target {
                 return Err(BackupError::Exists(path.to_owned()));
             }
             let aside = path.with_extension("tar.part");
-            let file = File::create(&aside).map_err(io("could not create", &aside))?;
+            let file = archipel_rocksdb::private_file(&aside).map_err(io("could not create", &aside))?;
             return Ok(Target::Archive { file, aside, path: path.to_owned() });
         }
         super::restore::empty_directory(path)?;

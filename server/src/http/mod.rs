@@ -1,12 +1,19 @@
 //! Health, metrics and the live page, over plain HTTP/1.1: one request a connection, a bounded
 //! head, a deadline, GET and HEAD only. It serves facts and changes nothing.
+//!
+//! Clients that are slow to ask keep nobody waiting: beyond [`CONNECTIONS_MAX`] the one that has been
+//! there for longest makes room. And a page of elsewhere cannot have a browser on this machine read
+//! what is here under a name of its own (DNS rebinding): requests name a host by its address, as
+//! localhost, or by a name in `archipel.http_hosts`.
 
+use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 
 /// What the pages show.
 pub trait Facts: Send + Sync + 'static {
@@ -16,6 +23,8 @@ pub trait Facts: Send + Sync + 'static {
     fn metrics(&self) -> String;
     /// The document the live page polls.
     fn stats(&self) -> String;
+    /// Whether clients may know this server under a name.
+    fn is_host(&self, name: &str) -> bool;
 }
 
 const HEAD_BYTES_MAX: usize = 8 * 1024;
@@ -25,17 +34,22 @@ const PAGE: &str = include_str!("page.html");
 
 /// Serves until the task is dropped.
 pub async fn serve(listener: TcpListener, facts: Arc<dyn Facts>) {
-    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    // In the order they came.
+    let mut served: VecDeque<JoinHandle<()>> = VecDeque::new();
     loop {
-        let Ok(slot) = slots.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
                 let facts = facts.clone();
-                tokio::spawn(async move {
+                served.retain(|client| !client.is_finished());
+                if served.len() >= CONNECTIONS_MAX
+                    && let Some(oldest) = served.pop_front()
+                {
+                    oldest.abort();
+                }
+                served.push_back(tokio::spawn(async move {
                     // Past the deadline, or when the client went away, there is nobody to tell.
                     let _ = tokio::time::timeout(DEADLINE, answer(stream, facts)).await;
-                    drop(slot);
-                });
+                }));
             }
             // Out of file descriptors, most likely: others will close theirs.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
@@ -61,6 +75,10 @@ async fn answer(mut stream: TcpStream, facts: Arc<dyn Facts>) -> std::io::Result
     if method != "GET" && !head_only {
         return respond(&mut stream, false, "405 Method Not Allowed", TEXT, "only GET and HEAD\n").await;
     }
+    if !names_this_host(&head, &*facts) {
+        let answer = "this server is not known under that name (archipel.http_hosts)\n";
+        return respond(&mut stream, head_only, "421 Misdirected Request", TEXT, answer).await;
+    }
     let path = target.split('?').next().unwrap_or_default();
     let (status, kind, body) = match path {
         "/" => ("200 OK", "text/html; charset=utf-8", PAGE.to_owned()),
@@ -72,6 +90,23 @@ async fn answer(mut stream: TcpStream, facts: Arc<dyn Facts>) -> std::io::Result
         _ => ("404 Not Found", TEXT, "not found\n".to_owned()),
     };
     respond(&mut stream, head_only, status, kind, &body).await
+}
+
+/// Whether the request is for this server by a name it has. Without the header (HTTP/1.0) no browser
+/// asks.
+fn names_this_host(head: &[u8], facts: &dyn Facts) -> bool {
+    let head = String::from_utf8_lossy(head);
+    let mut hosts = head.lines().skip(1).filter_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("host").then(|| value.trim())
+    });
+    hosts.all(|host| {
+        let name = match host.strip_prefix('[') {
+            Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
+            None => host.rsplit_once(':').map_or(host, |(name, _port)| name),
+        };
+        name.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost") || facts.is_host(name)
+    })
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -110,6 +145,9 @@ mod tests {
         fn stats(&self) -> String {
             "{}".into()
         }
+        fn is_host(&self, name: &str) -> bool {
+            name == "archipel"
+        }
     }
 
     async fn request(text: &[u8]) -> String {
@@ -133,5 +171,41 @@ mod tests {
         assert!(request(b"GET /../etc HTTP/1.1\r\n\r\n").await.starts_with("HTTP/1.1 404"));
         let long = [b"GET / HTTP/1.1\r\nX: ".to_vec(), vec![b'a'; HEAD_BYTES_MAX]].concat();
         assert!(request(&long).await.starts_with("HTTP/1.1 431"));
+    }
+
+    #[tokio::test]
+    async fn only_names_of_this_server_are_answered() {
+        for (host, status) in [
+            ("127.0.0.1:8432", "200"),
+            ("[::1]:8432", "200"),
+            ("LocalHost", "200"),
+            ("archipel:8432", "200"),
+            ("elsewhere.example", "421"),
+            ("127.0.0.1.elsewhere.example:8432", "421"),
+        ] {
+            let answer = request(format!("GET /stats HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{host}: {answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn clients_that_are_slow_to_ask_keep_nobody_waiting() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = tokio::spawn(serve(listener, Arc::new(Fixed)));
+        let mut slow = Vec::new();
+        for _ in 0..3 * CONNECTIONS_MAX {
+            slow.push(TcpStream::connect(address).await.unwrap());
+        }
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(b"GET /healthz HTTP/1.1\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        let read = client.read_to_string(&mut answer);
+        tokio::time::timeout(DEADLINE / 2, read)
+            .await
+            .expect("an answer before the slow ones are cut off")
+            .unwrap();
+        assert!(answer.ends_with("ok\n"), "{answer}");
+        server.abort();
     }
 }

@@ -81,6 +81,10 @@ pub struct StatementRun {
     pub in_pieces: bool,
     /// Whether it has found that it needs that: it is to be run again so.
     pub wants_pieces: bool,
+    /// What its waits for locks have ended with so far, since it last paused.
+    pub refused_waits: Vec<SqlError>,
+    /// Whether it has stopped to wait inside of a block that would catch such an error.
+    pub guards_waits: bool,
     /// How many savepoints there were before it.
     pub savepoints: usize,
     /// Where the procedure goes on after it ended its last transaction.
@@ -123,6 +127,7 @@ impl StatementRun {
         // From its beginning, and as long as what it is made of has another form.
         context.may_run_in_pieces =
             self.may_command && !self.in_pieces && self.resume.is_none() && self.plan.can_run_in_pieces();
+        context.fail_waits(&self.refused_waits);
         if !self.cursors.is_unused() {
             context.effects_mut().cursors = self.cursors.clone();
         }
@@ -173,6 +178,15 @@ impl StatementRun {
         self.notices = std::mem::take(&mut context.notices);
         self.usage = context.usage.take();
         self.wants_pieces = context.wants_pieces;
+        // Where it has not come to what an attempt before it failed with, it would not the next time.
+        self.guards_waits = context.guards_waits && context.refused_wait().is_none();
+        let done = match done {
+            Err(ExecError::Stop(Stop::LockNotAvailable)) => match context.take_refused_wait() {
+                Some(error) => Err(error.into()),
+                None => Err(Stop::LockNotAvailable.into()),
+            },
+            done => done,
+        };
         if let Some(mut effects) = context.take_effects() {
             self.sequences = effects.sequences;
             self.numbers_left = effects.numbers_left;
@@ -237,6 +251,7 @@ impl Program for StatementRun {
         self.paused = None;
         self.needs_block = false;
         self.wants_pieces = false;
+        self.guards_waits = false;
         self.host.begin_run();
         let result = catch_unwind(AssertUnwindSafe(|| self.evaluate(txn)));
         match result {

@@ -1,10 +1,16 @@
-//! Analytical queries: planned and computed by DataFusion over a snapshot, on the niced threads
-//! of a runtime of their own, and streamed to the client batch by batch.
+//! Analytical queries: planned and computed by DataFusion over a snapshot, each on a niced thread
+//! of its own, and streamed to the client batch by batch.
+//!
+//! A thread for each, because a query computes for as long as it likes between two polls: on
+//! threads that queries share, as many long ones as there are threads would keep all others from
+//! beginning. Whatever ends the wait for its rows — the last of them, an error, a cancel, a timeout,
+//! a client that has gone — ends the query, which looks at `given_up` after each batch of its work.
 //!
 //! What cannot be lowered runs natively like any other statement, and so does a query inside a
 //! transaction that has written: only native execution sees those writes.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use archipel_analytics::{AnalyticsError, Environment};
 use archipel_engine::Isolation;
@@ -17,7 +23,6 @@ use tokio::sync::mpsc;
 use super::Session;
 use super::execute::Ran;
 use crate::encode::{RowsTo, copy_row};
-use crate::functions::{ANSWERS, AnswersTo};
 use crate::statement::RowPlan;
 use crate::wire::output::Output;
 
@@ -32,6 +37,15 @@ enum Event {
     Rows(Vec<Vec<Datum>>),
     /// It ended, or did not begin.
     Ended(std::result::Result<(), AnalyticsError>),
+}
+
+/// Tells a query that nobody waits for it any longer.
+struct GivenUpOnDrop(Arc<AtomicBool>);
+
+impl Drop for GivenUpOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// How an analytical query went.
@@ -61,8 +75,13 @@ impl Session {
         streaming: bool,
     ) -> Result<Analytic> {
         // The engine's scans of a snapshot ask nobody; the session does, for all tables at once.
+        let version = self.catalog_version();
         let _locks = self.lock_for_reading(plan).await?;
-        let mut events = self.start_analytic(plan, params.clone());
+        if self.catalog_version() != version {
+            // Its tables may have changed while it waited: native execution finds out.
+            return Ok(Analytic::Native(params));
+        }
+        let (mut events, _given_up) = self.start_analytic(plan, params.clone());
         let entry = self.entry().clone();
         let (mut rows, mut kept) = (0, Vec::new());
         loop {
@@ -76,7 +95,7 @@ impl Session {
                 Some(Event::Started(epoch)) => self.depend_on(epoch),
                 Some(Event::Rows(batch)) => {
                     rows += batch.len() as u64;
-                    self.take_batch(batch, rows_to, &mut kept);
+                    self.take_batch(batch, rows_to, &mut kept)?;
                     if streaming && self.output.len() > PORTION_BYTES {
                         let depends_on = self.depends_on;
                         self.flush().await;
@@ -98,16 +117,20 @@ impl Session {
         }
     }
 
-    fn start_analytic(&mut self, plan: &Arc<RowPlan>, params: Vec<Datum>) -> mpsc::Receiver<Event> {
+    fn start_analytic(
+        &mut self,
+        plan: &Arc<RowPlan>,
+        params: Vec<Datum>,
+    ) -> (mpsc::Receiver<Event>, GivenUpOnDrop) {
         let (sender, events) = mpsc::channel(BATCHES_UNDERWAY);
-        let host = self.host();
+        let given_up = Arc::new(AtomicBool::new(false));
+        let host = Arc::new(self.host().beside(given_up.clone()));
         let now = self.transaction.start().unwrap_or_else(crate::server::now);
         let holder = self.entry().process_id;
         let (server, plan) = (self.server.clone(), plan.clone());
         let analytics = server.analytics.clone();
         // A transaction beyond READ COMMITTED sees what its first statement saw.
         let snapshot = self.transaction.interactive().and_then(archipel_engine::Interactive::snapshot);
-        let taker = sender.clone();
         let query = async move {
             let snapshot = Arc::new(snapshot.unwrap_or_else(|| server.engine.snapshot_for(holder as u64)));
             // The session may be gone: then nobody wants the rows.
@@ -127,23 +150,32 @@ impl Session {
             let ended = ended.await;
             let _ = sender.send(Event::Ended(ended)).await;
         };
-        let is_wanted: AnswersTo = Box::new(move || !taker.is_closed());
-        self.server.analytical_threads.spawn(ANSWERS.scope(is_wanted, query));
-        events
+        let threads = self.server.analytical_threads.clone();
+        self.server.analytical_threads.spawn_blocking(move || threads.block_on(query));
+        (events, GivenUpOnDrop(given_up))
     }
 
-    fn take_batch(&mut self, batch: Vec<Vec<Datum>>, rows_to: &RowsTo, kept: &mut Vec<Vec<Datum>>) {
+    fn take_batch(
+        &mut self,
+        batch: Vec<Vec<Datum>>,
+        rows_to: &RowsTo,
+        kept: &mut Vec<Vec<Datum>>,
+    ) -> Result<()> {
         let host = self.host();
         let context = host.context();
         let mut out = self.output.take();
-        match rows_to {
-            RowsTo::Nowhere => {}
-            RowsTo::Wire(encoder) => batch.iter().for_each(|row| encoder.encode(row, &context, &mut out)),
+        let taken = match rows_to {
+            RowsTo::Nowhere => Ok(()),
+            RowsTo::Wire(encoder) => batch.iter().try_for_each(|row| encoder.encode(row, &context, &mut out)),
             RowsTo::Copy { encoder, columns } => {
-                batch.iter().for_each(|row| copy_row(encoder, columns, row, &context, &mut out));
+                batch.iter().try_for_each(|row| copy_row(encoder, columns, row, &context, &mut out))
             }
-            RowsTo::Kept => kept.extend(batch),
-        }
+            RowsTo::Kept => {
+                kept.extend(batch);
+                Ok(())
+            }
+        };
         self.output = Output::from_messages(out);
+        taken
     }
 }

@@ -39,7 +39,7 @@ impl Session {
             return Err(SqlError::internal("a block that is no program"));
         };
         let mut run = self.statement_run(plan.clone(), Vec::new(), RowsTo::Nowhere);
-        run.may_end = alone && !self.transaction.is_open();
+        run.may_end = self.may_end();
         self.run_to_end(&prepared, run).await.map(|_| ())
     }
 

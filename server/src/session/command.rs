@@ -127,6 +127,7 @@ impl Session {
                 let before = std::mem::take(&mut self.output);
                 let heard = self.overheard.replace(Vec::new());
                 let ran = self.run_within(command).await;
+                self.reshaped = false;
                 rows = Some(self.output.rows_completed());
                 self.output = before;
                 let notices = std::mem::replace(&mut self.overheard, heard).unwrap_or_default();
@@ -160,6 +161,7 @@ impl Session {
         });
         run.cursors = self.cursors.clone();
         run.constraints = Some(self.transaction.constraint_modes());
+        self.flush_early().await;
         run.out = self.output.take();
         run.mark = run.out.len();
         Ok(())

@@ -1,7 +1,8 @@
 //! The connection loop: handshake, then messages one after the other until the client leaves.
 //!
 //! Everything a client has pipelined is worked off before the socket is read again; replies are
-//! handed over at Sync, Flush and the end of a simple query, never message by message. After a
+//! handed over at Sync, Flush and the end of a simple query, never message by message; errors and
+//! notices at once, as clients that send no Sync before they have seen an answer rely on. After a
 //! few messages the session yields, so that the executor's partitions and its other sessions
 //! get their turn.
 
@@ -23,11 +24,12 @@ use crate::executor::Executor;
 use crate::front::{Arrival, NewClient};
 use crate::replies::Replies;
 use crate::server::{EngineDurability, Server};
-use crate::sessions::{NewSession, SessionEntry};
+use crate::sessions::{NewSession, Secret, SessionEntry};
 use crate::settings::SessionSettings;
 use crate::wire::frame::{Desynchronized, Input, Message};
 use crate::wire::output::{Output, Severity};
 use crate::wire::socket::Socket;
+use crate::wire::startup::MINOR_VERSION_MAX;
 
 /// Messages handled before other work on this thread gets a turn.
 const MESSAGES_PER_TURN: usize = 64;
@@ -204,7 +206,7 @@ impl Session {
             client,
             executor: executor.number,
             now: crate::server::now(),
-            secret: fastrand::i32(..),
+            secret: Secret::draw(minor_version)?,
             engine: &|number| server.engine.client(number),
         })?;
         let live = server.live.now();
@@ -225,8 +227,8 @@ impl Session {
             }
         }
         let mut output = Output::new();
-        if minor_version > 0 || !refused_options.is_empty() {
-            output.negotiate_protocol_version(&refused_options);
+        if minor_version > MINOR_VERSION_MAX || !refused_options.is_empty() {
+            output.negotiate_protocol_version(minor_version.min(MINOR_VERSION_MAX), &refused_options);
         }
         output.authentication_ok();
         for (name, value) in settings.effective().reported() {
@@ -264,6 +266,10 @@ impl Session {
             left_depth: 0,
             client_gone: Default::default(),
             listener: None,
+            told_notice: false,
+            in_script: false,
+            reshaped: false,
+            flushes: 0,
         })
     }
 
@@ -393,17 +399,19 @@ impl Session {
                 self.fail(error).await;
                 self.finish_query().await;
             }
-            b'P' | b'B' | b'D' | b'E' | b'C' if !self.skip_until_sync => {
-                let error = self.first_error(error.clone()).await;
-                self.fail(&error).await;
-                self.skip_until_sync = true;
+            b'P' | b'B' | b'D' | b'E' | b'C' | b'H' if !self.skip_until_sync => {
+                self.refuse(error.clone()).await;
             }
-            b'S' | b'H' => {
+            b'P' | b'B' | b'D' | b'E' | b'C' | b'H' => {}
+            b'S' => {
                 self.fail(error).await;
                 self.skip_until_sync = false;
                 self.finish_query().await;
             }
-            _ => self.output.error(error),
+            _ => {
+                self.output.error(error);
+                self.flush().await;
+            }
         }
         Flow::Continue
     }
@@ -420,9 +428,16 @@ impl Session {
             }
             // After a failed COPY the client's data may still be underway.
             Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_) => {}
+            Message::Flush => {
+                if self.has_put_off()
+                    && let Err(error) = self.run_apart().await
+                {
+                    self.refuse(error).await;
+                }
+                self.flush().await;
+            }
             _ if self.skip_until_sync => {}
             Message::Query(text) => self.simple_query(text).await,
-            Message::Flush => self.flush().await,
             Message::Unexpected(kind) => {
                 let what = if kind == b'F' { "function call messages" } else { "password messages now" };
                 self.fail(&SqlError::unsupported(what)).await;
@@ -435,16 +450,25 @@ impl Session {
             }
             extended => {
                 if let Err(error) = self.extended(extended, rest).await {
-                    let error = self.first_error(error).await;
-                    self.fail(&error).await;
-                    self.skip_until_sync = true;
+                    self.refuse(error).await;
                 } else if self.copy_in.is_some() {
                     // The client waits to be asked for the data before it sends any.
                     self.flush().await;
+                } else {
+                    self.flush_early().await;
                 }
             }
         }
         Flow::Continue
+    }
+
+    /// Tells the error of a message of the extended protocol, at once: clients wait for it before
+    /// they send Sync. What comes until then is skipped.
+    async fn refuse(&mut self, error: SqlError) {
+        let error = self.first_error(error).await;
+        self.fail(&error).await;
+        self.skip_until_sync = true;
+        self.flush().await;
     }
 
     /// ReadyForQuery, and everything leaves.

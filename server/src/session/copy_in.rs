@@ -232,7 +232,11 @@ impl Session {
                 self.end_script().await;
             } else {
                 self.skip_until_sync = true;
+                self.flush().await;
             }
+        } else {
+            // What triggers say of the rows so far.
+            self.flush_early().await;
         }
         Flow::Continue
     }

@@ -2,21 +2,23 @@
 //!
 //! The query runs when the cursor is declared, and its rows are kept: the cursor shows the
 //! database as it was then, as PostgreSQL's insensitive cursors do. What fails over the rows is kept
-//! too, for FETCH to tell.
+//! too, for FETCH to tell. Portals of the protocol are cursors as well ([`super::portal`]).
 
 use std::sync::Arc;
 
 use archipel_planner::bound::{BoundStatement, OutputColumn};
-use archipel_planner::native::cursor::{CursorRows, OpenCursor};
-use archipel_sql::ast::{DeclareCursor, Fetch};
+use archipel_planner::native::cursor::missing_cursor;
+use archipel_sql::ast::{DeclareCursor, Fetch, Positioned, Statement, row_lock};
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
 
 use super::Session;
 use super::analytic::Analytic;
 use super::host::CursorShown;
 use crate::encode::{Formats, RowEncoder, RowsTo};
+use crate::statement::cursor::cursor_over;
 use crate::statement::{Body, Prepared, RowPlan};
 
 /// Whether a query fails because of what its rows hold: classes 21, 22 and P0.
@@ -24,40 +26,89 @@ fn is_of_rows(error: &SqlError) -> bool {
     ["21", "22", "P0"].iter().any(|class| error.state().as_str().starts_with(class))
 }
 
+/// Refuses what a cursor that locks its rows cannot be.
+fn require_lockable(declare: &DeclareCursor) -> Result<()> {
+    let Some(lock) = declare.query.locks.first() else { return Ok(()) };
+    let strength = format!("FOR {}", row_lock(lock)?.strength.as_str());
+    let refused = |state: SqlState, message: String, detail: &str| {
+        Err(SqlError::new(state, message).with_detail(detail))
+    };
+    if declare.hold {
+        let message = format!("DECLARE CURSOR WITH HOLD ... {strength} is not supported");
+        return refused(SqlState::FEATURE_NOT_SUPPORTED, message, "Holdable cursors must be READ ONLY.");
+    }
+    if declare.scroll == Some(true) {
+        let message = format!("DECLARE SCROLL CURSOR ... {strength} is not supported");
+        return refused(SqlState::FEATURE_NOT_SUPPORTED, message, "Scrollable cursors must be READ ONLY.");
+    }
+    if declare.insensitive {
+        let message = format!("DECLARE INSENSITIVE CURSOR ... {strength} is not valid");
+        return refused(SqlState(*b"42P11"), message, "Insensitive cursors must be READ ONLY.");
+    }
+    Ok(())
+}
+
 impl Session {
-    /// Lets the statement that comes see in `pg_cursors` what is open.
-    pub(super) fn show_cursors(&self) {
-        if self.cursors.is_unused() {
+    /// Lets the statement that comes see in `pg_cursors` what is open. The unnamed portal, which is its
+    /// own mostly, is shown to queries that can ask for it.
+    pub(super) fn show_cursors(&self, plan: &RowPlan) {
+        let unnamed = self.unnamed_portal.as_ref().filter(|_| plan.touches_nothing());
+        if self.cursors.is_unused() && unnamed.is_none() {
+            if plan.touches_nothing() {
+                self.memory.cursors.lock().clear();
+            }
             return;
         }
-        let shown = self.cursors.iter().map(|(name, cursor)| CursorShown {
+        let open = self.cursors.iter().map(|(name, cursor)| CursorShown {
             name: name.to_owned(),
             text: cursor.text.clone(),
             hold: cursor.hold,
+            binary: cursor.binary,
             scroll: cursor.backward,
             at: cursor.at,
         });
-        *self.memory.cursors.lock() = shown.collect();
+        let portals = self.portals.iter().map(|(name, portal)| (name.as_str(), portal.at, portal));
+        let unnamed = unnamed.map(|portal| ("", crate::server::now(), portal));
+        let bound = portals.chain(unnamed).filter(|(name, ..)| !self.cursors.has(name));
+        let bound = bound.map(|(name, at, portal)| CursorShown {
+            name: name.to_owned(),
+            text: portal.prepared.text.clone(),
+            hold: false,
+            binary: false,
+            scroll: false,
+            at,
+        });
+        *self.memory.cursors.lock() = open.chain(bound).collect();
     }
 
-    pub(super) async fn declare_cursor(&mut self, declare: &DeclareCursor, alone: bool) -> Result<()> {
+    pub(super) async fn declare_cursor(
+        &mut self,
+        declare: &DeclareCursor,
+        outer: &Prepared,
+        params: Vec<Datum>,
+        alone: bool,
+    ) -> Result<()> {
         if !declare.hold && !self.transaction.is_open() && alone {
             return Err(SqlError::new(
                 SqlState::NO_ACTIVE_SQL_TRANSACTION,
                 "DECLARE CURSOR can only be used in transaction blocks",
             ));
         }
-        if self.cursors.has(&declare.name) {
+        require_lockable(declare)?;
+        if self.cursors.has(&declare.name) || self.portals.contains_key(&declare.name) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_CURSOR,
                 format!("cursor \"{}\" already exists", declare.name),
             ));
         }
-        let text: Arc<str> = declare.text.as_str().into();
-        let statements = archipel_sql::parser::parse(&text)?;
-        let prepared = self.prepare_parsed(&text, statements, &[])?;
+        let types: Vec<Oid> = outer.params.iter().map(|ty| ty.oid).collect();
+        let prepared = self.prepare_cursor(&declare.text.as_str().into(), &types).await?;
         prepared.allowed()?;
-        let (Body::Rows(plan), Some(columns)) = (&prepared.body, &prepared.columns) else {
+        if prepared.params.len() > params.len() {
+            // A simple query brings no values.
+            return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
+        }
+        let (Body::Rows(plan), Some(_)) = (&prepared.body, &prepared.columns) else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "DECLARE CURSOR needs a query"));
         };
         let is_lazy = match &plan.bound {
@@ -65,13 +116,11 @@ impl Session {
             _ => true,
         };
         let (rows, failure) = match is_lazy && !declare.hold && self.transaction.is_open() {
-            true => self.rows_or_failure(&prepared, plan, alone).await?,
-            false => (self.cursor_rows(&prepared, plan, alone).await?, None),
+            true => self.rows_or_failure(&prepared, plan, params, alone).await?,
+            false => (self.cursor_rows(&prepared, plan, params, alone).await?, None),
         };
-        let count = rows.len();
-        let width = columns.len();
-        let rows = CursorRows { values: rows.into_iter().flatten().collect(), width, count };
-        let mut cursor = OpenCursor::new(columns.clone(), rows, declare.scroll != Some(false));
+        let locks = !declare.query.locks.is_empty();
+        let mut cursor = cursor_over(&prepared, rows, declare.scroll.unwrap_or(!locks));
         let scroll = match declare.scroll {
             None => "",
             Some(true) => "SCROLL ",
@@ -81,7 +130,7 @@ impl Session {
         let name = quote_identifier(&declare.name);
         cursor.text = format!("DECLARE {name} {scroll}CURSOR{hold} FOR {}", declare.text).into();
         cursor.at = self.transaction.start().unwrap_or_else(crate::server::now);
-        cursor.hold = declare.hold;
+        (cursor.hold, cursor.binary, cursor.locks) = (declare.hold, declare.binary, locks);
         cursor.failure = failure;
         self.cursors.open(declare.name.clone(), cursor);
         Ok(())
@@ -91,11 +140,12 @@ impl Session {
         &mut self,
         prepared: &Arc<Prepared>,
         plan: &Arc<RowPlan>,
+        params: Vec<Datum>,
         alone: bool,
     ) -> Result<Vec<Vec<Datum>>> {
         let analytic = match self.is_analytic(plan) {
-            true => self.run_analytic(plan, Vec::new(), &RowsTo::Kept, false).await?,
-            false => Analytic::Native(Vec::new()),
+            true => self.run_analytic(plan, params, &RowsTo::Kept, false).await?,
+            false => Analytic::Native(params),
         };
         match analytic {
             Analytic::Ran(_, rows) => Ok(rows),
@@ -112,6 +162,7 @@ impl Session {
         &mut self,
         prepared: &Arc<Prepared>,
         plan: &Arc<RowPlan>,
+        params: Vec<Datum>,
         alone: bool,
     ) -> Result<(Vec<Vec<Datum>>, Option<Arc<SqlError>>)> {
         if !self.is_analytic(plan) {
@@ -120,7 +171,7 @@ impl Session {
         }
         let savepoints = self.transaction.savepoints();
         self.set_savepoint("");
-        let mut rows = self.cursor_rows(prepared, plan, alone).await.map(|rows| (rows, None));
+        let mut rows = self.cursor_rows(prepared, plan, params, alone).await.map(|rows| (rows, None));
         if let Err(error) = &rows
             && is_of_rows(error)
             && self.transaction.savepoints() > savepoints
@@ -132,36 +183,88 @@ impl Session {
         rows
     }
 
-    /// The columns FETCH answers.
-    pub(super) fn cursor_columns(&self, fetch: &Fetch) -> Result<Option<Vec<OutputColumn>>> {
-        let cursor = self.cursors.get(&fetch.cursor)?;
-        Ok((!fetch.move_only).then(|| cursor.columns.to_vec()))
+    /// The columns FETCH answers; `None` if it answers no rows, or its cursor is still to come.
+    pub(super) fn cursor_columns(&self, fetch: &Fetch) -> Option<Vec<OutputColumn>> {
+        if fetch.move_only {
+            return None;
+        }
+        match (self.cursors.get(&fetch.cursor), self.portals.get(&fetch.cursor)) {
+            (Ok(cursor), _) => Some(cursor.columns.to_vec()),
+            (Err(_), Some(portal)) => portal.columns.as_ref().map(|columns| columns.to_vec()),
+            (Err(_), None) => None,
+        }
     }
 
-    /// Moves a cursor and, for FETCH, appends the rows passed; answers how many.
-    pub(super) fn fetch(&mut self, fetch: &Fetch, formats: &Formats) -> Result<u64> {
+    /// Whether a statement of the simple protocol answers values in binary: FETCH from such a cursor.
+    pub(super) fn fetches_binary(&self, prepared: &Prepared) -> bool {
+        match &prepared.body {
+            Body::Utility(statement) => match &**statement {
+                Statement::Fetch(fetch) => self.cursors.get(&fetch.cursor).is_ok_and(|cursor| cursor.binary),
+                _ => false,
+            },
+            Body::Rows(_) | Body::Empty => false,
+        }
+    }
+
+    /// Moves a cursor; answers its columns and the places of the rows passed.
+    fn advance(&mut self, fetch: &Fetch) -> Result<Vec<usize>> {
         let cursor = self.cursors.get_mut(&fetch.cursor)?;
         if cursor.spent {
             let message = format!("portal \"{}\" cannot be run", fetch.cursor);
             return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
         }
-        let places = cursor.advance(fetch.direction)?;
-        let count = places.len() as u64;
-        if !fetch.move_only {
-            let encoder = RowEncoder { columns: cursor.columns.clone(), formats: formats.clone() };
-            let visible = cursor.columns.len();
-            let rows: Vec<Vec<Datum>> =
-                places.into_iter().map(|place| cursor.rows.row(place)[..visible].to_vec()).collect();
-            self.send_rows(&encoder, &rows);
-        }
-        Ok(count)
+        cursor.advance(fetch.direction)
     }
 
-    pub(super) fn close_cursor(&mut self, name: Option<&str>) -> Result<()> {
-        match name {
-            None => self.cursors.clear(),
-            Some(name) => self.cursors.close(name)?,
+    /// Moves a cursor and, for FETCH, appends the rows passed; answers how many.
+    pub(super) fn fetch(&mut self, fetch: &Fetch, formats: &Formats) -> Result<u64> {
+        let places = self.advance(fetch)?;
+        if !fetch.move_only {
+            let cursor = self.cursors.get(&fetch.cursor)?;
+            let encoder = RowEncoder { columns: cursor.columns.clone(), formats: formats.clone() };
+            let rows = cursor.rows.clone();
+            self.send_places(&encoder, &rows, &places)?;
         }
-        Ok(())
+        Ok(places.len() as u64)
+    }
+
+    /// Moves a cursor; answers its columns and the rows passed.
+    pub(super) fn fetched(&mut self, fetch: &Fetch) -> Result<(Arc<[OutputColumn]>, Vec<Vec<Datum>>)> {
+        let places = self.advance(fetch)?;
+        let cursor = self.cursors.get(&fetch.cursor)?;
+        let visible = cursor.columns.len();
+        let rows = places.into_iter().map(|place| cursor.rows.row(place)[..visible].to_vec()).collect();
+        Ok((cursor.columns.clone(), rows))
+    }
+
+    /// UPDATE or DELETE … WHERE CURRENT OF with the key of the row that the cursor stands on.
+    pub(super) async fn at_row(
+        &mut self,
+        positioned: &Positioned,
+        prepared: &Prepared,
+        params: Vec<Datum>,
+        alone: bool,
+    ) -> Result<(Arc<Prepared>, Vec<Datum>)> {
+        prepared.allowed()?;
+        if prepared.params.len() > params.len() {
+            return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
+        }
+        Box::pin(self.open_named(&positioned.cursor, alone)).await?;
+        let cursor = self.cursors.get(&positioned.cursor)?.clone();
+        self.prepare_at_row(positioned, prepared, &cursor, params).await
+    }
+
+    /// CLOSE of a cursor or a portal; of all without a name.
+    pub(super) fn close_cursor(&mut self, name: Option<&str>) -> Result<()> {
+        let Some(name) = name else {
+            self.cursors.clear();
+            self.portals.clear();
+            return Ok(());
+        };
+        let bound = self.portals.remove(name).is_some();
+        if self.cursors.has(name) {
+            return self.cursors.close(name);
+        }
+        if bound { Ok(()) } else { Err(missing_cursor(name)) }
     }
 }

@@ -12,7 +12,9 @@ use archipel_planner::native::{CompileEnv, compile_statement};
 use archipel_procedures::Environment;
 use archipel_procedures::plpgsql::lexer::long_names;
 use archipel_procedures::plpgsql::shadowed_variables;
-use archipel_sql::ast::{AlterRole, RoleAction, Statement};
+use archipel_sql::ast::{
+    AlterRole, Rename, RenameAction, RoleAction, RoutineClauses, RoutineSetting, Statement,
+};
 use archipel_sql::catalog::{Catalog, CatalogChange, Language, Object, Required, Requirement, RoutineRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -23,6 +25,7 @@ use super::temporary::makes_temporary;
 use super::{Session, role};
 use crate::run::computed::{ComputedRun, ValueRun};
 use crate::run::definition::{DefinitionRun, Described, ValidationRun};
+use crate::settings::table::{Context, SettingId, find};
 use crate::statement::Prepared;
 use crate::wire::output::Severity;
 
@@ -72,6 +75,10 @@ impl Session {
                 return Ok(prepared.tag.to_owned());
             }
             Statement::AlterRole(alter) => self.check_role_setting(alter)?,
+            Statement::CreateRoutine(create) => self.check_routine_settings(&create.clauses)?,
+            Statement::Rename(Rename { action: RenameAction::Clauses(clauses), .. }) => {
+                self.check_routine_settings(clauses)?;
+            }
             Statement::CreateTableAs(create) => {
                 return self.create_table_as(create, &prepared.declared, params, alone).await;
             }
@@ -85,11 +92,32 @@ impl Session {
     /// ALTER ROLE … SET: the setting must exist, and take the value.
     fn check_role_setting(&self, alter: &AlterRole) -> Result<()> {
         match &alter.action {
+            RoleAction::Reset(name) => self.require_settable(name),
             RoleAction::Set(set) if !role::is_role_setting(&set.name) => {
+                self.require_settable(&set.name)?;
                 match super::utility::setting_text(&set.name, &set.value)? {
                     Some(text) => self.settings.effective().with(&[(set.name.clone(), text)], None).map(drop),
                     None => Ok(()),
                 }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// SET and RESET of a routine: what the role may not set, it may have no routine set.
+    fn check_routine_settings(&self, clauses: &RoutineClauses) -> Result<()> {
+        clauses.settings.iter().try_for_each(|setting| match setting {
+            RoutineSetting::Set(set) => self.require_settable(&set.name),
+            RoutineSetting::Reset(name) => self.require_settable(name),
+            RoutineSetting::ResetAll => Ok(()),
+        })
+    }
+
+    /// 42501 for a superuser's setting, unless the role in force is one.
+    fn require_settable(&self, name: &str) -> Result<()> {
+        match find(name).map(SettingId::setting) {
+            Some(setting) if setting.context == Context::Superuser => {
+                self.require_superuser(format!("permission denied to set parameter \"{}\"", setting.name))
             }
             _ => Ok(()),
         }

@@ -9,7 +9,7 @@ use archipel_engine::txn::Isolation;
 use archipel_engine::{Outcome, Stop};
 use archipel_planner::native::{Drawn, is_outdated};
 use archipel_planner::route::{Access, RouteKey};
-use archipel_sql::ast::TransactionModes;
+use archipel_sql::ast::{Statement, TransactionModes};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
@@ -19,7 +19,6 @@ use super::Session;
 use super::analytic::Analytic;
 use super::command::Begun;
 use super::host::Host;
-use super::portal::PendingRows;
 use super::role;
 use crate::catalog::CatalogState;
 use crate::encode::{Formats, RowsTo};
@@ -34,6 +33,11 @@ pub(crate) const RECOMPILES_MAX: u32 = 40;
 /// A definition holds its latch for about as long as it holds the partitions; longer than this
 /// only while it waits for somebody.
 const DEFINED_WITHIN: Duration = Duration::from_millis(500);
+
+/// Whether a utility tells the client no columns of the query that it runs before it has run it.
+fn reads_for_itself(statement: &Statement) -> bool {
+    matches!(statement, Statement::DeclareCursor(_) | Statement::Copy(_))
+}
 
 fn outdated() -> SqlError {
     SqlError::new(
@@ -100,6 +104,7 @@ impl Session {
     ) -> Result<()> {
         self.allowed_now(prepared)?;
         self.took = None;
+        self.reshaped = false;
         match &prepared.body {
             Body::Empty => {
                 self.output.empty_query_response();
@@ -109,7 +114,14 @@ impl Session {
                 let statement = statement.clone();
                 self.executor.outbox.write();
                 let begun = Instant::now();
-                self.utility(&statement, prepared, params, formats, alone).await?;
+                let ran = self.utility(&statement, prepared, params.clone(), formats, alone).await;
+                match ran {
+                    // The client has been told no columns: it is as if the statement had come later.
+                    Err(_) if std::mem::take(&mut self.reshaped) && reads_for_itself(&statement) => {
+                        self.utility(&statement, prepared, params, formats, alone).await?;
+                    }
+                    ran => ran?,
+                }
                 self.tell_if_slow(prepared, begun.elapsed());
                 Ok(())
             }
@@ -117,7 +129,7 @@ impl Session {
                 if !prepared.pace.is_quick() {
                     self.executor.outbox.write();
                 }
-                self.show_cursors();
+                self.show_cursors(plan);
                 let begun = Instant::now();
                 let ran = self.run_rows(prepared, plan.clone(), params, formats, alone, true).await?;
                 let took = begun.elapsed();
@@ -135,41 +147,6 @@ impl Session {
         self.output.rows_complete(prepared.tag, ran.rows);
     }
 
-    /// Runs a statement whose rows are fetched in portions: they are kept aside.
-    pub(super) async fn execute_aside(
-        &mut self,
-        prepared: &Arc<Prepared>,
-        params: Vec<Datum>,
-        formats: &Formats,
-        alone: bool,
-    ) -> Result<PendingRows> {
-        self.allowed_now(prepared)?;
-        let before = std::mem::take(&mut self.output);
-        let depends_before = std::mem::replace(&mut self.depends_on, archipel_engine::id::Epoch(0));
-        self.executor.outbox.write();
-        let begun = Instant::now();
-        let result = match &prepared.body {
-            Body::Rows(plan) => self
-                .run_rows(prepared, plan.clone(), params, formats, alone, false)
-                .await
-                .map(|_| prepared.tag),
-            Body::Utility(statement) => {
-                let statement = statement.clone();
-                self.utility_rows(&statement, prepared, params, formats, alone).await.map(|()| prepared.tag)
-            }
-            Body::Empty => Ok(""),
-        };
-        let mut rows = std::mem::replace(&mut self.output, before);
-        let depends_on = std::mem::replace(&mut self.depends_on, depends_before);
-        let tag = result?;
-        self.tell_if_slow(prepared, begun.elapsed());
-        let tag = match tag {
-            "INSERT" => "INSERT 0",
-            tag => tag,
-        };
-        Ok(PendingRows::new(rows.take(), tag, depends_on))
-    }
-
     /// Runs a row statement to its end, compiling anew if its tables changed and going on as
     /// an interactive transaction if it cannot be a one-shot.
     pub(super) async fn run_rows(
@@ -181,6 +158,20 @@ impl Session {
         alone: bool,
         streaming: bool,
     ) -> Result<Ran> {
+        let rows_to = RowsTo::client(prepared.columns.as_ref(), formats);
+        self.run_rows_to(prepared, plan, params, rows_to, alone, streaming).await.map(|(ran, _)| ran)
+    }
+
+    /// The same where the caller says where rows go; answers those that are kept.
+    pub(super) async fn run_rows_to(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        plan: Arc<RowPlan>,
+        params: Vec<Datum>,
+        rows_to: RowsTo,
+        alone: bool,
+        streaming: bool,
+    ) -> Result<(Ran, Vec<Vec<Datum>>)> {
         prepared.allowed()?;
         self.require_settled(&plan)?;
         self.require_route(&plan, &params)?;
@@ -191,16 +182,15 @@ impl Session {
         }
         self.note_query();
         let mut params = params;
-        let rows_to = RowsTo::client(prepared.columns.as_ref(), formats);
         if self.is_analytic(&plan) {
             match self.run_analytic(&plan, params, &rows_to, streaming).await? {
-                Analytic::Ran(ran, _) => return Ok(ran),
+                Analytic::Ran(ran, kept) => return Ok((ran, kept)),
                 Analytic::Native(back) => params = back,
             }
         }
         let mut run = self.statement_run(plan, params, rows_to);
-        run.may_end = alone && !self.transaction.is_open();
-        self.run_to_end(prepared, run).await.map(|(ran, _)| ran)
+        run.may_end = self.may_end();
+        self.run_to_end(prepared, run).await
     }
 
     /// Runs an already made program of `prepared`, compiling anew as often as need be.
@@ -295,14 +285,24 @@ impl Session {
                     let chained = run.paused.as_ref().is_some_and(|paused| paused.chain);
                     let modes = chained.then(|| self.current_modes());
                     self.take_over(&mut run, outcome.depends_on)?;
-                    if block.take() == Some(Begun::Block) {
+                    let begun = block.take();
+                    // That of a pipeline: it ends here, and what follows is part of the next one.
+                    let joined = begun != Some(Begun::Block) && self.transaction.is_open();
+                    if joined || begun == Some(Begun::Block) {
                         self.end_for(&mut run).await?;
                     }
                     self.next_transaction(&mut run).await?;
                     if let Some(modes) = modes.filter(|modes| *modes != self.current_modes()) {
                         *block = Some(self.begin_for(&mut run, &modes)?);
+                    } else if joined {
+                        self.enter_transaction(false);
+                        run.now = self.transaction.start();
                     }
                     recompiles = 0;
+                }
+                Err(stop @ (Stop::LockNotAvailable | Stop::Deadlock)) if run.guards_waits => {
+                    let error = self.stop_error(stop);
+                    run.refused_waits.push(error);
                 }
                 Err(Stop::Recompile) => {
                     recompiles += 1;
@@ -349,9 +349,18 @@ impl Session {
         }
         let renewed = renewed.and_then(|renewed| renewed.allowed().map(|()| renewed));
         let renewed = renewed.inspect_err(|_| {
+            self.reshaped = run.resume.is_none();
             run.out.truncate(run.mark);
             self.output = Output::from_messages(std::mem::take(&mut run.out));
         })?;
+        // Rows that nobody takes may be of any shape.
+        let taken = !matches!(run.rows_to, RowsTo::Nowhere) || prepared.columns.is_none();
+        if taken && !prepared.answers_as(&renewed) {
+            self.reshaped = run.resume.is_none();
+            run.out.truncate(run.mark);
+            self.output = Output::from_messages(std::mem::take(&mut run.out));
+            return Err(SqlError::changed_result_type());
+        }
         if let Body::Rows(plan) = &renewed.body
             && !run.go_on_with(plan.clone())
         {
@@ -369,6 +378,7 @@ impl Session {
 
     /// Takes what a run that has paused said, drew and depends on.
     pub(super) fn take_over(&mut self, run: &mut StatementRun, depends_on: Epoch) -> Result<()> {
+        run.refused_waits.clear();
         run.out.truncate(run.mark);
         self.output = Output::from_messages(std::mem::take(&mut run.out));
         for notice in std::mem::take(&mut run.notices) {
@@ -400,10 +410,13 @@ impl Session {
             self.cursors = cursors;
         }
         // Cursors end with their transaction, and so do rows of some temporary tables.
-        self.cursors.end_transaction();
         if committed {
+            self.cursors.end_transaction();
             self.end_temporary().await?;
+        } else {
+            self.cursors.abort_transaction();
         }
+        self.flush_early().await;
         run.cursors = self.cursors.clone();
         run.host = self.host();
         run.out = self.output.take();
@@ -449,6 +462,8 @@ impl Session {
             needs_block: false,
             in_pieces: false,
             wants_pieces: false,
+            refused_waits: Vec::new(),
+            guards_waits: false,
             savepoints: self.transaction.savepoints(),
             resume: None,
             paused: None,
@@ -507,6 +522,12 @@ impl Session {
             })?;
         }
         Ok((Ran { rows: run.rows }, run.kept))
+    }
+
+    /// Whether a procedure that runs now may end the transaction: outside of blocks, and of texts of
+    /// several statements. In a pipeline it may, and ends what came before with it.
+    pub(super) fn may_end(&self) -> bool {
+        !self.in_script && !self.transaction.is_block()
     }
 
     /// What `nextval` gave, for `currval` and `lastval`.

@@ -8,7 +8,8 @@ use archipel_planner::explain::{self, run::Run};
 use archipel_procedures::flow;
 use archipel_sql::ast::{Execute, Explain, ExplainFormat, ExplainOptions, RowSource, Statement};
 use archipel_sql::datum::Datum;
-use archipel_sql::error::{Result, SqlError};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
 use serde_json::{Map, Value, json};
 
 use super::Session;
@@ -21,23 +22,31 @@ impl Session {
     pub(super) async fn explain(
         &mut self,
         explained: &Explain,
-        outer: &Arc<str>,
+        outer: &Prepared,
+        params: Vec<Datum>,
         alone: bool,
     ) -> Result<Vec<String>> {
-        self.explain_text(&outer[explained.statement.range.clone()], explained.options, alone).await
+        let types: Vec<Oid> = outer.params.iter().map(|ty| ty.oid).collect();
+        let text = &outer.text[explained.statement.range.clone()];
+        self.explain_text(text, (&types[..], params), explained.options, alone).await
     }
 
+    /// Of a text with parameters of these types and values.
     async fn explain_text(
         &mut self,
         text: &str,
+        (types, params): (&[Oid], Vec<Datum>),
         options: ExplainOptions,
         alone: bool,
     ) -> Result<Vec<String>> {
         let text: Arc<str> = text.into();
         let statements = archipel_sql::parser::parse(&text)?;
-        let prepared = self.prepare_parsed(&text, statements, &[])?;
+        let prepared = self.prepare_parsed(&text, statements, types)?;
         prepared.allowed()?;
-        self.explain_prepared(&prepared, Vec::new(), options, alone).await
+        if options.analyze && prepared.params.len() > params.len() {
+            return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
+        }
+        self.explain_prepared(&prepared, params, options, alone).await
     }
 
     async fn explain_prepared(
@@ -113,7 +122,8 @@ impl Session {
         match &**statement {
             Statement::Execute(execute) => self.explain_execute(execute, options, alone).await,
             Statement::DeclareCursor(declare) => {
-                Box::pin(self.explain_text(&declare.text, options, alone)).await
+                let none: (&[Oid], Vec<Datum>) = (&[], Vec::new());
+                Box::pin(self.explain_text(&declare.text, none, options, alone)).await
             }
             Statement::CreateTableAs(create) => {
                 if options.analyze && options.format != ExplainFormat::Text {
@@ -122,7 +132,10 @@ impl Session {
                 }
                 let planned = ExplainOptions { analyze: false, ..options };
                 let mut lines = match &create.source {
-                    RowSource::Query(text) => Box::pin(self.explain_text(text, planned, alone)).await?,
+                    RowSource::Query(text) => {
+                        let none: (&[Oid], Vec<Datum>) = (&[], Vec::new());
+                        Box::pin(self.explain_text(text, none, planned, alone)).await?
+                    }
                     RowSource::Execute(execute) => self.explain_execute(execute, planned, alone).await?,
                 };
                 if options.analyze {

@@ -17,6 +17,7 @@ use super::portal::{Portal, PortalState};
 use crate::encode::{Formats, decode_parameter};
 use crate::server::now;
 use crate::statement::Prepared;
+use crate::statement::prepare::failed_transaction;
 use crate::wire::frame::{Bind, Message, Target};
 
 impl Session {
@@ -34,8 +35,7 @@ impl Session {
                 match (target, name) {
                     (Target::Statement, "") => self.unnamed_statement = None,
                     (Target::Statement, name) => self.forget_statement(name),
-                    (Target::Portal, "") => self.unnamed_portal = None,
-                    (Target::Portal, name) => drop(self.portals.remove(name)),
+                    (Target::Portal, name) => self.close_portal(name),
                 }
                 self.output.close_complete();
                 Ok(())
@@ -136,17 +136,21 @@ impl Session {
         for (index, ((value, binary), ty)) in bind.parameters().zip(prepared.params.iter()).enumerate() {
             params.push(decode_parameter(value, binary, *ty, &context, index)?);
         }
-        let width = prepared.columns.as_ref().map_or(0, |columns| columns.len());
+        let columns = self.columns_now(&prepared)?;
+        let width = columns.as_ref().map_or(0, |columns| columns.len());
         let formats = Formats::new(&bind.result_formats, width)?;
-        let portal = Portal { prepared, formats, state: PortalState::Ready(params) };
+        let state = PortalState::Ready(params);
+        let mut portal = Portal { prepared, columns, formats, state, at: 0, number: 0 };
         if bind.portal.is_empty() {
+            self.drop_unnamed_portal();
             self.unnamed_portal = Some(portal);
-        } else if self.portals.contains_key(bind.portal) {
+        } else if self.portals.contains_key(bind.portal) || self.cursors.has(bind.portal) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_CURSOR,
                 format!("cursor \"{}\" already exists", bind.portal),
             ));
         } else {
+            (portal.at, portal.number) = (now(), self.cursors.number());
             self.portals.insert(bind.portal.to_owned(), portal);
         }
         self.output.bind_complete();
@@ -155,6 +159,9 @@ impl Session {
 
     async fn describe_statement(&mut self, name: &str) -> Result<(), SqlError> {
         let prepared = self.current(name).await?;
+        if prepared.columns.is_some() && self.in_failed_transaction() {
+            return Err(failed_transaction());
+        }
         self.output.parameter_description(prepared.params.iter().map(|ty| ty.oid.0));
         match &prepared.columns {
             Some(columns) => self.describe_columns(columns, &Formats::TEXT),
@@ -164,79 +171,11 @@ impl Session {
     }
 
     fn describe_portal(&mut self, name: &str) -> Result<(), SqlError> {
-        let portal = self.portal(name)?;
-        let (columns, formats) = (portal.prepared.columns.clone(), portal.formats.clone());
+        let (columns, formats) = self.portal_columns(name)?;
         match columns {
+            Some(_) if self.in_failed_transaction() => return Err(failed_transaction()),
             Some(columns) => self.describe_columns(&columns, &formats),
             None => self.output.no_data(),
-        }
-        Ok(())
-    }
-
-    fn portal(&mut self, name: &str) -> Result<&mut Portal, SqlError> {
-        let found = if name.is_empty() { self.unnamed_portal.as_mut() } else { self.portals.get_mut(name) };
-        found.ok_or_else(|| {
-            SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
-        })
-    }
-
-    async fn execute_portal(
-        &mut self,
-        name: &str,
-        rows_max: usize,
-        last: bool,
-        rest: &[u8],
-    ) -> Result<(), SqlError> {
-        let portal = self.portal(name)?;
-        let (prepared, formats) = (portal.prepared.clone(), portal.formats.clone());
-        match std::mem::replace(&mut portal.state, PortalState::Done) {
-            PortalState::Ready(params) => {
-                let whole = rows_max == 0 || prepared.columns.is_none();
-                if whole && self.may_wait_for_sync(&prepared, last, rest) {
-                    self.put_off(prepared, params, formats);
-                    return Ok(());
-                }
-                if self.has_put_off() {
-                    self.run_apart().await?;
-                }
-                self.begin_statement(&prepared.text);
-                if whole {
-                    return self.execute(&prepared, params, &formats, last).await;
-                }
-                let mut rows = self.execute_aside(&prepared, params, &formats, last).await?;
-                self.send_portion(name, &mut rows, rows_max)?;
-                self.portal(name)?.state = PortalState::Rows(rows);
-            }
-            PortalState::Rows(mut rows) => {
-                self.send_portion(name, &mut rows, rows_max)?;
-                self.portal(name)?.state = PortalState::Rows(rows);
-            }
-            PortalState::Done => match &prepared.columns {
-                // Rows are over; asking again answers none.
-                Some(_) => self.output.rows_complete(prepared.tag, 0),
-                None => {
-                    return Err(SqlError::new(
-                        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                        format!("portal \"{name}\" cannot be run"),
-                    ));
-                }
-            },
-        }
-        Ok(())
-    }
-
-    fn send_portion(
-        &mut self,
-        _name: &str,
-        rows: &mut super::portal::PendingRows,
-        rows_max: usize,
-    ) -> Result<(), SqlError> {
-        self.depend_on(rows.depends_on);
-        let (count, more) = rows.fetch(rows_max, &mut self.output);
-        if more {
-            self.output.portal_suspended();
-        } else {
-            rows.complete(count, &mut self.output);
         }
         Ok(())
     }

@@ -52,6 +52,7 @@ pub struct CursorShown {
     pub name: String,
     pub text: Arc<str>,
     pub hold: bool,
+    pub binary: bool,
     pub scroll: bool,
     /// Microseconds since 2000-01-01 UTC.
     pub at: i64,
@@ -96,6 +97,9 @@ pub struct Host {
     pub pending_reload: Arc<AtomicBool>,
     /// This host as routines with SET clauses see it.
     pub with_settings: OnceLock<Box<WithSettings>>,
+    /// Nobody waits any longer for the query that this host was made for; never set where it
+    /// serves a session.
+    given_up: Arc<AtomicBool>,
 }
 
 /// A host with some settings changed, or in another's name, and the next such: a list that only
@@ -130,6 +134,30 @@ impl Host {
             pending_repartitions: Default::default(),
             pending_reload: Default::default(),
             with_settings: Default::default(),
+            given_up: Default::default(),
+        }
+    }
+
+    /// This host for one query that goes on beside the session, until `given_up` says that nobody
+    /// waits for it any longer: by then the session may run another statement.
+    pub fn beside(&self, given_up: Arc<AtomicBool>) -> Host {
+        Host { given_up, ..self.with(self.settings.clone()) }
+    }
+
+    /// A host with other settings that asks the same session.
+    fn with(&self, settings: Arc<Effective>) -> Host {
+        Host {
+            pending: self.pending.clone(),
+            pending_definitions: self.pending_definitions.clone(),
+            pending_repartitions: self.pending_repartitions.clone(),
+            pending_reload: self.pending_reload.clone(),
+            given_up: self.given_up.clone(),
+            ..Host::new(
+                (self.server.clone(), self.entry.clone()),
+                settings,
+                self.catalog.clone(),
+                self.memory.clone(),
+            )
         }
     }
 
@@ -189,18 +217,7 @@ impl Host {
             }
             let role = acting.and_then(|role| self.catalog.catalog.role_by_oid(role));
             let changed = self.settings.with(settings, role.map(|role| role::role_value(&role)))?;
-            let host = Host {
-                pending: self.pending.clone(),
-                pending_definitions: self.pending_definitions.clone(),
-                pending_repartitions: self.pending_repartitions.clone(),
-                pending_reload: self.pending_reload.clone(),
-                ..Host::new(
-                    (self.server.clone(), self.entry.clone()),
-                    Arc::new(changed),
-                    self.catalog.clone(),
-                    self.memory.clone(),
-                )
-            };
+            let host = self.with(Arc::new(changed));
             // Whoever was faster made the same or another; the list is looked through from here.
             let next = WithSettings { acting, settings: settings.to_vec(), host, next: OnceLock::new() };
             let _ = place.set(Box::new(next));
@@ -247,7 +264,7 @@ impl SessionHost for Host {
     }
 
     fn interrupted(&self) -> bool {
-        self.entry.is_cancelled()
+        self.entry.is_cancelled() || self.given_up.load(Ordering::Relaxed)
     }
 
     fn cancellation(&self) -> Option<SqlError> {

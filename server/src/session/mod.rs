@@ -134,7 +134,19 @@ pub struct Session {
     client_gone: std::cell::Cell<bool>,
     /// Set while the session listens to something.
     listener: Option<Listener>,
+    /// Whether the output holds a notice, which does not wait for what comes after it.
+    told_notice: bool,
+    /// Whether the statements of a text that has several are running.
+    in_script: bool,
+    /// Whether the statement at hand has found, before it did anything, that what it was prepared for is
+    /// no more: other columns, or none at all.
+    reshaped: bool,
+    /// How often the output has been handed over: what was written before can no longer be changed.
+    flushes: u64,
 }
+
+/// Results larger than this do not wait for the end of a script or a pipeline.
+const EARLY_BYTES_MIN: usize = 64 << 10;
 
 /// A task of the front thread that ends when dropped.
 struct Timer(tokio::task::JoinHandle<()>);
@@ -171,9 +183,21 @@ impl Session {
 
     /// Hands the output buffer over.
     async fn flush(&mut self) {
+        self.told_notice = false;
+        self.flushes += 1;
         let depends_on = std::mem::replace(&mut self.depends_on, Epoch(0));
         self.replies.send(&mut self.output, depends_on);
         self.replies.back_pressure().await;
+    }
+
+    /// Between two statements, or where a procedure has ended a transaction: what was said so far is
+    /// not said again, so notices leave, as PostgreSQL sends them, and so do large results, which would
+    /// pile up until Sync. Answers that statements still to be run come between wait.
+    pub(super) async fn flush_early(&mut self) {
+        let presses = self.told_notice || self.output.len() >= EARLY_BYTES_MIN;
+        if presses && self.overheard.is_none() && !self.has_put_off() {
+            self.flush().await;
+        }
     }
 
     /// Tells the client something that is no error, if it wants to hear it.
@@ -186,6 +210,7 @@ impl Session {
         // INFO reaches the client whatever the setting says.
         if severity >= least || severity == Severity::Info {
             self.output.report(severity, notice);
+            self.told_notice = true;
         }
     }
 
@@ -227,11 +252,22 @@ impl Session {
     /// Begins a statement: what `pg_stat_activity` shows, and a clean cancel flag.
     fn begin_statement(&mut self, text: &Arc<str>) {
         self.timer = None;
+        self.entry().begin_statement();
+        self.start_timer();
+        self.took = None;
+        if !Arc::ptr_eq(&self.told, text) {
+            self.entry().activity.set_query(text);
+            self.told = text.clone();
+        }
+        self.entry().activity.begin(crate::server::now());
+    }
+
+    /// Lets `statement_timeout` begin.
+    fn start_timer(&mut self) {
+        self.timer = None;
         let timeout = self.settings.effective().statement_timeout_ms;
-        let entry = self.entry();
-        entry.begin_statement();
         if timeout > 0 {
-            let entry = entry.clone();
+            let entry = self.entry().clone();
             // On another thread, so that it fires while this one computes.
             let timer = self.server.front.spawn(async move {
                 tokio::time::sleep(std::time::Duration::from_millis(timeout)).await;
@@ -239,12 +275,6 @@ impl Session {
             });
             self.timer = Some(Timer(timer));
         }
-        self.took = None;
-        if !Arc::ptr_eq(&self.told, text) {
-            self.entry().activity.set_query(text);
-            self.told = text.clone();
-        }
-        self.entry().activity.begin(crate::server::now());
     }
 
     /// The session waits for its client again.

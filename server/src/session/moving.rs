@@ -134,6 +134,10 @@ impl Session {
             left_depth: 0,
             client_gone: Default::default(),
             listener: belongings.listener,
+            told_notice: false,
+            in_script: false,
+            reshaped: false,
+            flushes: 0,
         }
     }
 }

@@ -14,6 +14,7 @@ use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::parser::shape::shape_of;
 
 use super::Session;
+use super::execute::RECOMPILES_MAX;
 use crate::encode::Formats;
 use crate::statement::{Body, Prepared, cache};
 use crate::wire::output::Severity;
@@ -27,7 +28,7 @@ pub(super) struct Script {
 impl Session {
     pub(super) async fn simple_query(&mut self, text: &str) {
         self.unnamed_statement = None;
-        self.unnamed_portal = None;
+        self.drop_unnamed_portal();
         let text: Arc<str> = text.into();
         self.begin_statement(&text);
         if let Err(error) = self.run_text(text).await {
@@ -58,12 +59,12 @@ impl Session {
             && let Some((prepared, params)) = self.found_by_shape(&text, shape, key)
         {
             self.count(|counters| &counters.found_by_shape, 1);
-            return self.run_simple(prepared, params, true).await;
+            return self.run_simple(&text, prepared, params, true).await;
         }
         let key = self.cache_key(&text, &[]);
         if let Some(prepared) = self.cached(&key) {
             self.count(|counters| &counters.found_by_text, 1);
-            return self.run_simple(prepared, Vec::new(), true).await;
+            return self.run_simple(&text, prepared, Vec::new(), true).await;
         }
         let whole = !self.tell_truncations(&text);
         let statements = archipel_sql::parser::parse(&text)?;
@@ -82,7 +83,7 @@ impl Session {
                         self.remember(key, &prepared);
                     }
                 }
-                self.run_simple(prepared, Vec::new(), true).await
+                self.run_simple(&text, prepared, Vec::new(), true).await
             }
             _ => self.run_script(Script { text, statements: statements.into() }).await,
         }
@@ -98,7 +99,14 @@ impl Session {
     }
 
     /// Runs statements until they end, one fails or one asks the client for COPY data.
-    pub(super) async fn run_script(&mut self, mut script: Script) -> Result<(), SqlError> {
+    pub(super) async fn run_script(&mut self, script: Script) -> Result<(), SqlError> {
+        self.in_script = true;
+        let ran = self.run_statements(script).await;
+        self.in_script = false;
+        ran
+    }
+
+    async fn run_statements(&mut self, mut script: Script) -> Result<(), SqlError> {
         while let Some(statement) = script.statements.pop_front() {
             let last = script.statements.is_empty();
             let text: Arc<str> = script.text[statement.range.clone()].into();
@@ -117,17 +125,45 @@ impl Session {
             if let Body::Utility(statement) = &prepared.body {
                 Self::require_outside_of_block(statement)?;
             }
-            self.run_simple(prepared, Vec::new(), last).await.map_err(shift)?;
+            self.run_simple(&text, prepared, Vec::new(), last).await.map_err(shift)?;
             if let Some(copy) = &mut self.copy_in {
                 copy.script = Some(script);
                 return Ok(());
             }
+            self.flush_early().await;
+            // `statement_timeout` is for each of them.
+            self.start_timer();
         }
         Ok(())
     }
 
-    /// Runs a statement of a text. Its parameters, if it has any, are the literals of the text.
+    /// Runs a statement of this text. Its parameters, if it has any, are the literals of the text. One
+    /// that finds, when it has waited for its tables, that it answers other columns now, is described
+    /// and run as if it had come then.
     async fn run_simple(
+        &mut self,
+        text: &Arc<str>,
+        prepared: Arc<Prepared>,
+        params: Vec<Datum>,
+        last: bool,
+    ) -> Result<(), SqlError> {
+        let (start, flushes) = (self.output.len(), self.flushes);
+        let mut ran = self.run_described(prepared, params, last).await;
+        for _ in 0..RECOMPILES_MAX {
+            let reshaped = std::mem::take(&mut self.reshaped);
+            if ran.is_ok() || !reshaped || self.flushes != flushes {
+                break;
+            }
+            self.output.truncate(start);
+            let statements = archipel_sql::parser::parse(text)?;
+            let prepared = self.prepare_settled(text, statements, &[]).await?;
+            ran = self.run_described(prepared, Vec::new(), last).await;
+        }
+        ran
+    }
+
+    /// RowDescription, and the statement's answer.
+    async fn run_described(
         &mut self,
         prepared: Arc<Prepared>,
         params: Vec<Datum>,
@@ -139,11 +175,12 @@ impl Session {
             // A simple query brings no values.
             return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
         }
+        let formats = Formats::All { binary: self.fetches_binary(&prepared) };
         if let Some(columns) = &prepared.columns {
             let columns = columns.clone();
-            self.describe_columns(&columns, &Formats::TEXT);
+            self.describe_columns(&columns, &formats);
         }
-        self.execute(&prepared, params, &Formats::TEXT, last).await?;
+        self.execute(&prepared, params, &formats, last).await?;
         self.mark_copy_simple();
         Ok(())
     }

@@ -391,6 +391,7 @@ impl Session {
             .with_hint("Roll the whole transaction back."));
         }
         self.cursors.rollback_to(cursors);
+        self.portals.retain(|_, portal| portal.number <= cursors);
         if let Some(open) = self.transaction.interactive.take() {
             // It stays open, with its snapshot and its id.
             let savepoint = engine.unwrap_or_else(|| open.beginning());
@@ -499,6 +500,8 @@ impl Session {
             }
         }
         self.memory.transaction.end(true);
+        self.portals.clear();
+        self.cursors.end_transaction();
         if let Some(pending) = transaction.pending {
             self.settle_pending(*pending, ticket, epoch);
         }
@@ -537,6 +540,8 @@ impl Session {
 
     /// What the session itself had begun with a transaction that is undone.
     fn roll_settings_back(&mut self) {
+        self.portals.clear();
+        self.cursors.abort_transaction();
         self.memory.transaction.end(false);
         // Going back to values that were in force cannot fail.
         let _ = self.change_settings(|all| {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use archipel_planner::bound::OutputColumn;
+use archipel_planner::native::cursor::CursorRows;
 use archipel_planner::prepared::check_arguments;
 use archipel_sql::ast::{
     AlterSystem, DiscardTarget, Execute, ExplainFormat, Prepare, Reset, Set, SetTransaction, SetValue, Show,
@@ -19,7 +20,7 @@ use super::{Session, role};
 use crate::encode::{Formats, RowEncoder};
 use crate::settings::session::TRANSACTION_MODES;
 use crate::settings::table::{SETTINGS, find};
-use crate::statement::{Body, Prepared};
+use crate::statement::{Body, Prepared, same_columns};
 use crate::wire::output::Severity;
 
 fn text_column(name: &str) -> OutputColumn {
@@ -44,17 +45,42 @@ impl Session {
                 let ty = if explain.options.format == ExplainFormat::Json { Type::JSON } else { Type::TEXT };
                 Some(vec![OutputColumn { ty, ..text_column("QUERY PLAN") }])
             }
-            Statement::Fetch(fetch) => self.cursor_columns(fetch)?,
-            Statement::Execute(execute) => {
-                self.statement(&execute.name)?.columns.as_ref().map(|columns| columns.to_vec())
-            }
+            Statement::Fetch(fetch) => self.cursor_columns(fetch),
+            // One that is still to come has no columns yet; running it tells that it is missing.
+            Statement::Execute(execute) => match self.statement(&execute.name) {
+                Ok(prepared) => prepared.columns.as_ref().map(|columns| columns.to_vec()),
+                Err(_) => None,
+            },
             _ => None,
         })
     }
 
-    /// Parameter types of a utility statement in the extended protocol: those declared.
-    pub(crate) fn utility_parameters(&self, _statement: &Statement, declared: &[Oid]) -> Arc<[Type]> {
-        declared.iter().map(|oid| Type::of(*oid)).collect()
+    /// Parameter types of a utility statement with this text: those declared, or those of the query
+    /// inside of it.
+    pub(crate) fn utility_parameters(
+        &mut self,
+        statement: &Statement,
+        text: &str,
+        declared: &[Oid],
+    ) -> Result<Arc<[Type]>> {
+        let query = match statement {
+            Statement::DeclareCursor(declare) => Some(declare.text.as_str()),
+            Statement::Explain(explain) => text.get(explain.statement.range.clone()),
+            _ => None,
+        };
+        let Some(query) = query.filter(|query| query.contains('$')) else {
+            return Ok(declared.iter().map(|oid| Type::of(*oid)).collect());
+        };
+        let before = text.find(query).map_or(0, |start| text[..start].chars().count() as u32);
+        let shift = |mut error: SqlError| {
+            if let Some(position) = &mut error.fields_mut().position {
+                *position += before;
+            }
+            error
+        };
+        let query: Arc<str> = query.into();
+        let statements = archipel_sql::parser::parse(&query).map_err(shift)?;
+        Ok(self.prepare_parsed(&query, statements, declared).map_err(shift)?.params.clone())
     }
 
     pub(crate) fn in_failed_transaction(&self) -> bool {
@@ -79,9 +105,20 @@ impl Session {
                 self.output.command_complete(tag);
             }
             Statement::Copy(copy) => return self.copy(copy, prepared, alone).await,
-            Statement::Execute(execute) => return self.execute_prepared(execute, formats, alone).await,
+            Statement::Execute(execute) => {
+                let columns = prepared.columns.as_deref();
+                return self.execute_prepared(execute, columns, formats, alone).await;
+            }
+            Statement::Positioned(positioned) => {
+                let (at_row, params) = self.at_row(positioned, prepared, params, alone).await?;
+                return Box::pin(self.execute(&at_row, params, formats, alone)).await;
+            }
             Statement::Show(_) | Statement::Explain(_) => {
-                self.utility_rows(statement, prepared, params, formats, alone).await?;
+                let rows = self.utility_rows(statement, prepared, params, alone).await?;
+                if let Some(columns) = &prepared.columns {
+                    let encoder = RowEncoder { columns: columns.clone(), formats: formats.clone() };
+                    self.send_rows(&encoder, &rows)?;
+                }
                 self.output.command_complete(prepared.tag);
             }
             Statement::Prepare(prepare) => {
@@ -103,10 +140,11 @@ impl Session {
                 self.output.command_complete(prepared.tag);
             }
             Statement::DeclareCursor(declare) => {
-                self.declare_cursor(declare, alone).await?;
+                self.declare_cursor(declare, prepared, params, alone).await?;
                 self.output.command_complete(prepared.tag);
             }
             Statement::Fetch(fetch) => {
+                Box::pin(self.open_named(&fetch.cursor, alone)).await?;
                 let count = self.fetch(fetch, formats)?;
                 self.output.command_complete_count(prepared.tag, count);
             }
@@ -177,16 +215,15 @@ impl Session {
         Ok(true)
     }
 
-    /// Appends the rows of a utility statement, without completing it.
+    /// The rows of a utility statement that answers some of its own.
     pub(super) async fn utility_rows(
         &mut self,
-        statement: &Arc<Statement>,
-        prepared: &Arc<Prepared>,
-        _params: Vec<Datum>,
-        formats: &Formats,
+        statement: &Statement,
+        prepared: &Prepared,
+        params: Vec<Datum>,
         alone: bool,
-    ) -> Result<()> {
-        let rows: Vec<Vec<Datum>> = match &**statement {
+    ) -> Result<Vec<Vec<Datum>>> {
+        Ok(match statement {
             Statement::Show(Show::Name(name)) => {
                 let name = setting_name(name);
                 let value = self.shown(&name).ok_or_else(|| unknown_setting(&name))?;
@@ -200,28 +237,38 @@ impl Session {
                 })
                 .collect(),
             Statement::Explain(explain) => {
-                let lines = self.explain(explain, &prepared.text, alone).await?;
+                let lines = self.explain(explain, prepared, params, alone).await?;
                 lines.iter().map(|line| vec![Datum::text(line)]).collect()
             }
-            Statement::Fetch(fetch) => return self.fetch(fetch, formats).map(drop),
             other => return Err(SqlError::internal(format!("{} answers no rows", other.tag()))),
-        };
-        if let Some(columns) = &prepared.columns {
-            let encoder = RowEncoder { columns: columns.clone(), formats: formats.clone() };
-            self.send_rows(&encoder, &rows);
-        }
-        Ok(())
+        })
     }
 
     /// Appends rows that are at hand.
-    pub(super) fn send_rows(&mut self, encoder: &RowEncoder, rows: &[Vec<Datum>]) {
+    pub(super) fn send_rows(&mut self, encoder: &RowEncoder, rows: &[Vec<Datum>]) -> Result<()> {
         let host = self.host();
         let context = host.context();
         let mut out = self.output.take();
-        for row in rows {
-            encoder.encode(row, &context, &mut out);
-        }
+        let encoded = rows.iter().try_for_each(|row| encoder.encode(row, &context, &mut out));
         self.output = crate::wire::output::Output::from_messages(out);
+        encoded
+    }
+
+    /// Appends the rows at these places of a cursor.
+    pub(super) fn send_places(
+        &mut self,
+        encoder: &RowEncoder,
+        rows: &CursorRows,
+        places: &[usize],
+    ) -> Result<()> {
+        let host = self.host();
+        let context = host.context();
+        let visible = encoder.columns.len();
+        let mut out = self.output.take();
+        let encoded =
+            places.iter().try_for_each(|place| encoder.encode(&rows.row(*place)[..visible], &context, &mut out));
+        self.output = crate::wire::output::Output::from_messages(out);
+        encoded
     }
 
     /// What SHOW answers.
@@ -395,9 +442,19 @@ impl Session {
         Ok(())
     }
 
-    /// EXECUTE name(arguments).
-    async fn execute_prepared(&mut self, execute: &Execute, formats: &Formats, alone: bool) -> Result<()> {
+    /// EXECUTE name(arguments), which was prepared when the statement of that name had these columns.
+    async fn execute_prepared(
+        &mut self,
+        execute: &Execute,
+        columns: Option<&[OutputColumn]>,
+        formats: &Formats,
+        alone: bool,
+    ) -> Result<()> {
         let (prepared, params) = self.prepared_with_arguments(execute).await?;
+        if columns.is_some() && !same_columns(columns, prepared.columns.as_deref()) {
+            // The client has been told those of another statement of this name.
+            return Err(SqlError::changed_result_type());
+        }
         Box::pin(self.execute(&prepared, params, formats, alone)).await
     }
 
@@ -449,7 +506,7 @@ impl Session {
 
 /// Whether PostgreSQL takes a snapshot for a utility statement, after which the isolation of
 /// its transaction is settled.
-fn sees_database(statement: &Statement) -> bool {
+pub(super) fn sees_database(statement: &Statement) -> bool {
     !matches!(
         statement,
         Statement::Transaction(_)

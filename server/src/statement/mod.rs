@@ -1,12 +1,14 @@
 //! Prepared statements: text, parsed, bound and compiled once, used by many executions.
 //!
 //! - [`cache`]   per executor thread, by text
+//! - [`cursor`]  queries of cursors, and changes of the rows these stand on
 //! - [`prepare`] from text to [`Prepared`]
 //! - [`shapes`]  per executor thread, by what is left of a text without its literals
 //! - [`validity`] until when they are good
 //! - [`pace`]    whether a statement is quick
 
 pub mod cache;
+pub(crate) mod cursor;
 pub mod pace;
 pub(crate) mod prepare;
 pub(crate) mod shapes;
@@ -17,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use archipel_planner::bound::{BoundStatement, OutputColumn};
 use archipel_planner::native::CompiledStatement;
+use archipel_planner::native::cursor::CursorKey;
 use archipel_sql::ast::{Statement, TransactionStatement};
 use archipel_sql::catalog::{TableRef, TriggerEvent};
 use archipel_sql::error::SqlError;
@@ -65,6 +68,9 @@ pub enum Origin {
     Shape,
     /// Its text, an INSERT into this table of the rows that it was made for.
     Filling(Oid),
+    /// Its text, the query of a cursor: where these can stand there, the keys of its tables' rows
+    /// follow the columns that it names.
+    Cursor(Arc<[CursorKey]>),
     /// Its text is the body of a DO.
     Block,
     /// A trigger's function and, where it is `asked`, its condition; for the rows of its call.
@@ -165,6 +171,11 @@ impl Prepared {
         }
     }
 
+    /// Whether another form of it answers rows of the same columns, as clients are told them.
+    pub fn answers_as(&self, other: &Prepared) -> bool {
+        same_columns(self.columns.as_deref(), other.columns.as_deref())
+    }
+
     /// COMMIT and ROLLBACK in any form: all that a failed block takes.
     pub fn leaves_failed_transaction(&self) -> bool {
         match &self.body {
@@ -179,5 +190,17 @@ impl Prepared {
             ),
             Body::Rows(_) => false,
         }
+    }
+}
+
+/// Whether columns are told alike.
+pub fn same_columns(before: Option<&[OutputColumn]>, after: Option<&[OutputColumn]>) -> bool {
+    match (before, after) {
+        (Some(before), Some(after)) => {
+            before.len() == after.len()
+                && before.iter().zip(after).all(|(a, b)| a.ty == b.ty && a.name == b.name)
+        }
+        (None, None) => true,
+        _ => false,
     }
 }

@@ -87,7 +87,7 @@ impl Session {
         self.prepare_settled_as(Origin::Text, text, statements, declared).await
     }
 
-    async fn prepare_settled_as(
+    pub(super) async fn prepare_settled_as(
         &mut self,
         origin: Origin,
         text: &Arc<str>,
@@ -172,11 +172,14 @@ impl Session {
                 }
                 self.prepare_rows(&statement, &mut prepared)?;
             }
+            Some(Statement::Positioned(positioned)) => {
+                self.prepare_positioned(positioned, declared, &mut prepared)?;
+            }
             Some(statement) => {
                 prepared.columns = self.utility_columns(&statement)?.map(Arc::from);
                 // Names of this session decide what these answer.
                 prepared.session_dependent = matches!(statement, Statement::Execute(_) | Statement::Fetch(_));
-                prepared.params = self.utility_parameters(&statement, declared);
+                prepared.params = self.utility_parameters(&statement, text, declared)?;
                 prepared.body = Body::Utility(Arc::new(statement));
             }
         }
@@ -263,7 +266,7 @@ impl Session {
     /// Prepares a statement again after the engine found its plan outdated.
     pub(crate) fn renew(&mut self, prepared: &Prepared) -> Result<Arc<Prepared>> {
         match (&prepared.origin, &prepared.body) {
-            (origin @ (Origin::Text | Origin::Shape | Origin::Filling(_)), _) => {
+            (origin @ (Origin::Text | Origin::Shape | Origin::Filling(_) | Origin::Cursor(_)), _) => {
                 if let Some(renewed) = self.recompiled(prepared) {
                     let renewed = renewed?;
                     // Its names may mean something else to those who find it by its text.
@@ -311,6 +314,17 @@ impl Session {
     }
 
     fn prepare_rows(&mut self, statement: &Statement, prepared: &mut Prepared) -> Result<()> {
+        match prepared.origin {
+            Origin::Cursor(_) => self.prepare_keyed(statement, prepared),
+            _ => self.prepare_as_written(statement, prepared),
+        }
+    }
+
+    pub(super) fn prepare_as_written(
+        &mut self,
+        statement: &Statement,
+        prepared: &mut Prepared,
+    ) -> Result<()> {
         let origin = prepared.origin.clone();
         let (text, declared) = (prepared.text.clone(), prepared.declared.clone());
         let search_path = prepared.search_path.clone();

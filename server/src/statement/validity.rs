@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use archipel_sql::catalog::{Catalog, Lookups, Requirement};
-use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
 
 use super::cache::Key;
@@ -131,7 +131,7 @@ impl Session {
     /// A statement that was bound already, compiled anew after the engine found its plan outdated;
     /// `None` where it has to be bound anew, too.
     pub(crate) fn recompiled(&mut self, prepared: &Prepared) -> Option<Result<Arc<Prepared>>> {
-        let (Origin::Text | Origin::Shape, Some(basis), Body::Rows(plan)) =
+        let (Origin::Text | Origin::Shape | Origin::Cursor(_), Some(basis), Body::Rows(plan)) =
             (&prepared.origin, &prepared.basis, &prepared.body)
         else {
             return None;
@@ -145,19 +145,9 @@ impl Session {
     async fn analysed_again(&mut self, prepared: &Prepared) -> Result<Arc<Prepared>> {
         let told: Vec<Oid> = prepared.params.iter().map(|ty| ty.oid).collect();
         let renewed = self.prepare_text(&prepared.text, &told).await?;
-        let same = match (&prepared.columns, &renewed.columns) {
-            (Some(before), Some(after)) => {
-                before.len() == after.len()
-                    && before.iter().zip(after.iter()).all(|(a, b)| a.ty == b.ty && a.name == b.name)
-            }
-            (None, None) => true,
-            _ => false,
-        };
-        if !same || !renewed.params.iter().map(|ty| ty.oid).eq(told) {
-            return Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "cached plan must not change result type",
-            ));
+        let same_params = renewed.params.iter().map(|ty| ty.oid).eq(told);
+        if !prepared.answers_as(&renewed) || !same_params {
+            return Err(SqlError::changed_result_type());
         }
         Ok(renewed)
     }

@@ -21,6 +21,11 @@ impl http::Facts for Facts {
         !self.0.closing.load(Ordering::Acquire)
     }
 
+    fn is_host(&self, name: &str) -> bool {
+        let names = self.0.live.show("archipel.http_hosts").unwrap_or_default();
+        names.split(',').any(|known| !name.is_empty() && known.trim().eq_ignore_ascii_case(name))
+    }
+
     fn metrics(&self) -> String {
         let server = &self.0;
         let log = server.engine.log();

@@ -89,6 +89,12 @@ fn advise(host: &Host, advice: &Advice) -> String {
                 percent(*share)
             )
         }
+        Advice::GrowingEnd { group, share } => format!(
+            "the end of {}, where rows are added, takes {}% of the time, more than one executor's share; no \
+             partitioning divides it: let the key begin with a column whose values come in any order",
+            group_tables(&host.server, &host.catalog.catalog, *group).join(", "),
+            percent(*share)
+        ),
         Advice::HotReference { share } => format!(
             "writes of reference tables take {}% of the time, one after another; distribute the table that \
              is written most",

@@ -92,7 +92,7 @@ pub(super) fn cursors(host: &Host) -> Vec<Vec<Datum>> {
                 text(&cursor.name),
                 text(&cursor.text),
                 Datum::Bool(cursor.hold),
-                Datum::Bool(false),
+                Datum::Bool(cursor.binary),
                 Datum::Bool(cursor.scroll),
                 Datum::TimestampTz(cursor.at),
             ]

@@ -40,6 +40,9 @@ impl Severity {
     }
 }
 
+/// Bytes of one field of an ErrorResponse or NoticeResponse; longer ones are cut.
+const REPORT_FIELD_BYTES_MAX: usize = 16 << 20;
+
 /// The transaction status in ReadyForQuery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -199,7 +202,7 @@ impl Output {
     /// CommandComplete of a statement that reads or writes rows.
     pub fn rows_complete(&mut self, tag: &str, rows: u64) {
         match tag {
-            "CALL" => self.command_complete(tag),
+            "CALL" | "SHOW" | "EXPLAIN" => self.command_complete(tag),
             "INSERT" => self.command_complete_count("INSERT 0", rows),
             tag => self.command_complete_count(tag, rows),
         }
@@ -300,8 +303,10 @@ impl Output {
         self.message(&ParameterStatus::new(name.to_owned(), value.to_owned()));
     }
 
-    pub fn backend_key_data(&mut self, process_id: i32, secret: i32) {
-        self.message(&BackendKeyData::new(process_id, SecretKey::I32(secret)));
+    /// BackendKeyData: what a CancelRequest for this session has to say.
+    pub fn backend_key_data(&mut self, process_id: i32, secret: &[u8]) {
+        let secret = SecretKey::Bytes(bytes::Bytes::copy_from_slice(secret));
+        self.message(&BackendKeyData::new(process_id, secret));
     }
 
     /// Asks the client for COPY data (`columns` text columns).
@@ -313,11 +318,12 @@ impl Output {
         self.message(&CopyOutResponse::new(0, columns as i16, vec![0; columns]));
     }
 
-    /// NegotiateProtocolVersion: only 3.0 is spoken; `options` are the unknown `_pq_.` ones.
-    pub fn negotiate_protocol_version(&mut self, options: &[&str]) {
+    /// NegotiateProtocolVersion: the minor version that is spoken; `options` are the unknown `_pq_.`
+    /// ones.
+    pub fn negotiate_protocol_version(&mut self, minor_version: u16, options: &[&str]) {
         let start = self.bytes.len();
         self.put(b"v\0\0\0\0");
-        self.put(&0u32.to_be_bytes());
+        self.put(&(3 << 16 | u32::from(minor_version)).to_be_bytes());
         self.put(&(options.len() as u32).to_be_bytes());
         for option in options {
             self.put(option.as_bytes());
@@ -329,8 +335,9 @@ impl Output {
     /// An ErrorResponse or, below [`Severity::Error`], a NoticeResponse.
     pub fn report(&mut self, severity: Severity, error: &SqlError) {
         let fields = error.fields();
-        // The protocol's strings end at the first zero byte.
-        let clean = |text: &str| text.replace('\0', "\u{fffd}");
+        // The protocol's strings end at the first zero byte; all of them together have 31 bits.
+        let clean =
+            |text: &str| text[..text.floor_char_boundary(REPORT_FIELD_BYTES_MAX)].replace('\0', "\u{fffd}");
         let mut answer: Vec<(u8, String)> = vec![
             (b'S', severity.as_str().to_owned()),
             (b'V', severity.as_str().to_owned()),
@@ -351,6 +358,9 @@ impl Output {
             .extend(optional.into_iter().filter_map(|(code, value)| Some((code, clean(value.as_deref()?)))));
         if let Some(position) = fields.position {
             answer.push((b'P', position.to_string()));
+        }
+        if let Some(routine) = fields.routine {
+            answer.push((b'R', routine.to_owned()));
         }
         if let Some((position, query)) = &fields.internal {
             answer.push((b'p', position.to_string()));

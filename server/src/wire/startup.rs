@@ -4,6 +4,12 @@ use archipel_sql::error::{SqlError, SqlState};
 
 use super::frame::{SMALL_MESSAGE_BYTES_MAX, utf8};
 
+/// The newest minor version of protocol 3 that is spoken: 3.2 brought longer cancel keys.
+pub const MINOR_VERSION_MAX: u16 = 2;
+
+/// How long a cancel key may be.
+const CANCEL_KEY_BYTES: std::ops::RangeInclusive<usize> = 4..=256;
+
 /// An opening packet.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Opening {
@@ -12,7 +18,7 @@ pub enum Opening {
     GssEncryptionRequest,
     Cancel {
         process_id: i32,
-        secret: i32,
+        secret: Vec<u8>,
     },
     /// Minor protocol version and the startup parameters (`user`, `database`, settings).
     Startup {
@@ -41,21 +47,20 @@ pub fn opening(pending: &[u8]) -> Result<Option<(Opening, usize)>, SqlError> {
         (1234, 5679) => Opening::SslRequest,
         (1234, 5680) => Opening::GssEncryptionRequest,
         (1234, 5678) => {
-            let (Some(process_id), Some(secret), 8) =
-                (body.first_chunk::<4>(), body.last_chunk::<4>(), body.len())
+            let Some((process_id, secret)) =
+                body.split_first_chunk::<4>().filter(|(_, secret)| CANCEL_KEY_BYTES.contains(&secret.len()))
             else {
                 return Err(violation("invalid length of cancel request packet"));
             };
-            Opening::Cancel {
-                process_id: i32::from_be_bytes(*process_id),
-                secret: i32::from_be_bytes(*secret),
-            }
+            Opening::Cancel { process_id: i32::from_be_bytes(*process_id), secret: secret.to_vec() }
         }
         (3, minor_version) => Opening::Startup { minor_version, parameters: parameters(body)? },
         (major, minor) => {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
-                format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0"),
+                format!(
+                    "unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.{MINOR_VERSION_MAX}"
+                ),
             ));
         }
     };

@@ -58,6 +58,8 @@ pub enum Statement {
     Insert(Box<sqlparser::ast::Insert>),
     Update(Box<sqlparser::ast::Update>),
     Delete(Box<sqlparser::ast::Delete>),
+    /// One of these two with WHERE CURRENT OF.
+    Positioned(Box<Positioned>),
     Merge(Box<sqlparser::ast::Merge>),
     CreateTable(Box<CreateTable>),
     /// CREATE TABLE … AS query or EXECUTE, SELECT … INTO.
@@ -189,6 +191,7 @@ impl Statement {
             Statement::Insert(_) => "INSERT",
             Statement::Update(_) => "UPDATE",
             Statement::Delete(_) => "DELETE",
+            Statement::Positioned(positioned) => positioned.statement.tag(),
             Statement::Merge(_) => "MERGE",
             Statement::CreateTable(_) => "CREATE TABLE",
             Statement::CreateTableAs(create) if create.with_data => "SELECT",

@@ -265,6 +265,17 @@ pub struct DeclareCursor {
     pub text: String,
 }
 
+/// UPDATE or DELETE … WHERE CURRENT OF.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Positioned {
+    /// The statement with TRUE for its condition.
+    pub statement: super::Statement,
+    /// Its text, likewise, and where the condition stands in it, in bytes.
+    pub text: String,
+    pub condition: std::ops::Range<usize>,
+    pub cursor: String,
+}
+
 /// FETCH, or MOVE (`move_only`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetch {

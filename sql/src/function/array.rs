@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Eval;
 use super::args::*;
+use super::length::{push, written};
 use crate::compare::{compare, equal};
 use crate::datum::{Array, Datum, Dimension};
 use crate::error::{Result, SqlError, SqlState};
@@ -203,7 +204,7 @@ fn overlap(a: &Array, b: &Array) -> bool {
 }
 
 /// `array_to_string`: NULLs are left out, or shown as a given text.
-fn to_text(ctx: &FunctionContext<'_>, base: &Array, separator: &str, null: Option<&str>) -> String {
+fn to_text(ctx: &FunctionContext<'_>, base: &Array, separator: &str, null: Option<&str>) -> Result<String> {
     let mut out = String::new();
     let mut first = true;
     for value in &base.values {
@@ -211,17 +212,17 @@ fn to_text(ctx: &FunctionContext<'_>, base: &Array, separator: &str, null: Optio
             continue;
         }
         if !first {
-            out.push_str(separator);
+            push(&mut out, separator)?;
         }
         first = false;
         match (value, null) {
-            (Datum::Null, Some(null)) => out.push_str(null),
-            _ => {
-                let _ = text_out(value, crate::types::Type::of(base.element), ctx, &mut out);
-            }
+            (Datum::Null, Some(null)) => push(&mut out, null)?,
+            _ => written(&mut out, |out| {
+                let _ = text_out(value, crate::types::Type::of(base.element), ctx, out);
+            })?,
         }
     }
-    out
+    Ok(out)
 }
 
 /// `string_to_array`: a NULL separator splits into characters, an empty one not at all.
@@ -360,7 +361,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("arraycontains", |_, v| Ok(Datum::Bool(contains(array(v, 0)?, array(v, 1)?)))),
     ("arraycontained", |_, v| Ok(Datum::Bool(contains(array(v, 1)?, array(v, 0)?)))),
     ("arrayoverlap", |_, v| Ok(Datum::Bool(overlap(array(v, 0)?, array(v, 1)?)))),
-    ("array_to_text", |c, v| Ok(text_datum(to_text(c, array(v, 0)?, text(v, 1)?, None)))),
+    ("array_to_text", |c, v| Ok(text_datum(to_text(c, array(v, 0)?, text(v, 1)?, None)?))),
     ("array_to_text_null", |c, v| {
         if any(v, 0)?.is_null() || any(v, 1)?.is_null() {
             return Ok(Datum::Null);
@@ -369,7 +370,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
             Some(Datum::Text(null)) => Some(null.as_str()),
             _ => None,
         };
-        Ok(text_datum(to_text(c, array(v, 0)?, text(v, 1)?, null)))
+        Ok(text_datum(to_text(c, array(v, 0)?, text(v, 1)?, null)?))
     }),
     ("text_to_array", |_, v| Ok(split_text(v)?.map_or(Datum::Null, |parts| from_values(Oid::TEXT, parts)))),
     ("text_to_array_null", |_, v| {

@@ -93,6 +93,7 @@ fn overlay(v: &[Datum], length: Option<i32>) -> Result<Datum> {
     let end = start.checked_add(length).ok_or_else(|| out_of_range("integer"))?;
     let before = (start as usize - 1).min(value.len());
     let after = (i64::from(end) - 1).clamp(0, value.len() as i64) as usize;
+    super::length::check_value(before + new.len() + (value.len() - after))?;
     Ok(Datum::Bytea([&value[..before], new, &value[after..]].concat().into()))
 }
 

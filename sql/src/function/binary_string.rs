@@ -4,6 +4,7 @@ use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
 use super::Eval;
 use super::args::*;
+use super::length::{VALUE_MAX, check_value};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 
@@ -37,12 +38,26 @@ fn md5_hex(bytes: &[u8]) -> Datum {
 }
 
 fn encode(bytes: &[u8], name: &str) -> Result<String> {
+    let fits = |length: usize| match length <= VALUE_MAX {
+        true => Ok(()),
+        false => {
+            Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "result of encoding conversion is too large"))
+        }
+    };
     Ok(match name.to_ascii_lowercase().as_str() {
-        "hex" => bytes.iter().map(|b| format!("{b:02x}")).collect(),
-        "base64" => base64_encode(bytes),
+        "hex" => {
+            fits(bytes.len() * 2)?;
+            bytes.iter().map(|b| format!("{b:02x}")).collect()
+        }
+        "base64" => {
+            // With the ends of the lines.
+            fits(bytes.len().div_ceil(3) * 4 + bytes.len() / 57)?;
+            base64_encode(bytes)
+        }
         "escape" => {
             let mut out = String::new();
             for &b in bytes {
+                fits(out.len())?;
                 match b {
                     b'\\' => out.push_str("\\\\"),
                     0 | 0x80.. => out.push_str(&format!("\\{b:03o}")),
@@ -138,9 +153,13 @@ fn place(at: i64, length: usize) -> Result<usize> {
 }
 
 pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
-    ("byteacat", |_, v| Ok(Datum::Bytea([bytea(v, 0)?, bytea(v, 1)?].concat().into()))),
+    ("byteacat", |_, v| {
+        let (a, b) = (bytea(v, 0)?, bytea(v, 1)?);
+        check_value(a.len() + b.len())?;
+        Ok(Datum::Bytea([a, b].concat().into()))
+    }),
     ("byteaoctetlen", |_, v| Ok(Datum::Int4(bytea(v, 0)?.len() as i32))),
-    ("sql_1810", |_, v| Ok(Datum::Int4(bytea(v, 0)?.len() as i32 * 8))),
+    ("sql_1810", |_, v| super::string::bit_length(bytea(v, 0)?.len())),
     ("bytea_substr", |_, v| Ok(bytes_datum(bytes_substring(bytea(v, 0)?, int4(v, 1)?, Some(int4(v, 2)?))?))),
     ("bytea_substr_no_len", |_, v| Ok(bytes_datum(bytes_substring(bytea(v, 0)?, int4(v, 1)?, None)?))),
     ("byteapos", |_, v| {

@@ -26,6 +26,7 @@ mod hash;
 mod integer;
 mod json;
 mod jsonpath;
+pub mod length;
 mod lsn;
 mod number_text;
 mod part_assign;
@@ -146,6 +147,18 @@ impl<'a> FunctionContext<'a> {
     /// The session's rules for text.
     pub fn style(&self) -> &'a Style {
         self.session.style()
+    }
+
+    /// Fails with 57014 when the statement was asked to stop. For loops within one call, every so
+    /// many thousand steps: PostgreSQL's CHECK_FOR_INTERRUPTS.
+    pub fn check_interrupts(&self) -> Result<()> {
+        if !self.session.interrupted() {
+            return Ok(());
+        }
+        Err(self.session.cancellation().unwrap_or_else(|| {
+            let message = "canceling statement due to user request";
+            crate::error::SqlError::new(crate::error::SqlState::QUERY_CANCELED, message)
+        }))
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use regex::{Regex, RegexBuilder};
 
 use super::args::*;
+use super::length::{check_buffer, push};
 use super::{Eval, FunctionContext};
 use crate::datum::{Array, Datum, Dimension};
 use crate::error::{Result, SqlError, SqlState};
@@ -448,7 +449,7 @@ pub(super) fn every_match<'t>(
 }
 
 /// PostgreSQL's replacement escapes: `\1` … `\9`, `\&`, `\\`.
-fn expand(replacement: &str, captures: &regex::Captures<'_>, out: &mut String) {
+fn expand(replacement: &str, captures: &regex::Captures<'_>, out: &mut String) -> Result<()> {
     let mut chars = replacement.chars();
     while let Some(c) = chars.next() {
         if c != '\\' {
@@ -458,9 +459,9 @@ fn expand(replacement: &str, captures: &regex::Captures<'_>, out: &mut String) {
         match chars.next() {
             Some(digit @ '1'..='9') => {
                 let group = digit as usize - '0' as usize;
-                out.push_str(captures.get(group).map_or("", |m| m.as_str()));
+                push(out, captures.get(group).map_or("", |m| m.as_str()))?;
             }
-            Some('&') => out.push_str(captures.get(0).map_or("", |m| m.as_str())),
+            Some('&') => push(out, captures.get(0).map_or("", |m| m.as_str()))?,
             Some('\\') => out.push('\\'),
             Some(other) => {
                 out.push('\\');
@@ -469,6 +470,7 @@ fn expand(replacement: &str, captures: &regex::Captures<'_>, out: &mut String) {
             None => out.push('\\'),
         }
     }
+    Ok(())
 }
 
 /// Replaces the `n`th match from character `start` on (zero: all of them).
@@ -485,15 +487,17 @@ fn replace(source: &str, regex: &Regex, replacement: &str, start: i32, n: i32) -
     for (i, captures) in every_match(regex, source, from).enumerate() {
         let Some(whole) = captures.get(0) else { continue };
         if n == 0 || i + 1 == n as usize {
-            out.push_str(&source[last..whole.start()]);
-            expand(replacement, &captures, &mut out);
+            push(&mut out, &source[last..whole.start()])?;
+            let before = out.len();
+            expand(replacement, &captures, &mut out)?;
+            check_buffer(before, out.len() - before)?;
             last = whole.end();
         }
         if n != 0 && i + 1 == n as usize {
             break;
         }
     }
-    out.push_str(&source[last..]);
+    push(&mut out, &source[last..])?;
     Ok(out)
 }
 

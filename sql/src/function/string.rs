@@ -1,16 +1,20 @@
 //! String functions. Lengths and positions count characters, not bytes.
 
 use super::args::*;
+use super::length::{VALUE_MAX, check_buffer, check_value, push, written};
 use super::{Eval, FunctionContext};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::io::{natural_type, text_out};
 
-/// The longest string a function may build (MaxAllocSize).
-const LENGTH_MAX: usize = 0x3fff_ffff;
-
 fn too_long() -> SqlError {
     SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large")
+}
+
+/// How many bits so many bytes have.
+pub(super) fn bit_length(bytes: usize) -> Result<Datum> {
+    let bits = i32::try_from(bytes).ok().and_then(|bytes| bytes.checked_mul(8));
+    bits.map(Datum::Int4).ok_or_else(|| out_of_range("integer"))
 }
 
 /// Byte offset of the `n`th character (clamped to the end).
@@ -58,6 +62,7 @@ fn overlay(text: &str, with: &str, start: i32, length: i32) -> Result<String> {
     let after = start.checked_add(length).ok_or_else(|| out_of_range("integer"))?;
     let head = substring(text, 1, Some(start - 1))?;
     let tail = substring(text, after, None)?;
+    check_value(head.len() + with.len() + tail.len())?;
     Ok(format!("{head}{with}{tail}"))
 }
 
@@ -81,7 +86,7 @@ fn pad(text: &str, length: i32, fill: &str, at_left: bool) -> Result<String> {
     if have >= length {
         return Ok(text[..offset(text, length)].to_owned());
     }
-    if length * 4 > LENGTH_MAX {
+    if length * 4 > VALUE_MAX {
         return Err(too_long());
     }
     if fill.is_empty() {
@@ -318,17 +323,35 @@ fn shown(ctx: &FunctionContext<'_>, value: &Datum) -> String {
     out
 }
 
-fn concat(ctx: &FunctionContext<'_>, values: &[Datum], separator: &str) -> String {
+fn concat(ctx: &FunctionContext<'_>, values: &[Datum], separator: &str) -> Result<String> {
     let mut out = String::new();
     let mut first = true;
     for value in values.iter().filter(|v| !v.is_null()) {
         if !first {
-            out.push_str(separator);
+            push(&mut out, separator)?;
         }
         first = false;
-        let _ = text_out(value, natural_type(value), ctx, &mut out);
+        written(&mut out, |out| {
+            let _ = text_out(value, natural_type(value), ctx, out);
+        })?;
     }
-    out
+    Ok(out)
+}
+
+/// `replace(text, text, text)`.
+fn replace(text: &str, from: &str, to: &str) -> Result<String> {
+    if from.is_empty() {
+        return Ok(text.to_owned());
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = 0;
+    for (at, _) in text.match_indices(from) {
+        push(&mut out, &text[rest..at])?;
+        push(&mut out, to)?;
+        rest = at + from.len();
+    }
+    push(&mut out, &text[rest..])?;
+    Ok(out)
 }
 
 fn format_error(message: &str, hint: Option<&str>) -> SqlError {
@@ -438,7 +461,8 @@ fn format(ctx: &FunctionContext<'_>, template: &str, args: &[Datum]) -> Result<S
             ('I', value) => quote_identifier(&shown(ctx, value)),
             (_, value) => quote_literal(&shown(ctx, value)),
         };
-        let missing = (width.unsigned_abs() as usize).saturating_sub(char_count(&piece)).min(LENGTH_MAX / 4);
+        let missing = (width.unsigned_abs() as usize).saturating_sub(char_count(&piece)).min(VALUE_MAX / 4);
+        check_buffer(out.len(), piece.len() + missing)?;
         if left_aligned || width < 0 {
             out.push_str(&piece);
             out.extend(std::iter::repeat_n(' ', missing));
@@ -452,7 +476,7 @@ fn format(ctx: &FunctionContext<'_>, template: &str, args: &[Datum]) -> Result<S
 
 fn repeat(text: &str, count: i32) -> Result<String> {
     let count = count.max(0) as usize;
-    if text.len().checked_mul(count).is_none_or(|n| n > LENGTH_MAX) {
+    if text.len().checked_mul(count).is_none_or(|n| n > VALUE_MAX) {
         return Err(too_long());
     }
     Ok(text.repeat(count))
@@ -488,21 +512,29 @@ fn as_text(context: &FunctionContext<'_>, value: &Datum) -> String {
     }
 }
 
+/// `||` of a text and a value of another type.
+fn joined(context: &FunctionContext<'_>, v: &[Datum]) -> Result<Datum> {
+    let (a, b) = (as_text(context, any(v, 0)?), as_text(context, any(v, 1)?));
+    check_value(a.len() + b.len())?;
+    Ok(text_datum(a + &b))
+}
+
 pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("textcat", |_, v| {
         let (a, b) = (text(v, 0)?, text(v, 1)?);
+        check_value(a.len() + b.len())?;
         let mut joined = compact_str::CompactString::with_capacity(a.len() + b.len());
         joined.push_str(a);
         joined.push_str(b);
         Ok(Datum::Text(joined))
     }),
-    ("sql_2003", |c, v| Ok(text_datum(as_text(c, any(v, 0)?) + &as_text(c, any(v, 1)?)))),
-    ("sql_2004", |c, v| Ok(text_datum(as_text(c, any(v, 0)?) + &as_text(c, any(v, 1)?)))),
+    ("sql_2003", joined),
+    ("sql_2004", joined),
     ("textlen", |_, v| Ok(Datum::Int4(char_count(text(v, 0)?) as i32))),
     ("bpcharlen", |_, v| Ok(Datum::Int4(char_count(text(v, 0)?.trim_end_matches(' ')) as i32))),
     ("textoctetlen", |_, v| Ok(Datum::Int4(text(v, 0)?.len() as i32))),
     ("bpcharoctetlen", |_, v| Ok(Datum::Int4(text(v, 0)?.len() as i32))),
-    ("sql_1811", |_, v| Ok(Datum::Int4(text(v, 0)?.len() as i32 * 8))),
+    ("sql_1811", |_, v| bit_length(text(v, 0)?.len())),
     ("lower", |_, v| Ok(text_datum(lower(text(v, 0)?)))),
     ("upper", |_, v| Ok(text_datum(text(v, 0)?.to_ascii_uppercase()))),
     ("initcap", |_, v| Ok(text_datum(initcap(text(v, 0)?)))),
@@ -526,20 +558,17 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("rtrim", |_, v| Ok(text_datum(trim(text(v, 0)?, text(v, 1)?, false, true)))),
     ("btrim1", |_, v| Ok(text_datum(trim(text(v, 0)?, " ", true, true)))),
     ("ltrim1", |_, v| Ok(text_datum(trim(text(v, 0)?, " ", true, false)))),
-    ("replace_text", |_, v| {
-        let (source, from, to) = (text(v, 0)?, text(v, 1)?, text(v, 2)?);
-        Ok(text_datum(if from.is_empty() { source.to_owned() } else { source.replace(from, to) }))
-    }),
+    ("replace_text", |_, v| Ok(text_datum(replace(text(v, 0)?, text(v, 1)?, text(v, 2)?)?))),
     ("translate", |_, v| Ok(text_datum(translate(text(v, 0)?, text(v, 1)?, text(v, 2)?)))),
     ("split_part", |_, v| Ok(text_datum(split_part(text(v, 0)?, text(v, 1)?, int4(v, 2)?)?))),
     ("repeat", |_, v| Ok(text_datum(repeat(text(v, 0)?, int4(v, 1)?)?))),
     ("ascii", |_, v| Ok(Datum::Int4(text(v, 0)?.chars().next().map_or(0, |c| c as i32)))),
     ("chr", |_, v| Ok(text_datum(chr(int4(v, 0)?)?.to_string()))),
     ("text_starts_with", |_, v| Ok(Datum::Bool(text(v, 0)?.starts_with(text(v, 1)?)))),
-    ("text_concat", |c, v| Ok(text_datum(concat(c, v, "")))),
+    ("text_concat", |c, v| Ok(text_datum(concat(c, v, "")?))),
     ("text_concat_ws", |c, v| match any(v, 0)? {
         Datum::Null => Ok(Datum::Null),
-        _ => Ok(text_datum(concat(c, &v[1..], text(v, 0)?))),
+        _ => Ok(text_datum(concat(c, &v[1..], text(v, 0)?)?)),
     }),
     ("text_format", |c, v| match any(v, 0)? {
         Datum::Null => Ok(Datum::Null),
@@ -563,11 +592,8 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("nameconcatoid", |_, v| {
         Ok(text_datum(crate::io::truncate_name(&format!("{}_{}", text(v, 0)?, oid(v, 1)?))))
     }),
-    ("gen_random_uuid", |c, _| {
-        let mut bytes = [0u8; 16];
-        for pair in bytes.chunks_mut(4) {
-            pair.copy_from_slice(&((c.session.random() * 4_294_967_296.0) as u32).to_be_bytes());
-        }
+    ("gen_random_uuid", |_, _| {
+        let mut bytes = crate::secret::random_bytes::<16>()?;
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
         Ok(Datum::Uuid(Box::new(bytes)))

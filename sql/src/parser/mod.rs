@@ -33,6 +33,7 @@
 //! - [`definition`]  schemas, DROP, TRUNCATE, COMMENT
 //! - [`role`]        roles, GRANT and REVOKE
 //! - [`copy`]        COPY
+//! - [`current_of`]  WHERE CURRENT OF
 //! - [`transaction`] BEGIN … ROLLBACK, savepoints, SET TRANSACTION
 //! - [`dialect`]     expressions sqlparser reads only in part
 //! - [`refuse`]      names for what its query grammar lacks
@@ -47,6 +48,7 @@ mod aggregate;
 mod apart;
 mod constraint_timing;
 mod copy;
+mod current_of;
 mod cursor;
 mod definition;
 mod dialect;
@@ -118,6 +120,13 @@ pub fn parse(text: &str) -> Result<Vec<StatementText>> {
 
 /// The same for what the catalog keeps, where relations may have numbers for names.
 pub fn parse_stored(text: &str) -> Result<Vec<StatementText>> {
+    if let Some(masked) = current_of::mask(text) {
+        return current_of::parse(&masked);
+    }
+    parse_plain(text)
+}
+
+fn parse_plain(text: &str) -> Result<Vec<StatementText>> {
     let mut cursor = Cursor::new(text)?;
     let mut statements = Vec::new();
     loop {

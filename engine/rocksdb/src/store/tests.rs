@@ -245,9 +245,17 @@ fn newer_formats_and_strange_directories_are_refused() {
     fs::write(folder.path().join("FORMAT"), "99\n").expect("written");
     let error = RocksLogStore::open(folder.path(), options()).err().expect("refused");
     assert!(matches!(error, StoreError::NewerFormat { found: 99, .. }), "{error}");
-    fs::write(folder.path().join("FORMAT"), "nonsense").expect("written");
-    let error = RocksLogStore::open(folder.path(), options()).err().expect("refused");
-    assert!(matches!(error, StoreError::Damaged(_)), "{error}");
+    for mark in ["nonsense", "", "0\n", "-1\n", "+1\n", "1.5", "1 2\n", "99999999999\n"] {
+        fs::write(folder.path().join("FORMAT"), mark).expect("written");
+        for read_only in [false, true] {
+            let opened = match read_only {
+                true => RocksLogStore::open_read_only(folder.path(), options()),
+                false => RocksLogStore::open(folder.path(), options()),
+            };
+            let error = opened.err().expect("refused");
+            assert!(matches!(error, StoreError::Damaged(_)), "{mark:?}: {error}");
+        }
+    }
     let stranger = tempfile::tempdir().expect("a temporary folder");
     fs::write(stranger.path().join("letters.txt"), "dear").expect("written");
     let error = RocksLogStore::open(stranger.path(), options()).err().expect("refused");
@@ -257,7 +265,7 @@ fn newer_formats_and_strange_directories_are_refused() {
 /// The write-ahead log with the batches, and where the batch of this number starts in it.
 fn find_batch(folder: &Path, number: u64) -> (std::path::PathBuf, usize) {
     let needle = [&b"ARL1"[..]].concat();
-    for entry in fs::read_dir(folder.join("log")).expect("readable") {
+    for entry in fs::read_dir(folder.join("redo")).expect("readable") {
         let path = entry.expect("readable").path();
         if path.extension().is_none_or(|extension| extension != "log") {
             continue;
@@ -304,4 +312,183 @@ fn too_little_space_is_told_apart_from_failure() {
     let error = store.append(BatchNumber(1), b"x", true).expect_err("refused");
     assert!(matches!(error, StoreError::Full(_)), "{error}");
     assert!(store.nearly_full());
+}
+
+fn mark(batch: u64) -> Watermark {
+    Watermark { batch: BatchNumber(batch), epoch: Epoch(batch), replay_from: BatchNumber(1) }
+}
+
+/// The write-ahead log's files, oldest first.
+fn files(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(folder.join("redo")).expect("readable");
+    let mut found: Vec<_> = entries.map(|entry| entry.expect("readable").path()).collect();
+    found.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
+    found.sort();
+    found
+}
+
+#[test]
+fn a_log_cut_below_the_watermark_is_refused_and_one_cut_above_it_is_a_torn_tail() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = RocksLogStore::open(folder.path(), options()).expect("a new directory");
+    fill(&store, 1..50);
+    store.put_watermark(mark(40), false).expect("noted");
+    drop(store);
+    let (path, _) = find_batch(folder.path(), 45);
+    let whole = fs::read(&path).expect("readable");
+    for (from, to, is_whole) in [(45, 44, true), (40, 39, false), (20, 19, false)] {
+        let (_, at) = find_batch(folder.path(), from);
+        fs::write(&path, &whole[..at]).expect("cut");
+        let store = RocksLogStore::open_read_only(folder.path(), options()).expect("RocksDB takes it");
+        match recover(&store, 2, &|_| {}) {
+            Ok(recovered) => assert!(is_whole && recovered.next_batch == BatchNumber(to + 1)),
+            Err(error) => {
+                assert!(!is_whole && matches!(error, StoreError::Damaged(_)), "{error}");
+                assert!(error.to_string().contains("batch 40 had been written"), "{error}");
+            }
+        }
+        drop(store);
+        fs::write(&path, &whole).expect("whole again");
+    }
+}
+
+/// RocksDB knows the files that it has closed, and how long they are.
+#[test]
+fn a_closed_file_that_is_missing_or_cut_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = RocksLogStore::open(folder.path(), options()).expect("a new directory");
+    store.meta_put("word", b"kept in the first file until its family is flushed").expect("written");
+    // The other family moves on to new files.
+    for round in 0..3 {
+        fill(&store, 1 + round * 10..11 + round * 10);
+        let opened = store.opened().expect("open");
+        let (db, family) = opened.log();
+        db.flush_cf(family).expect("flushed");
+    }
+    fill(&store, 31..33);
+    drop(store);
+    let closed = files(folder.path()).first().cloned().expect("the first file is needed still");
+    let whole = fs::read(&closed).expect("readable");
+    fs::remove_file(&closed).expect("it was there");
+    for bytes in [None, Some(&whole[..whole.len() / 2]), Some(&[][..])] {
+        if let Some(bytes) = bytes {
+            fs::write(&closed, bytes).expect("written");
+        }
+        let error = RocksLogStore::open(folder.path(), options()).err().expect("refused");
+        assert!(matches!(&error, StoreError::Damaged(told) if told.contains(WAYS_OUT)), "{error}");
+        let error = RocksLogStore::open_read_only(folder.path(), options()).err().expect("refused");
+        assert!(matches!(error, StoreError::Damaged(_)), "{error}");
+    }
+    fs::remove_file(&closed).expect("it was there");
+    let store = RocksLogStore::open_to_reset(folder.path(), options()).expect("takes what there is");
+    drop(store);
+    RocksLogStore::open(folder.path(), options()).expect("nothing is missed any more");
+}
+
+#[test]
+fn an_older_directory_is_brought_up_to_date_and_a_look_leaves_it() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = RocksLogStore::open(folder.path(), options()).expect("a new directory");
+    fill(&store, 1..20);
+    drop(store);
+    // As the version before has left it.
+    fs::rename(folder.path().join("redo"), folder.path().join("log")).expect("renamed");
+    fs::remove_file(folder.path().join("WATERMARK")).expect("it was there");
+    fs::write(folder.path().join("FORMAT"), "1\n").expect("written");
+    let store = RocksLogStore::open_read_only(folder.path(), options()).expect("readable");
+    assert_eq!((rows(&store), store.watermark().expect("readable")), (19, None));
+    store.put_watermark(mark(19), true).expect("nothing happens");
+    store.meta_put("word", b"nor here").expect("nothing happens");
+    assert_eq!(store.meta_get("word").expect("readable"), None);
+    drop(store);
+    assert!(folder.path().join("log").exists() && !folder.path().join("WATERMARK").exists());
+    // Once more, as if the first start had been cut short after the folder got its name.
+    for _ in 0..2 {
+        let store = RocksLogStore::open(folder.path(), options()).expect("brought up to date");
+        assert_eq!(rows(&store), 19);
+        assert_eq!(store.watermark().expect("readable"), Some(Watermark::default()));
+        drop(store);
+        assert!(folder.path().join("redo").exists() && !folder.path().join("log").exists());
+        assert_eq!(fs::read_to_string(folder.path().join("FORMAT")).expect("readable"), "2\n");
+        fs::write(folder.path().join("FORMAT"), "1\n").expect("written");
+        fs::remove_file(folder.path().join("WATERMARK")).expect("it was there");
+    }
+}
+
+#[test]
+fn a_watermark_that_is_gone_is_missed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = RocksLogStore::open(folder.path(), options()).expect("a new directory");
+    store.put_watermark(mark(0), true).expect("noted");
+    drop(store);
+    fs::remove_file(folder.path().join("WATERMARK")).expect("it was there");
+    let error = RocksLogStore::open(folder.path(), options()).err().expect("refused");
+    assert!(error.to_string().contains("WATERMARK is missing"), "{error}");
+    drop(RocksLogStore::open_to_reset(folder.path(), options()).expect("made anew"));
+    RocksLogStore::open(folder.path(), options()).expect("opens");
+}
+
+#[test]
+fn a_copy_knows_how_far_its_log_goes() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = RocksLogStore::open(&folder.path().join("data"), options()).expect("a new directory");
+    fill(&store, 1..20);
+    store.put_watermark(mark(7), false).expect("noted");
+    let copy = folder.path().join("copy");
+    store.copy_to(&copy).expect("copied");
+    let store = RocksLogStore::open(&copy, options()).expect("opens");
+    let known = store.watermark().expect("readable").expect("it has one");
+    assert_eq!((known.batch, known.epoch, rows(&store)), (BatchNumber(19), Epoch(7), 19));
+}
+
+#[test]
+fn nobody_else_reads_a_data_directory() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let data = folder.path().join("data");
+    let mode = || fs::metadata(&data).expect("it is there").permissions().mode() & 0o777;
+    drop(RocksLogStore::open(&data, options()).expect("a new directory"));
+    assert_eq!(mode(), 0o700);
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o755)).expect("ours");
+    drop(RocksLogStore::open_read_only(&data, options()).expect("a look changes nothing"));
+    assert_eq!(mode(), 0o755);
+    drop(RocksLogStore::open(&data, options()).expect("as an earlier version left it"));
+    assert_eq!(mode(), 0o700);
+    // What is no data directory is left alone.
+    let stranger = folder.path().join("letters");
+    fs::create_dir(&stranger).expect("made");
+    fs::set_permissions(&stranger, fs::Permissions::from_mode(0o755)).expect("ours");
+    fs::write(stranger.join("letter.txt"), "dear").expect("written");
+    fs::set_permissions(stranger.join("letter.txt"), fs::Permissions::from_mode(0o644)).expect("ours");
+    assert!(RocksLogStore::open(&stranger, options()).is_err());
+    let of = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+    assert_eq!((of(&stranger), of(&stranger.join("letter.txt"))), (0o755, 0o644));
+}
+
+/// A batch longer than one value can be is one batch all the same: read, replaced, cut.
+#[test]
+fn a_long_batch_is_kept_in_pieces() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let options = RocksOptions { log_value_bytes_max: 1_000, ..options() };
+    let store = RocksLogStore::open(folder.path(), options).expect("a new directory");
+    fill(&store, 1..4);
+    store.append(BatchNumber(4), b"short", true).expect("there is space");
+    let read = |store: &RocksLogStore| {
+        let mut lengths = Vec::new();
+        let mut visit = |number: BatchNumber, bytes: &[u8]| {
+            lengths.push((number.0, batch::check(bytes).is_some()));
+            ControlFlow::Continue(())
+        };
+        store.read_log(BatchNumber(2), &mut visit).expect("readable");
+        lengths
+    };
+    assert_eq!(read(&store), [(2, true), (3, true), (4, false)]);
+    assert_eq!(store.last_batch().expect("readable"), Some(BatchNumber(4)));
+    store.truncate_tail(BatchNumber(3)).expect("cut");
+    drop(store);
+    let store = RocksLogStore::open(folder.path(), options).expect("opens again");
+    assert_eq!(read(&store), [(2, true)]);
+    assert_eq!(store.last_batch().expect("readable"), Some(BatchNumber(2)));
+    fill(&store, 3..5);
+    assert_eq!(rows(&store), 4);
 }

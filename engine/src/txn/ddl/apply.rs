@@ -136,7 +136,7 @@ impl Txn<'_> {
             for partition in self.partitions_of(group) {
                 // SAFETY: everything is held; the reference ends in this iteration.
                 let data = unsafe { partition.data_mut() };
-                if let Some(root) = data.roots.get_mut(usize::from(position)) {
+                if let Some(root) = data.roots.get_mut(position as usize) {
                     self.ddl_versions_note(partition, position, root.version);
                     root.version = new.version;
                 }
@@ -149,7 +149,7 @@ impl Txn<'_> {
         Ok(())
     }
 
-    pub(super) fn ddl_versions_note(&mut self, partition: PartitionRef, position: u16, version: u32) {
+    pub(super) fn ddl_versions_note(&mut self, partition: PartitionRef, position: u32, version: u32) {
         if let Some(work) = &mut self.ddl {
             work.before.push(Before::Version(partition, position, version));
         }
@@ -189,6 +189,7 @@ impl Txn<'_> {
         for (key, row) in rows {
             let mut entry = KeyBuf::new();
             table.index_key(index, &row, &key, &mut entry);
+            self.check_size(&entry, key.len())?;
             let partition = self.partition_for(index.group, &entry)?;
             let stamp = sequence(&partition);
             let mut tree = self.tree_for_write(partition, place)?;
@@ -260,6 +261,7 @@ impl Txn<'_> {
         self.clear_roots(&old, |_| true)?;
         // Old keys go in the log before new rows come; equal keys are put again.
         for (key, _) in &rows {
+            self.check_room(&[])?;
             let sequence = self.next_sequence_of_group(old.group, key);
             redo::delete(&mut self.worker.scratch.redo, old.def.id, sequence, key);
         }
@@ -378,6 +380,7 @@ impl Txn<'_> {
         let rows = self.all_rows(&table)?;
         let mut bytes = 0;
         for (key, row) in &rows {
+            self.check_room(&[])?;
             let sequence = self.next_sequence_of_group(table.group, key);
             redo::delete(&mut self.worker.scratch.redo, id, sequence, key);
             bytes += (key.len() + row.len()) as i64;

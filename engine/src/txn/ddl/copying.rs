@@ -168,7 +168,7 @@ impl Txn<'_> {
             for partition in self.partitions_of(group) {
                 // SAFETY: everything is held; the reference ends in this iteration.
                 let data = unsafe { partition.data_mut() };
-                if let Some(root) = data.roots.get_mut(usize::from(position)) {
+                if let Some(root) = data.roots.get_mut(position as usize) {
                     root.since = NOT_COMMITTED;
                     copied += if root.id == Some(to.def.id) { root.tree.len() } else { 0 };
                 }

@@ -56,7 +56,7 @@ pub(super) struct Moved {
 /// Partitions of one group in key order, and the position of one tree in them.
 struct Parts {
     partitions: Vec<PartitionRef>,
-    position: u16,
+    position: u32,
 }
 
 impl Moved {
@@ -167,8 +167,8 @@ impl Txn<'_> {
     fn move_tree(
         &mut self,
         id: TreeId,
-        from: (GroupId, u16),
-        to: (GroupId, u16),
+        from: (GroupId, u32),
+        to: (GroupId, u32),
         was: u32,
         version: u32,
     ) -> Result<(), Stop> {
@@ -259,11 +259,11 @@ impl Txn<'_> {
     }
 
     /// Gives the roots of a tree that stays where it is another layout version.
-    fn stamp_tree(&mut self, id: TreeId, group: GroupId, position: u16, version: u32) -> Result<(), Stop> {
+    fn stamp_tree(&mut self, id: TreeId, group: GroupId, position: u32, version: u32) -> Result<(), Stop> {
         for partition in self.partitions_of(group) {
             // SAFETY: everything is held; the reference ends in this iteration.
             let data = unsafe { partition.data_mut() };
-            if let Some(root) = data.roots.get_mut(usize::from(position)).filter(|root| root.id == Some(id)) {
+            if let Some(root) = data.roots.get_mut(position as usize).filter(|root| root.id == Some(id)) {
                 self.ddl_versions_note(partition, position, root.version);
                 root.version = version;
             }

@@ -1,0 +1,200 @@
+//! Going on with what is left of a log, for `archipel reset-log`.
+//!
+//! A start refuses a log that has lost its end, or a batch in its middle. When what is missing
+//! cannot be put back and no backup is at hand, this keeps the batches up to the first gap,
+//! forgets those behind it, and says so to the next start: the commits in between are lost. Rows
+//! that the checkpoint has of them stay, so the newest state may be half there; whoever resets
+//! a log looks through the tables afterwards, and dumps and reloads them.
+//!
+//! Tags of what is written from then on must be above those of all that stays, or the next
+//! recovery would take an older row for the newer one: epochs and sequences go on above every
+//! batch, every checkpoint row and the watermark.
+
+use std::ops::ControlFlow;
+
+use super::batch::{self, BatchNumber};
+use super::checkpoint::{self, CheckpointMark};
+use super::redo;
+use super::store::{LogStore, StoreError};
+use super::watermark::Watermark;
+use crate::id::Epoch;
+
+/// What a reset found and left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reset {
+    /// Batches that stay.
+    pub kept: u64,
+    /// Batches that were there, behind a gap, and are forgotten.
+    pub dropped: u64,
+    /// The newest batch that was known to have been written.
+    pub known: BatchNumber,
+    /// The newest that stays.
+    pub last: BatchNumber,
+    /// Epochs go on above this one.
+    pub epoch: Epoch,
+}
+
+impl Reset {
+    /// Batches that are lost, as far as anybody knows.
+    pub fn lost(&self) -> u64 {
+        self.known.0.saturating_sub(self.last.0).max(self.dropped)
+    }
+}
+
+/// The batches up to the first gap.
+struct Kept {
+    next: BatchNumber,
+    last: Epoch,
+    /// Of everything there is, behind the gap too.
+    newest: Epoch,
+    sequence_max: u64,
+    kept: u64,
+    dropped: u64,
+    gap: bool,
+}
+
+impl Kept {
+    fn see(&mut self, number: BatchNumber, bytes: &[u8]) {
+        let header = batch::check(bytes).filter(|header| header.number == number);
+        if let Some(header) = header {
+            self.newest = self.newest.max(header.last);
+        }
+        let follows = |header: batch::BatchHeader| number == self.next && header.last >= self.last;
+        let records = header.filter(|_| !self.gap).filter(|header| follows(*header)).and_then(|header| {
+            let sequence = sequence_max(bytes)?;
+            Some((header.last, sequence))
+        });
+        let Some((last, sequence)) = records else {
+            self.gap = true;
+            self.dropped += 1;
+            return;
+        };
+        self.last = last;
+        self.sequence_max = self.sequence_max.max(sequence);
+        self.next = number.next();
+        self.kept += 1;
+    }
+}
+
+/// The greatest sequence in a batch; `None` if it cannot be taken apart.
+fn sequence_max(bytes: &[u8]) -> Option<u64> {
+    let mut greatest = 0;
+    for segment in batch::segments(bytes) {
+        let (_, records) = segment?;
+        for record in redo::records(records) {
+            greatest = greatest.max(record.ok()?.sequence);
+        }
+    }
+    Some(greatest)
+}
+
+/// Keeps what can be kept of a store's log.
+pub fn reset(store: &dyn LogStore) -> Result<Reset, StoreError> {
+    let mark = CheckpointMark::read(store)?;
+    let watermark = store.watermark()?.unwrap_or_default();
+    // The note in the log may be older than the checkpoint, which has all that came before.
+    let replay_from = mark.replay_from.max(watermark.replay_from);
+    let mut log = Kept {
+        next: replay_from,
+        last: mark.epoch,
+        newest: mark.epoch.max(watermark.epoch),
+        sequence_max: mark.sequence_max,
+        kept: 0,
+        dropped: 0,
+        gap: false,
+    };
+    store.read_log(replay_from, &mut |number, bytes| {
+        log.see(number, bytes);
+        ControlFlow::Continue(())
+    })?;
+    let mut unreadable = None;
+    store.checkpoint_scan(None, None, &mut |_, _, value| match checkpoint::decode_row(value) {
+        Ok((tag, _)) => {
+            log.newest = log.newest.max(tag.epoch);
+            log.sequence_max = log.sequence_max.max(tag.sequence);
+            ControlFlow::Continue(())
+        }
+        Err(error) => {
+            unreadable = Some(error);
+            ControlFlow::Break(())
+        }
+    })?;
+    if let Some(error) = unreadable {
+        return Err(error);
+    }
+    if log.gap {
+        store.truncate_tail(log.next)?;
+        store.sync()?;
+    }
+    CheckpointMark { replay_from, sequence_max: log.sequence_max, epoch: mark.epoch }.write(store)?;
+    let last = BatchNumber(log.next.0.saturating_sub(1));
+    store.put_watermark(Watermark { batch: last, epoch: log.newest, replay_from }, true)?;
+    Ok(Reset { kept: log.kept, dropped: log.dropped, known: watermark.batch, last, epoch: log.newest })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::TreeId;
+    use crate::log::store::{CheckpointChange, Losses};
+    use crate::log::{MemoryStore, recover};
+
+    fn store(batches: u64) -> MemoryStore {
+        let store = MemoryStore::new();
+        for number in 1..=batches {
+            let mut records = Vec::new();
+            redo::put(&mut records, TreeId(20), number, &number.to_be_bytes(), b"row");
+            let epoch = Epoch(number);
+            let segments = [(epoch, records.as_slice())];
+            let bytes = batch::encode(BatchNumber(number), epoch, epoch, segments.iter().copied());
+            store.append(BatchNumber(number), &bytes, true).expect("written");
+        }
+        let watermark =
+            Watermark { batch: BatchNumber(batches), epoch: Epoch(batches), replay_from: BatchNumber(1) };
+        store.put_watermark(watermark, true).expect("noted");
+        store
+    }
+
+    #[test]
+    fn what_stands_before_the_gap_stays_and_tags_go_on_above_all_that_stays() {
+        let store = store(9);
+        store.lose(BatchNumber(6));
+        // A row of a checkpoint that was under way, newer than all that is left.
+        let row =
+            CheckpointChange { tree: TreeId(20), key: (*b"key").into(), value: Some(vec![9, 77, b'r']) };
+        store.checkpoint_write(Losses::default(), &[row]).expect("written");
+        assert!(recover(&store, 2, &|_| {}).is_err(), "batch 6 is missing");
+        let done = reset(&store).expect("nothing else is wrong");
+        assert_eq!((done.kept, done.dropped, done.last, done.lost()), (5, 3, BatchNumber(5), 4));
+        let recovered = recover(&store, 2, &|_| {}).expect("recovers");
+        assert_eq!((recovered.epoch, recovered.sequence_max), (Epoch(9), 77));
+        assert_eq!(recovered.next_batch, BatchNumber(6));
+        assert_eq!(recovered.trees[&TreeId(20)].len(), 6);
+    }
+
+    #[test]
+    fn a_log_without_its_end_is_refused_before_and_taken_after() {
+        let store = store(4);
+        store.lose(BatchNumber(4));
+        let error = recover(&store, 1, &|_| {}).err().expect("refused");
+        assert!(matches!(&error, StoreError::Damaged(told) if told.contains("batch 4 had been written")));
+        assert_eq!(reset(&store).expect("resets").lost(), 1);
+        let recovered = recover(&store, 1, &|_| {}).expect("recovers");
+        assert_eq!((recovered.epoch, recovered.next_batch), (Epoch(4), BatchNumber(4)));
+    }
+
+    #[test]
+    fn a_log_that_is_gone_after_its_checkpoint_leaves_the_checkpoint() {
+        let store = MemoryStore::new();
+        let row = CheckpointChange { tree: TreeId(20), key: (*b"key").into(), value: Some(vec![5, 8, b'r']) };
+        store.checkpoint_write(Losses::default(), &[row]).expect("written");
+        let watermark = Watermark { batch: BatchNumber(7), epoch: Epoch(6), replay_from: BatchNumber(7) };
+        store.put_watermark(watermark, true).expect("noted");
+        let error = recover(&store, 1, &|_| {}).err().expect("refused");
+        assert!(error.to_string().contains("batch 7 as the first to replay"), "{error}");
+        reset(&store).expect("resets");
+        let recovered = recover(&store, 1, &|_| {}).expect("recovers");
+        assert_eq!((recovered.epoch, recovered.sequence_max), (Epoch(6), 8));
+        assert_eq!(recovered.next_batch, BatchNumber(7));
+    }
+}

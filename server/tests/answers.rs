@@ -1,0 +1,218 @@
+//! When answers leave: errors and notices at once, rows when they are asked for; and that they are
+//! described as what ran answers them.
+
+mod common;
+
+use common::{Raw, Server, framed, kinds, state};
+use std::io::Write;
+use std::time::Duration;
+
+type Messages = Vec<(u8, Vec<u8>)>;
+
+fn parse(text: &str) -> Vec<u8> {
+    framed(b'P', &[b"\0", text.as_bytes(), b"\0\0\0"].concat())
+}
+
+/// Bind and Execute of the unnamed statement.
+fn run() -> Vec<u8> {
+    [framed(b'B', b"\0\0\0\0\0\0\0\0"), framed(b'E', b"\0\0\0\0\0")].concat()
+}
+
+fn flush() -> Vec<u8> {
+    framed(b'H', b"")
+}
+
+fn sync(raw: &mut Raw) -> Messages {
+    raw.send(b'S', b"");
+    raw.until(b'Z')
+}
+
+/// The field of the first ErrorResponse with this code.
+fn field(messages: &Messages, code: u8) -> Option<String> {
+    let (_, body) = messages.iter().find(|(kind, _)| *kind == b'E')?;
+    let fields = body.split(|byte| *byte == 0);
+    let found = fields.filter_map(|field| field.strip_prefix(&[code])).next()?;
+    Some(String::from_utf8_lossy(found).into_owned())
+}
+
+/// Waits until so many sessions wait for a lock.
+fn wait_for_waiters(other: &mut Raw, count: usize) {
+    let waiting = format!("SELECT 1 FROM pg_locks WHERE NOT granted HAVING count(DISTINCT pid) >= {count}");
+    for _ in 0..6000 {
+        if kinds(&other.query(&waiting)).contains('D') {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("nobody waits");
+}
+
+#[test]
+fn errors_leave_before_sync_and_flush_is_heard_after_one() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    let describe = framed(b'D', b"S\0");
+    let bad = parse("SELECT nothing");
+    // With Flush, without it, with more behind it that is skipped.
+    for messages in [[bad.clone(), flush()].concat(), bad.clone(), [bad.clone(), describe, flush()].concat()]
+    {
+        raw.stream.write_all(&messages).unwrap();
+        assert_eq!(state(&raw.until(b'E')).as_deref(), Some("42703"));
+        assert_eq!(kinds(&sync(&mut raw)), "Z");
+    }
+    // What was answered before it comes with it.
+    raw.stream.write_all(&[parse("SELECT 1/0"), run(), flush()].concat()).unwrap();
+    assert_eq!(kinds(&raw.until(b'E')), "12E");
+    raw.stream.write_all(&[parse("SELECT 1"), run(), flush()].concat()).unwrap();
+    assert_eq!(kinds(&sync(&mut raw)), "Z", "a message before Sync is skipped");
+    raw.stream.write_all(&[parse("SELECT 1"), run(), flush()].concat()).unwrap();
+    assert_eq!(kinds(&raw.until(b'C')), "12DC");
+    assert_eq!(kinds(&sync(&mut raw)), "Z");
+    // So are malformed messages.
+    raw.stream.write_all(&framed(b'B', b"\0\0\0")).unwrap();
+    assert_eq!(state(&raw.until(b'E')).as_deref(), Some("08P01"));
+    assert_eq!(kinds(&sync(&mut raw)), "Z");
+}
+
+#[test]
+fn notices_leave_before_what_comes_after_them() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    let mut holder = server.raw();
+    let mut other = server.raw();
+    raw.query("CREATE TABLE t (id int PRIMARY KEY, n int)");
+    raw.query("INSERT INTO t VALUES (1, 0)");
+    let say = "DO $$ BEGIN RAISE NOTICE 'said'; END $$";
+    // In a text of several statements, in a pipeline, and where a procedure has ended a transaction.
+    let update = "UPDATE t SET n = n + 1 WHERE id = 1";
+    let text = format!("{say}; {update}");
+    let committing = format!("DO $$ BEGIN RAISE NOTICE 'said'; COMMIT; {update}; END $$");
+    let pipeline = [parse(say), run(), parse(update), run(), framed(b'S', b"")].concat();
+    let query = |text: &str| framed(b'Q', &[text.as_bytes(), b"\0"].concat());
+    for messages in [query(&text), pipeline, query(&committing)] {
+        holder.query("BEGIN");
+        holder.query("SELECT * FROM t FOR UPDATE");
+        raw.stream.write_all(&messages).unwrap();
+        assert!(raw.until(b'N').iter().any(|(kind, _)| *kind == b'N'));
+        wait_for_waiters(&mut other, 1);
+        holder.query("COMMIT");
+        assert!(!kinds(&raw.until(b'Z')).contains('E'));
+    }
+    assert!(raw.query("SELECT n FROM t").iter().any(|(kind, body)| *kind == b'D' && body.ends_with(b"3")));
+}
+
+#[test]
+fn rows_are_described_as_the_plan_that_ran_answers_them() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    let mut holder = server.raw();
+    let mut other = server.raw();
+    let width = |messages: &Messages, of: u8| {
+        let (_, body) = messages.iter().find(|(kind, _)| *kind == of).expect("such a message");
+        u16::from_be_bytes([body[0], body[1]])
+    };
+    for statement in
+        ["SELECT * FROM t", "UPDATE t SET a = a RETURNING *", "SELECT * FROM t WHERE a = 1 FOR UPDATE"]
+    {
+        holder.query("DROP TABLE IF EXISTS t");
+        holder.query("CREATE TABLE t (a int PRIMARY KEY, b text)");
+        holder.query("INSERT INTO t VALUES (1, 'x')");
+        // It is known before.
+        raw.query(statement);
+        raw.stream.write_all(&[parse(statement), flush()].concat()).unwrap();
+        raw.until(b'1');
+        sync(&mut raw);
+        holder.query("BEGIN");
+        holder.query("ALTER TABLE t ADD COLUMN c int DEFAULT 7");
+        raw.send(b'Q', &[statement.as_bytes(), b"\0"].concat());
+        wait_for_waiters(&mut other, 1);
+        holder.query("COMMIT");
+        let answer = raw.until(b'Z');
+        assert_eq!(kinds(&answer), "TDCZ", "{statement}");
+        assert_eq!((width(&answer, b'T'), width(&answer, b'D')), (3, 3), "{statement}");
+        // A client that has been told the columns is told that they changed.
+        raw.stream.write_all(&[parse(statement), framed(b'D', b"S\0"), flush()].concat()).unwrap();
+        raw.until(b'T');
+        holder.query("BEGIN");
+        holder.query("ALTER TABLE t DROP COLUMN c");
+        raw.stream.write_all(&[run(), framed(b'S', b"")].concat()).unwrap();
+        wait_for_waiters(&mut other, 1);
+        holder.query("COMMIT");
+        let answer = raw.until(b'Z');
+        assert_eq!(state(&answer).as_deref(), Some("0A000"), "{statement}");
+        assert_eq!(field(&answer, b'M').as_deref(), Some("cached plan must not change result type"));
+        assert_eq!(field(&answer, b'R').as_deref(), Some("RevalidateCachedQuery"));
+        assert!(!kinds(&answer).contains('D'), "{statement}");
+    }
+}
+
+#[test]
+fn what_a_wait_for_a_lock_ends_with_can_be_caught() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    let mut holder = server.raw();
+    raw.query("CREATE TABLE t (id int PRIMARY KEY, n int)");
+    raw.query("INSERT INTO t VALUES (1, 0), (2, 0)");
+    raw.query(
+        "CREATE FUNCTION try(wanted int) RETURNS text LANGUAGE plpgsql AS $$ DECLARE told text; BEGIN \
+         UPDATE t SET n = n + 10 WHERE id = 2; \
+         BEGIN UPDATE t SET n = n + 1 WHERE id = wanted; told := 'changed'; \
+         EXCEPTION WHEN lock_not_available THEN told := SQLSTATE || ' ' || SQLERRM; END; \
+         RETURN told; END $$",
+    );
+    let told = |messages: &Messages| {
+        let (_, body) = messages.iter().find(|(kind, _)| *kind == b'D').expect("a row");
+        String::from_utf8_lossy(&body[6..]).into_owned()
+    };
+    raw.query("SET lock_timeout = '50ms'");
+    holder.query("BEGIN");
+    holder.query("UPDATE t SET n = 5 WHERE id = 1");
+    assert_eq!(told(&raw.query("SELECT try(1)")), "55P03 canceling statement due to lock timeout");
+    raw.query("BEGIN");
+    assert_eq!(told(&raw.query("SELECT try(1)")), "55P03 canceling statement due to lock timeout");
+    raw.query("COMMIT");
+    // Nobody catches this one.
+    assert_eq!(state(&raw.query("UPDATE t SET n = 1 WHERE id = 1")).as_deref(), Some("55P03"));
+    holder.query("COMMIT");
+    assert_eq!(told(&raw.query("SELECT try(1)")), "changed");
+    let rows = raw.query("SELECT string_agg(n::text, ' ' ORDER BY id) FROM t");
+    assert_eq!(told(&rows), "6 30", "what a block did before its handler is undone, and no more");
+}
+
+#[test]
+fn a_statement_timeout_is_for_each_statement_of_a_text() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    raw.query("SET statement_timeout = '3s'");
+    let answer = raw.query("SELECT pg_sleep(1.2); SELECT pg_sleep(1.2); SELECT pg_sleep(1.2)");
+    assert_eq!(kinds(&answer), "TDCTDCTDCZ");
+}
+
+#[test]
+fn a_call_may_commit_anywhere_in_a_pipeline() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    raw.query("CREATE TABLE t (id int PRIMARY KEY)");
+    raw.query(
+        "CREATE PROCEDURE add(id int) LANGUAGE plpgsql AS \
+         $$ BEGIN INSERT INTO t VALUES (id); COMMIT; INSERT INTO t VALUES (id + 1); END $$",
+    );
+    let step = |text: &str| [parse(text), run()].concat();
+    let count = |raw: &mut Raw| {
+        let rows = raw.query("SELECT count(*) FROM t");
+        let (_, body) = rows.into_iter().find(|(kind, _)| *kind == b'D').expect("a row");
+        String::from_utf8_lossy(&body[6..]).into_owned()
+    };
+    raw.stream.write_all(&[step("CALL add(1)"), step("SELECT 1"), framed(b'S', b"")].concat()).unwrap();
+    assert_eq!(kinds(&raw.until(b'Z')), "12C12DCZ");
+    assert_eq!(count(&mut raw), "2");
+    // What came before it is committed with it; what comes after it, and itself behind its COMMIT, is not.
+    let steps = [step("INSERT INTO t VALUES (100)"), step("CALL add(10)"), step("SELECT 1/0")].concat();
+    raw.stream.write_all(&[steps, framed(b'S', b"")].concat()).unwrap();
+    let answer = raw.until(b'Z');
+    assert_eq!(state(&answer).as_deref(), Some("22012"));
+    assert_eq!(count(&mut raw), "4");
+    let answer = raw.query("SELECT 1; CALL add(20)");
+    assert_eq!(state(&answer).as_deref(), Some("2D000"));
+    assert_eq!(count(&mut raw), "4");
+}

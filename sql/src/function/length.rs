@@ -1,0 +1,70 @@
+//! How long a value may become: what PostgreSQL allocates at most at once, and its words for more.
+
+use crate::error::{Result, SqlError, SqlState};
+
+/// The most that is allocated at once (MaxAllocSize).
+pub const ALLOCATION_MAX: usize = 0x3fff_ffff;
+
+/// What PostgreSQL keeps before the bytes of a value of any length (VARHDRSZ).
+const HEADER: usize = 4;
+
+/// Bytes of the longest text or bytea.
+pub const VALUE_MAX: usize = ALLOCATION_MAX - HEADER;
+
+/// Refuses to make a value of so many bytes in one piece.
+#[inline]
+pub fn check_value(bytes: usize) -> Result<()> {
+    if bytes <= VALUE_MAX { Ok(()) } else { Err(value_too_long(bytes)) }
+}
+
+/// Why a value of so many bytes cannot be.
+#[cold]
+pub fn value_too_long(bytes: usize) -> SqlError {
+    let asked = bytes.saturating_add(HEADER);
+    SqlError::new(SqlState::INTERNAL_ERROR, format!("invalid memory alloc request size {asked}"))
+}
+
+/// Refuses to add `more` bytes to a buffer that holds so many already: a value that grows piece by
+/// piece, or a message (enlargeStringInfo).
+#[inline]
+pub fn check_buffer(held: usize, more: usize) -> Result<()> {
+    if more < ALLOCATION_MAX.saturating_sub(held) { Ok(()) } else { Err(buffer_too_large(held, more)) }
+}
+
+#[cold]
+fn buffer_too_large(held: usize, more: usize) -> SqlError {
+    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "out of memory")
+        .with_detail(format!("Cannot enlarge string buffer containing {held} bytes by {more} more bytes."))
+}
+
+/// Adds a piece to a text that grows.
+#[inline]
+pub fn push(out: &mut String, piece: &str) -> Result<()> {
+    check_buffer(out.len(), piece.len())?;
+    out.push_str(piece);
+    Ok(())
+}
+
+/// Refuses what `write` has added to a text if that is too much; more than one value it is not.
+pub fn written(out: &mut String, write: impl FnOnce(&mut String)) -> Result<()> {
+    let before = out.len();
+    write(out);
+    check_buffer(before, out.len() - before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_postgresqls() {
+        assert!(check_value(1_073_741_819).is_ok());
+        let error = check_value(1_073_741_820).expect_err("too long");
+        assert_eq!(error.to_string(), "invalid memory alloc request size 1073741824");
+        assert!(check_buffer(1_073_740_000, 1_822).is_ok());
+        let error = check_buffer(1_073_740_000, 2_000).expect_err("too long");
+        let detail = "Cannot enlarge string buffer containing 1073740000 bytes by 2000 more bytes.";
+        assert_eq!(error.fields().detail.as_deref(), Some(detail));
+        assert!(check_buffer(usize::MAX, 1).is_err());
+    }
+}
