@@ -3,6 +3,7 @@
 //! - this file     the objects themselves
 //! - [`object`]    any object as a row of the system catalog: (kind, oid, payload)
 //! - [`snapshot`]  [`Catalog`]: all objects at one moment, with look-ups by name and oid
+//! - `shared_map`  the maps it is made of
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
 //! - `numbered`    tables whose rows are told apart by their numbers
 //! - [`aggregate`] aggregates, which are routines
@@ -35,6 +36,7 @@ pub mod partition_condition;
 mod renumber;
 pub mod role;
 pub mod sequence;
+mod shared_map;
 pub mod snapshot;
 pub mod trigger;
 pub mod user_type;

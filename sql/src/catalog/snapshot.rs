@@ -1,15 +1,14 @@
 //! All catalog objects at one moment. A `Catalog` never changes; DDL makes the next one from it
-//! with [`Catalog::apply`]. Objects are shared between the two, so a version costs its index of
-//! names and oids.
+//! with [`Catalog::apply`]. Objects are shared between the two, and so is most of what finds them
+//! ([`SharedMap`]).
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
 use std::sync::Arc;
-
-use rustc_hash::FxHashMap;
 
 use crate::types::Oid;
 
 use super::operator_class::OperatorClassRef;
+use super::shared_map::SharedMap;
 use super::{
     ARCHIPEL, Access, CatalogChange, Comments, FIRST_GROUP, FIRST_OID, FIRST_TREE, INFORMATION_SCHEMA,
     Numbers, Object, ObjectKind, PG_CATALOG, PUBLIC, Role, RoutineRef, SUPERUSER, SUPERUSER_NAME, Schema,
@@ -58,37 +57,79 @@ impl Relation {
 #[derive(Clone, Debug)]
 pub struct Catalog(Arc<State>);
 
-/// Maps are behind `Arc`s of their own: a version copies only those its changes touch.
 #[derive(Clone, Debug)]
 struct State {
     version: u64,
     /// The newest [`super::Migration`]; 0 for a new data directory.
     migration: u32,
     numbers: Numbers,
-    schemas: Arc<BTreeMap<Oid, Arc<Schema>>>,
-    tables: Arc<BTreeMap<Oid, TableRef>>,
-    sequences: Arc<BTreeMap<Oid, SequenceRef>>,
-    routines: Arc<BTreeMap<Oid, RoutineRef>>,
-    roles: Arc<BTreeMap<Oid, Arc<Role>>>,
+    schemas: SharedMap<Oid, Arc<Schema>>,
+    tables: SharedMap<Oid, TableRef>,
+    sequences: SharedMap<Oid, SequenceRef>,
+    routines: SharedMap<Oid, RoutineRef>,
+    roles: SharedMap<Oid, Arc<Role>>,
     /// Owners and rights, by the objects they are of.
-    access: Arc<BTreeMap<Oid, Arc<Access>>>,
-    comments: Arc<BTreeMap<Oid, Arc<Comments>>>,
-    types: Arc<BTreeMap<Oid, UserTypeRef>>,
-    operator_classes: Arc<BTreeMap<Oid, OperatorClassRef>>,
+    access: SharedMap<Oid, Arc<Access>>,
+    comments: SharedMap<Oid, Arc<Comments>>,
+    types: SharedMap<Oid, UserTypeRef>,
+    operator_classes: SharedMap<Oid, OperatorClassRef>,
     /// Names of enums' labels.
-    labels: Arc<FxHashMap<Oid, Arc<str>>>,
+    labels: SharedMap<Oid, Arc<str>>,
     /// The relations of composite types, by their oids.
-    composites: Arc<BTreeMap<Oid, TableRef>>,
-    /// Schema, then name: oids of relations.
-    relation_names: Arc<Names<RelationOid>>,
-    routine_names: Arc<Names<Vec<Oid>>>,
+    composites: SharedMap<Oid, TableRef>,
+    schema_names: SharedMap<Arc<str>, Oid>,
+    role_names: SharedMap<Arc<str>, Oid>,
+    relation_names: SharedMap<Name, RelationOid>,
+    routine_names: SharedMap<Name, Arc<[Oid]>>,
+    type_names: SharedMap<Name, Oid>,
+    /// Which tables of a schema have a constraint of a name.
+    constraint_names: SharedMap<Name, Arc<[Oid]>>,
     /// Oids of indexes to their tables'.
-    index_tables: Arc<FxHashMap<Oid, Oid>>,
+    index_tables: SharedMap<Oid, Oid>,
+    /// Tables that store rows, by the engine's numbers.
+    trees: SharedMap<u32, Oid>,
     /// Tables to those that inherit from them, by oid.
-    heirs: Arc<FxHashMap<Oid, Vec<Oid>>>,
+    heirs: SharedMap<Oid, Arc<[Oid]>>,
+    /// Tables to those that have foreign keys to them, by oid.
+    referencing: SharedMap<Oid, Arc<[Oid]>>,
 }
 
-type Names<T> = FxHashMap<String, FxHashMap<String, T>>;
+/// What an object is called, and in which schema.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Name {
+    name: Arc<str>,
+    schema: Arc<str>,
+}
+
+impl Name {
+    fn new(schema: &str, name: &str) -> Name {
+        Name { name: name.into(), schema: schema.into() }
+    }
+
+    /// How it compares with another one: the order of [`Name`]s.
+    fn order(&self, schema: &str, name: &str) -> Ordering {
+        (*self.name).cmp(name).then_with(|| (*self.schema).cmp(schema))
+    }
+}
+
+/// Adds an oid to those that a key stands for, which are in the order of their numbers.
+fn add<K: Ord + Clone>(map: &mut SharedMap<K, Arc<[Oid]>>, key: K, oid: Oid) {
+    let mut oids = map.get(&key).map_or_else(Vec::new, |known| known.to_vec());
+    if let Err(place) = oids.binary_search(&oid) {
+        oids.insert(place, oid);
+        map.insert(key, oids.into());
+    }
+}
+
+/// Takes an oid from those that a key stands for.
+fn take<K: Ord + Clone>(map: &mut SharedMap<K, Arc<[Oid]>>, key: &K, oid: Oid) {
+    let Some(known) = map.get(key) else { return };
+    let left: Vec<Oid> = known.iter().copied().filter(|known| *known != oid).collect();
+    match left.is_empty() {
+        true => drop(map.remove(key)),
+        false => map.insert(key.clone(), left.into()),
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RelationOid {
@@ -105,21 +146,27 @@ impl Catalog {
             version: 1,
             migration: 0,
             numbers: Numbers { oid: FIRST_OID, tree: FIRST_TREE, group: FIRST_GROUP },
-            schemas: Arc::default(),
-            tables: Arc::default(),
-            sequences: Arc::default(),
-            routines: Arc::default(),
-            roles: Arc::default(),
-            access: Arc::default(),
-            comments: Arc::default(),
-            types: Arc::default(),
-            operator_classes: Arc::default(),
-            labels: Arc::default(),
-            composites: Arc::default(),
-            relation_names: Arc::default(),
-            routine_names: Arc::default(),
-            index_tables: Arc::default(),
-            heirs: Arc::default(),
+            schemas: SharedMap::default(),
+            tables: SharedMap::default(),
+            sequences: SharedMap::default(),
+            routines: SharedMap::default(),
+            roles: SharedMap::default(),
+            access: SharedMap::default(),
+            comments: SharedMap::default(),
+            types: SharedMap::default(),
+            operator_classes: SharedMap::default(),
+            labels: SharedMap::default(),
+            composites: SharedMap::default(),
+            schema_names: SharedMap::default(),
+            role_names: SharedMap::default(),
+            relation_names: SharedMap::default(),
+            routine_names: SharedMap::default(),
+            type_names: SharedMap::default(),
+            constraint_names: SharedMap::default(),
+            index_tables: SharedMap::default(),
+            trees: SharedMap::default(),
+            heirs: SharedMap::default(),
+            referencing: SharedMap::default(),
         };
         for (oid, name) in
             [(PG_CATALOG, "pg_catalog"), (INFORMATION_SCHEMA, "information_schema"), (ARCHIPEL, "archipel")]
@@ -192,6 +239,36 @@ impl Catalog {
         self.0.heirs.get(&parent).map_or(&[], |heirs| heirs)
     }
 
+    /// The tables that have foreign keys to one, itself perhaps among them, in the order of their oids.
+    pub fn referrers(&self, table: Oid) -> Vec<TableRef> {
+        let oids = self.0.referencing.get(&table).into_iter().flat_map(|oids| oids.iter());
+        oids.filter_map(|oid| self.table_by_oid(*oid)).collect()
+    }
+
+    /// The table whose rows the engine keeps under this number.
+    pub fn table_by_tree(&self, tree: u32) -> Option<TableRef> {
+        self.table_by_oid(*self.0.trees.get(&tree)?)
+    }
+
+    /// Whether a table of the schema has a constraint of this name.
+    pub fn has_constraint(&self, schema: &str, name: &str) -> bool {
+        self.0.constraint_names.get_by(|known| known.order(schema, name)).is_some()
+    }
+
+    /// The tables and views that are not what they were in another version, as they were and as they are.
+    pub fn changed_tables(&self, before: &Catalog) -> Vec<(Option<TableRef>, Option<TableRef>)> {
+        let changes = self.0.tables.changes(&before.0.tables).into_iter();
+        let changes = changes.filter(|(old, new)| !same_object(*old, *new));
+        changes.map(|(old, new)| (old.cloned(), new.cloned())).collect()
+    }
+
+    /// As [`Catalog::changed_tables`], of routines.
+    pub fn changed_routines(&self, before: &Catalog) -> Vec<(Option<RoutineRef>, Option<RoutineRef>)> {
+        let changes = self.0.routines.changes(&before.0.routines).into_iter();
+        let changes = changes.filter(|(old, new)| !same_object(*old, *new));
+        changes.map(|(old, new)| (old.cloned(), new.cloned())).collect()
+    }
+
     pub fn sequence_by_oid(&self, oid: Oid) -> Option<SequenceRef> {
         self.0.sequences.get(&oid).cloned()
     }
@@ -257,7 +334,7 @@ impl Catalog {
     // -- by exact name
 
     pub fn schema(&self, name: &str) -> Option<Arc<Schema>> {
-        self.0.schemas.values().find(|schema| schema.name == name).cloned()
+        self.0.schema_named(name).cloned()
     }
 
     pub fn schema_exists(&self, name: &str) -> bool {
@@ -265,19 +342,24 @@ impl Catalog {
     }
 
     pub fn role(&self, name: &str) -> Option<Arc<Role>> {
-        self.0.roles.values().find(|role| role.name == name).cloned()
+        self.0.role_named(name).cloned()
     }
 
     /// The relation of this schema and name.
     pub fn relation_in(&self, schema: &str, name: &str) -> Option<Relation> {
-        let oid = self.0.relation_names.get(schema)?.get(name)?;
-        self.0.relation(*oid)
+        let oid = self.0.relation_named(schema, name)?;
+        self.0.relation(oid)
+    }
+
+    /// The type of this schema and name.
+    pub fn user_type_in(&self, schema: &str, name: &str) -> Option<UserTypeRef> {
+        self.0.type_named(schema, name).cloned()
     }
 
     /// The overloads of this schema and name.
     pub fn routines_in(&self, schema: &str, name: &str) -> Vec<RoutineRef> {
-        let oids = self.0.routine_names.get(schema).and_then(|names| names.get(name));
-        oids.into_iter().flatten().filter_map(|&oid| self.routine_by_oid(oid)).collect()
+        let oids = self.0.routines_named(schema, name).iter();
+        oids.filter_map(|oid| self.routine_by_oid(*oid)).collect()
     }
 
     /// The overload with exactly these input types.
@@ -336,6 +418,29 @@ impl Catalog {
     }
 }
 
+/// By exact name.
+impl State {
+    fn schema_named(&self, name: &str) -> Option<&Arc<Schema>> {
+        self.schemas.get(self.schema_names.get_by(|known| (**known).cmp(name))?)
+    }
+
+    fn role_named(&self, name: &str) -> Option<&Arc<Role>> {
+        self.roles.get(self.role_names.get_by(|known| (**known).cmp(name))?)
+    }
+
+    fn relation_named(&self, schema: &str, name: &str) -> Option<RelationOid> {
+        self.relation_names.get_by(|known| known.order(schema, name)).copied()
+    }
+
+    fn type_named(&self, schema: &str, name: &str) -> Option<&UserTypeRef> {
+        self.types.get(self.type_names.get_by(|known| known.order(schema, name))?)
+    }
+
+    fn routines_named(&self, schema: &str, name: &str) -> &[Oid] {
+        self.routine_names.get_by(|known| known.order(schema, name)).map_or(&[], |oids| oids)
+    }
+}
+
 impl State {
     fn relation(&self, oid: RelationOid) -> Option<Relation> {
         match oid {
@@ -358,57 +463,61 @@ impl State {
             Object::Numbers(numbers) => self.numbers = *numbers,
             Object::Migration(migration) => self.migration = self.migration.max(migration.version),
             Object::Schema(schema) => {
-                Arc::make_mut(&mut self.schemas).insert(schema.oid, Arc::new(schema.clone()));
+                self.schema_names.insert(schema.name.as_str().into(), schema.oid);
+                self.schemas.insert(schema.oid, Arc::new(schema.clone()));
             }
             Object::Role(role) => {
-                Arc::make_mut(&mut self.roles).insert(role.oid, Arc::new(role.clone()));
+                self.role_names.insert(role.name.as_str().into(), role.oid);
+                self.roles.insert(role.oid, Arc::new(role.clone()));
             }
-            Object::Access(access) => {
-                Arc::make_mut(&mut self.access).insert(access.object, Arc::new(access.clone()));
-            }
+            Object::Access(access) => self.access.insert(access.object, Arc::new(access.clone())),
             Object::Comments(comments) => {
                 if !comments.texts.is_empty() {
-                    Arc::make_mut(&mut self.comments).insert(comments.object, Arc::new(comments.clone()));
+                    self.comments.insert(comments.object, Arc::new(comments.clone()));
                 }
             }
-            Object::Table(table) => {
-                Arc::make_mut(&mut self.tables).insert(table.oid, table.clone());
-                for parent in &table.inherits {
-                    let heirs = Arc::make_mut(&mut self.heirs).entry(*parent).or_default();
-                    if let Err(place) = heirs.binary_search(&table.oid) {
-                        heirs.insert(place, table.oid);
-                    }
-                }
-                let names = Arc::make_mut(&mut self.relation_names).entry(table.schema.clone()).or_default();
-                names.insert(table.name.clone(), RelationOid::Table(table.oid));
-                let indexes = Arc::make_mut(&mut self.index_tables);
-                for (name, oid) in index_names(table) {
-                    names.insert(name.to_string(), RelationOid::Index(table.oid, oid));
-                    indexes.insert(oid, table.oid);
-                }
-            }
+            Object::Table(table) => self.put_table(table),
             Object::Sequence(sequence) => {
-                Arc::make_mut(&mut self.sequences).insert(sequence.oid, sequence.clone());
-                let names =
-                    Arc::make_mut(&mut self.relation_names).entry(sequence.schema.clone()).or_default();
-                names.insert(sequence.name.clone(), RelationOid::Sequence(sequence.oid));
+                self.sequences.insert(sequence.oid, sequence.clone());
+                let name = Name::new(&sequence.schema, &sequence.name);
+                self.relation_names.insert(name, RelationOid::Sequence(sequence.oid));
             }
             Object::Type(ty) => {
-                Arc::make_mut(&mut self.types).insert(ty.oid, ty.clone());
-                let labels = Arc::make_mut(&mut self.labels);
-                labels.extend(ty.labels.iter().map(|label| (label.oid, Arc::from(label.name.as_str()))));
+                self.types.insert(ty.oid, ty.clone());
+                self.type_names.insert(Name::new(&ty.schema, &ty.name), ty.oid);
+                for label in &ty.labels {
+                    self.labels.insert(label.oid, Arc::from(label.name.as_str()));
+                }
                 if let Some(relation) = ty.relation() {
-                    Arc::make_mut(&mut self.composites).insert(relation.oid, Arc::new(relation));
+                    self.composites.insert(relation.oid, Arc::new(relation));
                 }
             }
-            Object::OperatorClass(class) => {
-                Arc::make_mut(&mut self.operator_classes).insert(class.oid, class.clone());
-            }
+            Object::OperatorClass(class) => self.operator_classes.insert(class.oid, class.clone()),
             Object::Routine(routine) => {
-                Arc::make_mut(&mut self.routines).insert(routine.oid, routine.clone());
-                let names = Arc::make_mut(&mut self.routine_names).entry(routine.schema.clone()).or_default();
-                names.entry(routine.name.clone()).or_default().push(routine.oid);
+                self.routines.insert(routine.oid, routine.clone());
+                add(&mut self.routine_names, Name::new(&routine.schema, &routine.name), routine.oid);
             }
+        }
+    }
+
+    fn put_table(&mut self, table: &TableRef) {
+        self.tables.insert(table.oid, table.clone());
+        if table.is_stored() {
+            self.trees.insert(table.tree, table.oid);
+        }
+        for parent in &table.inherits {
+            add(&mut self.heirs, *parent, table.oid);
+        }
+        for key in &table.foreign_keys {
+            add(&mut self.referencing, key.references, table.oid);
+        }
+        for name in constraint_names(table) {
+            add(&mut self.constraint_names, Name::new(&table.schema, name), table.oid);
+        }
+        self.relation_names.insert(Name::new(&table.schema, &table.name), RelationOid::Table(table.oid));
+        for (name, oid) in index_names(table) {
+            self.relation_names.insert(Name::new(&table.schema, name), RelationOid::Index(table.oid, oid));
+            self.index_tables.insert(oid, table.oid);
         }
     }
 
@@ -416,92 +525,87 @@ impl State {
         match kind {
             ObjectKind::Numbers | ObjectKind::Migration => {}
             ObjectKind::Schema => {
-                if self.schemas.contains_key(&oid) {
-                    Arc::make_mut(&mut self.schemas).remove(&oid);
+                if let Some(schema) = self.schemas.remove(&oid) {
+                    self.schema_names.remove(&Arc::from(schema.name.as_str()));
                 }
             }
             ObjectKind::Role => {
-                if self.roles.contains_key(&oid) {
-                    Arc::make_mut(&mut self.roles).remove(&oid);
+                if let Some(role) = self.roles.remove(&oid) {
+                    self.role_names.remove(&Arc::from(role.name.as_str()));
                 }
             }
             ObjectKind::Access => {
-                if self.access.contains_key(&oid) {
-                    Arc::make_mut(&mut self.access).remove(&oid);
-                }
+                self.access.remove(&oid);
             }
             ObjectKind::OperatorClass => {
-                if self.operator_classes.contains_key(&oid) {
-                    Arc::make_mut(&mut self.operator_classes).remove(&oid);
-                }
+                self.operator_classes.remove(&oid);
             }
             ObjectKind::Comments => {
-                if self.comments.contains_key(&oid) {
-                    Arc::make_mut(&mut self.comments).remove(&oid);
-                }
+                self.comments.remove(&oid);
             }
             ObjectKind::Table => {
-                if !self.tables.contains_key(&oid) {
-                    return;
-                }
-                if let Some(table) = Arc::make_mut(&mut self.tables).remove(&oid) {
-                    for parent in &table.inherits {
-                        let heirs = Arc::make_mut(&mut self.heirs);
-                        if let Some(of_parent) = heirs.get_mut(parent) {
-                            of_parent.retain(|heir| *heir != oid);
-                            if of_parent.is_empty() {
-                                heirs.remove(parent);
-                            }
-                        }
-                    }
-                    self.forget_relation(&table.schema, &table.name);
-                    for (name, index) in index_names(&table) {
-                        self.forget_relation(&table.schema, name);
-                        Arc::make_mut(&mut self.index_tables).remove(&index);
-                    }
+                if let Some(table) = self.tables.remove(&oid) {
+                    self.forget_table(&table);
                 }
             }
             ObjectKind::Sequence => {
-                if !self.sequences.contains_key(&oid) {
-                    return;
-                }
-                if let Some(sequence) = Arc::make_mut(&mut self.sequences).remove(&oid) {
-                    self.forget_relation(&sequence.schema, &sequence.name);
+                if let Some(sequence) = self.sequences.remove(&oid) {
+                    self.relation_names.remove(&Name::new(&sequence.schema, &sequence.name));
                 }
             }
             ObjectKind::Type => {
-                if !self.types.contains_key(&oid) {
-                    return;
-                }
-                if let Some(ty) = Arc::make_mut(&mut self.types).remove(&oid) {
-                    let labels = Arc::make_mut(&mut self.labels);
+                if let Some(ty) = self.types.remove(&oid) {
+                    self.type_names.remove(&Name::new(&ty.schema, &ty.name));
                     for label in &ty.labels {
-                        labels.remove(&label.oid);
+                        self.labels.remove(&label.oid);
                     }
                     if let Some(relation) = oid.relation_of_row_type() {
-                        Arc::make_mut(&mut self.composites).remove(&relation);
+                        self.composites.remove(&relation);
                     }
                 }
             }
             ObjectKind::Routine => {
-                if !self.routines.contains_key(&oid) {
-                    return;
-                }
-                if let Some(routine) = Arc::make_mut(&mut self.routines).remove(&oid)
-                    && let Some(names) = Arc::make_mut(&mut self.routine_names).get_mut(&routine.schema)
-                    && let Some(overloads) = names.get_mut(&routine.name)
-                {
-                    overloads.retain(|&overload| overload != oid);
+                if let Some(routine) = self.routines.remove(&oid) {
+                    take(&mut self.routine_names, &Name::new(&routine.schema, &routine.name), oid);
                 }
             }
         }
     }
 
-    fn forget_relation(&mut self, schema: &str, name: &str) {
-        if let Some(names) = Arc::make_mut(&mut self.relation_names).get_mut(schema) {
-            names.remove(name);
+    fn forget_table(&mut self, table: &Table) {
+        let oid = table.oid;
+        if self.trees.get(&table.tree) == Some(&oid) {
+            self.trees.remove(&table.tree);
+        }
+        for parent in &table.inherits {
+            take(&mut self.heirs, parent, oid);
+        }
+        for key in &table.foreign_keys {
+            take(&mut self.referencing, &key.references, oid);
+        }
+        for name in constraint_names(table) {
+            take(&mut self.constraint_names, &Name::new(&table.schema, name), oid);
+        }
+        self.relation_names.remove(&Name::new(&table.schema, &table.name));
+        for (name, index) in index_names(table) {
+            self.relation_names.remove(&Name::new(&table.schema, name));
+            self.index_tables.remove(&index);
         }
     }
+}
+
+/// Whether an object is the very same one as before.
+fn same_object<T>(before: Option<&Arc<T>>, after: Option<&Arc<T>>) -> bool {
+    matches!((before, after), (Some(before), Some(after)) if Arc::ptr_eq(before, after))
+}
+
+/// Names of a table's constraints; one that has become an index is named like that.
+fn constraint_names(table: &Table) -> impl Iterator<Item = &str> {
+    let keys = table.primary_key.iter().map(|key| key.name.as_str());
+    let checks = table.checks.iter().map(|check| check.name.as_str());
+    let foreign = table.foreign_keys.iter().map(|key| key.name.as_str());
+    let unique = table.indexes.iter().filter(|index| index.constraint).map(|index| index.name.as_str());
+    keys.chain(checks).chain(foreign).chain(unique)
 }
 
 /// Names and oids of a table's indexes, the primary key's included.

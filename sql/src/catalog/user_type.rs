@@ -132,11 +132,6 @@ impl Catalog {
         self.relation_in(schema, name).is_some() || is_composite()
     }
 
-    /// A type of this schema and name.
-    pub fn user_type_in(&self, schema: &str, name: &str) -> Option<UserTypeRef> {
-        self.user_types().find(|ty| ty.schema == schema && ty.name == name).cloned()
-    }
-
     /// A type, along the path unless a schema is given.
     pub fn user_type(&self, schema: Option<&str>, name: &str, search_path: &[String]) -> Option<UserTypeRef> {
         match schema {
