@@ -14,12 +14,14 @@ use archipel_engine::topology::Topology;
 use archipel_engine::{Engine, EngineConfig, MonitorSettings, OpenError, Seams};
 use archipel_procedures::Registry;
 use archipel_rocksdb::{RocksLogStore, RocksOptions};
+use archipel_sql::catalog::SUPERUSER_NAME;
 use tokio::sync::{mpsc, watch};
 
 use crate::catalog::{CatalogError, CatalogHandle};
 use crate::config::Config;
 use crate::design::counts::AllCounts;
 use crate::design::{Designer, OpenBlocks};
+use crate::exported::ExportedSnapshots;
 use crate::following::Following;
 use crate::front::{Door, Doors, Front};
 use crate::listen::{self, ListenError, SocketAccess};
@@ -80,6 +82,7 @@ pub struct Server {
     pub sessions: Arc<Sessions>,
     pub notifications: Arc<Hub>,
     pub transaction_ids: Arc<TransactionIds>,
+    pub exported: ExportedSnapshots,
     pub doors: Arc<Doors>,
     pub started: Instant,
     pub started_at: i64,
@@ -118,8 +121,10 @@ pub struct Counters {
 }
 
 impl Server {
+    /// Whether a name leads to the database: its own, or one of those that tools expect every server of
+    /// PostgreSQL's to have.
     pub fn is_database(&self, name: &str) -> bool {
-        name == "archipel"
+        matches!(name, SUPERUSER_NAME | "postgres" | "template1")
     }
 
     /// Reads the configuration again and takes up what does not need a restart. `false`: a source
@@ -364,6 +369,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
         sessions: Sessions::new(config.integer("max_connections") as usize),
         notifications: Arc::default(),
         transaction_ids: TransactionIds::of_start(engine.number_start()),
+        exported: ExportedSnapshots::default(),
         engine: engine.clone(),
         catalog: CatalogHandle::new(catalog),
         routines: Registry::new(),
