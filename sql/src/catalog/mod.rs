@@ -4,7 +4,7 @@
 //! - [`object`]    any object as a row of the system catalog: (kind, oid, payload)
 //! - [`snapshot`]  [`Catalog`]: all objects at one moment, with look-ups by name and oid
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
-//! - `numbered`    tables whose rows are told apart by their numbers
+//! - `numbered`    tables whose rows are told apart by their numbers; [`nominal`] what has no effect
 //! - [`aggregate`] aggregates, which are routines
 //! - [`operator_class`] operator classes
 //! - [`dependency`] who would break if an object went
@@ -27,6 +27,7 @@ pub mod aggregate;
 pub mod authority;
 pub mod dependency;
 pub mod names;
+pub mod nominal;
 mod numbered;
 pub mod object;
 pub mod operator_class;
@@ -43,6 +44,7 @@ pub mod view;
 pub use access::{Access, AclItem, ObjectClass, Privileges};
 pub use aggregate::{Aggregate, AggregateWay, MovingWay};
 pub use authority::{Authority, Required, Requirement, SessionRoles};
+pub use nominal::{Nominal, NominalIndex, ReplicaIdentity};
 pub use numbered::{ROW_PLACE, SYSTEM_COLUMNS};
 pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Schema};
 pub use partition::{
@@ -98,6 +100,8 @@ pub struct Table {
     /// Partitions: which rows of the table it is part of are its.
     #[serde(default)]
     pub bound: Option<PartitionBound>,
+    #[serde(default)]
+    pub nominal: Nominal,
     /// The engine's number for the table's rows; 0 where there are none.
     pub tree: u32,
     /// Grows with every change of the definition; plans compare it after claiming.
@@ -238,6 +242,7 @@ impl Table {
             inherits: Vec::new(),
             partitioned_by: None,
             bound: None,
+            nominal: Nominal::default(),
             tree: 0,
             version: 0,
         }

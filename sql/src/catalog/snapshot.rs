@@ -25,6 +25,8 @@ pub enum Relation {
     Index(TableRef, usize),
     /// The index of a primary key.
     PrimaryKey(TableRef),
+    /// An index without entries, by its place in [`super::Nominal::indexes`].
+    Nominal(TableRef, usize),
 }
 
 impl Relation {
@@ -34,6 +36,7 @@ impl Relation {
             Relation::Sequence(sequence) => sequence.oid,
             Relation::Index(table, index) => table.indexes[*index].oid,
             Relation::PrimaryKey(table) => table.primary_key.as_ref().map_or(Oid(0), |key| key.oid),
+            Relation::Nominal(table, place) => table.nominal.indexes[*place].index.oid,
         }
     }
 
@@ -43,12 +46,16 @@ impl Relation {
             Relation::Sequence(sequence) => &sequence.name,
             Relation::Index(table, index) => &table.indexes[*index].name,
             Relation::PrimaryKey(table) => table.primary_key.as_ref().map_or("", |key| &key.name),
+            Relation::Nominal(table, place) => &table.nominal.indexes[*place].index.name,
         }
     }
 
     pub fn schema(&self) -> &str {
         match self {
-            Relation::Table(table) | Relation::Index(table, _) | Relation::PrimaryKey(table) => &table.schema,
+            Relation::Table(table)
+            | Relation::Index(table, _)
+            | Relation::PrimaryKey(table)
+            | Relation::Nominal(table, _) => &table.schema,
             Relation::Sequence(sequence) => &sequence.schema,
         }
     }
@@ -346,8 +353,12 @@ impl State {
                 if table.primary_key.as_ref().is_some_and(|key| key.oid == index) {
                     return Some(Relation::PrimaryKey(table));
                 }
-                let place = table.indexes.iter().position(|candidate| candidate.oid == index)?;
-                Some(Relation::Index(table, place))
+                if let Some(place) = table.indexes.iter().position(|candidate| candidate.oid == index) {
+                    return Some(Relation::Index(table, place));
+                }
+                let mut nominal = table.nominal.indexes.iter();
+                let place = nominal.position(|candidate| candidate.index.oid == index)?;
+                Some(Relation::Nominal(table, place))
             }
         }
     }
@@ -511,4 +522,5 @@ fn index_names(table: &Table) -> impl Iterator<Item = (&str, Oid)> {
         .iter()
         .map(|key| (key.name.as_str(), key.oid))
         .chain(table.indexes.iter().map(|index| (index.name.as_str(), index.oid)))
+        .chain(table.nominal.indexes.iter().map(|nominal| (nominal.index.name.as_str(), nominal.index.oid)))
 }
