@@ -18,8 +18,8 @@ use archipel_sql::types::{Oid, Type};
 
 use super::{Session, role};
 use crate::encode::{Formats, RowEncoder};
-use crate::settings::session::TRANSACTION_MODES;
 use crate::settings::foreign;
+use crate::settings::session::TRANSACTION_MODES;
 use crate::settings::table::{SETTINGS, find};
 use crate::statement::{Body, Prepared, same_columns};
 use crate::wire::output::Severity;
@@ -270,8 +270,9 @@ impl Session {
         let context = host.context();
         let visible = encoder.columns.len();
         let mut out = self.output.take();
-        let encoded =
-            places.iter().try_for_each(|place| encoder.encode(&rows.row(*place)[..visible], &context, &mut out));
+        let encoded = places
+            .iter()
+            .try_for_each(|place| encoder.encode(&rows.row(*place)[..visible], &context, &mut out));
         self.output = crate::wire::output::Output::from_messages(out);
         encoded
     }
