@@ -101,9 +101,7 @@ pub trait SystemSource {
     fn catalog(&self) -> &Catalog;
     fn search_path(&self) -> &[String];
     /// In whose name is asked.
-    fn roles(&self) -> SessionRoles {
-        SessionRoles::default()
-    }
+    fn roles(&self) -> SessionRoles;
     fn database(&self) -> &str;
     /// An expression as PostgreSQL shows it; `None` for one that is shown as it was written.
     fn shown(&self, _expression: &KeptExpression<'_>) -> Option<String> {
@@ -180,6 +178,9 @@ mod tests {
         }
         fn search_path(&self) -> &[String] {
             &self.1
+        }
+        fn roles(&self) -> SessionRoles {
+            SessionRoles::default()
         }
         fn database(&self) -> &str {
             "archipel"
