@@ -57,6 +57,7 @@ impl Binder<'_, '_> {
                 if typed.uses_odbc_syntax {
                     return Err(SqlError::unsupported("an ODBC literal"));
                 }
+                self.need_schema_of_type(&typed.data_type);
                 let (target, domain) = self.declared_type(&typed.data_type)?;
                 let position = self.position(typed.value.span);
                 self.remember_literal(&typed.value);
@@ -409,6 +410,7 @@ impl Binder<'_, '_> {
 
     fn cast(&mut self, operand: &Expr, data_type: &ast::DataType, colons: bool) -> Result<BoundExpr> {
         let position = if colons { self.position_after(operand, "::") } else { self.start(operand) };
+        self.need_schema_of_type(data_type);
         let (target, domain) = self.declared_type(data_type).map_err(|error| error.at(position))?;
         // An array constructor takes the element type from the cast around it.
         if let (Some(element), Expr::Array(array)) = (element_of(target.oid), unnest(operand)) {

@@ -26,8 +26,8 @@ pub(super) fn relation_name(source: &dyn SystemSource, oid: Oid) -> Option<Strin
     })
 }
 
-/// What is missing in a schema is not told to those who may not look into it. What is there is
-/// guarded by rights of its own; kept texts name it for everybody.
+/// 42501 for names in schemas that the role in force may not look into, whether they are there or
+/// not (LookupExplicitNamespace).
 fn check_schema(source: &dyn SystemSource, text: &str) -> Result<()> {
     let Ok(name) = parse_name_text(text) else { return Ok(()) };
     let rights = Authority { catalog: source.catalog(), role: source.roles().current };
@@ -38,13 +38,14 @@ fn check_schema(source: &dyn SystemSource, text: &str) -> Result<()> {
 }
 
 pub(super) fn relation_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
-    match source.catalog().regclass(text, source.search_path()) {
-        Ok(relation) => Ok(relation),
-        Err(error) => {
-            check_schema(source, text)?;
-            Err(error)
-        }
-    }
+    check_schema(source, text)?;
+    source.catalog().regclass(text, source.search_path())
+}
+
+/// The relation of a name.
+pub(super) fn named_relation(source: &dyn SystemSource, text: &str) -> Result<Relation> {
+    check_schema(source, text)?;
+    source.catalog().relation_by_text(text, source.search_path())
 }
 
 fn undefined_function(text: &str) -> SqlError {
@@ -54,6 +55,7 @@ fn undefined_function(text: &str) -> SqlError {
 /// Deployed routines and built-in functions of a name.
 fn functions_named(source: &dyn SystemSource, text: &str) -> Result<(Vec<Oid>, Vec<RoutineRef>)> {
     let name = parse_name_text(text)?;
+    check_schema(source, text)?;
     let schema = name.schema.as_deref();
     let routines = source.catalog().routines(schema, &name.name, source.search_path());
     let builtins = if schema.is_none_or(|s| s == "pg_catalog") {
@@ -118,6 +120,7 @@ pub(super) fn type_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
         return crate::type_table::array_of(type_oid(source, element)?).ok_or_else(undefined);
     }
     let name = parse_name_text(text.trim()).map_err(|_| undefined())?;
+    check_schema(source, text.trim())?;
     let named = |name: &str, schema: Option<&str>| {
         let known = source.catalog().user_type(schema, name, source.search_path());
         let table = || source.catalog().table(schema, name, source.search_path());
@@ -203,7 +206,7 @@ pub(super) fn function_is_visible(source: &dyn SystemSource, oid: Oid) -> Datum 
 /// The relation a privilege function asks about, by name or number; `None` for an unknown number.
 pub(super) fn relation_argument(source: &dyn SystemSource, value: &Datum) -> Result<Option<Relation>> {
     match value {
-        Datum::Text(name) => source.catalog().relation_by_text(name, source.search_path()).map(Some),
+        Datum::Text(name) => named_relation(source, name).map(Some),
         Datum::Oid(oid) => Ok(source.catalog().relation_by_oid(*oid)),
         _ => Ok(None),
     }
