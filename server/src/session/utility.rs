@@ -21,6 +21,7 @@ use crate::encode::{Formats, RowEncoder};
 use crate::settings::session::TRANSACTION_MODES;
 use crate::settings::table::{SETTINGS, find};
 use crate::statement::{Body, Prepared, same_columns};
+use crate::system::sight::examine_setting;
 use crate::wire::output::Severity;
 
 fn text_column(name: &str) -> OutputColumn {
@@ -227,15 +228,20 @@ impl Session {
             Statement::Show(Show::Name(name)) => {
                 let name = setting_name(name);
                 let value = self.shown(&name).ok_or_else(|| unknown_setting(&name))?;
+                examine_setting(&self.host(), &name)?;
                 vec![vec![Datum::text(&value)]]
             }
-            Statement::Show(Show::All) => SETTINGS
-                .iter()
-                .map(|setting| {
-                    let value = self.shown(setting.name).unwrap_or_default();
-                    vec![Datum::text(setting.name), Datum::text(&value), Datum::text(setting.description)]
-                })
-                .collect(),
+            Statement::Show(Show::All) => {
+                let host = self.host();
+                SETTINGS
+                    .iter()
+                    .filter(|setting| examine_setting(&host, setting.name).is_ok())
+                    .map(|setting| {
+                        let value = self.shown(setting.name).unwrap_or_default();
+                        vec![Datum::text(setting.name), Datum::text(&value), Datum::text(setting.description)]
+                    })
+                    .collect()
+            }
             Statement::Explain(explain) => {
                 let lines = self.explain(explain, prepared, params, alone).await?;
                 lines.iter().map(|line| vec![Datum::text(line)]).collect()
