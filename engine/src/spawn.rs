@@ -18,6 +18,16 @@ impl Spawn for SystemSpawn {
     }
 }
 
+/// The operating system's threads, with stacks of so many bytes: what a program runs may nest as
+/// deep as its host allows.
+pub struct DeepSpawn(pub usize);
+
+impl Spawn for DeepSpawn {
+    fn spawn(&self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
+        Builder::new().name(name).stack_size(self.0).spawn(body)
+    }
+}
+
 /// Starts nothing: the simulator steps the log writer and the executors itself.
 pub struct NoSpawn;
 

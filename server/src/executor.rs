@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use archipel_engine::{ExecutorHandle, SliceBudget, Wake};
+use archipel_sql::stack::{DEPTH_DEFAULT_KB, Depth};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
@@ -116,6 +117,19 @@ async fn drain(handle: ExecutorHandle, unpark: Arc<Unpark>) {
     }
 }
 
+/// Polls a session's work under the `max_stack_depth` that it has set: the thread has other sessions.
+async fn in_own_depth<T>(work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    let mut own_kb = DEPTH_DEFAULT_KB;
+    std::future::poll_fn(move |context| {
+        let depth = Depth::of(own_kb);
+        let polled = work.as_mut().poll(context);
+        own_kb = depth.now_kb();
+        polled
+    })
+    .await
+}
+
 async fn serve(
     server: Arc<Server>,
     executor: Rc<Executor>,
@@ -157,7 +171,7 @@ async fn serve(
         tokio::task::spawn_local(async move {
             // The count goes down even if the session's task panics or is dropped.
             let _place = Place(sessions);
-            connection::serve(server, executor, arrival, closing).await;
+            in_own_depth(connection::serve(server, executor, arrival, closing)).await;
         });
     }
     // Who is on the way here meets a closed door; who has come through it already is sent away.

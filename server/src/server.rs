@@ -10,10 +10,12 @@ use archipel_engine::id::Epoch;
 use archipel_engine::log::LogStore;
 use archipel_engine::log::discard::DiscardUnsynced;
 use archipel_engine::log::store::StoreError;
+use archipel_engine::spawn::DeepSpawn;
 use archipel_engine::topology::Topology;
 use archipel_engine::{Engine, EngineConfig, MonitorSettings, OpenError, Seams};
 use archipel_procedures::Registry;
 use archipel_rocksdb::{RocksLogStore, RocksOptions};
+use archipel_sql::stack::THREAD_BYTES;
 use tokio::sync::{mpsc, watch};
 
 use crate::catalog::{CatalogError, CatalogHandle};
@@ -301,7 +303,8 @@ fn open_engine(config: &Config) -> Result<Engine, StartError> {
     let told = AtomicUsize::new(0);
     let topology = asked_for(config)?;
     let engine_config = engine_config(config, &topology)?;
-    let seams = Seams { topology: Some(Arc::new(topology)), ..Seams::default() };
+    let spawn = Arc::new(DeepSpawn(THREAD_BYTES));
+    let seams = Seams { topology: Some(Arc::new(topology)), spawn, ..Seams::default() };
     archipel_planner::row::install_key_forms();
     let engine = Engine::open_with(engine_config, store, seams, &|progress| {
         // At most one line a second.
@@ -345,6 +348,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
     })?;
     let front = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
+        .thread_stack_size(THREAD_BYTES)
         .thread_name("front")
         .enable_all()
         .build()
@@ -456,6 +460,7 @@ fn start_analytical_threads(
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(executors.clamp(1, 8))
         .max_blocking_threads(usize::try_from(connections_max).unwrap_or(0).max(64))
+        .thread_stack_size(THREAD_BYTES)
         .thread_name("analytics")
         .on_thread_start(|| {
             const NICENESS: i32 = 10;

@@ -14,6 +14,7 @@
 //! - [`catalog`]  tables, indexes, routines, sequences
 //! - [`copy`]     the text and CSV forms of COPY
 //! - [`json`]     json and jsonb values
+//! - [`stack`]    how deep statements and values may nest
 //! - [`partition_hash`] which HASH partition a row is for
 //! - [`password`] what is kept of passwords; [`secret`] what nobody can foretell
 //! - [`function`] scalar functions and operators: signatures and row-wise evaluation
@@ -35,6 +36,7 @@ pub mod parser;
 pub mod partition_hash;
 pub mod password;
 pub mod secret;
+pub mod stack;
 pub mod style;
 pub mod system;
 pub mod type_table;

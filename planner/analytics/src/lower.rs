@@ -21,6 +21,7 @@ use archipel_sql::catalog::TableKind;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::AggregateFunction;
+use archipel_sql::stack;
 use archipel_sql::types::{Oid, Type};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
@@ -83,6 +84,7 @@ impl<'a> Lowerer<'a> {
 
     /// Lowers an operator and its inputs.
     pub fn rel(&mut self, rel: &Rel) -> Lowering<Lowered> {
+        stack::check()?;
         match rel {
             Rel::Unit => Ok(Lowered { plan: LogicalPlanBuilder::empty(true), columns: Vec::new() }),
             Rel::Values { rows, types } => {
@@ -521,6 +523,7 @@ impl<'a> Lowerer<'a> {
 
     /// The native form of an expression that has one.
     fn native(&mut self, expr: &BoundExpr, columns: &[(Column, Type)]) -> Lowering<Option<Expr>> {
+        stack::check()?;
         Ok(match &expr.kind {
             ExprKind::Column { depth: 0, index } => {
                 let (column, ty) = columns

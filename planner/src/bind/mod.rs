@@ -98,6 +98,7 @@ use archipel_sql::ast::{self, RowLockClause};
 use archipel_sql::catalog::{Catalog, ROW_PLACE, Requirement, ViewReference};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
+use archipel_sql::stack;
 use archipel_sql::type_table::{Naming, format_type};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
@@ -374,8 +375,9 @@ impl Clause {
     }
 }
 
-/// Expressions may nest this deep: bounded stack use, here and in whatever walks the tree later.
-const NESTING_MAX: u32 = 250;
+/// Expressions may nest this deep, however much stack there is: what walks the tree later may take
+/// the square of it.
+const NESTING_MAX: u32 = 1_000;
 
 /// The state of binding one statement.
 pub(crate) struct Binder<'e, 'a> {
@@ -434,9 +436,9 @@ impl<'e, 'a> Binder<'e, 'a> {
     /// Runs `work` one nesting deeper, or refuses with 54001.
     pub(crate) fn nested<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.nesting >= NESTING_MAX {
-            return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
-                .with_hint("Simplify the statement: its expressions or subqueries nest too deeply."));
+            return Err(stack::too_deep());
         }
+        stack::check()?;
         self.nesting += 1;
         let result = work(self);
         self.nesting -= 1;

@@ -121,7 +121,7 @@ pub struct ExecContext<'a, 'e> {
     /// What routines take, if somebody asks.
     pub usage: Option<Box<Usage>>,
     pub(super) effects: Option<Box<Effects>>,
-    /// How many routines are nested; routines refuse beyond a limit (54001).
+    /// How many routines are nested.
     pub depth: u32,
     /// How many triggers are nested: what `pg_trigger_depth` answers.
     pub trigger_depth: u32,

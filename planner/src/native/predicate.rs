@@ -3,6 +3,7 @@
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::ResolvedFunction;
+use archipel_sql::stack;
 
 use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult};
@@ -18,6 +19,7 @@ const HASHED_LIST_LEN_MIN: usize = 9;
 impl Compiler<'_> {
     /// Compiles a condition; `None` is UNKNOWN.
     pub fn predicate(&mut self, expr: &BoundExpr) -> Result<CompiledPredicate> {
+        stack::check()?;
         Ok(match &expr.kind {
             ExprKind::Const(Datum::Bool(value)) => {
                 let value = *value;

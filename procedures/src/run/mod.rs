@@ -51,18 +51,12 @@ use archipel_sql::catalog::Language;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
+use archipel_sql::stack;
 use archipel_sql::types::Oid;
 
 use operation::*;
 use pause::{Command, Left, Paused, Resume, Within};
 pub use rows::Row;
-
-/// How deep routines may call each other: further than PostgreSQL's default stack takes them.
-const DEPTH_MAX: u32 = 1_000;
-
-/// A call that finds less stack than this goes on on a piece of its own.
-const STACK_LEFT_BYTES: usize = 256 << 10;
-const STACK_MORE_BYTES: usize = 4 << 20;
 
 /// How a statement ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,12 +126,7 @@ impl Program {
         sink: &mut dyn RowSink,
         paused: Option<Paused>,
     ) -> ExecResult<Option<Paused>> {
-        if ctx.depth >= DEPTH_MAX {
-            return Err(ExecError::Sql(
-                SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
-                    .with_detail(format!("Routines may call each other {DEPTH_MAX} levels deep.")),
-            ));
-        }
+        stack::check()?;
         if self.routine.strict && args.iter().any(Datum::is_null) {
             // Not called at all: NULL, or no rows.
             if !self.routine.returns_set {
@@ -199,7 +188,7 @@ impl Program {
             ahead::fetch_rows(ctx, &self.ahead);
         }
         let begun = ctx.begin_use(self.routine.oid, self.routine.language == Language::Sql);
-        let result = stacker::maybe_grow(STACK_LEFT_BYTES, STACK_MORE_BYTES, || invocation.routine(ctx));
+        let result = invocation.routine(ctx);
         if let Some(begun) = begun {
             match &result {
                 Ok(paused) => ctx.end_use(begun, paused.is_none()),

@@ -28,11 +28,16 @@ use archipel_planner::native::cursor::CursorRows;
 use archipel_planner::native::{ExecContext, ExecResult};
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::stack;
 use archipel_sql::types::Oid;
 
 use super::operation::{Handlers, Operation, Site};
 use super::{Flow, Invocation, context};
 use crate::Program;
+
+/// How many routines may be around one that stops: each time it does, all of them are left and
+/// entered again.
+const DEPTH_MAX: u32 = 1_000;
 
 /// A statement that a routine leaves to the session.
 #[derive(Clone)]
@@ -240,6 +245,11 @@ impl Invocation<'_, '_> {
         paused.frame
     }
 
+    /// 54001 where too many routines are around this one for it to stop.
+    fn check_depth(&self, ctx: &ExecContext<'_, '_>, site: Site) -> ExecResult<()> {
+        if ctx.depth <= DEPTH_MAX { Ok(()) } else { Err(self.at(stack::too_deep().into(), site)) }
+    }
+
     /// COMMIT or ROLLBACK: stops there, or passes it when it comes back to it.
     pub(super) fn end_transaction(
         &mut self,
@@ -260,6 +270,7 @@ impl Invocation<'_, '_> {
         let problem = if !ctx.may_end {
             "invalid transaction termination"
         } else if ctx.subtransactions == 0 && ctx.guards == 0 {
+            self.check_depth(ctx, site)?;
             self.ended_at = site;
             return Ok(Flow::Pause(commit));
         } else if commit {
@@ -299,6 +310,7 @@ impl Invocation<'_, '_> {
         } else if ctx.subtransactions > 0 {
             format!("{tag} in a block with an EXCEPTION clause")
         } else {
+            self.check_depth(ctx, site)?;
             self.ended_at = site;
             self.left = Some(Left::Statement(command));
             return Ok(Flow::Pause(true));

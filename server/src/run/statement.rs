@@ -17,6 +17,7 @@ use archipel_procedures::run::pause::Paused;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
+use archipel_sql::stack::Depth;
 use archipel_sql::types::Oid;
 
 use super::{panic_error, stop_with};
@@ -233,6 +234,7 @@ impl Program for StatementRun {
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        let _depth = Depth::of(self.host.settings.stack_depth_kb);
         self.out.truncate(self.mark);
         self.kept.clear();
         self.error = None;

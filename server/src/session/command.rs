@@ -16,7 +16,8 @@ use archipel_engine::id::Epoch;
 use archipel_procedures::run::pause::{Command, Left};
 use archipel_sql::ast::TransactionModes;
 use archipel_sql::datum::Datum;
-use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::error::{Result, SqlError};
+use archipel_sql::stack;
 use archipel_sql::types::Oid;
 
 use super::execute::Ran;
@@ -25,13 +26,6 @@ use super::{Session, role};
 use crate::encode::Formats;
 use crate::run::statement::StatementRun;
 use crate::statement::{Code, Prepared};
-
-/// How deep statements that routines leave may be inside of each other.
-const LEFT_DEPTH_MAX: u32 = 200;
-
-/// One that finds less stack than this runs on a piece of its own.
-const STACK_LEFT_BYTES: usize = 512 << 10;
-const STACK_MORE_BYTES: usize = 4 << 20;
 
 /// What was begun for a run that needs a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,24 +192,11 @@ impl Session {
         ran
     }
 
-    /// Runs a statement, which may call a routine that leaves one, and so on.
+    /// Runs a statement, which may call a routine that leaves one, and so on: each is polled inside
+    /// of the one before.
     async fn run_deep(&mut self, command: &Command) -> Result<()> {
-        if self.left_depth >= LEFT_DEPTH_MAX {
-            let message = "stack depth limit exceeded";
-            return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message).with_detail(format!(
-                "Statements that routines leave to their session may call each other {LEFT_DEPTH_MAX} levels deep."
-            )));
-        }
-        self.left_depth += 1;
-        let ran = {
-            let mut left = Box::pin(self.run_left(command));
-            std::future::poll_fn(|context| {
-                stacker::maybe_grow(STACK_LEFT_BYTES, STACK_MORE_BYTES, || left.as_mut().poll(context))
-            })
-            .await
-        };
-        self.left_depth -= 1;
-        ran
+        stack::check()?;
+        Box::pin(self.run_left(command)).await
     }
 
     async fn run_left(&mut self, command: &Command) -> Result<()> {

@@ -15,6 +15,7 @@ use std::time::Duration;
 use archipel_engine::id::Epoch;
 use archipel_sql::catalog::Role;
 use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::stack;
 use rustc_hash::FxHashMap;
 
 use super::moving::{Belongings, MovingSession};
@@ -263,7 +264,6 @@ impl Session {
             told: Arc::default(),
             took: None,
             overheard: None,
-            left_depth: 0,
             client_gone: Default::default(),
             listener: None,
             told_notice: false,
@@ -417,6 +417,7 @@ impl Session {
     }
 
     async fn message(&mut self, message: Message<'_>, rest: &[u8]) -> Flow {
+        stack::set_depth(self.settings.effective().stack_depth_kb);
         if self.copy_in.is_some() {
             return self.copy_message(message).await;
         }

@@ -76,6 +76,7 @@ use std::time::Duration;
 use archipel_engine::id::Epoch;
 use archipel_planner::native::cursor::Cursors;
 use archipel_sql::error::SqlError;
+use archipel_sql::stack;
 use rustc_hash::FxHashMap;
 
 use crate::executor::Executor;
@@ -128,8 +129,6 @@ pub struct Session {
     took: Option<Duration>,
     /// What is said while a statement runs that a routine has left, to be told with its context.
     overheard: Option<Vec<(Severity, SqlError)>>,
-    /// How many statements left by routines are running, one inside the other.
-    left_depth: u32,
     /// The client has closed the connection while a statement ran.
     client_gone: std::cell::Cell<bool>,
     /// Set while the session listens to something.
@@ -232,6 +231,7 @@ impl Session {
         let result = change(&mut self.settings);
         if !Arc::ptr_eq(&before, self.settings.effective()) {
             self.report_changes(&before);
+            stack::set_depth(self.settings.effective().stack_depth_kb);
             self.host = None;
         }
         result

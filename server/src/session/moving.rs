@@ -131,7 +131,6 @@ impl Session {
             told: Arc::default(),
             took: None,
             overheard: None,
-            left_depth: 0,
             client_gone: Default::default(),
             listener: belongings.listener,
             told_notice: false,

@@ -5,6 +5,7 @@
 //! what the transaction changed, COMMIT drops only what SET LOCAL changed.
 
 mod roles;
+mod words;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +17,10 @@ use archipel_sql::catalog::SessionRoles;
 use archipel_sql::catalog::names::path_with_temporary;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::ExtraChecks;
+use archipel_sql::stack::{DEPTH_DEFAULT_KB, DEPTH_MAX_KB};
 use archipel_sql::style::{DateFormat, DateOrder, IntervalStyle, Style};
+
+use words::{DATE_STYLE_DEFAULT, date_style, time_zone};
 
 use super::table::{Context, REPORTED, SETTINGS, SettingId, find};
 use super::value::{RoleValue, Value};
@@ -40,6 +44,8 @@ pub struct Effective {
     pub require_route: bool,
     /// `archipel.atomic_copy`.
     pub atomic_copy: bool,
+    /// `max_stack_depth`.
+    pub stack_depth_kb: u32,
     pub statement_timeout_ms: u64,
     pub lock_timeout_ms: u64,
     pub idle_in_transaction_timeout_ms: u64,
@@ -170,6 +176,7 @@ impl Effective {
             synchronous_commit: true,
             require_route: false,
             atomic_copy: false,
+            stack_depth_kb: DEPTH_DEFAULT_KB,
             statement_timeout_ms: 0,
             lock_timeout_ms: 0,
             idle_in_transaction_timeout_ms: 0,
@@ -236,6 +243,8 @@ impl Effective {
         self.synchronous_commit = self.text("synchronous_commit") != "off";
         self.require_route = self.value("archipel.require_route") == Some(&Value::Bool(true));
         self.atomic_copy = self.value("archipel.atomic_copy") == Some(&Value::Bool(true));
+        let depth_kb = self.integer("max_stack_depth");
+        self.stack_depth_kb = u32::try_from(depth_kb).map_or(DEPTH_MAX_KB, |kb| kb.min(DEPTH_MAX_KB));
         self.statement_timeout_ms = self.integer("statement_timeout") as u64;
         self.lock_timeout_ms = self.integer("lock_timeout") as u64;
         self.idle_in_transaction_timeout_ms = self.integer("idle_in_transaction_session_timeout") as u64;
@@ -402,6 +411,7 @@ pub(super) fn canonical(id: SettingId, text: &str) -> Result<Value> {
             ExtraChecks::require_valid(setting.name, text)?;
             Ok(Value::Text(text.to_owned()))
         }
+        "max_stack_depth" => words::stack_depth(setting, text),
         "TimeZone" => time_zone(text).map(Value::Text).ok_or_else(invalid),
         "search_path" => {
             split_identifiers(text).ok_or_else(invalid)?;
@@ -415,47 +425,6 @@ pub(super) fn canonical(id: SettingId, text: &str) -> Result<Value> {
         }
         name => setting.kind.parse(name, text),
     }
-}
-
-/// A value of DateStyle; a word that is missing stays as it is.
-fn date_style(text: &str, current: &str) -> Option<String> {
-    let (mut format, mut order) = current.split_once(", ")?;
-    let (mut formats, mut orders) = (Vec::new(), Vec::new());
-    for word in split_identifiers(text)? {
-        match word.as_str() {
-            "iso" => formats.push("ISO"),
-            "sql" => formats.push("SQL"),
-            "german" => formats.push("German"),
-            word if word.starts_with("postgres") => formats.push("Postgres"),
-            "mdy" | "us" | "noneuro" | "noneuropean" => orders.push("MDY"),
-            "dmy" | "euro" | "european" => orders.push("DMY"),
-            "ymd" => orders.push("YMD"),
-            "default" => (format, order) = DATE_STYLE_DEFAULT.split_once(", ")?,
-            _ => return None,
-        }
-    }
-    formats.dedup();
-    orders.dedup();
-    if formats == ["German"] && orders.is_empty() {
-        order = "DMY";
-    }
-    if formats.len() > 1 || orders.len() > 1 {
-        return None;
-    }
-    format = formats.first().unwrap_or(&format);
-    order = orders.first().unwrap_or(&order);
-    Some(format!("{format}, {order}"))
-}
-
-/// What DateStyle is unless somebody says otherwise.
-const DATE_STYLE_DEFAULT: &str = "ISO, MDY";
-
-fn time_zone(text: &str) -> Option<String> {
-    let text = text.trim().trim_matches('\'');
-    if text.eq_ignore_ascii_case("default") || text.eq_ignore_ascii_case("local") {
-        return Some("UTC".into());
-    }
-    archipel_sql::datetime::time_zone_name(text)
 }
 
 impl SessionSettings {

@@ -220,7 +220,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("max_parallel_maintenance_workers", count(0, 1024), User, "2", TUNING, HINT),
     setting("max_parallel_workers", count(0, 1024), User, "8", TUNING, HINT),
     setting("max_parallel_workers_per_gather", count(0, 1024), User, "2", TUNING, HINT),
-    setting("max_stack_depth", Kind::Integer { min: 100, max: i32::MAX as i64, unit: Unit::Kilobytes }, User, "2MB", RESOURCE, "Sets the maximum stack depth (what may nest how deep is fixed here)."),
+    setting("max_stack_depth", Kind::Integer { min: 100, max: i32::MAX as i64, unit: Unit::Kilobytes }, Superuser, "2MB", RESOURCE, "Sets the maximum stack depth, in kilobytes."),
     setting("min_parallel_index_scan_size", Kind::Integer { min: 0, max: i32::MAX as i64, unit: Unit::Kilobytes }, User, "512kB", TUNING, HINT),
     setting("min_parallel_table_scan_size", Kind::Integer { min: 0, max: i32::MAX as i64, unit: Unit::Bytes }, User, "8MB", TUNING, HINT),
     setting("parallel_leader_participation", Kind::Bool, User, "on", TUNING, HINT),

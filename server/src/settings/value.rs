@@ -127,7 +127,7 @@ impl Kind {
                     return Err(SqlError::new(
                         SqlState::INVALID_PARAMETER_VALUE,
                         format!(
-                            "{value}{unit} is outside the valid range for parameter \"{name}\" ({min}{unit} .. {max}{unit})"
+                            "{value}{unit} is outside the valid range for parameter \"{name}\" ({min} .. {max})"
                         ),
                     ));
                 }

@@ -24,8 +24,9 @@ pub mod write;
 use std::borrow::Cow;
 
 use crate::error::{Result, SqlError, SqlState};
+use crate::stack;
 
-/// Values may nest this deep.
+/// Values may nest this deep: on every stack, or a text would be equal to another on one alone.
 const DEPTH_MAX: u32 = 1_000;
 
 /// A value and its text, without the blanks around it.
@@ -237,7 +238,7 @@ impl<'t> Parser<'t> {
     fn nested(&mut self, read: impl FnOnce(&mut Self) -> Result<Kind<'t>>) -> Result<Kind<'t>> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded"));
+            return Err(stack::too_deep());
         }
         let kind = read(self);
         self.depth -= 1;

@@ -114,8 +114,7 @@ pub(super) fn syntax_error(near: &str, position: u32) -> SqlError {
 
 /// 54001, for texts that nest deeper than the parser and what follows it would follow.
 pub(super) fn too_deep() -> SqlError {
-    SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
-        .with_hint("The statement nests too deeply, or strings too many operators together.")
+    crate::stack::too_deep()
 }
 
 /// Tokens of a text without blanks and comments, rewritten for sqlparser's grammar.

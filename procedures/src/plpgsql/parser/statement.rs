@@ -1,5 +1,7 @@
 //! Statements.
 
+use archipel_sql::stack;
+
 use super::*;
 
 /// Words that end a list of statements.
@@ -9,11 +11,8 @@ impl Parser<'_> {
     pub(super) fn statements(&mut self) -> Result<Vec<Statement>> {
         self.depth += 1;
         if self.depth > NESTING_MAX {
-            return Err(self.error_at(
-                SqlState::STATEMENT_TOO_COMPLEX,
-                "stack depth limit exceeded",
-                self.token().start,
-            ));
+            let start = self.token().start;
+            return Err(stack::too_deep().at(Some(lexer::position(self.source, start))));
         }
         let statements = self.statement_list();
         self.depth -= 1;

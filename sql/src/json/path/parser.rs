@@ -3,6 +3,7 @@
 use super::lexer::{Lexeme, Token, error_near, lexemes};
 use super::{Flags, Head, JsonPath, LEVEL_LAST, Method, Operator, Path, Predicate, Step};
 use crate::error::{Result, SqlError, SqlState};
+use crate::stack::too_deep;
 
 /// Paths may nest this deep.
 const DEPTH_MAX: u32 = 500;
@@ -469,8 +470,4 @@ fn read_flags(letters: &str) -> Result<Flags> {
         }
     }
     Ok(flags)
-}
-
-fn too_deep() -> SqlError {
-    SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
 }
