@@ -3,7 +3,8 @@
 //!
 //! Routines call each other through a [`Linker`]. One that calls itself, directly or through
 //! others, meets itself while it is being compiled: it gets a handle that looks the routine up
-//! when it is called.
+//! when it is called. So does one that calls others so deep that the stack does not do for
+//! compiling them all, one inside of the other.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +21,7 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
+use archipel_sql::stack;
 use archipel_sql::types::{Oid, Type};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
@@ -179,6 +181,7 @@ impl Registry {
         {
             return Ok(entry.program.clone());
         }
+        require_room()?;
         let program = Arc::new(self.compile(routine, environment, compiling)?);
         let entry = Entry {
             version: routine.version,
@@ -293,6 +296,7 @@ impl Registry {
         {
             return Ok(entry.program.clone());
         }
+        require_room()?;
         let mut compiling = compiling.to_vec();
         compiling.push(UnderWay::Trigger(key));
         let linker = self.linker_within(environment, compiling);
@@ -389,6 +393,15 @@ struct Linker {
 }
 
 impl Linker {
+    /// Why something is looked up when it is called and not now, if so.
+    fn why_late(&self, wanted: UnderWay) -> Option<&'static str> {
+        if self.compiling.contains(&wanted) {
+            return Some(RECURSION);
+        }
+        // Nothing is too deep by itself: running, it has the stack that compiling took.
+        (!self.compiling.is_empty() && stack::is_half_used()).then_some(DEPTH)
+    }
+
     fn linked(&self, routine: Arc<dyn CompiledRoutine>) -> Arc<dyn CompiledRoutine> {
         if routine.asks_callers() {
             self.asked.store(true, Ordering::Relaxed);
@@ -400,12 +413,12 @@ impl Linker {
 impl RoutineLinker for Linker {
     fn link(&self, routine: &RoutineRef) -> Result<Arc<dyn CompiledRoutine>> {
         let registry = self.registry.upgrade().ok_or_else(gone)?;
-        if self.compiling.contains(&UnderWay::Routine(routine.oid)) {
+        if let Some(reason) = self.why_late(UnderWay::Routine(routine.oid)) {
             let late = Late {
                 registry: self.registry.clone(),
                 environment: self.environment.clone(),
                 called: Called::Routine(routine.clone()),
-                accesses: [compile::unknown_access(&routine.name, RECURSION)],
+                accesses: [compile::unknown_access(&routine.name, reason)],
             };
             return Ok(self.linked(Arc::new(late)));
         }
@@ -420,12 +433,12 @@ impl RoutineLinker for Linker {
         part: TriggerPart,
     ) -> Result<Arc<dyn CompiledRoutine>> {
         let registry = self.registry.upgrade().ok_or_else(gone)?;
-        if self.compiling.contains(&UnderWay::Trigger((trigger.oid, event, part))) {
+        if let Some(reason) = self.why_late(UnderWay::Trigger((trigger.oid, event, part))) {
             let late = Late {
                 registry: self.registry.clone(),
                 environment: self.environment.clone(),
                 called: Called::Trigger(table.clone(), Box::new(trigger.clone()), event, part),
-                accesses: [compile::unknown_access(&table.name, RECURSION)],
+                accesses: [compile::unknown_access(&table.name, reason)],
             };
             return Ok(self.linked(Arc::new(late)));
         }
@@ -438,6 +451,12 @@ impl RoutineLinker for Linker {
     }
 }
 
+/// 54001 where there is too little stack left to compile a routine: a statement of it that is refused
+/// for that would be refused ever after.
+fn require_room() -> Result<()> {
+    if stack::is_half_used() { Err(stack::too_deep()) } else { Ok(()) }
+}
+
 fn gone() -> archipel_sql::error::SqlError {
     archipel_sql::error::SqlError::internal("the registry of routines is gone")
 }
@@ -445,7 +464,11 @@ fn gone() -> archipel_sql::error::SqlError {
 /// What is known of a recursive call beforehand.
 const RECURSION: &str = "called again with arguments found while it runs";
 
-/// A routine that was being compiled when it was linked: it is looked up when it is called.
+/// The same of one that is called deeper than routines are compiled together.
+const DEPTH: &str = "called by too many routines, one inside of the other, to be looked into beforehand";
+
+/// A routine that was being compiled when it was linked, or too deep inside of others: it is looked up
+/// when it is called.
 struct Late {
     registry: Weak<Registry>,
     environment: Environment,
