@@ -7,6 +7,7 @@ use archipel_sql::ast::{
 };
 use archipel_sql::catalog::{Check, Object, PartitionKey, PartitionKeyPart, Table, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::stack;
 use archipel_sql::types::Oid;
 
 use super::alter::{column_place, finish, table_action};
@@ -265,6 +266,7 @@ pub(super) fn follow(
     if !work.catalog.has_heirs(before.oid) {
         return Ok(());
     }
+    stack::check()?;
     let heirs = work.catalog.heirs(before.oid);
     let Some(after) = work.catalog.table_by_oid(before.oid) else { return Ok(()) };
     if reach.only {

@@ -9,6 +9,7 @@ use archipel_sql::catalog::{
     Catalog, ObjectClass, ObjectKind, Privileges, Relation, SequenceRef, Table, TableKind, TableRef,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::stack;
 use archipel_sql::types::Oid;
 
 use super::work::{Work, is_system_schema};
@@ -114,6 +115,7 @@ fn with_heirs(tables: &[TableRef], cascade: bool, work: &Work<'_>) -> Vec<TableR
 
 /// Drops tables with what is theirs, and with CASCADE what points at them.
 pub(super) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_>) -> Result<()> {
+    stack::check()?;
     let named = tables;
     let all = with_heirs(tables, cascade, work);
     let dropped: Vec<Oid> = all.iter().map(|table| table.oid).collect();

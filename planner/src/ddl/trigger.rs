@@ -10,6 +10,7 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{LexemeKind, lexemes};
+use archipel_sql::stack;
 use archipel_sql::types::Oid;
 
 use super::drop::cascade_notice;
@@ -319,6 +320,7 @@ pub(super) fn rename_trigger(rename: &RenameTrigger, work: &mut Work<'_>) -> Res
 }
 
 fn rename_on(table: &TableRef, trigger: Oid, name: &str, work: &mut Work<'_>) -> Result<()> {
+    stack::check()?;
     if table.triggers.iter().any(|other| other.name == name && other.oid != trigger) {
         let message = format!("trigger \"{name}\" for relation \"{}\" already exists", table.name);
         return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));

@@ -8,6 +8,7 @@ use archipel_sql::catalog::names::{quote_identifier, undefined_schema};
 use archipel_sql::catalog::user_type::{Domain, EnumLabel, LABEL_BYTES_MAX, UserType, enum_oid, label_oid};
 use archipel_sql::catalog::{Catalog, Column, Object, ObjectKind, Routine, TableKind, UserTypeRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::stack;
 use archipel_sql::types::Oid;
 
 use super::renamed::{Renaming, Said};
@@ -268,6 +269,7 @@ pub(super) fn drop_types(statement: &Drop, work: &mut Work<'_>) -> Result<()> {
 
 /// Drops a type; with CASCADE the columns and routines that use it go along.
 pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>) -> Result<()> {
+    stack::check()?;
     let uses = |oid| oid == known.oid || oid == known.array_type();
     let (mut dependents, mut columns) = (Vec::new(), Vec::new());
     for table in work.catalog.tables().filter(|table| table.kind != TableKind::System) {
