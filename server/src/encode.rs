@@ -110,8 +110,11 @@ impl RowEncoder {
             if self.formats.is_binary(index) {
                 io::binary_out(datum, column.ty, context, out);
             } else {
-                // Writing into a growing buffer cannot fail.
-                let _ = io::text_out(datum, column.ty, context, &mut Text(out));
+                let written = io::text_out(datum, column.ty, context, &mut Text(out));
+                if written.is_err() {
+                    out.truncate(start);
+                    return Err(io::text_too_long());
+                }
             }
             let length = out.len() - at - 4;
             if let Err(error) = check_buffer((at + 4).saturating_sub(start + 5), length) {
@@ -198,8 +201,11 @@ pub fn copy_row(
             encoder.field(index, None, out);
         } else {
             text.clear();
-            // Writing into a String cannot fail.
-            let _ = io::text_out(datum, column.ty, context, &mut text);
+            let written = io::text_out(datum, column.ty, context, &mut text);
+            if written.is_err() {
+                out.truncate(start);
+                return Err(io::text_too_long());
+            }
             encoder.field(index, Some(&text), out);
         }
         if let Err(error) = check_buffer(at.saturating_sub(start + 5), out.len() - at) {

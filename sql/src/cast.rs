@@ -103,7 +103,7 @@ pub fn apply(
         CastPath::Function(function) => call(function, value, target, ctx),
         CastPath::InOut => {
             // A boolean's name, unlike its text form, is spelled out only by its own cast.
-            let text = crate::io::to_text(value, source, ctx);
+            let text = crate::io::text_of(value, source, ctx)?;
             crate::io::text_in(&text, Type::of(target.oid), ctx)
         }
         CastPath::Array { source: from, target: to } => {

@@ -217,9 +217,7 @@ fn to_text(ctx: &FunctionContext<'_>, base: &Array, separator: &str, null: Optio
         first = false;
         match (value, null) {
             (Datum::Null, Some(null)) => push(&mut out, null)?,
-            _ => written(&mut out, |out| {
-                let _ = text_out(value, crate::types::Type::of(base.element), ctx, out);
-            })?,
+            _ => written(&mut out, |out| text_out(value, crate::types::Type::of(base.element), ctx, out))?,
         }
     }
     Ok(out)

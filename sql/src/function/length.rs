@@ -31,8 +31,9 @@ pub fn check_buffer(held: usize, more: usize) -> Result<()> {
     if more < ALLOCATION_MAX.saturating_sub(held) { Ok(()) } else { Err(buffer_too_large(held, more)) }
 }
 
+/// Why a buffer that holds so many bytes cannot take `more`.
 #[cold]
-fn buffer_too_large(held: usize, more: usize) -> SqlError {
+pub fn buffer_too_large(held: usize, more: usize) -> SqlError {
     SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "out of memory")
         .with_detail(format!("Cannot enlarge string buffer containing {held} bytes by {more} more bytes."))
 }
@@ -45,10 +46,11 @@ pub fn push(out: &mut String, piece: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what `write` has added to a text if that is too much; more than one value it is not.
-pub fn written(out: &mut String, write: impl FnOnce(&mut String)) -> Result<()> {
+/// Refuses what `write` has added to a text if that is too much; more than one value it is not. It
+/// fails where that would be too long by itself.
+pub fn written(out: &mut String, write: impl FnOnce(&mut String) -> std::fmt::Result) -> Result<()> {
     let before = out.len();
-    write(out);
+    write(out).map_err(|_| buffer_too_large(ALLOCATION_MAX, 1))?;
     check_buffer(before, out.len() - before)
 }
 

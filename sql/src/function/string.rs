@@ -5,7 +5,7 @@ use super::length::{VALUE_MAX, check_buffer, check_value, push, written};
 use super::{Eval, FunctionContext};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
-use crate::io::{natural_type, text_out};
+use crate::io::{natural_type, text_of, text_out};
 
 fn too_long() -> SqlError {
     SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large")
@@ -317,10 +317,8 @@ pub fn quote_literal(text: &str) -> String {
 }
 
 /// A value's text as `format` and `concat` show it.
-fn shown(ctx: &FunctionContext<'_>, value: &Datum) -> String {
-    let mut out = String::new();
-    let _ = text_out(value, natural_type(value), ctx, &mut out);
-    out
+fn shown(ctx: &FunctionContext<'_>, value: &Datum) -> Result<String> {
+    text_of(value, natural_type(value), ctx)
 }
 
 fn concat(ctx: &FunctionContext<'_>, values: &[Datum], separator: &str) -> Result<String> {
@@ -331,9 +329,7 @@ fn concat(ctx: &FunctionContext<'_>, values: &[Datum], separator: &str) -> Resul
             push(&mut out, separator)?;
         }
         first = false;
-        written(&mut out, |out| {
-            let _ = text_out(value, natural_type(value), ctx, out);
-        })?;
+        written(&mut out, |out| text_out(value, natural_type(value), ctx, out))?;
     }
     Ok(out)
 }
@@ -427,7 +423,7 @@ fn format(ctx: &FunctionContext<'_>, template: &str, args: &[Datum]) -> Result<S
                     Datum::Null => 0,
                     Datum::Int2(n) => i64::from(*n),
                     Datum::Int4(n) => i64::from(*n),
-                    other => shown(ctx, other).parse().map_err(|_| out_of_range("number"))?,
+                    other => shown(ctx, other)?.parse().map_err(|_| out_of_range("number"))?,
                 };
             } else {
                 while let Some(d) = chars.next_if(char::is_ascii_digit) {
@@ -457,9 +453,9 @@ fn format(ctx: &FunctionContext<'_>, template: &str, args: &[Datum]) -> Result<S
                     "null values cannot be formatted as an SQL identifier",
                 ));
             }
-            ('s', value) => shown(ctx, value),
-            ('I', value) => quote_identifier(&shown(ctx, value)),
-            (_, value) => quote_literal(&shown(ctx, value)),
+            ('s', value) => shown(ctx, value)?,
+            ('I', value) => quote_identifier(&shown(ctx, value)?),
+            (_, value) => quote_literal(&shown(ctx, value)?),
         };
         let missing = (width.unsigned_abs() as usize).saturating_sub(char_count(&piece)).min(VALUE_MAX / 4);
         check_buffer(out.len(), piece.len() + missing)?;

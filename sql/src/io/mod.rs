@@ -16,7 +16,7 @@ pub use binary::{binary_in, binary_out};
 pub use byte::{byte_in, byte_of, byte_out, byte_value};
 pub use float::{general_text, parse_f32, parse_f64, show_f32, show_f64, write_f32, write_f64};
 pub use json::{jsonb_text, validate_json};
-pub use record::{record_in, record_out};
+pub use record::{record_in, record_out, text_too_long};
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -365,7 +365,8 @@ fn write_uuid(bytes: &[u8; 16], out: &mut dyn Write) -> std::fmt::Result {
     Ok(())
 }
 
-/// Writes a value's text form. NULL writes nothing: its marker is the caller's.
+/// Writes a value's text form. NULL writes nothing: its marker is the caller's. Where `out` takes
+/// everything it fails for one reason, [`text_too_long`].
 pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dyn Write) -> std::fmt::Result {
     let mut buffer = itoa::Buffer::new();
     match value {
@@ -423,10 +424,19 @@ pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dy
     }
 }
 
-/// The text form as a string.
+/// The text form as a string; 54000 where it is too long to be one.
+pub fn text_of(value: &Datum, ty: Type, ctx: &FunctionContext<'_>) -> Result<String> {
+    let mut out = String::new();
+    match text_out(value, ty, ctx, &mut out) {
+        Ok(()) => Ok(out),
+        Err(_) => Err(text_too_long()),
+    }
+}
+
+/// The text form as a string, of a value that has one: for messages, and what no record is in.
 pub fn to_text(value: &Datum, ty: Type, ctx: &FunctionContext<'_>) -> String {
     let mut out = String::new();
-    // Writing to a String cannot fail.
+    // Writing to a String cannot fail; what is too long may end anywhere in a message.
     let _ = text_out(value, ty, ctx, &mut out);
     out
 }

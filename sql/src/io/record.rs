@@ -9,6 +9,7 @@ use crate::catalog::{Column, TableRef};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::FunctionContext;
+use crate::function::length::{ALLOCATION_MAX, buffer_too_large};
 use crate::types::{Oid, Type};
 
 /// The relation whose columns are a composite type's fields; `None` for `record`, and where no catalog
@@ -68,12 +69,26 @@ pub fn record_out(
     out.write_str(")")
 }
 
+/// 54000: the text of a value is too long, the one reason for which writing it fails.
+#[cold]
+pub fn text_too_long() -> SqlError {
+    buffer_too_large(ALLOCATION_MAX, 1)
+}
+
+/// Fails if a text is too long with its quotes doubled. Each level doubles what the one below has
+/// quoted: a few dozen would fill any memory.
+pub(super) fn check_doubled(text: &str) -> std::fmt::Result {
+    let doubled = text.bytes().filter(|b| matches!(b, b'"' | b'\\')).count();
+    if text.len() + doubled > ALLOCATION_MAX { Err(std::fmt::Error) } else { Ok(()) }
+}
+
 /// A field's text between commas: in quotes where it must be.
 fn field_out(text: &str, out: &mut dyn Write) -> std::fmt::Result {
     let is_special = |b: u8| matches!(b, b'"' | b'\\' | b'(' | b')' | b',' | 0x0b) || b.is_ascii_whitespace();
     if !text.is_empty() && !text.bytes().any(is_special) {
         return out.write_str(text);
     }
+    check_doubled(text)?;
     out.write_str("\"")?;
     // record_out doubles what array_out escapes.
     for piece in text.split_inclusive(['"', '\\']) {
