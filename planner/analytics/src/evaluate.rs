@@ -8,6 +8,7 @@ use archipel_planner::native::{array_of_items, convert_io, element, has_arrays, 
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, ResolvedFunction, SessionHost, Volatility};
+use archipel_sql::stack;
 
 use archipel_planner::bind::visit::visit_expr;
 
@@ -259,7 +260,11 @@ pub fn evaluate(expr: &BoundExpr, row: &[Datum], context: &Context) -> Result<Da
             let values = items.iter().map(eval).collect::<Result<_>>()?;
             array_of_items(*element, has_arrays(*element, items), values)?
         }
-        ExprKind::Row(items) => Datum::Record(items.iter().map(eval).collect::<Result<Vec<_>>>()?.into()),
+        ExprKind::Row(items) => {
+            let values = items.iter().map(eval).collect::<Result<Vec<_>>>()?;
+            stack::check_fields(&values)?;
+            Datum::Record(values.into())
+        }
         ExprKind::Subscript { array, subscripts } => {
             let Datum::Array(array) = eval(array)? else { return Ok(Datum::Null) };
             let mut indexes = Vec::with_capacity(subscripts.len());

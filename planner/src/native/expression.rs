@@ -13,6 +13,7 @@ use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{FunctionContext, ResolvedFunction};
 use archipel_sql::io;
+use archipel_sql::stack;
 use archipel_sql::type_table::{element_of, is_vector};
 use archipel_sql::types::{Oid, Type};
 use archipel_sql::typmod::coerce_typmod;
@@ -116,6 +117,7 @@ impl Compiler<'_> {
 
     /// Compiles an expression.
     pub fn source(&mut self, expr: &BoundExpr) -> Result<Source> {
+        stack::check()?;
         let code: CompiledExpr = match &expr.kind {
             ExprKind::Const(value) => return Ok(Source::Operand(Operand::Const(value.clone()))),
             ExprKind::Param(index) => return Ok(Source::Operand(Operand::Param(*index))),
@@ -281,7 +283,11 @@ impl Compiler<'_> {
             }
             ExprKind::Row(fields) => {
                 let fields = self.exprs(fields)?;
-                Box::new(move |ctx| Ok(Datum::Record(eval_all(&fields, ctx)?.into_vec().into())))
+                Box::new(move |ctx| {
+                    let values = eval_all(&fields, ctx)?;
+                    stack::check_fields(&values)?;
+                    Ok(Datum::Record(values.into_vec().into()))
+                })
             }
             ExprKind::Subscript { array, subscripts } => return self.subscript(array, subscripts),
             ExprKind::Field { record, index } => {
@@ -505,11 +511,13 @@ struct FirstRow {
 
 impl RowSink for FirstRow {
     fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
+        stack::check_fields(row)?;
         self.value = self.shape.value(row);
         Ok(ControlFlow::Break(()))
     }
 
     fn given(&mut self, row: &mut [Datum]) -> ExecResult<ControlFlow<()>> {
+        stack::check_fields(row)?;
         self.value = self.shape.take(row);
         Ok(ControlFlow::Break(()))
     }
@@ -668,6 +676,6 @@ pub fn convert_io(value: &Datum, from: Type, to: Type, functions: &FunctionConte
     if value.is_null() {
         return Ok(Datum::Null);
     }
-    let text = io::to_text(value, from, functions);
+    let text = io::text_of(value, from, functions)?;
     io::text_in(&text, to, functions)
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::{SetFunction, SetPage};
+use archipel_sql::stack;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::Type;
 use rustc_hash::FxHashMap;
@@ -67,6 +68,7 @@ impl Compiler<'_> {
         pushed: Vec<Conjunct<'b>>,
         wanted: &[OrderKey],
     ) -> Result<Planned> {
+        stack::check()?;
         match rel {
             Rel::Filter { input, predicate } => {
                 let layout = self.declare(input);
@@ -593,6 +595,9 @@ impl Expansion {
                     }
                 }
                 for ((slot, _, shape), row) in self.sets.iter().zip(&rows) {
+                    if let Some(row) = row {
+                        stack::check_fields(row)?;
+                    }
                     let value = row.as_ref().map_or(Datum::Null, |row| shape.value(row));
                     ctx.frame.slots[*slot as usize] = value;
                 }
