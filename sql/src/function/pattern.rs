@@ -325,6 +325,9 @@ thread_local! {
 }
 const COMPILED_MAX: usize = 32;
 
+/// Groups may nest this deep: compiling them recurses.
+const GROUPS_DEPTH_MAX: u32 = 1_000;
+
 /// What is wrong with a pattern, in PostgreSQL's words where it has some.
 fn regex_error(reason: &str) -> &str {
     let known = [
@@ -337,6 +340,8 @@ fn regex_error(reason: &str) -> &str {
         ("unclosed counted repetition", "braces {} not balanced"),
         ("incomplete escape sequence", "invalid escape \\ sequence"),
         ("unrecognized escape sequence", "invalid escape \\ sequence"),
+        ("exceed", "regular expression is too complex"),
+        ("Compiled regex exceeds", "regular expression is too complex"),
     ];
     known.iter().find(|(ours, _)| reason.starts_with(ours)).map_or(reason, |(_, theirs)| *theirs)
 }
@@ -364,6 +369,7 @@ pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
         .ignore_whitespace(flags.expanded)
         .dot_matches_new_line(!flags.newline_stops)
         .multi_line(flags.newline_anchors)
+        .nest_limit(GROUPS_DEPTH_MAX)
         .build()
         .map_err(|error| {
             let reason = error.to_string();
