@@ -101,7 +101,7 @@ async fn values_nest_so_deep_and_no_deeper() {
              FOR i IN 1..{rounds} LOOP r := ROW(r, i); END LOOP; {then} END $$"
         )
     };
-    right(&client, &nested(1_000, "r := r; ASSERT r = r;")).await;
+    right(&client, &nested(1_000, "ASSERT r = r;")).await;
     refused(&client, &nested(50_000, "")).await;
     refused(&client, &nested(1_000_000, "")).await;
     let recursive = "WITH RECURSIVE t(n, r) AS (SELECT 1, ROW(1) UNION ALL SELECT n + 1, ROW(r) FROM t \

@@ -22,6 +22,10 @@ const CHAIN_MAX: usize = 500;
 /// Arrays have no more dimensions (MAXDIM).
 const SUBSCRIPTS_MAX: usize = 6;
 
+/// Array constructors one inside the other: what has elements has six dimensions at most, which is
+/// found when it is made; nothing useful is written with ten times as many.
+const ARRAY_LEVELS_MAX: u32 = 64;
+
 impl Binder<'_, '_> {
     /// Binds an expression.
     pub(crate) fn expr(&mut self, expr: &Expr) -> Result<BoundExpr> {
@@ -429,10 +433,19 @@ impl Binder<'_, '_> {
 
     /// `ARRAY[…]`; with `element`, as if cast to an array of it.
     pub(crate) fn array(&mut self, items: &[Expr], element: Option<Type>) -> Result<BoundExpr> {
+        self.array_within(items, element, 1)
+    }
+
+    /// As [`Binder::array`], the `level`-th of constructors one inside the other.
+    fn array_within(&mut self, items: &[Expr], element: Option<Type>, level: u32) -> Result<BoundExpr> {
+        if level > ARRAY_LEVELS_MAX {
+            let message = "number of array dimensions (7) exceeds the maximum allowed (6)";
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+        }
         let mut bound = Vec::with_capacity(items.len());
         for item in items {
             bound.push(match unnest(item) {
-                Expr::Array(inner) => self.array(&inner.elem, element)?,
+                Expr::Array(inner) => self.array_within(&inner.elem, element, level + 1)?,
                 _ => self.expr(item)?,
             });
         }

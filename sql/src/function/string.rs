@@ -501,16 +501,16 @@ pub fn chr(code: i32) -> Result<char> {
 }
 
 /// A value cast to text, which is its output but for booleans.
-fn as_text(context: &FunctionContext<'_>, value: &Datum) -> String {
+fn as_text(context: &FunctionContext<'_>, value: &Datum) -> Result<String> {
     match value {
-        Datum::Bool(value) => value.to_string(),
+        Datum::Bool(value) => Ok(value.to_string()),
         value => shown(context, value),
     }
 }
 
 /// `||` of a text and a value of another type.
 fn joined(context: &FunctionContext<'_>, v: &[Datum]) -> Result<Datum> {
-    let (a, b) = (as_text(context, any(v, 0)?), as_text(context, any(v, 1)?));
+    let (a, b) = (as_text(context, any(v, 0)?)?, as_text(context, any(v, 1)?)?);
     check_value(a.len() + b.len())?;
     Ok(text_datum(a + &b))
 }
@@ -576,14 +576,14 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     }),
     ("quote_ident", |_, v| Ok(text_datum(quote_identifier(text(v, 0)?)))),
     ("quote_literal", |_, v| Ok(text_datum(quote_literal(text(v, 0)?)))),
-    ("sql_1285", |c, v| Ok(text_datum(quote_literal(&shown(c, any(v, 0)?))))),
+    ("sql_1285", |c, v| Ok(text_datum(quote_literal(&shown(c, any(v, 0)?)?)))),
     ("quote_nullable", |_, v| match any(v, 0)? {
         Datum::Null => Ok(text_datum("NULL")),
         _ => Ok(text_datum(quote_literal(text(v, 0)?))),
     }),
     ("sql_1290", |c, v| match any(v, 0)? {
         Datum::Null => Ok(text_datum("NULL")),
-        value => Ok(text_datum(quote_literal(&shown(c, value)))),
+        value => Ok(text_datum(quote_literal(&shown(c, value)?))),
     }),
     ("nameconcatoid", |_, v| {
         Ok(text_datum(crate::io::truncate_name(&format!("{}_{}", text(v, 0)?, oid(v, 1)?))))
