@@ -22,6 +22,7 @@ use archipel_sql::parser::FrameExclusion;
 use archipel_sql::types::{Oid, Type};
 
 pub use aggregate::{Accumulator, DefinedAggregate};
+pub use rows::row_descriptor;
 
 use crate::partition::Family;
 
@@ -31,6 +32,9 @@ pub struct BoundExpr {
     pub kind: ExprKind,
     pub ty: Type,
 }
+
+/// Names of a row's fields; without any they are `f1` and so on.
+pub type FieldNames = Option<Arc<[String]>>;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
@@ -107,7 +111,9 @@ pub enum ExprKind {
         element: Oid,
         items: Vec<BoundExpr>,
     },
-    Row(Vec<BoundExpr>),
+    /// A row, and what its fields are called: ROW(…) says nothing, the row of a relation or of a
+    /// variable does.
+    Row(Vec<BoundExpr>, FieldNames),
     /// `array[i][j]`; all subscripts int4. Slices carry both bounds.
     Subscript {
         array: Box<BoundExpr>,

@@ -1,8 +1,11 @@
 //! Which casts exist beyond pg_cast's rows, and how each is done (the manual's chapter 10).
 
+use std::sync::Arc;
+
 use crate::datum::{Array, Datum};
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::{self, CastContext, CastMethod, FunctionContext};
+use crate::record::RecordDescriptor;
 use crate::type_table::{element_of, type_info, type_name};
 use crate::types::{Oid, Type};
 
@@ -21,18 +24,24 @@ pub enum CastPath {
     },
 }
 
-/// A value whose type changes while its bits stay: the number of an object is an integer with a sign.
-pub fn relabel(value: Datum, to: Oid) -> Datum {
+/// A value whose type changes while its bits stay: the number of an object is an integer with a sign,
+/// and a row of a named type says so itself where it becomes a `record`.
+pub fn relabel(value: Datum, from: Oid, to: Oid) -> Datum {
     match value {
         Datum::Oid(number) if to == Oid::INT4 => Datum::Int4(number.0 as i32),
         Datum::Int4(number) if names_object(to) => Datum::Oid(Oid(number as u32)),
+        Datum::Record(record) if to == Oid::RECORD && from.is_composite() => {
+            Datum::Record(record.or_described(|| Arc::new(RecordDescriptor::Named(from))))
+        }
         value => value,
     }
 }
 
 /// Whether [`relabel`] makes another value of it.
 pub fn relabels(from: Oid, to: Oid) -> bool {
-    (from == Oid::INT4 && names_object(to)) || (to == Oid::INT4 && names_object(from))
+    (from == Oid::INT4 && names_object(to))
+        || (to == Oid::INT4 && names_object(from))
+        || (to == Oid::RECORD && from.is_composite())
 }
 
 fn names_object(oid: Oid) -> bool {

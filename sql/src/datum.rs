@@ -5,6 +5,7 @@ use std::sync::Arc;
 use compact_str::CompactString;
 
 use crate::datetime::TimeTz;
+use crate::record::Record;
 use crate::types::Oid;
 
 /// A value. Which SQL type it has is known to the plan, not to the value: `text`, `varchar`,
@@ -39,8 +40,8 @@ pub enum Datum {
     /// `oid` and the reg* types.
     Oid(Oid),
     Array(Arc<Array>),
-    /// A composite value; field types are known to the plan.
-    Record(Arc<[Datum]>),
+    /// A composite value: its fields, and what they are where the plan does not know it.
+    Record(Record),
 }
 
 /// An interval, in PostgreSQL's three independent parts.

@@ -7,7 +7,7 @@
 //!
 //! - [`error`]    every error with its SQLSTATE
 //! - [`types`]    type identities (PostgreSQL's OIDs) and modifiers
-//! - [`datum`]    values at run time
+//! - [`datum`]    values at run time; [`record`] composite ones
 //! - [`numeric`]  exact decimals
 //! - [`ast`]      statements as written
 //! - [`parser`]   from text to statements
@@ -35,6 +35,7 @@ pub mod ordered_set;
 pub mod parser;
 pub mod partition_hash;
 pub mod password;
+pub mod record;
 pub mod secret;
 pub mod stack;
 pub mod style;

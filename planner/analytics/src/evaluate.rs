@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use archipel_planner::bound::{BoundExpr, ExprKind, Subscript};
+use archipel_planner::bound::{BoundExpr, ExprKind, Subscript, row_descriptor};
 use archipel_planner::native::{array_of_items, convert_io, element, has_arrays, is_known};
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, ResolvedFunction, SessionHost, Volatility};
+use archipel_sql::record::Record;
 use archipel_sql::stack;
 
 use archipel_planner::bind::visit::visit_expr;
@@ -260,10 +261,10 @@ pub fn evaluate(expr: &BoundExpr, row: &[Datum], context: &Context) -> Result<Da
             let values = items.iter().map(eval).collect::<Result<_>>()?;
             array_of_items(*element, has_arrays(*element, items), values)?
         }
-        ExprKind::Row(items) => {
-            let values = items.iter().map(eval).collect::<Result<Vec<_>>>()?;
-            stack::check_fields(&values)?;
-            Datum::Record(values.into())
+        ExprKind::Row(items, names) => {
+            let fields = items.iter().map(eval).collect::<Result<Vec<_>>>()?;
+            stack::check_fields(&fields)?;
+            Datum::Record(Record::new(fields, row_descriptor(expr.ty, items, names)))
         }
         ExprKind::Subscript { array, subscripts } => {
             let Datum::Array(array) = eval(array)? else { return Ok(Datum::Null) };
@@ -283,7 +284,7 @@ pub fn evaluate(expr: &BoundExpr, row: &[Datum], context: &Context) -> Result<Da
             Datum::Record(fields) => fields.get(usize::from(*index)).cloned().unwrap_or(Datum::Null),
             _ => Datum::Null,
         },
-        ExprKind::Relabel(inner) => archipel_sql::cast::relabel(eval(inner)?, expr.ty.oid),
+        ExprKind::Relabel(inner) => archipel_sql::cast::relabel(eval(inner)?, inner.ty.oid, expr.ty.oid),
         ExprKind::ConvertIo(inner) => convert_io(&eval(inner)?, inner.ty, expr.ty, &context.functions())?,
         ExprKind::ArrayConvert { array, element } => {
             let Datum::Array(array) = eval(array)? else { return Ok(Datum::Null) };

@@ -537,7 +537,10 @@ impl<'a> Lowerer<'a> {
                 let value = evaluate(expr, &[], &self.context)?;
                 Some(Expr::Literal(scalar(&value, expr.ty)?, None))
             }
-            ExprKind::Relabel(inner) if Codec::of(inner.ty) == Codec::of(expr.ty) => {
+            ExprKind::Relabel(inner)
+                if Codec::of(inner.ty) == Codec::of(expr.ty)
+                    && !archipel_sql::cast::relabels(inner.ty.oid, expr.ty.oid) =>
+            {
                 self.native(inner, columns)?
             }
             ExprKind::IsNull(inner) => self.native(inner, columns)?.map(Expr::is_null),

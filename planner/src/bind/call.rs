@@ -20,7 +20,7 @@ use super::domain::{populated_domain, reads_rows};
 use super::gather::GatheredCall;
 use super::name::{ident_name, object_name_parts, object_name_span};
 use super::overload::{Argument, Resolved};
-use super::record::unregistered;
+use super::record::{is_variable_row, unregistered};
 use crate::bound::*;
 
 /// Whether a function has one result, of a composite type: then its rows have the fields of that.
@@ -402,7 +402,7 @@ impl Binder<'_, '_> {
             },
             FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)) => {
                 match self.argument_values(arg)?.pop() {
-                    Some(row) if self.is_variable_row(&row) => return Err(unregistered().placeless()),
+                    Some(row) if is_variable_row(&row) => return Err(unregistered().placeless()),
                     Some(row) => row,
                     None => return Ok(Vec::new()),
                 }

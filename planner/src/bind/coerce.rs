@@ -10,6 +10,7 @@ use archipel_sql::type_table::{array_of, element_of, type_info, type_name};
 use archipel_sql::types::{Oid, Type};
 
 use super::Binder;
+use super::record::{as_record, is_variable_row};
 use crate::bound::{BoundExpr, ExprKind};
 
 /// Why a conversion is asked for; a wider reason allows more casts.
@@ -200,7 +201,7 @@ impl Binder<'_, '_> {
         let kind = match path {
             Pathway::Relabel => {
                 if let ExprKind::Const(value) = expr.kind {
-                    return Ok(Some(BoundExpr::constant(archipel_sql::cast::relabel(value, to), ty)));
+                    return Ok(Some(BoundExpr::constant(archipel_sql::cast::relabel(value, from, to), ty)));
                 }
                 ExprKind::Relabel(Box::new(expr))
             }
@@ -409,8 +410,8 @@ impl Binder<'_, '_> {
     fn coerce_record(&mut self, expr: BoundExpr, target: Type, context: Coercion) -> Result<BoundExpr> {
         let from = expr.ty;
         let items = match expr.kind {
-            ExprKind::Row(_) if self.is_variable_row(&expr) => return Err(cannot_cast(from, target)),
-            ExprKind::Row(items) => items,
+            ExprKind::Row(..) if is_variable_row(&expr) => return Err(cannot_cast(from, target)),
+            ExprKind::Row(items, _) => items,
             // Of any other record the fields are not known.
             _ => return Err(cannot_cast(from, target)),
         };
@@ -436,7 +437,7 @@ impl Binder<'_, '_> {
             };
             converted.push(self.coerce_domain(item, column.domain)?);
         }
-        Ok(BoundExpr::new(ExprKind::Row(converted), target))
+        Ok(BoundExpr::new(ExprKind::Row(converted, None), target))
     }
 
     /// The row of a table as one of a table that it inherits from: the columns of the same names
@@ -469,12 +470,13 @@ impl Binder<'_, '_> {
     /// forced: a common type has one only if all inputs have it.
     pub(crate) fn coerce_common(&mut self, expr: BoundExpr, common: Type, what: &str) -> Result<BoundExpr> {
         let from = expr.ty;
-        self.coerce(expr, Type::of(common.oid), CastContext::Implicit)?.ok_or_else(|| {
+        let converted = self.coerce(expr, Type::of(common.oid), CastContext::Implicit)?.ok_or_else(|| {
             SqlError::new(
                 SqlState::CANNOT_COERCE,
                 format!("{what} could not convert type {} to {}", type_name(from.oid), type_name(common.oid)),
             )
-        })
+        })?;
+        Ok(if common.oid == Oid::RECORD { as_record(converted) } else { converted })
     }
 
     /// Unifies a list of expressions and answers their type.

@@ -32,19 +32,7 @@ impl Binder<'_, '_> {
         let variable = match self.env.variables {
             Some(variables) => {
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                let found = variables.resolve(&names).map(|expr| (expr, variables.conflict()));
-                if let Some((expr, _)) = &found
-                    && expr.ty == Type::RECORD
-                    && matches!(expr.kind, ExprKind::Row(_))
-                    && let Some(fields) = variables.fields(&names)
-                {
-                    let names = fields.into_iter().map(|(name, _)| name).collect();
-                    self.whole_rows.push((expr.clone(), names));
-                }
-                if let Some((BoundExpr { kind: ExprKind::Case { .. }, ty: Type::RECORD }, _)) = &found {
-                    self.whole_rows.extend(variables.structures(&names));
-                }
-                found
+                variables.resolve(&names).map(|expr| (expr, variables.conflict()))
             }
             None => None,
         };
@@ -180,20 +168,18 @@ impl Binder<'_, '_> {
         let shown: Vec<usize> = (0..width).filter(|column| !columns[*column].hidden).collect();
         let items: Vec<BoundExpr> =
             shown.iter().map(|column| self.reference(place, relation, *column, span).expr).collect();
-        let oid = self.levels[place].relations[relation]
-            .table
-            .as_ref()
-            .map_or(Oid::RECORD, |table| table.row_type());
+        let named = &self.levels[place].relations[relation];
+        let oid = named.table.as_ref().map(|table| table.row_type()).or(named.row_type);
+        let oid = oid.unwrap_or(Oid::RECORD);
         let absent = self.absent_row(&self.levels[place].relations[relation], &shown, &items);
-        let mut expr = BoundExpr::new(ExprKind::Row(items), Type::of(oid));
+        let columns = &self.levels[place].relations[relation].columns;
+        let names = shown.iter().map(|column| columns[*column].name.clone()).collect();
+        let mut expr = BoundExpr::new(ExprKind::Row(items, Some(names)), Type::of(oid));
         if let Some(absent) = absent {
             let arms = vec![(absent, BoundExpr::constant(Datum::Null, expr.ty))];
             let kind = ExprKind::Case { arms, otherwise: Some(Box::new(expr)) };
             expr = BoundExpr::new(kind, Type::of(oid));
         }
-        let columns = &self.levels[place].relations[relation].columns;
-        let names = shown.iter().map(|column| columns[*column].name.clone()).collect();
-        self.whole_rows.push((expr.clone(), names));
         Ok(FoundColumn { expr, source: None })
     }
 

@@ -9,7 +9,7 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{BinaryOperator, Expr, Query};
 
 use super::expr::{operator_name, unnest};
-use super::record::record_field;
+use super::record::{is_whole_row, record_field};
 use super::span::query_span;
 use super::visit::{is_correlated, visit_expr, visit_expr_mut};
 use super::{Binder, Clause};
@@ -56,7 +56,7 @@ fn no_interpretation(name: &str) -> SqlError {
 /// Whether it is a row constructor: two of them compare field by field. A row that has become a value
 /// of a named type, or is a table's, is compared as a whole.
 pub(crate) fn is_row(expr: &BoundExpr) -> bool {
-    matches!(expr.kind, ExprKind::Row(_)) && expr.ty.oid == Oid::RECORD
+    matches!(expr.kind, ExprKind::Row(..)) && expr.ty.oid == Oid::RECORD
 }
 
 /// Whether it reads a column of the row at hand.
@@ -98,7 +98,7 @@ impl Binder<'_, '_> {
         if !(is_row(&left) && is_row(&right) && is_comparison(name)) {
             return self.binary_operator(name, left, right);
         }
-        let (ExprKind::Row(left), ExprKind::Row(right)) = (left.kind, right.kind) else {
+        let (ExprKind::Row(left, _), ExprKind::Row(right, _)) = (left.kind, right.kind) else {
             return Err(SqlError::internal("a row that is none"));
         };
         self.compare_rows(left, name, right)
@@ -109,11 +109,11 @@ impl Binder<'_, '_> {
         let left_type = left.ty;
         // To other operators the row of a variable is a value.
         let any_row = is_comparison(name);
-        if !any_row && self.is_whole_row(&left) {
+        if !any_row && is_whole_row(&left) {
             let right = self.expr(right)?;
             return self.binary_operator(name, left, right);
         }
-        let ExprKind::Row(items) = left.kind else {
+        let ExprKind::Row(items, names) = left.kind else {
             return Err(SqlError::internal("a row comparison without a row"));
         };
         let right = match unnest(right) {
@@ -135,12 +135,12 @@ impl Binder<'_, '_> {
             }
             other => {
                 let right = self.expr(other)?;
-                let is_row = is_row(&right) && (any_row || !self.is_whole_row(&right));
+                let is_row = is_row(&right) && (any_row || !is_whole_row(&right));
                 match right.kind {
-                    ExprKind::Row(items) if is_row => items,
+                    ExprKind::Row(items, _) if is_row => items,
                     // Records compare as wholes, by record_eq and the like.
                     kind => {
-                        let left = BoundExpr::new(ExprKind::Row(items), left_type);
+                        let left = BoundExpr::new(ExprKind::Row(items, names), left_type);
                         return self.binary_operator(name, left, BoundExpr::new(kind, right.ty));
                     }
                 }
@@ -248,7 +248,7 @@ impl Binder<'_, '_> {
     fn distinct_values(&mut self, left: BoundExpr, right: BoundExpr) -> Result<BoundExpr> {
         let rows = is_row(&left) && is_row(&right);
         let (left, right) = match (left.kind, right.kind) {
-            (ExprKind::Row(left), ExprKind::Row(right)) if rows => {
+            (ExprKind::Row(left, _), ExprKind::Row(right, _)) if rows => {
                 if left.len() != right.len() {
                     return Err(SqlError::new(
                         SqlState::SYNTAX_ERROR,
@@ -311,9 +311,9 @@ impl Binder<'_, '_> {
         for item in compared {
             // Here two rows are compared field by field even if both are cast to a type; the row of a
             // relation is no such row, but a value.
-            let written = !self.is_whole_row(&left) && !self.is_whole_row(&item);
+            let written = !is_whole_row(&left) && !is_whole_row(&item);
             tests.push(match (&left.kind, item.kind) {
-                (ExprKind::Row(fields), ExprKind::Row(other)) if written => {
+                (ExprKind::Row(fields, _), ExprKind::Row(other, _)) if written => {
                     self.compare_rows(fields.clone(), name, other)?
                 }
                 (_, kind) => {
@@ -421,9 +421,9 @@ impl Binder<'_, '_> {
         all: bool,
     ) -> Result<BoundExpr> {
         let left = self.expr(left)?;
-        let of_fields = is_row(&left) && (is_comparison(name) || !self.is_whole_row(&left));
+        let of_fields = is_row(&left) && (is_comparison(name) || !is_whole_row(&left));
         let left = match left.kind {
-            ExprKind::Row(items) if of_fields => items,
+            ExprKind::Row(items, _) if of_fields => items,
             kind => vec![BoundExpr::new(kind, left.ty)],
         };
         let (mut rel, columns) = self.subquery(query)?;
@@ -526,7 +526,7 @@ impl Binder<'_, '_> {
     /// A subquery's only row as one record.
     pub(crate) fn record_subquery(&self, rel: Rel) -> BoundExpr {
         let items = rel.types().into_iter().enumerate().map(|(i, ty)| BoundExpr::column(i, ty)).collect();
-        let row = BoundExpr::new(ExprKind::Row(items), Type::RECORD);
+        let row = BoundExpr::new(ExprKind::Row(items, None), Type::RECORD);
         let rel = Rel::Project { input: Box::new(rel), exprs: vec![row] };
         self.subquery_expr(SubqueryKind::Scalar, rel, Type::RECORD)
     }

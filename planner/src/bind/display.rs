@@ -406,7 +406,7 @@ fn write_expr(out: &mut String, expr: &BoundExpr) {
             format!("{} {not}{} in ({})", expr_text(left), equality.function.name, list_text(list))
         }
         ExprKind::Array { items, .. } => format!("array[{}]", list_text(items)),
-        ExprKind::Row(items) => format!("row({})", list_text(items)),
+        ExprKind::Row(items, _) => format!("row({})", list_text(items)),
         ExprKind::Subscript { array, subscripts } => {
             let mut text = expr_text(array);
             for subscript in subscripts {

@@ -75,7 +75,7 @@ impl Binder<'_, '_> {
             fields.push(self.coerce_domain(field, column.domain)?);
         }
         let kind = match is_constant {
-            true => ExprKind::Row(fields),
+            true => ExprKind::Row(fields, None),
             false => ExprKind::RowConvert { record: Box::new(value), fields },
         };
         Ok(BoundExpr::new(kind, ty))

@@ -180,7 +180,7 @@ impl Binder<'_, '_> {
                 self.with_element(base, ty, part, value, change)
             }
             [Part::Field(field), rest @ ..]
-                if (is_at_hand(&base) || matches!(base.kind, ExprKind::Row(_)))
+                if (is_at_hand(&base) || matches!(base.kind, ExprKind::Row(..)))
                     && rest.iter().all(|part| matches!(part, Part::Field(_))) =>
             {
                 self.with_field(base, ty, (field.as_str(), rest), value, change)
@@ -368,7 +368,7 @@ impl Binder<'_, '_> {
                 None => now,
             });
         }
-        Ok(BoundExpr::new(ExprKind::Row(items), ty))
+        Ok(BoundExpr::new(ExprKind::Row(items, None), ty))
     }
 
     fn assign_field(&mut self, value: BoundExpr, field: &Column) -> Result<BoundExpr> {

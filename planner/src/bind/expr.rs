@@ -172,7 +172,8 @@ impl Binder<'_, '_> {
         }
     }
 
-    /// `ROW(…)`, `(a, b)`. Literals stay what they are until it is known what the row becomes.
+    /// `ROW(…)`, `(a, b)`. Literals and parameters stay what they are until it is known what the row
+    /// becomes.
     pub(crate) fn row(&mut self, items: Vec<BoundExpr>) -> Result<BoundExpr> {
         if items.len() > TARGETS_MAX {
             let message = format!("ROW expressions can have at most {TARGETS_MAX} entries");
@@ -181,11 +182,11 @@ impl Binder<'_, '_> {
         let items = items
             .into_iter()
             .map(|item| match item.kind {
-                ExprKind::Const(_) => Ok(item),
+                ExprKind::Const(_) | ExprKind::Param(_) => Ok(item),
                 _ => self.resolve_unknown(item),
             })
             .collect::<Result<Vec<_>>>()?;
-        Ok(BoundExpr::new(ExprKind::Row(items), Type::RECORD))
+        Ok(BoundExpr::new(ExprKind::Row(items, None), Type::RECORD))
     }
 
     /// `a.b.c[1].d`: the longest dotted prefix is a name, the rest subscripts and fields.
@@ -350,7 +351,7 @@ impl Binder<'_, '_> {
             if !matches!(op, BinaryOperator::Overlaps) {
                 return self.row_comparison(left, &name, right);
             }
-            if let ExprKind::Row(items) = left.kind {
+            if let ExprKind::Row(items, _) = left.kind {
                 return self.overlaps(items, right);
             }
             return Err(SqlError::internal("a row that is none"));

@@ -139,7 +139,7 @@ impl Binder<'_, '_> {
     /// `(a, b) OVERLAPS (c, d)` is a function of four arguments.
     pub(crate) fn overlaps(&mut self, left: Vec<BoundExpr>, right: &Expr) -> Result<BoundExpr> {
         let right = self.expr(right)?;
-        let ExprKind::Row(right) = right.kind else {
+        let ExprKind::Row(right, _) = right.kind else {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 "wrong number of parameters on right side of OVERLAPS expression",

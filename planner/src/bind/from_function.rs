@@ -57,6 +57,14 @@ impl Binder<'_, '_> {
         // One scalar column is named by the alias, else by the function.
         let own_name = || alias_name.clone().unwrap_or_else(|| function.to_owned());
         let mut scalar = false;
+        let row_type = match &resolved {
+            Resolved::Set { columns, .. } => columns.first().filter(|_| columns.len() == 1).map(|ty| ty.oid),
+            Resolved::Routine { routine, result, .. } if output_arguments(routine).is_empty() => {
+                Some(result.oid)
+            }
+            Resolved::Scalar { function, .. } => Some(function.result.oid),
+            _ => None,
+        };
         let read = match &resolved {
             Resolved::Set { function, columns, .. } if reads_rows(function.name) => columns.first().copied(),
             Resolved::Scalar { function, .. } if reads_rows(function.function.name) => Some(function.result),
@@ -175,6 +183,7 @@ impl Binder<'_, '_> {
             .collect();
         let mut relation = Relation::new(None, columns);
         relation.scalar_function = scalar && !ordinality;
+        relation.row_type = row_type.filter(|ty| ty.is_composite() && !ordinality);
         self.apply_alias(&mut relation, alias, Some(function))?;
         let domains = match read.and_then(|row| self.env.catalog.table_of_row_type(row.oid)) {
             Some(relation) => relation.columns.iter().map(|column| column.domain).collect(),

@@ -109,6 +109,7 @@ pub use element::{PartWay, assign_part, part_declared};
 pub use json_subscript::assign_json_part;
 pub use kept::definition_path;
 pub use plpgsql::{bind_equality, coerce_plpgsql};
+pub use record::field_name;
 use scope::{Level, LevelKind};
 pub use target::changeable;
 
@@ -204,12 +205,6 @@ pub trait VariableScope {
     /// The fields of a record variable, for `record.*`.
     fn fields(&self, _parts: &[&str]) -> Option<Vec<(String, BoundExpr)>> {
         None
-    }
-
-    /// The rows that a record variable may be which has one of several structures, with the names of
-    /// their fields.
-    fn structures(&self, _parts: &[&str]) -> Vec<(BoundExpr, Vec<String>)> {
-        Vec::new()
     }
 
     /// What `$n` (zero-based) means, where arguments can be named so.
@@ -398,8 +393,6 @@ pub(crate) struct Binder<'e, 'a> {
     /// String literals met so far: errors of reading one point at it, though that happens
     /// when its type is known, long after.
     pub(crate) literals: Vec<(String, Span)>,
-    /// Whole rows of subqueries met so far, with the names of their fields.
-    pub(crate) whole_rows: Vec<(BoundExpr, Vec<String>)>,
     /// What a MERGE calls its target, which its source may not look at.
     pub(crate) out_of_reach: Option<String>,
     /// Rows of tables without a primary key have their numbers behind their columns.
@@ -424,7 +417,6 @@ impl<'e, 'a> Binder<'e, 'a> {
             cte_count: 0,
             locks: Vec::new(),
             literals: Vec::new(),
-            whole_rows: Vec::new(),
             out_of_reach: None,
             numbers: false,
             asks_for_numbers: false,

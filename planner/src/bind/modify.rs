@@ -443,7 +443,7 @@ impl Binder<'_, '_> {
             other => {
                 let bound = self.clause_expr(other, Clause::UpdateSet)?;
                 match bound.kind {
-                    ExprKind::Row(items) => items,
+                    ExprKind::Row(items, _) => items,
                     kind if columns.len() == 1 => vec![BoundExpr::new(kind, bound.ty)],
                     _ => return Err(no_row_source().at(position)),
                 }

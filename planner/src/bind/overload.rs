@@ -487,13 +487,19 @@ impl Binder<'_, '_> {
         let array_position = args.last().and_then(|arg| arg.position);
         let (types, result) = resolve_polymorphic(&candidate.types, &actual, candidate.callee.result())?;
         let mut values: Vec<Option<BoundExpr>> = Vec::with_capacity(args.len());
+        // Those that know of a row's type what the row itself says.
+        let (unaware, shows) = match &candidate.callee {
+            Callee::Routine(_) => (Oid::RECORD, true),
+            Callee::Scalar(function) => (Oid::ANY, function.variadic && !function.name.starts_with("json")),
+            _ => (Oid::ANY, false),
+        };
         for (arg, &ty) in args.into_iter().zip(&types) {
             let value = if ty == Oid::ANY || is_polymorphic(ty) {
                 self.resolve_unknown(arg.value)?
             } else {
                 self.coerce_or_fail(arg.value, Type::of(ty), CastContext::Implicit)?
             };
-            values.push(Some(value));
+            values.push(Some(if shows && ty == unaware { as_record(value) } else { value }));
         }
         // The elements of the array are the arguments.
         let of_array = array_given && candidate.types.last() == Some(&Oid::ANY);
@@ -604,7 +610,7 @@ impl Binder<'_, '_> {
         result: Type,
     ) -> Result<Resolved> {
         if function.name.starts_with("json") {
-            let shape = self.type_shape(array, 0);
+            let shape = archipel_sql::json::shape::of_type(array);
             args.push(BoundExpr::constant(Datum::text(&shape), Type::TEXT));
         }
         let of_array = format!("{}{}", function::OF_ARRAY, function.name);

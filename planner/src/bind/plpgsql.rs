@@ -22,7 +22,7 @@ pub fn coerce_plpgsql(expr: BoundExpr, target: Type, env: &mut BindEnv<'_>) -> R
 
 fn convert(binder: &mut Binder<'_, '_>, expr: BoundExpr, target: Type) -> Result<BoundExpr> {
     // A record whose fields are not known becomes something else through its text alone.
-    let is_unknown = expr.ty.oid == Oid::RECORD && !matches!(expr.kind, ExprKind::Row(_));
+    let is_unknown = expr.ty.oid == Oid::RECORD && !matches!(expr.kind, ExprKind::Row(..));
     if (!is_unknown || target.oid == Oid::RECORD)
         && let Some(expr) = binder.coerce(expr.clone(), target, CastContext::Assignment)?
     {

@@ -11,7 +11,7 @@ use sqlparser::tokenizer::Span;
 use super::Binder;
 use super::coerce::is_polymorphic;
 use super::scope::{Fields, SET_BASE};
-use crate::bound::{BoundExpr, ExprKind, Rel, SetCall, SetItem};
+use crate::bound::{BoundExpr, ExprKind, FieldNames, Rel, SetCall, SetItem};
 
 impl Binder<'_, '_> {
     /// Names and types of a record expression's fields, if they are known.
@@ -20,15 +20,10 @@ impl Binder<'_, '_> {
             return Some(fields);
         }
         match &expr.kind {
-            ExprKind::Row(items) => {
-                let known = self.whole_rows.iter().find(|(row, _)| super::visit::same_expr(row, expr));
-                let name = |i: usize| match known {
-                    Some((_, names)) => names[i].clone(),
-                    None => format!("f{}", i + 1),
-                };
-                // A literal that stays one is text.
+            ExprKind::Row(items, names) => {
+                // A literal that is read as it is, is text.
                 let ty = |item: &BoundExpr| if item.ty.oid == Oid::UNKNOWN { Type::TEXT } else { item.ty };
-                Some(items.iter().enumerate().map(|(i, item)| (name(i), ty(item))).collect())
+                Some(items.iter().enumerate().map(|(i, item)| (field_name(names, i), ty(item))).collect())
             }
             ExprKind::Routine { routine, .. } => {
                 let columns = super::call::output_arguments(routine);
@@ -45,8 +40,10 @@ impl Binder<'_, '_> {
             }
             ExprKind::Relabel(inner) => self.record_fields(inner),
             // A row that may be absent.
-            ExprKind::Case { otherwise: Some(row), .. } if matches!(row.kind, ExprKind::Row(_)) => {
-                self.whole_row_fields(expr, row)
+            ExprKind::Case { arms, otherwise: Some(row) }
+                if is_whole_row(row) && matches!(&arms[..], [(_, absent)] if absent.is_null_constant()) =>
+            {
+                self.record_fields(row)
             }
             _ => None,
         }
@@ -104,25 +101,14 @@ impl Binder<'_, '_> {
             let row = &args[place];
             let types: Vec<Type> = match &row.kind {
                 // Literals that stay such are of no type.
-                ExprKind::Row(items) if row.ty == Type::RECORD => items.iter().map(|item| item.ty).collect(),
+                ExprKind::Row(items, _) if row.ty == Type::RECORD => {
+                    items.iter().map(|item| item.ty).collect()
+                }
                 _ => self.record_fields(row).unwrap_or_default().into_iter().map(|(_, ty)| ty).collect(),
             };
             args.push(BoundExpr::constant(column_types(&types), Type::INT4_ARRAY));
         }
         args
-    }
-
-    /// Whether it is the row of a relation, rather than a row that was written.
-    pub(super) fn is_whole_row(&self, expr: &BoundExpr) -> bool {
-        self.whole_rows.iter().any(|(row, _)| super::visit::same_expr(row, expr))
-    }
-
-    /// Whether it is what a record variable holds, a row of no named type: SQL does not know what it is made
-    /// of before it is there.
-    pub(super) fn is_variable_row(&self, expr: &BoundExpr) -> bool {
-        let ExprKind::Row(items) = &expr.kind else { return false };
-        let of_variables = items.iter().all(|item| matches!(item.kind, ExprKind::Variable(_)));
-        expr.ty == Type::RECORD && of_variables && self.is_whole_row(expr)
     }
 
     /// The fields of a variable, for `variable.*`; 42809 where its rows are of no named type.
@@ -132,14 +118,6 @@ impl Binder<'_, '_> {
             return Err(unregistered().placeless());
         }
         Ok(variables.fields(names))
-    }
-
-    /// The fields of a whole row that may be absent.
-    fn whole_row_fields(&self, whole: &BoundExpr, row: &BoundExpr) -> Option<Vec<(String, Type)>> {
-        let (_, names) = self.whole_rows.iter().find(|(known, _)| super::visit::same_expr(known, whole))?;
-        let ExprKind::Row(items) = &row.kind else { return None };
-        let ty = |item: &BoundExpr| if item.ty.oid == Oid::UNKNOWN { Type::TEXT } else { item.ty };
-        Some(names.iter().cloned().zip(items.iter().map(ty)).collect())
     }
 
     /// `(record).field`.
@@ -211,7 +189,7 @@ impl Binder<'_, '_> {
             BoundExpr::new(kind, Type::BOOL)
         };
         let items = match operand.kind {
-            ExprKind::Row(items) => items,
+            ExprKind::Row(items, _) => items,
             kind => {
                 let operand = BoundExpr::new(kind, operand.ty);
                 // Without its fields, or where looking at each would compute it anew, a value is
@@ -229,7 +207,7 @@ impl Binder<'_, '_> {
         for item in items {
             let of_fields = item.ty.oid == Oid::RECORD || item.ty.oid.is_composite();
             tests.push(match &item.kind {
-                ExprKind::Row(_) => BoundExpr::constant(Datum::Bool(negated), Type::BOOL),
+                ExprKind::Row(..) => BoundExpr::constant(Datum::Bool(negated), Type::BOOL),
                 _ if of_fields => {
                     let equality = self.operator_of("=", Oid::RECORD, Oid::RECORD)?;
                     let nothing = BoundExpr::constant(Datum::Null, item.ty);
@@ -245,6 +223,32 @@ impl Binder<'_, '_> {
             });
         }
         Ok(BoundExpr::new(ExprKind::And(tests), Type::BOOL))
+    }
+}
+
+/// What the field of a row at a place is called.
+pub fn field_name(names: &FieldNames, place: usize) -> String {
+    names.as_ref().and_then(|names| names.get(place).cloned()).unwrap_or_else(|| format!("f{}", place + 1))
+}
+
+/// Whether it is the row of a relation or a variable, rather than a row that was written.
+pub(super) fn is_whole_row(expr: &BoundExpr) -> bool {
+    matches!(&expr.kind, ExprKind::Row(_, Some(_)))
+}
+
+/// Whether it is what a record variable holds, a row of no named type: SQL does not know what it is made
+/// of before it is there.
+pub(super) fn is_variable_row(expr: &BoundExpr) -> bool {
+    let ExprKind::Row(items, Some(_)) = &expr.kind else { return false };
+    expr.ty == Type::RECORD && items.iter().all(|item| matches!(item.kind, ExprKind::Variable(_)))
+}
+
+/// A row of a named type for whom nothing but `record` is known: it says itself what it is.
+pub(super) fn as_record(expr: BoundExpr) -> BoundExpr {
+    match expr.kind {
+        ExprKind::Const(Datum::Null) => BoundExpr { ty: Type::RECORD, ..expr },
+        _ if expr.ty.oid.is_composite() => BoundExpr::new(ExprKind::Relabel(Box::new(expr)), Type::RECORD),
+        _ => expr,
     }
 }
 
@@ -266,7 +270,7 @@ pub(super) fn is_at_hand(expr: &BoundExpr) -> bool {
 /// A field of a record; of a row constructor, the very item.
 pub(crate) fn record_field(record: BoundExpr, index: usize, ty: Type) -> BoundExpr {
     match record.kind {
-        ExprKind::Row(mut items) if index < items.len() => items.swap_remove(index),
+        ExprKind::Row(mut items, _) if index < items.len() => items.swap_remove(index),
         kind => {
             let record = Box::new(BoundExpr::new(kind, record.ty));
             BoundExpr::new(ExprKind::Field { record, index: index as u16 }, ty)

@@ -67,6 +67,8 @@ pub struct Relation {
     pub named: Option<Oid>,
     /// Whether an outer join may put NULLs in the place of its rows.
     pub nullable: bool,
+    /// The type of its rows where it is a function in FROM that answers those of a named type.
+    pub row_type: Option<Oid>,
     /// A function in FROM of one scalar column: its name alone means that column.
     pub scalar_function: bool,
     /// A join under a name, or what it merged: its columns are those of the tables in it.
@@ -103,6 +105,7 @@ impl Relation {
             table: None,
             named: None,
             nullable: false,
+            row_type: None,
             scalar_function: false,
             joined: false,
             records: Vec::new(),

@@ -193,7 +193,7 @@ impl Binder<'_, '_> {
         let value = self.coerce_or_fail(part.clone(), class.input, CastContext::Implicit)?;
         let seed = BoundExpr::constant(Datum::Int8(SEED as i64), Type::INT8);
         let hash = self.support_call(function, vec![value, seed])?;
-        let hash = BoundExpr::new(ExprKind::Row(vec![hash]), Type::RECORD);
+        let hash = BoundExpr::new(ExprKind::Row(vec![hash], None), Type::RECORD);
         let present = BoundExpr::new(ExprKind::IsNotNull(Box::new(part)), Type::BOOL);
         Ok(BoundExpr::new(ExprKind::Case { arms: vec![(present, hash)], otherwise: None }, Type::RECORD))
     }

@@ -37,7 +37,7 @@ macro_rules! visitors {
                 | ExprKind::Coalesce(list)
                 | ExprKind::Extreme { args: list, .. }
                 | ExprKind::Array { items: list, .. }
-                | ExprKind::Row(list) => {
+                | ExprKind::Row(list, _) => {
                     for item in list.$iter() {
                         $expr(item, nesting, visit);
                     }

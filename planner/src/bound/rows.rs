@@ -1,8 +1,23 @@
-//! The rows that operators produce: how many columns, and of which types.
+//! The rows that operators produce: how many columns, and of which types; what rows say of themselves.
 
-use archipel_sql::types::Type;
+use std::sync::Arc;
 
-use super::{Rel, SetItem};
+use archipel_sql::record::RecordDescriptor;
+use archipel_sql::types::{Oid, Type};
+
+use super::{BoundExpr, FieldNames, Rel, SetItem};
+
+/// What rows made of these items say of themselves: nothing where the plan knows their type.
+pub fn row_descriptor(ty: Type, items: &[BoundExpr], names: &FieldNames) -> Option<Arc<RecordDescriptor>> {
+    if ty.oid != Oid::RECORD {
+        return None;
+    }
+    let types = items.iter().map(|item| item.ty);
+    Some(match names {
+        Some(names) => RecordDescriptor::of(names.iter().zip(types)),
+        None => RecordDescriptor::of_row(types),
+    })
+}
 
 impl Rel {
     /// Whether it computes more than one row of constants, which PostgreSQL does as it plans.

@@ -21,12 +21,17 @@ use crate::bound::{BoundExpr, ExprKind};
 use crate::route::{RouteInputs, evaluate};
 use crate::row::datum_to_cell;
 
-/// The columns of the table an expression names, in column order; 42703 for a name that is none.
+/// The columns of the table an expression names, in column order; 42703 for a name that is none. The
+/// whole row, which the table's own name means, is all of them.
 pub(super) fn columns_used(expression: &Expression, table: &str, columns: &[Column]) -> Result<Vec<u16>> {
     let names = names_used(&expression.expr);
     let mut used: Vec<u16> = Vec::new();
     for name in names {
         let column = match &name[..] {
+            [_] if is_whole_row(&name, table, columns) => {
+                used = (0..columns.len() as u16).collect();
+                continue;
+            }
             [column] => column,
             [relation, column] if relation == table => column,
             [.., _] => {
@@ -52,6 +57,11 @@ pub(super) fn columns_used(expression: &Expression, table: &str, columns: &[Colu
     }
     used.sort_unstable();
     Ok(used)
+}
+
+/// Whether a name in an expression about a row means the whole of it.
+fn is_whole_row(name: &[String], table: &str, columns: &[Column]) -> bool {
+    matches!(name, [only] if only == table && !columns.iter().any(|column| column.name == *only))
 }
 
 /// Where the expression begins in its statement.
@@ -93,6 +103,14 @@ pub(super) fn check_generated(table: &Table) -> Result<()> {
                 SqlState::FEATURE_NOT_SUPPORTED,
                 "cannot use subquery in column generation expression",
             ));
+        }
+        let names = names_used(&expression.expr);
+        if names.iter().any(|name| is_whole_row(name, &table.name, &table.columns)) {
+            return Err(SqlError::new(
+                SqlState::INVALID_OBJECT_DEFINITION,
+                "cannot use whole-row variable in column generation expression",
+            )
+            .with_detail("This would cause the generated column to depend on its own value."));
         }
         for used in columns_used(&expression, &table.name, &table.columns)? {
             let used = &table.columns[usize::from(used)];
@@ -149,6 +167,11 @@ pub(super) fn check_partition_expression(expression: &Expression, table: &Table)
             SqlState::FEATURE_NOT_SUPPORTED,
             "cannot use subquery in partition key expression",
         ));
+    }
+    let names = names_used(&expression.expr);
+    if names.iter().any(|name| is_whole_row(name, &table.name, &table.columns)) {
+        let message = "partition key expressions cannot contain whole-row references";
+        return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
     }
     columns_used(expression, &table.name, &table.columns)
 }

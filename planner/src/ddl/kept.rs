@@ -12,6 +12,7 @@ use archipel_sql::error::{Result, SqlError};
 use archipel_sql::parser::{Lexeme, LexemeKind, lexemes};
 use archipel_sql::types::Type;
 
+use super::expression::rename_in_text;
 use super::literal;
 use super::work::Work;
 use crate::bind::kept::{About, bind_text, definition_path, mean_the_same};
@@ -374,7 +375,11 @@ pub(super) fn follow_name(before: &TableRef, table: &mut Table, catalog: &Catalo
         if means(text) {
             continue;
         }
-        let renamed = with_schema(text, &before.name, &name)?;
+        let mut renamed = with_schema(text, &before.name, &name)?;
+        // By its name alone a table is its whole row.
+        if !means(&renamed) {
+            renamed = rename_in_text(&renamed, &before.name, &name)?;
+        }
         if !means(&renamed) {
             return Err(SqlError::unsupported(format_args!("renaming a table in the expression {text}")));
         }

@@ -132,7 +132,7 @@ pub fn expression_over(expr: &BoundExpr, name: &dyn Fn(u16, u16) -> String) -> S
             format!("({} {}IN ({}))", show(left), if *negated { "NOT " } else { "" }, list(items))
         }
         ExprKind::Array { items, .. } => format!("ARRAY[{}]", list(items)),
-        ExprKind::Row(fields) => format!("ROW({})", list(fields)),
+        ExprKind::Row(fields, _) => format!("ROW({})", list(fields)),
         ExprKind::Subscript { array, subscripts } => {
             let mut text = show(array);
             for subscript in subscripts {

@@ -500,7 +500,9 @@ impl<'e> Compiler<'e> {
 pub(crate) fn passed_through(expr: &BoundExpr, below: &[u32]) -> Option<u32> {
     match &expr.kind {
         ExprKind::Column { depth: 0, index } => below.get(usize::from(*index)).copied(),
-        ExprKind::Relabel(inner) => passed_through(inner, below),
+        ExprKind::Relabel(inner) if !archipel_sql::cast::relabels(inner.ty.oid, expr.ty.oid) => {
+            passed_through(inner, below)
+        }
         _ => None,
     }
 }

@@ -1,21 +1,49 @@
 //! Functions in FROM whose columns only the query defines (`f() AS t(a int, b text)`): their rows must
 //! be such, which shows when they come.
 
+use std::sync::Arc;
+
 use archipel_sql::catalog::Language;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::ScalarFunction;
+use archipel_sql::io::record::Fields;
 use archipel_sql::io::{may_be, natural_type};
+use archipel_sql::record::RecordDescriptor;
 use archipel_sql::type_table::{format_type, type_name};
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 
+use super::CompiledExpr;
 use crate::bind::call::output_arguments;
 use crate::bound::SetCall;
+
+/// What the rows of a function say of themselves whose columns are declared.
+pub(super) fn declared(columns: &[(&'static str, Oid)]) -> Arc<RecordDescriptor> {
+    RecordDescriptor::of(columns.iter().map(|(name, ty)| (*name, Type::of(*ty))))
+}
+
+/// A call whose rows say what is declared of them, if anything is.
+pub(super) fn described(function: &ScalarFunction, code: CompiledExpr) -> CompiledExpr {
+    if function.columns.is_empty() {
+        return code;
+    }
+    let descriptor = declared(function.columns);
+    Box::new(move |ctx| {
+        Ok(match code(ctx)? {
+            Datum::Record(record) => Datum::Record(record.or_described(|| descriptor.clone())),
+            other => other,
+        })
+    })
+}
 
 /// The columns that a query defines for a function.
 pub(crate) struct DefinedRow {
     types: Vec<Type>,
     language: Language,
     returns_set: bool,
+    /// Whether its rows come as one record each: those of a function that is declared so, unlike those of
+    /// a query that stands for one.
+    pub records: bool,
 }
 
 impl DefinedRow {
@@ -24,12 +52,18 @@ impl DefinedRow {
         let SetCall::Routine { routine, .. } = call else { return None };
         let defined = routine.result == Type::RECORD && output_arguments(routine).is_empty();
         let (language, returns_set) = (routine.language, routine.returns_set);
-        defined.then(|| DefinedRow { types: types.to_vec(), language, returns_set })
+        let records = routine.oid != Oid(0);
+        defined.then(|| DefinedRow { types: types.to_vec(), language, returns_set, records })
     }
 
     /// As [`DefinedRow::check`], with the context of a function that answers one row.
-    pub fn check_of(&self, row: &[Datum], signature: Option<&str>) -> Result<()> {
-        self.check(row).map_err(|mut error| {
+    pub fn check_of(
+        &self,
+        row: &[Datum],
+        fields: Option<&Fields<'_>>,
+        signature: Option<&str>,
+    ) -> Result<()> {
+        self.check(row, fields).map_err(|mut error| {
             if let (Some(signature), Language::PlPgSql, false) = (signature, self.language, self.returns_set)
             {
                 let line = format!(
@@ -41,8 +75,8 @@ impl DefinedRow {
         })
     }
 
-    /// 42804 or 42P13 for a row of other columns, by what its values show of their types.
-    pub fn check(&self, row: &[Datum]) -> Result<()> {
+    /// 42804 or 42P13 for a row of other columns, by what it says of their types, or what its values show.
+    fn check(&self, row: &[Datum], fields: Option<&Fields<'_>>) -> Result<()> {
         let wanted = self.types.len();
         // A row without columns is none.
         if !row.is_empty() && row.len() != wanted {
@@ -58,8 +92,15 @@ impl DefinedRow {
             });
         }
         for (place, (value, ty)) in row.iter().zip(&self.types).enumerate() {
-            if !may_be(value, ty.oid) {
-                let (given, wanted) = (format_type(natural_type(value)), type_name(ty.oid));
+            // What a function of the language sql answers is converted, as far as values tell.
+            let told = match self.language {
+                Language::PlPgSql => fields.and_then(|fields| fields.known(place)),
+                Language::Sql => None,
+            };
+            let fits = told.map_or_else(|| may_be(value, ty.oid), |told| told.oid == ty.oid);
+            if !fits {
+                let given = format_type(told.unwrap_or_else(|| natural_type(value)));
+                let wanted = type_name(ty.oid);
                 return Err(self.mismatch(match self.language {
                     Language::PlPgSql => format!(
                         "Returned type {given} does not match expected type {wanted} in column {}.",

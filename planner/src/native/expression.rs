@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use archipel_engine::id::TreeId;
 use archipel_sql::cast;
+use archipel_sql::catalog::Routine;
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{FunctionContext, ResolvedFunction};
 use archipel_sql::io;
+use archipel_sql::record::{Record, RecordDescriptor};
 use archipel_sql::stack;
 use archipel_sql::type_table::{element_of, is_vector};
 use archipel_sql::types::{Oid, Type};
@@ -21,12 +23,14 @@ use smallvec::SmallVec;
 
 use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult};
+use super::defined::described;
 use super::operand::{Operand, element};
 use super::{
     CompileEnv, CompiledExpr, CompiledRoutine, RowSink, advisory, arithmetic, case, fold, immutable, notify,
     sequence, sleep, text,
 };
-use crate::bound::{BoundExpr, ExprKind, Subscript};
+use crate::bind::call::output_arguments;
+use crate::bound::{BoundExpr, ExprKind, Subscript, row_descriptor};
 use crate::route::Access;
 
 /// A compiled expression: where the value is, or how to get it.
@@ -126,8 +130,8 @@ impl Compiler<'_> {
                 return Ok(Source::Operand(Operand::Slot(self.resolve(*depth, *index)?)));
             }
             ExprKind::Relabel(inner) if cast::relabels(inner.ty.oid, expr.ty.oid) => {
-                let (source, to) = (self.source(inner)?, expr.ty.oid);
-                Box::new(move |ctx| Ok(cast::relabel(source.eval(ctx)?, to)))
+                let (source, from, to) = (self.source(inner)?, inner.ty.oid, expr.ty.oid);
+                Box::new(move |ctx| Ok(cast::relabel(source.eval(ctx)?, from, to)))
             }
             ExprKind::Relabel(inner) => return self.source(inner),
             ExprKind::Call { function, args } => {
@@ -169,6 +173,7 @@ impl Compiler<'_> {
                     true => self.strict_call(*function, written, args)?,
                     false => call(*function, args),
                 };
+                let code = described(function.function, code);
                 match context {
                     Some(line) => immutable::in_context(code, line),
                     None => code,
@@ -182,13 +187,13 @@ impl Compiler<'_> {
                 let context = immutable::dissolved_context(routine, &*compiled, args);
                 let args = self.exprs(args)?;
                 let (strict, volatile) = (routine.strict, routine.volatility == 'v');
-                let shape = RowShape::of(expr.ty);
+                let shape = RowShape::of(routine, expr.ty);
                 let code: CompiledExpr = Box::new(move |ctx| {
                     let args = eval_all(&args, ctx)?;
                     if strict && args.iter().any(Datum::is_null) {
                         return Ok(Datum::Null);
                     }
-                    let mut first = FirstRow { value: Datum::Null, shape };
+                    let mut first = FirstRow { value: Datum::Null, shape: &shape };
                     if volatile {
                         ctx.outside_view(|ctx| compiled.call(ctx, &args, &mut first))?;
                     } else {
@@ -281,12 +286,13 @@ impl Compiler<'_> {
                     Ok(array_of_items(element, of_arrays, values)?)
                 })
             }
-            ExprKind::Row(fields) => {
+            ExprKind::Row(fields, names) => {
+                let descriptor = row_descriptor(expr.ty, fields, names);
                 let fields = self.exprs(fields)?;
                 Box::new(move |ctx| {
-                    let values = eval_all(&fields, ctx)?;
-                    stack::check_fields(&values)?;
-                    Ok(Datum::Record(values.into_vec().into()))
+                    let fields = eval_all(&fields, ctx)?.into_vec();
+                    stack::check_fields(&fields)?;
+                    Ok(Datum::Record(Record::new(fields, descriptor.clone())))
                 })
             }
             ExprKind::Subscript { array, subscripts } => return self.subscript(array, subscripts),
@@ -456,60 +462,76 @@ impl Compiler<'_> {
 }
 
 /// What a row that a routine answers is as one value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum RowShape {
     /// Its only column.
     Scalar,
-    /// A record that stands in one column, or all its columns.
-    Record,
+    /// A record that stands in one column, or all its columns, which are declared.
+    Record(Option<Arc<RecordDescriptor>>),
     /// All its columns: the fields of a composite type.
     Fields,
 }
 
 impl RowShape {
-    pub fn of(ty: Type) -> RowShape {
+    /// What the rows of a routine are for an expression of a type.
+    pub fn of(routine: &Routine, ty: Type) -> RowShape {
         match ty.oid {
-            Oid::RECORD => RowShape::Record,
+            Oid::RECORD => {
+                let declared = output_arguments(routine);
+                RowShape::Record((!declared.is_empty()).then(|| RecordDescriptor::of(declared)))
+            }
             oid if oid.is_composite() => RowShape::Fields,
             _ => RowShape::Scalar,
         }
     }
 
     /// A row as a value. A row without columns stands for NULL of a composite type.
-    pub fn value(self, row: &[Datum]) -> Datum {
+    pub fn value(&self, row: &[Datum]) -> Datum {
         match row {
             [] => Datum::Null,
             [value] if self.is_column(value) => value.clone(),
-            row => Datum::Record(row.into()),
+            row => Datum::Record(Record::new(row, self.descriptor())),
         }
     }
 
     /// As [`Self::value`], of a row that nobody reads afterwards.
-    fn take(self, row: &mut [Datum]) -> Datum {
+    fn take(&self, row: &mut [Datum]) -> Datum {
         match row {
             [] => Datum::Null,
             [value] if self.is_column(value) => value.take(),
-            row => Datum::Record(row.iter_mut().map(Datum::take).collect()),
+            row => {
+                let fields: Arc<[Datum]> = row.iter_mut().map(Datum::take).collect();
+                Datum::Record(Record::new(fields, self.descriptor()))
+            }
+        }
+    }
+
+    fn descriptor(&self) -> Option<Arc<RecordDescriptor>> {
+        match self {
+            RowShape::Record(declared) => declared.clone(),
+            RowShape::Scalar | RowShape::Fields => None,
         }
     }
 
     /// Whether the only column is the value itself.
-    fn is_column(self, value: &Datum) -> bool {
+    fn is_column(&self, value: &Datum) -> bool {
         match self {
             RowShape::Scalar => true,
-            RowShape::Record => matches!(value, Datum::Record(_)),
+            RowShape::Record(declared) => {
+                matches!(value, Datum::Record(_)) || (declared.is_none() && value.is_null())
+            }
             RowShape::Fields => false,
         }
     }
 }
 
 /// Takes the first row a routine answers.
-struct FirstRow {
+struct FirstRow<'s> {
     value: Datum,
-    shape: RowShape,
+    shape: &'s RowShape,
 }
 
-impl RowSink for FirstRow {
+impl RowSink for FirstRow<'_> {
     fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
         stack::check_fields(row)?;
         self.value = self.shape.value(row);

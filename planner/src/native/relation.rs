@@ -11,15 +11,16 @@ use std::sync::Arc;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::{SetFunction, SetPage};
+use archipel_sql::io::record::Fields;
 use archipel_sql::stack;
 use archipel_sql::type_table::element_of;
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 use rustc_hash::FxHashMap;
 
 use super::compile::{Compiler, Layout, Pruned, passed_through};
 use super::conjunct::Conjunct;
 use super::context::{ExecContext, ExecResult};
-use super::defined::DefinedRow;
+use super::defined::{DefinedRow, declared};
 use super::expression::{RowShape, Source, Values, eval_all};
 use super::lock::lock_one_by_one;
 use super::node::{Limit, Node, Out};
@@ -211,7 +212,10 @@ impl Compiler<'_> {
                             SetItem::Scalar(expr) => scalars.push((*slot, c.source(expr)?)),
                             SetItem::Set { call, ty } => {
                                 let shape = match call {
-                                    SetCall::Routine { .. } => RowShape::of(*ty),
+                                    SetCall::Routine { routine, .. } => RowShape::of(routine, *ty),
+                                    SetCall::Builtin { function, .. } if function.columns.len() > 1 => {
+                                        RowShape::Record(Some(declared(function.columns)))
+                                    }
                                     _ => RowShape::Scalar,
                                 };
                                 c.know_elements(call, *slot, *ty);
@@ -534,22 +538,35 @@ pub(crate) struct SetSource {
 }
 
 impl SetSource {
+    /// A row that is what the query defines. That of a function which was not called for a NULL has no
+    /// value.
+    fn checked(&self, row: Vec<Datum>) -> ExecResult<Vec<Datum>> {
+        if let Some(defined) = self.defined.as_ref().filter(|_| !row.is_empty()) {
+            defined.check_of(&row, None, self.source.signature())?;
+        }
+        Ok(row)
+    }
+
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
         let width = self.slots.len() - usize::from(self.ordinality);
         let mut rows = self.source.rows(ctx)?;
         let mut number = 0;
         while let Some(row) = rows.next(ctx)? {
             number += 1;
+            let records = self.defined.as_ref().is_some_and(|defined| defined.records);
             let row = match <[Datum; 1]>::try_from(row) {
                 // A composite in one column is spread over several.
-                Ok([Datum::Record(fields)]) if width > 1 => fields.to_vec(),
-                Ok([value]) => vec![value],
-                Err(row) => row,
+                Ok([Datum::Record(record)]) if width > 1 || records => {
+                    if let Some(defined) = &self.defined {
+                        let fields = Fields::of(&record, Oid::RECORD, &ctx.functions);
+                        defined.check_of(&record, Some(&fields), self.source.signature())?;
+                    }
+                    record.to_vec()
+                }
+                Ok([Datum::Null]) if records => Vec::new(),
+                Ok([value]) => self.checked(vec![value])?,
+                Err(row) => self.checked(row)?,
             };
-            // That of a function which was not called for a NULL has no value.
-            if let Some(defined) = self.defined.as_ref().filter(|_| !row.is_empty()) {
-                defined.check_of(&row, self.source.signature())?;
-            }
             let mut values = row.into_iter();
             for slot in &self.slots[..width] {
                 ctx.frame.slots[*slot as usize] = values.next().unwrap_or(Datum::Null);

@@ -18,7 +18,7 @@ pub(crate) fn visit_expr(expr: &BoundExpr, nesting: u16, visit: &mut Visitor<'_>
     match &expr.kind {
         ExprKind::Const(_) | ExprKind::Param(_) | ExprKind::Variable(_) | ExprKind::Column { .. } => {}
         ExprKind::Call { args, .. } | ExprKind::Routine { args, .. } => visit_all(args, nesting, visit),
-        ExprKind::And(args) | ExprKind::Or(args) | ExprKind::Coalesce(args) | ExprKind::Row(args) => {
+        ExprKind::And(args) | ExprKind::Or(args) | ExprKind::Coalesce(args) | ExprKind::Row(args, _) => {
             visit_all(args, nesting, visit);
         }
         ExprKind::Array { items, .. } => visit_all(items, nesting, visit),

@@ -1,3 +1,6 @@
+use archipel_sql::datum::{Array, Dimension};
+use archipel_sql::record::{Record, RecordDescriptor};
+
 use super::*;
 
 #[test]
@@ -50,6 +53,21 @@ fn generic_form_reads_back() {
     write_generic(&record, &mut bytes);
     assert_eq!(read_generic(&bytes, &mut 0), Some(record));
     assert_eq!(read_generic(&bytes[..bytes.len() - 1], &mut 0), None);
+}
+
+#[test]
+fn generic_form_keeps_what_rows_say() {
+    let named = RecordDescriptor::of([("one", Type::INT4), ("other", Type { oid: Oid::BPCHAR, typmod: 9 })]);
+    for descriptor in [named, Arc::new(RecordDescriptor::Named(Oid(Oid::COMPOSITES + 20_000)))] {
+        let record = Record::new([Datum::Int4(1), Datum::text("x")], Some(descriptor.clone()));
+        let mut bytes = Vec::new();
+        write_generic(&Datum::Record(record), &mut bytes);
+        match read_generic(&bytes, &mut 0) {
+            Some(Datum::Record(read)) => assert_eq!(read.descriptor(), Some(&descriptor)),
+            other => panic!("a record, not {other:?}"),
+        }
+        assert_eq!(read_generic(&bytes[..bytes.len() - 1], &mut 0), None);
+    }
 }
 
 #[test]

@@ -314,6 +314,12 @@ pub(crate) fn project_columns(
     }
 }
 
+/// Makes a statement answer its rows as records, which tell the names and types of its columns.
+pub(super) fn as_records(bound: &mut BoundStatement) {
+    let names = output_columns(bound).iter().map(|column| column.name.clone()).collect();
+    project_columns(bound, |own| vec![BoundExpr { kind: ExprKind::Row(own, Some(names)), ty: Type::RECORD }]);
+}
+
 fn cast_returning(
     returning: &mut Option<archipel_planner::bound::Returning>,
     types: &[Type],

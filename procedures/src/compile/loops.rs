@@ -301,7 +301,7 @@ impl Compiler<'_> {
                 return Ok((over, Targets::of(vec![scratch]), symbol, scratch, Some(kind)));
             };
             if slice == 0 && target.path.is_empty() && self.storage[target.variable as usize].is_record() {
-                let taken_apart = self.row_of_element(target.variable, element)?;
+                let taken_apart = self.row_of_element(target.variable, element, array.start as u64)?;
                 let symbol = Symbol::Unknown("rows in an array".into());
                 let array: SharedExpr = self.plan_expression(&bound)?.into();
                 let over = (array, scalar::reads(&bound).into(), element);
@@ -393,8 +393,19 @@ impl Compiler<'_> {
     }
 
     /// An element that is a row on its way into a variable that takes rows: a register for it, and what
-    /// takes it apart.
-    fn row_of_element(&mut self, variable: VariableId, element: Oid) -> Result<(u32, OperationKind)> {
+    /// takes it apart. `at` is where the array stands.
+    fn row_of_element(
+        &mut self,
+        variable: VariableId,
+        element: Oid,
+        at: u64,
+    ) -> Result<(u32, OperationKind)> {
+        if element == Oid::RECORD && self.is_open_record(variable) {
+            let scratch = self.scratch();
+            let value = BoundExpr { kind: ExprKind::Variable(scratch), ty: Type::RECORD };
+            let value = self.plan_expression(&value)?;
+            return Ok((scratch, self.assign_found(variable, at, value)?));
+        }
         let Some(relation) = self.environment.catalog.table_of_row_type(element) else {
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,

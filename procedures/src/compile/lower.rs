@@ -120,6 +120,7 @@ fn is_calm(kind: &OperationKind) -> bool {
             | OperationKind::AssignSlice { .. }
             | OperationKind::AssignRow { .. }
             | OperationKind::AssignRecord { .. }
+            | OperationKind::AssignFound(_)
             | OperationKind::Return
             | OperationKind::ReturnColumns
             | OperationKind::ReturnRow { .. }
@@ -576,9 +577,9 @@ fn effects(kind: &OperationKind) -> Effects<'_> {
             let writes = targets.registers.iter().copied().chain(targets.present).collect();
             Effects { reads: Some(Vec::new()), writes: Some(writes) }
         }
-        OperationKind::AssignRow { .. } | OperationKind::AssignRecord { .. } => {
-            Effects { reads: None, writes: None }
-        }
+        OperationKind::AssignRow { .. }
+        | OperationKind::AssignRecord { .. }
+        | OperationKind::AssignFound(_) => Effects { reads: None, writes: None },
         OperationKind::AssignSlice { register, .. } => Effects { reads: None, writes: Some(vec![*register]) },
         _ => Effects { reads: None, writes: Some(Vec::new()) },
     }

@@ -5,7 +5,7 @@
 //! - [`scope`]     what names in SQL mean; binding of fragments
 //! - [`statement`] statements; [`initial`] values; [`control`] blocks and branches; [`loops`]; [`into`] rows into variables;
 //!   [`result`] RETURN; [`invoke`] CALL and EXECUTE; [`text`] of an EXECUTE; [`prepared`] EXECUTE of an EXECUTE; [`cursor`]; [`explain`]; [`raise`]
-//! - [`shape`]     structures of rows that show only at run time; [`tagged`] records that take several
+//! - [`shape`]     structures of rows that show only at run time; [`tagged`] records that take several; [`found`] those that values tell
 //! - [`append`]    values that grow in place; [`lower`] loops to machines
 //! - [`spoken`]    how CONTEXT lines name expressions
 //! - [`trace`]     what is known of each register's value beforehand: routing
@@ -26,6 +26,7 @@ mod control;
 mod cursor;
 mod explain;
 pub(crate) mod flow;
+mod found;
 pub(crate) mod hint;
 mod hoist;
 mod initial;
@@ -47,7 +48,8 @@ mod text;
 pub(crate) mod trace;
 mod trigger;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use archipel_planner::bind::BindEnv;
@@ -207,13 +209,25 @@ fn plpgsql(
     environment: &Environment,
     linker: &Arc<dyn RoutineLinker + Send + Sync>,
 ) -> Result<Program> {
-    finish(Compiler::new(routine, body, environment, linker)?)
+    let compiler = Compiler::new(routine, body, environment, linker)?;
+    let given = tagged::given(body, |_| true);
+    let whole = |id: &VariableId| compiler.storage[*id as usize].is_whole_record();
+    let asks_fields = compiler.asks_fields.clone();
+    if !given.iter().any(whole) {
+        let program = finish(compiler);
+        if !asks_fields.get() {
+            return program;
+        }
+    }
+    // An argument of type `record` is not only passed on.
+    finish(Compiler::with(routine, body, environment, linker, true)?)
 }
 
 /// Compiles the body, all names being known.
 fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
     let _naming = archipel_sql::type_table::Naming::of(&compiler.environment.catalog);
     let (routine, body, linker) = (compiler.routine, compiler.body, compiler.linker);
+    let arrivals = compiler.take_records()?;
     let mut block = compiler.block(&body.block)?;
     block.rights = Rights::of(compiler.needed.take()).map(Arc::new);
     let columns = compiler.out_columns();
@@ -233,6 +247,11 @@ fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
     };
     let found = compiler.register_of(body.found);
     lower::loops(&mut block, found);
+    if !arrivals.is_empty() {
+        let site = block.site;
+        let kind = OperationKind::Sequence(arrivals.into_iter().chain([block]).collect());
+        block = Operation { site, rights: None, kind };
+    }
     let arguments = compiler.argument_places();
     let mut homes = compiler.homes();
     homes.append(&mut compiler.homes_of_answers());
@@ -349,6 +368,12 @@ pub(crate) struct Compiler<'a> {
     pub answers: hoist::Answers,
     /// Whether the statement follows a COMMIT or ROLLBACK.
     pub begins: bool,
+    /// Whether parameters of type `record` have registers for their fields.
+    pub structured: bool,
+    /// Those that have, and the registers where their values come.
+    pub arrivals: Vec<(VariableId, u32)>,
+    /// Whether a field was asked for of one that has not.
+    pub asks_fields: Rc<Cell<bool>>,
 }
 
 pub(crate) struct OpenLabel {
@@ -368,6 +393,17 @@ impl<'a> Compiler<'a> {
         body: &'a Body,
         environment: &'a Environment,
         linker: &'a Arc<dyn RoutineLinker + Send + Sync>,
+    ) -> Result<Compiler<'a>> {
+        Compiler::with(routine, body, environment, linker, false)
+    }
+
+    /// As [`Compiler::new`]; if `structured`, with registers for the fields of records that are arguments.
+    fn with(
+        routine: &'a RoutineRef,
+        body: &'a Body,
+        environment: &'a Environment,
+        linker: &'a Arc<dyn RoutineLinker + Send + Sync>,
+        structured: bool,
     ) -> Result<Compiler<'a>> {
         let columns = result_columns(routine, &environment.catalog)?;
         let mut compiler = Compiler {
@@ -395,6 +431,9 @@ impl<'a> Compiler<'a> {
             needed: RefCell::default(),
             answers: Default::default(),
             begins: false,
+            structured,
+            arrivals: Vec::new(),
+            asks_fields: Rc::default(),
         };
         compiler.allocate()?;
         Ok(compiler)
@@ -435,7 +474,11 @@ impl<'a> Compiler<'a> {
                     width: fields.len() as u32,
                     present: *present,
                 },
-                Storage::Record { .. } => Place::Record { base: 0, width: 0, present: None },
+                Storage::Record { .. } => {
+                    let arrival = self.arrivals.iter().find(|(id, _)| id == variable);
+                    let register = arrival.map_or(0, |(_, register)| *register);
+                    Place::Scalar { register, not_null: None }
+                }
             })
             .collect()
     }

@@ -11,7 +11,7 @@ use archipel_sql::type_table::format_type;
 use archipel_sql::types::{Oid, Type};
 
 use super::Compiler;
-use super::into::output_columns;
+use super::into::{as_records, output_columns};
 use super::invoke::TextFor;
 use super::spoken::expression_line;
 use super::storage::declared_columns;
@@ -28,7 +28,8 @@ pub enum Columns {
     Scalar { name: String, ty: Type },
     /// OUT, INOUT and TABLE columns, or the columns of a composite type.
     Row(Vec<(String, Type)>),
-    /// `RETURNS record`: the caller says what columns.
+    /// `RETURNS record`: the caller says what columns. Its rows come as one record each, which tells what
+    /// it is.
     Record,
 }
 
@@ -172,35 +173,32 @@ impl Compiler<'_> {
     }
 
     fn composite(&mut self, bound: BoundExpr, columns: Option<&[(String, Type)]>) -> Result<RowValue> {
-        match bound.kind {
-            ExprKind::Row(items) => {
-                if let Some(columns) = columns {
-                    self.check_returned_row(&items, columns)?;
-                }
+        match (bound.kind, columns) {
+            (ExprKind::Row(items, _), Some(columns)) => {
+                self.check_returned_row(&items, columns)?;
                 let mut values = Vec::new();
                 for (index, item) in items.into_iter().enumerate() {
-                    let item = match columns {
-                        Some(columns) => self.cast_unless_one(item, columns[index].1)?,
-                        None => item,
-                    };
+                    let item = self.cast_unless_one(item, columns[index].1)?;
                     values.push(self.plan_expression(&item)?);
                 }
                 Ok(RowValue::Values(values))
             }
-            kind => {
+            (kind, columns) => {
                 let is_null = matches!(&kind, ExprKind::Const(value) if value.is_null());
-                let composite = bound.ty == Type::RECORD
-                    || self.environment.catalog.table_of_row_type(bound.ty.oid).is_some();
+                let named = self.environment.catalog.table_of_row_type(bound.ty.oid).is_some();
+                let composite = bound.ty == Type::RECORD || named;
                 if !is_null && !composite {
                     return Err(SqlError::new(
                         SqlState::DATATYPE_MISMATCH,
                         "cannot return non-composite value from function returning composite type",
                     ));
                 }
-                // A record answers as many columns as it has.
-                let width = columns.map_or(0, <[_]>::len) as u32;
-                let value = self.plan_expression(&BoundExpr { kind, ty: bound.ty })?;
-                Ok(RowValue::Record(value, width))
+                let width = columns.map(|columns| columns.len() as u32);
+                let mut value = BoundExpr { kind, ty: bound.ty };
+                if named && width.is_none() {
+                    value = BoundExpr { kind: ExprKind::Relabel(Box::new(value)), ty: Type::RECORD };
+                }
+                Ok(RowValue::Record(self.plan_expression(&value)?, width))
             }
         }
     }
@@ -260,9 +258,12 @@ impl Compiler<'_> {
     }
 
     pub(super) fn return_query(&mut self, query: &Fragment) -> Result<OperationKind> {
-        let bound = self.bind_sql(query)?;
+        let mut bound = self.bind_sql(query)?;
         check_columns(&bound, &self.columns, "structure of query does not match function result type")
             .map_err(|error| context::of_statement(error, &query.text))?;
+        if self.columns == Columns::Record {
+            as_records(&mut bound);
+        }
         let compiled = self.plan(&bound)?;
         let text = Some(query.text.as_str().into());
         self.found_unknown();
@@ -278,7 +279,8 @@ impl Compiler<'_> {
 
 enum RowValue {
     Values(Vec<Compiled>),
-    Record(Compiled, u32),
+    /// A record, and how many columns are answered: `None` for the record itself.
+    Record(Compiled, Option<u32>),
 }
 
 /// Whether every value of one type has one of the other.

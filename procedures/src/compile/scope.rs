@@ -30,10 +30,28 @@ pub(super) struct Scope<'c, 'a> {
 
 impl Scope<'_, '_> {
     fn find(&self, parts: &[&str]) -> Option<(VariableId, usize)> {
-        let is_record = |id: VariableId| self.compiler.storage[id as usize].is_record();
+        let is_record = |id: VariableId| {
+            let storage = &self.compiler.storage[id as usize];
+            if storage.is_whole_record() {
+                self.compiler.asks_fields.set(true);
+            }
+            storage.is_record() || storage.is_row_value()
+        };
         let found = self.compiler.body.names.find(self.names, parts, &is_record)?;
         self.compiler.flow.borrow_mut().read(found.0);
         Some(found)
+    }
+
+    /// The fields of a value of a composite type.
+    fn fields_of(&self, whole: &BoundExpr) -> Vec<(String, BoundExpr)> {
+        let Some(table) = self.compiler.environment.catalog.table_of_row_type(whole.ty.oid) else {
+            return Vec::new();
+        };
+        let field = |(place, column): (usize, &archipel_sql::catalog::Column)| {
+            let kind = ExprKind::Field { record: Box::new(whole.clone()), index: place as u16 };
+            (column.name.clone(), BoundExpr { kind, ty: column.ty })
+        };
+        table.columns.iter().enumerate().map(field).collect()
     }
 
     fn refuse(&self, error: SqlError) {
@@ -63,7 +81,8 @@ impl Scope<'_, '_> {
 /// The value of a variable that has fields.
 fn whole_row(storage: &Storage, fields: &[Field]) -> BoundExpr {
     let item = |field: &Field| BoundExpr { kind: ExprKind::Variable(field.register), ty: field.ty };
-    let row = ExprKind::Row(fields.iter().map(item).collect());
+    let names = fields.iter().map(|field| field.name.clone()).collect();
+    let row = ExprKind::Row(fields.iter().map(item).collect(), Some(names));
     let (ty, present) = match storage {
         Storage::Row { ty, present: Some(present), .. } => (ty, present),
         storage => return BoundExpr { kind: row, ty: storage.row_type() },
@@ -88,8 +107,18 @@ impl VariableScope for Scope<'_, '_> {
         let (id, used) = self.find(parts)?;
         let storage = &self.compiler.storage[id as usize];
         if let Storage::Scalar { register, ty, .. } = storage {
-            return (used == parts.len())
-                .then_some(BoundExpr { kind: ExprKind::Variable(*register), ty: *ty });
+            let whole = BoundExpr { kind: ExprKind::Variable(*register), ty: *ty };
+            return match &parts[used..] {
+                [] => Some(whole),
+                [name] => {
+                    let found = self.fields_of(&whole).into_iter().find(|(field, _)| field == name);
+                    if found.is_none() {
+                        self.refuse(self.compiler.no_field(id, name));
+                    }
+                    found.map(|(_, field)| field)
+                }
+                _ => None,
+            };
         }
         if let Storage::Record { state: RecordState::Null, .. } = storage
             && used == parts.len()
@@ -132,6 +161,12 @@ impl VariableScope for Scope<'_, '_> {
     fn fields(&self, parts: &[&str]) -> Option<Vec<(String, BoundExpr)>> {
         let (id, used) = self.find(parts)?;
         let storage = &self.compiler.storage[id as usize];
+        if let (Storage::Scalar { register, ty, .. }, true) = (storage, used == parts.len())
+            && storage.is_row_value()
+        {
+            let whole = BoundExpr { kind: ExprKind::Variable(*register), ty: *ty };
+            return Some(self.fields_of(&whole));
+        }
         if used != parts.len() || !storage.is_record() {
             return None;
         }
@@ -143,13 +178,6 @@ impl VariableScope for Scope<'_, '_> {
             (f.name.clone(), BoundExpr { kind: ExprKind::Variable(f.register), ty: f.ty })
         };
         Some(fields.iter().map(field).collect())
-    }
-
-    fn structures(&self, parts: &[&str]) -> Vec<(BoundExpr, Vec<String>)> {
-        match self.find(parts) {
-            Some((id, used)) if used == parts.len() => self.compiler.structures(id),
-            _ => Vec::new(),
-        }
     }
 
     fn parameter(&self, number: u16) -> Option<BoundExpr> {

@@ -17,7 +17,7 @@ use archipel_sql::types::{Oid, Type};
 use rustc_hash::FxHashSet;
 
 use super::hoist::{Answers, after_calls};
-use super::into::{cast_columns, output_columns};
+use super::into::{as_records, cast_columns, output_columns, project_columns};
 use super::{Columns, Compiler, Environment, command, signature_text};
 use crate::plpgsql::ast::*;
 use crate::run::operation::*;
@@ -92,6 +92,9 @@ pub fn compile(
         let of_void = inlined && compiler.columns == Columns::None;
         let is_result = index == last && (of_void || compiler.columns != Columns::None);
         let spread = is_result && !of_void && fit_result(&compiler, &mut bound, environment)?;
+        if is_result && compiler.columns == Columns::Record {
+            as_record(&mut bound);
+        }
         let outer = compiler.begin_calls(site.line, true);
         let compiled = compiler.plan(&bound);
         let calls = compiler.end_calls(outer);
@@ -363,7 +366,7 @@ fn is_row(compiler: &Compiler<'_>, bound: &mut BoundStatement, environment: &Env
     let BoundStatement::Query(query) = bound else { return Ok(false) };
     let Rel::Project { exprs, .. } = &mut query.rel else { return Ok(false) };
     let ([expr], [column]) = (&mut exprs[..], &mut query.columns[..]) else { return Ok(false) };
-    if !matches!(expr.kind, ExprKind::Row(_)) {
+    if !matches!(expr.kind, ExprKind::Row(..)) {
         let result = type_name(result.oid);
         return Err(SqlError::new(SqlState::CANNOT_COERCE, format!("cannot cast type record to {result}")));
     }
@@ -371,6 +374,21 @@ fn is_row(compiler: &Compiler<'_>, bound: &mut BoundStatement, environment: &Env
     *expr = super::scope::cast(expr.clone(), declared, environment)?;
     column.ty = expr.ty;
     Ok(true)
+}
+
+/// Makes the last statement of a function that is declared to return `record` answer records: its only
+/// column, if that is a row, or all of them as one.
+fn as_record(bound: &mut BoundStatement) {
+    let row = match output_columns(bound) {
+        [only] if only.ty == Type::RECORD => return,
+        [only] => only.ty.oid.is_composite(),
+        _ => false,
+    };
+    if !row {
+        return as_records(bound);
+    }
+    let relabelled = |row| BoundExpr { kind: ExprKind::Relabel(Box::new(row)), ty: Type::RECORD };
+    project_columns(bound, |own| own.into_iter().map(relabelled).collect());
 }
 
 /// Casts the last statement's columns to the declared ones. Answers whether its only column is the

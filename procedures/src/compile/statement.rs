@@ -414,9 +414,7 @@ impl Compiler<'_> {
         {
             bound = self.bind(value, Some(ty))?;
         }
-        if matches!(&bound.kind, ExprKind::Const(value) if value.is_null())
-            && matches!(self.storage[variable as usize], Storage::Record { .. })
-        {
+        if matches!(&bound.kind, ExprKind::Const(value) if value.is_null()) && self.is_open_record(variable) {
             return Ok(match (self.null_record(variable), self.not_null(variable)) {
                 (OperationKind::AssignRow { targets, values }, name @ Some(_)) => {
                     OperationKind::AssignRow { targets: Targets { whole_not_null: name, ..targets }, values }
@@ -424,37 +422,19 @@ impl Compiler<'_> {
                 (kind, _) => kind,
             });
         }
-        let of_type = self.environment.catalog.table_of_row_type(bound.ty.oid);
         // A row of a type that has a name stays one.
-        let ty = if of_type.is_some() { bound.ty } else { Type::RECORD };
-        let columns = match &bound.kind {
-            ExprKind::Row(items) if of_type.is_none() => items
-                .iter()
-                .enumerate()
-                .map(|(index, item)| {
-                    // A literal that stays one is text.
-                    let ty = if item.ty.oid == Oid::UNKNOWN { Type::TEXT } else { item.ty };
-                    (format!("f{}", index + 1), ty)
-                })
-                .collect::<Vec<_>>(),
-            // Of a variable with a type.
-            ExprKind::Const(value) if value.is_null() => Vec::new(),
-            ExprKind::Routine { routine, .. } => {
-                super::result_columns(routine, &self.environment.catalog)?.named()
+        let is_named = self.environment.catalog.table_of_row_type(bound.ty.oid).is_some();
+        let ty = if is_named { bound.ty } else { Type::RECORD };
+        let Some(columns) = self.assigned_columns(&bound)? else {
+            if !self.is_open_record(variable) {
+                return Err(unsupported("assigning a record whose fields are not known to a row variable"));
             }
-            _ => match of_type {
-                Some(table) => super::storage::declared_columns(&table),
-                None => {
-                    return Err(SqlError::new(
-                        SqlState::DATATYPE_MISMATCH,
-                        "cannot assign non-composite value to a record variable",
-                    ));
-                }
-            },
+            let found = self.plan_expression(&bound)?;
+            return self.assign_found(variable, value.start as u64, found);
         };
-        // Another record variable keeps its field names.
+        // Another record variable keeps what its fields were declared to be.
         let named = match (self.record_named(value), &bound.kind) {
-            (Some(fields), ExprKind::Row(_) | ExprKind::Const(_)) => fields,
+            (Some(fields), ExprKind::Row(..) | ExprKind::Const(_)) => fields,
             _ => columns,
         };
         let fields = match &self.storage[variable as usize] {
@@ -466,7 +446,7 @@ impl Compiler<'_> {
         let (present, tag) = (self.presence(variable), self.tag_of(variable)?);
         let targets = Targets { present, whole_not_null, tag, ..Targets::of(registers) };
         match bound.kind {
-            ExprKind::Row(items) => {
+            ExprKind::Row(items, _) => {
                 let mut values = Vec::new();
                 let mut symbols = Vec::new();
                 for (item, field) in items.into_iter().zip(&fields) {

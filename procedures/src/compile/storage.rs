@@ -104,6 +104,16 @@ impl Storage {
     pub fn is_record(&self) -> bool {
         !matches!(self, Storage::Scalar { .. })
     }
+
+    /// Whether it has fields, all of it in one register: one of a domain over a composite type.
+    pub fn is_row_value(&self) -> bool {
+        matches!(self, Storage::Scalar { ty, .. } if ty.oid.is_composite())
+    }
+
+    /// Whether it is a record in one register, of which nothing but the whole is known.
+    pub fn is_whole_record(&self) -> bool {
+        matches!(self, Storage::Scalar { ty: Type::RECORD, .. })
+    }
 }
 
 impl Compiler<'_> {
@@ -139,7 +149,16 @@ impl Compiler<'_> {
                     self.trace.forget(present, "told when it runs");
                     Storage::Row { fields, ty: *ty, present: Some(present) }
                 }
+                VariableType::Record if position < inputs && !self.structured => {
+                    let (ty, declared) = (Type::RECORD, Type::RECORD);
+                    Storage::Scalar { register: self.scratch(), ty, declared }
+                }
                 VariableType::Record => {
+                    if position < inputs {
+                        let register = self.scratch();
+                        self.trace.set_argument(register, position as u16, Type::RECORD);
+                        self.arrivals.push((id as VariableId, register));
+                    }
                     Storage::Record { shapes: Vec::new(), state: RecordState::Null, tag: None }
                 }
             };

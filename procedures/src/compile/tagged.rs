@@ -56,6 +56,15 @@ impl Tag {
 
 /// The variables that more than one statement gives a row as a whole.
 pub(super) fn given_often(body: &Body) -> Vec<VariableId> {
+    let given = given(body, |target| target.path.is_empty());
+    let mut often: Vec<VariableId> =
+        given.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+    often.dedup();
+    often
+}
+
+/// The variables that a body gives values, once for each statement that does, in their order.
+pub(super) fn given(body: &Body, counts: impl Fn(&Target) -> bool) -> Vec<VariableId> {
     let mut given = Vec::new();
     let declared = |block: &Block, given: &mut Vec<VariableId>| {
         let with_value = |id: &&VariableId| body.variables[**id as usize].default.is_some();
@@ -73,7 +82,7 @@ pub(super) fn given_often(body: &Body) -> Vec<VariableId> {
             | StatementKind::Fetch { into: Some(into), .. } => &into.targets[..],
             _ => return,
         };
-        given.extend(targets.iter().filter(|target| target.path.is_empty()).map(|target| target.variable));
+        given.extend(targets.iter().filter(|target| counts(target)).map(|target| target.variable));
     };
     walk(&body.block.body, &mut see);
     for handler in body.block.exceptions.iter().flat_map(|exceptions| &exceptions.handlers) {
@@ -81,10 +90,7 @@ pub(super) fn given_often(body: &Body) -> Vec<VariableId> {
     }
     declared(&body.block, &mut given);
     given.sort_unstable();
-    let mut often: Vec<VariableId> =
-        given.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
-    often.dedup();
-    often
+    given
 }
 
 /// Types for the columns of one of several structures, after its number.
@@ -246,18 +252,6 @@ impl Compiler<'_> {
         Some(BoundExpr { kind: ExprKind::Case { arms, otherwise }, ty })
     }
 
-    /// The rows that a variable may be which may have one of several structures here.
-    pub(super) fn structures(&self, variable: VariableId) -> Vec<(BoundExpr, Vec<String>)> {
-        let Storage::Record { shapes, state: RecordState::OneOf(places), .. } =
-            &self.storage[variable as usize]
-        else {
-            return Vec::new();
-        };
-        let chosen = shapes.iter().enumerate().filter(|(place, _)| places >> place & 1 == 1);
-        let names = |fields: &[Field]| fields.iter().map(|field| field.name.clone()).collect();
-        chosen.map(|(_, fields)| (row_of(fields), names(fields))).collect()
-    }
-
     fn has_number(&self, tag: u32, number: i32) -> Option<BoundExpr> {
         let equals = lookup_operators("=");
         let equals = equals.iter().find(|op| op.left == Some(Oid::INT4) && op.right == Oid::INT4)?;
@@ -269,7 +263,8 @@ impl Compiler<'_> {
 
 fn row_of(fields: &[Field]) -> BoundExpr {
     let items = fields.iter().map(|field| read(field.register, field.ty)).collect();
-    BoundExpr { kind: ExprKind::Row(items), ty: Type::RECORD }
+    let names = fields.iter().map(|field| field.name.clone()).collect();
+    BoundExpr { kind: ExprKind::Row(items, Some(names)), ty: Type::RECORD }
 }
 
 fn read(register: u32, ty: Type) -> BoundExpr {

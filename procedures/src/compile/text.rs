@@ -260,6 +260,9 @@ impl TextBinder {
                 result,
                 "structure of query does not match function result type",
             )?;
+            if *result == Columns::Record {
+                super::into::as_records(&mut bound);
+            }
         }
         Ok((bound, needed, stored))
     }

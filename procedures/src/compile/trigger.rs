@@ -100,7 +100,7 @@ impl Rows {
     }
 
     fn is_absent_row(&self, expr: &BoundExpr) -> bool {
-        let ExprKind::Row(items) = &expr.kind else { return false };
+        let ExprKind::Row(items, _) = &expr.kind else { return false };
         // ROW(…) over the same fields is none of the variables.
         expr.ty != Type::RECORD
             && self.absent_fields.iter().any(|fields| {

@@ -189,7 +189,7 @@ impl Invocation<'_, '_> {
         let RowPlaces { width, old, new, fixed } = &plan.places;
         let of_rows = plan.input.is_some();
         let changed = match plan.changed.and_then(|register| ctx.variables.get(register as usize)) {
-            Some(Datum::Record(rows)) => rows.clone(),
+            Some(Datum::Record(rows)) => rows.shared().clone(),
             _ => each.rows.clone(),
         };
         let known = [OnceCell::new(), OnceCell::new()];
@@ -200,7 +200,7 @@ impl Invocation<'_, '_> {
         let mut budget = Budget::default();
         while let Some(Datum::Record(columns)) = each.rows.get(each.done.len()) {
             let part = |from: &Option<usize>| match from {
-                Some(from) if of_rows => Datum::Record(part_of(columns, *from, *width)),
+                Some(from) if of_rows => Datum::Record(part_of(columns, *from, *width).into()),
                 _ => Datum::Null,
             };
             // What is left of the row, and a place for each trigger that it has passed.
@@ -299,7 +299,7 @@ fn part_of(columns: &[Datum], from: usize, width: usize) -> Arc<[Datum]> {
 /// The rows at a place in others, as triggers are given tables.
 fn table_of(rows: &[Datum], from: &Option<usize>, width: usize) -> Datum {
     let row = |row: &Datum| match (row, from) {
-        (Datum::Record(columns), Some(from)) => Some(Datum::Record(part_of(columns, *from, width))),
+        (Datum::Record(columns), Some(from)) => Some(Datum::Record(part_of(columns, *from, width).into())),
         _ => None,
     };
     native::rows_as_table(rows.iter().filter_map(row))

@@ -29,6 +29,7 @@ pub(crate) mod context;
 mod cursor;
 mod dynamic;
 mod element;
+pub(crate) mod found;
 mod guard;
 mod held;
 mod hoisted;
@@ -428,6 +429,7 @@ impl Invocation<'_, '_> {
                     ctx.variables[present as usize] = Datum::Null;
                 }
             }
+            OperationKind::AssignFound(found) => self.assign_found(ctx, found, site)?,
             OperationKind::AssignElement { register, element, subscripts, value } => {
                 self.assign_element(ctx, *register, *element, subscripts, value)
                     .map_err(|e| self.at(e, site))?;
@@ -590,10 +592,17 @@ impl Invocation<'_, '_> {
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
         value: &Compiled,
-        width: u32,
+        width: Option<u32>,
         site: Site,
     ) -> ExecResult<()> {
-        let mut row: Row = match value(ctx).map_err(|e| self.at(e, site))? {
+        let value = value(ctx).map_err(|e| self.at(e, site))?;
+        let Some(width) = width else {
+            return match value {
+                Datum::Null if !self.program.routine.returns_set => self.send(&mut []),
+                record => self.send(&mut [record]),
+            };
+        };
+        let mut row: Row = match value {
             Datum::Record(fields) => fields.iter().cloned().collect(),
             // NULL is no row: the trigger's own row is dropped.
             _ if self.program.at_end == AtEnd::MissingOfTrigger => return Ok(()),
@@ -601,9 +610,7 @@ impl Invocation<'_, '_> {
             _ if !self.program.routine.returns_set => return self.send(&mut []),
             _ => Row::new(),
         };
-        if width > 0 {
-            row.resize(width as usize, Datum::Null);
-        }
+        row.resize(width as usize, Datum::Null);
         self.send(&mut row)
     }
 

@@ -23,6 +23,7 @@ use super::context;
 pub use super::dynamic::{
     BoundText, DynamicBinder, DynamicPlan, Pieces, PreparedArguments, PreparedStatement, Stored,
 };
+pub use super::found::FoundRecord;
 pub use super::hoisted::RowPlaces;
 use super::instruction::Machine;
 use super::renewed::Home;
@@ -284,6 +285,8 @@ pub enum OperationKind {
         targets: Targets,
         value: Compiled,
     },
+    /// From a record value that tells its structure.
+    AssignFound(Box<FoundRecord>),
     /// `array[i][j] := value`.
     AssignElement {
         register: u32,
@@ -326,7 +329,8 @@ pub enum OperationKind {
     },
     ReturnRecord {
         value: Compiled,
-        width: u32,
+        /// How many columns are answered; the record itself where the routine is declared so.
+        width: Option<u32>,
     },
     NextColumns,
     NextRow {
@@ -334,7 +338,7 @@ pub enum OperationKind {
     },
     NextRecord {
         value: Compiled,
-        width: u32,
+        width: Option<u32>,
     },
     ReturnQuery {
         statement: SqlStatement,

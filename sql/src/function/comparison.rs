@@ -9,6 +9,9 @@ use crate::compare::{compare, compare_floats};
 use crate::datetime::{MICROS_PER_DAY, zone};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
+use crate::io::record::Fields;
+use crate::record::Record;
+use crate::types::Oid;
 
 /// Six operators from one order. The order sees the context and both arguments.
 macro_rules! comparisons {
@@ -60,10 +63,13 @@ fn by_float(_: &FunctionContext<'_>, v: &[Datum]) -> Order {
 }
 
 /// Rows, field by field; the first fields that differ decide, and must be of one type.
-fn by_record(_: &FunctionContext<'_>, v: &[Datum]) -> Order {
+fn by_record(ctx: &FunctionContext<'_>, v: &[Datum]) -> Order {
     let (Datum::Record(left), Datum::Record(right)) = (any(v, 0)?, any(v, 1)?) else {
         return Ok(compare(any(v, 0)?, any(v, 1)?));
     };
+    let told = |record: &Record| record.descriptor().is_some();
+    let types = (told(left) && told(right))
+        .then(|| (Fields::of(left, Oid::RECORD, ctx), Fields::of(right, Oid::RECORD, ctx)));
     for place in 0..left.len().max(right.len()) {
         // Fields that a type got after a value was made are NULL.
         let field = |of: &'_ [Datum]| of.get(place).cloned().unwrap_or(Datum::Null);
@@ -75,15 +81,25 @@ fn by_record(_: &FunctionContext<'_>, v: &[Datum]) -> Order {
                 "cannot compare record types with different numbers of columns",
             ));
         }
-        let alike = std::mem::discriminant(&left) == std::mem::discriminant(&right);
-        if !alike && !left.is_null() && !right.is_null() {
-            let name = |value| crate::type_table::type_name(crate::io::natural_type(value).oid);
+        let known = types.as_ref().and_then(|(left, right)| Some((left.known(place)?, right.known(place)?)));
+        let alike = match known {
+            Some((left, right)) => left.oid == right.oid,
+            // As far as values tell.
+            None => {
+                left.is_null()
+                    || right.is_null()
+                    || std::mem::discriminant(&left) == std::mem::discriminant(&right)
+            }
+        };
+        if !alike {
+            let (left, right) =
+                known.unwrap_or_else(|| (crate::io::natural_type(&left), crate::io::natural_type(&right)));
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
                 format!(
                     "cannot compare dissimilar column types {} and {} at record column {}",
-                    name(&left),
-                    name(&right),
+                    crate::type_table::type_name(left.oid),
+                    crate::type_table::type_name(right.oid),
                     place + 1
                 ),
             ));

@@ -7,11 +7,14 @@ use super::registry::SetEval;
 use super::{Eval, FunctionContext};
 use crate::datum::{Array, Datum};
 use crate::error::{Result, SqlError, SqlState};
+use crate::io::record::Fields;
 use crate::json::assign::assigned;
 use crate::json::change::{self, Change};
 use crate::json::populate::row_in;
 use crate::json::{Kind, Node, order, shape, write};
 use crate::numeric::Numeric;
+use crate::record::Record;
+use crate::types::Oid;
 
 fn parsed(args: &[Datum], index: usize) -> Result<Node<'_>> {
     Node::parse(text(args, index)?)
@@ -356,7 +359,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("archipel_json_assign", |_, v| assign(v)),
     ("archipel_json_of", |ctx, v| {
         let mut out = String::new();
-        shape::value_out(any(v, 0)?, text(v, 1)?, ctx, &mut out)?;
+        shape::value_out(any(v, 0)?, shape::type_of(text(v, 1)?)?, ctx, &mut out)?;
         Ok(Datum::text(&out))
     }),
     ("to_json", |_, v| Ok(any(v, 0)?.clone())),
@@ -465,11 +468,16 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
 ];
 
 /// The last argument of `…_populate_record` and `…_populate_recordset` is the target's shape, which
-/// the binder adds where it knows it.
-fn populated<'a>(args: &'a [Datum], function: &str) -> Result<&'a str> {
+/// the binder adds where it knows it; else the row given says what it is.
+fn populated<'a>(ctx: &FunctionContext<'_>, args: &'a [Datum], function: &str) -> Result<Cow<'a, str>> {
+    if let (2, Some(Datum::Record(base))) = (args.len(), args.first())
+        && let Some(fields) = Fields::of(base, Oid::RECORD, ctx).named()
+    {
+        return Ok(shape::target(fields.iter().map(|(name, ty)| (name.as_str(), *ty))).into());
+    }
     match args.last() {
         Some(Datum::Text(target)) if args.len() > 2 => match target.strip_prefix(shape::MISMATCH) {
-            None => Ok(target),
+            None => Ok(target.as_str().into()),
             Some(detail) => Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
                 "function return row and query-specified return row do not match",
@@ -490,9 +498,17 @@ fn populate_record(ctx: &FunctionContext<'_>, args: &[Datum], function: &str) ->
     if any(args, 1)?.is_null() {
         return Ok(any(args, 0)?.clone());
     }
-    let target = populated(args, function)?;
-    let row = row_in(&parsed(args, 1)?, target, any(args, 0)?, ctx)?;
-    Ok(Datum::Record(row.into()))
+    let target = populated(ctx, args, function)?;
+    let row = row_in(&parsed(args, 1)?, &target, any(args, 0)?, ctx)?;
+    Ok(Datum::Record(row_like(any(args, 0)?, row)))
+}
+
+/// Fields as a row of the kind that another is.
+fn row_like(base: &Datum, fields: Vec<Datum>) -> Record {
+    match base {
+        Datum::Record(base) => base.with_fields(fields),
+        _ => fields.into(),
+    }
 }
 
 /// A part of a JSON value as a function shows it: as text, or of the type that the function reads.
@@ -590,8 +606,9 @@ fn recordset(ctx: &FunctionContext<'_>, args: &[Datum], function: &str) -> Resul
 }
 
 fn populate_recordset(ctx: &FunctionContext<'_>, args: &[Datum], function: &str) -> Result<Vec<Vec<Datum>>> {
-    let rows = rows_of(ctx, any(args, 1)?, any(args, 0)?, populated(args, function)?, function)?;
-    Ok(rows.into_iter().map(|row| vec![Datum::Record(row.into())]).collect())
+    let base = any(args, 0)?;
+    let rows = rows_of(ctx, any(args, 1)?, base, &populated(ctx, args, function)?, function)?;
+    Ok(rows.into_iter().map(|row| vec![Datum::Record(row_like(base, row))]).collect())
 }
 
 pub(super) const SETS: &[(&str, SetEval)] = &[

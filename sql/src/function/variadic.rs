@@ -5,6 +5,8 @@ use super::{Eval, FunctionContext, lookup_functions};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError};
 use crate::json::shape;
+use crate::type_table::element_of;
+use crate::types::Type;
 
 /// What such a call is a call of: the name of the function with this before it.
 pub const OF_ARRAY: &str = "archipel_variadic_";
@@ -47,16 +49,17 @@ fn spread_json(ctx: &FunctionContext<'_>, v: &[Datum], name: &str) -> Result<Dat
     if any(v, 0)?.is_null() {
         return Ok(Datum::Null);
     }
-    let shape = text(v, 1)?;
-    let shape = shape.strip_prefix('a').unwrap_or(shape);
+    let (elements, array_type) = (array(v, 0)?, shape::type_of(text(v, 1)?)?);
+    let element = element_of(array_type.oid).unwrap_or(elements.element);
+    let element = Type { oid: element, ..array_type };
     let mut args = Vec::new();
-    for value in &array(v, 0)?.values {
+    for value in &elements.values {
         if value.is_null() {
             args.push(Datum::Null);
             continue;
         }
         let mut json = String::new();
-        shape::value_out(value, shape, ctx, &mut json)?;
+        shape::value_out(value, element, ctx, &mut json)?;
         args.push(text_datum(json));
     }
     call(ctx, &args, name)

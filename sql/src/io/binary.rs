@@ -322,18 +322,13 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
                 out.extend_from_slice(&y.to_be_bytes());
             }
         }
-        Datum::Record(fields) => {
-            let relation = super::record::relation_of(ty.oid, ctx);
-            let columns = relation.as_ref().map(|relation| &relation.columns);
-            let width = columns.map_or(fields.len(), Vec::len);
-            out.extend_from_slice(&(width as i32).to_be_bytes());
-            for place in 0..width {
-                let field = fields.get(place).unwrap_or(&Datum::Null);
-                let known = columns.and_then(|columns| columns.get(place));
-                let ty = known.map_or_else(|| super::natural_type(field), |column| column.ty);
-                let told = known.map_or(ty, |column| column.declared());
-                out.extend_from_slice(&told.oid.0.to_be_bytes());
-                with_length(field, ty, ctx, out);
+        Datum::Record(record) => {
+            let fields = super::record::Fields::of(record, ty.oid, ctx);
+            out.extend_from_slice(&(fields.width() as i32).to_be_bytes());
+            for place in 0..fields.width() {
+                let field = record.get(place).unwrap_or(&Datum::Null);
+                out.extend_from_slice(&fields.declared(place, field).oid.0.to_be_bytes());
+                with_length(field, fields.ty(place, field), ctx, out);
             }
         }
     }

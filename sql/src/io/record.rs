@@ -5,11 +5,12 @@ use std::fmt::Write;
 use compact_str::CompactString;
 
 use super::{natural_type, text_in, text_out};
-use crate::catalog::{Column, TableRef};
+use crate::catalog::TableRef;
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::FunctionContext;
 use crate::function::length::{ALLOCATION_MAX, buffer_too_large};
+use crate::record::{Record, RecordDescriptor};
 use crate::types::{Oid, Type};
 
 /// The relation whose columns are a composite type's fields; `None` for `record`, and where no catalog
@@ -29,26 +30,108 @@ pub fn field_types(ty: Oid, ctx: &FunctionContext<'_>) -> Option<Vec<Type>> {
     Some(relation_of(ty, ctx)?.columns.iter().map(|column| column.ty).collect())
 }
 
-/// Writes a row. NULL fields are empty, empty strings are quoted. Fields that the type got after the
-/// value was made are NULL.
+/// What a record's fields are: by the named type that it is of, else by what it says itself.
+pub enum Fields<'r> {
+    Of(TableRef),
+    Told(&'r [(CompactString, Type)]),
+    /// As many as there are, of the types they show.
+    Shown(&'r [Datum]),
+}
+
+impl<'r> Fields<'r> {
+    /// The fields of a value that the plan takes for one of this type.
+    pub fn of(record: &'r Record, ty: Oid, ctx: &FunctionContext<'_>) -> Fields<'r> {
+        if let Some(relation) = relation_of(ty, ctx) {
+            return Fields::Of(relation);
+        }
+        match record.descriptor().map(|descriptor| &**descriptor) {
+            Some(RecordDescriptor::Fields(fields)) => Fields::Told(fields),
+            Some(RecordDescriptor::Named(ty)) => match relation_of(*ty, ctx) {
+                Some(relation) => Fields::Of(relation),
+                None => Fields::Shown(record),
+            },
+            None => Fields::Shown(record),
+        }
+    }
+
+    /// How many there are. Those that a type got after a value was made are NULL.
+    pub fn width(&self) -> usize {
+        match self {
+            Fields::Of(relation) => relation.columns.len(),
+            Fields::Told(fields) => fields.len(),
+            Fields::Shown(fields) => fields.len(),
+        }
+    }
+
+    /// The type of the field at a place, if that is known.
+    pub fn known(&self, place: usize) -> Option<Type> {
+        match self {
+            Fields::Of(relation) => relation.columns.get(place).map(|column| column.ty),
+            // What is declared as polymorphic is what comes.
+            Fields::Told(fields) => {
+                fields.get(place).map(|(_, ty)| *ty).filter(|ty| ty.oid != Oid::ANYELEMENT)
+            }
+            Fields::Shown(_) => None,
+        }
+    }
+
+    /// The same, or what the value there shows of its own.
+    pub fn ty(&self, place: usize, value: &Datum) -> Type {
+        self.known(place).unwrap_or_else(|| natural_type(value))
+    }
+
+    /// The type it was declared to have: a domain, where it is of one.
+    pub fn declared(&self, place: usize, value: &Datum) -> Type {
+        match self {
+            Fields::Of(relation) => match relation.columns.get(place) {
+                Some(column) => column.declared(),
+                None => natural_type(value),
+            },
+            _ => self.ty(place, value),
+        }
+    }
+
+    /// The name of the field at a place, if that is known.
+    pub fn name(&self, place: usize) -> Option<&str> {
+        match self {
+            Fields::Of(relation) => relation.columns.get(place).map(|column| column.name.as_str()),
+            Fields::Told(fields) => fields.get(place).map(|(name, _)| name.as_str()),
+            Fields::Shown(_) => None,
+        }
+    }
+
+    /// All names and types, if they are known. A literal without a type is text.
+    pub fn named(&self) -> Option<Vec<(String, Type)>> {
+        match self {
+            Fields::Of(relation) => {
+                let columns = relation.columns.iter();
+                Some(columns.map(|column| (column.name.clone(), column.ty)).collect())
+            }
+            Fields::Told(fields) => {
+                let ty = |ty: Type| if ty.oid == Oid::UNKNOWN { Type::TEXT } else { ty };
+                Some(fields.iter().map(|(name, own)| (name.to_string(), ty(*own))).collect())
+            }
+            Fields::Shown(_) => None,
+        }
+    }
+}
+
+/// Writes a row. NULL fields are empty, empty strings are quoted.
 pub fn record_out(
-    fields: &[Datum],
+    record: &Record,
     ty: Oid,
     ctx: &FunctionContext<'_>,
     out: &mut dyn Write,
 ) -> std::fmt::Result {
-    let relation = relation_of(ty, ctx);
-    let columns = relation.as_ref().map(|relation| &relation.columns[..]);
-    let width = columns.map_or(fields.len(), <[Column]>::len);
+    let fields = Fields::of(record, ty, ctx);
     let mut scratch = String::new();
     out.write_str("(")?;
-    for place in 0..width {
+    for place in 0..fields.width() {
         if place > 0 {
             out.write_str(",")?;
         }
-        let Some(field) = fields.get(place).filter(|field| !field.is_null()) else { continue };
-        let known = columns.and_then(|columns| columns.get(place)).map(|column| column.ty);
-        let ty = known.unwrap_or_else(|| natural_type(field));
+        let Some(field) = record.get(place).filter(|field| !field.is_null()) else { continue };
+        let ty = fields.ty(place, field);
         match field {
             // What never needs quotes.
             Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_) | Datum::Bool(_) | Datum::Numeric(_) => {

@@ -1,70 +1,32 @@
-//! SQL values as JSON. A value does not know its type, so the binder passes a shape
-//! along: a short text that says how to read the value.
-//!
-//! `n` number, `b` boolean, `j` JSON, `d` date, `t` timestamp, `z` timestamptz, `p<length>;` text with
-//! blanks up to a length, `s<oid>;` any other type by its text, `a` and a shape: an array of it, `r` and `<length>:<name>` with a shape
-//! for each field, then `)`: a row. `g` is a value nothing is known of.
+//! SQL values as JSON. A value does not know its type, so the binder passes it along: as
+//! `<oid>,<modifier>`. What the fields of a row are is known to the catalog, or to the row itself.
 
 use std::fmt::Write;
 
 use crate::datum::{Array, Datum};
 use crate::error::{Result, SqlError};
 use crate::function::FunctionContext;
-use crate::io::{natural_type, text_out};
+use crate::io::record::Fields;
+use crate::io::text_out;
+use crate::record::Record;
 use crate::type_table::element_of;
 use crate::types::{Oid, Type};
 
 use super::write::string;
 
-/// The shape of a type without fields.
+/// A type as an argument.
 pub fn of_type(ty: Type) -> String {
-    match ty.oid {
-        Oid::INT2 | Oid::INT4 | Oid::INT8 | Oid::FLOAT4 | Oid::FLOAT8 | Oid::NUMERIC => "n".to_owned(),
-        Oid::BOOL => "b".to_owned(),
-        Oid::JSON | Oid::JSONB => "j".to_owned(),
-        Oid::DATE => "d".to_owned(),
-        Oid::TIMESTAMP => "t".to_owned(),
-        Oid::TIMESTAMPTZ => "z".to_owned(),
-        Oid::RECORD => "g".to_owned(),
-        Oid::BPCHAR if ty.typmod >= 4 => format!("p{};", ty.typmod - 4),
-        other => match element_of(other) {
-            Some(element) if !matches!(other, Oid::INT2VECTOR | Oid::OIDVECTOR) => {
-                format!("a{}", of_type(Type { oid: element, typmod: ty.typmod }))
-            }
-            _ => format!("s{};", other.0),
-        },
-    }
+    format!("{},{}", ty.oid.0, ty.typmod)
 }
 
-/// The shape of a row.
-pub fn of_row<'n>(fields: impl Iterator<Item = (&'n str, String)>) -> String {
-    let mut shape = String::from("r");
-    for (name, field) in fields {
-        let _ = write!(shape, "{}:{name}{field}", name.len());
-    }
-    shape.push(')');
-    shape
+/// The type that [`of_type`] wrote.
+pub(crate) fn type_of(shape: &str) -> Result<Type> {
+    let (oid, typmod) = shape.split_once(',').ok_or_else(damaged)?;
+    Ok(Type { oid: Oid(oid.parse().map_err(|_| damaged())?), typmod: typmod.parse().map_err(|_| damaged())? })
 }
 
 pub(super) fn damaged() -> SqlError {
     SqlError::internal("a shape of JSON cannot be read")
-}
-
-/// The shape after this one.
-fn skip(shape: &str) -> Result<&str> {
-    match shape.as_bytes().first() {
-        Some(b's' | b'p') => shape.find(';').map(|end| &shape[end + 1..]).ok_or_else(damaged),
-        Some(b'a') => skip(&shape[1..]),
-        Some(b'r') => {
-            let mut rest = &shape[1..];
-            while !rest.starts_with(')') {
-                rest = skip(field(rest)?.1)?;
-            }
-            Ok(&rest[1..])
-        }
-        Some(_) => Ok(&shape[1..]),
-        None => Err(damaged()),
-    }
 }
 
 /// A field's name, and what follows it.
@@ -74,76 +36,69 @@ pub(super) fn field(shape: &str) -> Result<(&str, &str)> {
     Ok((rest.get(..length).ok_or_else(damaged)?, &rest[length..]))
 }
 
-/// Appends a value as JSON.
-pub fn value_out(value: &Datum, shape: &str, ctx: &FunctionContext<'_>, out: &mut String) -> Result<()> {
-    if value.is_null() {
-        out.push_str("null");
-        return Ok(());
-    }
-    let write = |value: &Datum, ty: Type| {
-        let mut text = String::new();
-        text_out(value, ty, ctx, &mut text)
-            .map(|()| text)
-            .map_err(|_| SqlError::internal("a value without text"))
-    };
-    match (shape.as_bytes().first(), value) {
-        (Some(b'b'), Datum::Bool(value)) => out.push_str(if *value { "true" } else { "false" }),
-        (Some(b'j'), Datum::Text(text) | Datum::Jsonb(text)) => out.push_str(text),
-        (Some(b'n'), value) => {
-            let text = write(value, natural_type(value))?;
+/// Appends a value of a type as JSON.
+pub fn value_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut String) -> Result<()> {
+    match value {
+        Datum::Null => out.push_str("null"),
+        Datum::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+        Datum::Jsonb(text) => out.push_str(text),
+        Datum::Text(text) if matches!(ty.oid, Oid::JSON | Oid::JSONB) => out.push_str(text),
+        Datum::Int2(_)
+        | Datum::Int4(_)
+        | Datum::Int8(_)
+        | Datum::Float4(_)
+        | Datum::Float8(_)
+        | Datum::Numeric(_)
+            if is_number(ty.oid) =>
+        {
+            let text = written(value, ty, ctx)?;
             // NaN and infinities are no JSON numbers.
-            if text.starts_with(|c: char| c.is_ascii_digit())
-                || text.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-            {
+            if text.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit()) {
                 out.push_str(&text);
             } else {
                 string(&text, out);
             }
         }
-        (Some(b'd' | b't' | b'z'), value) => string(&iso(value, ctx)?, out),
-        (Some(b'a'), Datum::Array(array)) => array_out(array, 0, &mut 0, &shape[1..], ctx, out)?,
-        (Some(b'r'), Datum::Record(values)) => {
-            out.push('{');
-            let mut rest = &shape[1..];
-            for (place, value) in values.iter().enumerate() {
-                if rest.starts_with(')') {
-                    break;
-                }
-                if place > 0 {
-                    out.push(',');
-                }
-                let (name, shape) = field(rest)?;
-                string(name, out);
-                out.push(':');
-                value_out(value, shape, ctx, out)?;
-                rest = skip(shape)?;
-            }
-            out.push('}');
+        Datum::Date(_) | Datum::Timestamp(_) | Datum::TimestampTz(_) => string(&iso(value, ctx)?, out),
+        Datum::Array(array) if !matches!(ty.oid, Oid::INT2VECTOR | Oid::OIDVECTOR) => {
+            let element = Type { oid: element_of(ty.oid).unwrap_or(array.element), typmod: ty.typmod };
+            array_out(array, 0, &mut 0, element, ctx, out)?;
         }
-        (kind, Datum::Record(values)) if kind != Some(&b's') => {
-            out.push('{');
-            for (place, value) in values.iter().enumerate() {
-                let _ = write!(out, "{}\"f{}\":", if place > 0 { "," } else { "" }, place + 1);
-                value_out(value, "g", ctx, out)?;
-            }
-            out.push('}');
-        }
-        (Some(b'g'), Datum::Array(array)) => array_out(array, 0, &mut 0, "g", ctx, out)?,
-        (Some(b'g'), value) => {
-            let shape = of_type(natural_type(value));
-            value_out(value, &shape, ctx, out)?;
-        }
-        (Some(b'p'), value) => {
-            let length: Option<i32> = shape[1..].split(';').next().and_then(|length| length.parse().ok());
-            let typmod = length.ok_or_else(damaged)? + 4;
-            string(&write(value, Type { oid: Oid::BPCHAR, typmod })?, out);
-        }
-        (Some(b's'), value) => {
-            let oid = shape[1..].split(';').next().and_then(|oid| oid.parse().ok()).ok_or_else(damaged)?;
-            string(&write(value, Type::of(Oid(oid)))?, out);
-        }
-        (_, value) => string(&write(value, natural_type(value))?, out),
+        Datum::Record(record) if ty.oid != Oid::POINT => row_out(record, ty.oid, ctx, out)?,
+        value => string(&written(value, ty, ctx)?, out),
     }
+    Ok(())
+}
+
+/// Whether JSON has numbers for a type.
+fn is_number(ty: Oid) -> bool {
+    matches!(ty, Oid::INT2 | Oid::INT4 | Oid::INT8 | Oid::FLOAT4 | Oid::FLOAT8 | Oid::NUMERIC)
+}
+
+fn written(value: &Datum, ty: Type, ctx: &FunctionContext<'_>) -> Result<String> {
+    let mut text = String::new();
+    text_out(value, ty, ctx, &mut text).map_err(|_| SqlError::internal("a value without text"))?;
+    Ok(text)
+}
+
+fn row_out(record: &Record, ty: Oid, ctx: &FunctionContext<'_>, out: &mut String) -> Result<()> {
+    let fields = Fields::of(record, ty, ctx);
+    out.push('{');
+    for place in 0..fields.width() {
+        if place > 0 {
+            out.push(',');
+        }
+        match fields.name(place) {
+            Some(name) => string(name, out),
+            None => {
+                let _ = write!(out, "\"f{}\"", place + 1);
+            }
+        }
+        out.push(':');
+        let value = record.get(place).unwrap_or(&Datum::Null);
+        value_out(value, fields.ty(place, value), ctx, out)?;
+    }
+    out.push('}');
     Ok(())
 }
 
@@ -151,7 +106,7 @@ fn array_out(
     array: &Array,
     dimension: usize,
     next: &mut usize,
-    shape: &str,
+    element: Type,
     ctx: &FunctionContext<'_>,
     out: &mut String,
 ) -> Result<()> {
@@ -162,9 +117,9 @@ fn array_out(
             out.push(',');
         }
         if dimension + 1 < array.dimensions.len() {
-            array_out(array, dimension + 1, next, shape, ctx, out)?;
+            array_out(array, dimension + 1, next, element, ctx, out)?;
         } else {
-            value_out(&array.values[*next], shape, ctx, out)?;
+            value_out(&array.values[*next], element, ctx, out)?;
             *next += 1;
         }
     }
@@ -207,7 +162,7 @@ pub fn mismatch(detail: &str) -> String {
 pub fn target<'n>(fields: impl Iterator<Item = (&'n str, Type)>) -> String {
     let mut text = String::new();
     for (name, ty) in fields {
-        let _ = write!(text, "{}:{name}{},{};", name.len(), ty.oid.0, ty.typmod);
+        let _ = write!(text, "{}:{name}{};", name.len(), of_type(ty));
     }
     text
 }
