@@ -51,7 +51,7 @@ fn settle(expr: &mut BoundExpr, values: &[Datum]) {
     let value = match &expr.kind {
         ExprKind::Param(number) => values.get(usize::from(*number)).cloned(),
         ExprKind::Relabel(inner) => match &inner.kind {
-            ExprKind::Const(value) => Some(cast::relabel(value.clone(), expr.ty.oid)),
+            ExprKind::Const(value) => Some(cast::relabel(value.clone(), inner.ty.oid, expr.ty.oid)),
             _ => None,
         },
         ExprKind::Call { function, args } if function.function.volatility == Volatility::Immutable => {

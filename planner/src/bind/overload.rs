@@ -3,6 +3,7 @@
 
 use super::coerce::{is_polymorphic, resolve_polymorphic};
 use super::kept::About;
+use super::record::as_record;
 use super::resolve::{Choice, choose, type_list};
 use super::window::ranking_functions;
 use super::{Binder, Clause};

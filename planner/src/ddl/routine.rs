@@ -45,6 +45,7 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
     }
     let (result, result_domain, returns_set) = result_type(create, kind, &args, work)?;
     check_polymorphic(&args, result)?;
+    check_records(language, &args, result)?;
     tell_copied_types(create, &args, result, work);
     let source = match &create.body {
         RoutineBody::Text { text, .. } => text.clone(),
@@ -383,6 +384,36 @@ fn check_polymorphic(args: &[RoutineArg], result: Type) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Rows of no named type are nothing for functions of the language sql to take, and arrays of them for
+/// none.
+fn check_records(language: Language, args: &[RoutineArg], result: Type) -> Result<()> {
+    let is_sql = language == Language::Sql;
+    let refused = |what: String| match is_sql {
+        true => invalid(format!("SQL functions cannot {what}")),
+        false => {
+            let message = format!("PL/pgSQL functions cannot {what}");
+            SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+        }
+    };
+    if result.oid == Oid::RECORD_ARRAY {
+        return Err(refused(format!("return type {}", type_display_name(result.oid))));
+    }
+    let is_input = |arg: &&RoutineArg| matches!(arg.mode, ArgMode::In | ArgMode::InOut | ArgMode::Variadic);
+    let taken = args.iter().filter(is_input).map(|arg| arg.ty.oid);
+    let mut rows = taken.filter(|ty| *ty == Oid::RECORD_ARRAY || (is_sql && *ty == Oid::RECORD));
+    match rows.next() {
+        Some(ty) => {
+            let name = type_display_name(ty);
+            Err(refused(if is_sql {
+                format!("have arguments of type {name}")
+            } else {
+                format!("accept type {name}")
+            }))
+        }
+        None => Ok(()),
+    }
 }
 
 /// A function that triggers call: it finds its arguments in variables of their own.

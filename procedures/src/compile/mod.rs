@@ -48,7 +48,7 @@ mod text;
 pub(crate) mod trace;
 mod trigger;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -209,18 +209,22 @@ fn plpgsql(
     environment: &Environment,
     linker: &Arc<dyn RoutineLinker + Send + Sync>,
 ) -> Result<Program> {
-    let compiler = Compiler::new(routine, body, environment, linker)?;
-    let given = tagged::given(body, |_| true);
-    let whole = |id: &VariableId| compiler.storage[*id as usize].is_whole_record();
-    let asks_fields = compiler.asks_fields.clone();
-    if !given.iter().any(whole) {
+    // A record that is not only passed on has registers for its fields.
+    let mut structured = tagged::given(body, |target, assigned| !assigned || !target.path.is_empty());
+    loop {
+        let compiler = Compiler::with(routine, body, environment, linker, &structured)?;
+        let asked = compiler.asked.clone();
         let program = finish(compiler);
-        if !asks_fields.get() {
+        let before = structured.len();
+        for variable in asked.take() {
+            if !structured.contains(&variable) {
+                structured.push(variable);
+            }
+        }
+        if structured.len() == before {
             return program;
         }
     }
-    // An argument of type `record` is not only passed on.
-    finish(Compiler::with(routine, body, environment, linker, true)?)
 }
 
 /// Compiles the body, all names being known.
@@ -368,12 +372,12 @@ pub(crate) struct Compiler<'a> {
     pub answers: hoist::Answers,
     /// Whether the statement follows a COMMIT or ROLLBACK.
     pub begins: bool,
-    /// Whether parameters of type `record` have registers for their fields.
-    pub structured: bool,
-    /// Those that have, and the registers where their values come.
+    /// Which parameters of type `record` have registers for their fields.
+    pub structured: Vec<VariableId>,
+    /// The registers where the values of such come.
     pub arrivals: Vec<(VariableId, u32)>,
-    /// Whether a field was asked for of one that has not.
-    pub asks_fields: Rc<Cell<bool>>,
+    /// Those of which fields were asked for without that.
+    pub asked: Rc<RefCell<Vec<VariableId>>>,
 }
 
 pub(crate) struct OpenLabel {
@@ -394,18 +398,23 @@ impl<'a> Compiler<'a> {
         environment: &'a Environment,
         linker: &'a Arc<dyn RoutineLinker + Send + Sync>,
     ) -> Result<Compiler<'a>> {
-        Compiler::with(routine, body, environment, linker, false)
+        Compiler::with(routine, body, environment, linker, &[])
     }
 
-    /// As [`Compiler::new`]; if `structured`, with registers for the fields of records that are arguments.
+    /// As [`Compiler::new`], with registers for the fields of these parameters if they are records.
     fn with(
         routine: &'a RoutineRef,
         body: &'a Body,
         environment: &'a Environment,
         linker: &'a Arc<dyn RoutineLinker + Send + Sync>,
-        structured: bool,
+        structured: &[VariableId],
     ) -> Result<Compiler<'a>> {
         let columns = result_columns(routine, &environment.catalog)?;
+        let mut given_often = tagged::given_often(body);
+        // What comes with the call counts, too.
+        given_often.extend(structured.iter().filter(|variable| body.parameters.contains(variable)));
+        given_often.sort_unstable();
+        given_often.dedup();
         let mut compiler = Compiler {
             routine,
             body,
@@ -414,7 +423,7 @@ impl<'a> Compiler<'a> {
             storage: Vec::new(),
             registers: 0,
             columns,
-            given_often: tagged::given_often(body),
+            given_often,
             trace: Trace::default(),
             accesses: Vec::new(),
             foreseen: Vec::new(),
@@ -431,9 +440,9 @@ impl<'a> Compiler<'a> {
             needed: RefCell::default(),
             answers: Default::default(),
             begins: false,
-            structured,
+            structured: structured.to_vec(),
             arrivals: Vec::new(),
-            asks_fields: Rc::default(),
+            asked: Rc::default(),
         };
         compiler.allocate()?;
         Ok(compiler)
@@ -500,7 +509,10 @@ impl<'a> Compiler<'a> {
             Storage::Row { fields, present, .. } => {
                 OutColumn::Row { registers: registers(fields), present: *present, spread: false }
             }
-            Storage::Record { .. } => OutColumn::Register(0),
+            Storage::Record { .. } => match storage.fields() {
+                Some(fields) => OutColumn::Row { registers: registers(fields), present: None, spread: false },
+                None => OutColumn::Register(0),
+            },
         };
         outs.iter().map(column).collect()
     }

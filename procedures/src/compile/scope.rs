@@ -33,7 +33,7 @@ impl Scope<'_, '_> {
         let is_record = |id: VariableId| {
             let storage = &self.compiler.storage[id as usize];
             if storage.is_whole_record() {
-                self.compiler.asks_fields.set(true);
+                self.compiler.asked.borrow_mut().push(id);
             }
             storage.is_record() || storage.is_row_value()
         };

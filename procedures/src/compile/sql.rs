@@ -92,7 +92,8 @@ pub fn compile(
         let of_void = inlined && compiler.columns == Columns::None;
         let is_result = index == last && (of_void || compiler.columns != Columns::None);
         let spread = is_result && !of_void && fit_result(&compiler, &mut bound, environment)?;
-        if is_result && compiler.columns == Columns::Record {
+        // What stands for a query answers the query's rows.
+        if is_result && compiler.columns == Columns::Record && routine.oid != Oid(0) {
             as_record(&mut bound);
         }
         let outer = compiler.begin_calls(site.line, true);

@@ -215,10 +215,13 @@ impl Compiler<'_> {
         let storage = self.storage[target.variable as usize].clone();
         match (&storage, &target.path[..]) {
             (Storage::Scalar { register, declared, .. }, []) => {
-                let bound = match self.bind(value, Some(*declared)) {
+                let mut bound = match self.bind(value, Some(*declared)) {
                     Ok(bound) => bound,
                     Err(error) => return Err(self.about_columns(error, value, line)),
                 };
+                if *declared == Type::RECORD && bound.ty.oid.is_composite() {
+                    bound = BoundExpr::new(ExprKind::Relabel(Box::new(bound)), Type::RECORD);
+                }
                 let symbol = self.trace.symbol(&bound);
                 if let Some(appended) = self.append(*register, &bound, target.variable)? {
                     self.trace.set(*register, symbol);
@@ -422,13 +425,14 @@ impl Compiler<'_> {
                 (kind, _) => kind,
             });
         }
+        // One that only tells what it is when it is there becomes a row of a type by way of text.
+        if !self.is_open_record(variable) && self.assigned_columns(&bound)?.is_none() {
+            bound = self.cast(bound, self.storage[variable as usize].row_type())?;
+        }
         // A row of a type that has a name stays one.
         let is_named = self.environment.catalog.table_of_row_type(bound.ty.oid).is_some();
         let ty = if is_named { bound.ty } else { Type::RECORD };
         let Some(columns) = self.assigned_columns(&bound)? else {
-            if !self.is_open_record(variable) {
-                return Err(unsupported("assigning a record whose fields are not known to a row variable"));
-            }
             let found = self.plan_expression(&bound)?;
             return self.assign_found(variable, value.start as u64, found);
         };

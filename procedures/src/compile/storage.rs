@@ -149,7 +149,7 @@ impl Compiler<'_> {
                     self.trace.forget(present, "told when it runs");
                     Storage::Row { fields, ty: *ty, present: Some(present) }
                 }
-                VariableType::Record if position < inputs && !self.structured => {
+                VariableType::Record if self.is_whole_parameter(id as VariableId) => {
                     let (ty, declared) = (Type::RECORD, Type::RECORD);
                     Storage::Scalar { register: self.scratch(), ty, declared }
                 }
@@ -167,6 +167,11 @@ impl Compiler<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a parameter of type `record` is one value in one register.
+    fn is_whole_parameter(&self, id: VariableId) -> bool {
+        self.body.parameters.contains(&id) && !self.structured.contains(&id)
     }
 
     /// COLLATE stands behind the type of a text.

@@ -56,21 +56,23 @@ impl Tag {
 
 /// The variables that more than one statement gives a row as a whole.
 pub(super) fn given_often(body: &Body) -> Vec<VariableId> {
-    let given = given(body, |target| target.path.is_empty());
+    let given = given(body, |target, _| target.path.is_empty());
     let mut often: Vec<VariableId> =
         given.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
     often.dedup();
     often
 }
 
-/// The variables that a body gives values, once for each statement that does, in their order.
-pub(super) fn given(body: &Body, counts: impl Fn(&Target) -> bool) -> Vec<VariableId> {
+/// The variables that a body gives values, once for each statement that does, in their order. What counts
+/// is told the target, and whether an assignment gives it.
+pub(super) fn given(body: &Body, counts: impl Fn(&Target, bool) -> bool) -> Vec<VariableId> {
     let mut given = Vec::new();
     let declared = |block: &Block, given: &mut Vec<VariableId>| {
         let with_value = |id: &&VariableId| body.variables[**id as usize].default.is_some();
         given.extend(block.declared.iter().filter(with_value));
     };
     let mut see = |statement: &Statement| {
+        let assigned = matches!(statement.kind, StatementKind::Assign { .. });
         let targets = match &statement.kind {
             StatementKind::Block(block) => return declared(block, &mut given),
             StatementKind::Assign { target, .. } => std::slice::from_ref(target),
@@ -82,7 +84,7 @@ pub(super) fn given(body: &Body, counts: impl Fn(&Target) -> bool) -> Vec<Variab
             | StatementKind::Fetch { into: Some(into), .. } => &into.targets[..],
             _ => return,
         };
-        given.extend(targets.iter().filter(|target| counts(target)).map(|target| target.variable));
+        given.extend(targets.iter().filter(|target| counts(target, assigned)).map(|target| target.variable));
     };
     walk(&body.block.body, &mut see);
     for handler in body.block.exceptions.iter().flat_map(|exceptions| &exceptions.handlers) {
