@@ -195,7 +195,13 @@ impl VariableScope for Scope<'_, '_> {
             Storage::Scalar { register, ty, .. } => {
                 Some(BoundExpr { kind: ExprKind::Variable(*register), ty: *ty })
             }
-            storage => storage.fields().map(|fields| whole_row(storage, fields)),
+            Storage::Record { state: RecordState::Null | RecordState::Unassigned, .. } => {
+                Some(BoundExpr { kind: ExprKind::Const(Datum::Null), ty: Type::RECORD })
+            }
+            storage => match storage.fields() {
+                Some(fields) => Some(whole_row(storage, fields)),
+                None => compiler.tagged(id, None),
+            },
         }
     }
 
