@@ -507,10 +507,7 @@ impl RowShape {
     }
 
     fn descriptor(&self) -> Option<Arc<RecordDescriptor>> {
-        match self {
-            RowShape::Record(declared) => declared.clone(),
-            RowShape::Scalar | RowShape::Fields => None,
-        }
+        if let RowShape::Record(declared) = self { declared.clone() } else { None }
     }
 
     /// Whether the only column is the value itself.
