@@ -6,7 +6,7 @@
 //! - [`compile`]  the tree to operations over registers; what is known of routing beforehand
 //! - [`run`]      the operations at run time
 //! - [`trigger`]  functions of triggers, and their conditions
-//! - [`registry`] compiled routines by the catalog they were compiled against
+//! - [`registry`] compiled routines; `validity` until when they are good
 //! - [`call`]     one call as a program of the engine
 //! - [`describe`] class, routing expression, EXPLAIN CALL
 //! - [`flow`]     flow graphs: actions, dependencies, synchronization points
@@ -31,6 +31,7 @@ pub mod plpgsql;
 pub mod registry;
 pub mod run;
 mod trigger;
+mod validity;
 
 pub use call::{CallProgram, Rows};
 pub use compile::{

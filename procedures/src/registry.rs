@@ -1,5 +1,5 @@
-//! The compiled routines of a server: found by the routine and the catalog they were compiled
-//! against, compiled on first use, and again when the catalog has changed.
+//! The compiled routines of a server: found by the routine and the search path, compiled on first use,
+//! and again when the catalog has come to answer otherwise what was asked of it ([`Validity`]).
 //!
 //! Routines call each other through a [`Linker`]. One that calls itself, directly or through
 //! others, meets itself while it is being compiled: it gets a handle that looks the routine up
@@ -17,7 +17,8 @@ use archipel_planner::native::{
 };
 use archipel_planner::route::{Access, RouteKey};
 use archipel_sql::catalog::{
-    ArgMode, Catalog, Language, Routine, RoutineArg, RoutineKind, RoutineRef, TableRef, Trigger, TriggerEvent,
+    ArgMode, Catalog, Language, LookupRecorder, Routine, RoutineArg, RoutineKind, RoutineRef, TableRef,
+    Trigger, TriggerEvent,
 };
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
@@ -31,6 +32,11 @@ use crate::compile::{self, Environment};
 use crate::plpgsql::ast::Conflict;
 use crate::run::operation::{ContextLanguage, Program};
 use crate::trigger::{self, TriggerProgram, TriggerUse};
+use crate::validity::Validity;
+
+/// So many forms of one routine are kept, for search paths and types of arguments; beyond that the
+/// oldest goes.
+const FORMS_MAX: usize = 64;
 
 /// One compiled routine and what it was compiled from.
 struct Entry {
@@ -39,7 +45,7 @@ struct Entry {
     types: Vec<Oid>,
     /// What was known of rows.
     generation: u64,
-    catalog: Catalog,
+    validity: Validity,
     search_path: Arc<[String]>,
     in_pieces: bool,
     conflict: Conflict,
@@ -49,12 +55,17 @@ struct Entry {
 impl Entry {
     fn is_current(&self, routine: &Routine, environment: &Environment) -> bool {
         self.version == routine.version
-            && self.in_pieces == environment.in_pieces
-            && self.conflict == environment.conflict
-            && self.is_instance(routine)
-            && self.catalog.same_as(&environment.catalog)
-            && self.search_path == environment.search_path
+            && self.is_form_of(routine, environment)
             && self.generation == environment.shapes.generation()
+            && self.validity.holds(&environment.catalog)
+    }
+
+    /// Whether it was compiled for the same use.
+    fn is_form_of(&self, routine: &Routine, environment: &Environment) -> bool {
+        self.in_pieces == environment.in_pieces
+            && self.conflict == environment.conflict
+            && self.search_path == environment.search_path
+            && self.is_instance(routine)
     }
 
     fn is_instance(&self, routine: &Routine) -> bool {
@@ -127,12 +138,26 @@ pub(crate) fn query_as_routine(source: &str, params: &[Type]) -> RoutineRef {
 
 /// One trigger compiled for one event, and what it was compiled from.
 struct TriggerEntry {
+    table: Oid,
     /// What was known of rows.
     generation: u64,
-    catalog: Catalog,
+    validity: Validity,
     search_path: Arc<[String]>,
     conflict: Conflict,
     program: Arc<TriggerProgram>,
+}
+
+impl TriggerEntry {
+    /// Whether it was compiled for the same use.
+    fn is_form_of(&self, environment: &Environment) -> bool {
+        self.search_path == environment.search_path && self.conflict == environment.conflict
+    }
+}
+
+/// What is being compiled, with what it asks of the catalog written down.
+fn noting(environment: &Environment) -> (Environment, Arc<LookupRecorder>) {
+    let (catalog, recorder) = environment.catalog.noting();
+    (Environment { catalog, ..environment.clone() }, recorder)
 }
 
 /// All compiled routines.
@@ -141,7 +166,7 @@ pub struct Registry {
     entries: RwLock<FxHashMap<Oid, Vec<Entry>>>,
     /// What is known of rows that only runs can know.
     shapes: Arc<Shapes>,
-    triggers: RwLock<FxHashMap<TriggerKey, TriggerEntry>>,
+    triggers: RwLock<FxHashMap<TriggerKey, Vec<TriggerEntry>>>,
 }
 
 type TriggerKey = (Oid, TriggerEvent, TriggerPart);
@@ -179,15 +204,23 @@ impl Registry {
         if let Some(entries) = self.entries.read().get(&routine.oid)
             && let Some(entry) = entries.iter().find(|entry| entry.is_current(routine, environment))
         {
+            environment.catalog.note_part(entry.validity.lookups());
             return Ok(entry.program.clone());
         }
         require_room()?;
-        let program = Arc::new(self.compile(routine, environment, compiling)?);
+        let (own, recorder) = noting(environment);
+        // Whatever else it asks, it is good for this definition alone.
+        let _ = own.catalog.routine_by_oid(routine.oid);
+        let compiled = self.compile(routine, &own, compiling);
+        let lookups = recorder.finish();
+        // That it does not compile, too, is an answer.
+        environment.catalog.note_part(&lookups);
+        let program = Arc::new(compiled?);
         let entry = Entry {
             version: routine.version,
             types: types_of(routine).collect(),
             generation,
-            catalog: environment.catalog.clone(),
+            validity: Validity::of(lookups, &environment.catalog),
             search_path: environment.search_path.clone(),
             in_pieces: environment.in_pieces,
             conflict: environment.conflict,
@@ -195,12 +228,10 @@ impl Registry {
         };
         let mut entries = self.entries.write();
         let kept = entries.entry(routine.oid).or_default();
-        kept.retain(|old| {
-            let other = !old.is_instance(routine)
-                || old.in_pieces != environment.in_pieces
-                || old.conflict != environment.conflict;
-            old.version == routine.version && other
-        });
+        kept.retain(|old| old.version == routine.version && !old.is_form_of(routine, environment));
+        if kept.len() >= FORMS_MAX {
+            kept.remove(0);
+        }
         kept.push(entry);
         Ok(program)
     }
@@ -288,30 +319,49 @@ impl Registry {
         let in_pieces = environment.in_pieces && part == TriggerPart::Pieces;
         let environment = &Environment { shapes: self.shapes.clone(), in_pieces, ..environment };
         let generation = self.shapes.generation();
-        if let Some(entry) = self.triggers.read().get(&key)
-            && entry.catalog.same_as(&environment.catalog)
-            && entry.search_path == environment.search_path
-            && entry.conflict == environment.conflict
-            && entry.generation == generation
+        let is_current = |entry: &&TriggerEntry| {
+            entry.is_form_of(environment)
+                && entry.generation == generation
+                && entry.validity.holds(&environment.catalog)
+        };
+        if let Some(entries) = self.triggers.read().get(&key)
+            && let Some(entry) = entries.iter().find(is_current)
         {
+            environment.catalog.note_part(entry.validity.lookups());
             return Ok(entry.program.clone());
         }
         require_room()?;
         let mut compiling = compiling.to_vec();
         compiling.push(UnderWay::Trigger(key));
-        let linker = self.linker_within(environment, compiling);
-        let program = Arc::new(trigger::compile(used, part, environment, &linker)?);
+        let (own, recorder) = noting(environment);
+        own.catalog.note_table(used.table);
+        let linker = self.linker_within(&own, compiling);
+        let compiled = trigger::compile(used, part, &own, &linker);
+        let lookups = recorder.finish();
+        environment.catalog.note_part(&lookups);
+        let program = Arc::new(compiled?);
         let entry = TriggerEntry {
+            table: used.table.oid,
             generation,
-            catalog: environment.catalog.clone(),
+            validity: Validity::of(lookups, &environment.catalog),
             search_path: environment.search_path.clone(),
             conflict: environment.conflict,
             program: program.clone(),
         };
         let mut triggers = self.triggers.write();
-        // Those of a catalog that is past are of no use, and keep it.
-        triggers.retain(|_, known| known.catalog.same_as(&environment.catalog));
-        triggers.insert(key, entry);
+        // Those of a trigger that is gone are of no use.
+        let catalog = environment.catalog.without_notes();
+        let is_there = |trigger: Oid, entry: &TriggerEntry| {
+            let table = catalog.table_in_place(entry.table);
+            table.is_some_and(|table| table.triggers.iter().any(|known| known.oid == trigger))
+        };
+        triggers.retain(|key, known| known.first().is_some_and(|entry| is_there(key.0, entry)));
+        let kept = triggers.entry(key).or_default();
+        kept.retain(|old| !old.is_form_of(environment));
+        if kept.len() >= FORMS_MAX {
+            kept.remove(0);
+        }
+        kept.push(entry);
         Ok(program)
     }
 
@@ -446,6 +496,15 @@ impl RoutineLinker for Linker {
         Ok(self.linked(registry.trigger_within(&used, part, &self.environment, &self.compiling)?))
     }
 
+    fn at(&self, catalog: &Catalog) -> Option<Arc<dyn RoutineLinker + Send + Sync>> {
+        Some(Arc::new(Linker {
+            registry: self.registry.clone(),
+            environment: Environment { catalog: catalog.clone(), ..self.environment.clone() },
+            compiling: self.compiling.clone(),
+            asked: self.asked.clone(),
+        }))
+    }
+
     fn asked_below(&self) -> Arc<AtomicBool> {
         self.asked.clone()
     }
@@ -494,11 +553,12 @@ pub(crate) fn program_of(routine: &Arc<dyn CompiledRoutine>) -> Result<Arc<Progr
 impl CompiledRoutine for Late {
     fn call(&self, ctx: &mut ExecContext<'_, '_>, args: &[Datum], sink: &mut dyn RowSink) -> ExecResult<()> {
         let registry = self.registry.upgrade().ok_or_else(gone)?;
+        let environment = self.environment.of_session(ctx.functions.session);
         match &self.called {
-            Called::Routine(routine) => registry.program(routine, &self.environment)?.invoke(ctx, args, sink),
+            Called::Routine(routine) => registry.program(routine, &environment)?.invoke(ctx, args, sink),
             Called::Trigger(table, trigger, event, part) => {
                 let used = TriggerUse { table, trigger, event: *event };
-                registry.trigger_within(&used, *part, &self.environment, &[])?.call(ctx, args, sink)
+                registry.trigger_within(&used, *part, &environment, &[])?.call(ctx, args, sink)
             }
         }
     }

@@ -534,14 +534,10 @@ impl Compiler<'_> {
             // The keys of partitions say once more what those of their tables say.
             parents.iter().find(|parent| key.references == parent.oid && key.parent.is_none())
         };
-        let mut children: Vec<TableRef> = self
-            .env
-            .catalog
-            .tables()
-            .filter(|child| child.foreign_keys.iter().any(|key| referenced(key).is_some()))
-            .cloned()
-            .collect();
+        let mut children: Vec<TableRef> =
+            parents.iter().flat_map(|parent| self.env.catalog.referrers(parent.oid)).collect();
         children.sort_by_key(|child| child.oid);
+        children.dedup_by_key(|child| child.oid);
         for child in children {
             for key in &child.foreign_keys {
                 let Some(parent) = referenced(key) else { continue };

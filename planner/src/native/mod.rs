@@ -197,6 +197,12 @@ pub trait RoutineLinker {
         )))
     }
 
+    /// The same for another version of the catalog; `None` where that makes no difference.
+    fn at(&self, catalog: &Catalog) -> Option<Arc<dyn RoutineLinker + Send + Sync>> {
+        let _ = catalog;
+        None
+    }
+
     /// Set once what was linked here may ask where its callers are
     /// ([`CompiledRoutine::asks_callers`]): the routine it is linked into has to tell then.
     fn asked_below(&self) -> Arc<AtomicBool> {

@@ -15,6 +15,7 @@ use archipel_sql::ast::{FetchDirection, Statement as SqlAst, row_lock};
 use archipel_sql::catalog::{ROW_PLACE, Table, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::SessionHost;
 use archipel_sql::parser::parse_statement;
 use archipel_sql::types::Type;
 use parking_lot::Mutex;
@@ -522,7 +523,7 @@ struct Casts {
 }
 
 impl FetchCasts for Casts {
-    fn of(&self, columns: &[OutputColumn]) -> ExecResult<(usize, CastList)> {
+    fn of(&self, columns: &[OutputColumn], session: &dyn SessionHost) -> ExecResult<(usize, CastList)> {
         let taken = match &self.found {
             Some((place, compiled)) => self.environment.shapes.check(*place, compiled, columns)?,
             None => 0,
@@ -532,10 +533,13 @@ impl FetchCasts for Casts {
         if let Some((_, _, known)) = self.kept.lock().iter().find(known) {
             return Ok((taken, known.clone()));
         }
+        // The columns may have types that were made after the routine was compiled.
+        let environment = self.environment.of_session(session);
+        let linker = self.linker.at(&environment.catalog).unwrap_or_else(|| self.linker.clone());
         let env = CompileEnv {
-            tables: self.environment.tables.as_ref(),
-            catalog: &self.environment.catalog,
-            routines: self.linker.as_ref(),
+            tables: environment.tables.as_ref(),
+            catalog: &environment.catalog,
+            routines: linker.as_ref(),
         };
         let mut casts = Vec::new();
         let types = self.types.get(taken).map(Vec::as_slice).unwrap_or_default();
@@ -545,7 +549,7 @@ impl FetchCasts for Casts {
                 continue;
             }
             let value = BoundExpr { kind: ExprKind::Variable(*register), ty: *from };
-            let cast = super::scope::cast(value, *to, &self.environment)?;
+            let cast = super::scope::cast(value, *to, &environment)?;
             casts.push(Some(native::compile_expr(&cast, &env)?));
         }
         let casts: CastList = Arc::new(casts);

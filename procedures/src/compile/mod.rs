@@ -48,6 +48,7 @@ mod text;
 pub(crate) mod trace;
 mod trigger;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -60,7 +61,7 @@ use archipel_planner::route::Access;
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{ArgMode, Authority, Catalog, Language, Requirement, RoutineRef, ViewReference};
 use archipel_sql::error::{Result, SqlError};
-use archipel_sql::function::{FunctionContext, NoSession};
+use archipel_sql::function::{FunctionContext, NoSession, SessionHost};
 use archipel_sql::system::type_as_written;
 use archipel_sql::types::{Oid, Type};
 
@@ -132,6 +133,17 @@ impl Environment {
             self.path_of_calls = Some(std::mem::replace(&mut self.search_path, search_path));
         }
         self
+    }
+
+    /// The same for the catalog that the statement under way sees. What is looked up only when a routine
+    /// runs is looked up there: the routine is good for more catalogs than it was compiled of.
+    pub(crate) fn of_session(&self, session: &dyn SessionHost) -> Cow<'_, Environment> {
+        match session.current_catalog() {
+            Some(catalog) if !catalog.same_as(&self.catalog) => {
+                Cow::Owned(Environment { catalog: catalog.clone(), ..self.clone() })
+            }
+            _ => Cow::Borrowed(self),
+        }
     }
 
     /// A routine as it was declared: an instance of a polymorphic one is named by that.

@@ -57,9 +57,9 @@ impl TextBinder {
         });
         let params = params.collect();
         let (query, places) = query_of(execute, &types);
-        let within = (&self.environment, self.linker.as_ref());
-        let compiled = bind_text(within, &query, &[], self.transitions.as_ref())
-            .and_then(|(bound, needed)| self.compiled(&bound, needed)?.checked(session));
+        let within = self.within(session);
+        let compiled = bind_text(within.parts(), &query, &[], self.transitions.as_ref())
+            .and_then(|(bound, needed)| within.compiled(&bound, needed)?.checked(session));
         let compiled = compiled.map_err(|error| at_its_place(error, &places))?;
         let arguments = Some(PreparedArguments { compiled, types });
         Ok(PreparedStatement { text: text.into(), params, arguments })

@@ -1,4 +1,4 @@
-//! The text of an EXECUTE: bound when it runs, and kept.
+//! The text of an EXECUTE: bound when it runs, and kept as long as it means the same.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use archipel_planner::native::notify::Notification;
 use archipel_planner::native::{self, CompileEnv, CompiledStatement, ExecResult, RoutineLinker};
 use archipel_planner::rights::Rights;
 use archipel_sql::ast::{Statement as SqlAst, StatementText};
-use archipel_sql::catalog::Requirement;
+use archipel_sql::catalog::{Catalog, LookupRecorder, Requirement};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::SessionHost;
@@ -29,6 +29,7 @@ use super::{Columns, Environment, bind_env, command, explain, no_session, shape}
 use crate::registry::query_as_routine;
 use crate::run::operation::*;
 use crate::run::pause::Command;
+use crate::validity::Validity;
 
 /// Binds a text, and says what it needs to be allowed.
 pub(super) fn bind_text(
@@ -155,8 +156,8 @@ impl<T> Bound<T> {
     }
 }
 
-/// One for each of some texts.
-struct Kept<T>(Mutex<FxHashMap<String, Arc<T>>>);
+/// One for each of some texts, and until when it is good.
+struct Kept<T>(Mutex<FxHashMap<String, (Arc<Validity>, Arc<T>)>>);
 
 impl<T> Default for Kept<T> {
     fn default() -> Self {
@@ -165,23 +166,38 @@ impl<T> Default for Kept<T> {
 }
 
 impl<T> Kept<T> {
-    fn get(&self, text: &str) -> Option<Arc<T>> {
-        self.0.lock().get(text).cloned()
+    /// What a text was bound to, if it means the same in this catalog.
+    fn get(&self, text: &str, catalog: &Catalog) -> Option<Arc<T>> {
+        let (validity, known) = self.0.lock().get(text).cloned()?;
+        validity.holds(catalog).then_some(known)
     }
 
-    /// Keeps one; beyond the limit, all are bound again.
-    fn keep(&self, text: &str, bound: T) -> Arc<T> {
+    /// Keeps one that was bound within `within`; beyond the limit, all are bound again.
+    fn keep(&self, text: &str, bound: T, within: &Within) -> Arc<T> {
         let bound = Arc::new(bound);
+        let validity = Validity::of(within.asked.finish(), &within.environment.catalog);
         let mut kept = self.0.lock();
         if kept.len() >= DYNAMIC_KEPT_MAX {
             kept.clear();
         }
-        kept.insert(text.to_string(), bound.clone());
+        kept.insert(text.to_string(), (Arc::new(validity), bound.clone()));
         bound
     }
 }
 
-impl TextBinder {
+/// What a text is bound against: the catalog that the statement under way sees, and whatever is asked
+/// of that is written down.
+pub(super) struct Within {
+    environment: Environment,
+    linker: Arc<dyn RoutineLinker + Send + Sync>,
+    asked: Arc<LookupRecorder>,
+}
+
+impl Within {
+    pub(super) fn parts(&self) -> (&Environment, &(dyn RoutineLinker + Send + Sync)) {
+        (&self.environment, self.linker.as_ref())
+    }
+
     fn compile_env(&self) -> CompileEnv<'_> {
         CompileEnv {
             tables: self.environment.tables.as_ref(),
@@ -209,11 +225,29 @@ impl TextBinder {
         let compiled = Arc::new(BoundText { statement, stored: Arc::new(stored) });
         Ok(Bound { rights: Rights::of(needed), compiled })
     }
+}
+
+impl TextBinder {
+    /// The catalog that a session's statement sees.
+    fn catalog<'b>(&'b self, session: &'b dyn SessionHost) -> &'b Catalog {
+        session.current_catalog().unwrap_or(&self.environment.catalog)
+    }
+
+    /// What a text is bound against that a session runs now.
+    pub(super) fn within(&self, session: &dyn SessionHost) -> Within {
+        let (catalog, asked) = self.catalog(session).noting();
+        let linker = self.linker.at(&catalog).unwrap_or_else(|| self.linker.clone());
+        Within { environment: Environment { catalog, ..self.environment.clone() }, linker, asked }
+    }
 
     /// A text as the statement that wants its rows takes it, and what it needs to be allowed. With
     /// `late`, what a conversion may refuse is left to the row that INTO stores.
-    fn bound(&self, text: &str, late: bool) -> ExecResult<(BoundStatement, Vec<Requirement>, Stored)> {
-        let within = (&self.environment, self.linker.as_ref());
+    fn bound(
+        &self,
+        text: &str,
+        late: bool,
+        within: &Within,
+    ) -> ExecResult<(BoundStatement, Vec<Requirement>, Stored)> {
         let into = self.wanted.is_some() && !self.looped;
         let statement = match parse_statement(text)? {
             call @ SqlAst::Call(_) if into => call,
@@ -221,7 +255,7 @@ impl TextBinder {
             other => with_rows(other)?,
         };
         let (mut bound, needed) =
-            bind_parsed(within, &statement, text, &self.types, self.transitions.as_ref())?;
+            bind_parsed(within.parts(), &statement, text, &self.types, self.transitions.as_ref())?;
         if let BoundStatement::Call(call) = bound {
             bound = row_of_call(call);
         }
@@ -245,9 +279,9 @@ impl TextBinder {
                 let mut types = types.clone();
                 if into && late {
                     let before = wanted[..at].iter().map(|(_, types)| types.len()).sum();
-                    stored.casts = self.casts(output_columns(&bound), &mut types, before)?;
+                    stored.casts = casts(output_columns(&bound), &mut types, before, within)?;
                 }
-                cast_columns(&mut bound, &types, &self.environment)?;
+                cast_columns(&mut bound, &types, &within.environment)?;
                 stored.structure = self.found.is_some().then_some(*number);
             }
             if self.found.is_some() {
@@ -266,38 +300,40 @@ impl TextBinder {
         }
         Ok((bound, needed, stored))
     }
+}
 
-    /// What a conversion may refuse becomes another type when the row is there that is stored: the
-    /// conversions, by places in a row with so many columns before; the statement leaves those as they are.
-    fn casts(
-        &self,
-        columns: &[OutputColumn],
-        types: &mut [Type],
-        before: usize,
-    ) -> Result<Vec<(usize, Compiled)>> {
-        let mut casts = Vec::new();
-        for (place, (ty, column)) in types.iter_mut().zip(columns).enumerate() {
-            let of_domain = self.environment.catalog.domain_of(column.source).is_some();
-            if of_domain || !may_refuse(column.ty, *ty, &self.environment) {
-                continue;
-            }
-            let value = BoundExpr { kind: ExprKind::Param(0), ty: column.ty };
-            let cast = super::scope::cast(value, *ty, &self.environment)?;
-            casts.push((before + place, native::compile_expr(&cast, &self.compile_env())?));
-            *ty = column.ty;
+/// What a conversion may refuse becomes another type when the row is there that is stored: the
+/// conversions, by places in a row with so many columns before; the statement leaves those as they are.
+fn casts(
+    columns: &[OutputColumn],
+    types: &mut [Type],
+    before: usize,
+    within: &Within,
+) -> Result<Vec<(usize, Compiled)>> {
+    let environment = &within.environment;
+    let mut casts = Vec::new();
+    for (place, (ty, column)) in types.iter_mut().zip(columns).enumerate() {
+        let of_domain = environment.catalog.domain_of(column.source).is_some();
+        if of_domain || !may_refuse(column.ty, *ty, environment) {
+            continue;
         }
-        Ok(casts)
+        let value = BoundExpr { kind: ExprKind::Param(0), ty: column.ty };
+        let cast = super::scope::cast(value, *ty, environment)?;
+        casts.push((before + place, native::compile_expr(&cast, &within.compile_env())?));
+        *ty = column.ty;
     }
+    Ok(casts)
 }
 
 impl DynamicBinder for TextBinder {
     fn bind(&self, text: &str, session: &dyn SessionHost) -> ExecResult<Arc<BoundText>> {
-        if let Some(known) = self.known.statements.get(text) {
+        if let Some(known) = self.known.statements.get(text, self.catalog(session)) {
             return Ok(known.checked(session)?);
         }
-        let (bound, needed, stored) = self.bound(text, true)?;
-        let kept = self.known.statements.keep(text, self.compiled_text(&bound, needed, stored)?);
-        Ok(kept.checked(session)?)
+        let within = self.within(session);
+        let (bound, needed, stored) = self.bound(text, true, &within)?;
+        let compiled = within.compiled_text(&bound, needed, stored)?;
+        Ok(self.known.statements.keep(text, compiled, &within).checked(session)?)
     }
 
     fn prepared(&self, text: &str, session: &dyn SessionHost) -> Option<Result<PreparedStatement>> {
@@ -310,28 +346,30 @@ impl DynamicBinder for TextBinder {
             if place + 1 == statements.len() {
                 return self.bind(statement, session);
             }
-            let within = (&self.environment, self.linker.as_ref());
-            let (bound, needed) = bind_text(within, statement, &self.types, self.transitions.as_ref())?;
-            Ok(self.compiled_text(&bound, needed, Stored::default())?.checked(session)?)
+            let within = self.within(session);
+            let (bound, needed) =
+                bind_text(within.parts(), statement, &self.types, self.transitions.as_ref())?;
+            Ok(within.compiled_text(&bound, needed, Stored::default())?.checked(session)?)
         };
         Some(statements.iter().enumerate().map(bind).collect())
     }
 
-    fn pieces(&self, text: &str) -> ExecResult<Option<Arc<Pieces>>> {
+    fn pieces(&self, text: &str, session: &dyn SessionHost) -> ExecResult<Option<Arc<Pieces>>> {
         if !self.environment.in_pieces {
             return Ok(None);
         }
-        if let Some(known) = self.known.pieces.get(text) {
+        if let Some(known) = self.known.pieces.get(text, self.catalog(session)) {
             return Ok((*known).clone());
         }
+        let within = self.within(session);
         // It may go on after its text has come to mean something else: it converts its rows itself.
-        let (bound, _, stored) = self.bound(text, false)?;
+        let (bound, _, stored) = self.bound(text, false, &within)?;
         let width = output_columns(&bound).len();
         let routine = query_as_routine(text, &self.types);
-        let program = super::sql::compile_bound(bound, &routine, &self.environment, &self.linker)?;
+        let program = super::sql::compile_bound(bound, &routine, &within.environment, &within.linker)?;
         let pieces = program
             .map(|program| Arc::new(Pieces { program: Arc::new(program), width, stored: Arc::new(stored) }));
-        Ok((*self.known.pieces.keep(text, pieces)).clone())
+        Ok((*self.known.pieces.keep(text, pieces, &within)).clone())
     }
 
     fn command(&self, text: &Arc<str>, params: &[Datum]) -> Option<(Command, &'static str)> {
@@ -343,21 +381,21 @@ impl DynamicBinder for TextBinder {
     }
 
     fn bind_cursor(&self, text: &str, session: &dyn SessionHost) -> Result<Arc<CursorQuery>> {
-        if let Some(known) = self.known.cursors.get(text) {
+        if let Some(known) = self.known.cursors.get(text, self.catalog(session)) {
             return known.checked(session);
         }
         let statement = parse_text(text)?;
         let needed = RefCell::new(Vec::new());
-        let within = (&self.environment, self.linker.as_ref());
-        let bound = BoundCursor::of(&statement, &self.environment, &|statement| {
+        let within = self.within(session);
+        let bound = BoundCursor::of(&statement, &within.environment, &|statement| {
             let (bound, required) =
-                bind_parsed(within, statement, text, &self.types, self.transitions.as_ref())?;
+                bind_parsed(within.parts(), statement, text, &self.types, self.transitions.as_ref())?;
             *needed.borrow_mut() = required;
             Ok(bound)
         })?;
-        let compiled = native::compile_statement(&bound.bound, &self.compile_env())?;
+        let compiled = native::compile_statement(&bound.bound, &within.compile_env())?;
         let compiled = Arc::new(bound.compiled(compiled, text));
         let rights = Rights::of(needed.into_inner());
-        self.known.cursors.keep(text, Bound { rights, compiled }).checked(session)
+        self.known.cursors.keep(text, Bound { rights, compiled }, &within).checked(session)
     }
 }

@@ -139,7 +139,8 @@ impl Invocation<'_, '_> {
         });
         let (count, row, columns) = moved.map_err(|e| self.at(e.into(), site))?;
         if let Some(into) = &plan.into {
-            let (taken, casts) = into.casts.of(&columns).map_err(|e| self.at(e, site))?;
+            let (taken, casts) =
+                into.casts.of(&columns, ctx.functions.session).map_err(|e| self.at(e, site))?;
             let Some(targets) = into.targets.get(taken) else {
                 return Err(SqlError::internal("FETCH into a structure that nobody compiled").into());
             };

@@ -44,7 +44,7 @@ pub trait DynamicBinder: Send + Sync {
     fn several(&self, text: &str, session: &dyn SessionHost) -> Option<ExecResult<Vec<Arc<BoundText>>>>;
 
     /// A text that calls routines, in the form that can stop where they do; `None` if there is none.
-    fn pieces(&self, text: &str) -> ExecResult<Option<Arc<Pieces>>>;
+    fn pieces(&self, text: &str, session: &dyn SessionHost) -> ExecResult<Option<Arc<Pieces>>>;
 
     /// What the session has to run, if this text is such a statement, or several.
     fn command(&self, text: &Arc<str>, params: &[Datum]) -> Option<(Command, &'static str)>;
@@ -293,7 +293,7 @@ impl Invocation<'_, '_> {
         site: Site,
     ) -> ExecResult<ControlFlow<Flow, Answer>> {
         if let Some((text, before, paused)) = self.resumed_text() {
-            let now = plan.binder.pieces(&text);
+            let now = plan.binder.pieces(&text, ctx.functions.session);
             let now = now.map_err(|error| self.in_statement(error, Some(&text), site))?;
             let renewed = now.and_then(|now| Some((paused.renewed(&before, &now.program)?, now)));
             let (paused, pieces) = match renewed {
@@ -358,7 +358,7 @@ impl Invocation<'_, '_> {
         let bound = bound.map_err(|error| self.in_text(error, &text, site))?;
         self.tell_from_now_on(ctx, site);
         if ctx.in_pieces && ctx.may_command {
-            let pieces = plan.binder.pieces(&text);
+            let pieces = plan.binder.pieces(&text, ctx.functions.session);
             if let Some(pieces) = pieces.map_err(|error| self.in_statement(error, Some(&text), site))? {
                 return self.run_pieces(ctx, (plan, &pieces), &text, (&params, None), sink, site);
             }

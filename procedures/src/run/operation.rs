@@ -16,7 +16,7 @@ use archipel_sql::ast::FetchDirection;
 use archipel_sql::catalog::RoutineRef;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
-use archipel_sql::function::ResolvedFunction;
+use archipel_sql::function::{ResolvedFunction, SessionHost};
 use archipel_sql::types::Oid;
 
 use super::context;
@@ -636,7 +636,11 @@ pub type CastList = Arc<Vec<Option<Compiled>>>;
 /// Finds the casts for the columns a cursor turns out to have.
 pub trait FetchCasts: Send + Sync {
     /// Which of the targets take such rows, and the casts to them.
-    fn of(&self, columns: &[OutputColumn]) -> archipel_planner::native::ExecResult<(usize, CastList)>;
+    fn of(
+        &self,
+        columns: &[OutputColumn],
+        session: &dyn SessionHost,
+    ) -> archipel_planner::native::ExecResult<(usize, CastList)>;
 }
 
 /// WHERE CURRENT OF.

@@ -8,6 +8,7 @@
 //! - [`aggregate`] aggregates, which are routines
 //! - [`operator_class`] operator classes
 //! - [`dependency`] who would break if an object went
+//! - [`lookups`]   what a plan has asked of a catalog, and whether another one answers the same
 //! - [`sequence`] sequences
 //! - [`view`]     views' stored queries
 //! - [`trigger`]  triggers, which are part of their table
@@ -26,6 +27,7 @@ pub mod access;
 pub mod aggregate;
 pub mod authority;
 pub mod dependency;
+pub mod lookups;
 pub mod names;
 mod numbered;
 pub mod object;
@@ -43,6 +45,7 @@ pub mod view;
 pub use access::{Access, AclItem, ObjectClass, Privileges};
 pub use aggregate::{Aggregate, AggregateWay, MovingWay};
 pub use authority::{Authority, Required, Requirement, SessionRoles};
+pub use lookups::{LookupRecorder, Lookups};
 pub use numbered::{ROW_PLACE, SYSTEM_COLUMNS};
 pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Schema};
 pub use partition::{
@@ -50,7 +53,7 @@ pub use partition::{
 };
 pub use role::{DefaultAccess, Membership, Role};
 pub use sequence::Sequence;
-pub use snapshot::{Catalog, Relation};
+pub use snapshot::{Catalog, CatalogMark, Relation};
 pub use trigger::{Trigger, TriggerEvent, TriggerTiming};
 pub use user_type::{UserType, UserTypeRef};
 pub use view::{CheckOption, ViewReference};

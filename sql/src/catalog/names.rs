@@ -43,6 +43,11 @@ impl Catalog {
         path
     }
 
+    /// Whether names are looked up in the same schemas by both paths.
+    pub fn is_same_path(&self, a: &[String], b: &[String]) -> bool {
+        a == b || self.relation_path(a) == self.relation_path(b)
+    }
+
     /// Looks a relation up, along the path unless a schema is given.
     pub fn relation(&self, schema: Option<&str>, name: &str, search_path: &[String]) -> Option<Relation> {
         match schema {

@@ -55,7 +55,10 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
-    const ALL: [ObjectKind; 11] = [
+    /// How many kinds there are.
+    pub const COUNT: usize = 11;
+
+    const ALL: [ObjectKind; ObjectKind::COUNT] = [
         ObjectKind::Numbers,
         ObjectKind::Schema,
         ObjectKind::Table,

@@ -3,12 +3,13 @@
 //! names and oids.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use rustc_hash::FxHashMap;
 
 use crate::types::Oid;
 
+use super::lookups::{LookupRecorder, Lookups};
 use super::operator_class::OperatorClassRef;
 use super::{
     ARCHIPEL, Access, CatalogChange, Comments, FIRST_GROUP, FIRST_OID, FIRST_TREE, INFORMATION_SCHEMA,
@@ -54,9 +55,20 @@ impl Relation {
     }
 }
 
-/// A version of the catalog; cheap to clone.
+/// A version of the catalog; cheap to clone. A handle may write down what is looked up through it.
 #[derive(Clone, Debug)]
-pub struct Catalog(Arc<State>);
+pub struct Catalog(Arc<State>, Option<Arc<LookupRecorder>>);
+
+/// Tells one version of the catalog from all others, and keeps nothing of it.
+#[derive(Clone, Debug)]
+pub struct CatalogMark(Weak<State>);
+
+impl CatalogMark {
+    /// Whether it is that of this very version.
+    pub fn is_of(&self, catalog: &Catalog) -> bool {
+        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&catalog.0))
+    }
+}
 
 /// Maps are behind `Arc`s of their own: a version copies only those its changes touch.
 #[derive(Clone, Debug)]
@@ -86,6 +98,8 @@ struct State {
     index_tables: Arc<FxHashMap<Oid, Oid>>,
     /// Tables to those that inherit from them, by oid.
     heirs: Arc<FxHashMap<Oid, Vec<Oid>>>,
+    /// Of each kind of object: another one after every change of such an object.
+    marks: [Arc<()>; ObjectKind::COUNT],
 }
 
 type Names<T> = FxHashMap<String, FxHashMap<String, T>>;
@@ -120,6 +134,7 @@ impl Catalog {
             routine_names: Arc::default(),
             index_tables: Arc::default(),
             heirs: Arc::default(),
+            marks: Default::default(),
         };
         for (oid, name) in
             [(PG_CATALOG, "pg_catalog"), (INFORMATION_SCHEMA, "information_schema"), (ARCHIPEL, "archipel")]
@@ -133,7 +148,7 @@ impl Catalog {
         for table in system {
             state.put(&Object::Table(Arc::new(table)));
         }
-        Catalog(Arc::new(state))
+        Catalog(Arc::new(state), None)
     }
 
     /// [`Catalog::new`] with schema `public`, as after the first start.
@@ -153,7 +168,7 @@ impl Catalog {
                 CatalogChange::Drop(kind, oid) => state.drop(*kind, *oid),
             }
         }
-        Catalog(Arc::new(state))
+        Catalog(Arc::new(state), None)
     }
 
     /// Grows with every [`Catalog::apply`].
@@ -176,69 +191,133 @@ impl Catalog {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// What tells this version from all others.
+    pub fn mark(&self) -> CatalogMark {
+        CatalogMark(Arc::downgrade(&self.0))
+    }
+
+    /// The mark of all objects of a kind: another one once one of them has changed.
+    pub(super) fn mark_of(&self, kind: ObjectKind) -> &Arc<()> {
+        &self.0.marks[kind as usize]
+    }
+
+    // -- what is looked up
+
+    /// The same version, with what is looked up in it from now on written down.
+    pub fn noting(&self) -> (Catalog, Arc<LookupRecorder>) {
+        let recorder = Arc::new(LookupRecorder::default());
+        (Catalog(self.0.clone(), Some(recorder.clone())), recorder)
+    }
+
+    /// The same version, with nothing written down.
+    pub fn without_notes(&self) -> Catalog {
+        Catalog(self.0.clone(), None)
+    }
+
+    /// Every look-up goes through this.
+    pub(super) fn note(&self, write: impl FnOnce(&mut Lookups)) {
+        if let Some(recorder) = &self.1 {
+            recorder.note(write);
+        }
+    }
+
+    /// Somebody goes through all objects of a kind.
+    fn note_all(&self, kind: ObjectKind) {
+        self.note(|lookups| drop(lookups.all.insert(kind, self.mark_of(kind).clone())));
+    }
+
     // -- by oid
 
     pub fn table_by_oid(&self, oid: Oid) -> Option<TableRef> {
-        self.0.tables.get(&oid).cloned()
+        let table = self.0.tables.get(&oid).cloned();
+        self.note(|lookups| drop(lookups.tables.insert(oid, table.clone())));
+        table
     }
 
     /// A table that lives as long as this borrow of the catalog.
     pub fn table_in_place(&self, oid: Oid) -> Option<&Table> {
-        self.0.tables.get(&oid).map(|table| &**table)
+        let table = self.0.tables.get(&oid);
+        self.note(|lookups| drop(lookups.tables.insert(oid, table.cloned())));
+        table.map(|table| &**table)
     }
 
     /// The tables that inherit from one, by oid.
     pub(super) fn heir_oids(&self, parent: Oid) -> &[Oid] {
-        self.0.heirs.get(&parent).map_or(&[], |heirs| heirs)
+        let heirs: &[Oid] = self.0.heirs.get(&parent).map_or(&[], |heirs| heirs);
+        self.note(|lookups| drop(lookups.heirs.insert(parent, heirs.to_vec())));
+        heirs
     }
 
     pub fn sequence_by_oid(&self, oid: Oid) -> Option<SequenceRef> {
-        self.0.sequences.get(&oid).cloned()
+        let sequence = self.0.sequences.get(&oid).cloned();
+        self.note(|lookups| drop(lookups.sequences.insert(oid, sequence.clone())));
+        sequence
     }
 
     /// The engine's number of a sequence.
     pub fn sequence_file(&self, oid: Oid) -> u32 {
-        self.0.sequences.get(&oid).map_or(oid.0, |sequence| sequence.file())
+        self.sequence_by_oid(oid).map_or(oid.0, |sequence| sequence.file())
     }
 
     pub fn operator_class_by_oid(&self, oid: Oid) -> Option<OperatorClassRef> {
-        self.0.operator_classes.get(&oid).cloned()
+        let found = self.0.operator_classes.get(&oid).cloned();
+        self.note(|lookups| drop(lookups.classes.insert(oid, found.clone())));
+        found
     }
 
     pub fn routine_by_oid(&self, oid: Oid) -> Option<RoutineRef> {
-        self.0.routines.get(&oid).cloned()
+        let found = self.0.routines.get(&oid).cloned();
+        self.note(|lookups| drop(lookups.routines.insert(oid, found.clone())));
+        found
     }
 
     pub fn user_type_by_oid(&self, oid: Oid) -> Option<UserTypeRef> {
-        self.0.types.get(&oid).cloned()
+        let found = self.0.types.get(&oid).cloned();
+        self.note(|lookups| drop(lookups.types.insert(oid, found.clone())));
+        found
     }
 
     /// The name of an enum's label.
     pub fn enum_label(&self, label: Oid) -> Option<Arc<str>> {
-        self.0.labels.get(&label).cloned()
+        let name = self.0.labels.get(&label).cloned();
+        self.note(|lookups| drop(lookups.labels.insert(label, name.clone())));
+        name
     }
 
     pub fn user_types(&self) -> impl Iterator<Item = &UserTypeRef> {
+        self.note_all(ObjectKind::Type);
         self.0.types.values()
     }
 
     pub fn schema_by_oid(&self, oid: Oid) -> Option<Arc<Schema>> {
-        self.0.schemas.get(&oid).cloned()
+        let found = self.0.schemas.get(&oid).cloned();
+        self.note(|lookups| drop(lookups.schemas.insert(oid, found.clone())));
+        found
     }
 
     pub fn role_by_oid(&self, oid: Oid) -> Option<Arc<Role>> {
-        self.0.roles.get(&oid).cloned()
+        let found = self.0.roles.get(&oid).cloned();
+        self.note(|lookups| drop(lookups.roles.insert(oid, found.clone())));
+        found
     }
 
     /// The relation whose rows have this composite type: a table, a view, or what stands for a type
     /// that was made by CREATE TYPE.
     pub fn table_of_row_type(&self, row_type: Oid) -> Option<TableRef> {
         let relation = row_type.relation_of_row_type()?;
-        self.0.tables.get(&relation).or_else(|| self.0.composites.get(&relation)).cloned()
+        self.table_by_oid(relation).or_else(|| self.composite_by_oid(relation))
+    }
+
+    /// What stands for a composite type that was made by CREATE TYPE.
+    pub(super) fn composite_by_oid(&self, relation: Oid) -> Option<TableRef> {
+        let composite = self.0.composites.get(&relation).cloned();
+        self.note(|lookups| drop(lookups.composites.insert(relation, composite.clone())));
+        composite
     }
 
     /// What stands for composite types that were made by CREATE TYPE.
     pub fn composites(&self) -> impl Iterator<Item = &TableRef> {
+        self.note_all(ObjectKind::Type);
         self.0.composites.values()
     }
 
@@ -250,14 +329,27 @@ impl Catalog {
         if let Some(sequence) = self.sequence_by_oid(oid) {
             return Some(Relation::Sequence(sequence));
         }
-        let table = self.0.index_tables.get(&oid)?;
-        self.0.relation(RelationOid::Index(*table, oid))
+        let table = self.table_of_index(oid)?;
+        let relation = self.0.relation(RelationOid::Index(table, oid))?;
+        self.note(|lookups| lookups.note_object(&relation));
+        Some(relation)
+    }
+
+    /// The table that an index is of.
+    pub(super) fn table_of_index(&self, index: Oid) -> Option<Oid> {
+        let table = self.0.index_tables.get(&index).copied();
+        self.note(|lookups| {
+            lookups.index_tables.insert(index, table);
+        });
+        table
     }
 
     // -- by exact name
 
     pub fn schema(&self, name: &str) -> Option<Arc<Schema>> {
-        self.0.schemas.values().find(|schema| schema.name == name).cloned()
+        let schema = self.0.schemas.values().find(|schema| schema.name == name).cloned();
+        self.note(|lookups| lookups.note_schema(name, schema.as_ref()));
+        schema
     }
 
     pub fn schema_exists(&self, name: &str) -> bool {
@@ -265,19 +357,26 @@ impl Catalog {
     }
 
     pub fn role(&self, name: &str) -> Option<Arc<Role>> {
-        self.0.roles.values().find(|role| role.name == name).cloned()
+        let role = self.0.roles.values().find(|role| role.name == name).cloned();
+        self.note(|lookups| lookups.note_role(name, role.as_ref()));
+        role
     }
 
     /// The relation of this schema and name.
     pub fn relation_in(&self, schema: &str, name: &str) -> Option<Relation> {
-        let oid = self.0.relation_names.get(schema)?.get(name)?;
-        self.0.relation(*oid)
+        let oid = self.0.relation_names.get(schema).and_then(|names| names.get(name));
+        let relation = oid.and_then(|oid| self.0.relation(*oid));
+        self.note(|lookups| lookups.note_relation((schema, name), relation.as_ref()));
+        relation
     }
 
     /// The overloads of this schema and name.
     pub fn routines_in(&self, schema: &str, name: &str) -> Vec<RoutineRef> {
         let oids = self.0.routine_names.get(schema).and_then(|names| names.get(name));
-        oids.into_iter().flatten().filter_map(|&oid| self.routine_by_oid(oid)).collect()
+        let routine = |oid: &Oid| self.0.routines.get(oid).cloned();
+        let routines: Vec<RoutineRef> = oids.into_iter().flatten().filter_map(routine).collect();
+        self.note(|lookups| lookups.note_routines((schema, name), &routines));
+        routines
     }
 
     /// The overload with exactly these input types.
@@ -288,50 +387,61 @@ impl Catalog {
     // -- all of them, by oid
 
     pub fn schemas(&self) -> impl Iterator<Item = &Arc<Schema>> {
+        self.note_all(ObjectKind::Schema);
         self.0.schemas.values()
     }
 
     pub fn tables(&self) -> impl Iterator<Item = &TableRef> {
+        self.note_all(ObjectKind::Table);
         self.0.tables.values()
     }
 
     pub fn sequences(&self) -> impl Iterator<Item = &SequenceRef> {
+        self.note_all(ObjectKind::Sequence);
         self.0.sequences.values()
     }
 
     pub fn routines_all(&self) -> impl Iterator<Item = &RoutineRef> {
+        self.note_all(ObjectKind::Routine);
         self.0.routines.values()
     }
 
     pub fn operator_classes(&self) -> impl Iterator<Item = &OperatorClassRef> {
+        self.note_all(ObjectKind::OperatorClass);
         self.0.operator_classes.values()
     }
 
     pub fn roles(&self) -> impl Iterator<Item = &Arc<Role>> {
+        self.note_all(ObjectKind::Role);
         self.0.roles.values()
     }
 
     /// The owner and the rights of an object, where they differ from what every object has.
     pub fn access(&self, object: Oid) -> Option<&Arc<Access>> {
-        self.0.access.get(&object)
+        let access = self.0.access.get(&object);
+        self.note(|lookups| drop(lookups.access.insert(object, access.cloned())));
+        access
     }
 
     pub fn access_all(&self) -> impl Iterator<Item = &Arc<Access>> {
+        self.note_all(ObjectKind::Access);
         self.0.access.values()
     }
 
     pub fn comments_all(&self) -> impl Iterator<Item = &Arc<Comments>> {
+        self.note_all(ObjectKind::Comments);
         self.0.comments.values()
     }
 
     /// The comments on an object and its columns.
     pub fn comments(&self, object: Oid) -> Option<Arc<Comments>> {
+        self.note_all(ObjectKind::Comments);
         self.0.comments.get(&object).cloned()
     }
 
     /// The comment on an object (0) or one of its columns (one-based).
     pub fn comment(&self, object: Oid, column: u16) -> Option<String> {
-        let comments = self.0.comments.get(&object)?;
+        let comments = self.comments(object)?;
         comments.texts.iter().find(|(at, _)| *at == column).map(|(_, text)| text.clone())
     }
 }
@@ -413,6 +523,7 @@ impl State {
     }
 
     fn drop(&mut self, kind: ObjectKind, oid: Oid) {
+        self.marks[kind as usize] = Arc::default();
         match kind {
             ObjectKind::Numbers | ObjectKind::Migration => {}
             ObjectKind::Schema => {

@@ -134,7 +134,10 @@ impl Catalog {
 
     /// A type of this schema and name.
     pub fn user_type_in(&self, schema: &str, name: &str) -> Option<UserTypeRef> {
-        self.user_types().find(|ty| ty.schema == schema && ty.name == name).cloned()
+        let catalog = self.without_notes();
+        let found = catalog.user_types().find(|ty| ty.schema == schema && ty.name == name).cloned();
+        self.note(|lookups| lookups.note_type((schema, name), found.as_ref()));
+        found
     }
 
     /// A type, along the path unless a schema is given.

@@ -255,6 +255,11 @@ pub trait SessionHost: Sync {
     fn relation_name(&self, _relation: Oid) -> Option<String> {
         None
     }
+    /// The catalog that the running statement sees, where the session knows it: what is looked up
+    /// only when a plan runs is looked up there.
+    fn current_catalog(&self) -> Option<&crate::catalog::Catalog> {
+        None
+    }
     /// The relation whose columns are the fields of a composite type, where the session knows it.
     fn row_type(&self, _ty: Oid) -> Option<crate::catalog::TableRef> {
         None

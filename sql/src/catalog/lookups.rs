@@ -1,0 +1,340 @@
+//! What a plan has asked of the catalog, and what it was answered: a plan made of one version is good
+//! for every other one that answers the same.
+//!
+//! [`Catalog::noting`] makes a handle whose look-ups are written down; so nothing that binds or
+//! compiles has to say what it depends on, and nothing can forget to. Objects are shared between
+//! versions, so that answers are compared by their addresses first.
+//!
+//! There are two questions, as in PostgreSQL:
+//!
+//! - would a **new analysis** come to the same ([`Lookups::hold`])? That is asked of plans that are
+//!   found again by their texts, and of routines. A table that has come to hide another one, or an
+//!   overload that has come to fit better, answers no.
+//! - are the **objects** that it uses what they were ([`Lookups::used_hold`])? That is asked of
+//!   prepared statements (plancache.c): what their names meant is settled until the search path or
+//!   one of their objects changes.
+//!
+//! Invariant: a handle that writes down answers as any other does.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::operator_class::OperatorClassRef;
+use super::{
+    Access, Catalog, ObjectKind, Relation, Role, RoutineRef, Schema, SequenceRef, TableRef, UserTypeRef,
+};
+use crate::types::Oid;
+
+/// Answers by what was asked for.
+type ByOid<T> = FxHashMap<Oid, Option<T>>;
+type ByName<T> = FxHashMap<Box<str>, T>;
+/// Schema, then name.
+type InSchema<T> = ByName<ByName<T>>;
+
+/// Look-ups and their answers. See the module's head.
+#[derive(Debug, Default)]
+pub struct Lookups {
+    pub(super) tables: ByOid<TableRef>,
+    pub(super) composites: ByOid<TableRef>,
+    pub(super) sequences: ByOid<SequenceRef>,
+    pub(super) routines: ByOid<RoutineRef>,
+    pub(super) types: ByOid<UserTypeRef>,
+    pub(super) labels: ByOid<Arc<str>>,
+    pub(super) classes: ByOid<OperatorClassRef>,
+    pub(super) schemas: ByOid<Arc<Schema>>,
+    pub(super) roles: ByOid<Arc<Role>>,
+    pub(super) access: ByOid<Arc<Access>>,
+    /// Tables of indexes.
+    pub(super) index_tables: ByOid<Oid>,
+    pub(super) heirs: FxHashMap<Oid, Vec<Oid>>,
+    /// Tables with foreign keys to one.
+    referrers: FxHashMap<Oid, Vec<TableRef>>,
+    schema_names: ByName<Option<Arc<Schema>>>,
+    role_names: ByName<Option<Arc<Role>>>,
+    relation_names: InSchema<Option<Oid>>,
+    routine_names: InSchema<Vec<Oid>>,
+    type_names: InSchema<Option<Oid>>,
+    /// Kinds of which all objects were gone through, with the mark of that moment.
+    pub(super) all: FxHashMap<ObjectKind, Arc<()>>,
+    /// Those of what was compiled before and made use of.
+    parts: Vec<Arc<Lookups>>,
+}
+
+/// Notes an answer under a name without making a string of a name that is known.
+fn note_name<T>(names: &mut ByName<T>, name: &str, answer: T) {
+    match names.get_mut(name) {
+        Some(known) => *known = answer,
+        None => {
+            names.insert(name.into(), answer);
+        }
+    }
+}
+
+fn note_in<T>(names: &mut InSchema<T>, (schema, name): (&str, &str), answer: T) {
+    match names.get_mut(schema) {
+        Some(known) => note_name(known, name, answer),
+        None => {
+            let answers = ByName::from_iter([(name.into(), answer)]);
+            names.insert(schema.into(), answers);
+        }
+    }
+}
+
+impl Lookups {
+    pub(super) fn note_schema(&mut self, name: &str, schema: Option<&Arc<Schema>>) {
+        note_name(&mut self.schema_names, name, schema.cloned());
+    }
+
+    pub(super) fn note_role(&mut self, name: &str, role: Option<&Arc<Role>>) {
+        note_name(&mut self.role_names, name, role.cloned());
+    }
+
+    pub(super) fn note_relation(&mut self, place: (&str, &str), relation: Option<&Relation>) {
+        note_in(&mut self.relation_names, place, relation.map(Relation::oid));
+        if let Some(relation) = relation {
+            self.note_object(relation);
+        }
+    }
+
+    /// The object that a relation is, or is part of.
+    pub(super) fn note_object(&mut self, relation: &Relation) {
+        match relation {
+            Relation::Table(table) | Relation::Index(table, _) | Relation::PrimaryKey(table) => {
+                self.tables.insert(table.oid, Some(table.clone()));
+            }
+            Relation::Sequence(sequence) => {
+                self.sequences.insert(sequence.oid, Some(sequence.clone()));
+            }
+        }
+    }
+
+    pub(super) fn note_routines(&mut self, place: (&str, &str), routines: &[RoutineRef]) {
+        note_in(&mut self.routine_names, place, routines.iter().map(|routine| routine.oid).collect());
+        for routine in routines {
+            self.routines.insert(routine.oid, Some(routine.clone()));
+        }
+    }
+
+    pub(super) fn note_type(&mut self, place: (&str, &str), ty: Option<&UserTypeRef>) {
+        note_in(&mut self.type_names, place, ty.map(|ty| ty.oid));
+        if let Some(ty) = ty {
+            self.types.insert(ty.oid, Some(ty.clone()));
+        }
+    }
+
+    pub(super) fn note_referrers(&mut self, table: Oid, referrers: &[TableRef]) {
+        self.referrers.insert(table, referrers.to_vec());
+    }
+
+    /// Whether this catalog answers all of them as they were answered: a new analysis would come to
+    /// the same.
+    pub fn hold(&self, catalog: &Catalog) -> bool {
+        self.agree(catalog, true)
+    }
+
+    /// Whether the objects that were found are what they were, whatever is found by name now.
+    pub fn used_hold(&self, catalog: &Catalog) -> bool {
+        self.agree(catalog, false)
+    }
+
+    /// Parts may be shared by many, and lie as deep as calls do.
+    fn agree(&self, catalog: &Catalog, whole: bool) -> bool {
+        let catalog = &catalog.without_notes();
+        let mut seen: FxHashSet<*const Lookups> = FxHashSet::default();
+        let mut waiting = vec![self];
+        while let Some(next) = waiting.pop() {
+            if !next.objects_agree(catalog, whole) || (whole && !next.names_agree(catalog)) {
+                return false;
+            }
+            waiting
+                .extend(next.parts.iter().filter(|part| seen.insert(Arc::as_ptr(part))).map(|part| &**part));
+        }
+        true
+    }
+
+    /// Without `whole`, what was looked for and not found does not count.
+    fn objects_agree(&self, catalog: &Catalog, whole: bool) -> bool {
+        fn agree<T: PartialEq>(known: &ByOid<T>, whole: bool, now: impl Fn(Oid) -> Option<T>) -> bool {
+            known.iter().all(|(oid, known)| (!whole && known.is_none()) || *known == now(*oid))
+        }
+        fn shared<T: PartialEq + ?Sized>(
+            known: &ByOid<Arc<T>>,
+            whole: bool,
+            now: impl Fn(Oid) -> Option<Arc<T>>,
+        ) -> bool {
+            known.iter().all(|(oid, known)| (!whole && known.is_none()) || same(known, &now(*oid)))
+        }
+        shared(&self.tables, whole, |oid| catalog.table_by_oid(oid))
+            && shared(&self.composites, whole, |oid| catalog.composite_by_oid(oid))
+            && shared(&self.sequences, whole, |oid| catalog.sequence_by_oid(oid))
+            && shared(&self.routines, whole, |oid| catalog.routine_by_oid(oid))
+            && shared(&self.types, whole, |oid| catalog.user_type_by_oid(oid))
+            && shared(&self.labels, whole, |oid| catalog.enum_label(oid))
+            && shared(&self.classes, whole, |oid| catalog.operator_class_by_oid(oid))
+            && agree(&self.index_tables, whole, |oid| catalog.table_of_index(oid))
+            // What nobody has said anything of has an owner and rights all the same.
+            && shared(&self.schemas, true, |oid| catalog.schema_by_oid(oid))
+            && shared(&self.roles, true, |oid| catalog.role_by_oid(oid))
+            && shared(&self.access, true, |oid| catalog.access(oid).cloned())
+            && self.schema_names.iter().all(|(name, known)| same(known, &catalog.schema(name)))
+            && self.role_names.iter().all(|(name, known)| same(known, &catalog.role(name)))
+            && self.heirs.iter().all(|(oid, known)| catalog.heir_oids(*oid) == known.as_slice())
+            && self.referrers.iter().all(|(oid, known)| {
+                let now = catalog.referrers(*oid);
+                known.len() == now.len() && known.iter().zip(&now).all(|(a, b)| Arc::ptr_eq(a, b) || a == b)
+            })
+            && self.all.iter().all(|(kind, known)| Arc::ptr_eq(known, catalog.mark_of(*kind)))
+    }
+
+    fn names_agree(&self, catalog: &Catalog) -> bool {
+        fn agree<T: PartialEq>(known: &InSchema<T>, now: impl Fn(&str, &str) -> T) -> bool {
+            known.iter().all(|(schema, names)| names.iter().all(|(name, known)| *known == now(schema, name)))
+        }
+        agree(&self.relation_names, |schema, name| catalog.relation_in(schema, name).map(|found| found.oid()))
+            && agree(&self.routine_names, |schema, name| {
+                catalog.routines_in(schema, name).iter().map(|routine| routine.oid).collect()
+            })
+            && agree(&self.type_names, |schema, name| catalog.user_type_in(schema, name).map(|ty| ty.oid))
+    }
+}
+
+/// Whether both are the same object, or one that was put in its place as it was.
+fn same<T: PartialEq + ?Sized>(a: &Option<Arc<T>>, b: &Option<Arc<T>>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => Arc::ptr_eq(a, b) || a == b,
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// Where a handle writes its look-ups down. What was compiled keeps its handle for what it will look
+/// up when it runs: that is none of the plan's.
+#[derive(Debug, Default)]
+pub struct LookupRecorder {
+    finished: AtomicBool,
+    lookups: Mutex<Lookups>,
+}
+
+impl LookupRecorder {
+    pub(super) fn note(&self, write: impl FnOnce(&mut Lookups)) {
+        if !self.finished.load(Ordering::Relaxed) {
+            write(&mut self.lookups.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// What has been asked; nothing is written down any more.
+    pub fn finish(&self) -> Arc<Lookups> {
+        self.finished.store(true, Ordering::Relaxed);
+        let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::new(std::mem::take(&mut *lookups))
+    }
+}
+
+impl Catalog {
+    /// Makes use of something compiled before: what it asked counts as asked here.
+    pub fn note_part(&self, part: &Arc<Lookups>) {
+        self.note(|lookups| {
+            if !lookups.parts.iter().any(|known| Arc::ptr_eq(known, part)) {
+                lookups.parts.push(part.clone());
+            }
+        });
+    }
+
+    /// Makes use of a table as somebody else has looked it up.
+    pub fn note_table(&self, table: &TableRef) {
+        self.note(|lookups| drop(lookups.tables.insert(table.oid, Some(table.clone()))));
+    }
+
+    /// The tables that have foreign keys to one, by oid.
+    pub fn referrers(&self, table: Oid) -> Vec<TableRef> {
+        let catalog = self.without_notes();
+        let refers = |other: &&TableRef| other.foreign_keys.iter().any(|key| key.references == table);
+        let found: Vec<TableRef> = catalog.tables().filter(refers).cloned().collect();
+        self.note(|lookups| lookups.note_referrers(table, &found));
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CatalogChange, Object, PUBLIC, Table, TableKind};
+    use super::*;
+
+    fn put(catalog: &Catalog, oid: u32, schema: &str, name: &str) -> Catalog {
+        let table = Table::new(Oid(oid), schema.to_owned(), name.to_owned(), TableKind::Table);
+        catalog.apply(&[CatalogChange::Put(Object::Table(Arc::new(table)))])
+    }
+
+    fn with_schema(catalog: &Catalog, oid: u32, name: &str) -> Catalog {
+        catalog.apply(&[CatalogChange::Put(Object::Schema(Schema { oid: Oid(oid), name: name.to_owned() }))])
+    }
+
+    /// A catalog with `public.t`, and what looking `t` up along a path asked of it.
+    fn asked(path: &[String]) -> (Catalog, Arc<Lookups>) {
+        let catalog = with_schema(&Catalog::initial(Vec::new()), 20_000, "earlier");
+        let catalog = put(&catalog, 20_001, "public", "t");
+        let (noting, recorder) = catalog.noting();
+        assert!(noting.table(None, "t", path).is_some());
+        (catalog, recorder.finish())
+    }
+
+    fn path() -> Vec<String> {
+        vec!["earlier".to_owned(), "public".to_owned()]
+    }
+
+    #[test]
+    fn what_was_not_asked_for_may_change() {
+        let (catalog, lookups) = asked(&path());
+        let other = put(&catalog, 20_002, "public", "other");
+        assert!(lookups.hold(&other) && lookups.used_hold(&other));
+        assert!(lookups.hold(&with_schema(&other, 20_003, "elsewhere")));
+    }
+
+    #[test]
+    fn a_table_put_anew_as_it_was_is_the_same() {
+        let (catalog, lookups) = asked(&path());
+        assert!(lookups.hold(&put(&catalog, 20_001, "public", "t")));
+        assert!(!lookups.used_hold(&put(&catalog, 20_001, "public", "renamed")));
+        let dropped = catalog.apply(&[CatalogChange::Drop(ObjectKind::Table, Oid(20_001))]);
+        assert!(!lookups.used_hold(&dropped));
+    }
+
+    #[test]
+    fn what_hides_a_table_counts_for_a_new_analysis_alone() {
+        let (catalog, lookups) = asked(&path());
+        let hidden = put(&catalog, 20_002, "earlier", "t");
+        assert!(!lookups.hold(&hidden));
+        assert!(lookups.used_hold(&hidden));
+    }
+
+    #[test]
+    fn a_schema_of_the_path_that_changes_ends_both() {
+        let (catalog, lookups) = asked(&["missing".to_owned(), "public".to_owned()]);
+        let made = with_schema(&catalog, 20_002, "missing");
+        assert!(!lookups.hold(&made) && !lookups.used_hold(&made));
+        assert!(lookups.hold(&with_schema(&catalog, PUBLIC.0, "public")));
+    }
+
+    #[test]
+    fn going_through_all_tables_depends_on_each() {
+        let catalog = Catalog::initial(Vec::new());
+        let (noting, recorder) = catalog.noting();
+        assert_eq!(noting.tables().count(), 0);
+        let lookups = recorder.finish();
+        assert!(lookups.hold(&with_schema(&catalog, 20_000, "s")));
+        assert!(!lookups.hold(&put(&catalog, 20_001, "public", "t")));
+    }
+
+    #[test]
+    fn parts_count_and_what_is_asked_later_does_not() {
+        let (catalog, part) = asked(&path());
+        let (noting, recorder) = catalog.noting();
+        noting.note_part(&part);
+        let lookups = recorder.finish();
+        assert!(noting.table(None, "later", &path()).is_none());
+        assert!(lookups.hold(&put(&catalog, 20_002, "public", "later")));
+        assert!(!lookups.hold(&put(&catalog, 20_001, "public", "renamed")));
+    }
+}
