@@ -76,6 +76,22 @@ impl Session {
         self.statements.insert(name.to_owned(), prepared);
     }
 
+    /// Puts a statement in the place of the one prepared under a name.
+    pub(crate) fn replace_statement(&mut self, name: &str, prepared: &Arc<Prepared>) {
+        let kept = match name {
+            "" => self.unnamed_statement.as_mut(),
+            name => self.statements.get_mut(name),
+        };
+        if let Some(kept) = kept {
+            *kept = prepared.clone();
+        }
+    }
+
+    /// All that are prepared, under names or without one.
+    pub(crate) fn named_statements(&mut self) -> impl Iterator<Item = &mut Arc<Prepared>> {
+        self.statements.values_mut().chain(&mut self.unnamed_statement)
+    }
+
     pub(super) fn forget_statement(&mut self, name: &str) {
         if self.statements.remove(name).is_some() {
             self.memory.prepared.lock().remove(name);
@@ -87,7 +103,7 @@ impl Session {
         self.memory.prepared.lock().clear();
     }
 
-    pub(super) fn statement(&self, name: &str) -> Result<Arc<Prepared>, SqlError> {
+    pub(crate) fn statement(&self, name: &str) -> Result<Arc<Prepared>, SqlError> {
         let found = if name.is_empty() { self.unnamed_statement.as_ref() } else { self.statements.get(name) };
         found.cloned().ok_or_else(|| {
             let message = match name {
@@ -99,8 +115,7 @@ impl Session {
     }
 
     async fn bind(&mut self, bind: &Bind<'_>) -> Result<(), SqlError> {
-        let prepared = self.statement(bind.statement)?;
-        let prepared = self.current(prepared).await?;
+        let prepared = self.current(bind.statement).await?;
         if bind.parameter_count() != prepared.params.len() {
             return Err(SqlError::new(
                 SqlState::PROTOCOL_VIOLATION,
@@ -143,8 +158,7 @@ impl Session {
     }
 
     async fn describe_statement(&mut self, name: &str) -> Result<(), SqlError> {
-        let prepared = self.statement(name)?;
-        let prepared = self.current(prepared).await?;
+        let prepared = self.current(name).await?;
         if prepared.columns.is_some() && self.in_failed_transaction() {
             return Err(failed_transaction());
         }

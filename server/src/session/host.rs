@@ -13,7 +13,9 @@ use archipel_planner::ddl::DistributionCall;
 use archipel_planner::native::SystemRows;
 use archipel_procedures::Environment;
 use archipel_sql::catalog::names::is_temporary_schema;
-use archipel_sql::catalog::{Authority, ObjectClass, Privileges, Requirement, Table, TableRef};
+use archipel_sql::catalog::{
+    Authority, Catalog, LookupRecorder, ObjectClass, Privileges, Requirement, Table, TableRef,
+};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{ExtraChecks, FunctionContext, PreparedText, SessionHost, Style};
@@ -157,6 +159,29 @@ impl Host {
                 self.memory.clone(),
             )
         }
+    }
+
+    /// This host with what is looked up in its catalog written down: what is bound with it depends on
+    /// that.
+    pub fn noting(&self) -> (Host, Arc<LookupRecorder>) {
+        let (catalog, asked) = self.catalog.catalog.noting();
+        let added_labels = self.catalog.added_labels.clone();
+        let catalog = Arc::new(CatalogState { catalog, version: self.catalog.version, added_labels });
+        let host = Host {
+            server: self.server.clone(),
+            entry: self.entry.clone(),
+            settings: self.settings.clone(),
+            catalog,
+            search_path: self.search_path.clone(),
+            allowed_sequences: Mutex::default(),
+            memory: self.memory.clone(),
+            pending: self.pending.clone(),
+            pending_definitions: self.pending_definitions.clone(),
+            pending_repartitions: self.pending_repartitions.clone(),
+            pending_reload: self.pending_reload.clone(),
+            with_settings: Default::default(),
+        };
+        (host, asked)
     }
 
     /// What the role in force may do.
@@ -335,6 +360,10 @@ impl SessionHost for Host {
         rights.require_any(sequence, ObjectClass::Sequence, one_of)?;
         self.allowed_sequences.lock().insert(asked);
         Ok(())
+    }
+
+    fn current_catalog(&self) -> Option<&Catalog> {
+        Some(&self.catalog.catalog)
     }
 
     fn row_type(&self, ty: Oid) -> Option<TableRef> {

@@ -413,6 +413,7 @@ impl Session {
         if matches!(target, DiscardTarget::All | DiscardTarget::Plans) {
             self.executor.statements.borrow_mut().clear();
             self.executor.shapes.borrow_mut().clear();
+            self.outdate_statements();
         }
         if matches!(target, DiscardTarget::All | DiscardTarget::Sequences) {
             self.memory.sequence_values.lock().clear();
@@ -464,8 +465,7 @@ impl Session {
         &mut self,
         execute: &Execute,
     ) -> Result<(Arc<Prepared>, Vec<Datum>)> {
-        let prepared = self.statement(&execute.name)?;
-        let prepared = self.current(prepared).await?;
+        let prepared = self.current(&execute.name).await?;
         if prepared.params.is_empty() {
             // PostgreSQL does not look at arguments that nothing takes.
             return Ok((prepared, Vec::new()));

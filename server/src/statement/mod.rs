@@ -4,6 +4,7 @@
 //! - [`cursor`]  queries of cursors, and changes of the rows these stand on
 //! - [`prepare`] from text to [`Prepared`]
 //! - [`shapes`]  per executor thread, by what is left of a text without its literals
+//! - [`validity`] until when they are good
 //! - [`pace`]    whether a statement is quick
 
 pub mod cache;
@@ -11,6 +12,7 @@ pub(crate) mod cursor;
 pub mod pace;
 pub(crate) mod prepare;
 pub(crate) mod shapes;
+pub(crate) mod validity;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +29,7 @@ use crate::design::counts::RoutineCounts;
 use crate::run::call::{CallPlan, TriggerCall};
 
 /// A statement ready to run, immutable and shared.
+#[derive(Clone)]
 pub struct Prepared {
     pub text: Arc<str>,
     pub origin: Origin,
@@ -36,14 +39,16 @@ pub struct Prepared {
     /// The columns of its result; `None` for statements that answer no rows.
     pub columns: Option<Arc<[OutputColumn]>>,
     pub body: Body,
-    /// The catalog it was prepared against.
+    /// The catalog it was prepared against, or last found to be good for.
     pub catalog_version: u64,
+    /// What it was made of; `None` where it is good for that catalog alone.
+    pub basis: Option<validity::Basis>,
     /// Where the names in its text were looked up.
     pub search_path: Arc<[String]>,
     /// The session's search path, which is that of the routines it calls: one of these may have
     /// changed it when the statement is prepared again.
     pub session_path: Arc<[String]>,
-    /// Types the client declared, to prepare it again after DDL.
+    /// Types the client declared.
     pub declared: Arc<[Oid]>,
     /// Holds what is true for this session only: not to be shared.
     pub session_dependent: bool,
@@ -51,7 +56,7 @@ pub struct Prepared {
     pub role: Oid,
     /// What running it answers, if that role may not.
     pub denied: Option<Box<SqlError>>,
-    pub pace: pace::Pace,
+    pub pace: Arc<pace::Pace>,
 }
 
 /// What a statement is compiled anew from when its plan is outdated.
@@ -73,6 +78,7 @@ pub enum Origin {
 }
 
 /// What running it means.
+#[derive(Clone)]
 pub enum Body {
     /// Nothing between the semicolons.
     Empty,

@@ -9,15 +9,16 @@ use archipel_planner::native::{CompileEnv, compile_statement, is_outdated};
 use archipel_planner::route::{Class, classify};
 use archipel_procedures::Environment;
 use archipel_sql::ast::{Statement, StatementText};
-use archipel_sql::catalog::{Required, Requirement, RoutineRef, TableRef};
+use archipel_sql::catalog::{Lookups, Required, Requirement, RoutineRef, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
-use super::cache::Key;
+use super::validity::Basis;
 use super::{Body, Code, Origin, Prepared, RowPlan};
 use crate::run::call::CallPlan;
 use crate::session::Session;
 use crate::session::execute::RECOMPILES_MAX;
+use crate::session::host::Host;
 
 /// See [`Session::bind_rows`].
 type BoundRows = (BoundStatement, Vec<Type>, bool, Vec<Requirement>);
@@ -62,34 +63,6 @@ impl Session {
         let prepared = self.prepare_settled(text, statements, declared).await?;
         self.remember(key, &prepared);
         Ok(prepared)
-    }
-
-    /// A statement prepared before, if the catalog has not changed since.
-    pub(crate) fn cached(&self, key: &Key) -> Option<Arc<Prepared>> {
-        let prepared = self.executor.statements.borrow_mut().get(key)?;
-        (prepared.catalog_version == self.catalog_version()).then_some(prepared)
-    }
-
-    pub(crate) fn remember(&self, key: Key, prepared: &Arc<Prepared>) {
-        if !prepared.session_dependent {
-            self.executor.statements.borrow_mut().insert(key, prepared.clone());
-        }
-    }
-
-    /// `prepared`, or its successor if the catalog has changed since. Its result columns may
-    /// not have changed: clients have been told them.
-    pub(crate) async fn current(&mut self, prepared: Arc<Prepared>) -> Result<Arc<Prepared>> {
-        let same =
-            prepared.catalog_version == self.catalog_version() && prepared.role == self.roles().current;
-        if same || !matches!(prepared.body, Body::Rows(_)) {
-            return Ok(prepared);
-        }
-        let declared = prepared.declared.clone();
-        let renewed = self.prepare_text(&prepared.text, &declared).await?;
-        if !prepared.answers_as(&renewed) || prepared.params != renewed.params {
-            return Err(SqlError::changed_result_type());
-        }
-        Ok(renewed)
     }
 
     /// The INSERT that gives a table the rows that it was just made for. It is not remembered: anybody
@@ -164,6 +137,7 @@ impl Session {
             columns: None,
             body: Body::Empty,
             catalog_version: self.catalog_version(),
+            basis: None,
             search_path,
             session_path: self.settings.effective().search_path.clone(),
             declared: declared.into(),
@@ -221,6 +195,7 @@ impl Session {
             columns: None,
             body: Body::Rows(plan),
             catalog_version: self.catalog_version(),
+            basis: None,
             search_path: session_path.clone(),
             session_path,
             declared: Arc::from([]),
@@ -269,20 +244,12 @@ impl Session {
         let counts = plan.counts.clone();
         let plan = RowPlan::new(plan.bound.clone(), Code::Call(call), false, false).counting(counts);
         Ok(Arc::new(Prepared {
-            text: renewed.text.clone(),
-            origin: renewed.origin.clone(),
-            tag: renewed.tag,
-            params: renewed.params.clone(),
-            columns: renewed.columns.clone(),
             body: Body::Rows(Arc::new(plan)),
-            catalog_version: renewed.catalog_version,
-            search_path: renewed.search_path.clone(),
-            session_path: renewed.session_path.clone(),
-            declared: renewed.declared.clone(),
+            basis: None,
             session_dependent: true,
-            role: renewed.role,
             denied: None,
             pace: Default::default(),
+            ..Prepared::clone(&renewed)
         }))
     }
 
@@ -290,6 +257,17 @@ impl Session {
     pub(crate) fn renew(&mut self, prepared: &Prepared) -> Result<Arc<Prepared>> {
         match (&prepared.origin, &prepared.body) {
             (origin @ (Origin::Text | Origin::Filling(_) | Origin::Cursor(_)), _) => {
+                if let Some(renewed) = self.recompiled(prepared) {
+                    let renewed = renewed?;
+                    // Its names may mean something else to those who find it by its text.
+                    if matches!(origin, Origin::Text)
+                        && let Some(renewed) = self.still_meant(&renewed)
+                    {
+                        let key = self.cache_key(&renewed.text, &renewed.declared);
+                        self.remember(key, &renewed);
+                    }
+                    return Ok(renewed);
+                }
                 let statements = archipel_sql::parser::parse(&prepared.text)?;
                 let (text, within) = (&prepared.text, Some(&prepared.search_path));
                 let renewed =
@@ -343,15 +321,15 @@ impl Session {
         };
         let (text, declared) = (prepared.text.clone(), prepared.declared.clone());
         let search_path = prepared.search_path.clone();
+        // One for all of it: the catalog may change on the way.
+        let host = self.host();
+        let (noting, asked) = host.noting();
         let (bound, params, session_dependent, needed) =
-            self.bind_rows_into(statement, &text, &declared, &search_path, filled)?;
-        // That of the binding: the catalog may have changed since.
-        let host = match self.host.clone() {
-            Some(host) => host,
-            None => self.host(),
-        };
+            self.bind_rows_into(&noting, statement, &text, &declared, (&search_path[..], filled))?;
         prepared.denied = host.rights().require_all(&needed).err().map(Box::new);
-        let plan = self.compile_rows(bound)?;
+        let (plan, compiled) = self.compile_rows_noting(bound, &host)?;
+        prepared.catalog_version = host.catalog.version;
+        prepared.basis = Some(Basis { bound: asked.finish(), compiled, needed: needed.into() });
         prepared.session_dependent = session_dependent;
         prepared.params = params.into();
         prepared.columns = result_columns(&plan.bound).map(Arc::from);
@@ -379,20 +357,20 @@ impl Session {
         declared: &[Oid],
         search_path: &[String],
     ) -> Result<BoundRows> {
-        self.bind_rows_into(statement, text, declared, search_path, None)
+        let host = self.host();
+        self.bind_rows_into(&host, statement, text, declared, (search_path, None))
     }
 
     /// As [`Session::bind_rows_in`]; the statement may fill a table that was just made for its rows.
     fn bind_rows_into(
-        &mut self,
+        &self,
+        host: &Host,
         statement: &Statement,
         text: &str,
         declared: &[Oid],
-        search_path: &[String],
-        filled: Option<Oid>,
+        (search_path, filled): (&[String], Option<Oid>),
     ) -> Result<BoundRows> {
-        let host = self.host();
-        let context = self.context(&host);
+        let context = self.context(host);
         let mut environment = BindEnv::new(&host.catalog.catalog, search_path, &context);
         environment.text = text;
         environment.filled = filled;
@@ -413,13 +391,29 @@ impl Session {
     /// Compiles a bound row statement.
     pub(crate) fn compile_rows(&mut self, bound: BoundStatement) -> Result<RowPlan> {
         let environment = self.environment_of_binding();
-        let linker = self.server.routines.linker(&environment);
+        self.compile_rows_in(bound, &environment)
+    }
+
+    /// The same, bound with this host; and what compiling it asks of the catalog.
+    pub(crate) fn compile_rows_noting(
+        &self,
+        bound: BoundStatement,
+        host: &Host,
+    ) -> Result<(RowPlan, Arc<Lookups>)> {
+        let (catalog, asked) = host.catalog.catalog.noting();
+        let environment = Environment { catalog, ..host.environment() };
+        let plan = self.compile_rows_in(bound, &environment)?;
+        Ok((plan, asked.finish()))
+    }
+
+    fn compile_rows_in(&self, bound: BoundStatement, environment: &Environment) -> Result<RowPlan> {
+        let linker = self.server.routines.linker(environment);
         let compile =
             CompileEnv { tables: &self.server.engine, catalog: &environment.catalog, routines: &*linker };
         let code = match &bound {
             BoundStatement::Call(call) => Code::Call(CallPlan::new(
                 call,
-                self.server.routines.program(&call.routine, &environment)?,
+                self.server.routines.program(&call.routine, environment)?,
                 &compile,
             )?),
             rows => Code::Native(compile_statement(rows, &compile)?),
@@ -434,8 +428,9 @@ impl Session {
             _ => false,
         };
         let executors = self.server.engine.executors_max();
-        let counts =
-            called(&bound).map(|routine| self.server.calls.of(routine.oid, executors, &environment.catalog));
+        // That is none of the plan's look-ups.
+        let catalog = environment.catalog.without_notes();
+        let counts = called(&bound).map(|routine| self.server.calls.of(routine.oid, executors, &catalog));
         Ok(RowPlan::new(bound, code, read_only, analytic).counting(counts))
     }
 }

@@ -21,6 +21,7 @@ use archipel_sql::parser::shape::{Literal, LiteralKind, Shape};
 use archipel_sql::types::{Oid, Type};
 
 use super::cache::Key;
+use super::validity::Basis;
 use super::{Body, Code, Prepared, RowPlan};
 use crate::session::Session;
 
@@ -29,8 +30,9 @@ use crate::session::Session;
 pub enum Known {
     /// A statement of it has been prepared.
     Met,
-    /// By the catalog of this version, its literals are more than values.
-    Literal(u64),
+    /// Its literals are more than values, as of the catalog of this version, and for as long as a
+    /// statement of it means the same.
+    Literal(u64, Option<Basis>),
     /// The plan for all of its statements.
     Plan(Arc<Prepared>),
 }
@@ -45,9 +47,13 @@ impl Session {
     ) -> Option<(Arc<Prepared>, Vec<Datum>)> {
         let known = self.executor.shapes.borrow_mut().get(key);
         let Some(Known::Plan(prepared)) = known else { return None };
-        if prepared.catalog_version != self.catalog_version() {
-            return None;
-        }
+        let prepared = if prepared.catalog_version == self.catalog_version() {
+            prepared
+        } else {
+            let valid = self.still_meant(&prepared)?;
+            self.executor.shapes.borrow_mut().insert(key.clone(), Known::Plan(valid.clone()));
+            valid
+        };
         let values = self.literal_values(text, shape, &prepared.params)?;
         Some((prepared, values))
     }
@@ -58,10 +64,13 @@ impl Session {
         let version = self.catalog_version();
         let known = self.executor.shapes.borrow_mut().get(&key);
         let next = match known {
-            Some(Known::Literal(as_of)) if as_of == version => return false,
+            Some(Known::Literal(as_of, _)) if as_of == version => return false,
+            Some(Known::Literal(_, Some(basis))) if basis.holds(&self.host().catalog.catalog) => {
+                Known::Literal(version, Some(basis))
+            }
             Some(Known::Met) => match self.prepare_shape(text, shape, prepared) {
                 Some(plan) => Known::Plan(plan),
-                None => Known::Literal(version),
+                None => Known::Literal(version, prepared.basis.clone()),
             },
             _ => Known::Met,
         };
