@@ -19,7 +19,7 @@ use super::Binder;
 use super::domain::{populated_domain, reads_rows};
 use super::gather::GatheredCall;
 use super::name::{ident_name, object_name_parts, object_name_span};
-use super::overload::{Argument, Resolved};
+use super::overload::{Argument, Resolved, drop_void_parameters};
 use super::record::{is_variable_row, unregistered};
 use crate::bound::*;
 
@@ -136,6 +136,9 @@ impl Binder<'_, '_> {
         // The references made by an aggregate's arguments do not have to be grouped.
         let mut references = self.reference_counts();
         let mut args = if star { Vec::new() } else { self.call_arguments(list)? };
+        if call.within_group.is_empty() {
+            drop_void_parameters(&mut args);
+        }
         let mut direct: Vec<Option<u32>> = Vec::new();
         if !call.within_group.is_empty() {
             self.refuse_within_group(&call, span)?;
@@ -298,7 +301,9 @@ impl Binder<'_, '_> {
         match resolved {
             // The type of an expression is known here and nowhere later.
             Resolved::Scalar { function, args }
-                if function.function.name == "pg_typeof" && args.len() == 1 =>
+                if function.function.name == "pg_typeof"
+                    && args.len() == 1
+                    && !self.is_open_parameter(&args[0]) =>
             {
                 Ok(BoundExpr::constant(Datum::Oid(args[0].ty.oid), Type::REGTYPE))
             }

@@ -227,6 +227,8 @@ impl Binder<'_, '_> {
         let high = self.expr(high)?;
         let (first, second) = if negated { ("<", ">") } else { (">=", "<=") };
         let low = self.compare_values(value.clone(), first, low).map_err(|error| error.at(position))?;
+        // PostgreSQL reads it once more here: what the first comparison made of it is known.
+        let value = self.with_known_parameters(value);
         let high = self.compare_values(value, second, high).map_err(|error| error.at(position))?;
         Ok(if negated { any_of(vec![low, high]) } else { all_of(vec![low, high]) })
     }

@@ -43,7 +43,9 @@ impl Binder<'_, '_> {
             Expr::Value(value) => {
                 let position = self.position(value.span);
                 self.remember_literal(value);
-                self.value(&value.value).map_err(|error| error.at(position))
+                let bound = self.value(&value.value).map_err(|error| error.at(position))?;
+                self.remember_parameter(&bound, value.span);
+                Ok(bound)
             }
             Expr::Nested(inner) => self.expr(inner),
             Expr::BinaryOp { .. } => self.operator_chain(expr),
@@ -182,7 +184,11 @@ impl Binder<'_, '_> {
         let items = items
             .into_iter()
             .map(|item| match item.kind {
-                ExprKind::Const(_) | ExprKind::Param(_) => Ok(item),
+                ExprKind::Const(_) => Ok(item),
+                _ if self.is_open_parameter(&item) => {
+                    self.stays_open = true;
+                    Ok(item)
+                }
                 _ => self.resolve_unknown(item),
             })
             .collect::<Result<Vec<_>>>()?;

@@ -4,7 +4,7 @@ use super::call::output_arguments;
 use super::domain::reads_rows;
 use super::from::Source;
 use super::name::{ident_name, object_name_span, schema_and_name};
-use super::overload::Resolved;
+use super::overload::{Resolved, drop_void_parameters};
 use super::scope::{Level, LevelKind, Relation, ScopeColumn};
 use super::{Binder, Clause};
 use crate::bound::*;
@@ -36,10 +36,11 @@ impl Binder<'_, '_> {
             return self.bind_rows_from(args, ordinality, alias).map_err(|error| error.at(position));
         }
         let level = Level::new(LevelKind::Plain, Vec::new());
-        let (args, _) = self.with_level(level, |binder| {
+        let (mut args, _) = self.with_level(level, |binder| {
             binder.level()?.clause = Clause::FromFunction;
             binder.call_arguments(args)
         })?;
+        drop_void_parameters(&mut args);
         let resolved = self
             .resolve_function(schema.as_deref(), &function, args, false)
             .map_err(|error| error.at(position))?;

@@ -6,9 +6,9 @@ use archipel_sql::function::CastContext;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{DateTimeField, Expr, Interval, Value};
 
-use super::Binder;
 use super::coerce::with_blanks;
 use super::name::ident_name;
+use super::{Binder, Clause};
 use crate::bound::{BoundExpr, ExprKind};
 
 impl Binder<'_, '_> {
@@ -64,6 +64,12 @@ impl Binder<'_, '_> {
                 return Err(missing());
             }
             self.env.param_types.resize(place + 1, None);
+        }
+        // As JDBC's driver passes what a procedure answers: it is one of its arguments.
+        let is_answer = self.env.param_types[place] == Some(Type::VOID)
+            && self.levels.last().is_some_and(|level| level.clause == Clause::CallArgument);
+        if is_answer {
+            self.env.param_types[place] = None;
         }
         let ty = self.env.param_types[place].unwrap_or(Type::UNKNOWN);
         self.guarded_row(BoundExpr::new(ExprKind::Param(number), ty))

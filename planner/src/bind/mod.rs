@@ -24,6 +24,7 @@
 //! - [`coerce`]    casts and common types
 //! - `span`        where syntax begins and ends
 //! - `kept`        texts that the catalog keeps
+//! - `parameter`   parameters that have no type yet
 //! - `domain`      what values of a domain must meet
 //! - [`name`]      identifiers, positions, output column names
 //! - `view`        views in FROM
@@ -70,6 +71,7 @@ mod mutable;
 pub mod name;
 pub mod once;
 pub(crate) mod overload;
+mod parameter;
 pub mod plpgsql;
 mod postpone;
 mod projected;
@@ -99,7 +101,7 @@ use archipel_sql::catalog::{Catalog, ROW_PLACE, Requirement, ViewReference};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::stack;
-use archipel_sql::type_table::{Naming, format_type};
+use archipel_sql::type_table::Naming;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
@@ -125,6 +127,8 @@ pub struct BindEnv<'a> {
     pub param_types: Vec<Option<Type>>,
     /// Whether `param_types` is all there is, so that `$n` beyond it is 42P02.
     pub params_fixed: bool,
+    /// Parameters stand for literals: what nothing gives a type is text.
+    pub params_are_literals: bool,
     /// PL/pgSQL variables, or a SQL function's arguments.
     pub variables: Option<&'a dyn VariableScope>,
     /// Set when the tree holds what only this session may use: literals read with its time
@@ -160,6 +164,7 @@ impl<'a> BindEnv<'a> {
             context,
             param_types: Vec::new(),
             params_fixed: false,
+            params_are_literals: false,
             variables: None,
             session_dependent: false,
             late_literals: false,
@@ -225,14 +230,18 @@ pub trait VariableScope {
 
 /// Binds a statement that reads or writes rows. Utilities are refused: they stay syntax.
 pub fn bind_statement(statement: &ast::Statement, env: &mut BindEnv<'_>) -> Result<BoundStatement> {
-    with_numbers_if_asked(env, |binder| match statement {
-        ast::Statement::Query(query) => binder.statement_query(query),
-        ast::Statement::Insert(insert) => binder.insert(insert).map(BoundStatement::Insert),
-        ast::Statement::Update(update) => binder.update(update).map(BoundStatement::Update),
-        ast::Statement::Delete(delete) => binder.delete(delete).map(BoundStatement::Delete),
-        ast::Statement::Call(call) => binder.call_statement(call).map(BoundStatement::Call),
-        ast::Statement::Merge(merge) => binder.merge(merge).map(BoundStatement::Merge),
-        other => Err(SqlError::internal(format!("{} is not a statement over rows", other.tag()))),
+    with_numbers_if_asked(env, |binder| {
+        let bound = match statement {
+            ast::Statement::Query(query) => binder.statement_query(query),
+            ast::Statement::Insert(insert) => binder.insert(insert).map(BoundStatement::Insert),
+            ast::Statement::Update(update) => binder.update(update).map(BoundStatement::Update),
+            ast::Statement::Delete(delete) => binder.delete(delete).map(BoundStatement::Delete),
+            ast::Statement::Call(call) => binder.call_statement(call).map(BoundStatement::Call),
+            ast::Statement::Merge(merge) => binder.merge(merge).map(BoundStatement::Merge),
+            other => Err(SqlError::internal(format!("{} is not a statement over rows", other.tag()))),
+        }?;
+        binder.check_parameters(&bound)?;
+        Ok(bound)
     })
 }
 
@@ -393,6 +402,10 @@ pub(crate) struct Binder<'e, 'a> {
     /// String literals met so far: errors of reading one point at it, though that happens
     /// when its type is known, long after.
     pub(crate) literals: Vec<(String, Span)>,
+    /// Where parameters were met that had no type yet.
+    open_parameters: Vec<(u16, Span)>,
+    /// One of them may have been left without: in a row, as an argument of type `any`.
+    stays_open: bool,
     /// What a MERGE calls its target, which its source may not look at.
     pub(crate) out_of_reach: Option<String>,
     /// Rows of tables without a primary key have their numbers behind their columns.
@@ -417,6 +430,8 @@ impl<'e, 'a> Binder<'e, 'a> {
             cte_count: 0,
             locks: Vec::new(),
             literals: Vec::new(),
+            open_parameters: Vec::new(),
+            stays_open: false,
             out_of_reach: None,
             numbers: false,
             asks_for_numbers: false,
@@ -476,25 +491,6 @@ impl<'e, 'a> Binder<'e, 'a> {
         let position = self.position(span::first_span(expr))?;
         // The parenthesis before the query.
         Some(if span::begins_with_query(expr) { position.saturating_sub(1).max(1) } else { position })
-    }
-
-    /// Gives an inferred type to a parameter (variable_coerce_param_hook).
-    pub(crate) fn set_parameter_type(&mut self, number: u16, ty: Type) -> Result<()> {
-        match self.env.param_types.get_mut(usize::from(number)) {
-            Some(Some(known)) if known.oid != ty.oid => {
-                let message = format!("inconsistent types deduced for parameter ${}", number + 1);
-                Err(SqlError::new(SqlState::AMBIGUOUS_PARAMETER, message).with_detail(format!(
-                    "{} versus {}",
-                    format_type(*known),
-                    format_type(ty)
-                )))
-            }
-            Some(slot) => {
-                *slot = Some(ty);
-                Ok(())
-            }
-            None => Err(SqlError::internal("a parameter without a slot")),
-        }
     }
 
     /// Field names and types of a composite type: a table's columns.

@@ -36,6 +36,15 @@ impl Argument {
     }
 }
 
+/// Drops parameters of type void: with one of those the JDBC driver passes what a function answers
+/// (ParseFuncOrColumn).
+pub(crate) fn drop_void_parameters(args: &mut Vec<Argument>) {
+    let is_void = |arg: &Argument| {
+        arg.name.is_none() && arg.value.ty.oid == Oid::VOID && matches!(arg.value.kind, ExprKind::Param(_))
+    };
+    args.retain(|arg| !is_void(arg));
+}
+
 /// A function chosen, its arguments converted and completed.
 pub(crate) enum Resolved {
     Scalar {
@@ -495,7 +504,10 @@ impl Binder<'_, '_> {
             _ => (Oid::ANY, false),
         };
         for (arg, &ty) in args.into_iter().zip(&types) {
-            let value = if ty == Oid::ANY || is_polymorphic(ty) {
+            let value = if ty == Oid::ANY && self.is_open_parameter(&arg.value) {
+                self.stays_open = true;
+                arg.value
+            } else if ty == Oid::ANY || is_polymorphic(ty) {
                 self.resolve_unknown(arg.value)?
             } else {
                 self.coerce_or_fail(arg.value, Type::of(ty), CastContext::Implicit)?

@@ -183,6 +183,7 @@ impl Binder<'_, '_> {
     /// `IS [NOT] NULL`: of a row, whether all its fields are (not) NULL. A row that is a field of it is
     /// not NULL, whatever its own fields are.
     pub(super) fn null_test_of(&mut self, operand: BoundExpr, negated: bool) -> Result<BoundExpr> {
+        self.stays_open |= self.is_open_parameter(&operand);
         let test = |operand: BoundExpr| {
             let operand = Box::new(operand);
             let kind = if negated { ExprKind::IsNotNull(operand) } else { ExprKind::IsNull(operand) };

@@ -295,6 +295,53 @@ fn parameters_take_the_types_their_places_ask_for() {
     assert_eq!(error.state().as_str(), "42883");
 }
 
+#[test]
+fn parameters_have_no_type_in_rows_before_something_asks_for_one() {
+    let types = |text: &str| {
+        let (_, types) = bind(text, None).expect(text);
+        types.into_iter().map(|ty| ty.map_or(0, |ty| ty.oid.0)).collect::<Vec<_>>()
+    };
+    assert_eq!(types("select * from t where (a, f) in (($1, $2), ($3, $4))"), [23, 20, 23, 20]);
+    assert_eq!(types("select * from t where (a, d) > ($1, $2)"), [23, 1114]);
+    assert_eq!(types("select * from t where row(a, $1) = row($2, f)"), [20, 23]);
+    assert_eq!(types("select * from t where (a, f) is distinct from ($1, $2)"), [23, 20]);
+    assert_eq!(types("select * from t where ($1, $2) in (select a, f from t)"), [23, 20]);
+    assert_eq!(types("select * from t where $1 between a and f"), [23]);
+    assert_eq!(types("select ($1, $2) = ($3, $4)"), [25, 25, 25, 25]);
+    // Nothing does: their types cannot be determined.
+    assert_eq!(types("select row($1, $2::int)"), [0, 23]);
+    assert_eq!(types("select pg_typeof($1)"), [0]);
+    assert_eq!(types("select $1::int, pg_typeof($1)"), [23]);
+    let error = bind("select pg_typeof($1), $1::int", None).expect_err("no type where it stands");
+    assert_eq!((error.state().as_str(), error.fields().position), ("42P08", Some(18)));
+    let error = bind("select row($1, $2) = row($2, 1)", None).expect_err("two types");
+    assert_eq!(error.message(), "inconsistent types deduced for parameter $2");
+}
+
+#[test]
+fn parameters_of_type_void_are_no_arguments_of_functions() {
+    let types = |text: &str, declared: &[Oid]| {
+        let catalog = catalog();
+        let path = vec!["public".to_owned()];
+        let context = FunctionContext::detached();
+        let mut env = BindEnv::new(&catalog, &path, &context);
+        env.text = text;
+        env.param_types = declared.iter().map(|oid| Some(Type::of(*oid))).collect();
+        let statement = archipel_sql::parser::parse_statement(text).expect(text);
+        bind_statement(&statement, &mut env).map(|_| env.parameter_types().expect(text))
+    };
+    let (void, int) = (Type::VOID, Type::INT4);
+    let given = [Oid::VOID, Oid::INT4];
+    assert_eq!(
+        types("select * from generate_series($1, $2, 3) as result", &given).expect("two"),
+        [void, int]
+    );
+    assert_eq!(types("select abs($1, $2)", &given).expect("one"), [void, int]);
+    assert!(types("select abs($1)", &given[..1]).is_err());
+    // Of a procedure it is the argument that takes what it answers.
+    assert_eq!(types("call proc($2, $1)", &given).expect("two"), [int, int]);
+}
+
 /// A routine's variables `v` (integer), `r.f` (text) and `a` (which is a column, too).
 struct Variables(VariableConflict);
 

@@ -64,6 +64,8 @@ pub struct Prepared {
 pub enum Origin {
     /// Its text.
     Text,
+    /// The text of a shape, whose parameters stand for literals.
+    Shape,
     /// Its text, an INSERT into this table of the rows that it was made for.
     Filling(Oid),
     /// Its text, the query of a cursor: where these can stand there, the keys of its tables' rows

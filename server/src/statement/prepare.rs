@@ -116,6 +116,16 @@ impl Session {
         self.prepare_as(Origin::Text, text, statements, declared, None)
     }
 
+    /// The same of the text of a shape.
+    pub(super) fn prepare_shaped(
+        &mut self,
+        text: &Arc<str>,
+        statements: Vec<StatementText>,
+        declared: &[Oid],
+    ) -> Result<Arc<Prepared>> {
+        self.prepare_as(Origin::Shape, text, statements, declared, None)
+    }
+
     /// `within`: where its names are looked up, if not where the session looks.
     fn prepare_as(
         &mut self,
@@ -256,7 +266,7 @@ impl Session {
     /// Prepares a statement again after the engine found its plan outdated.
     pub(crate) fn renew(&mut self, prepared: &Prepared) -> Result<Arc<Prepared>> {
         match (&prepared.origin, &prepared.body) {
-            (origin @ (Origin::Text | Origin::Filling(_) | Origin::Cursor(_)), _) => {
+            (origin @ (Origin::Text | Origin::Shape | Origin::Filling(_) | Origin::Cursor(_)), _) => {
                 if let Some(renewed) = self.recompiled(prepared) {
                     let renewed = renewed?;
                     // Its names may mean something else to those who find it by its text.
@@ -315,17 +325,14 @@ impl Session {
         statement: &Statement,
         prepared: &mut Prepared,
     ) -> Result<()> {
-        let filled = match prepared.origin {
-            Origin::Filling(table) => Some(table),
-            _ => None,
-        };
+        let origin = prepared.origin.clone();
         let (text, declared) = (prepared.text.clone(), prepared.declared.clone());
         let search_path = prepared.search_path.clone();
         // One for all of it: the catalog may change on the way.
         let host = self.host();
         let (noting, asked) = host.noting();
         let (bound, params, session_dependent, needed) =
-            self.bind_rows_into(&noting, statement, &text, &declared, (&search_path[..], filled))?;
+            self.bind_rows_into(&noting, statement, &text, &declared, (&search_path[..], &origin))?;
         prepared.denied = host.rights().require_all(&needed).err().map(Box::new);
         let (plan, compiled) = self.compile_rows_noting(bound, &host)?;
         prepared.catalog_version = host.catalog.version;
@@ -358,22 +365,26 @@ impl Session {
         search_path: &[String],
     ) -> Result<BoundRows> {
         let host = self.host();
-        self.bind_rows_into(&host, statement, text, declared, (search_path, None))
+        self.bind_rows_into(&host, statement, text, declared, (search_path, &Origin::Text))
     }
 
-    /// As [`Session::bind_rows_in`]; the statement may fill a table that was just made for its rows.
+    /// As [`Session::bind_rows_in`], with this host; what it was made from may say more of it.
     fn bind_rows_into(
         &self,
         host: &Host,
         statement: &Statement,
         text: &str,
         declared: &[Oid],
-        (search_path, filled): (&[String], Option<Oid>),
+        (search_path, origin): (&[String], &Origin),
     ) -> Result<BoundRows> {
         let context = self.context(host);
         let mut environment = BindEnv::new(&host.catalog.catalog, search_path, &context);
         environment.text = text;
-        environment.filled = filled;
+        environment.filled = match origin {
+            Origin::Filling(table) => Some(*table),
+            _ => None,
+        };
+        environment.params_are_literals = matches!(origin, Origin::Shape);
         environment.param_types =
             declared.iter().map(|oid| (oid.0 != 0 && *oid != Oid::UNKNOWN).then(|| Type::of(*oid))).collect();
         let bound = bind_statement(statement, &mut environment);

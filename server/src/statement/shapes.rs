@@ -87,7 +87,7 @@ impl Session {
         }
         let parameterized: Arc<str> = shape.parameterized().into();
         let statements = parse(&parameterized).ok()?;
-        let generic = self.prepare_parsed(&parameterized, statements, &shape.declared()).ok()?;
+        let generic = self.prepare_shaped(&parameterized, statements, &shape.declared()).ok()?;
         let Body::Rows(plan) = &generic.body else { return None };
         let suits = !generic.session_dependent
             && generic.denied.is_none()

@@ -131,7 +131,7 @@ impl Session {
     /// A statement that was bound already, compiled anew after the engine found its plan outdated;
     /// `None` where it has to be bound anew, too.
     pub(crate) fn recompiled(&mut self, prepared: &Prepared) -> Option<Result<Arc<Prepared>>> {
-        let (Origin::Text | Origin::Cursor(_), Some(basis), Body::Rows(plan)) =
+        let (Origin::Text | Origin::Shape | Origin::Cursor(_), Some(basis), Body::Rows(plan)) =
             (&prepared.origin, &prepared.basis, &prepared.body)
         else {
             return None;

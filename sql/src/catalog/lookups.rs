@@ -50,7 +50,7 @@ pub struct Lookups {
     pub(super) index_tables: ByOid<Oid>,
     pub(super) heirs: FxHashMap<Oid, Vec<Oid>>,
     /// Tables with foreign keys to one.
-    referrers: FxHashMap<Oid, Vec<TableRef>>,
+    referencing: FxHashMap<Oid, Vec<TableRef>>,
     schema_names: ByName<Option<Arc<Schema>>>,
     role_names: ByName<Option<Arc<Role>>>,
     relation_names: InSchema<Option<Oid>>,
@@ -124,8 +124,8 @@ impl Lookups {
         }
     }
 
-    pub(super) fn note_referrers(&mut self, table: Oid, referrers: &[TableRef]) {
-        self.referrers.insert(table, referrers.to_vec());
+    pub(super) fn note_referencing(&mut self, table: Oid, referencing: &[TableRef]) {
+        self.referencing.insert(table, referencing.to_vec());
     }
 
     /// Whether this catalog answers all of them as they were answered: a new analysis would come to
@@ -181,8 +181,8 @@ impl Lookups {
             && self.schema_names.iter().all(|(name, known)| same(known, &catalog.schema(name)))
             && self.role_names.iter().all(|(name, known)| same(known, &catalog.role(name)))
             && self.heirs.iter().all(|(oid, known)| catalog.heir_oids(*oid) == known.as_slice())
-            && self.referrers.iter().all(|(oid, known)| {
-                let now = catalog.referrers(*oid);
+            && self.referencing.iter().all(|(oid, known)| {
+                let now = catalog.referencing(*oid);
                 known.len() == now.len() && known.iter().zip(&now).all(|(a, b)| Arc::ptr_eq(a, b) || a == b)
             })
             && self.all.iter().all(|(kind, known)| Arc::ptr_eq(known, catalog.mark_of(*kind)))
@@ -245,15 +245,6 @@ impl Catalog {
     /// Makes use of a table as somebody else has looked it up.
     pub fn note_table(&self, table: &TableRef) {
         self.note(|lookups| drop(lookups.tables.insert(table.oid, Some(table.clone()))));
-    }
-
-    /// The tables that have foreign keys to one, by oid.
-    pub fn referrers(&self, table: Oid) -> Vec<TableRef> {
-        let catalog = self.without_notes();
-        let refers = |other: &&TableRef| other.foreign_keys.iter().any(|key| key.references == table);
-        let found: Vec<TableRef> = catalog.tables().filter(refers).cloned().collect();
-        self.note(|lookups| lookups.note_referrers(table, &found));
-        found
     }
 }
 

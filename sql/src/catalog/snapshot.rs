@@ -248,6 +248,14 @@ impl Catalog {
         heirs
     }
 
+    /// The tables that have foreign keys to one, itself perhaps among them, in the order of their oids.
+    pub fn referencing(&self, table: Oid) -> Vec<TableRef> {
+        let refers = |other: &&TableRef| other.foreign_keys.iter().any(|key| key.references == table);
+        let found: Vec<TableRef> = self.0.tables.values().filter(refers).cloned().collect();
+        self.note(|lookups| lookups.note_referencing(table, &found));
+        found
+    }
+
     pub fn sequence_by_oid(&self, oid: Oid) -> Option<SequenceRef> {
         let sequence = self.0.sequences.get(&oid).cloned();
         self.note(|lookups| drop(lookups.sequences.insert(oid, sequence.clone())));
@@ -368,6 +376,13 @@ impl Catalog {
         let relation = oid.and_then(|oid| self.0.relation(*oid));
         self.note(|lookups| lookups.note_relation((schema, name), relation.as_ref()));
         relation
+    }
+
+    /// The type of this schema and name.
+    pub fn user_type_in(&self, schema: &str, name: &str) -> Option<UserTypeRef> {
+        let ty = self.0.types.values().find(|ty| ty.schema == schema && ty.name == name).cloned();
+        self.note(|lookups| lookups.note_type((schema, name), ty.as_ref()));
+        ty
     }
 
     /// The overloads of this schema and name.

@@ -132,14 +132,6 @@ impl Catalog {
         self.relation_in(schema, name).is_some() || is_composite()
     }
 
-    /// A type of this schema and name.
-    pub fn user_type_in(&self, schema: &str, name: &str) -> Option<UserTypeRef> {
-        let catalog = self.without_notes();
-        let found = catalog.user_types().find(|ty| ty.schema == schema && ty.name == name).cloned();
-        self.note(|lookups| lookups.note_type((schema, name), found.as_ref()));
-        found
-    }
-
     /// A type, along the path unless a schema is given.
     pub fn user_type(&self, schema: Option<&str>, name: &str, search_path: &[String]) -> Option<UserTypeRef> {
         match schema {

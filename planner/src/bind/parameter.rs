@@ -1,0 +1,82 @@
+//! Parameters whose types nothing has said yet (parse_param.c): the first place that asks for one gives
+//! it, and until then they have none, in rows and as arguments of type `any`, too.
+
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::type_table::format_type;
+use archipel_sql::types::{Oid, Type};
+use sqlparser::tokenizer::Span;
+
+use super::Binder;
+use super::visit::{visit_expr_mut, visit_statement};
+use crate::bound::{BoundExpr, BoundStatement, ExprKind};
+
+impl Binder<'_, '_> {
+    /// Gives an inferred type to a parameter (variable_coerce_param_hook).
+    pub(crate) fn set_parameter_type(&mut self, number: u16, ty: Type) -> Result<()> {
+        match self.env.param_types.get_mut(usize::from(number)) {
+            Some(Some(known)) if known.oid != ty.oid => {
+                let message = format!("inconsistent types deduced for parameter ${}", number + 1);
+                Err(SqlError::new(SqlState::AMBIGUOUS_PARAMETER, message).with_detail(format!(
+                    "{} versus {}",
+                    format_type(*known),
+                    format_type(ty)
+                )))
+            }
+            Some(slot) => {
+                *slot = Some(ty);
+                Ok(())
+            }
+            None => Err(SqlError::internal("a parameter without a slot")),
+        }
+    }
+
+    /// Whether it is a parameter that has no type yet, and may go without for now.
+    pub(crate) fn is_open_parameter(&self, expr: &BoundExpr) -> bool {
+        expr.ty.oid == Oid::UNKNOWN
+            && matches!(expr.kind, ExprKind::Param(_))
+            && !self.env.params_are_literals
+    }
+
+    /// Notes where a parameter was met that has no type yet.
+    pub(super) fn remember_parameter(&mut self, bound: &BoundExpr, span: Span) {
+        if let (ExprKind::Param(number), Oid::UNKNOWN) = (&bound.kind, bound.ty.oid) {
+            self.open_parameters.push((*number, span));
+        }
+    }
+
+    /// An expression bound before, with the types that its parameters have been given since.
+    pub(crate) fn with_known_parameters(&self, mut expr: BoundExpr) -> BoundExpr {
+        visit_expr_mut(&mut expr, 0, &mut |part, _| {
+            if let (ExprKind::Param(number), Oid::UNKNOWN) = (&part.kind, part.ty.oid)
+                && let Some(Some(known)) = self.env.param_types.get(usize::from(*number))
+            {
+                part.ty = *known;
+            }
+            true
+        });
+        expr
+    }
+
+    /// 42P08 for a parameter that had no type where it stands and got one elsewhere
+    /// (check_variable_parameters). One that has got none at all is
+    /// [`super::BindEnv::parameter_types`]' to refuse.
+    pub(super) fn check_parameters(&self, statement: &BoundStatement) -> Result<()> {
+        if !self.stays_open {
+            return Ok(());
+        }
+        let mut left = None;
+        visit_statement(statement, 0, &mut |part, _| {
+            if let (ExprKind::Param(number), Oid::UNKNOWN) = (&part.kind, part.ty.oid)
+                && let Some(Some(_)) = self.env.param_types.get(usize::from(*number))
+            {
+                left = left.or(Some(*number));
+            }
+            left.is_none()
+        });
+        let Some(number) = left else { return Ok(()) };
+        let met = self.open_parameters.iter().find(|(known, _)| *known == number);
+        let position = met.and_then(|(_, span)| self.position(*span));
+        let message = format!("could not determine data type of parameter ${}", number + 1);
+        Err(SqlError::new(SqlState::AMBIGUOUS_PARAMETER, message).at(position))
+    }
+}
