@@ -200,7 +200,7 @@ impl Calls for HandProgram {
 
 /// A call of a routine.
 fn routine(programs: &[Arc<Program>], which: usize, engine: &Engine) -> RoutineCall {
-    Box::new(CallProgram::new(programs[which].clone(), Vec::new(), Arc::new(Host), engine.clone()))
+    Box::new(CallProgram::new(programs[which].clone(), Vec::new(), Arc::<Host>::default(), engine.clone()))
 }
 
 /// Submits a call and serves its executor until it is done.

@@ -26,9 +26,18 @@ use archipel_sql::io;
 use archipel_sql::parser;
 use archipel_sql::types::Type;
 
-/// A session that knows nothing.
-pub struct Host;
-impl SessionHost for Host {}
+/// A session that knows the catalog, if that, and nothing else.
+#[derive(Default)]
+pub struct Host {
+    catalog: Option<Catalog>,
+}
+
+impl SessionHost for Host {
+    fn current_catalog(&self) -> Option<&Catalog> {
+        self.catalog.as_ref()
+    }
+}
+
 impl SystemRows for Host {
     fn rows(&self, table: &Table) -> Result<Vec<Vec<Datum>>> {
         Err(SqlError::unsupported(format_args!("reading {}", table.name)))
@@ -105,7 +114,7 @@ impl Database {
             store,
             catalog: Catalog::initial(Vec::new()),
             registry: Registry::new(),
-            host: Arc::new(Host),
+            host: Arc::default(),
             search_path: Arc::from(vec!["public".to_string()]),
         }
     }
@@ -231,6 +240,7 @@ impl Database {
         if let Err(stop) = completed.outcome.result {
             return Err(completed.program.error.unwrap_or_else(|| stop_error(stop)));
         }
+        self.host = Arc::new(Host { catalog: Some(next.clone()) });
         self.catalog = next;
         Ok(Answer { rows: Vec::new(), notices: Vec::new(), outcome: completed.outcome })
     }
