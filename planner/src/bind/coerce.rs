@@ -335,9 +335,8 @@ impl Binder<'_, '_> {
 
     /// An array of labels, which are those of the catalog that names are looked up in.
     fn labels_literal(&mut self, text: &str, target: Type) -> Result<BoundExpr> {
-        let position = self.literal_position(text);
-        let read =
-            io::text_in(text, Type::TEXT_ARRAY, self.env.context).map_err(|error| error.at(position))?;
+        let read = io::text_in(text, Type::TEXT_ARRAY, self.env.context);
+        let read = read.map_err(|error| error.at(self.literal_position(text)))?;
         let (Datum::Array(array), Some(element)) = (&read, element_of(target.oid)) else {
             return Err(SqlError::internal("an array of labels that is none"));
         };
@@ -346,7 +345,7 @@ impl Binder<'_, '_> {
             other => Ok(other.clone()),
         };
         let values = array.values.iter().map(label).collect::<Result<_>>();
-        let values = values.map_err(|error| error.at(position))?;
+        let values = values.map_err(|error| error.at(self.literal_position(text)))?;
         let array = Array { element, dimensions: array.dimensions.clone(), values };
         Ok(BoundExpr::constant(Datum::Array(array.into()), Type::of(target.oid)))
     }

@@ -234,10 +234,10 @@ impl Binder<'_, '_> {
     }
 
     pub(crate) fn distinct_from(&mut self, left: &Expr, right: &Expr, negated: bool) -> Result<BoundExpr> {
-        let position = self.position_after(left, "IS");
-        let left = self.expr(left)?;
+        let bound = self.expr(left)?;
         let right = self.expr(right)?;
-        let test = self.distinct_values(left, right).map_err(|error| error.at(position))?;
+        let test = self.distinct_values(bound, right);
+        let test = test.map_err(|error| error.at(self.position_after(left, "IS")))?;
         Ok(match (test, negated) {
             (BoundExpr { kind: ExprKind::IsDistinctFrom { left, right, equality, .. }, ty }, true) => {
                 BoundExpr::new(ExprKind::IsDistinctFrom { left, right, equality, negated: true }, ty)
@@ -282,10 +282,10 @@ impl Binder<'_, '_> {
     }
 
     pub(crate) fn in_list(&mut self, expr: &Expr, list: &[Expr], negated: bool) -> Result<BoundExpr> {
-        let position = self.position_after(expr, if negated { "NOT" } else { "IN" });
         let left = self.expr(expr)?;
         let items = list.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?;
-        self.in_values(left, items, negated).map_err(|error| error.at(position))
+        let test = self.in_values(left, items, negated);
+        test.map_err(|error| error.at(self.position_after(expr, if negated { "NOT" } else { "IN" })))
     }
 
     /// PostgreSQL makes an array of what reads no column of the row, where there are several; what
@@ -359,14 +359,15 @@ impl Binder<'_, '_> {
         right: &Expr,
         all: bool,
     ) -> Result<BoundExpr> {
-        let position = self.operator_position(left, op);
         let name = operator_name(op)?;
         if let Expr::Subquery(query) = unnest(right) {
-            return self.quantified_subquery(left, &name, query, all).map_err(|error| error.at(position));
+            let test = self.quantified_subquery(left, &name, query, all);
+            return test.map_err(|error| error.at(self.operator_position(left, op)));
         }
-        let left = self.expr(left)?;
+        let bound = self.expr(left)?;
         let right = self.expr(right)?;
-        self.quantified_array(left, &name, right, all).map_err(|error| error.at(position))
+        let test = self.quantified_array(bound, &name, right, all);
+        test.map_err(|error| error.at(self.operator_position(left, op)))
     }
 
     fn quantified_array(
@@ -410,8 +411,9 @@ impl Binder<'_, '_> {
     }
 
     pub(crate) fn in_subquery(&mut self, expr: &Expr, query: &Query, negated: bool) -> Result<BoundExpr> {
-        let position = self.position_after(expr, if negated { "NOT" } else { "IN" });
-        let test = self.quantified_subquery(expr, "=", query, false).map_err(|error| error.at(position))?;
+        let test = self.quantified_subquery(expr, "=", query, false);
+        let test =
+            test.map_err(|error| error.at(self.position_after(expr, if negated { "NOT" } else { "IN" })))?;
         Ok(if negated { negate(test) } else { test })
     }
 

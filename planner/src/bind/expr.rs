@@ -13,11 +13,12 @@ use super::coordinate::coordinate;
 use super::json_subscript::json_element;
 use super::name::{ident_name, object_name_parts};
 use super::scope::TARGETS_MAX;
-use super::span::empty_array;
+use super::span::{chained, empty_array};
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 
-/// A chain of operators may be this long before the tree is too deep to walk.
-const CHAIN_MAX: usize = 500;
+/// A chain of operators may be this long before the tree is too deep to walk: about as long as
+/// PostgreSQL's stack lets it be.
+const CHAIN_MAX: usize = 2000;
 
 /// Arrays have no more dimensions (MAXDIM).
 const SUBSCRIPTS_MAX: usize = 6;
@@ -41,9 +42,9 @@ impl Binder<'_, '_> {
                 self.field_access(root, access_chain).map_err(|error| error.at(position))
             }
             Expr::Value(value) => {
-                let position = self.position(value.span);
                 self.remember_literal(value);
-                let bound = self.value(&value.value).map_err(|error| error.at(position))?;
+                let result = self.value(&value.value);
+                let bound = result.map_err(|error| error.at(self.position(value.span)))?;
                 self.remember_parameter(&bound, value.span);
                 Ok(bound)
             }
@@ -138,8 +139,8 @@ impl Binder<'_, '_> {
                 self.special_function("timezone", &[time_zone, timestamp])
             }
             Expr::Collate { expr, collation } => {
-                let position = self.position_after(expr, "COLLATE");
-                self.collate(expr, collation).map_err(|error| error.at(position))
+                let result = self.collate(expr, collation);
+                result.map_err(|error| error.at(self.position_after(expr, "COLLATE")))
             }
             // Within an expression a whole row is a value; lists take its columns.
             Expr::QualifiedWildcard(name, _) => {
@@ -291,64 +292,49 @@ impl Binder<'_, '_> {
         Ok(BoundExpr::new(ExprKind::Subscript { array: Box::new(array), subscripts }, ty))
     }
 
-    /// A left-leaning chain of binary operators, walked without recursion: long AND and OR
-    /// lists are common in generated SQL.
+    /// A left-leaning chain of binary operators, walked without recursion.
     fn operator_chain(&mut self, expr: &Expr) -> Result<BoundExpr> {
+        if let Expr::BinaryOp { op: op @ (BinaryOperator::And | BinaryOperator::Or), .. } = expr {
+            return self.logical_chain(expr, op);
+        }
         let mut links: Vec<(&Expr, &BinaryOperator, &Expr)> = Vec::new();
         let mut first = expr;
-        while let Expr::BinaryOp { left, op, right } = first {
+        while let Expr::BinaryOp { left, op, right } = first
+            && !matches!(op, BinaryOperator::And | BinaryOperator::Or)
+        {
             links.push((left, op, right));
             first = left;
         }
-        let mut depth = 0;
+        if links.len() > CHAIN_MAX {
+            return Err(archipel_sql::stack::too_deep());
+        }
         // The first link sees both syntax trees: row values and subqueries compare specially.
-        let mut value: Option<BoundExpr> = None;
+        let mut value = self.expr(first)?;
         for (left, op, right) in links.into_iter().rev() {
-            let bound = match value.take() {
-                Some(bound) => bound,
-                None => self.expr(left)?,
-            };
-            match op {
-                BinaryOperator::And | BinaryOperator::Or => {
-                    let name = if *op == BinaryOperator::And { "AND" } else { "OR" };
-                    let position = self.start(right);
-                    let bound = self.boolean(bound, name).map_err(|error| error.at(self.start(left)))?;
-                    let right = self.expr(right)?;
-                    let right = self.boolean(right, name).map_err(|error| error.at(position))?;
-                    value = Some(match (bound.kind, *op == BinaryOperator::And) {
-                        // Parentheses around a left operand do not matter to AND and OR.
-                        (ExprKind::And(mut list), true) => {
-                            list.push(right);
-                            BoundExpr::new(ExprKind::And(list), Type::BOOL)
-                        }
-                        (ExprKind::Or(mut list), false) => {
-                            list.push(right);
-                            BoundExpr::new(ExprKind::Or(list), Type::BOOL)
-                        }
-                        (kind, true) => BoundExpr::new(
-                            ExprKind::And(vec![BoundExpr::new(kind, Type::BOOL), right]),
-                            Type::BOOL,
-                        ),
-                        (kind, false) => BoundExpr::new(
-                            ExprKind::Or(vec![BoundExpr::new(kind, Type::BOOL), right]),
-                            Type::BOOL,
-                        ),
-                    });
-                }
-                _ => {
-                    depth += 1;
-                    if depth > CHAIN_MAX {
-                        return Err(SqlError::new(
-                            SqlState::STATEMENT_TOO_COMPLEX,
-                            "stack depth limit exceeded",
-                        ));
-                    }
-                    let result = self.binary(bound, op, right);
-                    value = Some(result.map_err(|error| error.at(self.operator_position(left, op)))?);
-                }
+            let result = self.binary(value, op, right);
+            value = result.map_err(|error| error.at(self.operator_position(left, op)))?;
+        }
+        Ok(value)
+    }
+
+    /// AND and OR over as many operands as there are: long lists are common in generated SQL.
+    fn logical_chain(&mut self, expr: &Expr, op: &BinaryOperator) -> Result<BoundExpr> {
+        let all = *op == BinaryOperator::And;
+        let name = if all { "AND" } else { "OR" };
+        let operands = chained(expr, op);
+        let mut list = Vec::with_capacity(operands.len());
+        for operand in operands {
+            let bound = self.expr(operand)?;
+            let bound = self.boolean(bound, name).map_err(|error| error.at(self.start(operand)))?;
+            match bound.kind {
+                // What the first operand stands for may be such a list itself.
+                ExprKind::And(own) if all && list.is_empty() => list = own,
+                ExprKind::Or(own) if !all && list.is_empty() => list = own,
+                kind => list.push(BoundExpr::new(kind, Type::BOOL)),
             }
         }
-        value.ok_or_else(|| SqlError::internal("an operator chain without operators"))
+        let kind = if all { ExprKind::And(list) } else { ExprKind::Or(list) };
+        Ok(BoundExpr::new(kind, Type::BOOL))
     }
 
     fn binary(&mut self, left: BoundExpr, op: &BinaryOperator, right: &Expr) -> Result<BoundExpr> {
@@ -374,12 +360,11 @@ impl Binder<'_, '_> {
 
     /// The position of a word or symbol that follows an expression.
     pub(crate) fn position_after(&self, left: &Expr, word: &str) -> Option<u32> {
-        let end = super::name::position_of(self.env.text, super::span::last_span(left).end)? as usize;
-        let start = end.saturating_sub(1);
-        let rest: String = self.env.text.chars().skip(start).take(200).collect();
+        let (from, end) = self.place(super::span::last_span(left).end)?;
+        let rest: String = self.env.text.get(from..)?.chars().take(200).collect();
         let at = rest.to_uppercase().find(&word.to_uppercase())?;
         let before = rest.get(..at)?;
-        u32::try_from(start + before.chars().count() + 1).ok()
+        end.checked_add(u32::try_from(before.chars().count()).ok()?)
     }
 
     fn remember_literal(&mut self, value: &ast::ValueWithSpan) {
@@ -419,23 +404,28 @@ impl Binder<'_, '_> {
     }
 
     fn cast(&mut self, operand: &Expr, data_type: &ast::DataType, colons: bool) -> Result<BoundExpr> {
-        let position = if colons { self.position_after(operand, "::") } else { self.start(operand) };
-        let (target, domain) = self.declared_type(data_type).map_err(|error| error.at(position))?;
+        let declared = self.declared_type(data_type);
+        let (target, domain) = declared.map_err(|error| error.at(self.cast_position(operand, colons)))?;
         // An array constructor takes the element type from the cast around it.
         if let (Some(element), Expr::Array(array)) = (element_of(target.oid), unnest(operand)) {
             let array = self.array(&array.elem, Some(Type { oid: element, typmod: target.typmod }))?;
-            let cast = self
-                .coerce_or_fail(array, target, CastContext::Explicit)
-                .map_err(|error| error.at(position))?;
+            let cast = self.coerce_or_fail(array, target, CastContext::Explicit);
+            let cast = cast.map_err(|error| error.at(self.cast_position(operand, colons)))?;
             return self.coerce_domain(cast, domain);
         }
         let bound = self.expr(operand)?;
         let from = bound.ty;
-        let cast = self
-            .coerce(bound, target, CastContext::Explicit)
-            .map_err(|error| error.at(position))?
-            .ok_or_else(|| cannot_cast(from, target).at(position))?;
+        let cast = match self.coerce(bound, target, CastContext::Explicit) {
+            Ok(Some(cast)) => cast,
+            Ok(None) => return Err(cannot_cast(from, target).at(self.cast_position(operand, colons))),
+            Err(error) => return Err(error.at(self.cast_position(operand, colons))),
+        };
         self.coerce_domain(cast, domain)
+    }
+
+    /// Where an error about a cast points.
+    fn cast_position(&self, operand: &Expr, colons: bool) -> Option<u32> {
+        if colons { self.position_after(operand, "::") } else { self.start(operand) }
     }
 
     /// `ARRAY[…]`; with `element`, as if cast to an array of it.

@@ -101,23 +101,21 @@ impl Binder<'_, '_> {
         if any {
             return Err(SqlError::unsupported("LIKE ANY without parentheses"));
         }
-        let position = self.position_after(
-            expr,
-            if operator.starts_with('!') {
-                "NOT"
-            } else if operator.ends_with('*') {
-                "ILIKE"
-            } else {
-                "LIKE"
-            },
-        );
         let value = self.expr(expr)?;
         let mut pattern = self.expr(pattern)?;
         if let Some(escape) = escape {
             let escape = self.value(&escape.value)?;
             pattern = self.builtin_call("like_escape", vec![pattern, escape])?;
         }
-        self.binary_operator(operator, value, pattern).map_err(|error| error.at(position))
+        let test = self.binary_operator(operator, value, pattern);
+        test.map_err(|error| {
+            let word = match operator.starts_with('!') {
+                true => "NOT",
+                false if operator.ends_with('*') => "ILIKE",
+                false => "LIKE",
+            };
+            error.at(self.position_after(expr, word))
+        })
     }
 
     pub(crate) fn similar_to(

@@ -96,14 +96,17 @@ pub mod window;
 #[cfg(test)]
 mod tests;
 
+use std::cell::OnceCell;
+
 use archipel_sql::ast::{self, RowLockClause};
 use archipel_sql::catalog::{Catalog, ROW_PLACE, Requirement, ViewReference};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
+use archipel_sql::parser::Positions;
 use archipel_sql::stack;
 use archipel_sql::type_table::Naming;
 use archipel_sql::types::{Oid, Type};
-use sqlparser::tokenizer::Span;
+use sqlparser::tokenizer::{Location, Span};
 
 use crate::bound::{BoundExpr, BoundStatement};
 pub use call::answers_fields;
@@ -413,6 +416,8 @@ pub(crate) struct Binder<'e, 'a> {
     /// A name was met that means such a number, and there was none.
     asks_for_numbers: bool,
     nesting: u32,
+    /// Where lines begin in the statement's text, once somebody asks.
+    positions: OnceCell<Positions<'a>>,
     /// Messages name the types of the catalog.
     _naming: Naming,
 }
@@ -436,6 +441,7 @@ impl<'e, 'a> Binder<'e, 'a> {
             numbers: false,
             asks_for_numbers: false,
             nesting: 0,
+            positions: OnceCell::new(),
             _naming: naming,
         }
     }
@@ -483,7 +489,17 @@ impl<'e, 'a> Binder<'e, 'a> {
 
     /// Where a span starts, as an error position.
     pub(crate) fn position(&self, span: Span) -> Option<u32> {
-        name::position_of(self.env.text, span.start)
+        self.place(span.start).map(|(_, position)| position)
+    }
+
+    /// A location of the statement's text: the byte, and the error position; `None` for one outside of it.
+    pub(crate) fn place(&self, at: Location) -> Option<(usize, u32)> {
+        let text = self.env.text;
+        if at.line == 0 || text.is_empty() {
+            return None;
+        }
+        let positions = self.positions.get_or_init(|| Positions::new(text));
+        Some((positions.byte(at), positions.character(at)?))
     }
 
     /// Where an expression starts, as an error position.

@@ -1,4 +1,4 @@
-//! Identifiers, positions in the statement's text, and the names PostgreSQL gives to columns.
+//! Identifiers and the names PostgreSQL gives to columns.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use sqlparser::ast::{
     AccessExpr, DataType, Expr, FunctionArguments, Ident, ObjectName, ObjectNamePart, SelectItem, SetExpr,
     Subscript, TrimWhereField,
 };
-use sqlparser::tokenizer::{Location, Span};
+use sqlparser::tokenizer::Span;
 
 /// Identifiers are cut to this many bytes (NAMEDATALEN - 1).
 const NAME_BYTES_MAX: usize = 63;
@@ -69,22 +69,6 @@ pub fn object_name_span(name: &ObjectName) -> Span {
         Some(ObjectNamePart::Function(function)) => function.name.span,
         None => Span::empty(),
     }
-}
-
-/// One-based character position of a location in a text, if the location is inside it.
-pub fn position_of(text: &str, location: Location) -> Option<u32> {
-    if location.line == 0 || text.is_empty() {
-        return None;
-    }
-    let mut position = 0u64;
-    for (number, line) in (1u64..).zip(text.split('\n')) {
-        if number == location.line {
-            let column = location.column.min(line.chars().count() as u64 + 1);
-            return u32::try_from(position + column).ok();
-        }
-        position += line.chars().count() as u64 + 1;
-    }
-    None
 }
 
 /// The column name of an expression that has no alias (FigureColname).

@@ -31,6 +31,7 @@ use super::expr::{operator_name, unnest};
 use super::kept::{About, definition_path};
 use super::name::{ident_name, object_name_parts};
 use super::scope::{AGGREGATE_BASE, GROUPING_BASE, Level, LevelKind};
+use super::span::chained;
 use super::{BindEnv, Binder, Clause};
 use crate::bound::{BoundExpr, ExprKind};
 
@@ -327,17 +328,7 @@ impl<'b, 'e> Shower<'b, 'e> {
             Expr::BinaryOp { left, op, right } => match op {
                 BinaryOperator::And | BinaryOperator::Or => {
                     let word = if *op == BinaryOperator::And { "AND" } else { "OR" };
-                    let mut parts = vec![&**right];
-                    let mut rest = unnest(left);
-                    while let Expr::BinaryOp { left, op: of, right } = rest
-                        && of == op
-                    {
-                        parts.push(right);
-                        rest = unnest(left);
-                    }
-                    parts.push(rest);
-                    parts.reverse();
-                    self.logical(word, &parts)
+                    self.logical(word, &chained(expr, op))
                 }
                 _ => {
                     let ExprKind::Call { args, .. } = &bound.kind else { return None };

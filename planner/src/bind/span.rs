@@ -3,10 +3,12 @@
 
 use archipel_sql::parser::{Lexeme, LexemeKind, lexemes};
 use sqlparser::ast::{
-    AccessExpr, CastKind, Expr, FunctionArguments, Query, Select, SelectItem, SetExpr, Spanned,
+    AccessExpr, BinaryOperator, CastKind, Expr, FunctionArguments, Query, Select, SelectItem, SetExpr,
+    Spanned,
 };
 use sqlparser::tokenizer::Span;
 
+use super::expr::unnest;
 use super::name::object_name_span;
 
 /// The span of the first token of an expression, as far as the tree knows it.
@@ -23,6 +25,25 @@ pub(crate) fn first_span(expr: &Expr) -> Span {
         Expr::Subquery(query) | Expr::Exists { subquery: query, .. } => query_span(query),
         _ => Span::empty(),
     }
+}
+
+/// The operands of a chain of AND or of OR from left to right. Parentheses around a chain of the same
+/// operator do not matter where it stands first.
+pub(crate) fn chained<'e>(expr: &'e Expr, op: &BinaryOperator) -> Vec<&'e Expr> {
+    let mut operands = Vec::new();
+    // What is still to be looked at, from right to left, and whether it stands first.
+    let mut rest = vec![(expr, true)];
+    while let Some((expr, first)) = rest.pop() {
+        let own = if first { unnest(expr) } else { expr };
+        match own {
+            Expr::BinaryOp { left, op: of, right } if of == op => {
+                rest.push((right, false));
+                rest.push((left, first));
+            }
+            _ => operands.push(own),
+        }
+    }
+    operands
 }
 
 /// Whether an expression begins with a query in parentheses, which [`first_span`] knows nothing of.

@@ -8,7 +8,7 @@ use sqlparser::ast::{self, NamedWindowDefinition, NamedWindowExpr, WindowType};
 use sqlparser::tokenizer::Span;
 
 use super::gather::GatheredCall;
-use super::name::{ident_name, position_of};
+use super::name::ident_name;
 use super::scope::{LevelKind, SET_BASE, WINDOW_BASE, placeholder};
 use super::visit::{nearest_depth, visit_expr};
 use super::{Binder, Clause};
@@ -158,8 +158,8 @@ impl Binder<'_, '_> {
 
     /// Where the parenthesis opens that follows a window's name.
     fn opening_after(&self, name: &ast::Ident) -> Option<u32> {
-        let end = position_of(self.env.text, name.span.end)?;
-        let mut behind = self.env.text.chars().skip(end as usize - 1);
+        let (from, end) = self.place(name.span.end)?;
+        let mut behind = self.env.text.get(from..)?.chars();
         Some(end + behind.position(|character| character == '(')? as u32)
     }
 

@@ -208,6 +208,12 @@ impl Dialect for ArchipelDialect {
         precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
         let token = &parser.peek_token_ref().token;
+        // A short statement has no long chain, and need not copy its first operand.
+        if let Some(op) = logical_operator(token)
+            && parser.token_at(parser.index() + CHAIN_TOKENS_MIN).token != Token::EOF
+        {
+            return Some(logical_chain(parser, left, op, precedence));
+        }
         if let Some(all) = quantifier(&parser.peek_nth_token_ref(1).token)
             && parser.peek_nth_token_ref(2).token == Token::LParen
             && let Some(op) = quantified_operator(token)
@@ -306,6 +312,50 @@ impl ArchipelDialect {
             right: between(&high, &low),
         })))
     }
+}
+
+/// A chain of AND or OR with more tokens than this ahead of its first operator may be a long one.
+const CHAIN_TOKENS_MIN: usize = 256;
+
+fn logical_operator(token: &Token) -> Option<BinaryOperator> {
+    match token {
+        Token::Word(word) => match word.keyword {
+            Keyword::AND => Some(BinaryOperator::And),
+            Keyword::OR => Some(BinaryOperator::Or),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A chain of AND or of OR whose first operand is read already. sqlparser makes a tree of it that is as
+/// deep as the chain is long, and whatever walks or drops that recurses as deep. The order of the operands
+/// is all that counts: the tree is as shallow as it can be.
+fn logical_chain(
+    parser: &mut Parser,
+    first: &Expr,
+    op: BinaryOperator,
+    precedence: u8,
+) -> Result<Expr, ParserError> {
+    let mut operands = vec![first.clone()];
+    while logical_operator(&parser.peek_token_ref().token).as_ref() == Some(&op) {
+        parser.advance_token();
+        operands.push(parser.parse_subexpr(precedence)?);
+    }
+    while operands.len() > 1 {
+        let mut pairs = Vec::with_capacity(operands.len().div_ceil(2));
+        let mut rest = operands.into_iter();
+        while let Some(left) = rest.next() {
+            pairs.push(match rest.next() {
+                Some(right) => {
+                    Expr::BinaryOp { left: Box::new(left), op: op.clone(), right: Box::new(right) }
+                }
+                None => left,
+            });
+        }
+        operands = pairs;
+    }
+    Ok(operands.pop().expect("the first operand is there"))
 }
 
 /// Whether a word is ALL, rather than ANY or SOME.

@@ -37,56 +37,79 @@ pub const MAX_IDENTIFIER_BYTES: usize = 63;
 /// An expression may hold so many operators in a row and nest so deep, together.
 const MAX_DEPTH: usize = 2000;
 
-/// Translates sqlparser's line and column into offsets of the text.
+/// Every so many characters of a text, [`Positions`] remembers where they stand.
+const MARK_EVERY: usize = 64;
+
+/// Translates sqlparser's line and column into offsets of the text. Making one reads the text once;
+/// asking it takes no longer for a long text than for a short one.
 #[derive(Clone, Debug)]
 pub struct Positions<'t> {
     text: &'t str,
     /// Byte offset and character number at which each line starts.
     lines: Vec<(usize, usize)>,
-    ascii: bool,
+    /// Byte offsets of every [`MARK_EVERY`]th character; empty where each character is a byte.
+    marks: Vec<usize>,
+    characters: usize,
 }
 
 impl<'t> Positions<'t> {
     pub fn new(text: &'t str) -> Self {
-        let ascii = text.is_ascii();
         let mut lines = vec![(0, 0)];
-        if ascii {
-            lines.extend(text.bytes().enumerate().filter(|&(_, b)| b == b'\n').map(|(i, _)| (i + 1, i + 1)));
-        } else {
-            lines.extend(
-                text.char_indices()
-                    .enumerate()
-                    .filter(|&(_, (_, c))| c == '\n')
-                    .map(|(n, (i, _))| (i + 1, n + 1)),
-            );
+        if text.is_ascii() {
+            lines.extend(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| (at + 1, at + 1)));
+            return Positions { text, lines, marks: Vec::new(), characters: text.len() };
         }
-        Positions { text, lines, ascii }
+        let mut marks = Vec::with_capacity(text.len() / MARK_EVERY + 1);
+        for (number, (offset, character)) in text.char_indices().enumerate() {
+            if number.is_multiple_of(MARK_EVERY) {
+                marks.push(offset);
+            }
+            if character == '\n' {
+                lines.push((offset + 1, number + 1));
+            }
+        }
+        Positions { text, lines, marks, characters: text.chars().count() }
+    }
+
+    /// The place of a line in `lines`.
+    fn line(at: Location) -> Option<usize> {
+        usize::try_from(at.line).ok()?.checked_sub(1)
     }
 
     /// The byte offset of a location; the end of the text for one beyond it.
     pub fn byte(&self, at: Location) -> usize {
-        let Some(&(line, _)) = (at.line as usize).checked_sub(1).and_then(|line| self.lines.get(line)) else {
+        let Some(&(line, number)) = Self::line(at).and_then(|line| self.lines.get(line)) else {
             return self.text.len();
         };
         let column = (at.column as usize).saturating_sub(1);
-        if self.ascii {
+        if self.marks.is_empty() {
             return (line + column).min(self.text.len());
         }
-        self.text[line..].char_indices().nth(column).map_or(self.text.len(), |(offset, _)| line + offset)
+        let number = number + column;
+        let Some(&mark) = self.marks.get(number / MARK_EVERY) else { return self.text.len() };
+        let behind = self.text[mark..].char_indices().nth(number % MARK_EVERY);
+        behind.map_or(self.text.len(), |(offset, _)| mark + offset)
     }
 
-    /// The one-based character position of a location, as the protocol reports it.
+    /// The one-based character position of a location, as the protocol reports it; that of the line's end
+    /// for one beyond that.
     pub fn character(&self, at: Location) -> Option<u32> {
-        let &(_, line) = (at.line as usize).checked_sub(1).and_then(|line| self.lines.get(line))?;
-        u32::try_from(line + at.column as usize).ok()
+        let line = Self::line(at)?;
+        let &(_, start) = self.lines.get(line)?;
+        let end = self.lines.get(line + 1).map_or(self.characters, |&(_, next)| next - 1);
+        u32::try_from(start + (at.column as usize).min(end - start + 1)).ok()
     }
 
     /// The one-based character position of a byte offset.
     pub fn character_of_byte(&self, byte: usize) -> u32 {
-        let characters = if self.ascii {
-            byte
-        } else {
-            self.text.char_indices().take_while(|&(offset, _)| offset < byte).count()
+        let characters = match self.marks.partition_point(|&mark| mark < byte).checked_sub(1) {
+            None if self.marks.is_empty() => byte,
+            None => 0,
+            Some(place) => {
+                let mark = self.marks[place];
+                let behind = self.text[mark..].char_indices();
+                place * MARK_EVERY + behind.take_while(|&(offset, _)| mark + offset < byte).count()
+            }
         };
         u32::try_from(characters + 1).unwrap_or(u32::MAX)
     }
@@ -257,7 +280,8 @@ fn out_of_place(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
 /// Bounds the depth of the trees before they are built: parsing, walking and dropping them all
 /// recurse. Left-associative chains nest as deep as they are long.
 fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
-    // Per open parenthesis: operators since the last comma, split at AND, OR and set operators.
+    // Per open parenthesis: set operators, and operators since the last comma or AND or OR, whose chains
+    // are kept as shallow trees.
     let mut levels: Vec<(usize, usize)> = vec![(0, 0)];
     let mut outer = 0;
     for token in tokens {
@@ -280,7 +304,8 @@ fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
             }
             Token::Comma | Token::SemiColon => *level = (0, 0),
             Token::Word(word) => match word.keyword {
-                Keyword::AND | Keyword::OR | Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT => {
+                Keyword::AND | Keyword::OR => level.1 = 0,
+                Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT => {
                     level.0 += 1;
                     level.1 = 0;
                 }
