@@ -10,6 +10,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::RecursionClauses;
 use archipel_sql::type_table::format_type;
 use archipel_sql::types::{Oid, Type};
+use rustc_hash::{FxHashMap, FxHashSet};
 use sqlparser::ast::{self, Query, SetExpr, SetOperator, Visit, Visitor};
 use std::ops::ControlFlow;
 
@@ -77,6 +78,105 @@ impl Visitor for NameSearch<'_> {
     }
 }
 
+/// Looks for the names of relations that a query does not have for its own.
+#[derive(Default)]
+struct FreeNames {
+    found: FxHashSet<String>,
+    /// How many queries around have a name, where they do.
+    hidden: FxHashMap<String, u32>,
+    /// The WITH clauses around, outermost first.
+    around: Vec<OwnNames>,
+}
+
+/// The names of a WITH clause.
+struct OwnNames {
+    /// The query that it belongs to, by its address.
+    of: *const Query,
+    names: Vec<String>,
+    /// The queries that are called so.
+    queries: Vec<*const Query>,
+    /// How many of them are in sight: without RECURSIVE those that have been looked at.
+    seen: usize,
+}
+
+impl FreeNames {
+    fn of(query: &Query) -> FxHashSet<String> {
+        let mut names = FreeNames::default();
+        let _ = query.visit(&mut names);
+        names.found
+    }
+
+    fn hide(&mut self, name: &str) {
+        match self.hidden.get_mut(name) {
+            Some(count) => *count += 1,
+            None => {
+                self.hidden.insert(name.to_owned(), 1);
+            }
+        }
+    }
+}
+
+impl Visitor for FreeNames {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        let Some(with) = &query.with else { return ControlFlow::Continue(()) };
+        let names: Vec<String> = with.cte_tables.iter().map(|cte| ident_name(&cte.alias.name)).collect();
+        let queries = with.cte_tables.iter().map(|cte| std::ptr::from_ref::<Query>(&cte.query)).collect();
+        let seen = if with.recursive { names.len() } else { 0 };
+        names[..seen].iter().for_each(|name| self.hide(name));
+        self.around.push(OwnNames { of: query, names, queries, seen });
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        if let Some(own) = self.around.pop_if(|own| std::ptr::eq(own.of, query)) {
+            for name in &own.names[..own.seen] {
+                if let Some(count) = self.hidden.get_mut(name) {
+                    *count -= 1;
+                }
+            }
+        }
+        let next = self.around.last_mut().and_then(|own| {
+            let is_next = own.queries.get(own.seen).is_some_and(|next| std::ptr::eq(*next, query));
+            is_next.then(|| {
+                own.seen += 1;
+                own.names[own.seen - 1].clone()
+            })
+        });
+        if let Some(name) = next {
+            self.hide(&name);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, relation: &ast::ObjectName) -> ControlFlow<()> {
+        if let Ok((None, name)) = schema_and_name(relation)
+            && self.hidden.get(&name).is_none_or(|count| *count == 0)
+        {
+            self.found.insert(name);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The first name that is there twice: its place when it comes again. PostgreSQL looks for another of each
+/// name in turn.
+fn repeated(names: &[String]) -> Option<usize> {
+    let mut first: FxHashMap<&str, usize> = FxHashMap::default();
+    let mut found: Option<(usize, usize)> = None;
+    for (place, name) in names.iter().enumerate() {
+        match first.get(name.as_str()) {
+            Some(&before) if found.is_none_or(|(known, _)| before < known) => found = Some((before, place)),
+            Some(_) => {}
+            None => {
+                first.insert(name, place);
+            }
+        }
+    }
+    found.map(|(_, place)| place)
+}
+
 impl Binder<'_, '_> {
     /// Binds the CTEs of a WITH clause and brings them into sight.
     pub(crate) fn with_clause(&mut self, with: Option<&ast::With>, top: bool) -> Result<Vec<Cte>> {
@@ -84,21 +184,27 @@ impl Binder<'_, '_> {
             return Ok(Vec::new());
         };
         let mut bound = Vec::with_capacity(cte_tables.len());
-        for i in self.definition_order(cte_tables, *recursive)? {
+        let own: Vec<String> = cte_tables.iter().map(|cte| ident_name(&cte.alias.name)).collect();
+        if let Some(again) = repeated(&own) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_ALIAS,
+                format!("WITH query name \"{}\" specified more than once", own[again]),
+            )
+            .at(self.position(cte_tables[again].alias.name.span)));
+        }
+        let future = self.future_ctes.len();
+        if !*recursive {
+            // The last ones first: each goes when its turn has come.
+            self.future_ctes.extend(own.iter().rev().cloned());
+        }
+        for i in self.definition_order(cte_tables, &own, *recursive)? {
             let cte = &cte_tables[i];
             let ast::Cte { alias, query, from: _, materialized: _, closing_paren_token: _ } = cte;
             if alias.at.is_some() {
                 return Err(SqlError::unsupported("AT in a WITH query's name"));
             }
             let clauses = clauses_of(cte)?;
-            let name = ident_name(&alias.name);
-            if cte_tables[..i].iter().any(|other| ident_name(&other.alias.name) == name) {
-                return Err(SqlError::new(
-                    SqlState::DUPLICATE_ALIAS,
-                    format!("WITH query name \"{name}\" specified more than once"),
-                )
-                .at(self.position(alias.name.span)));
-            }
+            let name = own[i].clone();
             if matches!(query.body.as_ref(), SetExpr::Merge(_)) {
                 return Err(SqlError::new(
                     SqlState::FEATURE_NOT_SUPPORTED,
@@ -109,10 +215,6 @@ impl Binder<'_, '_> {
             let names: Vec<String> = alias.columns.iter().map(|column| ident_name(&column.name)).collect();
             let id = self.cte_count;
             self.cte_count += 1;
-            let future = self.future_ctes.len();
-            if !*recursive {
-                self.future_ctes.extend(cte_tables[i..].iter().map(|cte| ident_name(&cte.alias.name)));
-            }
             let (body, mut columns, returns) = if *recursive && refers_to(query, &name) {
                 self.recursive_cte(id, (&alias.name, &names), query, &clauses, &mut bound)?
             } else if let Some(position) = place_of(&clauses) {
@@ -121,7 +223,9 @@ impl Binder<'_, '_> {
                 let place = self.position(alias.name.span);
                 self.plain_cte(query, top, place)?
             };
-            self.future_ctes.truncate(future);
+            if !*recursive {
+                self.future_ctes.truncate(future + cte_tables.len() - 1 - i);
+            }
             if names.len() > columns.len() {
                 return Err(SqlError::new(
                     SqlState::INVALID_COLUMN_REFERENCE,
@@ -144,17 +248,28 @@ impl Binder<'_, '_> {
     }
 
     /// The order in which queries are defined: with RECURSIVE they may refer to later ones.
-    fn definition_order(&self, ctes: &[ast::Cte], recursive: bool) -> Result<Vec<usize>> {
+    fn definition_order(&self, ctes: &[ast::Cte], names: &[String], recursive: bool) -> Result<Vec<usize>> {
         let mut order: Vec<usize> = (0..ctes.len()).collect();
         if !recursive {
             return Ok(order);
         }
-        let needs = |one: usize, other: usize| {
-            one != other && refers_to(&ctes[one].query, &ident_name(&ctes[other].alias.name))
-        };
+        let places: FxHashMap<&str, usize> =
+            names.iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
+        // How many others each one waits for, and who waits for it.
+        let mut needs = vec![0_usize; ctes.len()];
+        let mut needed_by: Vec<Vec<usize>> = vec![Vec::new(); ctes.len()];
+        for (one, cte) in ctes.iter().enumerate() {
+            for name in FreeNames::of(&cte.query) {
+                if let Some(&other) = places.get(name.as_str())
+                    && other != one
+                {
+                    needs[one] += 1;
+                    needed_by[other].push(one);
+                }
+            }
+        }
         for place in 0..order.len() {
-            let free = |at: &usize| order[place..].iter().all(|other| !needs(order[*at], *other));
-            let Some(next) = (place..order.len()).find(free) else {
+            let Some(next) = (place..order.len()).find(|at| needs[order[*at]] == 0) else {
                 let name = &ctes[order[place]].alias.name;
                 return Err(SqlError::new(
                     SqlState::FEATURE_NOT_SUPPORTED,
@@ -163,6 +278,9 @@ impl Binder<'_, '_> {
                 .at(self.position(name.span)));
             };
             order.swap(place, next);
+            for one in &needed_by[order[place]] {
+                needs[*one] -= 1;
+            }
         }
         Ok(order)
     }

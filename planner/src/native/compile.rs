@@ -87,6 +87,8 @@ pub(crate) struct Compiler<'e> {
     pub calls_routines: bool,
     pending: Vec<Pending>,
     pub ctes: FxHashMap<u32, CteSource>,
+    /// Those of them whose rows may change before the statement ends.
+    pub varying: FxHashSet<u32>,
     /// Those that what is being compiled reads.
     pub ctes_read: FxHashSet<u32>,
     /// Relations and statements made during compilation.
@@ -108,6 +110,7 @@ pub(crate) struct Compiler<'e> {
     pub known_rows: Vec<KnownRow>,
     /// Tables used, with the version their layout had.
     pub tables: Vec<(TreeId, u32)>,
+    tables_met: FxHashSet<TreeId>,
     /// What a slot is known to equal, as an expression over parameters, variables and
     /// constants: `ol_w_id` where `ol_w_id = $1` was required. For routing only.
     pub known: FxHashMap<u32, BoundExpr>,
@@ -160,6 +163,7 @@ impl<'e> Compiler<'e> {
             calls_routines: false,
             pending: Vec::new(),
             ctes: FxHashMap::default(),
+            varying: FxHashSet::default(),
             ctes_read: FxHashSet::default(),
             kept: Vec::new(),
             placing: Default::default(),
@@ -172,6 +176,7 @@ impl<'e> Compiler<'e> {
             accesses: Vec::new(),
             known_rows: Vec::new(),
             tables: Vec::new(),
+            tables_met: FxHashSet::default(),
             known: FxHashMap::default(),
             actions: Default::default(),
             plan: PlanText::default(),
@@ -428,7 +433,7 @@ impl<'e> Compiler<'e> {
             error.fields_mut().table = Some(table.name.clone());
             error
         })?;
-        if !self.tables.iter().any(|(used, _)| *used == tree) {
+        if self.tables_met.insert(tree) {
             self.tables.push((tree, meta.version));
         }
         Ok(meta)

@@ -6,7 +6,7 @@
 
 use archipel_engine::id::TreeId;
 use archipel_sql::error::Result;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::action::with_queue;
 use super::compile::Compiler;
@@ -60,7 +60,8 @@ impl Compiler<'_> {
         let body = body(self, &mut compiled)?;
         let read = std::mem::take(&mut self.ctes_read);
         let ids: Vec<u32> = ctes.iter().map(|cte| cte.id).collect();
-        let mut order = Order { ids: &ids, reads: &reads, placed: vec![false; ids.len()] };
+        let places = ids.iter().enumerate().map(|(place, id)| (*id, place)).collect();
+        let mut order = Order { places, reads: &reads, placed: vec![false; ids.len()] };
         let before = order.with_readers(&read, None);
         let mut after = Vec::new();
         for place in (0..ids.len()).rev().filter(|place| compiled[*place].modifies()) {
@@ -87,7 +88,8 @@ impl Compiler<'_> {
 
 /// Puts CTEs in order: each after those it reads, which stand before it.
 struct Order<'c> {
-    ids: &'c [u32],
+    /// Where each stands, by its id.
+    places: FxHashMap<u32, usize>,
     reads: &'c [FxHashSet<u32>],
     placed: Vec<bool>,
 }
@@ -95,12 +97,16 @@ struct Order<'c> {
 impl Order<'_> {
     /// What a reader of these still needs, and the reader itself.
     fn with_readers(&mut self, read: &FxHashSet<u32>, reader: Option<usize>) -> Vec<usize> {
-        let mut needed: Vec<bool> = self.ids.iter().map(|id| read.contains(id)).collect();
-        for place in (0..self.ids.len()).rev() {
-            if needed[place] {
-                for (before, id) in self.ids.iter().enumerate() {
-                    needed[before] |= before < place && self.reads[place].contains(id);
-                }
+        let mut needed = vec![false; self.reads.len()];
+        for place in read.iter().filter_map(|id| self.places.get(id)) {
+            needed[*place] = true;
+        }
+        for place in (0..needed.len()).rev() {
+            if !needed[place] {
+                continue;
+            }
+            for before in self.reads[place].iter().filter_map(|id| self.places.get(id)) {
+                needed[*before] |= *before < place;
             }
         }
         let placed = &mut self.placed;

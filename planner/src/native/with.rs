@@ -79,6 +79,9 @@ impl Compiler<'_> {
         // Out of scope.
         for cte in ctes {
             self.ctes.entry(cte.id).and_modify(|source| source.varies = false);
+            if self.ctes.get(&cte.id).is_none_or(|source| !source.working) {
+                self.varying.remove(&cte.id);
+            }
         }
         Ok(Planned { node: Node::With { parts: Box::new(parts), body: Box::new(planned.node) }, ordered })
     }
@@ -113,7 +116,7 @@ impl Compiler<'_> {
                 let initial_node = self.relation(initial)?;
                 let initial_slots = self.declare(initial);
                 self.mark_all(&initial_slots);
-                self.ctes.insert(cte.id, CteSource { cache: working, working: true, varies, streamed: None });
+                self.know_cte(cte.id, CteSource { cache: working, working: true, varies, streamed: None });
                 let recursive_node = self.relation(recursive)?;
                 let recursive_slots = self.declare(recursive);
                 self.mark_all(&recursive_slots);
@@ -134,8 +137,16 @@ impl Compiler<'_> {
                 CteNode::Modify(Box::new(body))
             }
         };
-        self.ctes.insert(cte.id, CteSource { cache, working: false, varies, streamed: None });
+        self.know_cte(cte.id, CteSource { cache, working: false, varies, streamed: None });
         Ok(Cte { cache, body })
+    }
+
+    fn know_cte(&mut self, id: u32, source: CteSource) {
+        match source.working || source.varies {
+            true => self.varying.insert(id),
+            false => self.varying.remove(&id),
+        };
+        self.ctes.insert(id, source);
     }
 
     /// What reads a CTE; somebody does.
@@ -153,7 +164,7 @@ impl Compiler<'_> {
     /// recursion, or one that reads rows of an enclosing query. Telling whether a subquery reads it
     /// would need one more walk, and running a subquery again is only slower.
     pub fn reads_varying(&self) -> bool {
-        self.ctes.values().any(|source| source.working || source.varies)
+        !self.varying.is_empty()
     }
 }
 
