@@ -321,7 +321,10 @@ impl Binder<'_, '_> {
                 self.require_equality(*ty)?;
             }
         }
-        left.rel = self.coerce_columns(left.rel, &types, name)?;
+        // Of a long chain the left side is itself such an operation: its columns are known.
+        if left.columns.iter().zip(&types).any(|(column, ty)| column.ty.oid != ty.oid) {
+            left.rel = self.coerce_columns(left.rel, &types, name)?;
+        }
         right.rel = self.coerce_columns(right.rel, &types, name)?;
         let columns = left
             .columns

@@ -14,11 +14,36 @@ use crate::bound::{Rel, SetOp};
 pub(crate) struct SetOperation {
     op: SetOp,
     all: bool,
-    left: Box<Node>,
-    right: Box<Node>,
-    left_slots: Vec<u32>,
-    right_slots: Vec<u32>,
+    /// Two of them, but for UNION, which may be of any number.
+    arms: Vec<Arm>,
     slots: Vec<u32>,
+}
+
+/// A query of a set operation, and where its columns are.
+struct Arm {
+    node: Node,
+    slots: Vec<u32>,
+}
+
+/// The queries of a set operation from left to right. What a UNION is itself made of joins those of the
+/// UNION above, which drops what is there twice if it has to: a long chain is one node, and a row passes
+/// through one.
+fn arms_of<'r>(op: SetOp, all: bool, left: &'r Rel, right: &'r Rel) -> Vec<&'r Rel> {
+    let mut arms = Vec::new();
+    // From right to left.
+    let mut rest = vec![right, left];
+    while let Some(rel) = rest.pop() {
+        match rel {
+            Rel::SetOp { op: SetOp::Union, all: own, left, right }
+                if op == SetOp::Union && (*own || !all) =>
+            {
+                rest.push(right);
+                rest.push(left);
+            }
+            rel => arms.push(rel),
+        }
+    }
+    arms
 }
 
 impl Compiler<'_> {
@@ -35,14 +60,17 @@ impl Compiler<'_> {
             SetOp::Intersect => "SetOp Intersect",
             SetOp::Except => "SetOp Except",
         });
-        let left_node = self.relation(left);
-        let right_node = self.relation(right);
+        let arms = arms_of(op, all, left, right)
+            .into_iter()
+            .map(|rel| {
+                let node = self.relation(rel)?;
+                let slots = self.declare(rel);
+                self.mark_all(&slots);
+                Ok(Arm { node, slots })
+            })
+            .collect::<Result<Vec<_>>>();
         self.close();
-        let (left_slots, right_slots) = (self.declare(left), self.declare(right));
-        self.mark_all(&left_slots);
-        self.mark_all(&right_slots);
-        let (left, right) = (Box::new(left_node?), Box::new(right_node?));
-        Ok(Node::SetOperation(SetOperation { op, all, left, right, left_slots, right_slots, slots }))
+        Ok(Node::SetOperation(SetOperation { op, all, arms: arms?, slots }))
     }
 }
 
@@ -58,21 +86,24 @@ impl SetOperation {
                     self.copy(ctx, from);
                     out(ctx)
                 };
-                if self.left.run(ctx, &mut |ctx| pass(ctx, &self.left_slots))?.is_break() {
-                    return Ok(ControlFlow::Break(()));
+                for arm in &self.arms {
+                    if arm.node.run(ctx, &mut |ctx| pass(ctx, &arm.slots))?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
                 }
-                self.right.run(ctx, &mut |ctx| pass(ctx, &self.right_slots))
+                Ok(ControlFlow::Continue(()))
             }
             SetOp::Intersect | SetOp::Except => {
+                let [left, right] = &self.arms[..] else { return Ok(ControlFlow::Continue(())) };
                 let mut counts: FxHashMap<HashKey, u64> = FxHashMap::default();
-                let _ = self.right.run(ctx, &mut |ctx| {
-                    *counts.entry(key(ctx, &self.right_slots)).or_default() += 1;
+                let _ = right.node.run(ctx, &mut |ctx| {
+                    *counts.entry(key(ctx, &right.slots)).or_default() += 1;
                     Ok(ControlFlow::Continue(()))
                 })?;
                 let mut shown: FxHashSet<HashKey> = FxHashSet::default();
                 let intersect = self.op == SetOp::Intersect;
-                self.left.run(ctx, &mut |ctx| {
-                    let key = key(ctx, &self.left_slots);
+                left.node.run(ctx, &mut |ctx| {
+                    let key = key(ctx, &left.slots);
                     let keep = match counts.get_mut(&key) {
                         Some(count) if self.all => {
                             // Each row on the right is good for one on the left.
@@ -85,7 +116,7 @@ impl SetOperation {
                     if !keep || (!self.all && !shown.insert(key)) {
                         return Ok(ControlFlow::Continue(()));
                     }
-                    self.copy(ctx, &self.left_slots);
+                    self.copy(ctx, &left.slots);
                     out(ctx)
                 })
             }
