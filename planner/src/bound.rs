@@ -24,6 +24,7 @@ use archipel_sql::types::{Oid, Type};
 pub use aggregate::{Accumulator, DefinedAggregate};
 pub use rows::row_descriptor;
 
+use crate::bind::visit::may_hold_nan;
 use crate::partition::Family;
 
 /// A typed scalar expression.
@@ -186,7 +187,8 @@ impl DomainConditions {
 impl BoundExpr {
     /// Whether two expressions over one row are written alike. A NaN is written like another.
     pub fn is_same(&self, other: &BoundExpr) -> bool {
-        self == other || (self.ty == other.ty && format!("{self:?}") == format!("{other:?}"))
+        self == other
+            || (self.ty == other.ty && may_hold_nan(self) && format!("{self:?}") == format!("{other:?}"))
     }
 
     /// Whether a condition says all that another one does, part by part.

@@ -331,17 +331,18 @@ impl Binder<'_, '_> {
     pub(crate) fn regroup(&self, expr: &mut BoundExpr, grouping: &Grouping, level: &Level) -> Result<()> {
         let groups = grouping.exprs.len() as u16;
         let aggregates = level.aggregates.len() as u16;
-        let mut raised: Vec<Vec<BoundExpr>> = vec![grouping.exprs.clone()];
+        // Those that stand further in read it from there.
+        let mut raised: Vec<Vec<BoundExpr>> = Vec::new();
         let mut failure = None;
         visit_expr_mut(expr, 0, &mut |part, nesting| {
-            while raised.len() <= usize::from(nesting) {
+            while raised.len() < usize::from(nesting) {
                 let mut next = grouping.exprs.clone();
-                let levels = raised.len() as u16;
+                let levels = raised.len() as u16 + 1;
                 next.iter_mut().for_each(|expr| raise_depth(expr, levels));
                 raised.push(next);
             }
-            if let Some(group) = raised[usize::from(nesting)].iter().position(|group| same_expr(group, part))
-            {
+            let groups_here = usize::from(nesting).checked_sub(1).map_or(&grouping.exprs, |at| &raised[at]);
+            if let Some(group) = groups_here.iter().position(|group| same_expr(group, part)) {
                 part.kind = ExprKind::Column { depth: nesting, index: group as u16 };
                 return false;
             }

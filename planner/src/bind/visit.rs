@@ -5,6 +5,7 @@
 //! depth equals the nesting reads the row the walk began at, a larger depth reads further out.
 //! The visitor answers whether to go into the children.
 
+use archipel_sql::datum::Datum;
 use archipel_sql::function::Volatility;
 
 use crate::bound::*;
@@ -489,6 +490,22 @@ pub fn same_expr(left: &BoundExpr, right: &BoundExpr) -> bool {
         (ExprKind::Column { depth: a, index: b }, ExprKind::Column { depth: c, index: d }) => {
             a == c && b == d
         }
-        _ => format!("{left:?}") == format!("{right:?}"),
+        // Spelling them out costs much more than finding a difference.
+        _ => (left == right || may_hold_nan(left)) && format!("{left:?}") == format!("{right:?}"),
     }
+}
+
+/// Whether an expression may hold a constant that is not equal to itself.
+pub fn may_hold_nan(expr: &BoundExpr) -> bool {
+    let mut found = false;
+    visit_expr(expr, 0, &mut |part, _| {
+        found |= match &part.kind {
+            ExprKind::Const(value) => {
+                matches!(value, Datum::Float4(_) | Datum::Float8(_) | Datum::Array(_) | Datum::Record(_))
+            }
+            _ => false,
+        };
+        !found
+    });
+    found
 }
