@@ -22,6 +22,8 @@ use crate::wire::output::Severity;
 /// What is left of a text while a COPY of it takes data.
 pub(super) struct Script {
     pub text: Arc<str>,
+    /// How many characters there are before this byte of it.
+    pub counted: (usize, u32),
     pub statements: VecDeque<StatementText>,
 }
 
@@ -85,7 +87,7 @@ impl Session {
                 }
                 self.run_simple(&text, prepared, Vec::new(), true).await
             }
-            _ => self.run_script(Script { text, statements: statements.into() }).await,
+            _ => self.run_script(Script { text, counted: (0, 0), statements: statements.into() }).await,
         }
     }
 
@@ -110,7 +112,9 @@ impl Session {
         while let Some(statement) = script.statements.pop_front() {
             let last = script.statements.is_empty();
             let text: Arc<str> = script.text[statement.range.clone()].into();
-            let offset = script.text[..statement.range.start].chars().count() as u32;
+            let (from, before) = script.counted;
+            let offset = before + script.text[from..statement.range.start].chars().count() as u32;
+            script.counted = (statement.range.start, offset);
             let shift = |mut error: SqlError| {
                 if let Some(position) = &mut error.fields_mut().position {
                     *position += offset;

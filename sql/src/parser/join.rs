@@ -119,13 +119,19 @@ pub(super) fn rewrite_joins(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         return tokens;
     }
     let mut out = Vec::with_capacity(tokens.len() + 2 * around.len());
+    let (mut starts, mut ends): (Vec<usize>, Vec<usize>) = around.into_iter().unzip();
+    starts.sort_unstable();
+    ends.sort_unstable();
+    let count = |places: &[usize], at: usize| {
+        places.partition_point(|place| *place <= at) - places.partition_point(|place| *place < at)
+    };
     for (at, token) in tokens.into_iter().enumerate() {
         let span = token.span;
         let mut put = |kind: Token, count: usize| {
             out.extend(std::iter::repeat_n(TokenWithSpan { token: kind, span }, count));
         };
-        put(Token::RParen, around.iter().filter(|(_, end)| *end == at).count());
-        put(Token::LParen, around.iter().filter(|(start, _)| *start == at).count());
+        put(Token::RParen, count(&ends, at));
+        put(Token::LParen, count(&starts, at));
         out.push(token);
     }
     out

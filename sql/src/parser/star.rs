@@ -30,7 +30,8 @@ fn without_operand_stars(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     if stars.is_empty() {
         return tokens;
     }
-    let is_left = |at: &usize| !stars.iter().any(|star| star == at || star + 1 == *at);
+    let is_star = |at: usize| stars.binary_search(&at).is_ok();
+    let is_left = |at: &usize| !is_star(*at) && at.checked_sub(1).is_none_or(|before| !is_star(before));
     tokens.iter().enumerate().filter(|(at, _)| is_left(at)).map(|(_, token)| token.clone()).collect()
 }
 
