@@ -546,12 +546,8 @@ impl<'a> Lowerer<'a> {
             ExprKind::IsNull(inner) => self.native(inner, columns)?.map(Expr::is_null),
             ExprKind::IsNotNull(inner) => self.native(inner, columns)?.map(Expr::is_not_null),
             ExprKind::Not(inner) => self.native(inner, columns)?.map(|inner| !inner),
-            ExprKind::And(list) => {
-                self.native_all(list, columns)?.and_then(|list| list.into_iter().reduce(Expr::and))
-            }
-            ExprKind::Or(list) => {
-                self.native_all(list, columns)?.and_then(|list| list.into_iter().reduce(Expr::or))
-            }
+            ExprKind::And(list) => self.native_all(list, columns)?.and_then(|list| paired(list, Expr::and)),
+            ExprKind::Or(list) => self.native_all(list, columns)?.and_then(|list| paired(list, Expr::or)),
             ExprKind::InList { left, list, equality, negated }
                 if native_operator(equality) == Some(Operator::Eq) =>
             {
@@ -667,6 +663,21 @@ fn stored_type(expr: &BoundExpr, columns: &[(Column, Type)]) -> Type {
         }
         _ => expr.ty,
     }
+}
+
+/// The operands of AND or OR as one expression, no deeper than it must be.
+fn paired(mut list: Vec<Expr>, join: fn(Expr, Expr) -> Expr) -> Option<Expr> {
+    while list.len() > 1 {
+        let (mut pairs, mut rest) = (Vec::new(), list.into_iter());
+        while let Some(left) = rest.next() {
+            pairs.push(match rest.next() {
+                Some(right) => join(left, right),
+                None => left,
+            });
+        }
+        list = pairs;
+    }
+    list.pop()
 }
 
 fn require_comparable(types: impl IntoIterator<Item = Type>) -> Lowering<()> {

@@ -16,7 +16,7 @@ use archipel_engine::heap::taken_bytes;
 use archipel_engine::txn::Txn;
 use archipel_engine::{LockWait, Stop};
 use archipel_sql::catalog::Table;
-use archipel_sql::datum::Datum;
+use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::{Result as SqlResult, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 
@@ -539,6 +539,8 @@ pub(crate) enum Cache {
     Empty,
     Value(Datum),
     Rows(Arc<RowBuffer>),
-    /// The values of an uncorrelated `IN (query)`.
+    /// The values of an uncorrelated `IN (query)`, or of a list of parameters.
     Set(Arc<super::hash::ValueSet>),
+    /// The array that was looked through last, and its elements if it was looked through before.
+    Elements(Arc<Array>, Option<Arc<super::hash::ValueSet>>),
 }

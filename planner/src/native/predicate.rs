@@ -1,14 +1,17 @@
 //! Conditions, compiled to closures of three-valued logic without building boolean datums.
 
-use archipel_sql::datum::Datum;
+use std::sync::Arc;
+
+use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::Result;
 use archipel_sql::function::ResolvedFunction;
 use archipel_sql::stack;
 
 use super::compile::Compiler;
-use super::context::{ExecContext, ExecResult};
+use super::context::{Cache, ExecContext, ExecResult};
 use super::expression::Source;
 use super::hash::ValueSet;
+use super::operand::Operand;
 use super::operator::{Comparison, comparison, order};
 use super::{CompiledPredicate, fold};
 use crate::bound::{BoundExpr, ExprKind, SubqueryKind};
@@ -99,9 +102,21 @@ impl Compiler<'_> {
             ExprKind::ArrayOp { left, array, operator, all } => {
                 let (left, array) = (self.source(left)?, self.source(array)?);
                 let (operator, all) = (*operator, *all);
+                // What an array says of a value by its elements alone, as IN does.
+                let searched = matches!(
+                    (comparison(operator.function), all),
+                    (Some(Comparison::Eq), false) | (Some(Comparison::Ne), true)
+                );
+                let cache = searched.then(|| self.cache());
                 Box::new(move |ctx| {
                     let left = left.eval(ctx)?;
                     let Datum::Array(array) = array.eval(ctx)? else { return Ok(None) };
+                    if let Some(cache) = cache
+                        && array.values.len() >= HASHED_LIST_LEN_MIN
+                        && let Some(set) = elements(ctx, cache, &array)
+                    {
+                        return Ok(set.contains(left).map(|found| found != all));
+                    }
                     let mut pair = [left, Datum::Null];
                     // ALL of nothing is true, ANY of nothing false.
                     let mut result = Some(all);
@@ -164,17 +179,26 @@ impl Compiler<'_> {
         let left = self.source(left)?;
         let items = self.exprs(list)?;
         let finish = move |found: Option<bool>| found.map(|found| found != negated);
+        let is_given = |item: &Source| matches!(item, Source::Operand(Operand::Const(_) | Operand::Param(_)));
+        let searched =
+            items.len() >= HASHED_LIST_LEN_MIN && comparison(equality.function) == Some(Comparison::Eq);
         let constants = items.iter().map(|item| item.constant().cloned()).collect::<Option<Vec<_>>>();
         if let Some(constants) = constants
-            && constants.len() >= HASHED_LIST_LEN_MIN
-            && comparison(equality.function) == Some(Comparison::Eq)
+            && searched
         {
             let set: ValueSet = constants.into_iter().collect();
             return Ok(Box::new(move |ctx| Ok(finish(set.contains(left.eval(ctx)?)))));
         }
         let computes = items.iter().any(|item| matches!(item, Source::Code(_)));
+        // The parameters of a statement stay what they are while it runs.
+        let cache = (searched && items.iter().all(is_given)).then(|| self.cache());
         Ok(Box::new(move |ctx| {
             let left = left.eval(ctx)?;
+            if let Some(cache) = cache
+                && let Some(set) = given(ctx, cache, &items)?
+            {
+                return Ok(finish(set.contains(left)));
+            }
             // PostgreSQL makes an array of the items, whatever comes of it: all are computed.
             let computed: Option<Vec<Datum>> = match computes {
                 true => Some(items.iter().map(|item| item.eval(ctx)).collect::<ExecResult<_>>()?),
@@ -199,6 +223,40 @@ impl Compiler<'_> {
             Ok(finish(result))
         }))
     }
+}
+
+/// The set of a list's values; `None` when it is asked for the first time: a list that is looked at once
+/// need not be gathered for that.
+fn given(ctx: &mut ExecContext<'_, '_>, cache: usize, items: &[Source]) -> ExecResult<Option<Arc<ValueSet>>> {
+    if let Cache::Set(set) = &ctx.frame.caches[cache] {
+        return Ok(Some(set.clone()));
+    }
+    if matches!(ctx.frame.caches[cache], Cache::Empty) {
+        ctx.frame.caches[cache] = Cache::Value(Datum::Null);
+        return Ok(None);
+    }
+    let mut set = ValueSet::default();
+    for item in items {
+        set.insert(item.eval(ctx)?);
+    }
+    let set = Arc::new(set);
+    ctx.frame.caches[cache] = Cache::Set(set.clone());
+    Ok(Some(set))
+}
+
+/// The set of an array's elements; `None` if the array is another one than when this was asked last.
+fn elements(ctx: &mut ExecContext<'_, '_>, cache: usize, array: &Arc<Array>) -> Option<Arc<ValueSet>> {
+    match &ctx.frame.caches[cache] {
+        Cache::Elements(of, Some(set)) if Arc::ptr_eq(of, array) => return Some(set.clone()),
+        Cache::Elements(of, None) if Arc::ptr_eq(of, array) => {}
+        _ => {
+            ctx.frame.caches[cache] = Cache::Elements(array.clone(), None);
+            return None;
+        }
+    }
+    let set: Arc<ValueSet> = Arc::new(array.values.iter().cloned().collect());
+    ctx.frame.caches[cache] = Cache::Elements(array.clone(), Some(set.clone()));
+    Some(set)
 }
 
 /// The truth value a datum stands for.
