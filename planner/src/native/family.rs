@@ -203,7 +203,9 @@ impl Compiler<'_> {
             let mut value = |c: &mut Self, expr: &BoundExpr| -> Result<Option<usize>> {
                 let slots = c.value_slots(conjunct, expr);
                 if is_volatile(expr)
-                    || slots.iter().any(|slot| layout.contains(slot) || unavailable.contains(slot))
+                    || slots
+                        .iter()
+                        .any(|slot| layout.contains(slot) || unavailable.binary_search(slot).is_ok())
                 {
                     return Ok(None);
                 }

@@ -8,7 +8,7 @@
 //! run shows, and decides their order ([`lateral`](super::lateral)).
 
 use archipel_sql::error::Result;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::compile::{Compiler, Layout, passed_through};
 use super::conjunct::{Conjunct, comparable};
@@ -47,6 +47,14 @@ impl<'b> Item<'b> {
 struct Bare<'b> {
     rel: &'b Rel,
     layout: Layout,
+}
+
+/// Which of some items each slot belongs to.
+fn owners(items: &[Item<'_>]) -> FxHashMap<u32, usize> {
+    let slots = |(place, item): (usize, &Item<'_>)| -> Vec<(u32, usize)> {
+        item.layout.iter().map(|slot| (*slot, place)).collect()
+    };
+    items.iter().enumerate().flat_map(slots).collect()
 }
 
 impl Compiler<'_> {
@@ -136,14 +144,15 @@ impl Compiler<'_> {
         wanted: &[OrderKey],
     ) -> Result<Planned> {
         let mut placed: Option<Planned> = None;
-        let mut placed_slots: Vec<u32> = Vec::new();
+        let mut placed_slots: FxHashSet<u32> = FxHashSet::default();
         // Where rows of the items without effects are counted, and the slots of those placed since.
         let mut counted: Option<(u32, Vec<u32>)> = None;
         while !items.is_empty() {
             let next = self.best_item(&items, &conjuncts, &placed_slots, facts, wanted, placed.is_none())?;
             let item = items.remove(next);
-            let unplaced: Vec<u32> = items.iter().flat_map(|item| item.layout.iter().copied()).collect();
-            let (now, later): (Vec<_>, Vec<_>) = conjuncts.into_iter().partition(|c| !c.reads_any(&unplaced));
+            let unplaced = owners(&items);
+            let waits = |c: &Conjunct<'_>| c.slots.iter().any(|slot| unplaced.contains_key(slot));
+            let (later, now): (Vec<_>, Vec<_>) = conjuncts.into_iter().partition(waits);
             conjuncts = later;
             placed = Some(match placed {
                 None => {
@@ -286,28 +295,32 @@ impl Compiler<'_> {
         &mut self,
         items: &[Item<'_>],
         conjuncts: &[Conjunct<'_>],
-        placed: &[u32],
+        placed: &FxHashSet<u32>,
         facts: &FxHashMap<u32, BoundExpr>,
         wanted: &[OrderKey],
         first: bool,
     ) -> Result<usize> {
         let mut best = (0, 0);
+        let owners = owners(items);
+        // Those of an item itself do not count for it.
+        let mut unavailable: Vec<u32> = owners.keys().copied().collect();
+        unavailable.sort_unstable();
+        let mut connected = vec![false; items.len()];
+        for conjunct in conjuncts.iter().filter(|_| !first) {
+            let mut read = conjunct.slots.iter().filter_map(|slot| owners.get(slot));
+            if let Some(own) = read.next()
+                && read.all(|other| other == own)
+                && conjunct.slots.iter().any(|slot| placed.contains(slot))
+            {
+                connected[*own] = true;
+            }
+        }
         for (position, item) in items.iter().enumerate() {
-            let others: Vec<u32> = items
-                .iter()
-                .enumerate()
-                .filter(|(other, _)| *other != position)
-                .flat_map(|(_, item)| item.layout.iter().copied())
-                .collect();
             if let Some(left) = &item.lateral
-                && left.iter().any(|slot| others.contains(slot))
+                && left.iter().any(|slot| owners.get(slot).is_some_and(|owner| *owner != position))
             {
                 continue;
             }
-            let connected = !first
-                && conjuncts
-                    .iter()
-                    .any(|c| c.reads_any(&item.layout) && c.reads_any(placed) && !c.reads_any(&others));
             let mut score = match item.rel {
                 Rel::Scan { table, .. } if table.kind != TableKind::System => {
                     let meta = self.table(table)?;
@@ -317,7 +330,7 @@ impl Compiler<'_> {
                         meta: &meta,
                         layout: &item.layout,
                         conjuncts,
-                        unavailable: &others,
+                        unavailable: &unavailable,
                         facts,
                         wanted,
                     });
@@ -325,14 +338,14 @@ impl Compiler<'_> {
                 }
                 Rel::Family { family, .. } => {
                     let (score, joined) =
-                        self.family_score(family, &item.layout, conjuncts, &others, facts)?;
+                        self.family_score(family, &item.layout, conjuncts, &unavailable, facts)?;
                     score + if joined { 2000 } else { 0 }
                 }
                 // Known to be small.
                 Rel::Values { .. } | Rel::Unit | Rel::Function { .. } => 18,
                 _ => 6,
             };
-            if connected {
+            if connected[position] {
                 score += 500;
             }
             if item.effects {

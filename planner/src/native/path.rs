@@ -97,7 +97,7 @@ pub(crate) struct Restrictions<'s, 'b> {
     pub meta: &'s Meta,
     pub layout: &'s [u32],
     pub conjuncts: &'s [Conjunct<'b>],
-    /// Slots that are not filled when the scan runs.
+    /// Slots that are not filled when the scan runs, in order; its own may be among them.
     pub unavailable: &'s [u32],
     pub facts: &'s FxHashMap<u32, BoundExpr>,
     pub wanted: &'s [OrderKey],
@@ -267,7 +267,7 @@ impl Compiler<'_> {
             return false;
         }
         let slots = self.value_slots(conjunct, value);
-        slots.iter().all(|slot| !on.layout.contains(slot) && !on.unavailable.contains(slot))
+        slots.iter().all(|slot| !on.layout.contains(slot) && on.unavailable.binary_search(slot).is_err())
     }
 
     fn part_is_joined(&mut self, on: &Restrictions<'_, '_>, part: &ChosenPart<'_>) -> bool {
