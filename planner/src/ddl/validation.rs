@@ -209,11 +209,8 @@ fn duplicates_of(operation: &DdlOp, work: &Work<'_>) -> Vec<(TreeId, Validation)
         DdlOp::AlterTable { def, .. } | DdlOp::CopyTable { def, .. } => def.id,
         _ => return Vec::new(),
     };
-    let table = work.catalog.tables().find(|known| known.tree == tree.0 && known.is_stored());
-    let Some((table, before)) = table.and_then(|now| Some((now, work.env.catalog.table_by_oid(now.oid)?)))
-    else {
-        return Vec::new();
-    };
+    let Some(table) = work.catalog.table_by_tree(tree.0) else { return Vec::new() };
+    let Some(before) = work.env.catalog.table_by_oid(table.oid) else { return Vec::new() };
     let is_made = |index: &&Index| match operation {
         DdlOp::CreateIndex { index: made, .. } => index.tree == made.id.0,
         DdlOp::CopyTable { .. } => before.indexes.iter().all(|known| known.oid != index.oid),

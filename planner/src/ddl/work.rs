@@ -53,8 +53,8 @@ impl<'a> Work<'a> {
 
     /// Gives a table new trees. What follows changes those.
     fn copy_table(&mut self, from: TreeId) {
-        let Some(table) = self.catalog.tables().find(|table| table.tree == from.0) else { return };
-        let mut table = (**table).clone();
+        let Some(table) = self.catalog.table_by_tree(from.0) else { return };
+        let mut table = (*table).clone();
         table.tree = self.tree();
         if let Some(key) = &table.primary_key {
             self.name_unique(table.tree, &key.name);
@@ -364,8 +364,7 @@ impl<'a> Work<'a> {
     /// A constraint name that is free in the schema.
     pub fn free_constraint_name(&self, schema: &str, parts: [&str; 3], also: &[String]) -> String {
         free_name(parts, |name| {
-            also.iter().any(|taken| taken == name)
-                || self.catalog.tables().any(|table| table.schema == schema && has_constraint(table, name))
+            also.iter().any(|taken| taken == name) || self.catalog.has_constraint(schema, name)
         })
     }
 }

@@ -535,7 +535,7 @@ impl Compiler<'_> {
             parents.iter().find(|parent| key.references == parent.oid && key.parent.is_none())
         };
         let mut children: Vec<TableRef> =
-            parents.iter().flat_map(|parent| self.env.catalog.referencing(parent.oid)).collect();
+            parents.iter().flat_map(|parent| self.env.catalog.referrers(parent.oid)).collect();
         children.sort_by_key(|child| child.oid);
         children.dedup_by_key(|child| child.oid);
         for child in children {

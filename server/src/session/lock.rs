@@ -94,7 +94,7 @@ impl Session {
         let what = match lock.tag {
             LockTag::Table(tree) => {
                 let catalog = self.server.catalog.current().catalog.clone();
-                let oid = catalog.tables().find(|table| table.tree == tree.0).map_or(0, |table| table.oid.0);
+                let oid = catalog.table_by_tree(tree.0).map_or(0, |table| table.oid.0);
                 format!("relation {oid} of database {database}")
             }
             LockTag::Sequence(id) => format!("relation {} of database {database}", id.0),

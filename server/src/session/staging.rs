@@ -281,7 +281,7 @@ fn tables_of<'o>(
             DdlOp::AlterTable { def, .. } | DdlOp::CreateTable(def) | DdlOp::CopyTable { def, .. } => def.id,
             _ => continue,
         };
-        let name = catalog.tables().find(|table| table.tree == id.0).map(|table| table.name.clone());
+        let name = catalog.table_by_tree(id.0).map(|table| table.name.clone());
         found.push((id, name.unwrap_or_default()));
     }
     found

@@ -182,7 +182,7 @@ impl Lookups {
             && self.role_names.iter().all(|(name, known)| same(known, &catalog.role(name)))
             && self.heirs.iter().all(|(oid, known)| catalog.heir_oids(*oid) == known.as_slice())
             && self.referencing.iter().all(|(oid, known)| {
-                let now = catalog.referencing(*oid);
+                let now = catalog.referrers(*oid);
                 known.len() == now.len() && known.iter().zip(&now).all(|(a, b)| Arc::ptr_eq(a, b) || a == b)
             })
             && self.all.iter().all(|(kind, known)| Arc::ptr_eq(known, catalog.mark_of(*kind)))

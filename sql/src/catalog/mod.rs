@@ -3,6 +3,7 @@
 //! - this file     the objects themselves
 //! - [`object`]    any object as a row of the system catalog: (kind, oid, payload)
 //! - [`snapshot`]  [`Catalog`]: all objects at one moment, with look-ups by name and oid
+//! - `state`       what it is made of; `shared_map` its maps
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
 //! - `numbered`    tables whose rows are told apart by their numbers
 //! - [`aggregate`] aggregates, which are routines
@@ -37,7 +38,9 @@ pub mod partition_condition;
 mod renumber;
 pub mod role;
 pub mod sequence;
+mod shared_map;
 pub mod snapshot;
+mod state;
 pub mod trigger;
 pub mod user_type;
 pub mod view;

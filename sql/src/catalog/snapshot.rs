@@ -1,20 +1,17 @@
 //! All catalog objects at one moment. A `Catalog` never changes; DDL makes the next one from it
-//! with [`Catalog::apply`]. Objects are shared between the two, so a version costs its index of
-//! names and oids.
+//! with [`Catalog::apply`]. Objects are shared between the two, and so is most of what finds them
+//! (`state`).
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
-
-use rustc_hash::FxHashMap;
 
 use crate::types::Oid;
 
 use super::lookups::{LookupRecorder, Lookups};
 use super::operator_class::OperatorClassRef;
+use super::state::{RelationOid, State};
 use super::{
-    ARCHIPEL, Access, CatalogChange, Comments, FIRST_GROUP, FIRST_OID, FIRST_TREE, INFORMATION_SCHEMA,
-    Numbers, Object, ObjectKind, PG_CATALOG, PUBLIC, Role, RoutineRef, SUPERUSER, SUPERUSER_NAME, Schema,
-    SequenceRef, Table, TableRef, UserTypeRef,
+    ARCHIPEL, Access, CatalogChange, Comments, INFORMATION_SCHEMA, Numbers, Object, ObjectKind, PG_CATALOG,
+    PUBLIC, Role, RoutineRef, SUPERUSER, SUPERUSER_NAME, Schema, SequenceRef, Table, TableRef, UserTypeRef,
 };
 
 /// A relation: what shares PostgreSQL's pg_class namespace.
@@ -70,72 +67,10 @@ impl CatalogMark {
     }
 }
 
-/// Maps are behind `Arc`s of their own: a version copies only those its changes touch.
-#[derive(Clone, Debug)]
-struct State {
-    version: u64,
-    /// The newest [`super::Migration`]; 0 for a new data directory.
-    migration: u32,
-    numbers: Numbers,
-    schemas: Arc<BTreeMap<Oid, Arc<Schema>>>,
-    tables: Arc<BTreeMap<Oid, TableRef>>,
-    sequences: Arc<BTreeMap<Oid, SequenceRef>>,
-    routines: Arc<BTreeMap<Oid, RoutineRef>>,
-    roles: Arc<BTreeMap<Oid, Arc<Role>>>,
-    /// Owners and rights, by the objects they are of.
-    access: Arc<BTreeMap<Oid, Arc<Access>>>,
-    comments: Arc<BTreeMap<Oid, Arc<Comments>>>,
-    types: Arc<BTreeMap<Oid, UserTypeRef>>,
-    operator_classes: Arc<BTreeMap<Oid, OperatorClassRef>>,
-    /// Names of enums' labels.
-    labels: Arc<FxHashMap<Oid, Arc<str>>>,
-    /// The relations of composite types, by their oids.
-    composites: Arc<BTreeMap<Oid, TableRef>>,
-    /// Schema, then name: oids of relations.
-    relation_names: Arc<Names<RelationOid>>,
-    routine_names: Arc<Names<Vec<Oid>>>,
-    /// Oids of indexes to their tables'.
-    index_tables: Arc<FxHashMap<Oid, Oid>>,
-    /// Tables to those that inherit from them, by oid.
-    heirs: Arc<FxHashMap<Oid, Vec<Oid>>>,
-    /// Of each kind of object: another one after every change of such an object.
-    marks: [Arc<()>; ObjectKind::COUNT],
-}
-
-type Names<T> = FxHashMap<String, FxHashMap<String, T>>;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RelationOid {
-    Table(Oid),
-    Sequence(Oid),
-    /// An index of this table with this oid of its own.
-    Index(Oid, Oid),
-}
-
 impl Catalog {
     /// The catalog of an empty data directory: the schemas of the system with their views.
     pub fn new(system: Vec<Table>) -> Catalog {
-        let mut state = State {
-            version: 1,
-            migration: 0,
-            numbers: Numbers { oid: FIRST_OID, tree: FIRST_TREE, group: FIRST_GROUP },
-            schemas: Arc::default(),
-            tables: Arc::default(),
-            sequences: Arc::default(),
-            routines: Arc::default(),
-            roles: Arc::default(),
-            access: Arc::default(),
-            comments: Arc::default(),
-            types: Arc::default(),
-            operator_classes: Arc::default(),
-            labels: Arc::default(),
-            composites: Arc::default(),
-            relation_names: Arc::default(),
-            routine_names: Arc::default(),
-            index_tables: Arc::default(),
-            heirs: Arc::default(),
-            marks: Default::default(),
-        };
+        let mut state = State::empty();
         for (oid, name) in
             [(PG_CATALOG, "pg_catalog"), (INFORMATION_SCHEMA, "information_schema"), (ARCHIPEL, "archipel")]
         {
@@ -249,11 +184,39 @@ impl Catalog {
     }
 
     /// The tables that have foreign keys to one, itself perhaps among them, in the order of their oids.
-    pub fn referencing(&self, table: Oid) -> Vec<TableRef> {
-        let refers = |other: &&TableRef| other.foreign_keys.iter().any(|key| key.references == table);
-        let found: Vec<TableRef> = self.0.tables.values().filter(refers).cloned().collect();
+    pub fn referrers(&self, table: Oid) -> Vec<TableRef> {
+        let oids = self.0.referencing.get(&table).into_iter().flat_map(|oids| oids.iter());
+        let found: Vec<TableRef> = oids.filter_map(|oid| self.0.tables.get(oid).cloned()).collect();
         self.note(|lookups| lookups.note_referencing(table, &found));
         found
+    }
+
+    /// The table whose rows the engine keeps under this number.
+    pub fn table_by_tree(&self, tree: u32) -> Option<TableRef> {
+        self.note_all(ObjectKind::Table);
+        self.table_by_oid(*self.0.trees.get(&tree)?)
+    }
+
+    /// Whether a table of the schema has a constraint of this name.
+    pub fn has_constraint(&self, schema: &str, name: &str) -> bool {
+        self.note_all(ObjectKind::Table);
+        self.0.constraint_names.get_by(|known| known.order(schema, name)).is_some()
+    }
+
+    /// The tables and views that are not what they were in another version, as they were and as they are.
+    pub fn changed_tables(&self, before: &Catalog) -> Vec<(Option<TableRef>, Option<TableRef>)> {
+        self.note_all(ObjectKind::Table);
+        let changes = self.0.tables.changes(&before.0.tables).into_iter();
+        let changes = changes.filter(|(old, new)| !same_object(*old, *new));
+        changes.map(|(old, new)| (old.cloned(), new.cloned())).collect()
+    }
+
+    /// As [`Catalog::changed_tables`], of routines.
+    pub fn changed_routines(&self, before: &Catalog) -> Vec<(Option<RoutineRef>, Option<RoutineRef>)> {
+        self.note_all(ObjectKind::Routine);
+        let changes = self.0.routines.changes(&before.0.routines).into_iter();
+        let changes = changes.filter(|(old, new)| !same_object(*old, *new));
+        changes.map(|(old, new)| (old.cloned(), new.cloned())).collect()
     }
 
     pub fn sequence_by_oid(&self, oid: Oid) -> Option<SequenceRef> {
@@ -355,7 +318,7 @@ impl Catalog {
     // -- by exact name
 
     pub fn schema(&self, name: &str) -> Option<Arc<Schema>> {
-        let schema = self.0.schemas.values().find(|schema| schema.name == name).cloned();
+        let schema = self.0.schema_named(name).cloned();
         self.note(|lookups| lookups.note_schema(name, schema.as_ref()));
         schema
     }
@@ -365,31 +328,30 @@ impl Catalog {
     }
 
     pub fn role(&self, name: &str) -> Option<Arc<Role>> {
-        let role = self.0.roles.values().find(|role| role.name == name).cloned();
+        let role = self.0.role_named(name).cloned();
         self.note(|lookups| lookups.note_role(name, role.as_ref()));
         role
     }
 
     /// The relation of this schema and name.
     pub fn relation_in(&self, schema: &str, name: &str) -> Option<Relation> {
-        let oid = self.0.relation_names.get(schema).and_then(|names| names.get(name));
-        let relation = oid.and_then(|oid| self.0.relation(*oid));
+        let oid = self.0.relation_named(schema, name);
+        let relation = oid.and_then(|oid| self.0.relation(oid));
         self.note(|lookups| lookups.note_relation((schema, name), relation.as_ref()));
         relation
     }
 
     /// The type of this schema and name.
     pub fn user_type_in(&self, schema: &str, name: &str) -> Option<UserTypeRef> {
-        let ty = self.0.types.values().find(|ty| ty.schema == schema && ty.name == name).cloned();
+        let ty = self.0.type_named(schema, name).cloned();
         self.note(|lookups| lookups.note_type((schema, name), ty.as_ref()));
         ty
     }
 
     /// The overloads of this schema and name.
     pub fn routines_in(&self, schema: &str, name: &str) -> Vec<RoutineRef> {
-        let oids = self.0.routine_names.get(schema).and_then(|names| names.get(name));
-        let routine = |oid: &Oid| self.0.routines.get(oid).cloned();
-        let routines: Vec<RoutineRef> = oids.into_iter().flatten().filter_map(routine).collect();
+        let oids = self.0.routines_named(schema, name).iter();
+        let routines: Vec<RoutineRef> = oids.filter_map(|oid| self.0.routines.get(oid).cloned()).collect();
         self.note(|lookups| lookups.note_routines((schema, name), &routines));
         routines
     }
@@ -461,180 +423,7 @@ impl Catalog {
     }
 }
 
-impl State {
-    fn relation(&self, oid: RelationOid) -> Option<Relation> {
-        match oid {
-            RelationOid::Table(table) => self.tables.get(&table).cloned().map(Relation::Table),
-            RelationOid::Sequence(sequence) => self.sequences.get(&sequence).cloned().map(Relation::Sequence),
-            RelationOid::Index(table, index) => {
-                let table = self.tables.get(&table)?.clone();
-                if table.primary_key.as_ref().is_some_and(|key| key.oid == index) {
-                    return Some(Relation::PrimaryKey(table));
-                }
-                let place = table.indexes.iter().position(|candidate| candidate.oid == index)?;
-                Some(Relation::Index(table, place))
-            }
-        }
-    }
-
-    fn put(&mut self, object: &Object) {
-        self.drop(object.kind(), object.oid());
-        match object {
-            Object::Numbers(numbers) => self.numbers = *numbers,
-            Object::Migration(migration) => self.migration = self.migration.max(migration.version),
-            Object::Schema(schema) => {
-                Arc::make_mut(&mut self.schemas).insert(schema.oid, Arc::new(schema.clone()));
-            }
-            Object::Role(role) => {
-                Arc::make_mut(&mut self.roles).insert(role.oid, Arc::new(role.clone()));
-            }
-            Object::Access(access) => {
-                Arc::make_mut(&mut self.access).insert(access.object, Arc::new(access.clone()));
-            }
-            Object::Comments(comments) => {
-                if !comments.texts.is_empty() {
-                    Arc::make_mut(&mut self.comments).insert(comments.object, Arc::new(comments.clone()));
-                }
-            }
-            Object::Table(table) => {
-                Arc::make_mut(&mut self.tables).insert(table.oid, table.clone());
-                for parent in &table.inherits {
-                    let heirs = Arc::make_mut(&mut self.heirs).entry(*parent).or_default();
-                    if let Err(place) = heirs.binary_search(&table.oid) {
-                        heirs.insert(place, table.oid);
-                    }
-                }
-                let names = Arc::make_mut(&mut self.relation_names).entry(table.schema.clone()).or_default();
-                names.insert(table.name.clone(), RelationOid::Table(table.oid));
-                let indexes = Arc::make_mut(&mut self.index_tables);
-                for (name, oid) in index_names(table) {
-                    names.insert(name.to_string(), RelationOid::Index(table.oid, oid));
-                    indexes.insert(oid, table.oid);
-                }
-            }
-            Object::Sequence(sequence) => {
-                Arc::make_mut(&mut self.sequences).insert(sequence.oid, sequence.clone());
-                let names =
-                    Arc::make_mut(&mut self.relation_names).entry(sequence.schema.clone()).or_default();
-                names.insert(sequence.name.clone(), RelationOid::Sequence(sequence.oid));
-            }
-            Object::Type(ty) => {
-                Arc::make_mut(&mut self.types).insert(ty.oid, ty.clone());
-                let labels = Arc::make_mut(&mut self.labels);
-                labels.extend(ty.labels.iter().map(|label| (label.oid, Arc::from(label.name.as_str()))));
-                if let Some(relation) = ty.relation() {
-                    Arc::make_mut(&mut self.composites).insert(relation.oid, Arc::new(relation));
-                }
-            }
-            Object::OperatorClass(class) => {
-                Arc::make_mut(&mut self.operator_classes).insert(class.oid, class.clone());
-            }
-            Object::Routine(routine) => {
-                Arc::make_mut(&mut self.routines).insert(routine.oid, routine.clone());
-                let names = Arc::make_mut(&mut self.routine_names).entry(routine.schema.clone()).or_default();
-                names.entry(routine.name.clone()).or_default().push(routine.oid);
-            }
-        }
-    }
-
-    fn drop(&mut self, kind: ObjectKind, oid: Oid) {
-        self.marks[kind as usize] = Arc::default();
-        match kind {
-            ObjectKind::Numbers | ObjectKind::Migration => {}
-            ObjectKind::Schema => {
-                if self.schemas.contains_key(&oid) {
-                    Arc::make_mut(&mut self.schemas).remove(&oid);
-                }
-            }
-            ObjectKind::Role => {
-                if self.roles.contains_key(&oid) {
-                    Arc::make_mut(&mut self.roles).remove(&oid);
-                }
-            }
-            ObjectKind::Access => {
-                if self.access.contains_key(&oid) {
-                    Arc::make_mut(&mut self.access).remove(&oid);
-                }
-            }
-            ObjectKind::OperatorClass => {
-                if self.operator_classes.contains_key(&oid) {
-                    Arc::make_mut(&mut self.operator_classes).remove(&oid);
-                }
-            }
-            ObjectKind::Comments => {
-                if self.comments.contains_key(&oid) {
-                    Arc::make_mut(&mut self.comments).remove(&oid);
-                }
-            }
-            ObjectKind::Table => {
-                if !self.tables.contains_key(&oid) {
-                    return;
-                }
-                if let Some(table) = Arc::make_mut(&mut self.tables).remove(&oid) {
-                    for parent in &table.inherits {
-                        let heirs = Arc::make_mut(&mut self.heirs);
-                        if let Some(of_parent) = heirs.get_mut(parent) {
-                            of_parent.retain(|heir| *heir != oid);
-                            if of_parent.is_empty() {
-                                heirs.remove(parent);
-                            }
-                        }
-                    }
-                    self.forget_relation(&table.schema, &table.name);
-                    for (name, index) in index_names(&table) {
-                        self.forget_relation(&table.schema, name);
-                        Arc::make_mut(&mut self.index_tables).remove(&index);
-                    }
-                }
-            }
-            ObjectKind::Sequence => {
-                if !self.sequences.contains_key(&oid) {
-                    return;
-                }
-                if let Some(sequence) = Arc::make_mut(&mut self.sequences).remove(&oid) {
-                    self.forget_relation(&sequence.schema, &sequence.name);
-                }
-            }
-            ObjectKind::Type => {
-                if !self.types.contains_key(&oid) {
-                    return;
-                }
-                if let Some(ty) = Arc::make_mut(&mut self.types).remove(&oid) {
-                    let labels = Arc::make_mut(&mut self.labels);
-                    for label in &ty.labels {
-                        labels.remove(&label.oid);
-                    }
-                    if let Some(relation) = oid.relation_of_row_type() {
-                        Arc::make_mut(&mut self.composites).remove(&relation);
-                    }
-                }
-            }
-            ObjectKind::Routine => {
-                if !self.routines.contains_key(&oid) {
-                    return;
-                }
-                if let Some(routine) = Arc::make_mut(&mut self.routines).remove(&oid)
-                    && let Some(names) = Arc::make_mut(&mut self.routine_names).get_mut(&routine.schema)
-                    && let Some(overloads) = names.get_mut(&routine.name)
-                {
-                    overloads.retain(|&overload| overload != oid);
-                }
-            }
-        }
-    }
-
-    fn forget_relation(&mut self, schema: &str, name: &str) {
-        if let Some(names) = Arc::make_mut(&mut self.relation_names).get_mut(schema) {
-            names.remove(name);
-        }
-    }
-}
-
-/// Names and oids of a table's indexes, the primary key's included.
-fn index_names(table: &Table) -> impl Iterator<Item = (&str, Oid)> {
-    table
-        .primary_key
-        .iter()
-        .map(|key| (key.name.as_str(), key.oid))
-        .chain(table.indexes.iter().map(|index| (index.name.as_str(), index.oid)))
+/// Whether an object is the very same one as before.
+fn same_object<T>(before: Option<&Arc<T>>, after: Option<&Arc<T>>) -> bool {
+    matches!((before, after), (Some(before), Some(after)) if Arc::ptr_eq(before, after))
 }

@@ -173,7 +173,7 @@ fn pointed_at(compiler: &Compiler<'_>, partition: &TableRef, root: &TableRef) ->
     let points = |table: &TableRef| {
         let over =
             |key: &archipel_sql::catalog::ForeignKey| key.references == table.oid && key.parent.is_none();
-        catalog.referencing(table.oid).iter().any(|other| other.foreign_keys.iter().any(over))
+        catalog.referrers(table.oid).iter().any(|other| other.foreign_keys.iter().any(over))
     };
     between.find(points)
 }
