@@ -19,7 +19,6 @@ mod known;
 pub mod view;
 
 use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -37,7 +36,7 @@ use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Oid;
 
-use self::known::{Known, relations};
+use self::known::Known;
 use crate::run::definition::DefinitionRun;
 use crate::server::Server;
 use crate::settings::session::default_search_path;
@@ -133,7 +132,9 @@ impl Sizes for Counted {
 /// What the routines of a catalog show, and what follows. Routines that do not compile show
 /// nothing.
 pub(crate) fn design_of(server: &Server, environment: &Environment) -> (Vec<Evidence>, Design) {
-    let evidence = Known::default().evidence(server, environment);
+    let mut known = Known::default();
+    known.read(server, environment);
+    let evidence = known.evidence();
     let design = advice::design(&environment.catalog, &evidence, &Counted::of(server));
     (evidence, design)
 }
@@ -167,18 +168,17 @@ impl Designer {
     /// again, because somebody was in the way, or there may be more to do.
     async fn look(&self, server: &Arc<Server>) -> bool {
         let mut known = self.known.lock().await;
-        let catalog = server.catalog.current().catalog.clone();
-        let wanted = is_on(server).then(|| fingerprint(&catalog));
-        if known.seen == wanted {
+        if !is_on(server) {
+            // It may be turned on again.
+            known.open = true;
             return false;
         }
-        let mut again = false;
-        if wanted.is_some_and(|wanted| wanted != NO_ROUTINES) {
-            again = step(server, &catalog, &mut known).await;
+        let catalog = server.catalog.current().catalog.clone();
+        if known.is_current(&catalog) && !known.open {
+            return false;
         }
-        if !again {
-            known.seen = wanted;
-        }
+        let again = step(server, &catalog, &mut known).await;
+        known.open = again;
         again
     }
 }
@@ -227,7 +227,7 @@ pub async fn follow(server: Arc<Server>) {
             if !done {
                 tokio::time::sleep(retry).await;
                 retry = (retry * 2).min(RETRY_MAX);
-                server.designer.known.lock().await.seen = None;
+                server.designer.known.lock().await.open = true;
             }
         } else {
             retry = RETRY_MIN;
@@ -242,22 +242,6 @@ async fn quiet(server: &Server) {
     while tokio::time::timeout(QUIET, server.catalog.changed()).await.is_ok() {}
 }
 
-/// The fingerprint of a catalog in which nothing can be read.
-const NO_ROUTINES: u64 = 0;
-
-/// What the evidence depends on: temporary tables and the like come and go without it.
-fn fingerprint(catalog: &Catalog) -> u64 {
-    let mut parts: Vec<(u32, u64)> = catalog.routines_all().map(|r| (r.oid.0, r.version)).collect();
-    if parts.is_empty() {
-        return NO_ROUTINES;
-    }
-    parts.extend(relations(catalog).map(|table| (table.oid.0, table.version)));
-    parts.sort_unstable();
-    let mut hasher = rustc_hash::FxHasher::default();
-    parts.hash(&mut hasher);
-    hasher.finish().max(NO_ROUTINES + 1)
-}
-
 async fn step(server: &Arc<Server>, catalog: &Catalog, known: &mut Known) -> bool {
     let environment = Environment::new(
         catalog.clone(),
@@ -265,7 +249,11 @@ async fn step(server: &Arc<Server>, catalog: &Catalog, known: &mut Known) -> boo
         default_search_path(&server.live.values()),
         SUPERUSER,
     );
-    let evidence = known.evidence(server, &environment);
+    known.read(server, &environment);
+    if !known.open {
+        return false;
+    }
+    let evidence = known.evidence();
     let sizes = Counted::of(server);
     let design = advice::design(catalog, &evidence, &sizes);
     let is_large = |oid: Oid| {

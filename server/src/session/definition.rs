@@ -150,8 +150,8 @@ impl Session {
     pub(super) async fn run_definition(&mut self, source: Source, tell: bool) -> Result<String> {
         let server = self.server.clone();
         // Others may define while this waits for the tables it changes.
-        let first =
-            self.plan_definition(&source, &server.catalog.current().catalog.clone(), &Copies::default())?;
+        let seen = server.catalog.current().catalog.clone();
+        let first = self.plan_definition(&source, &seen, &Copies::default())?;
         let weaker = weaker_mode(&source);
         let named = self.named_table(&source);
         let wanted = self.locks_of(first.operations.iter().map(|operation| (operation, weaker)), named);
@@ -159,7 +159,10 @@ impl Session {
         let one_at_a_time = server.definitions.lock().await;
         // Nothing changes the catalog while the latch is held.
         let catalog = server.catalog.current().catalog.clone();
-        let plan = self.plan_definition(&source, &catalog, &Copies::default())?;
+        let plan = match catalog.same_as(&seen) {
+            true => first,
+            false => self.plan_definition(&source, &catalog, &Copies::default())?,
+        };
         if tell {
             self.definition_notices(&plan);
         }
