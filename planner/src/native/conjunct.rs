@@ -112,6 +112,12 @@ impl Compiler<'_> {
         result
     }
 
+    /// A part of a conjunct, as a condition of its own.
+    pub fn part_of<'b>(&mut self, conjunct: &Conjunct<'b>, part: &'b BoundExpr) -> Conjunct<'b> {
+        let slots = self.value_slots(conjunct, part);
+        Conjunct { expr: part, scope: conjunct.scope.clone(), base: conjunct.base, slots: slots.into() }
+    }
+
     /// The column an expression of a conjunct is, as a slot.
     pub fn column_slot(&self, conjunct: &Conjunct<'_>, expr: &BoundExpr) -> Option<u32> {
         match &expr.kind {

@@ -337,9 +337,16 @@ impl Compiler<'_> {
         let Some((place, own)) = self.first_member(family, layout) else { return Ok((18, false)) };
         let table = &family.members[place].table;
         let meta = self.table(table)?;
-        let restrictions =
-            Restrictions { table, meta: &meta, layout: &own, conjuncts, unavailable, facts, wanted: &[] };
-        let choice = self.choose_path(&restrictions);
+        let choice = self.choose_path(&Restrictions {
+            table,
+            meta: &meta,
+            layout: &own,
+            conjuncts,
+            unavailable,
+            facts,
+            wanted: &[],
+            mixed: false,
+        });
         Ok((choice.score, choice.joined))
     }
 }

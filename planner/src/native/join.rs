@@ -322,7 +322,7 @@ impl Compiler<'_> {
                 continue;
             }
             let mut score = match item.rel {
-                Rel::Scan { table, .. } if table.kind != TableKind::System => {
+                Rel::Scan { table, lock } if table.kind != TableKind::System => {
                     let meta = self.table(table)?;
                     let wanted: &[OrderKey] = if first { wanted } else { &[] };
                     let choice = self.choose_path(&Restrictions {
@@ -333,6 +333,7 @@ impl Compiler<'_> {
                         unavailable: &unavailable,
                         facts,
                         wanted,
+                        mixed: lock.is_none() && item.usage.lock.is_none(),
                     });
                     choice.score + if choice.joined { 2000 } else { 0 }
                 }
@@ -415,10 +416,18 @@ impl Compiler<'_> {
         facts: &FxHashMap<u32, BoundExpr>,
     ) -> Result<bool> {
         match rel {
-            Rel::Scan { table, .. } if table.kind != TableKind::System => {
+            Rel::Scan { table, lock } if table.kind != TableKind::System => {
                 let meta = self.table(table)?;
-                let (unavailable, wanted) = (&[][..], &[][..]);
-                let on = Restrictions { table, meta: &meta, layout, conjuncts, unavailable, facts, wanted };
+                let on = Restrictions {
+                    table,
+                    meta: &meta,
+                    layout,
+                    conjuncts,
+                    unavailable: &[],
+                    facts,
+                    wanted: &[],
+                    mixed: lock.is_none(),
+                };
                 Ok(self.choose_path(&on).joined)
             }
             Rel::Family { family, .. } => Ok(self.family_score(family, layout, conjuncts, &[], facts)?.1),

@@ -22,6 +22,9 @@ use super::operator::Comparison;
 use crate::bound::BoundExpr;
 use crate::route::{Access, RouteKey};
 use crate::row::{Codec, stored_name, stored_type};
+use union::Union;
+
+mod union;
 
 /// One value a key column must have.
 pub(crate) enum KeyPart {
@@ -51,6 +54,8 @@ pub(crate) struct Path {
     /// At most one row a key.
     pub unique: bool,
     pub reverse: bool,
+    /// Other ways into the same tree: what one of them leads to is on the path.
+    pub also: Vec<Path>,
 }
 
 /// A column of a wanted order.
@@ -73,6 +78,34 @@ pub(crate) struct Choice<'b> {
     pub score: u32,
     /// Whether some value comes from a row read before.
     pub joined: bool,
+    /// The arms of an OR, each of which has a path of its own.
+    pub union: Option<Box<Union<'b>>>,
+}
+
+impl Choice<'_> {
+    /// A tree from one end to the other.
+    fn of(index: Option<usize>) -> Self {
+        Choice {
+            index,
+            equals: Vec::new(),
+            low: None,
+            high: None,
+            unique: false,
+            ordered: false,
+            reverse: false,
+            score: 0,
+            joined: false,
+            union: None,
+        }
+    }
+}
+
+/// The key of a table's tree, or of one of its indexes'.
+fn key_of(meta: &Meta, index: Option<usize>) -> &[KeyColumn] {
+    match index {
+        None => &meta.def.key,
+        Some(index) => &meta.def.indexes[index].key,
+    }
 }
 
 /// What conditions on a part of a key are about.
@@ -101,11 +134,19 @@ pub(crate) struct Restrictions<'s, 'b> {
     pub unavailable: &'s [u32],
     pub facts: &'s FxHashMap<u32, BoundExpr>,
     pub wanted: &'s [OrderKey],
+    /// Whether rows may come from several trees, one after the other.
+    pub mixed: bool,
 }
 
 impl Compiler<'_> {
     /// The best path for a scan.
     pub fn choose_path<'b>(&mut self, on: &Restrictions<'_, 'b>) -> Choice<'b> {
+        let single = self.choose_tree(on);
+        self.choose_union(on, &single).unwrap_or(single)
+    }
+
+    /// The best path that takes each condition as a whole.
+    fn choose_tree<'b>(&mut self, on: &Restrictions<'_, 'b>) -> Choice<'b> {
         let mut best = self.choice_for(on, None);
         for index in 0..on.meta.def.indexes.len() {
             let choice = self.choice_for(on, Some(index));
@@ -117,24 +158,9 @@ impl Compiler<'_> {
     }
 
     fn choice_for<'b>(&mut self, on: &Restrictions<'_, 'b>, index: Option<usize>) -> Choice<'b> {
-        let (key, unique_tree) = match index {
-            None => (&on.meta.def.key, true),
-            Some(index) => {
-                let index = &on.meta.def.indexes[index];
-                (&index.key, index.unique)
-            }
-        };
-        let mut choice = Choice {
-            index,
-            equals: Vec::new(),
-            low: None,
-            high: None,
-            unique: false,
-            ordered: false,
-            reverse: false,
-            score: 0,
-            joined: false,
-        };
+        let key = key_of(on.meta, index);
+        let unique_tree = index.is_none_or(|index| on.meta.def.indexes[index].unique);
+        let mut choice = Choice::of(index);
         let mut single = true;
         for column in key {
             let Some(part) = self.key_part(on, *column) else { break };
@@ -331,6 +357,11 @@ impl Compiler<'_> {
         on: &Restrictions<'_, '_>,
         choice: &Choice<'_>,
     ) -> Result<(Path, Vec<usize>)> {
+        if let Some(union) = &choice.union
+            && let Some(compiled) = self.compile_union(on, union, choice.reverse)?
+        {
+            return Ok(compiled);
+        }
         let (tree, key) = match choice.index {
             None => (Tree::Storage, &on.meta.def.key),
             Some(index) => {
@@ -393,20 +424,24 @@ impl Compiler<'_> {
         };
         let low = bound(self, &choice.low)?;
         let high = bound(self, &choice.high)?;
-        let path = Path { tree, columns, equals, low, high, unique: choice.unique, reverse: choice.reverse };
-        Ok((path, implied))
+        let (unique, reverse) = (choice.unique, choice.reverse);
+        Ok((Path { tree, columns, equals, low, high, unique, reverse, also: Vec::new() }, implied))
     }
 
     /// What the path touches, for routing.
     pub fn note_accesses(&mut self, on: &Restrictions<'_, '_>, choice: &Choice<'_>, write: bool) {
-        let key = match choice.index {
-            None => &on.meta.def.key,
-            Some(index) => &on.meta.def.indexes[index].key,
-        };
-        let first = key.first().copied();
+        if let Some(union) = &choice.union {
+            return self.note_union(on, union, write);
+        }
         let route = self.route_of(on, choice);
         self.note_known_row(on, choice);
-        let through = choice.index.map(|index| &on.meta.def.indexes[index]);
+        self.note_route(on, choice.index, route, write);
+    }
+
+    /// Notes what is known of the first column of a tree's key.
+    fn note_route(&mut self, on: &Restrictions<'_, '_>, index: Option<usize>, route: RouteKey, write: bool) {
+        let first = key_of(on.meta, index).first().copied();
+        let through = index.map(|index| &on.meta.def.indexes[index]);
         if let (Some(index), Some(first)) = (through, first)
             && let IndexPlacement::Global { group } = index.placement
         {
@@ -568,6 +603,7 @@ impl Choice<'_> {
             })
             .collect();
         used.extend(self.low.iter().chain(&self.high).map(|(position, ..)| *position));
+        used.extend(self.union.iter().map(|union| union.position));
         used
     }
 }

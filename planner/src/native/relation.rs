@@ -24,7 +24,7 @@ use super::defined::{DefinedRow, declared};
 use super::expression::{RowShape, Source, Values, eval_all};
 use super::lock::lock_one_by_one;
 use super::node::{Limit, Node, Out};
-use super::path::{OrderKey, Restrictions};
+use super::path::{Meta, OrderKey, Path, Restrictions};
 use super::scan::{Scan, scan_columns};
 use super::{CompiledRoutine, walk};
 use crate::bound::{BoundExpr, Rel, RowLock, SetCall, SetItem, SortKey};
@@ -350,13 +350,18 @@ impl Compiler<'_> {
             return Ok(Node::System { table: table.clone(), columns, filter }.into());
         }
         let meta = self.table(table)?;
+        let mixed = usage.lock.is_none();
         let restrictions =
-            Restrictions { table, meta: &meta, layout, conjuncts, unavailable: &[], facts, wanted };
+            Restrictions { table, meta: &meta, layout, conjuncts, unavailable: &[], facts, wanted, mixed };
         let choice = self.choose_path(&restrictions);
-        let (path, implied) = self.compile_path(&restrictions, &choice)?;
         for (slot, value) in facts {
             self.known.entry(*slot).or_insert_with(|| value.clone());
         }
+        if let Some(union) = choice.union.as_ref().filter(|union| union.is_mixed()) {
+            self.note_accesses(&restrictions, &choice, usage.write);
+            return self.plan_branches((table, layout), &restrictions, &choice, union, usage);
+        }
+        let (path, implied) = self.compile_path(&restrictions, &choice)?;
         self.note_accesses(&restrictions, &choice, usage.write || (usage.lock.is_some() && !usage.reference));
         if !usage.reference {
             self.explain_scan(table, &restrictions, &choice, &path);
@@ -368,18 +373,32 @@ impl Compiler<'_> {
             .map(|(_, conjunct)| conjunct.clone())
             .collect();
         let filter = self.all_of(&residual)?;
-        let columns = scan_columns(table, &meta, layout);
+        let node = self.scan_node(table, layout, &meta, path, filter, usage);
+        Ok(Planned { node, ordered: choice.ordered })
+    }
+
+    /// A scan along a path.
+    pub fn scan_node(
+        &mut self,
+        table: &TableRef,
+        layout: &Layout,
+        meta: &Meta,
+        path: Path,
+        filter: Option<super::CompiledPredicate>,
+        usage: ScanUse,
+    ) -> Node {
+        let columns = scan_columns(table, meta, layout);
         let columns = self.pruned(columns, |column| column.slot);
         let key_slot = match usage.lock {
-            Some(lock) if !usage.reference => self.lock_slot(&meta, lock),
+            Some(lock) if !usage.reference => self.lock_slot(meta, lock),
             _ => None,
         };
         let lock = if key_slot.is_some() { None } else { usage.lock };
         let reevaluated = usage.key.is_some()
             || (usage.lock.is_some() && !usage.reference)
             || self.merged.contains(&table.oid);
-        let node = Node::Scan(Scan {
-            meta,
+        Node::Scan(Scan {
+            meta: meta.clone(),
             path: Arc::new(path),
             columns,
             filter,
@@ -392,8 +411,7 @@ impl Compiler<'_> {
             lookup: None,
             looked_up: None,
             reevaluated,
-        });
-        Ok(Planned { node, ordered: choice.ordered })
+        })
     }
 
     /// What is known beforehand of a column with what a call answers: of which array it takes the

@@ -75,6 +75,12 @@ impl Compiler<'_> {
 }
 
 impl SetOperation {
+    /// Nodes one after the other that put their rows into the same slots.
+    pub fn in_turn(nodes: Vec<Node>) -> SetOperation {
+        let arms = nodes.into_iter().map(|node| Arm { node, slots: Vec::new() }).collect();
+        SetOperation { op: SetOp::Union, all: true, arms, slots: Vec::new() }
+    }
+
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
         match self.op {
             SetOp::Union => {

@@ -110,6 +110,25 @@ pub(crate) fn append_value(out: &mut KeyBuf, value: &Datum, column: &KeyColumn, 
     matches!(append(out, value, column, codec), Fit::Inside)
 }
 
+/// The same keys in ranges that are in order and do not overlap. All of them have their low ends.
+fn disjoint(mut spans: SmallVec<[KeySpan; 1]>) -> SmallVec<[KeySpan; 1]> {
+    spans.sort_unstable_by(|one, other| one.low.cmp(&other.low));
+    let mut joined: SmallVec<[KeySpan; 1]> = SmallVec::with_capacity(spans.len());
+    for span in spans {
+        match joined.last_mut() {
+            Some(last) if last.high.as_ref().is_none_or(|high| span.low < *high) => {
+                last.point &= span.point && last.low == span.low;
+                last.high = match (last.high.take(), span.high) {
+                    (Some(one), Some(other)) => Some(one.max(other)),
+                    _ => None,
+                };
+            }
+            _ => joined.push(span),
+        }
+    }
+    joined
+}
+
 impl Path {
     /// If the path is a single key: appends it to `out`. False: no row can match.
     #[inline]
@@ -140,6 +159,22 @@ impl Path {
 
     /// The ranges of keys to visit, in key order and disjoint.
     pub fn spans(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<SmallVec<[KeySpan; 1]>> {
+        let mut spans = self.own_spans(ctx)?;
+        if self.also.is_empty() {
+            return Ok(spans);
+        }
+        for path in &self.also {
+            spans.extend(path.own_spans(ctx)?);
+        }
+        let mut spans = disjoint(spans);
+        if self.reverse {
+            spans.reverse();
+        }
+        Ok(spans)
+    }
+
+    /// As [`Path::spans`], without the other ways.
+    fn own_spans(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<SmallVec<[KeySpan; 1]>> {
         if self.equals.iter().all(|part| matches!(part, KeyPart::One(_))) {
             let mut low = KeyBuf::new();
             let mut spans = SmallVec::new();
