@@ -5,6 +5,7 @@ use archipel_sql::parser::using_alias;
 use archipel_sql::types::Type;
 use sqlparser::ast::{Expr, Join, JoinConstraint, JoinOperator};
 
+use super::disjunction::{simplified_over, widths};
 use super::from::{Source, combine, may_be_lateral};
 use super::name::object_name_parts;
 use super::scope::{Level, LevelKind, Refusal, Relation, ScopeColumn};
@@ -36,6 +37,7 @@ impl Binder<'_, '_> {
                 binder.table_factor(relation)
             })?;
         let width = left.width();
+        let tables = [widths(&left), widths(&right)].concat();
         let left_columns = visible_columns(&relations, 0);
         let right_columns = visible_columns(&more, width);
         let (on_left, on_right) = (relations.len(), more.len());
@@ -71,7 +73,7 @@ impl Binder<'_, '_> {
                 ));
             }
             JoinConstraint::On(expr) => {
-                let on = self.join_condition(expr, &relations)?;
+                let on = simplified_over(self.join_condition(expr, &relations)?, &tables);
                 return Ok((join_of(Some(on)), outer(relations)));
             }
             JoinConstraint::Using(columns) => columns

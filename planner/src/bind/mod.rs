@@ -16,6 +16,7 @@
 //! - `target`      what those change: tables, and views that are simple enough; `element` parts of their columns
 //! - [`scope`]     names in scope
 //! - [`expr`], `column`, [`literal`], [`forms`], [`compare`], [`call`] expressions
+//! - `disjunction` conditions with OR, as they are best served
 //! - `missing`     what is said of names that nothing answers to
 //! - `record`      rows as values
 //! - `overload`    which function a call means; `gather` aggregates and sets on their way to a query
@@ -47,6 +48,7 @@ pub mod column;
 pub mod compare;
 mod coordinate;
 pub(crate) mod cte;
+mod disjunction;
 pub mod display;
 pub(crate) mod domain;
 mod element;

@@ -554,7 +554,7 @@ impl Binder<'_, '_> {
         {
             return Err(SqlError::unsupported("WHERE CURRENT OF"));
         }
-        self.where_clause(selection)
+        self.where_clause(selection).map(super::disjunction::simplified)
     }
 
     /// For a view: its rows in front of those beside it, filtered. A table's are found by the change

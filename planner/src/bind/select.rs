@@ -16,6 +16,7 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Span;
 
+use super::disjunction::{simplified_over, widths};
 use super::expr::unnest;
 use super::grouping::{Grouping, output_target};
 use super::lock::{require_lockable, skips_locked};
@@ -427,7 +428,8 @@ impl Binder<'_, '_> {
         options: Options<'_>,
         locked: bool,
     ) -> Result<BoundQuery> {
-        let mut rel = filtered(rel, parts.filter.take());
+        let filter = parts.filter.take().map(|filter| simplified_over(filter, &widths(&rel)));
+        let mut rel = filtered(rel, filter);
         let mut windows = std::mem::take(&mut level.windows);
         let mut sets = std::mem::take(&mut level.sets);
         let grouped = parts.grouping.is_some()

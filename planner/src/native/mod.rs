@@ -119,6 +119,7 @@ pub use family::members_left;
 pub use fold::is_null;
 pub use immutable::is_known;
 pub use operand::element;
+pub(crate) use operator::{Comparison, comparison};
 pub use program::{StatementHost, StatementProgram, stop_error};
 pub use sequence::{Drawn, numbers_for_next_attempt};
 pub use statement::{CompiledStatement, columns_of, compile_statement};
