@@ -1,0 +1,165 @@
+"""How the time of statements grows with their size, on PostgreSQL 15 and Archipel: fitted exponents."""
+
+import argparse
+import json
+import math
+import os
+import pathlib
+import statistics
+import tempfile
+
+from routines import psql, timed_ms
+from side_by_side import Archipel, PostgreSql, Transport, alternating
+
+# An exponent is fitted to what takes longer than this: below, other things are measured.
+FLOOR_MS = 1.0
+# What an exponent may be above PostgreSQL's, for the logarithms and the noise.
+MARGIN = 0.35
+
+SETUP = """
+CREATE TABLE points(id int PRIMARY KEY, a int, b int, c text);
+INSERT INTO points SELECT n, n % 100, n % 10, 'c' || n FROM generate_series(1, 2000) n;
+CREATE INDEX points_ab ON points(a, b);
+CREATE TABLE target(a int, b int, c text);
+CREATE FUNCTION given(a int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN a; END';
+"""
+
+
+def numbers(count, form="{}", between=", "):
+    return between.join(form.format(number) for number in range(1, count + 1))
+
+
+def prepared(count):
+    """Executed with as many values as parameters."""
+    parameters = numbers(count, "${}")
+    return [
+        f"PREPARE many AS SELECT count(*) FROM points WHERE id IN ({parameters})",
+        f"EXECUTE many({numbers(count)})",
+        "DEALLOCATE many",
+    ]
+
+
+def definitions(form, undo):
+    """One definition after the other, and what takes all of them away again."""
+    return lambda count: [*(form.format(number) for number in range(count)), *undo]
+
+
+# The statements of each shape by size, and the least size.
+SHAPES = {
+    "values": (lambda n: [f"SELECT sum(x) FROM (VALUES {numbers(n, '({})')}) v(x)"], 2000),
+    "insert values": (lambda n: [f"INSERT INTO target VALUES {numbers(n, '({0}, {0}, $${0}$$)')}", "TRUNCATE target"], 1000),
+    "in list": (lambda n: [f"SELECT count(*) FROM points WHERE c IN ({numbers(n, '$$c{}$$')})"], 2000),
+    "in list of keys": (lambda n: [f"SELECT count(*) FROM points WHERE id IN ({numbers(n)})"], 2000),
+    "not in list": (lambda n: [f"SELECT count(*) FROM points WHERE a NOT IN ({numbers(n)})"], 2000),
+    "parameters": (prepared, 2000),
+    "or": (lambda n: [f"SELECT count(*) FROM points WHERE {numbers(n, 'id = {}', ' OR ')}"], 500),
+    "or of ands": (lambda n: [f"SELECT count(*) FROM points WHERE {numbers(n, '(a = {0} AND b = 1)', ' OR ')}"], 250),
+    "and": (lambda n: [f"SELECT count(*) FROM points WHERE {numbers(n, 'a <> -{}', ' AND ')}"], 250),
+    "case": (lambda n: [f"SELECT CASE b {numbers(n, 'WHEN -{0} THEN {0}', ' ')} END FROM points WHERE id = 1"], 1000),
+    "coalesce": (lambda n: [f"SELECT coalesce({numbers(n, 'nullif(b, b)')}) FROM points WHERE id = 1"], 1000),
+    "array": (lambda n: [f"SELECT array_length(ARRAY[{numbers(n)}], 1)"], 4000),
+    "casts": (lambda n: [f"SELECT array_length(ARRAY[{numbers(n, '$${}$$::int')}], 1)"], 2000),
+    "with": (lambda n: [f"WITH {numbers(n, 'c{0} AS (SELECT {0} AS x)')} SELECT x FROM c{n}"], 250),
+    "with, one by another": (
+        lambda n: [f"WITH c0 AS (SELECT 1 AS x), {', '.join(f'c{i} AS (SELECT x + 1 AS x FROM c{i - 1})' for i in range(1, n))} SELECT x FROM c{n - 1}"],
+        20,
+    ),
+    "union all": (lambda n: [f"SELECT count(*) FROM ({numbers(n, 'SELECT {}', ' UNION ALL ')}) u"], 100),
+    "union": (lambda n: [f"SELECT count(*) FROM ({numbers(n, 'SELECT {}', ' UNION ')}) u"], 100),
+    "select list": (lambda n: [f"SELECT {numbers(n, 'a + {0} AS c{0}')} FROM points WHERE id = 1"], 100),
+    "group by": (lambda n: [f"SELECT {numbers(n, 'a + {}')} FROM points WHERE id < 3 GROUP BY {numbers(n, 'a + {}')}"], 100),
+    "calls": (lambda n: [f"SELECT given(1) {numbers(n, ', given({})', '')}"], 100),
+    "joins": (lambda n: [f"SELECT count(*) FROM points p0 {numbers(n, 'JOIN points p{0} ON p{0}.id = p0.id', ' ')} WHERE p0.id = 1"], 2),
+    "script": (lambda n: [f"DO $do$ BEGIN {numbers(n, 'PERFORM {};', ' ')} END $do$"], 250),
+    "functions": (
+        definitions(
+            "CREATE FUNCTION defined{}(a int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN a; END'",
+            ["DO $do$ DECLARE f regprocedure; BEGIN FOR f IN SELECT oid FROM pg_proc WHERE proname LIKE 'defined%' LOOP EXECUTE 'DROP FUNCTION ' || f; END LOOP; END $do$"],
+        ),
+        50,
+    ),
+    "tables": (
+        definitions(
+            "CREATE TABLE defined{}(a int PRIMARY KEY, b int CHECK (b > 0))",
+            ["DO $do$ DECLARE t text; BEGIN FOR t IN SELECT relname FROM pg_class WHERE relname LIKE 'defined%' AND relkind = 'r' LOOP EXECUTE 'DROP TABLE ' || t; END LOOP; END $do$"],
+        ),
+        25,
+    ),
+}
+
+
+def fitted(sizes, times):
+    """The slope of the times over the sizes, both as logarithms; nothing where all is noise."""
+    points = [(math.log(size), math.log(ms)) for size, ms in zip(sizes, times) if ms >= FLOOR_MS]
+    if len(points) < 3:
+        return None
+    mean_x, mean_y = (statistics.mean(values) for values in zip(*points))
+    above = sum((x - mean_x) * (y - mean_y) for x, y in points)
+    return above / sum((x - mean_x) ** 2 for x, _ in points)
+
+
+def measure(servers, name, arguments):
+    statements, least = SHAPES[name]
+    sizes = [least << doubling for doubling in range(arguments.doublings + 1)]
+    times = {server.name: [] for server in servers}
+    for size in sizes:
+        made = statements(size)
+        runs = {server.name: [] for server in servers}
+        for server in alternating(servers, arguments.rounds):
+            runs[server.name].append(sum(timed_ms(server, made)))
+        for server in servers:
+            times[server.name].append(min(runs[server.name]))
+    exponents = {server: fitted(sizes, own) for server, own in times.items()}
+    return {"sizes": sizes, "ms": times, "exponents": exponents}
+
+
+def shown(exponent):
+    return "   -" if exponent is None else f"{exponent:4.2f}"
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="exponents")
+    parser.add_argument("--doublings", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--only", choices=list(SHAPES))
+    parser.add_argument("--json", type=pathlib.Path)
+    arguments = parser.parse_args()
+    if arguments.doublings < 2 or arguments.rounds < 1:
+        parser.error("a slope takes two doublings and a round at least")
+
+    result, cliffs = {}, []
+    with tempfile.TemporaryDirectory(prefix="archipel-bench-") as name:
+        directory = pathlib.Path(name)
+        if os.geteuid() == 0:
+            # The oracle's user walks through it.
+            directory.chmod(0o755)
+        transport = Transport(directory, tcp=False)
+        servers = []
+        try:
+            for kind in (PostgreSql, Archipel):
+                servers.append(kind(directory, transport))
+            for server in servers:
+                psql(server, text=SETUP)
+            print(f"{'shape':22} {'size':>8} {'archipel':>12} {'postgresql':>12}   exponents")
+            for shape in SHAPES if arguments.only is None else [arguments.only]:
+                found = result[shape] = measure(servers, shape, arguments)
+                ours, theirs = (found["exponents"][server] for server in ("archipel", "postgresql"))
+                last = {server: own[-1] for server, own in found["ms"].items()}
+                steep = ours is not None and ours > max(1.0, theirs or 1.0) + MARGIN
+                if steep:
+                    cliffs.append(shape)
+                print(
+                    f"{shape:22} {found['sizes'][-1]:8} {last['archipel']:9.1f} ms {last['postgresql']:9.1f} ms"
+                    f"   {shown(ours)} {shown(theirs)}{'   steeper' if steep else ''}",
+                    flush=True,
+                )
+        finally:
+            for server in servers:
+                server.stop()
+    if arguments.json:
+        arguments.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(f"{len(cliffs)} of {len(result)} grow faster than on PostgreSQL" + (f": {', '.join(cliffs)}" if cliffs else ""))
+
+
+if __name__ == "__main__":
+    main()
