@@ -180,6 +180,7 @@ impl Host {
             pending_repartitions: self.pending_repartitions.clone(),
             pending_reload: self.pending_reload.clone(),
             with_settings: Default::default(),
+            given_up: self.given_up.clone(),
         };
         (host, asked)
     }
