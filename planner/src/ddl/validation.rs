@@ -221,7 +221,7 @@ fn duplicates_of(operation: &DdlOp, work: &Work<'_>) -> Vec<(TreeId, Validation)
     let made = table.indexes.iter().filter(|index| index.unique).filter(is_made).map(Some);
     let found = primary.into_iter().chain(made).filter_map(|index| {
         let tree = TreeId(index.map_or(table.tree, |index| index.tree));
-        Some((tree, duplicate(table, &before, index, work)?))
+        Some((tree, duplicate(&table, &before, index, work)?))
     });
     found.collect()
 }
