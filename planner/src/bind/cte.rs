@@ -3,6 +3,7 @@
 use super::Binder;
 use super::name::{ident_name, schema_and_name};
 use super::query::{options, set_quantifier, syntax};
+use super::scope::Fields;
 use super::search_cycle::{clauses_of, place_of};
 use super::span::item_span;
 use crate::bound::*;
@@ -26,6 +27,8 @@ pub(crate) struct VisibleCte {
     pub returns: bool,
     /// Whether who sees it is its own recursive term.
     pub itself: bool,
+    /// What the rows in its columns are made of, by the columns' places.
+    pub records: Vec<(usize, Fields)>,
 }
 
 /// Whether a query names a relation, however deep.
@@ -241,7 +244,20 @@ impl Binder<'_, '_> {
                 column.name = name;
             }
             let shown = columns.len();
-            self.ctes.push(VisibleCte { name: name.clone(), id, columns, shown, returns, itself: false });
+            let records = match &body {
+                CteBody::Query(rel) => self.records_in(rel),
+                _ => Vec::new(),
+            };
+            let name_seen = name.clone();
+            self.ctes.push(VisibleCte {
+                name: name_seen,
+                id,
+                columns,
+                shown,
+                returns,
+                itself: false,
+                records,
+            });
             bound.push(Cte { id, name, body });
         }
         Ok(bound)
@@ -400,6 +416,7 @@ impl Binder<'_, '_> {
             shown,
             returns: true,
             itself: true,
+            records: Vec::new(),
         });
         let recursive = self.set_operand(right);
         self.ctes.truncate(visible);

@@ -285,7 +285,7 @@ impl Binder<'_, '_> {
             && let Some(cte) = self.ctes.iter().rev().find(|cte| cte.name == table_name)
         {
             let (id, returns, shown) = (cte.id, cte.returns, cte.shown);
-            let columns = cte.columns.clone();
+            let (columns, records) = (cte.columns.clone(), cte.records.clone());
             self.reads_itself |= cte.itself;
             if !returns {
                 return Err(SqlError::new(
@@ -296,6 +296,7 @@ impl Binder<'_, '_> {
             }
             let types = columns.iter().map(|column| column.ty).collect();
             let mut relation = Relation::of_output(Some(table_name), &columns);
+            relation.records = records;
             self.apply_alias(&mut relation, alias, None)?;
             relation.columns.iter_mut().skip(shown).for_each(|column| column.hidden = true);
             return Ok((Rel::CteScan { id, types }, vec![relation]));

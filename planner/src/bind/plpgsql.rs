@@ -6,6 +6,7 @@ use archipel_sql::function::CastContext;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::Expr;
 
+use super::record::is_variable_row;
 use super::scope::{Level, LevelKind};
 use super::{BindEnv, Binder, Clause};
 use crate::bound::{BoundExpr, ExprKind};
@@ -22,7 +23,8 @@ pub fn coerce_plpgsql(expr: BoundExpr, target: Type, env: &mut BindEnv<'_>) -> R
 
 fn convert(binder: &mut Binder<'_, '_>, expr: BoundExpr, target: Type) -> Result<BoundExpr> {
     // A record whose fields are not known becomes something else through its text alone.
-    let is_unknown = expr.ty.oid == Oid::RECORD && !matches!(expr.kind, ExprKind::Row(..));
+    let is_unknown =
+        expr.ty.oid == Oid::RECORD && (!matches!(expr.kind, ExprKind::Row(..)) || is_variable_row(&expr));
     if (!is_unknown || target.oid == Oid::RECORD)
         && let Some(expr) = binder.coerce(expr.clone(), target, CastContext::Assignment)?
     {

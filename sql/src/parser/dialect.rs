@@ -13,6 +13,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
 use super::keywords::{is_reserved, needs_as};
+use super::worded::{self, is_no_name};
 
 #[derive(Debug)]
 pub(super) struct ArchipelDialect;
@@ -46,7 +47,7 @@ impl Dialect for ArchipelDialect {
     }
 
     fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
-        BASE.is_reserved_for_identifier(keyword)
+        is_no_name(keyword) || BASE.is_reserved_for_identifier(keyword)
     }
 
     fn is_custom_operator_part(&self, character: char) -> bool {
@@ -154,6 +155,9 @@ impl Dialect for ArchipelDialect {
                 return Some(parser.expected_ref("an expression", parser.peek_nth_token_ref(1)));
             }
             return Some(parser.parse_query().map(Expr::Subquery));
+        }
+        if let Some(call) = worded::call(parser, self) {
+            return Some(call);
         }
         let Token::Word(word) = &parser.peek_token_ref().token else {
             return None;

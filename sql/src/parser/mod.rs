@@ -36,6 +36,7 @@
 //! - [`current_of`]  WHERE CURRENT OF
 //! - [`transaction`] BEGIN … ROLLBACK, savepoints, SET TRANSACTION
 //! - [`dialect`]     expressions sqlparser reads only in part
+//! - [`worded`]      calls whose arguments are set apart by words
 //! - [`refuse`]      names for what its query grammar lacks
 //! - [`words`]       rewritings of a few words each
 //! - [`session`]     SET, SHOW, PREPARE, cursors, EXPLAIN, maintenance
@@ -83,6 +84,7 @@ mod truncation;
 mod type_names;
 mod unicode;
 mod user_type;
+mod worded;
 mod words;
 
 use sqlparser::ast as sp;
