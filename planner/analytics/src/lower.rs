@@ -17,6 +17,7 @@ use archipel_planner::native::members_left;
 use archipel_planner::partition::Family;
 use archipel_planner::route::RouteInputs;
 use archipel_planner::row::Codec;
+use archipel_sql::aggregate::FIRST;
 use archipel_sql::catalog::TableKind;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
@@ -388,6 +389,9 @@ impl<'a> Lowerer<'a> {
         let calls: Vec<(&AggregateCall, &'static AggregateFunction)> = calls
             .iter()
             .map(|call| match &call.function {
+                Accumulator::Builtin(function) if std::ptr::eq(*function, &FIRST) => {
+                    unsupported("the first row of a group, which threads may read in another order")
+                }
                 Accumulator::Builtin(function) => Ok((call, *function)),
                 Accumulator::Defined(_) => unsupported("an aggregate that somebody defined"),
             })

@@ -247,7 +247,7 @@ pub(super) fn is_variable_row(expr: &BoundExpr) -> bool {
 /// A row of a named type for whom nothing but `record` is known: it says itself what it is.
 pub(super) fn as_record(expr: BoundExpr) -> BoundExpr {
     match expr.kind {
-        ExprKind::Const(Datum::Null) => BoundExpr { ty: Type::RECORD, ..expr },
+        ExprKind::Const(Datum::Null) if expr.ty.oid.is_composite() => BoundExpr { ty: Type::RECORD, ..expr },
         _ if expr.ty.oid.is_composite() => BoundExpr::new(ExprKind::Relabel(Box::new(expr)), Type::RECORD),
         _ => expr,
     }

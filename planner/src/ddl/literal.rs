@@ -11,6 +11,7 @@ use archipel_sql::function::{FunctionContext, SessionHost};
 use archipel_sql::io;
 use archipel_sql::parser::{LexemeKind, lexemes};
 use archipel_sql::style::{DateOrder, Style};
+use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
 use super::work::Work;
@@ -79,8 +80,12 @@ impl SessionHost for Elsewhere {
     }
 }
 
+/// A type of time, or an array of one.
 fn is_of_time(oid: Oid) -> bool {
-    matches!(oid, Oid::DATE | Oid::TIME | Oid::TIMETZ | Oid::TIMESTAMP | Oid::TIMESTAMPTZ)
+    matches!(
+        element_of(oid).unwrap_or(oid),
+        Oid::DATE | Oid::TIME | Oid::TIMETZ | Oid::TIMESTAMP | Oid::TIMESTAMPTZ
+    )
 }
 
 /// The types of time among an expression's constants.

@@ -178,6 +178,10 @@ pub fn parse_interval(text: &str, fields: i32, style: IntervalStyle) -> Result<I
         if let Some((whole, fraction, _)) = pending.take() {
             // `1 2` of an `interval day to hour` is days and hours.
             if !token.contains(':') && fields != 0x408 {
+                // PostgreSQL reads from the end: what is wrong with the later number is told first.
+                if let Some((years, months)) = token.trim_start_matches(['+', '-']).split_once('-') {
+                    years_and_months(years, months, text)?;
+                }
                 return Err(invalid(text));
             }
             parts.add(whole, fraction, Unit::Days(1));
@@ -193,18 +197,7 @@ pub fn parse_interval(text: &str, fields: i32, style: IntervalStyle) -> Result<I
             let micros = parse_clock(body, fields, text)?;
             parts.micros += if negative { -micros } else { micros };
         } else if let Some((years, months)) = body.split_once('-') {
-            let part = |part: &str| match part {
-                "" => Ok(0),
-                part if part.bytes().all(|byte| byte.is_ascii_digit()) => {
-                    part.parse::<i128>().map_err(|_| out_of_range(text))
-                }
-                part if part.starts_with('-') => Err(out_of_range(text)),
-                _ => Err(invalid(text)),
-            };
-            let (years, months) = (part(years)?, part(months)?);
-            if months > 11 {
-                return Err(out_of_range(text));
-            }
+            let (years, months) = years_and_months(years, months, text)?;
             let sign = if negative { -1 } else { 1 };
             parts.years += sign * years;
             parts.months += sign * months;
@@ -223,6 +216,20 @@ pub fn parse_interval(text: &str, fields: i32, style: IntervalStyle) -> Result<I
         parts = Parts { years: -years, months: -months, days: -days, micros: -micros };
     }
     parts.finish(text)
+}
+
+/// The numbers of `years-months`.
+fn years_and_months(years: &str, months: &str, text: &str) -> Result<(i128, i128)> {
+    let part = |part: &str| match part {
+        "" => Ok(0),
+        part if part.bytes().all(|byte| byte.is_ascii_digit()) => {
+            part.parse::<i128>().map_err(|_| out_of_range(text))
+        }
+        part if part.starts_with('-') => Err(out_of_range(text)),
+        _ => Err(invalid(text)),
+    };
+    let (years, months) = (part(years)?, part(months)?);
+    if months > 11 { Err(out_of_range(text)) } else { Ok((years, months)) }
 }
 
 /// The text without the blanks that may stand behind a sign.

@@ -146,6 +146,7 @@ impl Parser<'_> {
                 start,
             ));
         };
+        targets.iter().try_for_each(|target| self.require_changeable(target))?;
         let slice = if self.accept_word("slice") {
             let TokenKind::Number(number) = &self.token().kind else {
                 return Err(self.syntax_error());
