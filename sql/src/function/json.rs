@@ -470,7 +470,8 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
 /// The last argument of `…_populate_record` and `…_populate_recordset` is the target's shape, which
 /// the binder adds where it knows it; else the row given says what it is.
 fn populated<'a>(ctx: &FunctionContext<'_>, args: &'a [Datum], function: &str) -> Result<Cow<'a, str>> {
-    if let (2, Some(Datum::Record(base))) = (args.len(), args.first())
+    let declared = args.len() > 2 && matches!(args.last(), Some(Datum::Text(_)));
+    if let (false, Some(Datum::Record(base))) = (declared, args.first())
         && let Some(fields) = Fields::of(base, Oid::RECORD, ctx).named()
     {
         return Ok(shape::target(fields.iter().map(|(name, ty)| (name.as_str(), *ty))).into());

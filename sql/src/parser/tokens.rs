@@ -277,40 +277,71 @@ fn out_of_place(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
     tokens.get(first + 1)
 }
 
+/// What nests within an open parenthesis or CASE, as far as has been read.
+#[derive(Default)]
+struct Nesting {
+    /// Set operators.
+    sets: usize,
+    /// Operators since the last comma or AND or OR, whose chains are kept as shallow trees, or the last
+    /// arm of a CASE.
+    operators: usize,
+    /// CASE, rather than a parenthesis.
+    of_case: bool,
+}
+
+impl Nesting {
+    fn depth(&self) -> usize {
+        self.sets + self.operators
+    }
+}
+
 /// Bounds the depth of the trees before they are built: parsing, walking and dropping them all
 /// recurse. Left-associative chains nest as deep as they are long.
 fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
-    // Per open parenthesis: set operators, and operators since the last comma or AND or OR, whose chains
-    // are kept as shallow trees.
-    let mut levels: Vec<(usize, usize)> = vec![(0, 0)];
+    let mut levels: Vec<Nesting> = vec![Nesting::default()];
     let mut outer = 0;
     for token in tokens {
         let level = levels.last_mut().expect("the bottom level stays");
         match &token.token {
             Token::LParen | Token::LBracket => {
-                outer += level.0 + level.1 + 1;
-                levels.push((0, 0));
+                outer += level.depth() + 1;
+                levels.push(Nesting::default());
             }
             Token::RParen | Token::RBracket => {
-                if levels.len() > 1 {
-                    levels.pop();
-                    let level = levels.last_mut().expect("more than one");
-                    outer -= level.0 + level.1 + 1;
-                    // Array types and subscripts nest as they are strung together.
-                    if token.token == Token::RBracket {
-                        level.1 += 1;
+                // A CASE that has no END ends with what it stands in.
+                while levels.len() > 1 {
+                    let closed = levels.pop().expect("more than one");
+                    outer -= levels.last().expect("the bottom level stays").depth() + 1;
+                    if !closed.of_case {
+                        break;
                     }
                 }
+                // Array types and subscripts nest as they are strung together.
+                if token.token == Token::RBracket {
+                    levels.last_mut().expect("the bottom level stays").operators += 1;
+                }
             }
-            Token::Comma | Token::SemiColon => *level = (0, 0),
+            Token::Word(word) if word.keyword == Keyword::CASE => {
+                outer += level.depth() + 1;
+                levels.push(Nesting { of_case: true, ..Nesting::default() });
+            }
+            Token::Word(word) if word.keyword == Keyword::END && level.of_case => {
+                levels.pop();
+                outer -= levels.last().expect("the bottom level stays").depth() + 1;
+            }
+            Token::Word(word)
+                if level.of_case && matches!(word.keyword, Keyword::WHEN | Keyword::THEN | Keyword::ELSE) =>
+            {
+                level.operators = 0;
+            }
+            Token::Comma | Token::SemiColon => (level.sets, level.operators) = (0, 0),
             Token::Word(word) => match word.keyword {
-                Keyword::AND | Keyword::OR => level.1 = 0,
+                Keyword::AND | Keyword::OR => level.operators = 0,
                 Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT => {
-                    level.0 += 1;
-                    level.1 = 0;
+                    level.sets += 1;
+                    level.operators = 0;
                 }
                 Keyword::NOT
-                | Keyword::CASE
                 | Keyword::IS
                 | Keyword::IN
                 | Keyword::LIKE
@@ -323,8 +354,8 @@ fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
                 | Keyword::OVERLAPS
                 | Keyword::OPERATOR
                 | Keyword::EXPLAIN
-                | Keyword::JOIN => level.1 += 1,
-                _ if is_word(Some(token), "isnull") => level.1 += 1,
+                | Keyword::JOIN => level.operators += 1,
+                _ if is_word(Some(token), "isnull") => level.operators += 1,
                 _ => {}
             },
             Token::Number(..)
@@ -333,10 +364,9 @@ fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
             | Token::Placeholder(_)
             | Token::Period
             | Token::DollarQuotedString(_) => {}
-            _ => level.1 += 1,
+            _ => level.operators += 1,
         }
-        let level = levels.last().expect("the bottom level stays");
-        if outer + level.0 + level.1 > MAX_DEPTH {
+        if outer + levels.last().expect("the bottom level stays").depth() > MAX_DEPTH {
             return Err(too_deep());
         }
     }
