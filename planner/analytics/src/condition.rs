@@ -48,6 +48,21 @@ impl Lowerer<'_> {
     }
 }
 
+/// The operands of AND or OR as one expression, no deeper than it must be.
+pub(crate) fn paired(mut list: Vec<Expr>, join: fn(Expr, Expr) -> Expr) -> Option<Expr> {
+    while list.len() > 1 {
+        let (mut pairs, mut rest) = (Vec::new(), list.into_iter());
+        while let Some(left) = rest.next() {
+            pairs.push(match rest.next() {
+                Some(right) => join(left, right),
+                None => left,
+            });
+        }
+        list = pairs;
+    }
+    list.pop()
+}
+
 /// The parts of a condition that must all hold.
 fn conjuncts(predicate: &BoundExpr) -> Vec<&BoundExpr> {
     match &predicate.kind {

@@ -35,7 +35,7 @@ use datafusion::logical_expr::{
 
 use crate::aggregate::{Call, RowAggregate, is_sorted, keeps_order};
 use crate::carrier::{Writer, comparable, data_type, scalar};
-use crate::condition::native_operator;
+use crate::condition::{native_operator, paired};
 use crate::error::{AnalyticsError, sql_error};
 use crate::evaluate::{Context, evaluate, is_volatile, refusal};
 use crate::function::RowFunction;
@@ -667,21 +667,6 @@ fn stored_type(expr: &BoundExpr, columns: &[(Column, Type)]) -> Type {
         }
         _ => expr.ty,
     }
-}
-
-/// The operands of AND or OR as one expression, no deeper than it must be.
-fn paired(mut list: Vec<Expr>, join: fn(Expr, Expr) -> Expr) -> Option<Expr> {
-    while list.len() > 1 {
-        let (mut pairs, mut rest) = (Vec::new(), list.into_iter());
-        while let Some(left) = rest.next() {
-            pairs.push(match rest.next() {
-                Some(right) => join(left, right),
-                None => left,
-            });
-        }
-        list = pairs;
-    }
-    list.pop()
 }
 
 fn require_comparable(types: impl IntoIterator<Item = Type>) -> Lowering<()> {
