@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use crate::engine::Shared;
 use crate::id::{TreeId, TxnId};
 use crate::locks::{LockTag, ObjectLock, ObjectMode};
+use crate::snapshot::Snapshot;
 use crate::txn::InteractiveState;
 
 /// See the module's head.
@@ -106,6 +107,12 @@ impl Client {
     /// Its open interactive transaction.
     pub(crate) fn interactive(&self) -> Option<Arc<InteractiveState>> {
         self.transaction.lock().upgrade()
+    }
+
+    /// What its open transaction sees, for others to see the same; `None` if it has none.
+    pub fn export_snapshot(&self) -> Option<Snapshot> {
+        let (shared, state) = (self.shared.upgrade()?, self.interactive()?);
+        state.is_active().then(|| state.export(&shared))
     }
 
     /// The tables and sequences its open transaction uses without standing in anybody's way, and how.

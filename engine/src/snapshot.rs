@@ -310,6 +310,11 @@ impl Snapshot {
         Self { shared: shared.clone(), registration }
     }
 
+    /// What keeps it.
+    pub(crate) fn registration(&self) -> Arc<Registration> {
+        self.registration.clone()
+    }
+
     /// Everything committed in this epoch or before is visible, nothing else. A reply made
     /// from the snapshot depends on it.
     pub fn epoch(&self) -> Epoch {

@@ -86,6 +86,15 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
             _ => Datum::Null,
         },
         "pg_current_xact_id" => Datum::Int8(host.memory.transaction.assigned(&host.server.transaction_ids)),
+        "archipel_catalog_version" => {
+            let id = host.server.transaction_ids.of_catalog(host.server.catalog.version());
+            Datum::Oid(Oid(id as u32))
+        }
+        "xid_age" => match args {
+            [Datum::Oid(id)] => Datum::Int4(host.server.transaction_ids.age(id.0)),
+            _ => Datum::Null,
+        },
+        "pg_export_snapshot" => Datum::text(&export_snapshot(host)),
         "pg_current_xact_id_if_assigned" => host.memory.transaction.id().map_or(Datum::Null, Datum::Int8),
         "pg_current_snapshot" => Datum::text(&current_snapshot(host).to_string()),
         "pg_xact_status" => match args {
@@ -128,6 +137,15 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
             value
         }
     })
+}
+
+/// Lets others see what the transaction sees; outside of a block it is over before anybody can.
+fn export_snapshot(host: &Host) -> String {
+    let snapshot = host.entry.engine.export_snapshot();
+    let snapshot = snapshot.unwrap_or_else(|| host.server.engine.snapshot_for(host.entry.process_id as u64));
+    let (name, kept) = host.server.exported.export(snapshot);
+    host.memory.transaction.keep_exported(kept);
+    name
 }
 
 /// Which transactions are over: for one that reads a single snapshot, when it first asked.

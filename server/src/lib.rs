@@ -10,7 +10,7 @@
 //! - [`session`]    one client: messages → statements → programs
 //! - [`statement`]  prepared statements and their cache
 //! - [`run`]        the programs handed to the engine
-//! - [`notifications`] NOTIFY from session to session; [`transaction_ids`] ids of transactions that ask for one
+//! - [`notifications`] NOTIFY from session to session; [`transaction_ids`] ids of transactions that ask for one; [`exported`] their snapshots
 //! - [`replies`]    replies held until what they depend on is durable; [`outbox`] those of a turn
 //! - [`catalog`]    the catalog snapshot in force; [`functions`], [`system`] what SQL can ask
 //! - [`design`]     where tables live, by the evidence of deployed routines
@@ -28,6 +28,7 @@ pub mod config;
 pub mod design;
 pub mod encode;
 pub mod executor;
+pub mod exported;
 pub mod following;
 pub mod front;
 pub mod functions;

@@ -15,6 +15,7 @@ use archipel_engine::topology::Topology;
 use archipel_engine::{Engine, EngineConfig, MonitorSettings, OpenError, Seams};
 use archipel_procedures::Registry;
 use archipel_rocksdb::{RocksLogStore, RocksOptions};
+use archipel_sql::catalog::SUPERUSER_NAME;
 use archipel_sql::stack::THREAD_BYTES;
 use tokio::sync::{mpsc, watch};
 
@@ -22,6 +23,7 @@ use crate::catalog::{CatalogError, CatalogHandle};
 use crate::config::Config;
 use crate::design::counts::AllCounts;
 use crate::design::{Designer, OpenBlocks};
+use crate::exported::ExportedSnapshots;
 use crate::following::Following;
 use crate::front::{Door, Doors, Front};
 use crate::listen::{self, ListenError, SocketAccess};
@@ -82,6 +84,7 @@ pub struct Server {
     pub sessions: Arc<Sessions>,
     pub notifications: Arc<Hub>,
     pub transaction_ids: Arc<TransactionIds>,
+    pub exported: ExportedSnapshots,
     pub doors: Arc<Doors>,
     pub started: Instant,
     pub started_at: i64,
@@ -120,8 +123,10 @@ pub struct Counters {
 }
 
 impl Server {
+    /// Whether a name leads to the database: its own, or one of those that tools expect every server of
+    /// PostgreSQL's to have.
     pub fn is_database(&self, name: &str) -> bool {
-        name == "archipel"
+        matches!(name, SUPERUSER_NAME | "postgres" | "template1")
     }
 
     /// Reads the configuration again and takes up what does not need a restart. `false`: a source
@@ -368,6 +373,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
         sessions: Sessions::new(config.integer("max_connections") as usize),
         notifications: Arc::default(),
         transaction_ids: TransactionIds::of_start(engine.number_start()),
+        exported: ExportedSnapshots::default(),
         engine: engine.clone(),
         catalog: CatalogHandle::new(catalog),
         routines: Registry::new(),

@@ -38,6 +38,8 @@ struct State {
     completed: i64,
     under_way: BTreeSet<i64>,
     aborted: BTreeSet<i64>,
+    /// The version of the catalog that somebody asked about last, and the id it was given.
+    catalog: Option<(u64, i64)>,
 }
 
 impl TransactionIds {
@@ -51,6 +53,7 @@ impl TransactionIds {
                 completed: first,
                 under_way: BTreeSet::new(),
                 aborted: BTreeSet::new(),
+                catalog: None,
             }),
         })
     }
@@ -61,6 +64,31 @@ impl TransactionIds {
         state.next += 1;
         state.under_way.insert(id);
         id
+    }
+
+    /// The id that stands for a version of the catalog: a later one than all that were given out before
+    /// somebody first saw that version.
+    pub fn of_catalog(&self, version: u64) -> i64 {
+        let mut state = self.state.lock();
+        match state.catalog {
+            Some((known, id)) if known == version => id,
+            _ => {
+                let id = state.next;
+                state.next += 1;
+                state.completed = state.completed.max(id + 1);
+                state.catalog = Some((version, id));
+                id
+            }
+        }
+    }
+
+    /// How many ids were given out since one, of which the lower half is known (age(xid)).
+    pub fn age(&self, id: u32) -> i32 {
+        // Those that are no transactions' are older than all.
+        if i64::from(id) < FIRST_NORMAL {
+            return i32::MAX;
+        }
+        (self.state.lock().next as u32).wrapping_sub(id) as i32
     }
 
     fn end(&self, id: i64, committed: bool) {
@@ -117,6 +145,8 @@ struct Own {
     id: Option<(Arc<TransactionIds>, i64)>,
     /// The snapshot of a transaction that has one for all of its statements.
     snapshot: Option<Snapshot>,
+    /// What it has given to others to see.
+    exported: Vec<Arc<archipel_engine::Snapshot>>,
 }
 
 impl OwnTransaction {
@@ -141,6 +171,13 @@ impl OwnTransaction {
         }
         self.used.store(true, Ordering::Relaxed);
         own.snapshot.get_or_insert_with(|| ids.snapshot(id)).clone()
+    }
+
+    /// Keeps a snapshot that others may take over until the transaction is over.
+    pub fn keep_exported(&self, snapshot: Arc<archipel_engine::Snapshot>) {
+        let mut own = self.own.lock();
+        self.used.store(true, Ordering::Relaxed);
+        own.exported.push(snapshot);
     }
 
     /// The transaction is over.

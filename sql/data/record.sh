@@ -36,7 +36,10 @@ q "select n.nspname, c.relname, c.oid, c.relkind,
      'pg_statistic_ext','pg_depend','pg_shdepend','pg_enum','pg_range','pg_extension','pg_language','pg_foreign_table','pg_foreign_server',
      'pg_foreign_data_wrapper','pg_user_mapping','pg_partitioned_table','pg_event_trigger','pg_aggregate','pg_conversion','pg_db_role_setting',
      'pg_default_acl','pg_init_privs','pg_seclabel','pg_largeobject_metadata','pg_transform','pg_amop','pg_amproc','pg_subscription',
-     'pg_roles','pg_user','pg_group','pg_tables','pg_indexes','pg_views','pg_matviews','pg_sequences','pg_locks','pg_rules','pg_policies','pg_publication_tables')
+     'pg_roles','pg_user','pg_group','pg_tables','pg_indexes','pg_views','pg_matviews','pg_sequences','pg_locks','pg_rules','pg_policies','pg_publication_tables',
+     'pg_available_extensions','pg_available_extension_versions','pg_largeobject','pg_parameter_acl','pg_prepared_xacts','pg_replication_origin','pg_replication_origin_status','pg_replication_slots',
+     'pg_seclabels','pg_shadow','pg_shseclabel','pg_statistic','pg_stats','pg_subscription_rel','pg_timezone_abbrevs','pg_timezone_names',
+     'pg_ts_config','pg_ts_config_map','pg_ts_dict','pg_ts_parser','pg_ts_template','pg_user_mappings')
    or n.nspname = 'information_schema' and c.relname in ('tables','columns','schemata','table_constraints','key_column_usage','constraint_column_usage',
      'constraint_table_usage','referential_constraints','check_constraints','routines','parameters','sequences','views','triggers','domains',
      'enabled_roles','applicable_roles','information_schema_catalog_name','character_sets','collations','table_privileges','column_privileges',

@@ -53,6 +53,7 @@ fn names_object(oid: Oid) -> bool {
             | Oid::REGPROC
             | Oid::REGPROCEDURE
             | Oid::REGOPER
+            | Oid::REGOPERATOR
             | Oid::REGROLE
             | Oid::REGNAMESPACE
     )

@@ -4,7 +4,7 @@
 //! The rows are recorded from PostgreSQL 15 (`sql/data/record.sh`).
 
 use std::cell::RefCell;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
@@ -178,22 +178,36 @@ fn sql_name(info: &TypeInfo) -> &'static str {
 }
 
 thread_local! {
-    /// The catalog that knows the types of users, while this thread speaks of them.
-    static USER_TYPES: RefCell<Option<Catalog>> = const { RefCell::new(None) };
+    /// The catalog that knows the types of users, and where their names are looked up, while this
+    /// thread speaks of them.
+    static USER_TYPES: RefCell<Option<Known>> = const { RefCell::new(None) };
+}
+
+#[derive(Debug)]
+struct Known {
+    catalog: Catalog,
+    search_path: Arc<[String]>,
 }
 
 /// While it lives, [`format_type`] on this thread knows the types of users: what makes messages has
 /// no catalog at hand.
 #[derive(Debug)]
 pub struct Naming {
-    before: Option<Catalog>,
+    before: Option<Known>,
 }
 
 impl Naming {
-    /// Names the types of this catalog from now on.
-    pub fn of(catalog: &Catalog) -> Naming {
-        let before = USER_TYPES.with(|current| current.replace(Some(catalog.clone())));
-        Naming { before }
+    /// Names the types of this catalog from now on: those that the path does not lead to with their
+    /// schemas.
+    pub fn of(catalog: &Catalog, search_path: &[String]) -> Naming {
+        let replace = |current: &RefCell<Option<Known>>| {
+            let mut current = current.borrow_mut();
+            // One statement's parts name types along one path.
+            let same = current.as_ref().filter(|known| *known.search_path == *search_path);
+            let search_path = same.map_or_else(|| search_path.into(), |known| known.search_path.clone());
+            current.replace(Known { catalog: catalog.clone(), search_path })
+        };
+        Naming { before: USER_TYPES.with(replace) }
     }
 }
 
@@ -208,7 +222,8 @@ impl Drop for Naming {
 pub(crate) fn user_type_name(ty: Type) -> Option<String> {
     USER_TYPES.with(|current| {
         let current = current.borrow();
-        current.as_ref().map(|catalog| crate::system::type_as_written(catalog, ty))
+        let known = current.as_ref()?;
+        Some(crate::system::type_along(&known.catalog, &known.search_path, ty))
     })
 }
 

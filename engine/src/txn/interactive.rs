@@ -102,6 +102,26 @@ impl InteractiveState {
         self.snapshot_epoch.get().copied()
     }
 
+    /// What it sees, for others to see the same: its snapshot, or one of now if it keeps none.
+    pub fn export(&self, shared: &Arc<Shared>) -> Snapshot {
+        self.take_snapshot(shared);
+        let own = self.snapshot.lock().clone();
+        let holder = self.client.number() as u64;
+        Snapshot::of(shared, own.unwrap_or_else(|| Registration::of_transaction(shared, holder)))
+    }
+
+    /// Sees what somebody else sees from now on; false if it keeps no snapshot, or has its own.
+    fn adopt(&self, snapshot: &Snapshot) -> bool {
+        let mut own = self.snapshot.lock();
+        if self.isolation == Isolation::ReadCommitted || own.is_some() {
+            return false;
+        }
+        let registration = snapshot.registration();
+        let _ = self.snapshot_epoch.set(registration.epoch());
+        *own = Some(registration);
+        true
+    }
+
     /// Whether its snapshot was ended by others. Certain once what was read is held.
     pub fn snapshot_is_cancelled(&self) -> bool {
         self.snapshot.lock().as_ref().is_some_and(|snapshot| snapshot.is_cancelled())
@@ -298,6 +318,12 @@ impl Interactive {
         self.state.take_snapshot(&self.shared);
         let registration = self.state.snapshot.lock().clone()?;
         Some(Snapshot::of(&self.shared, registration))
+    }
+
+    /// Sees what a transaction sees that exported its snapshot ([`crate::client::Client::export_snapshot`]);
+    /// false if it keeps no snapshot, or has one of its own.
+    pub fn adopt(&self, snapshot: &Snapshot) -> bool {
+        self.state.adopt(snapshot)
     }
 
     /// Whether it locked or wrote anything; an empty transaction ends without a program.

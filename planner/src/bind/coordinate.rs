@@ -1,4 +1,5 @@
-//! Subscripts of points, which are arrays of two numbers, of a fixed length, to them.
+//! Subscripts of values of a fixed length, which are arrays to them: of points, of two numbers, and of
+//! names, of bytes.
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -12,6 +13,15 @@ pub(super) fn coordinate(point: BoundExpr, subscripts: Vec<Subscript>) -> Result
     let ty = Type::of(Oid::FLOAT8);
     match index(subscripts)? {
         Some(index) => call("archipel_point_coordinate", vec![point, index], ty),
+        None => Ok(BoundExpr::constant(Datum::Null, ty)),
+    }
+}
+
+/// `name[n]`: a byte, counted from zero.
+pub(super) fn name_byte(name: BoundExpr, subscripts: Vec<Subscript>) -> Result<BoundExpr> {
+    let ty = Type::of(Oid::CHAR);
+    match index(subscripts)? {
+        Some(index) => call("archipel_name_byte", vec![name, index], ty),
         None => Ok(BoundExpr::constant(Datum::Null, ty)),
     }
 }
@@ -43,8 +53,9 @@ fn index(mut subscripts: Vec<Subscript>) -> Result<Option<BoundExpr>> {
 }
 
 fn call(name: &str, args: Vec<BoundExpr>, ty: Type) -> Result<BoundExpr> {
-    let function =
-        lookup_functions(name).first().ok_or_else(|| SqlError::internal("points have no subscripts"))?;
+    let function = lookup_functions(name)
+        .first()
+        .ok_or_else(|| SqlError::internal("nothing answers these subscripts"))?;
     let function = ResolvedFunction { function, result: ty };
     Ok(BoundExpr::new(ExprKind::Call { function, args }, ty))
 }

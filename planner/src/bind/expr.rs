@@ -9,7 +9,7 @@ use sqlparser::ast::{self, AccessExpr, BinaryOperator, Expr, Ident, UnaryOperato
 
 use super::Binder;
 use super::coerce::cannot_cast;
-use super::coordinate::coordinate;
+use super::coordinate::{coordinate, name_byte};
 use super::json_subscript::json_element;
 use super::name::{ident_name, object_name_parts};
 use super::scope::TARGETS_MAX;
@@ -265,8 +265,10 @@ impl Binder<'_, '_> {
         if subscripts.is_empty() {
             return Ok(array);
         }
-        if array.ty.oid == Oid::POINT {
-            return coordinate(array, subscripts);
+        match array.ty.oid {
+            Oid::POINT => return coordinate(array, subscripts),
+            Oid::NAME => return name_byte(array, subscripts),
+            _ => {}
         }
         let Some(element) = element_of(array.ty.oid) else {
             return Err(SqlError::new(

@@ -33,7 +33,7 @@
 //! - `reference`   what foreign keys run
 //! - `rights`      what whoever runs it must be allowed
 //! - `json`        what JSON functions must know of types; `json_subscript` subscripts of jsonb
-//! - `coordinate`  subscripts of points
+//! - `coordinate`  subscripts of points and names
 //! - [`instance`]  statements that differ in their literals alone
 //! - [`visit`]     walks over the bound tree
 //! - [`display`]   the bound tree as compact text, for tests and EXPLAIN
@@ -426,7 +426,7 @@ pub(crate) struct Binder<'e, 'a> {
 
 impl<'e, 'a> Binder<'e, 'a> {
     pub(crate) fn new(env: &'e mut BindEnv<'a>) -> Self {
-        let naming = Naming::of(env.catalog);
+        let naming = Naming::of(env.catalog, env.search_path);
         Binder {
             env,
             levels: Vec::new(),

@@ -169,6 +169,7 @@ pub(super) fn shown_by_name(function: &str, args: Vec<BoundExpr>) -> Vec<BoundEx
         | Oid::REGPROC
         | Oid::REGPROCEDURE
         | Oid::REGOPER
+        | Oid::REGOPERATOR
         | Oid::REGROLE
         | Oid::REGNAMESPACE => BoundExpr::new(ExprKind::ConvertIo(Box::new(arg)), Type::TEXT),
         // With its blanks.

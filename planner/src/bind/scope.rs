@@ -7,6 +7,7 @@
 use archipel_sql::catalog::{ROW_PLACE, TableKind};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::ResolvedFunction;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
@@ -22,6 +23,11 @@ pub const GROUPING_BASE: u16 = 0x9000;
 pub const WINDOW_BASE: u16 = 0xA000;
 pub const SET_BASE: u16 = 0xB000;
 pub const COLUMNS_MAX: usize = 0x7FFF;
+
+/// System columns that tell who wrote a row and who has deleted it.
+const ROW_HEAD: [&str; 4] = [ROW_VERSION, "xmax", "cmin", "cmax"];
+/// The one of them that applications take for the version of a row.
+const ROW_VERSION: &str = "xmin";
 
 /// Entries of a target list or a row (PostgreSQL's MaxTupleAttributeNumber).
 pub const TARGETS_MAX: usize = 1664;
@@ -165,6 +171,11 @@ impl Relation {
                 .with_hint("Its key tells a row from the others."));
         }
         Ok(true)
+    }
+
+    /// Whether its rows have what PostgreSQL keeps in their heads: those of views and queries have not.
+    fn has_row_heads(&self) -> bool {
+        self.table.as_ref().is_some_and(|table| matches!(table.kind, TableKind::Table | TableKind::System))
     }
 
     /// Moves the relation to the right: its row follows one of `offset` columns.
@@ -312,6 +323,18 @@ impl Binder<'_, '_> {
                     (None, _) => {}
                 }
             }
+            if ROW_HEAD.contains(&name) {
+                let relations = self.levels[place].relations.iter().enumerate();
+                let mut known = relations.filter(|(_, one)| one.unqualified && one.has_row_heads());
+                match (known.next().map(|(r, _)| r), known.next().is_some()) {
+                    (Some(relation), false) => {
+                        self.require_reachable(place, relation, span)?;
+                        return self.row_head(place, relation, name, span).map(Some);
+                    }
+                    (Some(_), true) => return Err(ambiguous(name).at(self.position(span))),
+                    (None, _) => {}
+                }
+            }
             if name == ROW_PLACE {
                 let level = &self.levels[place];
                 let mut relations = level.relations.iter().filter(|relation| relation.unqualified);
@@ -393,6 +416,9 @@ impl Binder<'_, '_> {
             .map(|(c, _)| c);
         let Some(column) = places.next() else {
             let known = &self.levels[place].relations[relation];
+            if ROW_HEAD.contains(&name) && known.has_row_heads() {
+                return self.row_head(place, relation, name, span).map(Some);
+            }
             if name == ROW_PLACE {
                 self.asks_for_numbers |= known.has_row_places()?;
             }
@@ -402,6 +428,40 @@ impl Binder<'_, '_> {
             return Err(ambiguous(name).at(self.position(span)));
         }
         Ok(Some(self.reference(place, relation, column, span)))
+    }
+
+    /// What stands for a system column that tells who wrote a row: rows carry no transaction ids. The
+    /// system's relations change with the catalog. A table's row has a number that changes with what is in
+    /// it, which is what `xmin` is compared for; nothing could stand for the others.
+    fn row_head(&mut self, place: usize, relation: usize, name: &str, span: Span) -> Result<FoundColumn> {
+        let known = &self.levels[place].relations[relation];
+        let of_system = known.table.as_ref().is_some_and(|table| table.kind == TableKind::System);
+        let version = name == ROW_VERSION;
+        if !of_system && !version {
+            return Err(SqlError::unsupported(format_args!("{name} of a table"))
+                .with_hint("Rows carry no transaction ids.")
+                .at(self.position(span)));
+        }
+        if self.env.is_kept {
+            return Err(SqlError::unsupported(format_args!("{name} in a definition")).at(self.position(span)));
+        }
+        if of_system && !version {
+            let ty = Type::of(if name == "xmax" { Oid::XID } else { Oid::CID });
+            return Ok(FoundColumn { expr: BoundExpr::constant(Datum::Oid(Oid(0)), ty), source: None });
+        }
+        let (function, args) = if of_system {
+            ("archipel_catalog_version", Vec::new())
+        } else {
+            let shown: Vec<usize> = (0..known.columns.len()).filter(|c| !known.columns[*c].hidden).collect();
+            let values = shown.into_iter().map(|column| self.reference(place, relation, column, span).expr);
+            ("archipel_row_version", values.collect())
+        };
+        let [function, ..] = archipel_sql::function::lookup_functions(function) else {
+            return Err(SqlError::internal("rows have no versions"));
+        };
+        let ty = Type::of(Oid::XID);
+        let function = ResolvedFunction { function, result: ty };
+        Ok(FoundColumn { expr: BoundExpr::new(ExprKind::Call { function, args }, ty), source: None })
     }
 
     /// Refers to a column of a level from here.

@@ -20,7 +20,6 @@ use archipel_sql::datum::Datum;
 use archipel_sql::function::{CastContext, FunctionContext};
 use archipel_sql::io;
 use archipel_sql::system::{KeptExpression, Subject};
-use archipel_sql::type_table::{format_type, type_info};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value,
@@ -194,20 +193,7 @@ impl<'b, 'e> Shower<'b, 'e> {
     }
 
     fn type_name(&self, ty: Type) -> String {
-        if type_info(ty.oid).is_some() {
-            return format_type(ty);
-        }
-        let name = archipel_sql::system::type_as_written(self.catalog, ty);
-        match self.catalog.user_type_of(ty.oid) {
-            Some(known) => {
-                let visible = self.catalog.user_type(None, &known.name, self.search_path);
-                match visible.is_some_and(|found| found.oid == known.oid) {
-                    true => name,
-                    false => format!("{}.{name}", quote_identifier(&known.schema)),
-                }
-            }
-            None => name,
-        }
+        archipel_sql::system::type_along(self.catalog, self.search_path, ty)
     }
 
     /// A constant (get_const_expr), with its type where it does not show it.

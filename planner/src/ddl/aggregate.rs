@@ -476,6 +476,7 @@ fn check_initial(text: &str, state: Type, work: &Work<'_>) -> Result<()> {
             | Oid::REGPROC
             | Oid::REGPROCEDURE
             | Oid::REGOPER
+            | Oid::REGOPERATOR
             | Oid::REGROLE
             | Oid::REGNAMESPACE
     ) {

@@ -45,7 +45,7 @@ impl<'a> Work<'a> {
             computed: Vec::new(),
             conversions: Vec::new(),
             plan: DdlPlan { tag, ..DdlPlan::default() },
-            _naming: Naming::of(env.catalog),
+            _naming: Naming::of(env.catalog, env.search_path),
         };
         env.copies.tables.iter().for_each(|&tree| work.copy_table(tree));
         work

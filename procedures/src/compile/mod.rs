@@ -62,7 +62,7 @@ use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{ArgMode, Authority, Catalog, Language, Requirement, RoutineRef, ViewReference};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, NoSession, SessionHost};
-use archipel_sql::system::type_as_written;
+use archipel_sql::system::type_along;
 use archipel_sql::types::{Oid, Type};
 
 use crate::plpgsql::ast::*;
@@ -241,7 +241,10 @@ fn plpgsql(
 
 /// Compiles the body, all names being known.
 fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
-    let _naming = archipel_sql::type_table::Naming::of(&compiler.environment.catalog);
+    let _naming = archipel_sql::type_table::Naming::of(
+        &compiler.environment.catalog,
+        &compiler.environment.search_path,
+    );
     let (routine, body, linker) = (compiler.routine, compiler.body, compiler.linker);
     let arrivals = compiler.take_records()?;
     let mut block = compiler.block(&body.block)?;
@@ -327,7 +330,10 @@ pub fn signature_text(routine: &archipel_sql::catalog::Routine, environment: &En
         .args
         .iter()
         .filter(|arg| is_input(arg.mode))
-        .map(|arg| type_as_written(&environment.catalog, Type::of(arg.declared().oid)))
+        .map(|arg| {
+            let declared = Type::of(arg.declared().oid);
+            type_along(&environment.catalog, &environment.search_path, declared)
+        })
         .collect();
     let name = quote_identifier(&routine.name);
     let found = environment.catalog.routines(None, &routine.name, &environment.search_path);

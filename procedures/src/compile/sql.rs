@@ -31,7 +31,7 @@ pub fn compile(
     environment: &Environment,
     linker: &Arc<dyn RoutineLinker + Send + Sync>,
 ) -> Result<Program> {
-    let _naming = Naming::of(&environment.catalog);
+    let _naming = Naming::of(&environment.catalog, &environment.search_path);
     let body = body_of(routine);
     let mut compiler = Compiler::new(routine, &body, environment, linker)?;
     let (source, parsed) = match &routine.traits.stored {

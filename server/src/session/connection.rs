@@ -203,7 +203,8 @@ impl Session {
         let role = role::admit(&server, user)?;
         let registered = server.sessions.register(NewSession {
             user: user.to_owned(),
-            database: database.to_owned(),
+            // Whichever way led here.
+            database: archipel_sql::catalog::SUPERUSER_NAME.to_owned(),
             client,
             executor: executor.number,
             now: crate::server::now(),

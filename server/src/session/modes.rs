@@ -83,6 +83,33 @@ impl Session {
         Ok(())
     }
 
+    /// SET TRANSACTION SNAPSHOT: sees what another transaction sees, which is still open.
+    pub(super) fn adopt_snapshot(&mut self, name: &str) -> Result<()> {
+        if self.transaction.has_queried() || self.transaction.is_inside_savepoint() {
+            return Err(SqlError::new(
+                SqlState::ACTIVE_SQL_TRANSACTION,
+                "SET TRANSACTION SNAPSHOT must be called before any query",
+            ));
+        }
+        if self.isolation() == Isolation::ReadCommitted {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "a snapshot-importing transaction must have isolation level SERIALIZABLE or REPEATABLE READ",
+            ));
+        }
+        let invalid = || {
+            let message = format!("invalid snapshot identifier: \"{name}\"");
+            SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+        };
+        let snapshot = self.server.exported.find(name).ok_or_else(invalid)?;
+        self.enter_transaction(false);
+        if !self.transaction.interactive().is_some_and(|open| open.adopt(&snapshot)) {
+            return Err(SqlError::internal("the transaction has a snapshot of its own"));
+        }
+        self.note_query();
+        Ok(())
+    }
+
     fn set_mode(&mut self, name: &str, value: &str) -> Result<()> {
         self.change_settings(|all| all.set(name, Some(value), true))
     }

@@ -363,9 +363,6 @@ impl Session {
     }
 
     fn set_transaction(&mut self, set: &SetTransaction, alone: bool) -> Result<()> {
-        if set.snapshot.is_some() {
-            return Err(SqlError::unsupported("SET TRANSACTION SNAPSHOT"));
-        }
         if set.session {
             self.pin_transaction_modes()?;
             let word = |on: bool| if on { "on" } else { "off" };
@@ -388,6 +385,9 @@ impl Session {
             );
             self.notice(Severity::Warning, &warning);
             return Ok(());
+        }
+        if let Some(name) = &set.snapshot {
+            return self.adopt_snapshot(name);
         }
         self.set_transaction_modes(&set.modes)
     }

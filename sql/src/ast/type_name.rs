@@ -57,6 +57,7 @@ const BUILTIN: &[(&str, u32, u32)] = &[
     ("refcursor", 1790, 2201),
     ("regprocedure", 2202, 2207),
     ("regoper", 2203, 2208),
+    ("regoperator", 2204, 2209),
     ("regclass", 2205, 2210),
     ("regtype", 2206, 2211),
     ("record", 2249, 2287),

@@ -121,6 +121,34 @@ pub fn full_name(name: &str) -> Option<TimeZone> {
     west.and_then(|seconds| fixed(-seconds))
 }
 
+/// What a zone says at an instant.
+pub struct ZoneTime {
+    pub abbreviation: String,
+    /// Seconds east of Greenwich.
+    pub offset: i64,
+    pub is_daylight_saving: bool,
+}
+
+/// See [`ZoneTime`]; `None` beyond what the tz database reaches.
+pub fn said_at(zone: &TimeZone, instant: i64) -> Option<ZoneTime> {
+    let info = zone.to_offset_info(timestamp(instant)?);
+    Some(ZoneTime {
+        abbreviation: info.abbreviation().to_owned(),
+        offset: i64::from(info.offset().seconds()),
+        is_daylight_saving: info.dst().is_dst(),
+    })
+}
+
+/// The names of the tz database.
+pub fn names() -> Vec<String> {
+    jiff::tz::db().available().map(|name| name.as_str().to_owned()).collect()
+}
+
+/// The abbreviations that [`abbreviation`] knows, in lower case and no order.
+pub fn abbreviation_names() -> impl Iterator<Item = &'static str> {
+    abbreviations().keys().copied()
+}
+
 fn fixed(seconds: i32) -> Option<TimeZone> {
     Offset::from_seconds(seconds).ok().map(TimeZone::fixed)
 }

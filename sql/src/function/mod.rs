@@ -23,6 +23,7 @@ mod enumeration;
 mod extra_checks;
 mod float;
 mod hash;
+mod identifier;
 mod integer;
 mod json;
 mod jsonpath;
@@ -34,6 +35,7 @@ mod pattern;
 mod point;
 mod record;
 mod record_image;
+mod reference;
 mod regexp;
 mod registry;
 mod send;
@@ -97,6 +99,7 @@ const SCALAR_TABLES: &[ScalarTable] = &[
     lsn::FUNCTIONS,
     point::FUNCTIONS,
     snapshot::FUNCTIONS,
+    identifier::FUNCTIONS,
 ];
 const SET_TABLES: &[SetTable] = &[
     series::SETS,
@@ -107,6 +110,7 @@ const SET_TABLES: &[SetTable] = &[
     jsonpath::SETS,
     session::SETS,
     snapshot::SETS,
+    reference::SETS,
 ];
 
 pub use float::{Operation as FloatOperation, apply as float_arithmetic};

@@ -116,6 +116,7 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
         | Oid::REGPROC
         | Oid::REGPROCEDURE
         | Oid::REGOPER
+        | Oid::REGOPERATOR
         | Oid::REGTYPE
         | Oid::REGROLE
         | Oid::REGNAMESPACE => Datum::Oid(Oid(u32::from_be_bytes(fixed(bytes, ty)?))),

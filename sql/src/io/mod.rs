@@ -187,6 +187,7 @@ pub fn text_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum>
         | Oid::REGPROC
         | Oid::REGPROCEDURE
         | Oid::REGOPER
+        | Oid::REGOPERATOR
         | Oid::REGNAMESPACE
         | Oid::REGROLE => registered(ty.oid, text, ctx)?,
         Oid::JSON => {
@@ -228,6 +229,7 @@ fn registered(ty: Oid, text: &str, ctx: &FunctionContext<'_>) -> Result<Datum> {
         Oid::REGPROC => "regprocin",
         Oid::REGPROCEDURE => "regprocedurein",
         Oid::REGOPER => "regoperin",
+        Oid::REGOPERATOR => "regoperatorin",
         Oid::REGNAMESPACE => "regnamespacein",
         Oid::REGROLE => "regrolein",
         _ => "regtypein",
@@ -248,6 +250,7 @@ fn registered_name(ty: Oid, oid: Oid, ctx: &FunctionContext<'_>, out: &mut dyn W
         Oid::REGPROC => "regprocout",
         Oid::REGPROCEDURE => "regprocedureout",
         Oid::REGOPER => "regoperout",
+        Oid::REGOPERATOR => "regoperatorout",
         Oid::REGNAMESPACE => "regnamespaceout",
         Oid::REGROLE => "regroleout",
         _ => "regtypeout",
@@ -404,6 +407,7 @@ pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dy
             | Oid::REGPROC
             | Oid::REGPROCEDURE
             | Oid::REGOPER
+            | Oid::REGOPERATOR
             | Oid::REGNAMESPACE
             | Oid::REGROLE
             | Oid::REGTYPE => registered_name(ty.oid, *oid, ctx, out),

@@ -224,6 +224,17 @@ impl Dialect for ArchipelDialect {
         {
             return Some(quantified(parser, left, op, all, precedence));
         }
+        if is_word(token, "operator")
+            && let Some((op, length)) = named_operator(parser)
+            && let Some(all) = quantifier(&parser.peek_nth_token_ref(length).token)
+            && parser.peek_nth_token_ref(length + 1).token == Token::LParen
+        {
+            // The last token of the operator's is taken with the word behind it.
+            for _ in 1..length {
+                parser.advance_token();
+            }
+            return Some(quantified(parser, left, op, all, precedence));
+        }
         // Comparisons do not associate: `a = b = c` means nothing.
         if is_comparison(token) && matches!(left, Expr::BinaryOp { op, .. } if compares(op)) {
             return Some(parser.expected_ref("an operator that associates", parser.peek_token_ref()));
@@ -381,6 +392,27 @@ fn quantified_operator(token: &Token) -> Option<BinaryOperator> {
         Token::StringConcat => BinaryOperator::StringConcat,
         _ => return None,
     })
+}
+
+/// `OPERATOR(schema.op)` where the parser stands, and how many tokens that is.
+fn named_operator(parser: &Parser) -> Option<(BinaryOperator, usize)> {
+    if parser.peek_nth_token_ref(1).token != Token::LParen {
+        return None;
+    }
+    let mut parts = Vec::new();
+    let mut at = 2;
+    loop {
+        match &parser.peek_nth_token_ref(at).token {
+            Token::EOF | Token::LParen | Token::RParen | Token::Period => return None,
+            Token::Word(word) => parts.push(word.value.clone()),
+            operator => parts.push(operator.to_string()),
+        }
+        match &parser.peek_nth_token_ref(at + 1).token {
+            Token::Period => at += 2,
+            Token::RParen => return Some((BinaryOperator::PGCustomBinaryOperator(parts), at + 2)),
+            _ => return None,
+        }
+    }
 }
 
 /// `x op ANY (…)` by such an operator.

@@ -2,28 +2,57 @@
 
 use super::relations::IndexView;
 use super::{KeptExpression, Subject, SystemSource};
-use crate::catalog::names::{quote_identifier, quote_qualified};
+use crate::catalog::names::{is_temporary_schema, quote_identifier, quote_qualified};
 use crate::catalog::{ArgMode, Catalog, Check, Language, Routine, RoutineArg, RoutineKind, Table};
 use crate::type_table::{format_type, type_info};
 use crate::types::{Oid, Type};
 use sqlparser::ast::Expr;
 
-/// A type as text, row types and their arrays included.
-pub fn type_text(catalog: &Catalog, ty: Type) -> String {
+/// A type as text that means the same wherever it is read: users' types with their schemas.
+pub fn type_as_written(catalog: &Catalog, ty: Type) -> String {
+    type_along(catalog, &[], ty)
+}
+
+/// A type as text, row types and their arrays included: with its schema, unless its name alone leads
+/// to it along the search path (format_type).
+pub fn type_along(catalog: &Catalog, search_path: &[String], ty: Type) -> String {
     if type_info(ty.oid).is_some() {
         return format_type(ty);
     }
-    if let Some(known) = catalog.user_type_of(ty.oid) {
-        let name = quote_identifier(&known.name);
-        return if ty.oid == known.array_type() { format!("{name}[]") } else { name };
+    let found =
+        catalog.user_type_of(ty.oid).map(|known| (known.schema.clone(), known.name.clone(), known.oid));
+    let of_rows = || {
+        let table = catalog.table_of_row_type(ty.oid);
+        let table = table.or_else(|| catalog.table_of_row_type(Oid(ty.oid.0.wrapping_sub(1))))?;
+        Some((table.schema.clone(), table.name.clone(), table.row_type()))
+    };
+    let Some((schema, name, element)) = found.or_else(of_rows) else { return "???".to_owned() };
+    let shown = match type_is_visible(catalog, search_path, &name, element) {
+        true => quote_identifier(&name),
+        false => quote_qualified(&schema, &name),
+    };
+    if ty.oid == element { shown } else { format!("{shown}[]") }
+}
+
+/// Whether a plain name leads to a type of a user's, its own or that of a table's rows.
+pub(super) fn type_is_visible(catalog: &Catalog, search_path: &[String], name: &str, ty: Oid) -> bool {
+    let temporary = search_path.iter().map(String::as_str).filter(|schema| is_temporary_schema(schema));
+    for schema in temporary.chain(catalog.effective_path(search_path)) {
+        if schema == "pg_catalog" && crate::type_table::all_types().iter().any(|known| known.name == name) {
+            return false;
+        }
+        let known = catalog.user_type(Some(schema), name, search_path).map(|known| known.oid);
+        let of_rows = || catalog.table(Some(schema), name, search_path).map(|table| table.row_type());
+        if let Some(found) = known.or_else(of_rows) {
+            return found == ty;
+        }
     }
-    if let Some(table) = catalog.table_of_row_type(ty.oid) {
-        return quote_identifier(&table.name);
-    }
-    match catalog.table_of_row_type(Oid(ty.oid.0.wrapping_sub(1))) {
-        Some(table) => format!("{}[]", quote_identifier(&table.name)),
-        None => "???".to_owned(),
-    }
+    false
+}
+
+/// [`type_along`] the path of whoever asks.
+pub(super) fn type_text(source: &dyn SystemSource, ty: Type) -> String {
+    type_along(source.catalog(), source.search_path(), ty)
 }
 
 fn column_names(table: &Table, columns: &[u16]) -> String {
@@ -238,7 +267,7 @@ fn argument(source: &dyn SystemSource, routine: &Routine, arg: &RoutineArg, with
         Some(default) if with_default => format!(" DEFAULT {default}"),
         _ => String::new(),
     };
-    format!("{mode}{name}{}{default}", type_text(source.catalog(), Type::of(arg.declared().oid)))
+    format!("{mode}{name}{}{default}", type_text(source, Type::of(arg.declared().oid)))
 }
 
 /// The default of an argument.
@@ -299,7 +328,7 @@ pub(super) fn function_result(source: &dyn SystemSource, routine: &Routine) -> O
             .collect();
         return Some(format!("TABLE({})", columns.join(", ")));
     }
-    let result = type_text(source.catalog(), Type::of(routine.declared_result().oid));
+    let result = type_text(source, Type::of(routine.declared_result().oid));
     Some(if routine.returns_set { format!("SETOF {result}") } else { result })
 }
 
@@ -376,6 +405,6 @@ pub(super) fn function_definition(source: &dyn SystemSource, routine: &Routine) 
 /// The name of a type for a routine's signature.
 pub(super) fn signature(source: &dyn SystemSource, routine: &Routine) -> String {
     let types: Vec<String> =
-        routine.input_types().into_iter().map(|oid| type_text(source.catalog(), Type::of(oid))).collect();
+        routine.input_args().map(|arg| type_text(source, Type::of(arg.declared().oid))).collect();
     types.join(",")
 }

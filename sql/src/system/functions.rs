@@ -156,7 +156,7 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         "regclassout" => optional(relation_name(source, first)),
         "regprocin" => return Some(function_oid(source, text_at(args, 0)).map(Datum::Oid)),
         "to_regproc" => return Some(lenient(function_oid(source, text_at(args, 0)))),
-        "regprocout" => optional(function_name(source, first)),
+        "regprocout" => optional(lone_function_name(source, first)),
         "regprocedurein" => return Some(procedure_oid(source, text_at(args, 0)).map(Datum::Oid)),
         "to_regprocedure" => return Some(lenient(procedure_oid(source, text_at(args, 0)))),
         "regprocedureout" => optional(procedure_name(source, first)),
@@ -164,17 +164,23 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         "to_regtype" => return Some(lenient(type_oid(source, text_at(args, 0)))),
         // Where no modifier is asked for, PostgreSQL spells this one out.
         "regtypeout" if matches!(first, Oid::BPCHAR | Oid::BPCHAR_ARRAY) => {
-            text(type_text(catalog, Type::of(first)).replace("bpchar", "character"))
+            text(type_text(source, Type::of(first)).replace("bpchar", "character"))
         }
         "regtypeout" | "format_type" => text(type_text(
-            catalog,
+            source,
             Type {
                 oid: first,
                 typmod: if args.len() > 1 && !args[1].is_null() { integer_at(args, 1) } else { -1 },
             },
         )),
         "regoperin" => return Some(operator_oid(text_at(args, 0)).map(Datum::Oid)),
-        "regoperout" => optional(crate::function::operator_by_oid(first).map(|op| op.name.to_owned())),
+        "to_regoper" => return Some(lenient(operator_oid(text_at(args, 0)))),
+        "regoperout" => optional(operator_name(first)),
+        "regoperatorin" => {
+            return Some(operator_signature_oid(source, text_at(args, 0)).map(Datum::Oid));
+        }
+        "to_regoperator" => return Some(lenient(operator_signature_oid(source, text_at(args, 0)))),
+        "regoperatorout" => optional(operator_signature(source, first)),
         "regnamespacein" => return Some(namespace_oid(source, text_at(args, 0)).map(Datum::Oid)),
         "to_regnamespace" => return Some(lenient(namespace_oid(source, text_at(args, 0)))),
         "regnamespaceout" => optional(
@@ -182,7 +188,9 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         ),
         "regrolein" => return Some(role_oid(source, text_at(args, 0)).map(Datum::Oid)),
         "to_regrole" => return Some(lenient(role_oid(source, text_at(args, 0)))),
-        "regroleout" => text(role_name(source, first)),
+        "regroleout" => optional(
+            catalog.role_by_oid(first).map(|role| crate::catalog::names::quote_identifier(&role.name)),
+        ),
         "pg_relation_is_updatable" => {
             let table = catalog.table_by_oid(first);
             Datum::Int4(
@@ -232,16 +240,16 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         "pg_get_functiondef" => optional(routine().map(|r| function_definition(source, &r))),
         "pg_get_function_arguments" => match routine() {
             Some(routine) => text(function_arguments(source, &routine)),
-            None => builtin_arguments(catalog, first),
+            None => builtin_arguments(source, first),
         },
         "pg_get_function_identity_arguments" => match routine() {
             Some(routine) => text(identity_arguments(source, &routine)),
-            None => builtin_arguments(catalog, first),
+            None => builtin_arguments(source, first),
         },
         "pg_get_function_result" => match routine() {
             Some(routine) => optional(function_result(source, &routine)),
             None => optional(
-                crate::function::function_by_oid(first).map(|f| type_text(catalog, Type::of(f.result))),
+                crate::function::function_by_oid(first).map(|f| type_text(source, Type::of(f.result))),
             ),
         },
         "pg_get_function_arg_default" => optional(routine().and_then(|routine| {
@@ -294,6 +302,7 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         // No rules and statistics exist.
         "pg_get_ruledef"
         | "pg_get_ruledef_ext"
+        | "pg_get_statisticsobjdef"
         | "pg_get_statisticsobjdef_columns"
         | "pg_get_replica_identity_index"
         | "pg_describe_object" => Datum::Null,
@@ -330,7 +339,7 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
 }
 
 /// Arguments of a built-in function; NULL for an unknown oid.
-fn builtin_arguments(catalog: &Catalog, oid: Oid) -> Datum {
+fn builtin_arguments(source: &dyn SystemSource, oid: Oid) -> Datum {
     let args = if let Some(f) = crate::function::function_by_oid(oid) {
         f.args
     } else if let Some(f) = crate::function::all_aggregates().iter().find(|f| f.oid == oid) {
@@ -340,5 +349,5 @@ fn builtin_arguments(catalog: &Catalog, oid: Oid) -> Datum {
     } else {
         return Datum::Null;
     };
-    text(args.iter().map(|a| type_text(catalog, Type::of(*a))).collect::<Vec<_>>().join(", "))
+    text(args.iter().map(|a| type_text(source, Type::of(*a))).collect::<Vec<_>>().join(", "))
 }

@@ -41,7 +41,7 @@ use crate::datum::Datum;
 use crate::error::Result;
 use crate::types::{Oid, Type};
 
-pub use definition::{key_expression, type_text as type_as_written};
+pub use definition::{key_expression, type_along, type_as_written};
 pub use functions::call;
 pub use objects::{default_operator_class, operator_class_named};
 pub use shape::tables;

@@ -85,65 +85,135 @@ fn builtin_args(oid: Oid) -> Option<&'static [Oid]> {
     function.or_else(|| type_functions::by_oid(oid).map(|of_type| &of_type.args[..]))
 }
 
+/// `name(type, …)` taken apart: commas and parentheses within quotes and modifiers are the types' own
+/// (parseNameAndArgTypes).
+fn signature_parts(text: &str) -> Result<(&str, Vec<&str>)> {
+    let missing = |side: &str| {
+        let message = format!("expected a {side} parenthesis");
+        SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, message)
+    };
+    let mut quoted = false;
+    let open = text.find(|c: char| {
+        quoted ^= c == '"';
+        c == '(' && !quoted
+    });
+    let open = open.ok_or_else(|| missing("left"))?;
+    let list = text[open + 1..].trim_end().strip_suffix(')').ok_or_else(|| missing("right"))?;
+    if list.trim().is_empty() {
+        return Ok((text[..open].trim(), Vec::new()));
+    }
+    let (mut quoted, mut depth) = (false, 0_i32);
+    let parts = list.split(|c: char| {
+        quoted ^= c == '"';
+        depth += i32::from(!quoted && matches!(c, '(' | '[')) - i32::from(!quoted && matches!(c, ')' | ']'));
+        c == ',' && !quoted && depth == 0
+    });
+    Ok((text[..open].trim(), parts.collect()))
+}
+
 /// `name(type, …)`.
 pub(super) fn procedure_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
-    let Some((name, rest)) = text.split_once('(') else {
+    if !text.contains('(') {
         // Citus takes the bare name of a routine where it is unambiguous; so do we.
         return function_oid(source, text);
-    };
-    let list = rest.trim_end().strip_suffix(')').ok_or_else(|| {
-        SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, "expected a right parenthesis")
-    })?;
-    let types: Vec<Oid> = if list.trim().is_empty() {
-        Vec::new()
-    } else {
-        list.split(',').map(|name| type_oid(source, name)).collect::<Result<_>>()?
-    };
-    let (builtins, routines) = functions_named(source, name.trim())?;
+    }
+    let (name, types) = signature_parts(text)?;
+    let types: Vec<Oid> = types.into_iter().map(|name| type_oid(source, name)).collect::<Result<_>>()?;
+    let (builtins, routines) = functions_named(source, name)?;
     let builtin = builtins.into_iter().find(|oid| builtin_args(*oid).is_some_and(|args| args == types));
+    let declared = |routine: &RoutineRef| {
+        routine.input_args().map(|arg| arg.declared().oid).eq(types.iter().copied())
+            || routine.input_types() == types
+    };
     builtin
-        .or_else(|| routines.iter().find(|r| r.input_types() == types).map(|r| r.oid))
+        .or_else(|| routines.iter().find(|routine| declared(routine)).map(|routine| routine.oid))
         .ok_or_else(|| undefined_function(text))
 }
 
+/// The type of a name as statements write one: with a modifier, which does not matter, and brackets
+/// (parseTypeString).
 pub(super) fn type_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
-    let undefined =
-        || SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{}\" does not exist", text.trim()));
-    let lower = text.trim().to_ascii_lowercase();
-    let bare = lower.split('(').next().unwrap_or("").trim().trim_start_matches("pg_catalog.");
-    if let Some(info) = crate::type_table::type_by_name(bare) {
+    let trimmed = text.trim();
+    if let Some(info) = crate::type_table::type_by_name(&trimmed.to_ascii_lowercase()) {
         return Ok(info.oid);
     }
-    if let Some(element) = text.trim().strip_suffix("[]") {
-        return crate::type_table::array_of(type_oid(source, element)?).ok_or_else(undefined);
+    let invalid = || SqlError::new(SqlState::SYNTAX_ERROR, format!("invalid type name \"{text}\""));
+    if trimmed.is_empty() {
+        return Err(invalid());
     }
-    let name = parse_name_text(text.trim()).map_err(|_| undefined())?;
-    let named = |name: &str, schema: Option<&str>| {
-        let known = source.catalog().user_type(schema, name, source.search_path());
-        let table = || source.catalog().table(schema, name, source.search_path());
-        known.map(|known| known.oid).or_else(|| table().map(|table| table.row_type()))
+    // Places in the text are none in the statement.
+    let nowhere = |mut error: SqlError| {
+        error.fields_mut().position = None;
+        error
     };
-    let schema = name.schema.as_deref();
-    if let Some(known) = named(&name.name, schema) {
-        return Ok(known);
+    let mut named = crate::parser::parse_type_name(trimmed).map_err(|error| {
+        let mut error = nowhere(error);
+        error.fields_mut().context = Some(format!("invalid type name \"{text}\""));
+        error
+    })?;
+    if named.setof || named.percent_type {
+        return Err(invalid());
     }
-    // An array type's own name.
-    let element = name.name.strip_prefix('_').and_then(|element| named(element, schema));
-    element.and_then(crate::type_table::array_of).ok_or_else(undefined)
+    let catalog = source.catalog();
+    if let Some(database) = named.name.catalog.as_deref().filter(|name| *name != source.database()) {
+        let whole =
+            format!("{database}.{}.{}", named.name.schema.as_deref().unwrap_or_default(), named.name.name);
+        let message = format!("cross-database references are not implemented: {whole}");
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
+    named.name.catalog = None;
+    let schema = named.name.schema.clone();
+    if let Some(schema) = schema.filter(|name| name != "pg_temp" && !catalog.schema_exists(name)) {
+        return Err(crate::catalog::names::undefined_schema(&schema));
+    }
+    let resolve = |named: &crate::ast::TypeName| {
+        let (plain, domain) = catalog.resolve_declared(named, source.search_path())?;
+        Ok::<_, SqlError>(domain.unwrap_or(plain.oid))
+    };
+    resolve(&named).or_else(|error| {
+        let builtin = || {
+            let known = crate::type_table::all_types().iter().find(|known| known.name == named.name.name);
+            let unqualified = named.name.schema.as_deref().is_none_or(|schema| schema == "pg_catalog");
+            let known = known.filter(|_| unqualified)?;
+            match named.dimensions {
+                0 => Some(known.oid),
+                _ => crate::type_table::array_of(known.oid),
+            }
+        };
+        // An array type's own name.
+        let element = || {
+            let mut of_element = named.clone();
+            of_element.name.name = named.name.name.strip_prefix('_')?.to_owned();
+            of_element.dimensions += 1;
+            resolve(&of_element).ok()
+        };
+        builtin().or_else(element).ok_or_else(|| nowhere(error))
+    })
+}
+
+fn builtin_name(oid: Oid) -> Option<&'static str> {
+    let scalar = function::function_by_oid(oid).map(|function| function.name);
+    let aggregate = || function::all_aggregates().iter().find(|f| f.oid == oid).map(|f| f.name);
+    let set = || function::all_set_functions().iter().find(|f| f.oid == oid).map(|f| f.name);
+    let of_type = || type_functions::by_oid(oid).map(|of_type| of_type.name);
+    scalar.or_else(aggregate).or_else(set).or_else(of_type)
+}
+
+/// The name of a function alone, with its schema if that does not lead to it and no other (regprocout).
+pub(super) fn lone_function_name(source: &dyn SystemSource, oid: Oid) -> Option<String> {
+    let name = function_name(source, oid)?;
+    match function_oid(source, &name) {
+        Ok(found) if found == oid => Some(name),
+        _ => Some(match source.catalog().routine_by_oid(oid) {
+            Some(routine) => quote_qualified(&routine.schema, &routine.name),
+            None => format!("pg_catalog.{name}"),
+        }),
+    }
 }
 
 pub(super) fn function_name(source: &dyn SystemSource, oid: Oid) -> Option<String> {
-    if let Some(function) = function::function_by_oid(oid) {
-        return Some(function.name.to_owned());
-    }
-    if let Some(aggregate) = function::all_aggregates().iter().find(|f| f.oid == oid) {
-        return Some(aggregate.name.to_owned());
-    }
-    if let Some(set) = function::all_set_functions().iter().find(|f| f.oid == oid) {
-        return Some(set.name.to_owned());
-    }
-    if let Some(of_type) = type_functions::by_oid(oid) {
-        return Some(of_type.name.to_owned());
+    if let Some(name) = builtin_name(oid) {
+        return Some(quote_identifier(name));
     }
     let routine = source.catalog().routine_by_oid(oid)?;
     let visible =
@@ -158,21 +228,70 @@ pub(super) fn function_name(source: &dyn SystemSource, oid: Oid) -> Option<Strin
 pub(super) fn procedure_name(source: &dyn SystemSource, oid: Oid) -> Option<String> {
     let name = function_name(source, oid)?;
     let types = match builtin_args(oid) {
-        Some(args) => {
-            args.iter().map(|a| type_text(source.catalog(), Type::of(*a))).collect::<Vec<_>>().join(",")
-        }
+        Some(args) => args.iter().map(|a| type_text(source, Type::of(*a))).collect::<Vec<_>>().join(","),
         None => signature(source, &*source.catalog().routine_by_oid(oid)?),
     };
     Some(format!("{name}({types})"))
 }
 
+/// An operator's name without the one schema that has any.
+fn bare_operator(text: &str) -> &str {
+    let name = text.trim();
+    name.strip_prefix("pg_catalog.").or_else(|| name.strip_prefix("\"pg_catalog\".")).unwrap_or(name)
+}
+
+fn undefined_operator(text: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("operator does not exist: {text}"))
+}
+
 pub(super) fn operator_oid(text: &str) -> Result<Oid> {
-    let name = text.trim().trim_start_matches("pg_catalog.");
-    match function::lookup_operators(name) {
-        [] => Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("operator does not exist: {text}"))),
+    match function::lookup_operators(bare_operator(text)) {
+        [] => Err(undefined_operator(text)),
         [one] => Ok(one.oid),
         _ => Err(SqlError::new(SqlState::AMBIGUOUS_FUNCTION, format!("more than one operator named {text}"))),
     }
+}
+
+/// `name(type, type)`; NONE stands for the operand that a prefix operator has not.
+pub(super) fn operator_signature_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
+    let (name, types) = signature_parts(text)?;
+    let wrong = |state, message: &str, hint: &str| Err(SqlError::new(state, message).with_hint(hint));
+    let [left, right] = types[..] else {
+        return match types.len() {
+            0 | 1 => wrong(
+                SqlState::UNDEFINED_PARAMETER,
+                "missing argument",
+                "Use NONE to denote the missing argument of a unary operator.",
+            ),
+            _ => wrong(
+                SqlState::TOO_MANY_ARGUMENTS,
+                "too many arguments",
+                "Provide two argument types for operator.",
+            ),
+        };
+    };
+    let operand = |name: &str| match name.trim().eq_ignore_ascii_case("none") {
+        true => Ok(None),
+        false => type_oid(source, name).map(Some),
+    };
+    let (left, right) = (operand(left)?, operand(right)?);
+    let known = function::lookup_operators(bare_operator(name));
+    let found = known.iter().find(|known| known.left == left && Some(known.right) == right);
+    found.map(|found| found.oid).ok_or_else(|| undefined_operator(text))
+}
+
+/// regoperout: with the schema where the name alone leads to several.
+pub(super) fn operator_name(oid: Oid) -> Option<String> {
+    let operator = function::operator_by_oid(oid)?;
+    let alone = function::lookup_operators(operator.name).len() == 1;
+    Some(if alone { operator.name.to_owned() } else { format!("pg_catalog.{}", operator.name) })
+}
+
+/// regoperatorout.
+pub(super) fn operator_signature(source: &dyn SystemSource, oid: Oid) -> Option<String> {
+    let operator = function::operator_by_oid(oid)?;
+    let left = operator.left.map_or_else(|| "NONE".to_owned(), |left| type_text(source, Type::of(left)));
+    Some(format!("{}({left},{})", operator.name, type_text(source, Type::of(operator.right))))
 }
 
 /// pg_table_is_visible: NULL for an oid that is no relation.

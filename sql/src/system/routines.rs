@@ -82,7 +82,7 @@ pub(super) fn procedures(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 fn deployed(source: &dyn SystemSource, sheet: &mut Sheet, routine: &Routine) {
-    let inputs: Vec<Datum> = routine.input_types().into_iter().map(Datum::Oid).collect();
+    let inputs: Vec<Datum> = routine.input_args().map(|arg| Datum::Oid(arg.declared().oid)).collect();
     let plain = routine.args.iter().all(|arg| arg.mode == ArgMode::In);
     let mode = |mode: ArgMode| match mode {
         ArgMode::In => "i",
