@@ -47,6 +47,11 @@ q "select n.nspname, c.relname, c.oid, c.relkind,
    group by 1, 2, 3, 4 order by 1 desc, 2" > relation.tsv
 # oid method name namespace owner family type default keytype of btree operator classes
 q "select oid, opcmethod, opcname, opcfamily, opcintype, opcdefault, opckeytype from pg_opclass where opcmethod = 403 and opcintype in ($types) order by oid" > opclass.tsv
+# method name type default of the operator classes of methods that serve no query here
+q "select amname, opcname, opcintype, opcdefault from pg_opclass c join pg_am a on a.oid = opcmethod
+   where amname in ('gin', 'gist', 'spgist', 'brin') and opcintype in ($types,3500) order by 1, 3, 2" > nominal_opclass.tsv
+# word category barelabel and their descriptions of PostgreSQL's keywords
+q "select * from pg_get_keywords() order by word collate \"C\"" > keyword.tsv
 # oid name args result volatility strict of what reads, writes and takes apart these types, enums and
 # domains: pg_type names it
 q "select oid, proname, proargtypes, prorettype, provolatile, proisstrict from pg_proc

@@ -18,7 +18,7 @@ use super::renamed::{Renaming, Said};
 use super::work::{Work, has_constraint};
 use super::{
     alter_column, attach, distribution, drop_column, expression, heir_keys, index, inherit, kept, key_timing,
-    owner, schema, stored, table as create, trigger, user_type, validation, view,
+    nominal, owner, schema, stored, table as create, trigger, user_type, validation, view,
 };
 use crate::row::table_def;
 
@@ -64,9 +64,10 @@ pub(super) fn alter_table(alter: &AlterTable, work: &mut Work<'_>) -> Result<()>
             }
             family.iter().try_for_each(|table| validation::converted(table, work))
         }
-        (AlteredObject::Index | AlteredObject::Table, Relation::Index(..) | Relation::PrimaryKey(_)) => {
-            index_actions(&relation, &alter.actions, work)
-        }
+        (
+            AlteredObject::Index | AlteredObject::Table,
+            Relation::Index(..) | Relation::PrimaryKey(_) | Relation::Nominal(..),
+        ) => index_actions(&relation, &alter.actions, work),
         (AlteredObject::Sequence | AlteredObject::Table, Relation::Sequence(sequence)) => {
             for action in &alter.actions {
                 schema::alter_sequence_name(sequence, action, work)?;
@@ -95,7 +96,8 @@ fn wrong_object(name: &str, what: &str) -> SqlError {
 }
 
 fn index_actions(relation: &Relation, actions: &[AlterTableAction], work: &mut Work<'_>) -> Result<()> {
-    let (Relation::Index(table, _) | Relation::PrimaryKey(table)) = relation else {
+    let (Relation::Index(table, _) | Relation::PrimaryKey(table) | Relation::Nominal(table, _)) = relation
+    else {
         return Ok(());
     };
     for action in actions {
@@ -107,6 +109,9 @@ fn index_actions(relation: &Relation, actions: &[AlterTableAction], work: &mut W
                 let mut changed = (**table).clone();
                 match relation {
                     Relation::Index(_, place) => changed.indexes[*place].name = name.clone(),
+                    Relation::Nominal(_, place) => {
+                        changed.nominal.indexes[*place].index.name = name.clone();
+                    }
                     _ => {
                         if let Some(key) = &mut changed.primary_key {
                             key.name = name.clone();
@@ -114,6 +119,9 @@ fn index_actions(relation: &Relation, actions: &[AlterTableAction], work: &mut W
                     }
                 }
                 finish(changed, work);
+            }
+            AlterTableAction::SetOptions(options) if matches!(relation, Relation::Nominal(..)) => {
+                nominal::set_options(relation, options, work)?;
             }
             AlterTableAction::SetOptions(options) | AlterTableAction::ResetOptions(options) => {
                 create::check_storage_options(options)?;
@@ -294,7 +302,7 @@ fn own_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) 
         }
         AlterTableAction::Inherit(parent) => attach::inherit(&table.into(), parent, work),
         AlterTableAction::NoInherit(parent) => attach::no_inherit(&table.into(), parent, work),
-        AlterTableAction::ReplicaIdentity => Err(SqlError::unsupported("ALTER TABLE … REPLICA IDENTITY")),
+        AlterTableAction::ReplicaIdentity(identity) => nominal::set_replica_identity(&table, identity, work),
         AlterTableAction::Unsupported(words) => Err(SqlError::unsupported(words)),
     }
 }
@@ -514,10 +522,10 @@ fn rename_column(mut table: Table, from: &str, to: &str, work: &mut Work<'_>) ->
     for generated in table.columns.iter_mut().filter_map(|column| column.generated.as_mut()) {
         *generated = expression::rename_in_text(generated, from, to)?;
     }
-    for predicate in table.indexes.iter_mut().filter_map(|index| index.predicate.as_mut()) {
+    for predicate in table.all_indexes_mut().filter_map(|index| index.predicate.as_mut()) {
         *predicate = expression::rename_in_text(predicate, from, to)?;
     }
-    for expression in table.indexes.iter_mut().flat_map(|index| &mut index.expressions) {
+    for expression in table.all_indexes_mut().flat_map(|index| &mut index.expressions) {
         expression.text = expression::rename_in_text(&expression.text, from, to)?;
     }
     for part in table.partitioned_by.iter_mut().flat_map(|key| &mut key.parts) {

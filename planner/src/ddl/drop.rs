@@ -55,7 +55,7 @@ fn check_dropper(word: ObjectWord, relation: &Relation, work: &Work<'_>) -> Resu
         Relation::Table(table) if table.kind == TableKind::View => word == ObjectWord::View,
         Relation::Table(_) => word == ObjectWord::Table,
         Relation::Sequence(_) => word == ObjectWord::Sequence,
-        Relation::Index(..) | Relation::PrimaryKey(_) => word == ObjectWord::Index,
+        Relation::Index(..) | Relation::PrimaryKey(_) | Relation::Nominal(..) => word == ObjectWord::Index,
     };
     let of_schema = work.catalog.schema(relation.schema()).is_some_and(|s| work.authority().owns(s.oid));
     // One of another kind is refused for that.
@@ -92,7 +92,7 @@ fn wrong_kind(name: &QualifiedName, wanted: ObjectWord, found: &Relation) -> Sql
         Relation::Table(table) if table.kind == TableKind::View => ("VIEW", "a view"),
         Relation::Table(_) => ("TABLE", "a table"),
         Relation::Sequence(_) => ("SEQUENCE", "a sequence"),
-        Relation::Index(..) | Relation::PrimaryKey(_) => ("INDEX", "an index"),
+        Relation::Index(..) | Relation::PrimaryKey(_) | Relation::Nominal(..) => ("INDEX", "an index"),
     };
     SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{}\" is not {article} {kind}", name.name))
         .with_hint(format!("Use DROP {} to remove {}.", is.0, is.1))

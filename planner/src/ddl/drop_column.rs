@@ -3,7 +3,7 @@
 use archipel_engine::txn::DdlOp;
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::{
-    Access, Distribution, EXPRESSION, KeyConstraint, ObjectKind, PartitionKeyPart, Table, TableRef,
+    Access, Distribution, EXPRESSION, Index, KeyConstraint, ObjectKind, PartitionKeyPart, Table, TableRef,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -59,19 +59,16 @@ pub(super) fn drop_column(
     let loses_place = matches!(table.distribution, Distribution::Column { column, .. } if column == place);
     let mut kept = Vec::with_capacity(table.indexes.len());
     for index in std::mem::take(&mut table.indexes) {
-        let mut uses =
-            index.include.contains(&place) || index.columns.iter().any(|part| part.column == place);
-        if let Some(predicate) = &index.predicate {
-            uses |= expression::text_uses_column(predicate, &table, place)?;
-        }
-        for expression in &index.expressions {
-            uses |= expression::text_uses_column(&expression.text, &table, place)?;
-        }
-        if !uses {
+        if !uses_column(&index, &table, place)? {
             kept.push(index);
         }
     }
     table.indexes = kept;
+    for nominal in std::mem::take(&mut table.nominal.indexes) {
+        if !uses_column(&nominal.index, &table, place)? {
+            table.nominal.indexes.push(nominal);
+        }
+    }
     if let Some(mut rights) = rights {
         rights.drop_column(place + 1);
         work.put_access(rights);
@@ -87,7 +84,7 @@ pub(super) fn drop_column(
         key.columns.iter_mut().for_each(shift);
         key.include.iter_mut().for_each(shift);
     }
-    for index in &mut table.indexes {
+    for index in table.all_indexes_mut() {
         index.columns.iter_mut().for_each(|part| shift(&mut part.column));
         index.include.iter_mut().for_each(shift);
     }
@@ -119,6 +116,18 @@ pub(super) fn drop_column(
     let columns = stored::sources(&before, &table, visible);
     work.operation(DdlOp::AlterTable { def: table_def(&table), columns });
     Ok(())
+}
+
+/// Whether a part of an index is a column, or names it.
+fn uses_column(index: &Index, table: &Table, place: u16) -> Result<bool> {
+    let mut uses = index.include.contains(&place) || index.columns.iter().any(|part| part.column == place);
+    if let Some(predicate) = &index.predicate {
+        uses |= expression::text_uses_column(predicate, table, place)?;
+    }
+    for expression in &index.expressions {
+        uses |= expression::text_uses_column(&expression.text, table, place)?;
+    }
+    Ok(uses)
 }
 
 /// Lets what needs a column go with it, or refuses: foreign keys that point at it, columns that are

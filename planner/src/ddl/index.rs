@@ -17,7 +17,7 @@ use super::expression::{check_index_condition, check_index_expression};
 use super::operator_class::Decides;
 use super::work::Work;
 use super::{
-    Computed, ComputedValue, distribution, heir_keys, kept, operator_class, stored,
+    Computed, ComputedValue, distribution, heir_keys, kept, nominal, operator_class, stored,
     table::check_storage_options,
 };
 use crate::bind::kept::About;
@@ -60,9 +60,8 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
         // Every index is an ordered tree; hash indexes only promise less.
         None | Some("btree") => {}
         Some("hash") => check_hash(create)?,
-        Some("gin" | "gist" | "spgist" | "brin") => {
-            let method = create.method.as_deref().unwrap_or_default();
-            return Err(SqlError::unsupported(format_args!("index access method {method}")));
+        Some(method @ ("gin" | "gist" | "spgist" | "brin")) => {
+            return nominal::create_index(create, method, &table, work);
         }
         Some(method) => {
             return Err(SqlError::new(
@@ -314,6 +313,10 @@ pub(super) fn drop_index(
         .with_hint(format!("You can drop index {} instead.", above.name())));
     }
     let table = match relation {
+        Relation::Nominal(table, place) => {
+            nominal::drop_index(table, *place, work);
+            return Ok(());
+        }
         Relation::PrimaryKey(table) => {
             return Err(needed_by_constraint(relation.name(), &table.name));
         }

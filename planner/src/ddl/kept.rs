@@ -178,7 +178,7 @@ impl<'w> Move<'w> {
                 (table.schema.clone(), table.name.clone())
             }
             Relation::Sequence(sequence) => (sequence.schema.clone(), sequence.name.clone()),
-            Relation::Index(..) => return None,
+            Relation::Index(..) | Relation::Nominal(..) => return None,
         };
         Some(format!("'{}'", quote_qualified(&schema, &name).replace('\'', "''")))
     }
@@ -193,7 +193,8 @@ pub(super) fn texts_of<'t>(table: &'t mut Table, about: &TableRef) -> Vec<(&'t m
         texts.extend(column.generated.as_mut().map(|text| (text, row(), Clause::Generated)));
     }
     texts.extend(table.checks.iter_mut().map(|check| (&mut check.condition, row(), Clause::Check)));
-    for index in &mut table.indexes {
+    let nominal = table.nominal.indexes.iter_mut().map(|nominal| &mut nominal.index);
+    for index in table.indexes.iter_mut().chain(nominal) {
         texts.extend(index.predicate.as_mut().map(|text| (text, row(), Clause::IndexPredicate)));
         let parts = index.expressions.iter_mut();
         texts.extend(parts.map(|part| (&mut part.text, row(), Clause::IndexExpression)));

@@ -18,6 +18,7 @@
 //! - [`kept`]         the names in texts that the catalog keeps; [`renamed`] other names for what they
 //!   mean; [`literal`] their dates and times
 //! - [`index`]        CREATE and DROP INDEX, local and global; [`operator_class`] how their keys are ordered
+//! - [`nominal`]      definitions without an effect: indexes that serve no query, REPLICA IDENTITY
 //! - [`defined_class`] operator classes that users define
 //! - [`key_timing`]   ALTER CONSTRAINT
 //! - [`alter_heirs`]  what ALTER TABLE does to heirs; [`attach`] tables that get a parent or lose one
@@ -56,6 +57,7 @@ mod inherit;
 mod kept;
 mod key_timing;
 mod literal;
+mod nominal;
 mod operator_class;
 mod owner;
 mod partition;

@@ -27,7 +27,9 @@ impl Work<'_> {
 
     /// As [`Work::require_owner`], for an index: it is its table's owner's.
     pub fn require_relation_owner(&self, relation: &Relation) -> Result<()> {
-        let (Relation::Index(table, _) | Relation::PrimaryKey(table)) = relation else {
+        let (Relation::Index(table, _) | Relation::PrimaryKey(table) | Relation::Nominal(table, _)) =
+            relation
+        else {
             return self.require_owner(relation.oid());
         };
         if self.env.system || self.authority().owns(table.oid) {

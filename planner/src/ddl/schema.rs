@@ -332,6 +332,7 @@ pub(super) fn move_table(mut table: Table, schema: &str, work: &mut Work<'_>) ->
     let mut names = vec![table.name.clone()];
     names.extend(table.primary_key.iter().map(|key| key.name.clone()));
     names.extend(table.indexes.iter().map(|index| index.name.clone()));
+    names.extend(table.nominal.indexes.iter().map(|nominal| nominal.index.name.clone()));
     let owned = work.catalog.owned_sequences(table.oid);
     names.extend(owned.iter().map(|sequence| sequence.name.clone()));
     if let Some(taken) = names.iter().find(|name| work.catalog.is_relation(schema, name)) {
@@ -425,7 +426,9 @@ fn comment_target(object: &CommentObject, work: &Work<'_>) -> Result<(Oid, u16)>
             _ => Err(wrong(name, "a view")),
         },
         CommentObject::Index(name) => match relation(name)? {
-            found @ (Relation::Index(..) | Relation::PrimaryKey(_)) => Ok((found.oid(), 0)),
+            found @ (Relation::Index(..) | Relation::PrimaryKey(_) | Relation::Nominal(..)) => {
+                Ok((found.oid(), 0))
+            }
             _ => Err(wrong(name, "an index")),
         },
         CommentObject::Sequence(name) => match relation(name)? {

@@ -72,7 +72,7 @@ fn apply_options(mut sequence: Sequence, options: &[SequenceOption], fresh: bool
     let (mut min, mut max, mut start) = (None, None, None);
     // Bounds that were the old type's follow a new type.
     let (mut reset_min, mut reset_max) = (false, false);
-    let mut seen = [false; 9];
+    let mut seen = [false; 10];
     for option in options {
         let kind = match option {
             SequenceOption::As(_) => 0,
@@ -84,6 +84,7 @@ fn apply_options(mut sequence: Sequence, options: &[SequenceOption], fresh: bool
             SequenceOption::Cache(_) => 6,
             SequenceOption::Cycle(_) => 7,
             SequenceOption::OwnedBy(_) => 8,
+            SequenceOption::Name(_) => 9,
         };
         if std::mem::replace(&mut seen[kind], true) {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options"));
@@ -115,6 +116,10 @@ fn apply_options(mut sequence: Sequence, options: &[SequenceOption], fresh: bool
                     SqlState::SYNTAX_ERROR,
                     "sequence option \"restart\" not supported here",
                 ));
+            }
+            SequenceOption::Name(name) => {
+                let message = "invalid sequence option SEQUENCE NAME";
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(name.at()));
             }
             SequenceOption::Restart(_) | SequenceOption::OwnedBy(_) => {}
         }
@@ -177,7 +182,7 @@ fn owning_table(name: &QualifiedName, work: &Work<'_>) -> Result<TableRef> {
     let (found, what) = match work.catalog.require_relation(name, work.search_path())? {
         Relation::Table(table) => return Ok(table),
         found @ Relation::Sequence(_) => (found, "sequences"),
-        found @ (Relation::Index(..) | Relation::PrimaryKey(_)) => (found, "indexes"),
+        found @ (Relation::Index(..) | Relation::PrimaryKey(_) | Relation::Nominal(..)) => (found, "indexes"),
     };
     let message = format!("sequence cannot be owned by relation \"{}\"", found.name());
     Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)

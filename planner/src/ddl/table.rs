@@ -2,8 +2,8 @@
 
 use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::{
-    ColumnConstraint, ColumnConstraintKind, ColumnDefinition, ColumnOptions, CreateTable, SequenceOption,
-    TableConstraint, TableConstraintKind, TypeName,
+    ColumnConstraint, ColumnConstraintKind, ColumnDefinition, ColumnOptions, CreateTable, QualifiedName,
+    SequenceOption, TableConstraint, TableConstraintKind, TypeName,
 };
 use archipel_sql::catalog::dependency::sequence_default;
 use archipel_sql::catalog::{
@@ -375,6 +375,25 @@ fn column_constraint(
     Ok(())
 }
 
+/// SEQUENCE NAME: what an identity column's sequence is to be called.
+fn sequence_name(table: &Table, name: &QualifiedName, work: &Work<'_>) -> Result<String> {
+    let schema = match &name.schema {
+        Some(_) => work.target_schema(name)?,
+        None => table.schema.clone(),
+    };
+    if work.catalog.is_relation(&schema, &name.name) {
+        let message = format!("relation \"{}\" already exists", name.name);
+        return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+    }
+    if schema != table.schema {
+        return Err(SqlError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "sequence must be in same schema as table it is linked to",
+        ));
+    }
+    Ok(name.name.clone())
+}
+
 /// Makes the sequence of a serial or identity column, and the default that calls it.
 pub(super) fn make_owned_sequence(
     table: &mut Table,
@@ -383,12 +402,21 @@ pub(super) fn make_owned_sequence(
     work: &mut Work<'_>,
 ) -> Result<Sequence> {
     let column = table.columns[usize::from(place)].name.clone();
-    let name = work.free_relation_name(
-        &table.schema,
-        [&table.name, &column, "seq"],
-        std::slice::from_ref(&table.name),
-    );
-    let mut owned = sequence::make(work.oids(1), &table.schema, &name, request.ty, &request.options)?;
+    let named = request.options.iter().find_map(|option| match option {
+        SequenceOption::Name(name) => Some(name),
+        _ => None,
+    });
+    let name = match named {
+        Some(name) => sequence_name(table, name, work)?,
+        None => work.free_relation_name(
+            &table.schema,
+            [&table.name, &column, "seq"],
+            std::slice::from_ref(&table.name),
+        ),
+    };
+    let options = request.options.iter().filter(|option| !matches!(option, SequenceOption::Name(_)));
+    let options: Vec<SequenceOption> = options.cloned().collect();
+    let mut owned = sequence::make(work.oids(1), &table.schema, &name, request.ty, &options)?;
     owned.owned_by = Some((table.oid, place));
     owned.persistence = table.persistence;
     table.columns[usize::from(place)].default = Some(sequence_default(&owned));

@@ -97,7 +97,9 @@ impl Session {
             ("index" | "table", Some(name)) => {
                 let relation = catalog.require_relation(name, &self.search_path())?;
                 let (table, what) = match &relation {
-                    Relation::Index(table, _) | Relation::PrimaryKey(table) => (Some(table.clone()), "index"),
+                    Relation::Index(table, _) | Relation::PrimaryKey(table) | Relation::Nominal(table, _) => {
+                        (Some(table.clone()), "index")
+                    }
                     other => (catalog.table_by_oid(other.oid()), catalog.kind_and_name(other.oid()).0),
                 };
                 let owned = table.as_ref().map_or(relation.oid(), |table| table.oid);

@@ -372,6 +372,16 @@ pub enum IdentityChange {
     },
 }
 
+/// What REPLICA IDENTITY says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WrittenReplicaIdentity {
+    Default,
+    Nothing,
+    Full,
+    /// USING INDEX.
+    Index(String),
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum AlterTableAction {
     AddColumn {
@@ -416,7 +426,7 @@ pub enum AlterTableAction {
     /// SET (…), RESET (…): storage parameters.
     SetOptions(Vec<(String, Option<String>)>),
     ResetOptions(Vec<(String, Option<String>)>),
-    ReplicaIdentity,
+    ReplicaIdentity(WrittenReplicaIdentity),
     Identity {
         column: String,
         change: IdentityChange,
@@ -502,6 +512,8 @@ pub enum SequenceOption {
     MaxValue(Option<i64>),
     Start(i64),
     Restart(Option<i64>),
+    /// SEQUENCE NAME, of identity columns alone; its position is the word's.
+    Name(QualifiedName),
     Cache(i64),
     Cycle(bool),
     /// `None`: OWNED BY NONE; else table and column.

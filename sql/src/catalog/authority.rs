@@ -63,7 +63,7 @@ impl Catalog {
                 }
                 Relation::Table(_) => "view",
                 Relation::Sequence(_) => "sequence",
-                Relation::Index(..) | Relation::PrimaryKey(_) => "index",
+                Relation::Index(..) | Relation::PrimaryKey(_) | Relation::Nominal(..) => "index",
             };
             return (kind, relation.name().to_owned());
         }

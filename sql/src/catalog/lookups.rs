@@ -101,7 +101,10 @@ impl Lookups {
     /// The object that a relation is, or is part of.
     pub(super) fn note_object(&mut self, relation: &Relation) {
         match relation {
-            Relation::Table(table) | Relation::Index(table, _) | Relation::PrimaryKey(table) => {
+            Relation::Table(table)
+            | Relation::Index(table, _)
+            | Relation::PrimaryKey(table)
+            | Relation::Nominal(table, _) => {
                 self.tables.insert(table.oid, Some(table.clone()));
             }
             Relation::Sequence(sequence) => {

@@ -5,7 +5,7 @@
 //! - [`snapshot`]  [`Catalog`]: all objects at one moment, with look-ups by name and oid
 //! - `state`       what it is made of; `shared_map` its maps
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
-//! - `numbered`    tables whose rows are told apart by their numbers
+//! - `numbered`    tables whose rows are told apart by their numbers; [`nominal`] what has no effect
 //! - [`aggregate`] aggregates, which are routines
 //! - [`operator_class`] operator classes
 //! - [`dependency`] who would break if an object went
@@ -30,6 +30,7 @@ pub mod authority;
 pub mod dependency;
 pub mod lookups;
 pub mod names;
+pub mod nominal;
 mod numbered;
 pub mod object;
 pub mod operator_class;
@@ -49,6 +50,7 @@ pub use access::{Access, AclItem, ObjectClass, Privileges};
 pub use aggregate::{Aggregate, AggregateWay, MovingWay};
 pub use authority::{Authority, Required, Requirement, SessionRoles};
 pub use lookups::{LookupRecorder, Lookups};
+pub use nominal::{Nominal, NominalIndex, ReplicaIdentity};
 pub use numbered::{ROW_PLACE, SYSTEM_COLUMNS};
 pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Schema};
 pub use partition::{
@@ -104,6 +106,8 @@ pub struct Table {
     /// Partitions: which rows of the table it is part of are its.
     #[serde(default)]
     pub bound: Option<PartitionBound>,
+    #[serde(default)]
+    pub nominal: Nominal,
     /// The engine's number for the table's rows; 0 where there are none.
     pub tree: u32,
     /// Grows with every change of the definition; plans compare it after claiming.
@@ -244,6 +248,7 @@ impl Table {
             inherits: Vec::new(),
             partitioned_by: None,
             bound: None,
+            nominal: Nominal::default(),
             tree: 0,
             version: 0,
         }

@@ -25,7 +25,14 @@ pub struct OperatorClass {
 
 /// The number of the access method of this name in pg_am.
 pub fn access_method(name: &str) -> Oid {
-    Oid(if name == "hash" { 405 } else { 403 })
+    Oid(match name {
+        "hash" => 405,
+        "gist" => 783,
+        "gin" => 2742,
+        "brin" => 3580,
+        "spgist" => 4000,
+        _ => 403,
+    })
 }
 
 /// A row of pg_amop.

@@ -23,6 +23,8 @@ pub enum Relation {
     Index(TableRef, usize),
     /// The index of a primary key.
     PrimaryKey(TableRef),
+    /// An index without entries, by its place in [`super::Nominal::indexes`].
+    Nominal(TableRef, usize),
 }
 
 impl Relation {
@@ -32,6 +34,7 @@ impl Relation {
             Relation::Sequence(sequence) => sequence.oid,
             Relation::Index(table, index) => table.indexes[*index].oid,
             Relation::PrimaryKey(table) => table.primary_key.as_ref().map_or(Oid(0), |key| key.oid),
+            Relation::Nominal(table, place) => table.nominal.indexes[*place].index.oid,
         }
     }
 
@@ -41,12 +44,16 @@ impl Relation {
             Relation::Sequence(sequence) => &sequence.name,
             Relation::Index(table, index) => &table.indexes[*index].name,
             Relation::PrimaryKey(table) => table.primary_key.as_ref().map_or("", |key| &key.name),
+            Relation::Nominal(table, place) => &table.nominal.indexes[*place].index.name,
         }
     }
 
     pub fn schema(&self) -> &str {
         match self {
-            Relation::Table(table) | Relation::Index(table, _) | Relation::PrimaryKey(table) => &table.schema,
+            Relation::Table(table)
+            | Relation::Index(table, _)
+            | Relation::PrimaryKey(table)
+            | Relation::Nominal(table, _) => &table.schema,
             Relation::Sequence(sequence) => &sequence.schema,
         }
     }

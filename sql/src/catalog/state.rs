@@ -166,8 +166,12 @@ impl State {
                 if table.primary_key.as_ref().is_some_and(|key| key.oid == index) {
                     return Some(Relation::PrimaryKey(table));
                 }
-                let place = table.indexes.iter().position(|candidate| candidate.oid == index)?;
-                Some(Relation::Index(table, place))
+                if let Some(place) = table.indexes.iter().position(|candidate| candidate.oid == index) {
+                    return Some(Relation::Index(table, place));
+                }
+                let mut nominal = table.nominal.indexes.iter();
+                let place = nominal.position(|candidate| candidate.index.oid == index)?;
+                Some(Relation::Nominal(table, place))
             }
         }
     }
@@ -326,4 +330,5 @@ fn index_names(table: &Table) -> impl Iterator<Item = (&str, Oid)> {
         .iter()
         .map(|key| (key.name.as_str(), key.oid))
         .chain(table.indexes.iter().map(|index| (index.name.as_str(), index.oid)))
+        .chain(table.nominal.indexes.iter().map(|nominal| (nominal.index.name.as_str(), nominal.index.oid)))
 }

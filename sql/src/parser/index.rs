@@ -134,6 +134,11 @@ impl Cursor<'_> {
                     let given = self.take("with") || matches!(self.peek(), Token::Number(..) | Token::Minus);
                     SequenceOption::Restart(if given { Some(self.integer()?) } else { None })
                 }
+                "sequence" if self.word_at(1) == "name" => {
+                    let position = self.position();
+                    self.skip(2);
+                    SequenceOption::Name(QualifiedName { position, ..self.name()? })
+                }
                 "cache" => {
                     self.skip(1);
                     SequenceOption::Cache(self.integer()?)

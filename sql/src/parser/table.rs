@@ -5,7 +5,7 @@ use sqlparser::tokenizer::Token;
 use crate::ast::{
     AlterSequence, AlterTable, AlterTableAction, AlteredObject, ColumnConstraint, ColumnConstraintKind,
     ColumnDefinition, CreateTable, Deferrable, IdentityChange, References, ReferentialAction, Statement,
-    TableConstraint, TableConstraintKind,
+    TableConstraint, TableConstraintKind, WrittenReplicaIdentity,
 };
 use crate::catalog::{OnCommit, Persistence};
 use crate::error::{Result, SqlError, SqlState};
@@ -470,8 +470,9 @@ impl Cursor<'_> {
                 })
             }
             "replica" => {
-                self.skip_action();
-                AlterTableAction::ReplicaIdentity
+                self.skip(1);
+                self.expect("identity")?;
+                AlterTableAction::ReplicaIdentity(self.replica_identity()?)
             }
             "attach" if self.word_at(1) == "partition" => {
                 self.skip(2);
@@ -494,6 +495,22 @@ impl Cursor<'_> {
             _ => return Err(self.unexpected()),
         };
         Ok(action)
+    }
+
+    fn replica_identity(&mut self) -> Result<WrittenReplicaIdentity> {
+        if self.take_words(&["using", "index"]) {
+            return Ok(WrittenReplicaIdentity::Index(self.identifier()?));
+        }
+        for (word, identity) in [
+            ("default", WrittenReplicaIdentity::Default),
+            ("nothing", WrittenReplicaIdentity::Nothing),
+            ("full", WrittenReplicaIdentity::Full),
+        ] {
+            if self.take(word) {
+                return Ok(identity);
+            }
+        }
+        Err(self.unexpected())
     }
 
     /// The words of an action that is not supported, in upper case up to the first name.

@@ -120,7 +120,9 @@ pub(super) fn index_definition(source: &dyn SystemSource, index: &IndexView<'_>,
                 (false, true) => " NULLS FIRST",
                 (false, false) => "",
             };
-            index_column(source, index, i, pretty) + order
+            let class = index.nominal.and_then(|known| known.classes.get(i)?.as_ref());
+            let class = class.map_or_else(String::new, |class| format!(" {}", quote_identifier(class)));
+            index_column(source, index, i, pretty) + &class + order
         })
         .collect();
     let mut tail = String::new();
@@ -130,6 +132,18 @@ pub(super) fn index_definition(source: &dyn SystemSource, index: &IndexView<'_>,
     if index.nulls_equal {
         tail.push_str(" NULLS NOT DISTINCT");
     }
+    if let Some(known) = index.nominal.filter(|known| !known.options.is_empty()) {
+        let value = |value: &str| match quote_identifier(value) == value {
+            true => value.to_owned(),
+            false => crate::function::quote_literal(value),
+        };
+        let options: Vec<String> = known
+            .options
+            .iter()
+            .map(|(name, of)| format!("{}={}", quote_identifier(name), value(of)))
+            .collect();
+        tail.push_str(&format!(" WITH ({})", options.join(", ")));
+    }
     if let Some(predicate) = index.predicate {
         tail.push_str(&match source.shown(&KeptExpression::over(index.table, predicate, pretty)) {
             Some(text) => format!(" WHERE {text}"),
@@ -137,14 +151,17 @@ pub(super) fn index_definition(source: &dyn SystemSource, index: &IndexView<'_>,
             None => format!(" WHERE ({predicate})"),
         });
     }
+    let qualified = quote_qualified(&index.table.schema, &index.table.name);
+    // What the path leads to needs no schema to be read.
+    let shown = super::names::relation_name(source, index.table.oid).unwrap_or_else(|| qualified.clone());
     format!(
         "CREATE {}INDEX {} ON {}{} USING {} ({}){tail}",
         if index.unique { "UNIQUE " } else { "" },
         quote_identifier(index.name),
         // Its partitions' indexes are made by statements of their own.
         if index.table.is_partitioned() { "ONLY " } else { "" },
-        quote_qualified(&index.table.schema, &index.table.name),
-        if index.hash { "hash" } else { "btree" },
+        if pretty { shown } else { qualified },
+        index.method,
         columns.join(", ")
     )
 }

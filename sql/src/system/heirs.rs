@@ -117,7 +117,7 @@ fn node(catalog: &Catalog, oid: Oid) -> Option<Node> {
         Relation::Index(table, _) | Relation::PrimaryKey(table) => {
             (table.is_partitioned() || index_parent(&table, oid).is_some()).then_some(Node::Index(oid))
         }
-        Relation::Sequence(_) => None,
+        Relation::Sequence(_) | Relation::Nominal(..) => None,
     }
 }
 

@@ -423,7 +423,15 @@ fn opfamilies(sheet: &mut Sheet) {
 }
 
 fn access_methods(sheet: &mut Sheet) {
-    for (oid, name, kind) in [(2, "heap", "t"), (403, "btree", "i"), (405, "hash", "i")] {
+    for (oid, name, kind) in [
+        (2, "heap", "t"),
+        (403, "btree", "i"),
+        (405, "hash", "i"),
+        (783, "gist", "i"),
+        (2742, "gin", "i"),
+        (3580, "brin", "i"),
+        (4000, "spgist", "i"),
+    ] {
         sheet.add(&[("oid", Datum::Oid(Oid(oid))), ("amname", text(name)), ("amtype", text(kind))]);
     }
 }

@@ -8,7 +8,8 @@ use crate::catalog::operator_class::access_method;
 use crate::datum::Datum;
 use crate::types::Oid;
 
-fn method_oid(method: &str) -> Datum {
+/// The access method of a name.
+pub(super) fn method_oid(method: &str) -> Datum {
     Datum::Oid(access_method(method))
 }
 

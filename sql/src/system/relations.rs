@@ -5,9 +5,13 @@ use super::definition::index_definition;
 use super::depend::{dependencies, referenced_index};
 use super::expressions::{columns_named, condition_text, default_text, generated_text, own_default};
 use super::heirs::{bound_of, is_complete};
+use super::operator_classes::method_oid;
 use super::roles::{acl_of, column_acl, owner, owner_name};
 use super::shape::{Sheet, array, letter, relation_kind, text, vector};
-use crate::catalog::{CheckOption, DATABASE, EXPRESSION, Index, IndexExpression, Sequence, Table, TableKind};
+use crate::catalog::{
+    CheckOption, DATABASE, EXPRESSION, Index, IndexExpression, NominalIndex, ReplicaIdentity, Sequence,
+    Table, TableKind,
+};
 use crate::datum::Datum;
 use crate::type_table::type_info;
 use crate::types::{Oid, Type};
@@ -18,8 +22,6 @@ pub(super) const PG_CONSTRAINT: Oid = Oid(2606);
 pub(super) const PG_PROC: Oid = Oid(1255);
 const PG_TYPE: Oid = Oid(1247);
 pub(super) const PG_NAMESPACE: Oid = Oid(2615);
-const BTREE: Oid = Oid(403);
-const HASH: Oid = Oid(405);
 const HEAP: Oid = Oid(2);
 /// Collation "default".
 pub(super) const DEFAULT_COLLATION: Oid = Oid(100);
@@ -44,7 +46,9 @@ pub(super) struct IndexView<'t> {
     pub expressions: &'t [IndexExpression],
     /// The index of the table that this one's table is a partition of.
     pub parent: Option<Oid>,
-    pub hash: bool,
+    pub method: &'t str,
+    /// What is said of one without entries.
+    pub nominal: Option<&'t NominalIndex>,
 }
 
 impl IndexView<'_> {
@@ -85,9 +89,25 @@ pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexView<'_>> {
         predicate: None,
         expressions: &[],
         parent: key.parent,
-        hash: false,
+        method: "btree",
+        nominal: None,
     });
-    let secondary = table.indexes.iter().map(move |index: &Index| IndexView {
+    let secondary = table.indexes.iter().map(move |index| {
+        let method = if index.hash { "hash" } else { "btree" };
+        secondary_view(table, index, method, None)
+    });
+    let nominal = table.nominal.indexes.iter();
+    let nominal = nominal.map(move |known| secondary_view(table, &known.index, &known.method, Some(known)));
+    primary.chain(secondary).chain(nominal)
+}
+
+fn secondary_view<'t>(
+    table: &'t Table,
+    index: &'t Index,
+    method: &'t str,
+    nominal: Option<&'t NominalIndex>,
+) -> IndexView<'t> {
+    IndexView {
         table,
         oid: index.oid,
         name: &index.name,
@@ -100,9 +120,9 @@ pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexView<'_>> {
         predicate: index.predicate.as_deref(),
         expressions: &index.expressions,
         parent: index.parent,
-        hash: index.hash,
-    });
-    primary.chain(secondary)
+        method,
+        nominal,
+    }
 }
 
 /// Oid of the pg_attrdef row of a column: the table's number with the column's below it, in
@@ -143,6 +163,15 @@ pub(super) fn kind_of(table: &Table) -> u8 {
     }
 }
 
+fn storage_options(options: &[(String, String)]) -> Datum {
+    match options {
+        [] => Datum::Null,
+        options => {
+            array(Oid::TEXT, options.iter().map(|(name, value)| text(format!("{name}={value}"))).collect())
+        }
+    }
+}
+
 /// pg_class.reloptions.
 fn view_options(table: &Table) -> Datum {
     let Some(view) = &table.view else { return Datum::Null };
@@ -176,7 +205,7 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
         let composite = table.kind == TableKind::Composite;
         let owned = if composite { table.row_type() } else { table.oid };
         let namespace = schema_oid(source, &table.schema);
-        let has_index = table.primary_key.is_some() || !table.indexes.is_empty();
+        let has_index = indexes(table).next().is_some();
         let has_heirs = source.catalog().has_heirs(table.oid);
         let row_type = if table.kind == TableKind::System { Oid(0) } else { table.row_type() };
         sheet.add(&[
@@ -205,7 +234,13 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("relhasrules", Datum::Bool(kind == b'v')),
             ("relhastriggers", Datum::Bool(referencing.contains(&table.oid) || !table.triggers.is_empty())),
             ("relispopulated", Datum::Bool(true)),
-            ("relreplident", text(if table.kind == TableKind::Table { "d" } else { "n" })),
+            (
+                "relreplident",
+                text(match table.kind {
+                    TableKind::Table => table.nominal.replica_identity.letter(),
+                    _ => "n",
+                }),
+            ),
         ]);
         for index in indexes(table) {
             sheet.add(&[
@@ -213,7 +248,8 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("relname", text(index.name)),
                 ("relnamespace", namespace.clone()),
                 ("relowner", owner(source, table.oid)),
-                ("relam", Datum::Oid(if index.hash { HASH } else { BTREE })),
+                ("relam", method_oid(index.method)),
+                ("reloptions", index.nominal.map_or(Datum::Null, |known| storage_options(&known.options))),
                 ("relfilenode", Datum::Oid(if table.is_partitioned() { Oid(0) } else { index.oid })),
                 ("reltuples", Datum::Float4(source.row_count(table).unwrap_or(-1.0))),
                 ("relispartition", Datum::Bool(index.parent.is_some())),
@@ -392,6 +428,10 @@ fn index_rows(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("indnullsnotdistinct", Datum::Bool(index.nulls_equal)),
                 ("indisprimary", Datum::Bool(index.primary)),
                 ("indimmediate", Datum::Bool(true)),
+                (
+                    "indisreplident",
+                    Datum::Bool(table.nominal.replica_identity == ReplicaIdentity::Index(index.oid)),
+                ),
                 ("indisvalid", Datum::Bool(is_complete(source.catalog(), table, index.oid))),
                 ("indisready", Datum::Bool(true)),
                 ("indislive", Datum::Bool(true)),
@@ -599,7 +639,7 @@ fn tables(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("schemaname", text(&table.schema)),
             ("tablename", text(&table.name)),
             ("tableowner", owner_name(source, table.oid)),
-            ("hasindexes", Datum::Bool(table.primary_key.is_some() || !table.indexes.is_empty())),
+            ("hasindexes", Datum::Bool(indexes(table).next().is_some())),
             ("hasrules", Datum::Bool(false)),
             ("hastriggers", Datum::Bool(!table.foreign_keys.is_empty() || !table.triggers.is_empty())),
             ("rowsecurity", Datum::Bool(false)),
