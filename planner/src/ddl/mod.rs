@@ -27,7 +27,7 @@
 //! - [`stored`]       the columns of altered rows
 //! - [`drop`]         DROP TABLE, SCHEMA, SEQUENCE; TRUNCATE
 //! - [`sequence`]     sequences
-//! - [`routine`]      functions and procedures; [`aggregate`] aggregates
+//! - [`routine`]      functions and procedures; [`aggregate`] aggregates; [`extension`] extensions
 //! - [`trigger`]      triggers
 //! - [`schema`]       schemas, comments
 //! - [`role`]         roles; [`owner`] whose objects are
@@ -50,6 +50,7 @@ mod domain;
 mod drop;
 mod drop_column;
 mod expression;
+mod extension;
 mod grant;
 mod heir_keys;
 mod index;
@@ -305,6 +306,9 @@ fn plan_into(statement: &Statement, work: &mut Work<'_>) -> Result<()> {
         Statement::DropRole(drop) => role::drop_role(drop, work)?,
         Statement::AlterDefaultPrivileges(alter) => default_access::alter(alter, work)?,
         Statement::OwnedObjects(owned) => owner::owned_objects(owned, work)?,
+        Statement::CreateExtension(create) => extension::create(create, work)?,
+        Statement::AlterExtension(alter) => extension::alter(alter, work)?,
+        Statement::DropExtension(drop) => extension::drop_extensions(drop, work)?,
         Statement::Unsupported { what } => return Err(Statement::refusal(what)),
         other => return Err(SqlError::internal(format!("{} is no definition", other.tag()))),
     }
@@ -346,6 +350,9 @@ pub fn is_definition(statement: &Statement) -> bool {
             | Statement::DropRole(_)
             | Statement::AlterDefaultPrivileges(_)
             | Statement::OwnedObjects(_)
+            | Statement::CreateExtension(_)
+            | Statement::AlterExtension(_)
+            | Statement::DropExtension(_)
     )
 }
 

@@ -82,6 +82,7 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
         routine.traits.stored = Some(Box::new(stored));
     }
     check_leakproof(&create.clauses, work)?;
+    routine.traits.extension.clone_from(&work.extension);
     apply_clauses(&mut routine, &create.clauses, work.env.context.session)?;
     let routine: RoutineRef = Arc::new(numbered(routine, create.or_replace, work)?);
     work.plan.routines.push(routine.clone());
@@ -486,6 +487,16 @@ pub(super) fn drop_routine(drop: &DropRoutine, work: &mut Work<'_>) -> Result<()
                     return Err(
                         is_aggregate(&routine).with_hint("Use DROP AGGREGATE to drop aggregate functions.")
                     );
+                }
+                if let Some(extension) = &routine.traits.extension {
+                    return Err(SqlError::new(
+                        SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                        format!(
+                            "cannot drop function {} because extension {extension} requires it",
+                            routine_signature(&routine)
+                        ),
+                    )
+                    .with_hint(format!("You can drop extension {extension} instead.")));
                 }
                 trigger::check_callers(&routine, drop.cascade, work)?;
                 drop_one(&routine, work)?;

@@ -17,7 +17,7 @@ use archipel_sql::types::Oid;
 
 use super::renamed::{Renaming, Said};
 use super::work::{Work, is_system_schema};
-use super::{DdlEnv, DdlPlan, alter, kept, owner, plan_into, routine};
+use super::{DdlEnv, DdlPlan, alter, extension, kept, owner, plan_into, routine};
 
 /// The name of a new schema and its owner.
 fn name_and_owner(create: &CreateSchema, work: &Work<'_>) -> Result<(String, Oid)> {
@@ -402,6 +402,7 @@ fn check_commenter(object: &CommentObject, oid: Oid, work: &Work<'_>) -> Result<
         CommentObject::Column(name, _) if !work.env.system && !work.authority().owns(oid) => {
             Err(must_be_owner("relation", &name.name))
         }
+        CommentObject::Extension(name) => extension::require_owner(extension::require(name, work)?, work),
         CommentObject::Role(_) if work.authority().creates_roles() => Ok(()),
         CommentObject::Role(_) => {
             Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, "must have CREATEROLE privilege"))
@@ -478,6 +479,7 @@ fn comment_target(object: &CommentObject, work: &Work<'_>) -> Result<(Oid, u16)>
         CommentObject::Schema(name) => {
             work.catalog.schema(name).map(|schema| (schema.oid, 0)).ok_or_else(|| undefined_schema(name))
         }
+        CommentObject::Extension(name) => extension::require(name, work).map(|known| (known.oid, 0)),
         CommentObject::Role(name) => {
             work.catalog.role(name).map(|role| (role.oid, 0)).ok_or_else(|| undefined_role(name))
         }

@@ -370,7 +370,7 @@ pub(super) fn set_enabled(
 }
 
 /// The triggers that call a routine.
-fn callers(routine: &RoutineRef, work: &Work<'_>) -> Vec<Dependent> {
+pub(super) fn callers(routine: &RoutineRef, work: &Work<'_>) -> Vec<Dependent> {
     let mut callers = work.catalog.triggers_calling(routine);
     callers.sort_by_key(|(table, place)| table.triggers[*place].oid);
     callers.into_iter().map(|(table, place)| Dependent::Trigger(table, place)).collect()

@@ -31,6 +31,8 @@ pub(super) struct Work<'a> {
     computed: Vec<Computed>,
     /// The columns whose types change.
     pub conversions: Vec<Conversion>,
+    /// The extension whose functions are made.
+    pub extension: Option<String>,
     pub plan: DdlPlan,
     /// Messages name the types of the catalog.
     _naming: Naming,
@@ -44,6 +46,7 @@ impl<'a> Work<'a> {
             numbers: env.catalog.numbers(),
             computed: Vec::new(),
             conversions: Vec::new(),
+            extension: None,
             plan: DdlPlan { tag, ..DdlPlan::default() },
             _naming: Naming::of(env.catalog, env.search_path),
         };

@@ -32,7 +32,7 @@ use archipel_engine::id::{SequenceId, TreeId};
 use archipel_sql::catalog::{Catalog, Privileges, Routine, SessionRoles, Table};
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{Result, SqlError};
-use archipel_sql::function::SessionHost;
+use archipel_sql::function::{FunctionContext, SessionHost};
 use archipel_sql::system::{Changeable, KeptExpression, SystemSource};
 use archipel_sql::types::Oid;
 
@@ -100,6 +100,10 @@ impl SystemSource for Source<'_> {
     fn shown_body(&self, routine: &Routine) -> Option<String> {
         let catalog = self.catalog();
         archipel_planner::bind::shown::shown_body(routine, catalog, self.search_path(), &self.0.context())
+    }
+
+    fn context(&self) -> FunctionContext<'_> {
+        self.0.context()
     }
 
     fn database(&self) -> &str {

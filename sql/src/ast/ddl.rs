@@ -648,6 +648,7 @@ pub enum CommentObject {
     DomainConstraint { name: String, domain: QualifiedName },
     Schema(String),
     Database(String),
+    Extension(String),
     Role(String),
     Routine(RoutineWord, RoutineSignature),
 }

@@ -15,6 +15,7 @@
 
 pub mod aggregate;
 pub mod ddl;
+pub mod extension;
 pub mod lock;
 pub mod operator_class;
 pub mod partition;
@@ -27,6 +28,7 @@ use std::ops::Range;
 
 pub use aggregate::*;
 pub use ddl::*;
+pub use extension::*;
 pub use lock::*;
 pub use operator_class::*;
 pub use partition::*;
@@ -96,6 +98,9 @@ pub enum Statement {
     DropRole(DropRole),
     AlterDefaultPrivileges(AlterDefaultPrivileges),
     OwnedObjects(OwnedObjects),
+    CreateExtension(CreateExtension),
+    AlterExtension(AlterExtension),
+    DropExtension(DropExtension),
     Call(Call),
     Do(Do),
     Copy(Box<Copy>),
@@ -254,6 +259,9 @@ impl Statement {
             Statement::AlterRole(_) => "ALTER ROLE",
             Statement::DropRole(_) => "DROP ROLE",
             Statement::AlterDefaultPrivileges(_) => "ALTER DEFAULT PRIVILEGES",
+            Statement::CreateExtension(_) => "CREATE EXTENSION",
+            Statement::AlterExtension(_) => "ALTER EXTENSION",
+            Statement::DropExtension(_) => "DROP EXTENSION",
             Statement::OwnedObjects(owned) if owned.to.is_some() => "REASSIGN OWNED",
             Statement::OwnedObjects(_) => "DROP OWNED",
             Statement::Call(_) => "CALL",

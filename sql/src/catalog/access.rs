@@ -439,9 +439,14 @@ impl Catalog {
 
     /// The owner and the rights of an object, those that go without saying included.
     pub fn access_of(&self, object: Oid) -> Access {
-        if let Some(access) = self.access(object) {
-            return Access::clone(access);
+        match self.access(object) {
+            Some(access) => Access::clone(access),
+            None => self.initial_access(object),
         }
+    }
+
+    /// The same as it is before anybody changes it.
+    pub fn initial_access(&self, object: Oid) -> Access {
         let with_public = |owner: Oid, own: Privileges, public: Privileges| {
             let items = [AclItem::new(owner, owner, own), AclItem::new(EVERYBODY, owner, public)];
             let acl = items.into_iter().filter(|item| !item.privileges.is_empty()).collect();

@@ -10,7 +10,7 @@
 //! - [`operator_class`] operator classes
 //! - [`dependency`] who would break if an object went
 //! - [`lookups`]   what a plan has asked of a catalog, and whether another one answers the same
-//! - [`sequence`] sequences
+//! - [`extension`] extensions; [`sequence`] sequences; [`routine_traits`] what routines say of themselves
 //! - [`view`]     views' stored queries
 //! - [`trigger`]  triggers, which are part of their table
 //! - [`partition`] tables that have their rows in others; [`partition_condition`] which rows
@@ -28,6 +28,7 @@ pub mod access;
 pub mod aggregate;
 pub mod authority;
 pub mod dependency;
+pub mod extension;
 pub mod lookups;
 pub mod names;
 pub mod nominal;
@@ -38,6 +39,7 @@ pub mod partition;
 pub mod partition_condition;
 mod renumber;
 pub mod role;
+pub mod routine_traits;
 pub mod sequence;
 mod shared_map;
 pub mod snapshot;
@@ -57,6 +59,7 @@ pub use partition::{
     PartitionBound, PartitionKey, PartitionKeyPart, PartitionStrategy, RangeDatum, RangeEnd, compare_ends,
 };
 pub use role::{DefaultAccess, Membership, Role};
+pub use routine_traits::{RoutineTraits, StoredBody};
 pub use sequence::Sequence;
 pub use snapshot::{Catalog, CatalogMark, Relation};
 pub use trigger::{Trigger, TriggerEvent, TriggerTiming};
@@ -622,53 +625,6 @@ pub struct Routine {
     #[serde(default)]
     pub aggregate: Option<Box<Aggregate>>,
     pub version: u64,
-}
-
-/// What a routine's declaration says besides its type.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RoutineTraits {
-    pub security_definer: bool,
-    pub leakproof: bool,
-    /// 'u', 'r' or 's'.
-    pub parallel: char,
-    /// `None`: the default.
-    pub cost: Option<f64>,
-    pub rows: Option<f64>,
-    /// SET clauses: settings and their values while it runs.
-    pub settings: Vec<(String, String)>,
-    /// A body without quotes (RETURN, BEGIN ATOMIC) as it was understood when it was written.
-    #[serde(default)]
-    pub stored: Option<Box<StoredBody>>,
-    /// `create_distributed_function`: the table whose distribution column has the argument's values.
-    #[serde(default)]
-    pub distribution_table: Option<Oid>,
-}
-
-/// Statements of a routine whose names mean what they meant when it was made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredBody {
-    /// With the numbers of its references in the place of relations, where it only reads them.
-    pub text: String,
-    pub references: Vec<ViewReference>,
-    pub search_path: Vec<String>,
-    /// Whether it was written as RETURN of an expression.
-    #[serde(default)]
-    pub returns: bool,
-}
-
-impl Default for RoutineTraits {
-    fn default() -> RoutineTraits {
-        RoutineTraits {
-            security_definer: false,
-            leakproof: false,
-            parallel: 'u',
-            cost: None,
-            rows: None,
-            settings: Vec::new(),
-            stored: None,
-            distribution_table: None,
-        }
-    }
 }
 
 /// The column of a key's part that is no column.

@@ -18,6 +18,7 @@ mod binary_match;
 mod binary_string;
 mod comparison;
 mod convert;
+mod crypto;
 mod decimal;
 mod enumeration;
 mod extra_checks;
@@ -100,6 +101,7 @@ const SCALAR_TABLES: &[ScalarTable] = &[
     point::FUNCTIONS,
     snapshot::FUNCTIONS,
     identifier::FUNCTIONS,
+    crypto::FUNCTIONS,
 ];
 const SET_TABLES: &[SetTable] = &[
     series::SETS,

@@ -21,7 +21,6 @@ const FOREIGN_OBJECTS: &[&[&str]] = &[
     &["conversion"],
     &["database"],
     &["event", "trigger"],
-    &["extension"],
     &["foreign", "data", "wrapper"],
     &["foreign", "table"],
     &["language"],
@@ -56,6 +55,7 @@ impl Cursor<'_> {
                 return self.create_operator_class();
             }
             "trigger" => return self.create_trigger(or_replace),
+            "extension" if !or_replace => return self.create_extension(),
             "constraint" if self.at_words(&["constraint", "trigger"]) => {
                 return self.create_trigger(or_replace);
             }
@@ -206,6 +206,7 @@ impl Cursor<'_> {
             "type" => self.alter_type(),
             "domain" => self.alter_domain(),
             "trigger" => self.alter_trigger(),
+            "extension" => self.alter_extension(),
             "system" => {
                 self.skip(1);
                 self.alter_system()
@@ -274,6 +275,7 @@ impl Cursor<'_> {
             "aggregate" => return self.drop_aggregate(),
             "operator" if self.at_words(&["operator", "class"]) => return self.drop_operator_class(),
             "trigger" => return self.drop_trigger(),
+            "extension" => return self.drop_extension(),
             "owned" => return self.owned(false),
             _ => {
                 return match self.role_word() {
@@ -352,6 +354,10 @@ impl Cursor<'_> {
             "database" => {
                 self.skip(1);
                 CommentObject::Database(self.identifier()?)
+            }
+            "extension" => {
+                self.skip(1);
+                CommentObject::Extension(self.identifier()?)
             }
             "function" | "procedure" | "routine" => {
                 let word = self.routine_word().ok_or_else(|| self.unexpected())?;

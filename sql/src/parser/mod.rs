@@ -55,6 +55,7 @@ mod definition;
 mod dialect;
 mod domain;
 mod element;
+mod extension;
 mod frame;
 mod index;
 mod inference;

@@ -1,70 +1,232 @@
-//! pg_depend: what indexes, sequences and constraints depend on.
+//! pg_depend: which objects need which others. pg_dump puts what it writes into an order by it. And
+//! pg_rewrite, whose rules are what depends where views do; pg_init_privs, the rights that go without
+//! saying.
 
 use super::SystemSource;
-use super::relations::{IndexView, PG_CLASS, PG_CONSTRAINT, indexes, is_identity};
+use super::relations::{
+    IndexView, PG_CLASS, PG_CONSTRAINT, PG_NAMESPACE, PG_PROC, PG_TYPE, default_oid, indexes, is_identity,
+};
+use super::roles;
 use super::shape::{Sheet, text};
-use crate::catalog::{ForeignKey, Table};
+use crate::catalog::extension::{self, ARCHIPEL_EXTENSION};
+use crate::catalog::{
+    ARCHIPEL, ForeignKey, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, Relation, Table, TableKind, ViewReference,
+};
 use crate::datum::Datum;
+use crate::type_table::{element_of, type_info};
 use crate::types::Oid;
 
+const PG_ATTRDEF: Oid = Oid(2604);
+const PG_REWRITE: Oid = Oid(2618);
+const PG_TRIGGER: Oid = Oid(2620);
+pub(super) const PG_EXTENSION: Oid = Oid(3079);
+
+/// Oid of the rule that a view is: in a part of the number space that no object is drawn from.
+fn rule_oid(view: Oid) -> Oid {
+    Oid(0x1000_0000 | view.0)
+}
+
+/// Whether it is a view that somebody defined.
+fn is_defined_view(table: &Table) -> bool {
+    table.kind == TableKind::View
+}
+
+/// The rows of pg_depend while they are made.
+struct Depends<'s> {
+    source: &'s dyn SystemSource,
+    sheet: &'s mut Sheet,
+}
+
+/// A part of an object: its catalog, its number, and a column of it or zero.
+type Part = (Oid, Oid, i32);
+
+fn column_number(column: u16) -> i32 {
+    i32::from(column) + 1
+}
+
 pub(super) fn dependencies(source: &dyn SystemSource, sheet: &mut Sheet) {
+    let mut depends = Depends { source, sheet };
+    depends.system();
     for sequence in source.catalog().sequences() {
         let Some((table, column)) = sequence.owned_by else { continue };
-        sheet.add(&[
-            ("classid", Datum::Oid(PG_CLASS)),
-            ("objid", Datum::Oid(sequence.oid)),
-            ("refclassid", Datum::Oid(PG_CLASS)),
-            ("refobjid", Datum::Oid(table)),
-            ("refobjsubid", Datum::Int4(i32::from(column) + 1)),
-            ("deptype", text(if is_identity(source, sequence) { "i" } else { "a" })),
+        let kind = if is_identity(source, sequence) { "i" } else { "a" };
+        depends.add((PG_CLASS, sequence.oid, 0), (PG_CLASS, table, column_number(column)), kind);
+    }
+    for table in source.catalog().tables().filter(|table| table.kind != TableKind::System) {
+        depends.table(table);
+    }
+    depends.types();
+    for routine in source.catalog().routines_all() {
+        let own = (PG_PROC, routine.oid, 0);
+        let declared = routine.args.iter().map(|arg| arg.declared().oid);
+        for ty in declared.chain([routine.declared_result().oid]) {
+            depends.on_type(own, ty);
+        }
+        if let Some(extension) = routine.traits.extension.as_deref().and_then(extension::find) {
+            depends.add(own, (PG_EXTENSION, extension.oid, 0), "e");
+        }
+        if let Some(body) = &routine.traits.stored {
+            depends.on_references(own, &body.references);
+        }
+        if let Some(aggregate) = &routine.aggregate {
+            depends.add(own, (PG_PROC, aggregate.plain.transition, 0), "n");
+            if let Some(finish) = aggregate.plain.finish {
+                depends.add(own, (PG_PROC, finish, 0), "n");
+            }
+        }
+    }
+}
+
+impl Depends<'_> {
+    fn add(&mut self, (class, object, part): Part, (on_class, on, on_part): Part, kind: &str) {
+        self.sheet.add(&[
+            ("classid", Datum::Oid(class)),
+            ("objid", Datum::Oid(object)),
+            ("objsubid", Datum::Int4(part)),
+            ("refclassid", Datum::Oid(on_class)),
+            ("refobjid", Datum::Oid(on)),
+            ("refobjsubid", Datum::Int4(on_part)),
+            ("deptype", text(kind)),
         ]);
     }
-    for table in source.catalog().tables() {
+
+    /// The schema of the server's own views comes with the server: dumps leave it out.
+    fn system(&mut self) {
+        let extension = (PG_EXTENSION, ARCHIPEL_EXTENSION, 0);
+        self.add((PG_NAMESPACE, ARCHIPEL, 0), extension, "e");
+        let tables: Vec<Oid> = self
+            .source
+            .catalog()
+            .tables()
+            .filter(|table| table.kind == TableKind::System && table.schema == "archipel")
+            .map(|table| table.oid)
+            .collect();
+        for table in tables {
+            self.add((PG_CLASS, table, 0), extension, "e");
+        }
+    }
+
+    /// A dependency on a type of a user's, or on the type of its elements.
+    fn on_type(&mut self, own: Part, ty: Oid) {
+        let ty = element_of(ty).unwrap_or(ty);
+        if ty.0 != 0 && type_info(ty).is_none() {
+            self.add(own, (PG_TYPE, ty, 0), "n");
+        }
+    }
+
+    fn on_references(&mut self, own: Part, references: &[ViewReference]) {
+        for reference in references {
+            self.add(own, (PG_CLASS, reference.relation, 0), "n");
+        }
+    }
+
+    fn table(&mut self, table: &Table) {
+        let own = (PG_CLASS, table.oid, 0);
+        self.add((PG_TYPE, table.row_type(), 0), own, "i");
+        self.add((PG_TYPE, table.row_array_type(), 0), (PG_TYPE, table.row_type(), 0), "i");
+        for parent in &table.inherits {
+            self.add(own, (PG_CLASS, *parent, 0), if table.bound.is_some() { "a" } else { "n" });
+        }
+        if let Some(view) = table.view.as_ref().filter(|_| is_defined_view(table)) {
+            let rule = (PG_REWRITE, rule_oid(table.oid), 0);
+            self.add(rule, own, "i");
+            self.add(rule, own, "n");
+            self.on_references(rule, &view.references);
+        }
+        for (place, column) in table.columns.iter().enumerate() {
+            let place = place as u16;
+            self.on_type((PG_CLASS, table.oid, column_number(place)), column.declared().oid);
+            let text = column.generated.as_deref().or(column.default.as_deref());
+            if let Some(text) = text.filter(|_| column.identity.is_none() && !is_defined_view(table)) {
+                let default = (PG_ATTRDEF, default_oid(table.oid, usize::from(place) + 1), 0);
+                self.add(default, (PG_CLASS, table.oid, column_number(place)), "a");
+                for sequence in sequences_named(self.source, text) {
+                    self.add(default, (PG_CLASS, sequence, 0), "n");
+                }
+            }
+        }
         for index in indexes(table) {
             let (class, object, kind) = match index.constraint {
                 Some(constraint) => (PG_CONSTRAINT, constraint, "i"),
                 None => (PG_CLASS, table.oid, "a"),
             };
-            sheet.add(&[
-                ("classid", Datum::Oid(PG_CLASS)),
-                ("objid", Datum::Oid(index.oid)),
-                ("refclassid", Datum::Oid(class)),
-                ("refobjid", Datum::Oid(object)),
-                ("deptype", text(kind)),
-            ]);
+            self.add((PG_CLASS, index.oid, 0), (class, object, 0), kind);
         }
-        constraint_dependencies(source, table, sheet);
+        self.constraints(table);
+        for trigger in &table.triggers {
+            let of = (PG_TRIGGER, trigger.oid, 0);
+            self.add(of, (PG_PROC, trigger.function, 0), "n");
+            self.add(of, own, "a");
+        }
+    }
+
+    /// What the constraints of a table depend on: its columns, and those that foreign keys point at, with
+    /// the index that finds these.
+    fn constraints(&mut self, table: &Table) {
+        let source = self.source;
+        let mut depends = |constraint: Oid, relation: Oid, column: Option<u16>, kind: &str| {
+            let part = column.map_or(0, column_number);
+            self.add((PG_CONSTRAINT, constraint, 0), (PG_CLASS, relation, part), kind);
+        };
+        for index in indexes(table) {
+            let Some(constraint) = index.constraint else { continue };
+            for (column, ..) in &index.columns {
+                depends(constraint, table.oid, Some(*column), "a");
+            }
+        }
+        for check in &table.checks {
+            depends(check.oid, table.oid, None, "a");
+        }
+        for key in &table.foreign_keys {
+            key.columns.iter().for_each(|column| depends(key.oid, table.oid, Some(*column), "a"));
+            let referenced = key.referenced_columns.iter();
+            referenced.for_each(|column| depends(key.oid, key.references, Some(*column), "n"));
+            if let Some(index) = referenced_index(source, key) {
+                depends(key.oid, index, None, "n");
+            }
+        }
+    }
+
+    /// Types of users: arrays on what they are of, domains on what they are over, fields on their types.
+    fn types(&mut self) {
+        let source = self.source;
+        for ty in source.catalog().user_types() {
+            let own = (PG_TYPE, ty.oid, 0);
+            self.add((PG_TYPE, ty.array_type(), 0), own, "i");
+            if let Some(domain) = &ty.domain {
+                self.on_type(own, domain.parent.unwrap_or(domain.base.oid));
+                for check in &domain.checks {
+                    self.add((PG_CONSTRAINT, check.oid, 0), own, "a");
+                }
+                for sequence in domain.default.iter().flat_map(|text| sequences_named(source, text)) {
+                    self.add(own, (PG_CLASS, sequence, 0), "n");
+                }
+            }
+            if let (Some(attributes), Some(relation)) = (&ty.attributes, ty.oid.relation_of_row_type()) {
+                self.add((PG_CLASS, relation, 0), own, "i");
+                for (place, attribute) in attributes.iter().enumerate() {
+                    let part = (PG_CLASS, relation, place as i32 + 1);
+                    self.on_type(part, attribute.declared().oid);
+                }
+            }
+        }
     }
 }
 
-/// What the constraints of a table depend on: its columns, and those that foreign keys point at, with
-/// the index that finds these.
-fn constraint_dependencies(source: &dyn SystemSource, table: &Table, sheet: &mut Sheet) {
-    let mut depends = |constraint: Oid, relation: Oid, column: Option<u16>, kind: &str| {
-        sheet.add(&[
-            ("classid", Datum::Oid(PG_CONSTRAINT)),
-            ("objid", Datum::Oid(constraint)),
-            ("refclassid", Datum::Oid(PG_CLASS)),
-            ("refobjid", Datum::Oid(relation)),
-            ("refobjsubid", Datum::Int4(column.map_or(0, |column| i32::from(column) + 1))),
-            ("deptype", text(kind)),
-        ]);
-    };
-    for index in indexes(table) {
-        for (column, ..) in index.columns.iter().filter(|_| index.constraint.is_some()) {
-            depends(index.constraint.unwrap_or(Oid(0)), table.oid, Some(*column), "a");
+/// The sequences that an expression names in `'…'::regclass`.
+fn sequences_named(source: &dyn SystemSource, text: &str) -> Vec<Oid> {
+    let mut found = Vec::new();
+    for part in text.split("::regclass") {
+        let Some(name) = part.strip_suffix('\'') else { continue };
+        let Some((_, name)) = name.rsplit_once('\'') else { continue };
+        if let Ok(Relation::Sequence(sequence)) =
+            source.catalog().relation_by_text(name, source.search_path())
+            && !found.contains(&sequence.oid)
+        {
+            found.push(sequence.oid);
         }
     }
-    for check in &table.checks {
-        depends(check.oid, table.oid, None, "a");
-    }
-    for key in &table.foreign_keys {
-        key.columns.iter().for_each(|column| depends(key.oid, table.oid, Some(*column), "a"));
-        key.referenced_columns.iter().for_each(|column| depends(key.oid, key.references, Some(*column), "n"));
-        if let Some(index) = referenced_index(source, key) {
-            depends(key.oid, index, None, "n");
-        }
-    }
+    found
 }
 
 /// The index that finds the rows that a foreign key points at.
@@ -74,4 +236,36 @@ pub(super) fn referenced_index(source: &dyn SystemSource, key: &ForeignKey) -> O
         |index: &IndexView<'_>| index.columns.iter().map(|(column, ..)| *column).collect::<Vec<_>>();
     let index = indexes(&target).find(|index| index.unique && columns(index) == key.referenced_columns)?;
     Some(index.oid)
+}
+
+/// pg_rewrite: a view is a rule.
+pub(super) fn rules(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for view in source.catalog().tables().filter(|table| is_defined_view(table)) {
+        sheet.add(&[
+            ("oid", Datum::Oid(rule_oid(view.oid))),
+            ("rulename", text("_RETURN")),
+            ("ev_class", Datum::Oid(view.oid)),
+            ("ev_type", text("1")),
+            ("ev_enabled", text("O")),
+            ("is_instead", Datum::Bool(true)),
+            ("ev_qual", text("<>")),
+        ]);
+    }
+}
+
+/// pg_init_privs: what a new database says of the rights on its own objects.
+pub(super) fn initial_rights(source: &dyn SystemSource, sheet: &mut Sheet) {
+    let catalog = source.catalog();
+    let relations = catalog.tables().filter(|table| table.kind == TableKind::System);
+    let relations = relations.map(|table| (PG_CLASS, table.oid));
+    let schemas = [PG_CATALOG, INFORMATION_SCHEMA, ARCHIPEL, PUBLIC].map(|oid| (PG_NAMESPACE, oid));
+    for (class, object) in relations.chain(schemas) {
+        let Some(items) = catalog.initial_access(object).acl else { continue };
+        sheet.add(&[
+            ("objoid", Datum::Oid(object)),
+            ("classoid", Datum::Oid(class)),
+            ("privtype", text("i")),
+            ("initprivs", roles::acl(source, &items)),
+        ]);
+    }
 }

@@ -16,6 +16,7 @@
 //! - `triggers`    pg_trigger, information_schema.triggers, pg_get_triggerdef
 //! - `names`         reg* types, visibility
 //! - `roles`         pg_authid, pg_auth_members …; `privileges` who may do what
+//! - `reference`     extensions, time zones
 //! - `functions`     catalog functions by name
 
 mod definition;
@@ -29,6 +30,7 @@ mod names;
 mod objects;
 mod operator_classes;
 mod privileges;
+mod reference;
 mod relations;
 mod roles;
 mod routines;
@@ -39,6 +41,7 @@ mod type_functions;
 use crate::catalog::{Catalog, Routine, SessionRoles, Table};
 use crate::datum::Datum;
 use crate::error::Result;
+use crate::function::FunctionContext;
 use crate::types::{Oid, Type};
 
 pub use definition::{key_expression, type_along, type_as_written};
@@ -105,6 +108,10 @@ pub trait SystemSource {
         SessionRoles::default()
     }
     fn database(&self) -> &str;
+    /// What functions behind relations may ask.
+    fn context(&self) -> FunctionContext<'_> {
+        FunctionContext::detached()
+    }
     /// An expression as PostgreSQL shows it; `None` for one that is shown as it was written.
     fn shown(&self, _expression: &KeptExpression<'_>) -> Option<String> {
         None
@@ -153,6 +160,7 @@ pub fn rows(table: &Table, source: &dyn SystemSource) -> Option<Result<Vec<Vec<D
             let filled = heirs::fill(&table.name, source, &mut sheet)
                 || triggers::fill(&table.name, source, &mut sheet)
                 || roles::fill(&table.name, source, &mut sheet)
+                || reference::fill(&table.name, source, &mut sheet)
                 || relations::fill(&table.name, source, &mut sheet)
                 || objects::fill(&table.name, source, &mut sheet);
             // The others describe what cannot be created here.

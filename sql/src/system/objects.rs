@@ -116,13 +116,6 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
         "pg_collation" => collations(sheet),
         "pg_tablespace" => tablespaces(sheet),
         "pg_database" => databases(source, sheet),
-        "pg_extension" => sheet.add(&[
-            ("oid", Datum::Oid(Oid(13_601))),
-            ("extname", text("plpgsql")),
-            ("extowner", Datum::Oid(SUPERUSER)),
-            ("extnamespace", Datum::Oid(PG_CATALOG)),
-            ("extversion", text("1.0")),
-        ]),
         "pg_shdescription" => database_comments(source, sheet),
         _ => return false,
     }
@@ -220,10 +213,8 @@ fn domain_types(source: &dyn SystemSource, sheet: &mut Sheet) {
         ]);
         if let Some(default) = &domain.default {
             let column = Column::new("value", domain.base);
-            own.push((
-                "typdefault",
-                text(super::expressions::default_text(source, &ty.schema, &column, default)),
-            ));
+            let shown = text(super::expressions::default_text(source, &ty.schema, &column, default));
+            own.extend([("typdefaultbin", shown.clone()), ("typdefault", shown)]);
         }
         sheet.add(&own);
         let mut array = common(ty.array_type(), format!("_{}", ty.name));

@@ -2,7 +2,7 @@
 
 use super::SystemSource;
 use super::definition::index_definition;
-use super::depend::{dependencies, referenced_index};
+use super::depend::{PG_EXTENSION, dependencies, initial_rights, referenced_index, rules};
 use super::expressions::{columns_named, condition_text, default_text, generated_text, own_default};
 use super::heirs::{bound_of, is_complete};
 use super::operator_classes::method_oid;
@@ -10,7 +10,7 @@ use super::roles::{acl_of, column_acl, owner, owner_name};
 use super::shape::{Sheet, array, letter, relation_kind, text, vector};
 use crate::catalog::{
     CheckOption, DATABASE, EXPRESSION, Index, IndexExpression, NominalIndex, ReplicaIdentity, Sequence,
-    Table, TableKind,
+    Table, TableKind, extension,
 };
 use crate::datum::Datum;
 use crate::type_table::type_info;
@@ -20,7 +20,7 @@ use crate::types::{Oid, Type};
 pub(super) const PG_CLASS: Oid = Oid(1259);
 pub(super) const PG_CONSTRAINT: Oid = Oid(2606);
 pub(super) const PG_PROC: Oid = Oid(1255);
-const PG_TYPE: Oid = Oid(1247);
+pub(super) const PG_TYPE: Oid = Oid(1247);
 pub(super) const PG_NAMESPACE: Oid = Oid(2615);
 const HEAP: Oid = Oid(2);
 /// Collation "default".
@@ -142,6 +142,8 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
         "pg_sequence" => sequences(source, sheet),
         "pg_sequences" => sequence_view(source, sheet),
         "pg_depend" => dependencies(source, sheet),
+        "pg_rewrite" => rules(source, sheet),
+        "pg_init_privs" => initial_rights(source, sheet),
         "pg_description" => descriptions(source, sheet),
         "pg_tables" => tables(source, sheet),
         "pg_indexes" => index_view(source, sheet),
@@ -608,6 +610,8 @@ fn object_class(source: &dyn SystemSource, object: Oid) -> Oid {
         PG_TYPE
     } else if object == DATABASE {
         Oid(1262)
+    } else if extension::EXTENSIONS.iter().any(|known| known.oid == object) {
+        PG_EXTENSION
     } else {
         PG_CONSTRAINT
     }

@@ -14,7 +14,7 @@ pub(super) const ACLITEM: Oid = Oid(1033);
 pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
     match name {
         "pg_authid" | "pg_roles" => roles(name == "pg_authid", source, sheet),
-        "pg_user" => users(source, sheet),
+        "pg_user" | "pg_shadow" => users(name == "pg_shadow", source, sheet),
         "pg_group" => groups(source, sheet),
         "pg_auth_members" => members(source, sheet),
         "pg_default_acl" => default_access(source, sheet),
@@ -92,7 +92,7 @@ fn roles(secret: bool, source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn users(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn users(secret: bool, source: &dyn SystemSource, sheet: &mut Sheet) {
     for role in source.catalog().roles().filter(|role| role.login) {
         sheet.add(&[
             ("usename", text(&role.name)),
@@ -101,7 +101,10 @@ fn users(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("usesuper", Datum::Bool(role.superuser)),
             ("userepl", Datum::Bool(role.replication)),
             ("usebypassrls", Datum::Bool(role.bypass_row_security)),
-            ("passwd", text("********")),
+            (
+                "passwd",
+                if secret { role.password.as_ref().map_or(Datum::Null, text) } else { text("********") },
+            ),
             ("valuntil", until(role)),
             ("useconfig", config(role)),
         ]);

@@ -1,0 +1,154 @@
+//! Extensions: their functions, made and dropped together.
+
+use archipel_sql::ast::{AlterExtension, CreateExtension, DropExtension};
+use archipel_sql::catalog::dependency::routine_signature;
+use archipel_sql::catalog::extension::{Extension, find};
+use archipel_sql::catalog::names::undefined_schema;
+use archipel_sql::catalog::{Comments, DATABASE, Object, ObjectClass, ObjectKind, Privileges, RoutineRef};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
+
+use super::work::Work;
+use super::{definition, drop, plan_into, routine, trigger};
+
+fn undefined(name: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("extension \"{name}\" does not exist"))
+}
+
+/// An extension that is there.
+pub(super) fn require(name: &str, work: &Work<'_>) -> Result<&'static Extension> {
+    let known = find(name).filter(|known| work.catalog.extension_schema(known).is_some());
+    known.ok_or_else(|| undefined(name))
+}
+
+/// Whoever made an extension owns its functions.
+pub(super) fn require_owner(extension: &Extension, work: &Work<'_>) -> Result<()> {
+    let members = work.catalog.members_of(extension.name);
+    let owned = members.iter().all(|member| work.authority().owns(member.oid));
+    if work.env.system || work.authority().is_superuser() || owned && !extension.is_built_in() {
+        return Ok(());
+    }
+    Err(archipel_sql::catalog::authority::must_be_owner("extension", extension.name))
+}
+
+pub(super) fn create(create: &CreateExtension, work: &mut Work<'_>) -> Result<()> {
+    let name = &create.name;
+    let known = find(name);
+    if known.is_some_and(|known| work.catalog.extension_schema(known).is_some()) {
+        let message = format!("extension \"{name}\" already exists");
+        if create.if_not_exists {
+            work.notice_as(SqlState::DUPLICATE_OBJECT, format!("{message}, skipping"));
+            return Ok(());
+        }
+        return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
+    }
+    let Some(extension) = known else {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("extension \"{name}\" is not available"),
+        )
+        .with_detail(format!(
+            "Could not open extension control file \"/usr/share/postgresql/15/extension/{name}.control\": No such file or directory."
+        ))
+        .with_hint("The extension must first be installed on the system where PostgreSQL is running."));
+    };
+    if let Some(version) = create.version.as_deref().filter(|version| *version != extension.version) {
+        return Err(no_version(name, version));
+    }
+    let denied = work.require(DATABASE, ObjectClass::Database, Privileges::CREATE).is_err();
+    if denied && !work.env.system {
+        let message = format!("permission denied to create extension \"{name}\"");
+        return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
+            .with_hint("Must have CREATE privilege on current database to create this extension."));
+    }
+    let schema = match &create.schema {
+        Some(schema) if !work.catalog.schema_exists(schema) => return Err(undefined_schema(schema)),
+        Some(schema) => schema.clone(),
+        None => work.catalog.creation_schema(work.search_path())?,
+    };
+    work.extension = Some(name.clone());
+    for statement in archipel_sql::parser::parse(&extension.script(&schema))? {
+        plan_into(&statement.statement, work)?;
+    }
+    work.extension = None;
+    let texts = vec![(0, extension.comment.to_owned())];
+    work.put(Object::Comments(Comments { object: extension.oid, texts }));
+    Ok(())
+}
+
+fn no_version(name: &str, version: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_PARAMETER_VALUE,
+        format!("extension \"{name}\" has no installation script nor update path for version \"{version}\""),
+    )
+}
+
+pub(super) fn alter(alter: &AlterExtension, work: &mut Work<'_>) -> Result<()> {
+    let extension = require(&alter.name, work)?;
+    require_owner(extension, work)?;
+    if let Some(version) = alter.version.as_deref().filter(|version| *version != extension.version) {
+        let (name, from) = (extension.name, extension.version);
+        let message = format!(
+            "extension \"{name}\" has no update path from version \"{from}\" to version \"{version}\""
+        );
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    work.notice(format!(
+        "version \"{}\" of extension \"{}\" is already installed",
+        extension.version, extension.name
+    ));
+    Ok(())
+}
+
+pub(super) fn drop_extensions(statement: &DropExtension, work: &mut Work<'_>) -> Result<()> {
+    for name in &statement.names {
+        match require(name, work) {
+            Ok(extension) => drop_one(extension, statement.cascade, work)?,
+            Err(_) if statement.if_exists => {
+                work.notice(format!("extension \"{name}\" does not exist, skipping"));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn drop_one(extension: &Extension, cascade: bool, work: &mut Work<'_>) -> Result<()> {
+    require_owner(extension, work)?;
+    if extension.is_built_in() {
+        return Err(SqlError::unsupported(format_args!("DROP EXTENSION {}", extension.name)));
+    }
+    let members = work.catalog.members_of(extension.name);
+    let is_member = |oid: Oid| members.iter().any(|member| member.oid == oid);
+    let mut users = Vec::new();
+    let mut lines = Vec::new();
+    for member in &members {
+        let mut of_member = trigger::callers(member, work);
+        of_member.extend(definition::users(ObjectKind::Routine, member.oid, work));
+        for user in of_member.into_iter().filter(|user| !is_member(user.object().1)) {
+            lines.push(format!("{} depends on function {}", user.describe(), routine_signature(member)));
+            users.push(user);
+        }
+    }
+    if !users.is_empty() && !cascade {
+        return Err(SqlError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!("cannot drop extension {} because other objects depend on it", extension.name),
+        )
+        .with_detail(lines.join("\n"))
+        .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+    }
+    if !users.is_empty() {
+        drop::cascade_notice(&users, work);
+    }
+    for member in &members {
+        let known: Option<RoutineRef> = work.catalog.routine_by_oid(member.oid);
+        if let Some(member) = known {
+            routine::drop_one(&member, work)?;
+        }
+    }
+    if work.catalog.comments(extension.oid).is_some() {
+        work.drop(ObjectKind::Comments, extension.oid);
+    }
+    Ok(())
+}
