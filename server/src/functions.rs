@@ -94,6 +94,10 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
             [Datum::Oid(id)] => Datum::Int4(host.server.transaction_ids.age(id.0)),
             _ => Datum::Null,
         },
+        "show_all_settings" => {
+            let rows = crate::system::settings(host).into_iter();
+            array(Oid::RECORD, rows.map(|row| Datum::Record(row.into())).collect())
+        }
         "pg_export_snapshot" => Datum::text(&export_snapshot(host)),
         "pg_current_xact_id_if_assigned" => host.memory.transaction.id().map_or(Datum::Null, Datum::Int8),
         "pg_current_snapshot" => Datum::text(&current_snapshot(host).to_string()),

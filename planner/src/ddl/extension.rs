@@ -23,7 +23,7 @@ pub(super) fn require(name: &str, work: &Work<'_>) -> Result<&'static Extension>
 
 /// Whoever made an extension owns its functions.
 pub(super) fn require_owner(extension: &Extension, work: &Work<'_>) -> Result<()> {
-    let members = work.catalog.members_of(extension.name);
+    let members = work.catalog.extension_members(extension.name);
     let owned = members.iter().all(|member| work.authority().owns(member.oid));
     if work.env.system || work.authority().is_superuser() || owned && !extension.is_built_in() {
         return Ok(());
@@ -118,7 +118,7 @@ fn drop_one(extension: &Extension, cascade: bool, work: &mut Work<'_>) -> Result
     if extension.is_built_in() {
         return Err(SqlError::unsupported(format_args!("DROP EXTENSION {}", extension.name)));
     }
-    let members = work.catalog.members_of(extension.name);
+    let members = work.catalog.extension_members(extension.name);
     let is_member = |oid: Oid| members.iter().any(|member| member.oid == oid);
     let mut users = Vec::new();
     let mut lines = Vec::new();

@@ -19,6 +19,7 @@ use archipel_sql::types::{Oid, Type};
 use super::{Session, role};
 use crate::encode::{Formats, RowEncoder};
 use crate::settings::session::TRANSACTION_MODES;
+use crate::settings::foreign;
 use crate::settings::table::{SETTINGS, find};
 use crate::statement::{Body, Prepared, same_columns};
 use crate::wire::output::Severity;
@@ -229,13 +230,17 @@ impl Session {
                 let value = self.shown(&name).ok_or_else(|| unknown_setting(&name))?;
                 vec![vec![Datum::text(&value)]]
             }
-            Statement::Show(Show::All) => SETTINGS
-                .iter()
-                .map(|setting| {
-                    let value = self.shown(setting.name).unwrap_or_default();
-                    vec![Datum::text(setting.name), Datum::text(&value), Datum::text(setting.description)]
-                })
-                .collect(),
+            Statement::Show(Show::All) => {
+                let own = SETTINGS.iter().map(|setting| (setting.name, setting.description));
+                let others = foreign::all().iter().map(|known| (known.name, known.description));
+                let mut all: Vec<(&str, &str)> = own.chain(others).collect();
+                all.sort_by_key(|(name, _)| name.to_ascii_lowercase());
+                let row = |(name, description): (&str, &str)| {
+                    let value = self.shown(name).unwrap_or_default();
+                    vec![Datum::text(name), Datum::text(&value), Datum::text(description)]
+                };
+                all.into_iter().map(row).collect()
+            }
             Statement::Explain(explain) => {
                 let lines = self.explain(explain, prepared, params, alone).await?;
                 lines.iter().map(|line| vec![Datum::text(line)]).collect()

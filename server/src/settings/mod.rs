@@ -2,6 +2,7 @@
 //! session or transaction has changed.
 //!
 //! - [`table`]   every setting: type, unit, bounds, default, who may change it
+//! - [`foreign`] PostgreSQL's settings that have no effect here
 //! - [`value`]   parsing with units, and the text SHOW answers
 //! - [`live`]    what ALTER SYSTEM and pg_reload_conf() change while the server runs
 //! - [`session`] one session's values, with SET LOCAL and undo at ROLLBACK
@@ -9,6 +10,7 @@
 //! Invariant: a setting that exists is honoured or accepts only the value that is true of this
 //! server; an unknown one is refused (42704), except custom ones with a dot in their name.
 
+pub mod foreign;
 pub mod live;
 pub mod session;
 pub mod table;

@@ -4,6 +4,7 @@
 //! runs on another thread keeps the one it started with. SET replaces it; ROLLBACK restores
 //! what the transaction changed, COMMIT drops only what SET LOCAL changed.
 
+mod names;
 mod roles;
 mod words;
 
@@ -20,8 +21,10 @@ use archipel_sql::function::ExtraChecks;
 use archipel_sql::stack::{DEPTH_DEFAULT_KB, DEPTH_MAX_KB};
 use archipel_sql::style::{DateFormat, DateOrder, IntervalStyle, Style};
 
-use words::{DATE_STYLE_DEFAULT, date_style, time_zone};
+use self::names::{custom_value, known_setting, named_for_good};
+use self::words::{DATE_STYLE_DEFAULT, date_style, time_zone};
 
+use super::foreign;
 use super::table::{Context, REPORTED, SETTINGS, SettingId, find};
 use super::value::{RoleValue, Value};
 use crate::wire::output::Severity;
@@ -204,7 +207,8 @@ impl Effective {
             match known_setting(name, |_| true)? {
                 Some(id) => values[id.0] = canonical(id, text)?,
                 None => {
-                    custom.insert(name.to_ascii_lowercase(), text.clone());
+                    let superuser = self.value("is_superuser") == Some(&Value::Bool(true));
+                    custom.insert(name.to_ascii_lowercase(), custom_value(name, text, superuser)?);
                 }
             }
         }
@@ -326,13 +330,24 @@ impl Effective {
     pub fn show(&self, name: &str) -> Option<String> {
         match find(name) {
             Some(id) => Some(id.setting().kind.show(&self.values[id.0])),
-            None => self.custom.get(&name.to_ascii_lowercase()).cloned(),
+            None => {
+                let own = self.custom.get(&name.to_ascii_lowercase());
+                match foreign::find(name) {
+                    Some(known) => Some(known.show(own.map(String::as_str))),
+                    None => own.cloned(),
+                }
+            }
         }
     }
 
     /// The reported settings with their values, for ParameterStatus.
     pub fn reported(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
         REPORTED.iter().map(|name| (*name, self.show(name).unwrap_or_default()))
+    }
+
+    /// What the session has given a setting that is none of [`SETTINGS`].
+    pub fn own_text(&self, name: &str) -> Option<&str> {
+        self.custom.get(&name.to_ascii_lowercase()).map(String::as_str)
     }
 
     /// The value in the setting's own unit, as `pg_settings` shows it.
@@ -355,34 +370,6 @@ pub fn defaults() -> Vec<Value> {
         setting.kind.parse(setting.name, setting.default).unwrap_or(Value::Integer(0))
     };
     SETTINGS.iter().map(parse).collect()
-}
-
-/// The setting of that name; `None` for a custom one. One that cannot change must not.
-fn known_setting(name: &str, changes: impl Fn(SettingId) -> bool) -> Result<Option<SettingId>> {
-    match find(name) {
-        Some(id) => {
-            let setting = id.setting();
-            if !matches!(setting.context, Context::User | Context::Superuser) && changes(id) {
-                let message = match setting.context {
-                    Context::Internal => format!("parameter \"{}\" cannot be changed", setting.name),
-                    Context::Reload => format!("parameter \"{}\" cannot be changed now", setting.name),
-                    _ => format!(
-                        "parameter \"{}\" cannot be changed without restarting the server",
-                        setting.name
-                    ),
-                };
-                return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
-            }
-            Ok(Some(id))
-        }
-        None if name.contains('.') && !name.starts_with("archipel.") && !name.starts_with("plpgsql.") => {
-            Ok(None)
-        }
-        None => Err(SqlError::new(
-            SqlState::UNDEFINED_OBJECT,
-            format!("unrecognized configuration parameter \"{name}\""),
-        )),
-    }
 }
 
 /// Parses a value as SET does.
@@ -519,7 +506,10 @@ impl SessionSettings {
                 };
                 (Name::Known(id), Some(value))
             }
-            None => (Name::Custom(name.to_ascii_lowercase()), text.map(|text| Value::Text(text.to_owned()))),
+            None => {
+                let value = text.map(|text| custom_value(name, text, self.is_superuser())).transpose()?;
+                (Name::Custom(name.to_ascii_lowercase()), value.map(Value::Text))
+            }
         };
         self.put(name, value, local, text.is_some());
         Ok(())
@@ -535,7 +525,9 @@ impl SessionSettings {
         self.local.retain(|(other, _)| *other != name);
         match value {
             Some(value) if local => {
-                if let Name::Custom(of) = &name {
+                if let Name::Custom(of) = &name
+                    && named_for_good(of)
+                {
                     self.session_custom.entry(of.clone()).or_default();
                 }
                 self.local.push((name, value));
@@ -579,6 +571,7 @@ impl SessionSettings {
             (Name::Custom(name), Some(Value::Text(text))) => {
                 self.session_custom.insert(name.clone(), text);
             }
+            (Name::Custom(name), _) if !named_for_good(name) => drop(self.session_custom.remove(name)),
             // Once named it is there, as PostgreSQL's placeholders are, with nothing in it.
             (Name::Custom(name), _) => {
                 self.session_custom.insert(name.clone(), String::new());
@@ -624,6 +617,7 @@ impl SessionSettings {
                 (self.session[index], self.chosen[index]) = (reset, chosen);
             }
         }
+        self.session_custom.retain(|name, _| named_for_good(name));
         self.session_custom.values_mut().for_each(String::clear);
         self.local.clear();
         self.refresh();

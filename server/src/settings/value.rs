@@ -9,8 +9,12 @@ pub enum Unit {
     None,
     Milliseconds,
     Seconds,
+    Minutes,
     Bytes,
     Kilobytes,
+    /// Of 8 kB.
+    Pages,
+    Megabytes,
 }
 
 /// The type of a setting.
@@ -62,8 +66,11 @@ impl Unit {
             Unit::None => None,
             Unit::Milliseconds => Some((TIME_UNITS, 1)),
             Unit::Seconds => Some((TIME_UNITS, 1_000)),
+            Unit::Minutes => Some((TIME_UNITS, 60_000)),
             Unit::Bytes => Some((MEMORY_UNITS, 1)),
             Unit::Kilobytes => Some((MEMORY_UNITS, 1 << 10)),
+            Unit::Pages => Some((MEMORY_UNITS, 8 << 10)),
+            Unit::Megabytes => Some((MEMORY_UNITS, 1 << 20)),
         }
     }
 
@@ -73,8 +80,11 @@ impl Unit {
             Unit::None => None,
             Unit::Milliseconds => Some("ms"),
             Unit::Seconds => Some("s"),
+            Unit::Minutes => Some("min"),
             Unit::Bytes => Some("B"),
             Unit::Kilobytes => Some("kB"),
+            Unit::Pages => Some("8kB"),
+            Unit::Megabytes => Some("MB"),
         }
     }
 }
@@ -168,6 +178,8 @@ impl Kind {
             (Kind::Integer { unit, .. }, Value::Integer(number)) => match unit.scale() {
                 Some((units, base)) if *number > 0 => {
                     let total = number.saturating_mul(base);
+                    // Pages are no unit to show anything in.
+                    let base = if unit == Unit::Pages { 1 << 10 } else { base };
                     let (name, size) =
                         units.iter().find(|(_, size)| total % size == 0 && *size >= base).unwrap_or(&("", 1));
                     if name.is_empty() { number.to_string() } else { format!("{}{name}", total / size) }

@@ -143,6 +143,11 @@ pub(crate) fn text_array(items: &[&str]) -> Datum {
     array(Oid::TEXT, items.iter().map(|item| Datum::text(item)).collect())
 }
 
+/// The rows of pg_settings.
+pub fn settings(host: &Host) -> Vec<Vec<Datum>> {
+    views::settings(host)
+}
+
 /// Bytes of a relation: those of its group, an upper bound, since only partitions are counted.
 pub fn relation_bytes(host: &Host, args: &[Datum]) -> i64 {
     let Some(Datum::Oid(oid)) = args.first() else { return 0 };

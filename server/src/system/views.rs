@@ -9,6 +9,7 @@ use archipel_sql::types::{Oid, Type};
 use super::groups::{GroupKeys, group_tables};
 use super::{durability, monitor};
 use crate::session::host::Host;
+use crate::settings::foreign;
 use crate::settings::table::{Context, SETTINGS, SettingId};
 use crate::settings::value::Kind;
 
@@ -254,7 +255,7 @@ fn snapshots(host: &Host) -> Vec<Vec<Datum>> {
     host.server.engine.snapshots().into_iter().map(row).collect()
 }
 
-fn settings(host: &Host) -> Vec<Vec<Datum>> {
+pub(super) fn settings(host: &Host) -> Vec<Vec<Datum>> {
     let live = host.server.live.values();
     let mut rows: Vec<Vec<Datum>> = SETTINGS
         .iter()
@@ -302,11 +303,44 @@ fn settings(host: &Host) -> Vec<Vec<Datum>> {
             ]
         })
         .collect();
+    rows.extend(foreign::all().iter().map(|known| foreign_row(host, known)));
     rows.sort_by_key(|row| match &row[0] {
         Datum::Text(name) => name.as_str().to_ascii_lowercase(),
         _ => String::new(),
     });
     rows
+}
+
+/// A row of pg_settings about a setting without an effect.
+fn foreign_row(host: &Host, known: &foreign::Foreign) -> Vec<Datum> {
+    let own = host.settings.own_text(known.name);
+    let (unit, min, max) = match known.kind {
+        Kind::Integer { min, max, unit } => (unit.name(), Some(min.to_string()), Some(max.to_string())),
+        Kind::Real { min, max } => (None, Some(min.to_string()), Some(max.to_string())),
+        _ => (None, None, None),
+    };
+    vec![
+        text(known.name),
+        text(own.unwrap_or(known.default)),
+        optional(unit),
+        text(known.category),
+        text(known.description),
+        if known.extra.is_empty() { Datum::Null } else { text(known.extra) },
+        text(known.context),
+        text(known.vartype),
+        text(if own.is_some_and(|own| own != known.default) { "session" } else { "default" }),
+        optional(min),
+        optional(max),
+        match known.kind {
+            Kind::Enum(choices) => super::text_array(choices),
+            _ => Datum::Null,
+        },
+        text(known.default),
+        text(known.default),
+        Datum::Null,
+        Datum::Null,
+        Datum::Bool(false),
+    ]
 }
 
 /// The tables by number and name, with NULL for what is not counted; `all`: those of the system, too.

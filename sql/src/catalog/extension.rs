@@ -67,7 +67,7 @@ impl Extension {
 
 impl Catalog {
     /// The functions of an extension; none if it is not there.
-    pub fn members_of(&self, extension: &str) -> Vec<RoutineRef> {
+    pub fn extension_members(&self, extension: &str) -> Vec<RoutineRef> {
         let of = |routine: &&RoutineRef| routine.traits.extension.as_deref() == Some(extension);
         self.routines_all().filter(of).cloned().collect()
     }

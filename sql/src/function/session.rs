@@ -5,6 +5,7 @@
 use super::Eval;
 use super::args::*;
 use crate::datum::Datum;
+use crate::error::Result;
 use crate::types::{Oid, Type};
 
 /// Functions the host answers, under pg_proc.prosrc of the function.
@@ -54,11 +55,27 @@ pub(super) const HOSTED: &[(&str, Eval)] = hosted! {
 };
 
 /// Set-returning functions of the session.
-pub(super) const SETS: &[(&str, super::registry::SetEval)] =
-    &[("pg_listening_channels", |c, v| match c.session.call("pg_listening_channels", v)? {
+pub(super) const SETS: &[(&str, super::registry::SetEval)] = &[
+    ("pg_listening_channels", |c, v| match c.session.call("pg_listening_channels", v)? {
         Datum::Array(channels) => Ok(channels.values.iter().map(|name| vec![name.clone()]).collect()),
         _ => Ok(Vec::new()),
-    })];
+    }),
+    ("show_all_settings", |c, v| records(c.session.call("show_all_settings", v)?)),
+    ("pg_available_extensions", |c, v| records(c.session.call("pg_available_extensions", v)?)),
+    ("pg_available_extension_versions", |c, v| {
+        records(c.session.call("pg_available_extension_versions", v)?)
+    }),
+];
+
+/// The records of an array as rows.
+fn records(value: Datum) -> Result<Vec<Vec<Datum>>> {
+    let Datum::Array(records) = value else { return Ok(Vec::new()) };
+    let row = |record: &Datum| match record {
+        Datum::Record(fields) => fields.to_vec(),
+        other => vec![other.clone()],
+    };
+    Ok(records.values.iter().map(row).collect())
+}
 
 /// Text of the server's version, as `version()` begins in PostgreSQL: drivers parse it.
 pub const VERSION_TEXT: &str = concat!("PostgreSQL 15.0 (Archipel ", env!("CARGO_PKG_VERSION"), ")");

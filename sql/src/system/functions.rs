@@ -299,6 +299,8 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
             optional(trigger_definition(source, first, pretty))
         }
         "pg_get_function_sqlbody" => optional(routine().and_then(|routine| source.shown_body(&routine))),
+        "pg_available_extensions" => array(Oid::RECORD, super::reference::available_extensions()),
+        "pg_available_extension_versions" => array(Oid::RECORD, super::reference::extension_versions()),
         // No rules and statistics exist.
         "pg_get_ruledef"
         | "pg_get_ruledef_ext"

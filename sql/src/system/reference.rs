@@ -3,7 +3,7 @@
 use super::SystemSource;
 use super::roles::owner;
 use super::shape::{Sheet, text};
-use crate::catalog::extension::{ARCHIPEL_EXTENSION, EXTENSIONS};
+use crate::catalog::extension::{ARCHIPEL_EXTENSION, EXTENSIONS, Extension};
 use crate::catalog::{ARCHIPEL, SUPERUSER};
 use crate::datum::Datum;
 use crate::function::lookup_set_functions;
@@ -32,7 +32,7 @@ fn extensions(source: &dyn SystemSource, sheet: &mut Sheet) {
     let catalog = source.catalog();
     for extension in EXTENSIONS {
         let Some(schema) = catalog.extension_schema(extension) else { continue };
-        let members = catalog.members_of(extension.name);
+        let members = catalog.extension_members(extension.name);
         sheet.add(&[
             ("oid", Datum::Oid(extension.oid)),
             ("extname", text(extension.name)),
@@ -49,6 +49,35 @@ fn extensions(source: &dyn SystemSource, sheet: &mut Sheet) {
         ("extnamespace", Datum::Oid(ARCHIPEL)),
         ("extversion", text(env!("CARGO_PKG_VERSION"))),
     ]);
+}
+
+/// pg_available_extensions().
+pub(super) fn available_extensions() -> Vec<Datum> {
+    let row = |extension: &Extension| {
+        Datum::Record([text(extension.name), text(extension.version), text(extension.comment)].into())
+    };
+    EXTENSIONS.iter().map(row).collect()
+}
+
+/// pg_available_extension_versions().
+pub(super) fn extension_versions() -> Vec<Datum> {
+    let row = |extension: &Extension| {
+        let built_in = extension.is_built_in();
+        Datum::Record(
+            [
+                text(extension.name),
+                text(extension.version),
+                Datum::Bool(true),
+                Datum::Bool(true),
+                Datum::Bool(!built_in),
+                if built_in { text("pg_catalog") } else { Datum::Null },
+                Datum::Null,
+                text(extension.comment),
+            ]
+            .into(),
+        )
+    };
+    EXTENSIONS.iter().map(row).collect()
 }
 
 fn available(source: &dyn SystemSource, sheet: &mut Sheet) {
