@@ -28,7 +28,7 @@
 //! - `parameter`   parameters that have no type yet
 //! - `domain`      what values of a domain must meet
 //! - [`name`]      identifiers, positions, output column names
-//! - `view`        views in FROM
+//! - `view`        views in FROM; `show` SHOW as a query
 //! - `merge`       MERGE
 //! - `reference`   what foreign keys run
 //! - `rights`      what whoever runs it must be allowed
@@ -87,6 +87,7 @@ mod rows_from;
 pub mod scope;
 mod search_cycle;
 pub mod select;
+mod show;
 pub mod shown;
 pub(crate) mod span;
 pub(crate) mod support;
@@ -243,6 +244,7 @@ pub fn bind_statement(statement: &ast::Statement, env: &mut BindEnv<'_>) -> Resu
             ast::Statement::Delete(delete) => binder.delete(delete).map(BoundStatement::Delete),
             ast::Statement::Call(call) => binder.call_statement(call).map(BoundStatement::Call),
             ast::Statement::Merge(merge) => binder.merge(merge).map(BoundStatement::Merge),
+            ast::Statement::Show(show) => binder.statement_query(&show::query_of(show)?),
             other => Err(SqlError::internal(format!("{} is not a statement over rows", other.tag()))),
         }?;
         binder.check_parameters(&bound)?;

@@ -570,6 +570,16 @@ impl Binder<'_, '_> {
             }
             Callee::Ranking(_) => filled,
         };
+        // What is built in is everybody's, unless somebody has said otherwise.
+        let built_in = match &candidate.callee {
+            Callee::Scalar(ScalarFunction { oid, .. })
+            | Callee::Set(SetFunction { oid, .. })
+            | Callee::Aggregate(AggregateFunction { oid, .. }) => Some(*oid),
+            Callee::Routine(_) | Callee::Ranking(_) => None,
+        };
+        if let Some(oid) = built_in.filter(|oid| self.env.catalog.access(*oid).is_some()) {
+            self.need_routine(oid);
+        }
         let handed_on = |result| handed_on(result, &actual);
         Ok(match candidate.callee {
             Callee::Scalar(function) => {

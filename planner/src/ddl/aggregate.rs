@@ -198,7 +198,7 @@ impl Attributes {
 }
 
 pub(super) fn create_aggregate(create: &CreateAggregate, work: &mut Work<'_>) -> Result<()> {
-    let schema = work.target_schema(&create.name)?;
+    let schema = work.any_target(&create.name)?;
     let attributes = Attributes::read(&create.attributes, work)?;
     if create.ordered || attributes.hypothetical {
         return Err(SqlError::unsupported("an ordered-set aggregate that somebody defines"));

@@ -23,7 +23,7 @@ use crate::bind::modify::check_domain_default;
 use crate::bind::{BindEnv, Clause};
 
 pub(super) fn create_domain(create: &CreateDomain, work: &mut Work<'_>) -> Result<()> {
-    let schema = work.target_schema(&create.name)?;
+    let schema = work.any_target(&create.name)?;
     let name = &create.name.name;
     check_free(&schema, name, work)?;
     // PostgreSQL tells no place in this statement.

@@ -228,8 +228,14 @@ fn targets(objects: &GrantObjects, class: ObjectClass, work: &Work<'_>) -> Resul
         }
         GrantObjects::Routines(word, signatures) => {
             for signature in signatures {
-                let routine = routine::find(catalog, signature, *word, work.search_path())?;
-                found.push(target(routine.oid, class, &routine.name));
+                match routine::find(catalog, signature, *word, work.search_path()) {
+                    Ok(routine) => found.push(target(routine.oid, class, &routine.name)),
+                    Err(error) => {
+                        let built_in = routine::find_built_in(catalog, signature, *word, work.search_path());
+                        let (oid, name) = built_in.ok_or(error)?;
+                        found.push(target(oid, class, name));
+                    }
+                }
             }
         }
         GrantObjects::AllInSchema(word, names) => {

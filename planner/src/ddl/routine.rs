@@ -12,7 +12,7 @@ use archipel_sql::catalog::{
     ArgMode, Catalog, Language, Object, ObjectKind, Routine, RoutineArg, RoutineKind, RoutineRef, StoredBody,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::SessionHost;
+use archipel_sql::function::{self, SessionHost};
 use archipel_sql::types::{Oid, Type};
 
 use super::work::Work;
@@ -27,7 +27,7 @@ fn invalid(message: impl Into<String>) -> SqlError {
 }
 
 pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Result<()> {
-    let schema = work.target_schema(&create.name)?;
+    let schema = work.any_target(&create.name)?;
     let kind = match create.kind {
         RoutineWord::Procedure => RoutineKind::Procedure,
         _ => RoutineKind::Function,
@@ -563,6 +563,7 @@ pub(super) fn find(
 ) -> Result<RoutineRef> {
     let name = &signature.name;
     if let Some(schema) = &name.schema
+        && schema != "pg_temp"
         && !catalog.schema_exists(schema)
     {
         return Err(archipel_sql::catalog::names::undefined_schema(schema));
@@ -607,6 +608,35 @@ pub(super) fn find(
             format!("{} {} does not exist", word.as_str(), shown(catalog, signature, search_path)),
         )),
     }
+}
+
+/// The built-in function or aggregate of a signature: its number and name.
+pub(super) fn find_built_in(
+    catalog: &Catalog,
+    signature: &RoutineSignature,
+    word: RoutineWord,
+    search_path: &[String],
+) -> Option<(Oid, &'static str)> {
+    let name = &signature.name;
+    if word == RoutineWord::Procedure || name.schema.as_deref().is_some_and(|schema| schema != "pg_catalog") {
+        return None;
+    }
+    let mut known: Vec<(Oid, &'static str, &'static [Oid])> = Vec::new();
+    if word != RoutineWord::Aggregate {
+        known.extend(function::lookup_functions(&name.name).iter().map(|f| (f.oid, f.name, f.args)));
+        known.extend(function::lookup_set_functions(&name.name).iter().map(|f| (f.oid, f.name, f.args)));
+    }
+    known.extend(function::lookup_aggregates(&name.name).iter().map(|f| (f.oid, f.name, f.args)));
+    let Some(args) = &signature.args else {
+        return match known[..] {
+            [(oid, name, _)] => Some((oid, name)),
+            _ => None,
+        };
+    };
+    let inputs = args.iter().filter(|arg| !matches!(arg.mode, ArgMode::Out | ArgMode::Table));
+    let inputs = inputs.map(|arg| catalog.resolve_type(&arg.ty, search_path).map(|ty| ty.oid));
+    let inputs = inputs.collect::<Result<Vec<Oid>>>().ok()?;
+    known.into_iter().find(|(_, _, args)| *args == inputs).map(|(oid, name, _)| (oid, name))
 }
 
 fn wrong_kind(routine: &RoutineRef, word: RoutineWord) -> SqlError {

@@ -16,7 +16,7 @@ use super::work::Work;
 use super::{alter, composite, defined_class, definition, drop, owner, partition, routine, schema, view};
 
 pub(super) fn create_type(create: &CreateType, work: &mut Work<'_>) -> Result<()> {
-    let schema = work.target_schema(&create.name)?;
+    let schema = work.any_target(&create.name)?;
     let name = &create.name.name;
     check_free(&schema, name, work)?;
     let (oid, labels, attributes) = match &create.kind {

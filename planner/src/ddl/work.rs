@@ -346,6 +346,14 @@ impl<'a> Work<'a> {
         Ok(self.temporary_schema())
     }
 
+    /// The schema of a new routine or type, which is the session's own where it is called `pg_temp`.
+    pub fn any_target(&mut self, name: &QualifiedName) -> Result<String> {
+        match name.schema.as_deref() {
+            Some("pg_temp") => self.temporary_target(name),
+            _ => self.target_schema(name),
+        }
+    }
+
     /// A table that may be changed: stored, not the system's.
     pub fn user_table(&self, name: &QualifiedName) -> Result<Arc<Table>> {
         let table = self.catalog.require_table(name, self.search_path())?;

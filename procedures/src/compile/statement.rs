@@ -537,6 +537,7 @@ impl Compiler<'_> {
             | SqlAst::Update(_)
             | SqlAst::Delete(_)
             | SqlAst::Explain(_)
+            | SqlAst::Show(_)
             | SqlAst::Merge(_) => self.rows_statement(&statement, text, into),
             SqlAst::Unsupported { what, .. } => Err(SqlAst::refusal(what)),
             other if command::is_command(other) => self.command(text, other.tag()),
@@ -562,7 +563,7 @@ impl Compiler<'_> {
             if !super::into::output_columns(&bound).is_empty() {
                 let error = SqlError::new(SqlState::SYNTAX_ERROR, "query has no destination for result data");
                 return Err(match bound {
-                    BoundStatement::Query(_) => error
+                    BoundStatement::Query(_) if matches!(statement, SqlAst::Query(_)) => error
                         .with_hint("If you want to discard the results of a SELECT, use PERFORM instead."),
                     _ => error,
                 });

@@ -65,6 +65,7 @@ fn with_rows(statement: SqlAst) -> Result<SqlAst> {
         | SqlAst::Update(_)
         | SqlAst::Delete(_)
         | SqlAst::Explain(_)
+        | SqlAst::Show(_)
         | SqlAst::Merge(_) => Ok(statement),
         SqlAst::Unsupported { what, .. } => Err(SqlAst::refusal(what)),
         other => Err(command::refused_text(other)),

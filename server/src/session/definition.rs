@@ -75,7 +75,12 @@ impl Session {
                 return Ok(prepared.tag.to_owned());
             }
             Statement::AlterRole(alter) => self.check_role_setting(alter)?,
-            Statement::CreateRoutine(create) => self.check_routine_settings(&create.clauses)?,
+            Statement::CreateRoutine(create) => {
+                self.check_routine_settings(&create.clauses)?;
+                if create.name.schema.as_deref() == Some("pg_temp") {
+                    self.use_temporary_schema()?;
+                }
+            }
             Statement::Rename(Rename { action: RenameAction::Clauses(clauses), .. }) => {
                 self.check_routine_settings(clauses)?;
             }

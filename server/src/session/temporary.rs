@@ -34,6 +34,10 @@ pub(super) fn makes_temporary(statement: &Statement) -> bool {
             let CreateSequence { persistence, name, .. } = create;
             (*persistence == Persistence::Temporary, name)
         }
+        Statement::CreateRoutine(create) => (false, &create.name),
+        Statement::CreateAggregate(create) => (false, &create.name),
+        Statement::CreateType(create) => (false, &create.name),
+        Statement::CreateDomain(create) => (false, &create.name),
         _ => return false,
     };
     temporary || name.schema.as_deref() == Some("pg_temp")

@@ -76,6 +76,9 @@ impl Catalog {
         if let Some(ty) = self.user_type_by_oid(object) {
             return ("type", ty.name.clone());
         }
+        if let Some(function) = crate::system::built_in_name(object) {
+            return ("function", function.to_owned());
+        }
         ("database", super::SUPERUSER_NAME.to_owned())
     }
 }

@@ -33,7 +33,7 @@ impl Catalog {
 
     /// Where relations are looked up: a session's temporary ones where its path has their schema, which
     /// is at its beginning unless it says `pg_temp` elsewhere.
-    fn relation_path<'p>(&self, search_path: &'p [String]) -> Vec<&'p str> {
+    pub(super) fn relation_path<'p>(&self, search_path: &'p [String]) -> Vec<&'p str> {
         let mut path = self.effective_path(search_path);
         if let Some(place) = search_path.iter().position(|schema| is_temporary_schema(schema)) {
             let later = self.named_path(&search_path[place..]).len();
@@ -88,7 +88,9 @@ impl Catalog {
             }
             return found;
         };
-        self.routines_in(schema, name)
+        // Those of the session's own are found by that name alone.
+        let schema = if schema == "pg_temp" { temporary_schema(search_path) } else { Some(schema) };
+        schema.map_or_else(Vec::new, |schema| self.routines_in(schema, name))
     }
 
     /// The schema new objects go to, or 3F000.

@@ -20,6 +20,7 @@ use crate::ast::QualifiedName;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{Oid, Type};
 
+use super::names::temporary_schema;
 use super::{Catalog, Check, Column, Table, TableKind};
 
 /// A type with a name of its own.
@@ -135,9 +136,10 @@ impl Catalog {
     /// A type, along the path unless a schema is given.
     pub fn user_type(&self, schema: Option<&str>, name: &str, search_path: &[String]) -> Option<UserTypeRef> {
         match schema {
+            Some("pg_temp") => self.user_type_in(temporary_schema(search_path)?, name),
             Some(schema) => self.user_type_in(schema, name),
             None => self
-                .effective_path(search_path)
+                .relation_path(search_path)
                 .into_iter()
                 .find_map(|schema| self.user_type_in(schema, name)),
         }

@@ -79,6 +79,8 @@ impl Dialect for ArchipelDialect {
     /// A table's alias without AS: a name, unless it begins the clause that follows.
     fn is_table_alias(&self, _keyword: &Keyword, parser: &mut Parser) -> bool {
         match &parser.get_current_token().token {
+            // In quotes no word is a keyword.
+            Token::Word(word) if word.quote_style.is_some() => true,
             Token::Word(word) => {
                 let word = word.value.to_lowercase();
                 !is_reserved(&word) && !matches!(word.as_str(), "set" | "values" | "overriding" | "overwrite")
@@ -90,7 +92,7 @@ impl Dialect for ArchipelDialect {
     /// A result column's label without AS.
     fn is_column_alias(&self, _keyword: &Keyword, parser: &mut Parser) -> bool {
         match &parser.get_current_token().token {
-            Token::Word(word) => !needs_as(&word.value.to_lowercase()),
+            Token::Word(word) => word.quote_style.is_some() || !needs_as(&word.value.to_lowercase()),
             _ => false,
         }
     }

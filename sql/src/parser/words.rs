@@ -183,7 +183,7 @@ pub(super) fn rewrite_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     }
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 4);
     // Our own productions read VARIADIC in declarations and in CALL.
-    let mut own = false;
+    let mut declarations = Declarations::default();
     // Where in `out` the last INSERT stands.
     let mut insert = None;
     let mut skip = 0;
@@ -195,9 +195,7 @@ pub(super) fn rewrite_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     for (index, token) in tokens.iter().enumerate() {
         let first = index == 0 || tokens[index - 1].token == Token::SemiColon;
         if first {
-            own = ["create", "alter", "drop", "comment", "grant", "revoke", "call"]
-                .iter()
-                .any(|word| is_word(Some(token), word));
+            declarations = Declarations::of(&tokens[index..], substrings.len());
             insert = None;
         }
         if skip > 0 {
@@ -214,7 +212,10 @@ pub(super) fn rewrite_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             Token::LParen => {
                 substrings.push(index > 0 && is_word(tokens.get(index - 1), "substring"));
             }
-            Token::RParen => drop(substrings.pop()),
+            Token::RParen => {
+                substrings.pop();
+                declarations.closes(substrings.len());
+            }
             _ => {}
         }
         let similar = is_word(Some(token), "similar") && !is_word(tokens.get(index + 1), "to");
@@ -232,7 +233,7 @@ pub(super) fn rewrite_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             skip = length - 1;
             continue;
         }
-        if !own && opens && is_word(Some(token), "variadic") {
+        if opens && is_word(Some(token), "variadic") && !declarations.hold_at(substrings.len()) {
             let named = matches!(
                 tokens.get(index + 2).map(|token| &token.token),
                 Some(Token::RArrow | Token::Assignment)
@@ -289,6 +290,45 @@ pub(super) fn rewrite_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         }
     }
     out
+}
+
+/// Where a statement declares or names arguments: within the parentheses behind a routine's name, and not
+/// deeper.
+#[derive(Default)]
+struct Declarations {
+    /// How many parentheses are open there; zero where there are none.
+    depth: usize,
+    /// What follows the first parentheses are expressions.
+    first_only: bool,
+}
+
+impl Declarations {
+    /// Those of a statement, of which so many parentheses are around.
+    fn of(statement: &[TokenWithSpan], around: usize) -> Declarations {
+        let begins = |words: &[&str]| words.iter().any(|word| is_word(statement.first(), word));
+        let ends = statement.iter().position(|token| matches!(token.token, Token::LParen | Token::SemiColon));
+        let head = &statement[..ends.unwrap_or(statement.len())];
+        let names_routine = || {
+            let words = ["function", "procedure", "routine", "aggregate"];
+            head.iter().any(|token| words.iter().any(|word| is_word(Some(token), word)))
+        };
+        let calls = begins(&["call"]);
+        let creates = begins(&["create"]) && names_routine();
+        let names = begins(&["alter", "drop", "comment", "grant", "revoke"]) && names_routine();
+        let depth = if calls || creates || names { around + 1 } else { 0 };
+        Declarations { depth, first_only: calls || creates }
+    }
+
+    /// A parenthesis closes, and so many are left.
+    fn closes(&mut self, left: usize) {
+        if self.first_only && left + 1 == self.depth {
+            self.depth = 0;
+        }
+    }
+
+    fn hold_at(&self, depth: usize) -> bool {
+        self.depth != 0 && depth == self.depth
+    }
 }
 
 /// The value of a row that stands for INSERT DEFAULT VALUES in MERGE.

@@ -46,6 +46,7 @@ use crate::types::{Oid, Type};
 
 pub use definition::{key_expression, type_along, type_as_written};
 pub use functions::call;
+pub use names::built_in_name;
 pub use objects::{default_operator_class, operator_class_named};
 pub use shape::tables;
 

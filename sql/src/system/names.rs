@@ -191,7 +191,8 @@ pub(super) fn type_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
     })
 }
 
-fn builtin_name(oid: Oid) -> Option<&'static str> {
+/// The name of a built-in function or aggregate.
+pub fn built_in_name(oid: Oid) -> Option<&'static str> {
     let scalar = function::function_by_oid(oid).map(|function| function.name);
     let aggregate = || function::all_aggregates().iter().find(|f| f.oid == oid).map(|f| f.name);
     let set = || function::all_set_functions().iter().find(|f| f.oid == oid).map(|f| f.name);
@@ -212,7 +213,7 @@ pub(super) fn lone_function_name(source: &dyn SystemSource, oid: Oid) -> Option<
 }
 
 pub(super) fn function_name(source: &dyn SystemSource, oid: Oid) -> Option<String> {
-    if let Some(name) = builtin_name(oid) {
+    if let Some(name) = built_in_name(oid) {
         return Some(quote_identifier(name));
     }
     let routine = source.catalog().routine_by_oid(oid)?;

@@ -114,7 +114,8 @@ fn has_privilege(kind: &str, args: &[Datum], source: &dyn SystemSource) -> Resul
     }
     // What is built in is everybody's.
     let built_in = matches!(class, ObjectClass::Routine | ObjectClass::Type | ObjectClass::Language)
-        && rights.catalog.class_of(object).is_none();
+        && rights.catalog.class_of(object).is_none()
+        && rights.catalog.access(object).is_none();
     let (held, options) = if built_in {
         (class.all(), if rights.is_superuser() { class.all() } else { Privileges::NONE })
     } else {

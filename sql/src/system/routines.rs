@@ -19,7 +19,7 @@ use crate::types::Oid;
 // One argument per column of pg_proc that differs between built-in functions.
 #[allow(clippy::too_many_arguments)]
 fn builtin(
-    sheet: &mut Sheet,
+    (source, sheet): (&dyn SystemSource, &mut Sheet),
     oid: Oid,
     name: &str,
     args: &[Oid],
@@ -40,6 +40,7 @@ fn builtin(
         ("proname", text(name)),
         ("pronamespace", Datum::Oid(PG_CATALOG)),
         ("proowner", Datum::Oid(SUPERUSER)),
+        ("proacl", if source.catalog().access(oid).is_some() { acl_of(source, oid) } else { Datum::Null }),
         ("prolang", Datum::Oid(INTERNAL)),
         ("procost", Datum::Float4(1.0)),
         ("prorows", Datum::Float4(if set { 1000.0 } else { 0.0 })),
@@ -64,17 +65,28 @@ pub(super) fn procedures(source: &dyn SystemSource, sheet: &mut Sheet) {
             Volatility::Stable => "s",
             Volatility::Volatile => "v",
         };
-        builtin(sheet, f.oid, f.name, f.args, f.result, "f", f.strict, false, volatility, f.arg_names);
+        builtin(
+            (source, sheet),
+            f.oid,
+            f.name,
+            f.args,
+            f.result,
+            "f",
+            f.strict,
+            false,
+            volatility,
+            f.arg_names,
+        );
     }
     for f in function::all_set_functions() {
         let result = if f.columns.len() == 1 { f.columns[0].1 } else { Oid::RECORD };
-        builtin(sheet, f.oid, f.name, f.args, result, "f", f.strict, true, "i", f.arg_names);
+        builtin((source, sheet), f.oid, f.name, f.args, result, "f", f.strict, true, "i", f.arg_names);
     }
     for f in function::all_aggregates() {
-        builtin(sheet, f.oid, f.name, f.args, f.result, "a", false, false, "i", &[]);
+        builtin((source, sheet), f.oid, f.name, f.args, f.result, "a", false, false, "i", &[]);
     }
     for f in type_functions::all() {
-        builtin(sheet, f.oid, f.name, &f.args, f.result, "f", f.strict, false, f.volatility, &[]);
+        builtin((source, sheet), f.oid, f.name, &f.args, f.result, "f", f.strict, false, f.volatility, &[]);
     }
     for routine in source.catalog().routines_all() {
         deployed(source, sheet, routine);
