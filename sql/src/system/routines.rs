@@ -66,7 +66,7 @@ pub(super) fn procedures(source: &dyn SystemSource, sheet: &mut Sheet) {
             Volatility::Volatile => "v",
         };
         builtin(
-            (source, sheet),
+            (source, &mut *sheet),
             f.oid,
             f.name,
             f.args,
@@ -80,13 +80,13 @@ pub(super) fn procedures(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
     for f in function::all_set_functions() {
         let result = if f.columns.len() == 1 { f.columns[0].1 } else { Oid::RECORD };
-        builtin((source, sheet), f.oid, f.name, f.args, result, "f", f.strict, true, "i", f.arg_names);
+        builtin((source, &mut *sheet), f.oid, f.name, f.args, result, "f", f.strict, true, "i", f.arg_names);
     }
     for f in function::all_aggregates() {
-        builtin((source, sheet), f.oid, f.name, f.args, f.result, "a", false, false, "i", &[]);
+        builtin((source, &mut *sheet), f.oid, f.name, f.args, f.result, "a", false, false, "i", &[]);
     }
     for f in type_functions::all() {
-        builtin((source, sheet), f.oid, f.name, &f.args, f.result, "f", f.strict, false, f.volatility, &[]);
+        builtin((source, &mut *sheet), f.oid, f.name, &f.args, f.result, "f", f.strict, false, f.volatility, &[]);
     }
     for routine in source.catalog().routines_all() {
         deployed(source, sheet, routine);
