@@ -165,6 +165,7 @@ pub(super) fn own_names(table: &Table) -> Vec<String> {
     let mut names = vec![table.name.clone()];
     names.extend(table.primary_key.iter().map(|key| key.name.clone()));
     names.extend(table.indexes.iter().map(|index| index.name.clone()));
+    names.extend(table.nominal.indexes.iter().map(|nominal| nominal.index.name.clone()));
     names.extend(table.checks.iter().map(|check| check.name.clone()));
     names.extend(table.foreign_keys.iter().map(|key| key.name.clone()));
     names

@@ -10,8 +10,10 @@ use archipel_sql::parser::parse_expression_text;
 
 use super::constraint::own_names;
 use super::heir_keys;
+use super::inherit::carried;
 use super::table::SequenceRequest;
 use super::work::Work;
+use crate::bind::Clause;
 
 /// What the LIKE clauses of one statement copy, once the columns are there.
 #[derive(Default)]
@@ -35,6 +37,7 @@ impl Copies {
         let source = work.catalog.require_table(name, work.search_path())?;
         work.require(source.oid, ObjectClass::Relation, Privileges::SELECT)?;
         let first = table.columns.len() as u16;
+        let source = as_named(&source, like, table, work)?;
         for (place, column) in source.columns.iter().enumerate() {
             if table.column_index(&column.name).is_some() {
                 return Err(SqlError::new(
@@ -122,6 +125,18 @@ impl Copies {
                 work.name_unique(copy.tree, &copy.name);
                 table.indexes.push(copy);
             }
+            for nominal in &source.nominal.indexes {
+                let columns = heir_keys::part_names(&nominal.index, source).join("_");
+                let name =
+                    work.free_relation_name(&table.schema, [&table.name, &columns, "idx"], &own_names(table));
+                let mut copy = nominal.clone();
+                copy.index.oid = work.oids(1);
+                copy.index.name = name;
+                let plain = copy.index.columns.iter_mut().filter(|part| part.column != EXPRESSION);
+                plain.for_each(|part| part.column += first);
+                copy.index.include.iter_mut().for_each(|column| *column += first);
+                table.nominal.indexes.push(copy);
+            }
         }
     }
 
@@ -139,6 +154,45 @@ impl Copies {
             work.put(Object::Comments(Comments { object: table.oid, texts }));
         }
     }
+}
+
+/// The source as one of the new table's name would be: its expressions say that name where they say the
+/// source's. Expressions that are not asked for are left out.
+fn as_named(source: &TableRef, like: &TableLike, table: &Table, work: &Work<'_>) -> Result<TableRef> {
+    let carry = |text: &mut String, clause| -> Result<()> {
+        *text = carried(text, source, &table.schema, &table.name, clause, work)?;
+        Ok(())
+    };
+    let mut named = (**source).clone();
+    for column in &mut named.columns {
+        if let Some(text) = column.generated.as_mut().filter(|_| like.generated) {
+            carry(text, Clause::Generated)?;
+        }
+        if let Some(text) = column.default.as_mut().filter(|_| like.defaults) {
+            carry(text, Clause::Default)?;
+        }
+    }
+    if like.constraints {
+        for check in &mut named.checks {
+            carry(&mut check.condition, Clause::Check)?;
+        }
+    } else {
+        named.checks.clear();
+    }
+    if like.indexes {
+        for index in named.all_indexes_mut() {
+            if let Some(text) = &mut index.predicate {
+                carry(text, Clause::IndexPredicate)?;
+            }
+            for part in &mut index.expressions {
+                carry(&mut part.text, Clause::IndexExpression)?;
+            }
+        }
+    } else {
+        named.indexes.clear();
+        named.nominal.indexes.clear();
+    }
+    Ok(TableRef::new(named))
 }
 
 /// A sequence as the source's identity column has it.

@@ -3,17 +3,21 @@
 use std::sync::Arc;
 
 use archipel_sql::ast::{AlterType, CreateType, CreatedType, Drop, ObjectWord, TypeAction};
-use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
+use archipel_sql::catalog::dependency::{Dependent, routine_signature, still_depended_on};
 use archipel_sql::catalog::names::{quote_identifier, undefined_schema};
 use archipel_sql::catalog::user_type::{Domain, EnumLabel, LABEL_BYTES_MAX, UserType, enum_oid, label_oid};
-use archipel_sql::catalog::{Catalog, Column, Object, ObjectKind, Routine, TableKind, UserTypeRef};
+use archipel_sql::catalog::{
+    Catalog, Column, Object, ObjectKind, Routine, RoutineRef, TableKind, UserTypeRef,
+};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::stack;
 use archipel_sql::types::Oid;
 
 use super::renamed::{Renaming, Said};
 use super::work::Work;
-use super::{alter, composite, defined_class, definition, drop, owner, partition, routine, schema, view};
+use super::{
+    alter, composite, defined_class, definition, drop, owner, partition, routine, schema, trigger, view,
+};
 
 pub(super) fn create_type(create: &CreateType, work: &mut Work<'_>) -> Result<()> {
     let schema = work.any_target(&create.name)?;
@@ -319,11 +323,21 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
     dependents.extend(definitions.iter().cloned());
     let classes = defined_class::users_of_type(&uses, work);
     dependents.extend(classes.iter().cloned());
+    let callers = callers_of(&routines, &dependents, &columns, work);
     if !dependents.is_empty() && !cascade {
-        let name = quote_identifier(&known.name);
-        return Err(still_depended_on(&format!("type {name}"), &dependents));
+        let ty = format!("type {}", quote_identifier(&known.name));
+        let error = still_depended_on(&ty, &dependents);
+        if callers.is_empty() {
+            return Err(error);
+        }
+        let of_type = dependents.iter().map(|user| format!("{} depends on {ty}", user.describe()));
+        let of_routines =
+            callers.iter().map(|(user, routine)| format!("{} depends on {routine}", user.describe()));
+        let lines: Vec<String> = of_type.chain(of_routines).collect();
+        return Err(error.with_detail(lines.join("\n")));
     }
     let mark = work.plan.notices.len();
+    dependents.extend(callers.into_iter().map(|(user, _)| user));
     drop::cascade_notice(&dependents, work);
     for (table, column) in columns {
         let Some(table) = work.catalog.table_by_oid(table) else { continue };
@@ -365,6 +379,31 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
     }
     work.drop(ObjectKind::Type, known.oid);
     Ok(())
+}
+
+/// What calls the routines that go with a type and does not go with the type itself, beside the routine it
+/// calls.
+fn callers_of(
+    routines: &[RoutineRef],
+    known: &[Dependent],
+    columns: &[(Oid, String)],
+    work: &Work<'_>,
+) -> Vec<(Dependent, String)> {
+    let mut found: Vec<(Dependent, String)> = Vec::new();
+    for routine in routines {
+        let mut users = trigger::callers(routine, work);
+        users.extend(definition::users(ObjectKind::Routine, routine.oid, work));
+        for user in users {
+            let is_known = known
+                .iter()
+                .chain(found.iter().map(|(user, _)| user))
+                .any(|other| definition::is_one(other, &user) && other.object() == user.object());
+            if !is_known && !definition::is_over(&user, columns) {
+                found.push((user, format!("function {}", routine_signature(routine))));
+            }
+        }
+    }
+    found
 }
 
 /// Gives the tables that have such columns, and the routines that are such, a new version: their
