@@ -18,8 +18,8 @@ use archipel_sql::types::{Oid, Type};
 
 use super::{Session, role};
 use crate::encode::{Formats, RowEncoder};
-use crate::settings::session::TRANSACTION_MODES;
 use crate::settings::foreign;
+use crate::settings::session::TRANSACTION_MODES;
 use crate::settings::table::{SETTINGS, find};
 use crate::statement::{Body, Prepared, same_columns};
 use crate::wire::output::Severity;

@@ -138,10 +138,9 @@ impl Catalog {
         match schema {
             Some("pg_temp") => self.user_type_in(temporary_schema(search_path)?, name),
             Some(schema) => self.user_type_in(schema, name),
-            None => self
-                .relation_path(search_path)
-                .into_iter()
-                .find_map(|schema| self.user_type_in(schema, name)),
+            None => {
+                self.relation_path(search_path).into_iter().find_map(|schema| self.user_type_in(schema, name))
+            }
         }
     }
 

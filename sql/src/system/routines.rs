@@ -86,7 +86,18 @@ pub(super) fn procedures(source: &dyn SystemSource, sheet: &mut Sheet) {
         builtin((source, &mut *sheet), f.oid, f.name, f.args, f.result, "a", false, false, "i", &[]);
     }
     for f in type_functions::all() {
-        builtin((source, &mut *sheet), f.oid, f.name, &f.args, f.result, "f", f.strict, false, f.volatility, &[]);
+        builtin(
+            (source, &mut *sheet),
+            f.oid,
+            f.name,
+            &f.args,
+            f.result,
+            "f",
+            f.strict,
+            false,
+            f.volatility,
+            &[],
+        );
     }
     for routine in source.catalog().routines_all() {
         deployed(source, sheet, routine);
