@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use archipel_engine::SubmitOptions;
-use archipel_sql::catalog::{Catalog, Table};
+use archipel_sql::catalog::{Catalog, Privileges, Requirement, SessionRoles, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, SessionHost};
 use archipel_sql::io;
 use archipel_sql::system::{self, SystemSource};
+use archipel_sql::types::Oid;
 
 use super::tests::Database;
 use super::{StatementProgram, SystemRows, stop_error};
@@ -26,13 +27,25 @@ impl SystemSource for Host {
     fn search_path(&self) -> &[String] {
         &self.path
     }
+    fn roles(&self) -> SessionRoles {
+        SessionRoles::default()
+    }
     fn database(&self) -> &str {
         "archipel"
     }
 }
 
 impl SessionHost for Host {
-    fn row_type(&self, ty: archipel_sql::types::Oid) -> Option<archipel_sql::catalog::TableRef> {
+    // There are no roles: whoever tests may do everything.
+    fn require(&self, _needed: &[Requirement]) -> Result<()> {
+        Ok(())
+    }
+
+    fn require_sequence(&self, _sequence: Oid, _one_of: Privileges) -> Result<()> {
+        Ok(())
+    }
+
+    fn row_type(&self, ty: Oid) -> Option<archipel_sql::catalog::TableRef> {
         self.catalog.table_of_row_type(ty)
     }
 

@@ -18,15 +18,15 @@ use archipel_planner::ddl::{self, DdlEnv, DdlPlan, DistributionCall};
 use archipel_planner::native::{self, CompileEnv, StatementProgram, SystemRows, TableSource, stop_error};
 use archipel_procedures::{CallProgram, Classification, Environment, Program, Registry, classify};
 use archipel_sql::ast::Statement;
-use archipel_sql::catalog::{Catalog, RoutineRef, SUPERUSER, Table};
+use archipel_sql::catalog::{Catalog, Privileges, Requirement, RoutineRef, SUPERUSER, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, SessionHost};
 use archipel_sql::io;
 use archipel_sql::parser;
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 
-/// A session that knows the catalog, if that, and nothing else.
+/// A session that knows the catalog, if that, and nothing else, and may do everything.
 #[derive(Default)]
 pub struct Host {
     catalog: Option<Catalog>,
@@ -35,6 +35,15 @@ pub struct Host {
 impl SessionHost for Host {
     fn current_catalog(&self) -> Option<&Catalog> {
         self.catalog.as_ref()
+    }
+
+    // There are no roles: whoever tests may do everything.
+    fn require(&self, _needed: &[Requirement]) -> Result<()> {
+        Ok(())
+    }
+
+    fn require_sequence(&self, _sequence: Oid, _one_of: Privileges) -> Result<()> {
+        Ok(())
     }
 }
 
@@ -373,7 +382,7 @@ fn texts(row: &[Datum], types: &[Type]) -> Vec<String> {
 pub fn integers(values: &[i32]) -> Datum {
     use archipel_sql::datum::{Array, Dimension};
     Datum::Array(Arc::new(Array {
-        element: archipel_sql::types::Oid::INT4,
+        element: Oid::INT4,
         dimensions: vec![Dimension { length: values.len(), lower_bound: 1 }],
         values: values.iter().map(|v| Datum::Int4(*v)).collect(),
     }))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::catalog::{Privileges, Requirement};
 use crate::datum::Datum;
-use crate::error::Result;
+use crate::error::{Result, SqlError, SqlState};
 pub use crate::style::Style;
 use crate::types::{Oid, Type};
 
@@ -163,7 +163,7 @@ impl<'a> FunctionContext<'a> {
         }
         Err(self.session.cancellation().unwrap_or_else(|| {
             let message = "canceling statement due to user request";
-            crate::error::SqlError::new(crate::error::SqlState::QUERY_CANCELED, message)
+            SqlError::new(SqlState::QUERY_CANCELED, message)
         }))
     }
 }
@@ -185,7 +185,7 @@ pub struct PreparedText {
 }
 
 /// The session and server as functions see them. Methods answer "not here" by default, so
-/// that tests and constant folding can use [`NoSession`].
+/// that tests and constant folding can use [`NoSession`]; those about rights answer no.
 pub trait SessionHost: Sync {
     /// Settings that govern text: time zone, date style, bytea output.
     fn style(&self) -> &Style {
@@ -222,14 +222,14 @@ pub trait SessionHost: Sync {
     }
     /// This session with other values of some settings: what a routine with SET clauses sees.
     fn with_settings(&self, _settings: &[(String, String)]) -> Result<Option<&dyn SessionHost>> {
-        Ok(None)
+        Err(SqlError::unsupported("a routine with SET clauses in this context"))
     }
     /// This session in the name of a routine's owner: what a SECURITY DEFINER routine sees.
     fn as_owner_of(&self, _routine: Oid, _settings: &[(String, String)]) -> Result<Option<&dyn SessionHost>> {
-        Ok(None)
+        Err(SqlError::unsupported("a SECURITY DEFINER routine in this context"))
     }
     /// A number for the role in force and the version of the catalog: whoever has found out what
-    /// it may need not ask again. 0: nothing is forbidden here.
+    /// it may need not ask again. 0: there is no such number, and every run asks.
     fn authority(&self) -> u64 {
         0
     }
@@ -240,18 +240,20 @@ pub trait SessionHost: Sync {
     /// Takes back what was changed beyond the first so many: a block that did has failed.
     fn undo_settings(&self, _kept: usize) {}
     /// The error of a statement that was asked to stop, if a handler may take it.
-    fn cancellation(&self) -> Option<crate::error::SqlError> {
+    fn cancellation(&self) -> Option<SqlError> {
         None
     }
     /// A handler has taken it: the statement goes on.
     fn forget_cancellation(&self) {}
-    /// 42501 unless the role in force may do all this.
-    fn require(&self, _needed: &[Requirement]) -> Result<()> {
-        Ok(())
+    /// 42501 unless the role in force may do all this. A host that knows no roles allows nothing;
+    /// one that shall allow everything says so.
+    fn require(&self, needed: &[Requirement]) -> Result<()> {
+        if needed.is_empty() { Ok(()) } else { Err(nobody()) }
     }
-    /// 42501 unless the role in force has one of these rights on a sequence.
+    /// 42501 unless the role in force has one of these rights on a sequence. As with
+    /// [`SessionHost::require`], whoever knows no roles allows nothing.
     fn require_sequence(&self, _sequence: Oid, _one_of: Privileges) -> Result<()> {
-        Ok(())
+        Err(nobody())
     }
     /// The engine's number of a sequence.
     fn sequence_file(&self, sequence: Oid) -> u32 {
@@ -281,11 +283,16 @@ pub trait SessionHost: Sync {
     /// Calls a function whose meaning lies outside this crate (sequences, catalog functions,
     /// distribution functions), by its registered name.
     fn call(&self, name: &str, _args: &[Datum]) -> Result<Datum> {
-        Err(crate::error::SqlError::unsupported(format_args!("function {name} in this context")))
+        Err(SqlError::unsupported(format_args!("function {name} in this context")))
     }
 }
 
-/// A host that knows nothing.
+/// 42501 of hosts that know no roles.
+fn nobody() -> SqlError {
+    SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, "permission denied: there is no role here")
+}
+
+/// A host that knows nothing, and in whose name nothing is allowed.
 pub struct NoSession;
 impl SessionHost for NoSession {}
 

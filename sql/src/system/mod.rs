@@ -105,9 +105,7 @@ pub trait SystemSource {
     fn catalog(&self) -> &Catalog;
     fn search_path(&self) -> &[String];
     /// In whose name is asked.
-    fn roles(&self) -> SessionRoles {
-        SessionRoles::default()
-    }
+    fn roles(&self) -> SessionRoles;
     fn database(&self) -> &str;
     /// What functions behind relations may ask.
     fn context(&self) -> FunctionContext<'_> {
@@ -189,6 +187,9 @@ mod tests {
         }
         fn search_path(&self) -> &[String] {
             &self.1
+        }
+        fn roles(&self) -> SessionRoles {
+            SessionRoles::default()
         }
         fn database(&self) -> &str {
             "archipel"
