@@ -268,6 +268,7 @@ impl Binder<'_, '_> {
         let ty = Type { oid: target.oid, typmod };
         if target.oid == Oid::REGCLASS && !text.bytes().all(|byte| byte.is_ascii_digit()) && text != "-" {
             self.env.session_dependent = true;
+            self.need_schema_of(text);
             let relation = self
                 .env
                 .catalog

@@ -64,6 +64,7 @@ impl Binder<'_, '_> {
                 if typed.uses_odbc_syntax {
                     return Err(SqlError::unsupported("an ODBC literal"));
                 }
+                self.need_schema_of_type(&typed.data_type);
                 let (target, domain) = self.declared_type(&typed.data_type)?;
                 let position = self.position(typed.value.span);
                 self.remember_literal(&typed.value);
@@ -406,6 +407,7 @@ impl Binder<'_, '_> {
     }
 
     fn cast(&mut self, operand: &Expr, data_type: &ast::DataType, colons: bool) -> Result<BoundExpr> {
+        self.need_schema_of_type(data_type);
         let declared = self.declared_type(data_type);
         let (target, domain) = declared.map_err(|error| error.at(self.cast_position(operand, colons)))?;
         // An array constructor takes the element type from the cast around it.

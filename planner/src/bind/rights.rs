@@ -4,9 +4,12 @@
 //! What is needed of a table is kept once for each role in whose name it is needed: the union of
 //! what every mention needs.
 
+use archipel_sql::ast::data_type_name;
+use archipel_sql::catalog::names::parse_name_text;
 use archipel_sql::catalog::{PartitionKeyPart, Privileges, Required, Requirement, Table, TableRef};
 use archipel_sql::error::Result;
 use archipel_sql::types::Oid;
+use sqlparser::ast::DataType;
 
 use super::{BindEnv, Binder, Clause, visit};
 use crate::bound::{BoundExpr, ExprKind};
@@ -91,6 +94,22 @@ impl Binder<'_, '_> {
         }
         if let Some(found) = self.env.catalog.schema(schema) {
             self.env.need_all(Requirement { acting: None, what: Required::Schema(found.oid) });
+        }
+    }
+
+    /// The statement names a relation by a text.
+    pub(crate) fn need_schema_of(&mut self, relation: &str) {
+        if let Ok(name) = parse_name_text(relation.trim()) {
+            self.need_schema(name.schema.as_deref());
+        }
+    }
+
+    /// The statement names a type.
+    pub(crate) fn need_schema_of_type(&mut self, ty: &DataType) {
+        if matches!(ty, DataType::Custom(..) | DataType::Array(_))
+            && let Ok(written) = data_type_name(ty)
+        {
+            self.need_schema(written.name.schema.as_deref());
         }
     }
 

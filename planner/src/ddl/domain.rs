@@ -26,6 +26,7 @@ pub(super) fn create_domain(create: &CreateDomain, work: &mut Work<'_>) -> Resul
     let schema = work.any_target(&create.name)?;
     let name = &create.name.name;
     check_free(&schema, name, work)?;
+    work.require_lookup(&create.ty)?;
     // PostgreSQL tells no place in this statement.
     let (base, parent) =
         work.catalog.resolve_declared(&create.ty, work.search_path()).map_err(|mut error| {

@@ -1,6 +1,6 @@
 //! Whose objects are: OWNER TO, REASSIGN OWNED, DROP OWNED, and what a new object begins with.
 
-use archipel_sql::ast::{OwnedObjects, RoleName};
+use archipel_sql::ast::{OwnedObjects, RoleName, TypeName};
 use archipel_sql::catalog::authority::undefined_role;
 use archipel_sql::catalog::names::{is_temporary_schema, quote_identifier};
 use archipel_sql::catalog::{
@@ -47,6 +47,15 @@ impl Work<'_> {
     /// 42501 without these rights.
     pub fn require(&self, object: Oid, class: ObjectClass, privileges: Privileges) -> Result<()> {
         if self.env.system { Ok(()) } else { self.authority().require(object, class, privileges) }
+    }
+
+    /// 42501 for a type in a schema that the role may not look into.
+    pub fn require_lookup(&self, ty: &TypeName) -> Result<()> {
+        let schema = if ty.percent_type { &ty.name.catalog } else { &ty.name.schema };
+        match schema.as_deref().filter(|schema| !is_temporary_schema(schema)) {
+            Some(schema) if !self.env.system => self.authority().require_schema(schema, Privileges::USAGE),
+            _ => Ok(()),
+        }
     }
 
     /// The oid of a role that a statement names.

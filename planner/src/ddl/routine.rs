@@ -230,6 +230,7 @@ pub(super) fn arguments(
         if definition.ty.setof {
             return Err(invalid(format!("{}s cannot accept set arguments", kind.as_str())));
         }
+        work.require_lookup(&definition.ty)?;
         let declared = work.catalog.resolve_declared(&definition.ty, work.search_path());
         let (ty, domain) = declared.map_err(|error| {
             if error.state() == SqlState::UNDEFINED_OBJECT && !definition.ty.percent_type {
@@ -334,6 +335,7 @@ fn result_type(
             .map(|ty| (ty, implied_domain, false))
             .ok_or_else(|| invalid("function result type must be specified")),
         Some(Returns::Type(name)) => {
+            work.require_lookup(name)?;
             let declared = work.catalog.resolve_declared(name, work.search_path());
             let (ty, domain) = declared.map_err(|error| match error.state() {
                 SqlState::UNDEFINED_OBJECT if !name.percent_type => error.placeless(),

@@ -433,6 +433,7 @@ pub(super) fn named_type(name: &str, written: &TypeName, work: &Work<'_>) -> Res
     if written.setof {
         return Err(invalid(format!("column \"{name}\" cannot be declared SETOF")));
     }
+    work.require_lookup(written)?;
     let (ty, domain) = work.catalog.resolve_declared(written, work.search_path())?;
     let pseudo = matches!(
         ty.oid,

@@ -100,7 +100,7 @@ fn index_def(source: &dyn SystemSource, oid: Oid, column: i32, pretty: bool) -> 
 }
 
 fn serial_sequence(source: &dyn SystemSource, args: &[Datum]) -> Result<Datum> {
-    let relation = source.catalog().relation_by_text(text_at(args, 0), source.search_path())?;
+    let relation = named_relation(source, text_at(args, 0))?;
     let Relation::Table(table) = &relation else { return Ok(Datum::Null) };
     let column = text_at(args, 1);
     let index = table
@@ -284,15 +284,13 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
                 None => Datum::Null,
             }
         }
-        "pg_get_viewdef_name" | "pg_get_viewdef_name_ext" => {
-            match catalog.relation_by_text(text_at(args, 0), source.search_path()) {
-                Ok(Relation::Table(table)) => {
-                    view_definition(source, &table, matches!(args.get(1), Some(Datum::Bool(true))))
-                }
-                Ok(_) => Datum::Null,
-                Err(error) => return Some(Err(error)),
+        "pg_get_viewdef_name" | "pg_get_viewdef_name_ext" => match named_relation(source, text_at(args, 0)) {
+            Ok(Relation::Table(table)) => {
+                view_definition(source, &table, matches!(args.get(1), Some(Datum::Bool(true))))
             }
-        }
+            Ok(_) => Datum::Null,
+            Err(error) => return Some(Err(error)),
+        },
         "pg_get_triggerdef" => optional(trigger_definition(source, first, false)),
         "pg_get_triggerdef_ext" => {
             let pretty = matches!(args.get(1), Some(Datum::Bool(true)));

@@ -26,25 +26,32 @@ pub(super) fn relation_name(source: &dyn SystemSource, oid: Oid) -> Option<Strin
     })
 }
 
-/// What is missing in a schema is not told to those who may not look into it. What is there is
-/// guarded by rights of its own; kept texts name it for everybody.
+/// 42501 for names in schemas that the role in force may not look into, whether they are there or
+/// not (LookupExplicitNamespace).
 fn check_schema(source: &dyn SystemSource, text: &str) -> Result<()> {
-    let Ok(name) = parse_name_text(text) else { return Ok(()) };
-    let rights = Authority { catalog: source.catalog(), role: source.roles().current };
-    match name.schema.filter(|schema| !is_temporary_schema(schema)) {
-        Some(schema) => rights.require_schema(&schema, Privileges::USAGE),
-        None => Ok(()),
+    match parse_name_text(text) {
+        Ok(name) => name.schema.map_or(Ok(()), |schema| may_look_into(source, &schema)),
+        Err(_) => Ok(()),
     }
 }
 
-pub(super) fn relation_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
-    match source.catalog().regclass(text, source.search_path()) {
-        Ok(relation) => Ok(relation),
-        Err(error) => {
-            check_schema(source, text)?;
-            Err(error)
-        }
+fn may_look_into(source: &dyn SystemSource, schema: &str) -> Result<()> {
+    if is_temporary_schema(schema) {
+        return Ok(());
     }
+    let rights = Authority { catalog: source.catalog(), role: source.roles().current };
+    rights.require_schema(schema, Privileges::USAGE)
+}
+
+pub(super) fn relation_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
+    check_schema(source, text)?;
+    source.catalog().regclass(text, source.search_path())
+}
+
+/// The relation of a name.
+pub(super) fn named_relation(source: &dyn SystemSource, text: &str) -> Result<Relation> {
+    check_schema(source, text)?;
+    source.catalog().relation_by_text(text, source.search_path())
 }
 
 fn undefined_function(text: &str) -> SqlError {
@@ -54,6 +61,7 @@ fn undefined_function(text: &str) -> SqlError {
 /// Deployed routines and built-in functions of a name.
 fn functions_named(source: &dyn SystemSource, text: &str) -> Result<(Vec<Oid>, Vec<RoutineRef>)> {
     let name = parse_name_text(text)?;
+    check_schema(source, text)?;
     let schema = name.schema.as_deref();
     let routines = source.catalog().routines(schema, &name.name, source.search_path());
     let builtins = if schema.is_none_or(|s| s == "pg_catalog") {
@@ -162,9 +170,11 @@ pub(super) fn type_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
         return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
     }
     named.name.catalog = None;
-    let schema = named.name.schema.clone();
-    if let Some(schema) = schema.filter(|name| name != "pg_temp" && !catalog.schema_exists(name)) {
-        return Err(crate::catalog::names::undefined_schema(&schema));
+    if let Some(schema) = named.name.schema.as_deref().filter(|name| *name != "pg_temp") {
+        if !catalog.schema_exists(schema) {
+            return Err(crate::catalog::names::undefined_schema(schema));
+        }
+        may_look_into(source, schema)?;
     }
     let resolve = |named: &crate::ast::TypeName| {
         let (plain, domain) = catalog.resolve_declared(named, source.search_path())?;
@@ -323,7 +333,7 @@ pub(super) fn function_is_visible(source: &dyn SystemSource, oid: Oid) -> Datum 
 /// The relation a privilege function asks about, by name or number; `None` for an unknown number.
 pub(super) fn relation_argument(source: &dyn SystemSource, value: &Datum) -> Result<Option<Relation>> {
     match value {
-        Datum::Text(name) => source.catalog().relation_by_text(name, source.search_path()).map(Some),
+        Datum::Text(name) => named_relation(source, name).map(Some),
         Datum::Oid(oid) => Ok(source.catalog().relation_by_oid(*oid)),
         _ => Ok(None),
     }
