@@ -1,14 +1,13 @@
 //! information_schema (SQL:2016 part 11), over the same catalog.
 
 use super::definition::argument_default;
+use super::information_rights::{Sight, rights};
 use super::relations::{indexes, is_identity};
 use super::roles::{owner_name, role_name};
 use super::shape::{Sheet, text};
 use super::{KeptExpression, SystemSource};
-use crate::catalog::access::EVERYBODY;
 use crate::catalog::{
-    AclItem, ArgMode, Authority, CheckOption, ObjectClass, Privileges, RoutineKind, SequenceRef, Table,
-    TableKind, TableRef, TriggerEvent,
+    ArgMode, CheckOption, RoutineKind, SequenceRef, Table, TableKind, TableRef, TriggerEvent,
 };
 use crate::datum::Datum;
 use crate::type_table::{element_of, format_type, numeric_typmod, type_info, type_name};
@@ -55,15 +54,15 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) {
         }
         "attributes" => super::information_types::attributes(source, sheet),
         "view_table_usage" => view_table_usage(source, sheet),
-        "table_privileges" => table_privileges(source, sheet, true),
-        "role_table_grants" => table_privileges(source, sheet, false),
-        "column_privileges" => column_privileges(source, sheet),
         "triggers" => super::triggers::information(source, sheet),
         "domains" => super::information_types::domains(source, sheet),
         "domain_constraints" => super::information_types::domain_constraints(source, sheet),
         "column_domain_usage" => super::information_types::column_domain_usage(source, sheet),
-        // Grants of roles do not exist.
-        _ => {}
+        "user_defined_types" => super::information_rights::user_defined_types(source, sheet),
+        // What is neither here nor there describes what cannot exist.
+        name => {
+            let _ = super::information_rights::fill(name, source, sheet);
+        }
     }
 }
 
@@ -184,13 +183,16 @@ pub(super) fn size_cells(ty: Type) -> Vec<(&'static str, Datum)> {
 }
 
 fn columns(source: &dyn SystemSource, sheet: &mut Sheet) {
+    let sight = Sight::of(source);
     for table in visible(source) {
+        let every = sight.every_column(table);
         let changeable = is_view(table).then(|| source.changeable(table));
         let is_updatable = |place: usize| match &changeable {
             Some(view) => view.is_updatable(place),
             None => table.kind == TableKind::Table,
         };
-        for (i, column) in table.columns.iter().enumerate() {
+        for (i, column) in table.columns.iter().enumerate().filter(|(i, _)| every || sight.column(table, *i))
+        {
             let own = |sequence: &&SequenceRef| sequence.owned_by == Some((table.oid, i as u16));
             let sequence = column.identity.and_then(|_| source.catalog().sequences().find(own));
             let mut cells = vec![
@@ -245,10 +247,8 @@ fn columns(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 fn schemata(source: &dyn SystemSource, sheet: &mut Sheet) {
-    let rights = rights(source);
-    let seen =
-        |schema: &Oid| rights.owns(*schema) || !rights.privileges(*schema, ObjectClass::Schema).is_empty();
-    for schema in source.catalog().schemas().filter(|schema| seen(&schema.oid)) {
+    let sight = Sight::of(source);
+    for schema in source.catalog().schemas().filter(|schema| sight.schema(schema.oid)) {
         sheet.add(&[
             ("catalog_name", text(source.database())),
             ("schema_name", text(&schema.name)),
@@ -278,27 +278,13 @@ fn not_null_name(source: &dyn SystemSource, table: &Table, column: usize) -> Str
 }
 
 fn stored(source: &dyn SystemSource) -> impl Iterator<Item = &TableRef> {
-    visible(source).filter(|table| table.kind == TableKind::Table)
-}
-
-fn rights(source: &dyn SystemSource) -> Authority<'_> {
-    Authority { catalog: source.catalog(), role: source.roles().current }
+    source.catalog().tables().filter(|table| table.kind == TableKind::Table)
 }
 
 /// The tables and views that the role in force may do something with.
 fn visible(source: &dyn SystemSource) -> impl Iterator<Item = &TableRef> {
-    let rights = rights(source);
-    let all = rights.is_superuser();
-    source.catalog().tables().filter(move |table| {
-        let some = || {
-            !(rights.privileges(table.oid, ObjectClass::Relation) & ObjectClass::Relation.all()).is_empty()
-        };
-        let of_columns = || {
-            let columns = 1..=table.columns.len() as u16;
-            columns.into_iter().any(|column| !rights.column_privileges(table.oid, column).is_empty())
-        };
-        all || rights.owns(table.oid) || some() || of_columns()
-    })
+    let sight = Sight::of(source);
+    source.catalog().tables().filter(move |table| sight.table(table))
 }
 
 fn applicable_roles(source: &dyn SystemSource, sheet: &mut Sheet) {
@@ -315,7 +301,8 @@ fn applicable_roles(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 fn table_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in stored(source) {
+    let sight = Sight::of(source);
+    for table in stored(source).filter(|table| sight.beyond_reading(table)) {
         let distinct = |name: &str, kind: &str| {
             let key = table.indexes.iter().find(|index| kind == "UNIQUE" && index.name == name);
             key.map_or(Datum::Null, |key| yes_no(!key.nulls_equal))
@@ -351,10 +338,14 @@ fn table_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 fn key_column_usage(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in stored(source) {
+    let sight = Sight::of(source);
+    for table in visible(source).filter(|table| table.kind == TableKind::Table) {
         each_constraint(table, &mut |name, kind, columns| {
-            for (i, column) in columns.iter().enumerate() {
-                let Some(column) = table.columns.get(usize::from(*column)) else { continue };
+            for (i, place) in columns.iter().enumerate() {
+                let Some(column) = table.columns.get(usize::from(*place)) else { continue };
+                if !sight.column(table, usize::from(*place)) {
+                    continue;
+                }
                 let position = if kind == "FOREIGN KEY" { Datum::Int4(i as i32 + 1) } else { Datum::Null };
                 sheet.add(&[
                     ("constraint_catalog", text(source.database())),
@@ -374,7 +365,12 @@ fn key_column_usage(source: &dyn SystemSource, sheet: &mut Sheet) {
 
 /// What a constraint uses: for foreign keys the table they point to.
 fn constraint_usage(source: &dyn SystemSource, sheet: &mut Sheet, with_columns: bool) {
+    let sight = Sight::of(source);
     let mut add = |table: &Table, used: &Table, name: &str, columns: &[u16]| {
+        // Of the owner of what is used.
+        if !sight.owns(used.oid) {
+            return;
+        }
         let common = [
             ("table_catalog", text(source.database())),
             ("table_schema", text(&used.schema)),
@@ -407,7 +403,8 @@ fn constraint_usage(source: &dyn SystemSource, sheet: &mut Sheet, with_columns: 
 }
 
 fn referential_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in stored(source) {
+    let sight = Sight::of(source);
+    for table in stored(source).filter(|table| sight.beyond_reading(table)) {
         for key in &table.foreign_keys {
             let Some(target) = source.catalog().table_by_oid(key.references) else { continue };
             let unique = indexes(&target)
@@ -432,7 +429,8 @@ fn referential_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 fn check_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in stored(source) {
+    let sight = Sight::of(source);
+    for table in stored(source).filter(|table| sight.owns(table.oid)) {
         let mut add = |name: String, clause: String| {
             sheet.add(&[
                 ("constraint_catalog", text(source.database())),
@@ -478,7 +476,8 @@ fn view_table_usage(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 fn routines(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for routine in source.catalog().routines_all() {
+    let sight = Sight::of(source);
+    for routine in source.catalog().routines_all().filter(|routine| sight.routine(routine.oid)) {
         let specific = format!("{}_{}", routine.name, routine.oid);
         let mut cells = vec![
             ("specific_catalog", text(source.database())),
@@ -496,7 +495,7 @@ fn routines(source: &dyn SystemSource, sheet: &mut Sheet) {
                 },
             ),
             ("routine_body", text("EXTERNAL")),
-            ("routine_definition", text(&routine.source)),
+            ("routine_definition", if sight.owns(routine.oid) { text(&routine.source) } else { Datum::Null }),
             (
                 "external_language",
                 text(match (routine.kind, routine.language) {
@@ -532,7 +531,9 @@ fn routines(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 fn parameters(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for routine in source.catalog().routines_all() {
+    let sight = Sight::of(source);
+    for routine in source.catalog().routines_all().filter(|routine| sight.routine(routine.oid)) {
+        let owns = sight.owns(routine.oid);
         for (i, arg) in routine.args.iter().enumerate() {
             let mode = match arg.mode {
                 ArgMode::In | ArgMode::Variadic => "IN",
@@ -549,7 +550,10 @@ fn parameters(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("as_locator", text("NO")),
                 ("parameter_name", arg.name.as_deref().map_or(Datum::Null, text)),
                 ("dtd_identifier", text((i + 1).to_string())),
-                ("parameter_default", argument_default(source, routine, arg).map_or(Datum::Null, text)),
+                (
+                    "parameter_default",
+                    argument_default(source, routine, arg).filter(|_| owns).map_or(Datum::Null, text),
+                ),
             ];
             cells.extend(type_cells(source, arg.declared()));
             sheet.add(&cells);
@@ -559,7 +563,9 @@ fn parameters(source: &dyn SystemSource, sheet: &mut Sheet) {
 
 fn sequences(source: &dyn SystemSource, sheet: &mut Sheet) {
     // Sequences behind identity columns are the column's own affair.
-    for sequence in source.catalog().sequences().filter(|s| !is_identity(source, s)) {
+    let sight = Sight::of(source);
+    let seen = |sequence: &&SequenceRef| !is_identity(source, sequence) && sight.sequence(sequence.oid);
+    for sequence in source.catalog().sequences().filter(seen) {
         let bits = match sequence.ty.oid {
             Oid::INT2 => 16,
             Oid::INT4 => 32,
@@ -583,6 +589,7 @@ fn sequences(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 fn views(source: &dyn SystemSource, sheet: &mut Sheet) {
+    let sight = Sight::of(source);
     for table in visible(source).filter(|table| is_view(table)) {
         let changeable = source.changeable(table);
         let instead = |event| yes_no(table.has_instead_of(event));
@@ -590,7 +597,13 @@ fn views(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("table_catalog", text(source.database())),
             ("table_schema", text(&table.schema)),
             ("table_name", text(&table.name)),
-            ("view_definition", super::relations::view_definition(source, table, false)),
+            (
+                "view_definition",
+                match sight.owns(table.oid) {
+                    true => super::relations::view_definition(source, table, false),
+                    false => Datum::Null,
+                },
+            ),
             (
                 "check_option",
                 text(match table.view.as_ref().and_then(|view| view.check_option) {
@@ -605,73 +618,5 @@ fn views(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("is_trigger_deletable", instead(TriggerEvent::Delete)),
             ("is_trigger_insertable_into", instead(TriggerEvent::Insert)),
         ]);
-    }
-}
-
-/// Whoever gave or got a right, or belongs to one who did, sees it.
-fn concerns(source: &dyn SystemSource, item: &AclItem) -> bool {
-    let rights = rights(source);
-    item.grantee == EVERYBODY || rights.acts_as(item.grantee) || rights.acts_as(item.grantor)
-}
-
-fn grantee(source: &dyn SystemSource, role: Oid) -> Datum {
-    if role == EVERYBODY { text("PUBLIC") } else { role_name(source, role) }
-}
-
-/// What was granted on tables; to everybody as well, or only to and by roles that are in force.
-fn table_privileges(source: &dyn SystemSource, sheet: &mut Sheet, to_everybody: bool) {
-    for table in source.catalog().tables() {
-        let owner = source.catalog().owner(table.oid);
-        for item in source.catalog().acl_of(table.oid, ObjectClass::Relation) {
-            let for_roles = item.grantee != EVERYBODY || rights(source).acts_as(item.grantor);
-            if !concerns(source, &item) || !(to_everybody || for_roles) {
-                continue;
-            }
-            for (privilege, _, name) in item.privileges.each() {
-                let grantable = item.options.contains(privilege) || item.grantee == owner;
-                sheet.add(&[
-                    ("grantor", role_name(source, item.grantor)),
-                    ("grantee", grantee(source, item.grantee)),
-                    ("table_catalog", text(source.database())),
-                    ("table_schema", text(&table.schema)),
-                    ("table_name", text(&table.name)),
-                    ("privilege_type", text(name)),
-                    ("is_grantable", yes_no(grantable)),
-                    ("with_hierarchy", yes_no(name == "SELECT")),
-                ]);
-            }
-        }
-    }
-}
-
-fn column_privileges(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in source.catalog().tables() {
-        let owner = source.catalog().owner(table.oid);
-        let of_table = source.catalog().acl_of(table.oid, ObjectClass::Relation);
-        for (place, column) in table.columns.iter().enumerate() {
-            let access = source.catalog().access(table.oid);
-            let of_column = access.map(|access| access.column(place as u16 + 1)).unwrap_or_default();
-            let mut seen: Vec<(Oid, Oid, Privileges)> = Vec::new();
-            for item in of_table.iter().chain(of_column) {
-                for (privilege, _, name) in (item.privileges & Privileges::OF_COLUMNS).each() {
-                    let known = (item.grantor, item.grantee, privilege);
-                    if seen.contains(&known) || !concerns(source, item) {
-                        continue;
-                    }
-                    seen.push(known);
-                    let grantable = item.options.contains(privilege) || item.grantee == owner;
-                    sheet.add(&[
-                        ("grantor", role_name(source, item.grantor)),
-                        ("grantee", grantee(source, item.grantee)),
-                        ("table_catalog", text(source.database())),
-                        ("table_schema", text(&table.schema)),
-                        ("table_name", text(&table.name)),
-                        ("column_name", text(&column.name)),
-                        ("privilege_type", text(name)),
-                        ("is_grantable", yes_no(grantable)),
-                    ]);
-                }
-            }
-        }
     }
 }

@@ -3,11 +3,13 @@
 use super::SystemSource;
 use super::definition::constraint_definition;
 use super::information::{size_cells, type_cells, yes_no};
+use super::information_rights::Sight;
 use super::shape::{Sheet, text};
 use crate::datum::Datum;
 
 pub(super) fn domains(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for ty in source.catalog().user_types() {
+    let sight = Sight::of(source);
+    for ty in source.catalog().user_types().filter(|ty| sight.user_type(ty.oid)) {
         let Some(domain) = &ty.domain else { continue };
         let mut cells = vec![
             ("domain_catalog", text(source.database())),
@@ -29,7 +31,8 @@ pub(super) fn domains(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 pub(super) fn domain_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for ty in source.catalog().user_types() {
+    let sight = Sight::of(source);
+    for ty in source.catalog().user_types().filter(|ty| sight.user_type(ty.oid)) {
         let Some(domain) = &ty.domain else { continue };
         let schema = source.catalog().schema(&ty.schema).map_or(0, |schema| schema.oid.0);
         let not_null = domain.not_null.then(|| format!("{schema}_{}_not_null", ty.oid));
@@ -49,11 +52,11 @@ pub(super) fn domain_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 pub(super) fn column_domain_usage(source: &dyn SystemSource, sheet: &mut Sheet) {
+    let sight = Sight::of(source);
     for table in source.catalog().tables() {
         for column in &table.columns {
-            let Some(ty) = column.domain.and_then(|oid| source.catalog().user_type_by_oid(oid)) else {
-                continue;
-            };
+            let ty = column.domain.and_then(|oid| source.catalog().user_type_by_oid(oid));
+            let Some(ty) = ty.filter(|ty| sight.owns(ty.oid)) else { continue };
             sheet.add(&[
                 ("domain_catalog", text(source.database())),
                 ("domain_schema", text(&ty.schema)),
@@ -69,7 +72,8 @@ pub(super) fn column_domain_usage(source: &dyn SystemSource, sheet: &mut Sheet) 
 
 /// The checks of domains, among information_schema.check_constraints.
 pub(super) fn check_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for ty in source.catalog().user_types() {
+    let sight = Sight::of(source);
+    for ty in source.catalog().user_types().filter(|ty| sight.owns(ty.oid)) {
         for check in ty.domain.iter().flat_map(|domain| &domain.checks) {
             let definition = constraint_definition(source, check.oid, false).unwrap_or_default();
             let clause = definition.strip_prefix("CHECK ").unwrap_or(&definition);
@@ -84,7 +88,8 @@ pub(super) fn check_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 pub(super) fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in source.catalog().composites() {
+    let sight = Sight::of(source);
+    for table in source.catalog().composites().filter(|table| sight.user_type(table.row_type())) {
         for (i, column) in table.columns.iter().enumerate() {
             let mut cells = vec![
                 ("udt_catalog", text(source.database())),

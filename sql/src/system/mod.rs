@@ -10,7 +10,8 @@
 //! - `relations`     pg_class, pg_attribute, pg_index, pg_constraint, pg_sequence …
 //! - `objects`       pg_type, pg_operator, pg_namespace …; `type_functions` what pg_type names
 //! - `routines`      pg_proc, pg_aggregate
-//! - `information`   information_schema; `information_types` about domains and composite types
+//! - `information`   information_schema; `information_types` about domains and composite types,
+//!   `information_rights` who sees what, and who was granted what
 //! - `definition`    objects as SQL text; `expressions` defaults and conditions
 //! - `heirs`       pg_inherits, pg_partitioned_table, pg_partition_tree …
 //! - `triggers`    pg_trigger, information_schema.triggers, pg_get_triggerdef
@@ -25,6 +26,7 @@ mod expressions;
 mod functions;
 mod heirs;
 mod information;
+mod information_rights;
 mod information_types;
 mod names;
 mod objects;

@@ -1,5 +1,6 @@
 //! Triggers as PostgreSQL's catalog and the information schema show them.
 
+use super::information_rights::Sight;
 use super::names::function_name;
 use super::shape::{Sheet, text, vector};
 use super::{KeptExpression, Subject, SystemSource};
@@ -119,7 +120,9 @@ fn execute(source: &dyn SystemSource, trigger: &Trigger) -> Option<String> {
 
 /// Fills information_schema.triggers: a row for each event.
 pub(super) fn information(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in source.catalog().tables() {
+    let sight = Sight::of(source);
+    for table in source.catalog().tables().filter(|table| sight.beyond_reading(table)) {
+        let owns = sight.owns(table.oid);
         for trigger in &table.triggers {
             // The standard has no TRUNCATE.
             for event in trigger.events.iter().filter(|event| **event != TriggerEvent::Truncate) {
@@ -132,7 +135,10 @@ pub(super) fn information(source: &dyn SystemSource, sheet: &mut Sheet) {
                     ("event_object_schema", text(&table.schema)),
                     ("event_object_table", text(&table.name)),
                     ("action_order", Datum::Int4(order(table, trigger, *event))),
-                    ("action_condition", condition(source, table, trigger, false).map_or(Datum::Null, text)),
+                    (
+                        "action_condition",
+                        condition(source, table, trigger, false).filter(|_| owns).map_or(Datum::Null, text),
+                    ),
                     ("action_statement", execute(source, trigger).map_or(Datum::Null, text)),
                     ("action_orientation", text(trigger.level())),
                     ("action_timing", text(trigger.timing())),
