@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 
 use archipel_planner::bound::{BoundExpr, ExprKind, Subscript};
 use archipel_planner::route::{Access, RouteKey};
+use archipel_sql::types::Oid;
 
 use crate::describe::{classify, expression_text, key_names, key_text};
 use crate::run::operation::Program;
@@ -96,6 +97,8 @@ pub struct ActionRow {
     pub number: usize,
     pub line: u32,
     pub table: String,
+    /// Its number; 0 where it is not known which one.
+    pub table_oid: Oid,
     pub kind: &'static str,
     /// The distribution column; none of a table that is everywhere.
     pub column: Option<String>,
@@ -117,6 +120,7 @@ pub fn rows(program: &Program) -> Vec<ActionRow> {
             number: at + 1,
             line: action.line,
             table: access.table.clone(),
+            table_oid: access.oid,
             kind: if access.write { "write" } else { "read" },
             column: routed.then(|| access.column.clone()),
             key: match (&access.key, routed) {

@@ -9,6 +9,7 @@ use archipel_sql::types::{Oid, Type};
 
 use super::{design_of, is_on};
 use crate::session::host::Host;
+use crate::system::sight::Sight;
 use crate::system::text_array;
 
 /// Its columns.
@@ -29,7 +30,13 @@ pub const COLUMNS: &[(&str, Type)] = &[
 pub fn rows(host: &Host) -> Vec<Vec<Datum>> {
     let environment = host.environment();
     let (evidence, design) = design_of(&host.server, &environment);
-    design.advice.iter().map(|advice| row(host, &evidence[advice.evidence], advice)).collect()
+    let sight = Sight::of(host);
+    let is_seen = |advice: &&Advice| {
+        sight.routine(evidence[advice.evidence].routine)
+            && advice.tables.iter().all(|(table, _)| sight.table(*table))
+    };
+    let seen = design.advice.iter().filter(is_seen);
+    seen.map(|advice| row(host, &evidence[advice.evidence], advice)).collect()
 }
 
 fn row(host: &Host, evidence: &Evidence, advice: &Advice) -> Vec<Datum> {

@@ -288,6 +288,14 @@ impl SessionHost for Host {
             .or_else(|| self.settings.show(name))
     }
 
+    fn examined_setting(&self, name: &str) -> Result<Option<String>> {
+        let value = self.setting(name);
+        if value.is_some() {
+            crate::system::sight::examine_setting(self, name)?;
+        }
+        Ok(value)
+    }
+
     fn prepared_statement(&self, name: &str) -> Option<PreparedText> {
         let prepared = self.memory.prepared.lock();
         let statement = prepared.get(name)?;

@@ -22,6 +22,7 @@ use crate::settings::foreign;
 use crate::settings::session::TRANSACTION_MODES;
 use crate::settings::table::{SETTINGS, find};
 use crate::statement::{Body, Prepared, same_columns};
+use crate::system::sight::examine_setting;
 use crate::wire::output::Severity;
 
 fn text_column(name: &str) -> OutputColumn {
@@ -228,12 +229,15 @@ impl Session {
             Statement::Show(Show::Name(name)) => {
                 let name = setting_name(name);
                 let value = self.shown(&name).ok_or_else(|| unknown_setting(&name))?;
+                examine_setting(&self.host(), &name)?;
                 vec![vec![Datum::text(&value)]]
             }
             Statement::Show(Show::All) => {
                 let own = SETTINGS.iter().map(|setting| (setting.name, setting.description));
                 let others = foreign::all().iter().map(|known| (known.name, known.description));
-                let mut all: Vec<(&str, &str)> = own.chain(others).collect();
+                let host = self.host();
+                let seen = |(name, _): &(&str, &str)| examine_setting(&host, name).is_ok();
+                let mut all: Vec<(&str, &str)> = own.chain(others).filter(seen).collect();
                 all.sort_by_key(|(name, _)| name.to_ascii_lowercase());
                 let row = |(name, description): (&str, &str)| {
                     let value = self.shown(name).unwrap_or_default();

@@ -5,6 +5,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::types::{Oid, Type};
 
 use super::array;
+use super::sight::Sight;
 use super::views::{count, optional, text};
 use crate::session::host::Host;
 
@@ -26,16 +27,22 @@ pub(super) const COLUMNS: &[(&str, Type)] = &[
 /// A row for each action. What does not compile has none; `archipel.routines` says why.
 pub(super) fn rows(host: &Host) -> Vec<Vec<Datum>> {
     let environment = host.environment();
+    let sight = Sight::of(host);
     let mut rows = Vec::new();
-    for routine in host.catalog.catalog.routines_all() {
+    for routine in host.catalog.catalog.routines_all().filter(|routine| sight.routine(routine.oid)) {
         let Ok(program) = host.server.routines.program(routine, &environment) else { continue };
-        rows.extend(flow::rows(&program).into_iter().map(|action| {
+        rows.extend(flow::rows(&program).into_iter().map(|mut action| {
+            // Whoever may call it need not know what it does in its owner's name.
+            let is_seen = sight.owns(routine.oid) || sight.table(action.table_oid);
+            if !is_seen {
+                (action.column, action.key, action.size) = (None, None, None);
+            }
             vec![
                 text(&routine.schema),
                 text(&program.signature),
                 count(action.number),
                 count(action.line as usize),
-                text(&action.table),
+                optional(is_seen.then_some(&action.table)),
                 text(action.kind),
                 optional(action.column),
                 optional(action.key),

@@ -14,7 +14,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::FunctionContext;
 use archipel_sql::io;
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 
 use crate::server::Server;
 
@@ -23,25 +23,30 @@ pub(super) fn group_tables(server: &Server, catalog: &Catalog, group: GroupId) -
     if group == REFERENCE_GROUP {
         return vec!["reference tables".to_owned()];
     }
-    let mut names = Vec::new();
+    group_members(server, catalog, group).into_iter().map(|(_, name)| name).collect()
+}
+
+/// The same, each with the table that it is or belongs to, where the catalog knows it.
+pub(super) fn group_members(
+    server: &Server,
+    catalog: &Catalog,
+    group: GroupId,
+) -> Vec<(Option<Oid>, String)> {
+    let mut members = Vec::new();
     for meta in server.engine.tables() {
+        let known = || catalog.tables().find(|table| table.tree == meta.def.id.0);
         if meta.group() == group {
-            names.push(name_of(catalog, &meta));
+            let table = known();
+            let name = table.map_or_else(|| meta.def.name.clone(), |table| table.name.clone());
+            members.push((table.map(|table| table.oid), name));
         }
         for index in &meta.indexes {
             if index.group() == group && meta.group() != group {
-                names.push(index.def.name.clone());
+                members.push((known().map(|table| table.oid), index.def.name.clone()));
             }
         }
     }
-    names
-}
-
-fn name_of(catalog: &Catalog, meta: &TableMeta) -> String {
-    catalog
-        .tables()
-        .find(|table| table.tree == meta.def.id.0)
-        .map_or_else(|| meta.def.name.clone(), |table| table.name.clone())
+    members
 }
 
 /// How the keys of a group read.

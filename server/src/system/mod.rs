@@ -8,6 +8,7 @@
 //! - [`monitor`] `archipel.monitor_decisions`, `sync_points` and `actions`
 //! - [`locks`] `pg_locks`
 //! - [`groups`] co-location groups in words
+//! - [`sight`] who is shown what of all this
 //! - [`repartition`] the functions that change partitions
 //! - [`statements`] `archipel.statement_cache`
 //! - [`facts`] the same for HTTP: metrics and the live page
@@ -24,6 +25,7 @@ mod islands;
 mod locks;
 mod monitor;
 pub mod repartition;
+pub(crate) mod sight;
 pub mod sizes;
 mod statements;
 mod views;

@@ -7,6 +7,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::types::{Oid, Type};
 
 use super::groups::{GroupKeys, group_tables};
+use super::sight::Sight;
 use super::views::{big, count, optional, text};
 use crate::session::host::Host;
 
@@ -70,13 +71,22 @@ fn row(host: &Host, decision: &Decision) -> Vec<Datum> {
         count(decision.moves as usize),
         count(decision.refused as usize),
         decision.acted_nanos.map_or(Datum::Null, |nanos| big(nanos / 1_000)),
-        optional(decision.advice.as_ref().map(|advice| advise(host, advice))),
+        optional(decision.advice.as_ref().and_then(|advice| advise(host, advice))),
     ]
 }
 
-fn advise(host: &Host, advice: &Advice) -> String {
+/// The advice in words; `None` for those who may not know of the tables.
+fn advise(host: &Host, advice: &Advice) -> Option<String> {
+    let seen = match advice {
+        Advice::HotKey { group, .. } => Sight::of(host).group(*group).is_some_and(|group| group.keys),
+        Advice::GrowingEnd { group, .. } => Sight::of(host).group(*group).is_some(),
+        Advice::HotReference { .. } => true,
+    };
+    if !seen {
+        return None;
+    }
     let percent = |share: f64| (share * 100.0).round();
-    match advice {
+    Some(match advice {
         Advice::HotKey { group, key, share } => {
             let catalog = &host.catalog.catalog;
             let keys = GroupKeys::of(&host.server, catalog, *group);
@@ -100,7 +110,7 @@ fn advise(host: &Host, advice: &Advice) -> String {
              is written most",
             percent(*share)
         ),
-    }
+    })
 }
 
 pub(super) const SYNC_POINTS: &[(&str, Type)] = &[
@@ -117,6 +127,14 @@ pub(super) fn sync_points(host: &Host) -> Vec<Vec<Datum>> {
     let catalog = &host.catalog.catalog;
     let mut points = host.server.engine.sync_points();
     points.sort_by_key(|point| std::cmp::Reverse(point.bytes));
+    let sight = Sight::of(host);
+    let is_seen = |point: &archipel_engine::SyncPointView| {
+        let routine = catalog.routine_by_oid(Oid(point.class));
+        let mut groups = point.participants.iter().map(|(_, group, _)| *group);
+        routine.is_none_or(|routine| sight.routine(routine.oid))
+            && groups.all(|group| sight.group(group).is_some_and(|group| group.keys))
+    };
+    points.retain(is_seen);
     let row = |point: archipel_engine::SyncPointView| {
         let list = |show: &dyn Fn(u32, GroupId, &[u8]) -> String| {
             let shown: Vec<String> = point

@@ -1,12 +1,12 @@
 //! System views over the running server.
 
-use archipel_engine::id::TreeId;
 use archipel_sql::catalog::{Column, Table, TableKind, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::types::{Oid, Type};
 
-use super::groups::{GroupKeys, group_tables};
+use super::groups::GroupKeys;
+use super::sight::{Sight, examine_setting};
 use super::{durability, monitor};
 use crate::session::host::Host;
 use crate::settings::foreign;
@@ -99,52 +99,53 @@ pub(super) fn big(number: u64) -> Datum {
 
 fn repartitions(host: &Host) -> Vec<Vec<Datum>> {
     let catalog = &host.catalog.catalog;
-    host.server
-        .engine
-        .repartitions()
-        .into_iter()
-        .map(|done| {
-            let keys = GroupKeys::of(&host.server, catalog, done.group);
-            vec![
-                Datum::TimestampTz(done.at),
-                text(done.kind.name()),
-                Datum::Int4(done.group.0 as i32),
-                text(match done.table.and_then(|tree| table_name(catalog, tree)) {
-                    Some(table) => table,
-                    None => group_tables(&host.server, catalog, done.group).join(", "),
-                }),
-                Datum::Int4(done.partition.0 as i32),
-                done.other.map_or(Datum::Null, |other| Datum::Int4(other.0 as i32)),
-                optional(done.key.as_deref().and_then(|key| keys.show(key))),
-                Datum::Int4(i32::from(done.home.0)),
-                text(done.reason),
-                big(done.duration_nanos / 1_000),
-                if done.decision == 0 { Datum::Null } else { big(done.decision) },
-            ]
-        })
-        .collect()
-}
-
-fn table_name(catalog: &archipel_sql::catalog::Catalog, tree: TreeId) -> Option<String> {
-    catalog.tables().find(|table| table.tree == tree.0).map(|table| table.name.clone())
+    let sight = Sight::of(host);
+    let row = |done: archipel_engine::RepartitionView| {
+        let group = sight.group(done.group);
+        let table = done.table.and_then(|tree| catalog.tables().find(|table| table.tree == tree.0));
+        let tables = match (table, &group) {
+            (Some(table), _) if sight.table(table.oid) => table.name.clone(),
+            (None, Some(group)) => group.tables.join(", "),
+            _ => return None,
+        };
+        let keys = group.is_some_and(|group| group.keys);
+        let keys = keys.then(|| GroupKeys::of(&host.server, catalog, done.group));
+        Some(vec![
+            Datum::TimestampTz(done.at),
+            text(done.kind.name()),
+            Datum::Int4(done.group.0 as i32),
+            text(tables),
+            Datum::Int4(done.partition.0 as i32),
+            done.other.map_or(Datum::Null, |other| Datum::Int4(other.0 as i32)),
+            optional(keys.and_then(|keys| keys.show(done.key.as_deref()?))),
+            Datum::Int4(i32::from(done.home.0)),
+            text(done.reason),
+            big(done.duration_nanos / 1_000),
+            if done.decision == 0 { Datum::Null } else { big(done.decision) },
+        ])
+    };
+    host.server.engine.repartitions().into_iter().filter_map(row).collect()
 }
 
 fn partitions(host: &Host) -> Vec<Vec<Datum>> {
     let loads = host.server.engine.partition_loads();
     let load = |id| loads.iter().find(|load| load.partition == id);
     let catalog = &host.catalog.catalog;
+    let sight = Sight::of(host);
     host.server
         .engine
         .partitions()
         .into_iter()
-        .map(|partition| {
-            let keys = GroupKeys::of(&host.server, catalog, partition.group);
-            vec![
+        .filter_map(|partition| {
+            let group = sight.group(partition.group)?;
+            let keys = group.keys.then(|| GroupKeys::of(&host.server, catalog, partition.group));
+            let shown = |key: &[u8]| keys.as_ref().and_then(|keys| keys.show(key));
+            Some(vec![
                 Datum::Int4(partition.id.0 as i32),
                 Datum::Int4(partition.group.0 as i32),
-                text(group_tables(&host.server, catalog, partition.group).join(", ")),
-                optional(keys.show(&partition.low)),
-                optional(partition.high.as_deref().and_then(|high| keys.show(high))),
+                text(group.tables.join(", ")),
+                optional(shown(&partition.low)),
+                optional(partition.high.as_deref().and_then(shown)),
                 Datum::Int4(i32::from(partition.home.0)),
                 big(partition.rows),
                 big(partition.bytes),
@@ -157,27 +158,30 @@ fn partitions(host: &Host) -> Vec<Vec<Datum>> {
                 Datum::Bool(partition.frozen),
                 partition.memory_node.map_or(Datum::Null, |node| Datum::Int4(i32::from(node))),
                 Datum::Float8(partition.memory_followed),
-            ]
+            ])
         })
         .collect()
 }
 
 fn routing(host: &Host) -> Vec<Vec<Datum>> {
     let catalog = &host.catalog.catalog;
+    let sight = Sight::of(host);
     host.server
         .engine
         .partitions()
         .into_iter()
-        .map(|partition| {
+        .filter_map(|partition| {
+            let group = sight.group(partition.group)?;
             let keys = GroupKeys::of(&host.server, catalog, partition.group);
-            vec![
+            let shown = |key: &[u8]| if group.keys { keys.show(key) } else { None };
+            Some(vec![
                 Datum::Int4(partition.group.0 as i32),
                 optional(keys.column()),
-                optional(keys.show(&partition.low)),
-                optional(partition.high.as_deref().and_then(|high| keys.show(high))),
+                optional(shown(&partition.low)),
+                optional(partition.high.as_deref().and_then(shown)),
                 Datum::Int4(partition.id.0 as i32),
                 Datum::Int4(i32::from(partition.home.0)),
-            ]
+            ])
         })
         .collect()
 }
@@ -185,10 +189,11 @@ fn routing(host: &Host) -> Vec<Vec<Datum>> {
 fn routines(host: &Host) -> Vec<Vec<Datum>> {
     use archipel_sql::catalog::{Language, RoutineKind};
     let environment = host.environment();
+    let sight = Sight::of(host);
     host.catalog
         .catalog
         .routines_all()
-        .filter(|routine| routine.kind != RoutineKind::Aggregate)
+        .filter(|routine| routine.kind != RoutineKind::Aggregate && sight.routine(routine.oid))
         .map(|routine| {
             let (class, routing, reason, tables) = match host.server.routines.program(routine, &environment) {
                 Ok(program) => {
@@ -260,6 +265,7 @@ pub(super) fn settings(host: &Host) -> Vec<Vec<Datum>> {
     let mut rows: Vec<Vec<Datum>> = SETTINGS
         .iter()
         .enumerate()
+        .filter(|(_, setting)| examine_setting(host, setting.name).is_ok())
         .map(|(index, setting)| {
             let reset = setting.kind.plain(&live[index]);
             let value = match setting.context {
@@ -303,7 +309,8 @@ pub(super) fn settings(host: &Host) -> Vec<Vec<Datum>> {
             ]
         })
         .collect();
-    rows.extend(foreign::all().iter().map(|known| foreign_row(host, known)));
+    let seen = foreign::all().iter().filter(|known| examine_setting(host, known.name).is_ok());
+    rows.extend(seen.map(|known| foreign_row(host, known)));
     rows.sort_by_key(|row| match &row[0] {
         Datum::Text(name) => name.as_str().to_ascii_lowercase(),
         _ => String::new(),

@@ -80,6 +80,7 @@ pub const READ_ALL_DATA: Oid = Oid(6181);
 pub const WRITE_ALL_DATA: Oid = Oid(6182);
 pub const SIGNAL_BACKEND: Oid = Oid(4200);
 pub const CHECKPOINT: Oid = Oid(4544);
+pub const READ_ALL_SETTINGS: Oid = Oid(3374);
 pub const READ_ALL_STATS: Oid = Oid(3375);
 pub const READ_SERVER_FILES: Oid = Oid(4569);
 const MONITOR: Oid = Oid(3373);
@@ -90,7 +91,7 @@ const PREDEFINED: [(Oid, &str); 12] = [
     (READ_ALL_DATA, "pg_read_all_data"),
     (WRITE_ALL_DATA, "pg_write_all_data"),
     (MONITOR, "pg_monitor"),
-    (Oid(3374), "pg_read_all_settings"),
+    (READ_ALL_SETTINGS, "pg_read_all_settings"),
     (READ_ALL_STATS, "pg_read_all_stats"),
     (Oid(3377), "pg_stat_scan_tables"),
     (READ_SERVER_FILES, "pg_read_server_files"),

@@ -207,6 +207,10 @@ pub trait SessionHost: Sync {
     fn setting(&self, _name: &str) -> Option<String> {
         None
     }
+    /// A setting's value for who asks for it by name; 42501 where the role in force may not see it.
+    fn examined_setting(&self, _name: &str) -> Result<Option<String>> {
+        Ok(None)
+    }
     /// A statement that the session has prepared under a name.
     fn prepared_statement(&self, _name: &str) -> Option<PreparedText> {
         None

@@ -132,7 +132,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("pgsql_version", |_, _| Ok(text_datum(VERSION_TEXT))),
     ("show_config_by_name", |c, v| {
         let name = text(v, 0)?;
-        c.session.setting(name).map(text_datum).ok_or_else(|| {
+        c.session.examined_setting(name)?.map(text_datum).ok_or_else(|| {
             crate::error::SqlError::new(
                 crate::error::SqlState::UNDEFINED_OBJECT,
                 format!("unrecognized configuration parameter \"{name}\""),
@@ -141,7 +141,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     }),
     ("show_config_by_name_missing_ok", |c, v| {
         let name = text(v, 0)?;
-        match c.session.setting(name) {
+        match c.session.examined_setting(name)? {
             Some(value) => Ok(text_datum(value)),
             None if boolean(v, 1)? => Ok(Datum::Null),
             None => Err(crate::error::SqlError::new(

@@ -1,0 +1,127 @@
+//! Who is shown what by the views about the running server.
+//!
+//! Rows about tables and routines are for those who may do something with them, values of keys for
+//! those who may read the tables. Members of pg_read_all_stats, and so of pg_monitor, see all of it, as
+//! PostgreSQL has it of its statistics. Some settings are shown to nobody but superusers and members of
+//! pg_read_all_settings.
+
+use archipel_engine::REFERENCE_GROUP;
+use archipel_engine::id::GroupId;
+use archipel_sql::catalog::role::{READ_ALL_SETTINGS, READ_ALL_STATS};
+use archipel_sql::catalog::{Authority, ObjectClass, Privileges};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
+
+use super::groups::{group_members, group_tables};
+use crate::session::host::Host;
+
+/// What the role in force is shown.
+pub(crate) struct Sight<'h> {
+    host: &'h Host,
+    rights: Authority<'h>,
+    /// Everything.
+    all: bool,
+}
+
+/// What it is shown of a co-location group.
+pub(crate) struct GroupSight {
+    /// The names of the tables and global indexes that it may know of.
+    pub tables: Vec<String>,
+    /// Whether it may see values of the keys.
+    pub keys: bool,
+}
+
+impl<'h> Sight<'h> {
+    pub fn of(host: &'h Host) -> Sight<'h> {
+        let rights = host.rights();
+        Sight { host, rights, all: rights.acts_as(READ_ALL_STATS) }
+    }
+
+    /// What only owners are shown.
+    pub fn owns(&self, object: Oid) -> bool {
+        self.all || self.rights.owns(object)
+    }
+
+    /// A table or view: whoever owns it, or may do something with it or a column of it.
+    pub fn table(&self, table: Oid) -> bool {
+        if self.owns(table) {
+            return true;
+        }
+        let held = self.rights.privileges(table, ObjectClass::Relation);
+        let columns = || {
+            let access = self.rights.catalog.access(table);
+            access.is_some_and(|access| {
+                access
+                    .columns
+                    .iter()
+                    .any(|(column, _)| !self.rights.column_privileges(table, *column).is_empty())
+            })
+        };
+        !(held & ObjectClass::Relation.all()).is_empty() || columns()
+    }
+
+    /// The values in a table.
+    fn rows_of(&self, table: Oid) -> bool {
+        let held = || self.rights.privileges(table, ObjectClass::Relation);
+        self.owns(table) || held().contains(Privileges::SELECT)
+    }
+
+    /// A routine: whoever owns it or may call it.
+    pub fn routine(&self, routine: Oid) -> bool {
+        let held = || self.rights.privileges(routine, ObjectClass::Routine);
+        self.owns(routine) || held().contains(Privileges::EXECUTE)
+    }
+
+    /// A group; `None` where it may know of none of its tables. That of the reference tables is
+    /// everybody's: no key is in it.
+    pub fn group(&self, group: GroupId) -> Option<GroupSight> {
+        let (server, catalog) = (&self.host.server, &self.host.catalog.catalog);
+        if self.all || group == REFERENCE_GROUP {
+            return Some(GroupSight { tables: group_tables(server, catalog, group), keys: true });
+        }
+        let members = group_members(server, catalog, group);
+        let known = |table: &Option<Oid>| table.is_some_and(|table| self.table(table));
+        let keys = members.iter().all(|(table, _)| table.is_some_and(|table| self.rows_of(table)));
+        let tables: Vec<String> =
+            members.into_iter().filter(|(table, _)| known(table)).map(|(_, name)| name).collect();
+        (!tables.is_empty()).then_some(GroupSight { tables, keys })
+    }
+}
+
+/// The settings that tell of the machine more than everybody need know (GUC_SUPERUSER_ONLY).
+const OF_SUPERUSERS: &[&str] = &[
+    "config_file",
+    "data_directory",
+    "dynamic_library_path",
+    "external_pid_file",
+    "hba_file",
+    "ident_file",
+    "jit_provider",
+    "krb_server_keyfile",
+    "log_directory",
+    "log_filename",
+    "primary_conninfo",
+    "session_preload_libraries",
+    "shared_preload_libraries",
+    "ssl_ciphers",
+    "ssl_dh_params_file",
+    "ssl_ecdh_curve",
+    "ssl_max_protocol_version",
+    "ssl_min_protocol_version",
+    "ssl_passphrase_command",
+    "unix_socket_directories",
+];
+
+/// 42501 for a setting whose value the role in force may not see.
+pub(crate) fn examine_setting(host: &Host, name: &str) -> Result<()> {
+    let known = OF_SUPERUSERS.iter().find(|known| known.eq_ignore_ascii_case(name));
+    match known {
+        Some(known) if !host.rights().acts_as(READ_ALL_SETTINGS) => {
+            let message = format!(
+                "must be superuser or have privileges of pg_read_all_settings to examine \"{known}\""
+            );
+            Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
+        }
+        _ => Ok(()),
+    }
+}
