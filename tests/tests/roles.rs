@@ -1,7 +1,7 @@
 //! Applications that connect as roles of their own: who may connect, what they may do, and that
 //! both survive a kill -9.
 
-use archipel_tests::server::{Server, connect};
+use archipel_tests::server::{Server, ask, connect};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
 
@@ -136,4 +136,42 @@ async fn only_roles_that_may_log_in_do_and_only_so_often() {
         refused(&server, "nobody").await,
         (SqlState::INSUFFICIENT_PRIVILEGE, "permission denied for database \"archipel\"".to_owned())
     );
+}
+
+async fn column(client: &Client, query: &str) -> Vec<String> {
+    ask(client, query).await.into_iter().flatten().collect()
+}
+
+#[tokio::test]
+async fn views_of_the_running_server_show_what_rights_allow() {
+    let server = Server::start(&[]);
+    let admin = connect(&server.url()).await;
+    admin.batch_execute(SCHEMA).await.expect("it is allowed");
+    let hide = "REVOKE EXECUTE ON FUNCTION shop.wages_in_total() FROM PUBLIC";
+    admin.batch_execute(hide).await.expect("it is allowed");
+    let app = connect(&url(&server, "app")).await;
+
+    let partitions =
+        "SELECT DISTINCT tables FROM archipel.partitions WHERE tables IN ('article', 'wages') ORDER BY 1";
+    let routines = "SELECT name FROM archipel.routines ORDER BY 1";
+    let actions = "SELECT DISTINCT coalesce(table_name, '-') FROM archipel.flow_graphs WHERE routine LIKE 'wages_or%' ORDER BY 1";
+    let secret = "SELECT name FROM pg_settings WHERE name = 'data_directory'";
+    assert_eq!(column(&admin, partitions).await, ["article", "wages"]);
+    assert_eq!(column(&admin, routines).await, ["wages_in_total", "wages_or"]);
+    assert_eq!(column(&admin, actions).await, ["shop.article", "shop.wages"]);
+    assert_eq!(column(&admin, secret).await, ["data_directory"]);
+
+    assert_eq!(column(&app, partitions).await, ["article"]);
+    assert_eq!(column(&app, routines).await, ["wages_or"]);
+    assert_eq!(column(&app, actions).await, ["-", "shop.article"]);
+    assert_eq!(column(&app, secret).await, [""; 0]);
+    let examine =
+        "must be superuser or have privileges of pg_read_all_settings to examine \"data_directory\"";
+    assert_eq!(denied(&app, "SELECT current_setting('data_directory')").await, examine);
+    assert_eq!(denied(&app, "SHOW data_directory").await, examine);
+
+    admin.batch_execute("GRANT pg_monitor TO app").await.expect("it is allowed");
+    assert_eq!(column(&app, partitions).await, ["article", "wages"]);
+    assert_eq!(column(&app, actions).await, ["shop.article", "shop.wages"]);
+    assert_eq!(column(&app, secret).await, ["data_directory"]);
 }
