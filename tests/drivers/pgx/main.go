@@ -482,6 +482,7 @@ func cancelling(ctx context.Context) {
 	equal(said.Message, "canceling statement due to statement timeout")
 	usable(ctx, limited)
 	// A context that ends closes the connection.
+	exec(ctx, limited, "SET statement_timeout = 0")
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	_, err := limited.Exec(short, "SELECT pg_sleep(20)")

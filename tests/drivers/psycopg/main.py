@@ -562,7 +562,7 @@ def settings_follow_transactions():
         got = one(connection, "SELECT timestamptz '2024-07-01 12:00+00'")
         equal(got.utcoffset(), datetime.timedelta(hours=2))
         connection.rollback()
-        assert connection.info.timezone.key != "Europe/Prague"
+        assert str(connection.info.timezone) != "Europe/Prague"
         equal(one(connection, "SELECT set_config('my.tenant', %s, true)", ("seven",)), "seven")
         equal(one(connection, "SELECT current_setting('my.tenant')"), "seven")
 
