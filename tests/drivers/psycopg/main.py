@@ -532,7 +532,7 @@ def of_two_transactions_that_cannot_both_be_one_fails():
 
 
 @check
-def two_phases_and_backends_are_seen():
+def a_backend_is_seen():
     with connect(autocommit=True) as connection:
         pid = connection.info.backend_pid
         equal(one(connection, "SELECT pg_backend_pid()"), pid)

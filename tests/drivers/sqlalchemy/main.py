@@ -408,15 +408,6 @@ def a_pool_finds_its_connections_again():
 
 
 @check
-def two_phases_are_refused_or_done():
-    # PostgreSQL's default is max_prepared_transactions = 0.
-    with engine.connect() as connection:
-        connection.execute(sa.text("SELECT 1"))
-        with refused("55000"):
-            connection.execute(sa.text("PREPARE TRANSACTION 'x'"))
-
-
-@check
 def alembic_migrates_and_finds_nothing_to_do():
     with engine.begin() as connection:
         context = MigrationContext.configure(connection, opts={"compare_server_default": True})
