@@ -17,8 +17,11 @@ URL = os.environ["DATABASE_URL"]
 _checks = []
 
 
-def check(function):
+def check(function=None, *, limit_s=LIMIT_S):
     """Registers a check; its name says what must hold."""
+    if function is None:
+        return lambda function: check(function, limit_s=limit_s)
+    function.limit_s = limit_s
     _checks.append(function)
     return function
 
@@ -78,12 +81,12 @@ def _line(error):
 
 def _bounded(function):
     """Runs a check in a thread of its own; its error, or None."""
-    outcome = [TimeoutError(f"no answer within {LIMIT_S} s")]
+    outcome = [TimeoutError(f"no answer within {function.limit_s} s")]
 
     def body():
         try:
             if inspect.iscoroutinefunction(function):
-                asyncio.run(asyncio.wait_for(function(), LIMIT_S - 2))
+                asyncio.run(asyncio.wait_for(function(), function.limit_s - 2))
             else:
                 function()
             outcome[0] = None
@@ -92,13 +95,13 @@ def _bounded(function):
 
     thread = threading.Thread(target=body, daemon=True)
     thread.start()
-    thread.join(LIMIT_S)
+    thread.join(function.limit_s)
     if thread.is_alive():
         frame = sys._current_frames().get(thread.ident)
         stack = traceback.extract_stack(frame) if frame else []
         ours = [f for f in stack if f.filename == os.path.abspath(sys.argv[0])]
         if ours:
-            outcome[0] = TimeoutError(f"no answer within {LIMIT_S} s (line {ours[-1].lineno}: {ours[-1].line})")
+            outcome[0] = TimeoutError(f"no answer within {function.limit_s} s (line {ours[-1].lineno}: {ours[-1].line})")
     return outcome[0]
 
 
