@@ -108,7 +108,8 @@ impl Codec {
             | Oid::REGTYPE
             | Oid::REGROLE
             | Oid::REGNAMESPACE
-            | Oid::REGOPER => Codec::Oid,
+            | Oid::REGOPER
+            | Oid::REGOPERATOR => Codec::Oid,
             oid if oid.is_enum() => Codec::Oid,
             _ => Codec::Generic,
         }

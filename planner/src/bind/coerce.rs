@@ -298,7 +298,13 @@ impl Binder<'_, '_> {
         // The other names are looked up by the session that the statement runs in.
         let named = matches!(
             target.oid,
-            Oid::REGTYPE | Oid::REGPROC | Oid::REGPROCEDURE | Oid::REGOPER | Oid::REGROLE | Oid::REGNAMESPACE
+            Oid::REGTYPE
+                | Oid::REGPROC
+                | Oid::REGPROCEDURE
+                | Oid::REGOPER
+                | Oid::REGOPERATOR
+                | Oid::REGROLE
+                | Oid::REGNAMESPACE
         );
         let late = || {
             let text = BoundExpr::constant(Datum::text(text), Type::TEXT);

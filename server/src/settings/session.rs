@@ -23,7 +23,6 @@ use archipel_sql::style::{DateFormat, DateOrder, IntervalStyle, Style};
 
 use self::names::{custom_value, known_setting, named_for_good};
 use self::words::{DATE_STYLE_DEFAULT, date_style, time_zone};
-
 use super::foreign;
 use super::table::{Context, REPORTED, SETTINGS, SettingId, find};
 use super::value::{RoleValue, Value};

@@ -5,7 +5,7 @@ use super::args::*;
 use super::{Eval, FunctionContext};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
-use crate::io::{byte_value, natural_type, text_out};
+use crate::io::{byte_value, natural_type, text_out, text_too_long};
 use crate::types::{Oid, Type};
 
 /// How long a `name` is (NAMEDATALEN): what follows its last character is zeroes.
@@ -78,8 +78,7 @@ fn row_version(values: &[Datum]) -> Result<Datum> {
     let context = FunctionContext::detached();
     let mut text = String::new();
     for value in values {
-        text_out(value, natural_type(value), &context, &mut text)
-            .map_err(|_| SqlError::internal("a value has no text"))?;
+        text_out(value, natural_type(value), &context, &mut text).map_err(|_| text_too_long())?;
         // What no text of a value holds keeps them apart, and NULL from what is empty.
         text.push(if value.is_null() { '\u{1}' } else { '\u{0}' });
     }

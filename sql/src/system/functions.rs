@@ -11,7 +11,7 @@ use super::relations::{indexes, view_definition};
 use super::shape::array;
 use super::triggers::trigger_definition;
 use super::{Changeable, KeptExpression, SystemSource};
-use crate::catalog::{Catalog, Relation, Table, TableKind, TriggerEvent};
+use crate::catalog::{Relation, Table, TableKind, TriggerEvent};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{Oid, Type};
