@@ -14,8 +14,8 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::function::length::check_buffer;
-use archipel_sql::io;
 use archipel_sql::types::{Oid, Type};
+use archipel_sql::{interrupt, io};
 
 use crate::wire::frame;
 
@@ -107,8 +107,13 @@ impl RowEncoder {
             }
             let at = out.len();
             out.extend_from_slice(&[0; 4]);
+            let mut whole = Ok(());
             if self.formats.is_binary(index) {
                 io::binary_out(datum, column.ty, context, out);
+                // One of many values that was given up is not whole.
+                if matches!(datum, Datum::Array(_) | Datum::Record(_)) {
+                    whole = interrupt::check();
+                }
             } else {
                 let written = io::text_out(datum, column.ty, context, &mut Text(out));
                 if written.is_err() {
@@ -117,7 +122,8 @@ impl RowEncoder {
                 }
             }
             let length = out.len() - at - 4;
-            if let Err(error) = check_buffer((at + 4).saturating_sub(start + 5), length) {
+            let fits = check_buffer((at + 4).saturating_sub(start + 5), length);
+            if let Err(error) = whole.and(fits).and_then(|()| interrupt::steps(length)) {
                 out.truncate(start);
                 return Err(error);
             }
@@ -208,7 +214,8 @@ pub fn copy_row(
             }
             encoder.field(index, Some(&text), out);
         }
-        if let Err(error) = check_buffer(at.saturating_sub(start + 5), out.len() - at) {
+        let fits = check_buffer(at.saturating_sub(start + 5), out.len() - at);
+        if let Err(error) = fits.and_then(|()| interrupt::steps(out.len() - at)) {
             out.truncate(start);
             return Err(error);
         }

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use archipel_engine::{ExecutorHandle, SliceBudget, Wake};
+use archipel_sql::interrupt::Watch;
 use archipel_sql::stack::{DEPTH_DEFAULT_KB, Depth};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -117,14 +118,18 @@ async fn drain(handle: ExecutorHandle, unpark: Arc<Unpark>) {
     }
 }
 
-/// Polls a session's work under the `max_stack_depth` that it has set: the thread has other sessions.
+/// Polls a session's work under the `max_stack_depth` that it has set, and asks of it alone whether to
+/// go on: the thread has other sessions.
 async fn in_own_depth<T>(work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
     let mut own_kb = DEPTH_DEFAULT_KB;
+    let mut own_session = None;
     std::future::poll_fn(move |context| {
         let depth = Depth::of(own_kb);
+        let watch = Watch::of_task(own_session.take());
         let polled = work.as_mut().poll(context);
         own_kb = depth.now_kb();
+        own_session = watch.taken();
         polled
     })
     .await

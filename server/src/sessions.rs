@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use archipel_engine::Client;
 use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::function::SessionHost;
 use archipel_sql::secret::random_bytes;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -269,6 +270,18 @@ impl SessionEntry {
             (SqlState::QUERY_CANCELED, "canceling statement due to user request")
         };
         SqlError::new(state, message)
+    }
+}
+
+/// The session as work that was asked to stop sees it, before there is a host of it: the binder's and
+/// the parser's.
+impl SessionHost for SessionEntry {
+    fn interrupted(&self) -> bool {
+        self.is_cancelled()
+    }
+
+    fn interruption(&self) -> Option<SqlError> {
+        self.is_cancelled().then(|| self.cancel_error())
     }
 }
 

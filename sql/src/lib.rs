@@ -15,6 +15,7 @@
 //! - [`copy`]     the text and CSV forms of COPY
 //! - [`json`]     json and jsonb values
 //! - [`stack`]    how deep statements and values may nest
+//! - [`interrupt`] how long work hears that its statement shall end
 //! - [`partition_hash`] which HASH partition a row is for
 //! - [`password`] what is kept of passwords; [`secret`] what nobody can foretell
 //! - [`function`] scalar functions and operators: signatures and row-wise evaluation
@@ -28,6 +29,7 @@ pub mod datetime;
 pub mod datum;
 pub mod error;
 pub mod function;
+pub mod interrupt;
 pub mod io;
 pub mod json;
 pub mod numeric;

@@ -15,6 +15,7 @@ use archipel_sql::compare::compare;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::{AggregateFunction, AggregateState};
+use archipel_sql::interrupt;
 use archipel_sql::numeric::Numeric;
 use archipel_sql::types::Type;
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Int64Array};
@@ -146,6 +147,9 @@ fn not_mergeable<T>() -> Result<T> {
     Err(external(SqlError::internal("an aggregate was split over partitions")))
 }
 
+/// What a row counts as ([`interrupt::steps`]).
+const STEPS_PER_ROW: usize = 64;
+
 struct RowAccumulator {
     /// Behind a mutex for DataFusion's Sync bound alone; it is only reached through `&mut`.
     state: Mutex<Box<dyn AggregateState>>,
@@ -200,6 +204,7 @@ impl RowAccumulator {
             });
         }
         for row in &held {
+            interrupt::steps(STEPS_PER_ROW).map_err(external)?;
             self.take(&row[..width])?;
         }
         Ok(())
@@ -230,6 +235,7 @@ fn order_datums(a: &Datum, b: &Datum, descending: bool, nulls_first: bool) -> Or
 
 impl Accumulator for RowAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let _watch = self.context.watch();
         let mut types = self.call.args.clone();
         types.extend(self.call.order_by.iter().map(|(ty, ..)| *ty));
         let readers = values
@@ -250,6 +256,7 @@ impl Accumulator for RowAccumulator {
             {
                 continue;
             }
+            interrupt::steps(STEPS_PER_ROW).map_err(external)?;
             row.clear();
             row.extend(readers.iter().map(|reader| reader.get(place)));
             if self.holds() {
@@ -262,6 +269,7 @@ impl Accumulator for RowAccumulator {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
+        let _watch = self.context.watch();
         self.feed()?;
         let state = self
             .state

@@ -8,6 +8,7 @@ use archipel_planner::native::{array_of_items, convert_io, element, has_arrays, 
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, ResolvedFunction, SessionHost, Volatility};
+use archipel_sql::interrupt::Watch;
 use archipel_sql::record::Record;
 use archipel_sql::stack;
 
@@ -31,6 +32,11 @@ impl Context {
     /// For calls of scalar functions.
     pub fn functions(&self) -> FunctionContext<'_> {
         FunctionContext { now: self.now, session: &*self.session }
+    }
+
+    /// Lets the work of one call hear that nobody waits for it: it may run on any thread.
+    pub(crate) fn watch(&self) -> Watch {
+        Watch::of(self.session.clone())
     }
 }
 

@@ -83,6 +83,7 @@ impl ScalarUDFImpl for RowFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let _watch = self.context.watch();
         let rows = args.number_rows;
         let arrays: Vec<ArrayRef> =
             args.args.iter().map(|value| value.to_array(rows)).collect::<Result<_>>()?;

@@ -172,6 +172,7 @@ impl PhysicalExpr for Asking {
     }
 
     fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
+        let _watch = self.context.watch();
         self.context.functions().check_interrupts().map_err(external)?;
         self.condition.evaluate(batch)
     }

@@ -5,12 +5,13 @@ use archipel_sql::datetime::interval_depends_on_style;
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{self, CastContext, CastMethod, ResolvedFunction};
+use archipel_sql::interrupt;
 use archipel_sql::io;
 use archipel_sql::type_table::{array_of, element_of, type_info, type_name};
 use archipel_sql::types::{Oid, Type};
 
-use super::Binder;
 use super::record::{as_record, is_variable_row};
+use super::{Binder, STEPS_PER_LEVEL};
 use crate::bound::{BoundExpr, ExprKind};
 
 /// Why a conversion is asked for; a wider reason allows more casts.
@@ -475,6 +476,7 @@ impl Binder<'_, '_> {
     /// Converts to a common type found before (coerce_to_common_type). The modifier is not
     /// forced: a common type has one only if all inputs have it.
     pub(crate) fn coerce_common(&mut self, expr: BoundExpr, common: Type, what: &str) -> Result<BoundExpr> {
+        interrupt::steps(STEPS_PER_LEVEL)?;
         let from = expr.ty;
         let converted = self.coerce(expr, Type::of(common.oid), CastContext::Implicit)?.ok_or_else(|| {
             SqlError::new(

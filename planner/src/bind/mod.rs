@@ -106,9 +106,9 @@ use archipel_sql::catalog::{Catalog, ROW_PLACE, Requirement, ViewReference};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::parser::Positions;
-use archipel_sql::stack;
 use archipel_sql::type_table::Naming;
 use archipel_sql::types::{Oid, Type};
+use archipel_sql::{interrupt, stack};
 use sqlparser::tokenizer::{Location, Span};
 
 use crate::bound::{BoundExpr, BoundStatement};
@@ -390,6 +390,9 @@ impl Clause {
 /// the square of it.
 const NESTING_MAX: u32 = 1_000;
 
+/// What binding one expression, relation or query counts as ([`interrupt::steps`]).
+const STEPS_PER_LEVEL: usize = 1 << 10;
+
 /// The state of binding one statement.
 pub(crate) struct Binder<'e, 'a> {
     pub(crate) env: &'e mut BindEnv<'a>,
@@ -456,6 +459,7 @@ impl<'e, 'a> Binder<'e, 'a> {
             return Err(stack::too_deep());
         }
         stack::check()?;
+        interrupt::steps(STEPS_PER_LEVEL)?;
         self.nesting += 1;
         let result = work(self);
         self.nesting -= 1;

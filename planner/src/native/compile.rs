@@ -14,6 +14,7 @@ use archipel_engine::id::TreeId;
 use archipel_sql::catalog::{Table, TableRef};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
+use archipel_sql::{interrupt, stack};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::CompileEnv;
@@ -132,7 +133,16 @@ pub(crate) struct PlanText {
     indent: usize,
 }
 
+/// What compiling one expression counts as ([`interrupt::steps`]).
+const STEPS_PER_EXPRESSION: usize = 256;
+
 impl<'e> Compiler<'e> {
+    /// Before an expression is compiled, which may be deep in others or one of very many.
+    pub(super) fn descend(&self) -> Result<()> {
+        stack::check()?;
+        interrupt::steps(STEPS_PER_EXPRESSION)
+    }
+
     /// What the rows of a table store for indexes alone; `None` if its expressions are not what
     /// they were when the table was looked up.
     pub fn index_parts(&mut self, table: &Table) -> Option<Rc<[BoundIndexExpression]>> {

@@ -121,7 +121,7 @@ impl Compiler<'_> {
 
     /// Compiles an expression.
     pub fn source(&mut self, expr: &BoundExpr) -> Result<Source> {
-        stack::check()?;
+        self.descend()?;
         let code: CompiledExpr = match &expr.kind {
             ExprKind::Const(value) => return Ok(Source::Operand(Operand::Const(value.clone()))),
             ExprKind::Param(index) => return Ok(Source::Operand(Operand::Param(*index))),

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::Result;
 use archipel_sql::function::ResolvedFunction;
-use archipel_sql::stack;
 
 use super::compile::Compiler;
 use super::context::{Cache, ExecContext, ExecResult};
@@ -22,7 +21,7 @@ const HASHED_LIST_LEN_MIN: usize = 9;
 impl Compiler<'_> {
     /// Compiles a condition; `None` is UNKNOWN.
     pub fn predicate(&mut self, expr: &BoundExpr) -> Result<CompiledPredicate> {
-        stack::check()?;
+        self.descend()?;
         Ok(match &expr.kind {
             ExprKind::Const(Datum::Bool(value)) => {
                 let value = *value;

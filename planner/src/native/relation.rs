@@ -12,9 +12,9 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::{SetFunction, SetPage};
 use archipel_sql::io::record::Fields;
-use archipel_sql::stack;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
+use archipel_sql::{interrupt, stack};
 use rustc_hash::FxHashMap;
 
 use super::compile::{Compiler, Layout, Pruned, passed_through};
@@ -70,6 +70,7 @@ impl Compiler<'_> {
         wanted: &[OrderKey],
     ) -> Result<Planned> {
         stack::check()?;
+        interrupt::check()?;
         match rel {
             Rel::Filter { input, predicate } => {
                 let layout = self.declare(input);

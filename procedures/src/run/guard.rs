@@ -101,6 +101,8 @@ impl Invocation<'_, '_> {
     ) -> ExecResult<(SqlError, usize)> {
         let error = match result {
             Ok(_) => return Err(SqlError::internal("a block that has not failed").into()),
+            // The session ends: whatever this was, nobody takes it.
+            Err(ExecError::Sql(_)) if ends_for_good(ctx) => return Err(Stop::Cancelled.into()),
             Err(ExecError::Sql(error)) => error,
             Err(ExecError::Stop(Stop::Cancelled)) if handlers.takes_cancellation() => {
                 ctx.functions.session.cancellation().ok_or(Stop::Cancelled)?
@@ -162,6 +164,13 @@ impl Handlers {
         let mut conditions = self.handlers.iter().flat_map(|handler| &handler.conditions);
         conditions.any(|condition| catches(*condition, SqlState::QUERY_CANCELED))
     }
+}
+
+/// Whether the statement was asked to stop for a reason that is no condition of SQL: its session was
+/// terminated, its client has gone.
+fn ends_for_good(ctx: &ExecContext<'_, '_>) -> bool {
+    let session = ctx.functions.session;
+    session.interrupted() && session.cancellation().is_none()
 }
 
 fn handler_of(handlers: &Handlers, code: SqlState) -> Option<usize> {

@@ -19,6 +19,7 @@ use archipel_sql::catalog::{CatalogChange, Object, ObjectKind};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
+use archipel_sql::interrupt::Watch;
 use archipel_sql::types::Oid;
 
 use super::{panic_error, require_silence, stop_with};
@@ -211,6 +212,7 @@ impl Program for DefinitionRun {
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        let _watch = self.host.as_ref().map(|host| Watch::of(host.clone()));
         self.error = None;
         match catch_unwind(AssertUnwindSafe(|| self.define(txn))) {
             Ok(Ok(())) => Ok(()),

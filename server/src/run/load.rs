@@ -11,6 +11,7 @@ use archipel_planner::route::{RouteInputs, predict};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
+use archipel_sql::interrupt::Watch;
 
 use super::{panic_error, stop_with};
 use crate::notifications::Ticket;
@@ -165,6 +166,7 @@ impl Program for LoadRun {
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        let _watch = Watch::of(self.host.clone());
         self.error = None;
         self.failed_row = None;
         self.deferred.clear();

@@ -19,6 +19,7 @@ use archipel_planner::route::{RouteInputs, predict};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
+use archipel_sql::interrupt::Watch;
 use archipel_sql::stack::Depth;
 use archipel_sql::types::Oid;
 
@@ -185,6 +186,7 @@ impl Program for PipelineRun {
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
         let _depth = Depth::of(self.host.settings.stack_depth_kb);
+        let _watch = Watch::of(self.host.clone());
         self.out.clear();
         // Something is there where an attempt was abandoned.
         if !self.sequences.is_empty() {

@@ -17,6 +17,7 @@ use archipel_procedures::run::pause::Paused;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
+use archipel_sql::interrupt::Watch;
 use archipel_sql::stack::Depth;
 use archipel_sql::types::Oid;
 
@@ -235,6 +236,7 @@ impl Program for StatementRun {
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
         let _depth = Depth::of(self.host.settings.stack_depth_kb);
+        let _watch = Watch::of(self.host.clone());
         self.out.truncate(self.mark);
         self.kept.clear();
         self.error = None;

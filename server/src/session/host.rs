@@ -268,6 +268,14 @@ impl SessionHost for Host {
         self.entry.is_cancelled() || self.given_up.load(Ordering::Relaxed)
     }
 
+    fn interruption(&self) -> Option<SqlError> {
+        if self.given_up.load(Ordering::Relaxed) && !self.entry.is_cancelled() {
+            let message = "canceling statement due to user request";
+            return Some(SqlError::new(SqlState::QUERY_CANCELED, message));
+        }
+        self.entry.interruption()
+    }
+
     fn cancellation(&self) -> Option<SqlError> {
         let error = self.entry.is_cancelled().then(|| self.entry.cancel_error());
         error.filter(|error| error.state() == SqlState::QUERY_CANCELED)

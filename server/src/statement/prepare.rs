@@ -11,6 +11,7 @@ use archipel_procedures::Environment;
 use archipel_sql::ast::{Statement, StatementText};
 use archipel_sql::catalog::{Lookups, Required, Requirement, RoutineRef, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::interrupt;
 use archipel_sql::types::{Oid, Type};
 
 use super::validity::Basis;
@@ -184,6 +185,8 @@ impl Session {
             }
         }
         self.allowed_now(&prepared)?;
+        // Where something was only tried, its end may have looked like a failure.
+        interrupt::check()?;
         Ok(Arc::new(prepared))
     }
 

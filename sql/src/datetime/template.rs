@@ -8,6 +8,7 @@ use super::{
 };
 use crate::datum::Interval;
 use crate::error::{Result, SqlError, SqlState};
+use crate::interrupt;
 use crate::style::Style;
 
 /// Patterns, longest first where one begins another.
@@ -34,11 +35,15 @@ pub(super) enum Piece {
     Exact,
 }
 
+/// What a piece of a template counts as: it is looked for among all patterns ([`interrupt::steps`]).
+const STEPS_PER_PIECE: usize = 256;
+
 /// Cuts a template into patterns and literal characters.
-pub(super) fn pieces(template: &str) -> Vec<Piece> {
+pub(super) fn pieces(template: &str) -> Result<Vec<Piece>> {
     let mut list = Vec::new();
     let mut rest = template;
     'next: while let Some(c) = rest.chars().next() {
+        interrupt::steps(STEPS_PER_PIECE)?;
         if c == '"' {
             rest = &rest[1..];
             while let Some(inner) = rest.chars().next() {
@@ -84,7 +89,7 @@ pub(super) fn pieces(template: &str) -> Vec<Piece> {
         list.push(Piece::Literal { character: c, quoted: false });
         rest = &rest[c.len_utf8()..];
     }
-    list
+    Ok(list)
 }
 
 /// The pattern a template begins with, whether it fills, and what follows.
@@ -148,7 +153,8 @@ struct Shown {
 
 fn render(shown: &Shown, template: &str) -> Result<String> {
     let mut out = String::new();
-    for piece in pieces(template) {
+    for piece in pieces(template)? {
+        interrupt::steps(STEPS_PER_PIECE)?;
         let Piece::Pattern { name, fill, ordinal } = piece else {
             if let Piece::Literal { character: c, .. } = piece {
                 out.push(c);

@@ -186,7 +186,7 @@ const ROMAN: [&str; 12] = ["xii", "xi", "x", "ix", "viii", "vii", "vi", "v", "iv
 
 /// Reads `text` by a template.
 pub fn parse(text: &str, template: &str) -> Result<Parsed> {
-    let pieces = pieces(template);
+    let pieces = pieces(template)?;
     let mut fields = Fields::default();
     let mut reader = Reader { rest: text, before: None };
     let mut exact = false;

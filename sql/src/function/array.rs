@@ -9,8 +9,15 @@ use crate::compare::{compare, equal};
 use crate::datum::{Array, Datum, Dimension};
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::FunctionContext;
+use crate::interrupt::{self, gather};
 use crate::io::{natural_type, text_out};
 use crate::types::Oid;
+
+/// What an element that is copied or compared counts as ([`interrupt::steps`]).
+const STEPS_PER_VALUE: usize = 4;
+
+/// The same of a row of a set.
+const STEPS_PER_ROW: usize = 16;
 
 /// A one-dimensional array counting from 1; empty arrays have no dimensions.
 pub fn from_values(element: Oid, values: Vec<Datum>) -> Datum {
@@ -79,7 +86,7 @@ fn cat(a: &Arc<Array>, b: &Arc<Array>) -> Result<Datum> {
     } else {
         return Err(incompatible("Arrays with differing dimensions are not compatible for concatenation."));
     };
-    let values = a.values.iter().chain(&b.values).cloned().collect();
+    let values = gather(a.values.iter().chain(&b.values).cloned(), STEPS_PER_VALUE)?;
     Ok(Datum::Array(Arc::new(Array { element: a.element, dimensions, values })))
 }
 
@@ -128,13 +135,13 @@ fn position(v: &[Datum], start: Option<i32>) -> Result<Datum> {
     let lower = base.dimensions.first().map_or(1, |d| d.lower_bound);
     let skip = start.map_or(0, |s| (i64::from(s) - i64::from(lower)).max(0) as usize);
     let wanted = any(v, 1)?;
-    Ok(base
-        .values
-        .iter()
-        .enumerate()
-        .skip(skip)
-        .find(|(_, value)| equal(value, wanted))
-        .map_or(Datum::Null, |(i, _)| Datum::Int4(lower + i as i32)))
+    for (i, value) in base.values.iter().enumerate().skip(skip) {
+        interrupt::steps(STEPS_PER_VALUE)?;
+        if equal(value, wanted) {
+            return Ok(Datum::Int4(lower + i as i32));
+        }
+    }
+    Ok(Datum::Null)
 }
 
 fn positions(v: &[Datum]) -> Result<Datum> {
@@ -149,13 +156,14 @@ fn positions(v: &[Datum]) -> Result<Datum> {
     )?;
     let lower = base.dimensions.first().map_or(1, |d| d.lower_bound);
     let wanted = any(v, 1)?;
-    let found = base
-        .values
-        .iter()
-        .enumerate()
-        .filter(|(_, value)| equal(value, wanted))
-        .map(|(i, _)| Datum::Int4(lower + i as i32));
-    Ok(from_values(Oid::INT4, found.collect()))
+    let mut found = Vec::new();
+    for (i, value) in base.values.iter().enumerate() {
+        interrupt::steps(STEPS_PER_VALUE)?;
+        if equal(value, wanted) {
+            found.push(Datum::Int4(lower + i as i32));
+        }
+    }
+    Ok(from_values(Oid::INT4, found))
 }
 
 fn remove(v: &[Datum]) -> Result<Datum> {
@@ -167,7 +175,13 @@ fn remove(v: &[Datum]) -> Result<Datum> {
         return Err(SqlError::unsupported("removing elements from multidimensional arrays"));
     }
     let unwanted = any(v, 1)?;
-    let values: Vec<Datum> = base.values.iter().filter(|value| !equal(value, unwanted)).cloned().collect();
+    let mut values = Vec::new();
+    for value in &base.values {
+        interrupt::steps(STEPS_PER_VALUE)?;
+        if !equal(value, unwanted) {
+            values.push(value.clone());
+        }
+    }
     let mut dimensions = base.dimensions.clone();
     match dimensions.first_mut() {
         Some(d) if !values.is_empty() => d.length = values.len(),
@@ -183,6 +197,7 @@ fn replace(v: &[Datum]) -> Result<Datum> {
     let (old, new) = (any(v, 1)?, any(v, 2)?);
     let mut changed = (**array(v, 0)?).clone();
     for value in &mut changed.values {
+        interrupt::steps(STEPS_PER_VALUE)?;
         if equal(value, old) {
             *value = new.clone();
         }
@@ -191,16 +206,36 @@ fn replace(v: &[Datum]) -> Result<Datum> {
 }
 
 /// Whether every element of `inner` is among those of `outer`; NULL is contained in nothing.
-fn contains(outer: &Array, inner: &Array) -> bool {
-    inner.values.iter().all(|wanted| {
-        !wanted.is_null() && outer.values.iter().any(|value| !value.is_null() && equal(value, wanted))
-    })
+fn contains(outer: &Array, inner: &Array) -> Result<bool> {
+    for wanted in &inner.values {
+        if !holds(outer, wanted)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
-fn overlap(a: &Array, b: &Array) -> bool {
-    a.values
-        .iter()
-        .any(|value| !value.is_null() && b.values.iter().any(|other| !other.is_null() && equal(value, other)))
+fn overlap(a: &Array, b: &Array) -> Result<bool> {
+    for wanted in &a.values {
+        if holds(b, wanted)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a value is one of an array's; NULL is none.
+fn holds(array: &Array, wanted: &Datum) -> Result<bool> {
+    if wanted.is_null() {
+        return Ok(false);
+    }
+    for value in &array.values {
+        interrupt::steps(STEPS_PER_VALUE)?;
+        if !value.is_null() && equal(value, wanted) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// `array_to_string`: NULLs are left out, or shown as a given text.
@@ -238,9 +273,9 @@ pub(super) fn split_text(v: &[Datum]) -> Result<Option<Vec<Datum>>> {
         return Ok(Some(Vec::new()));
     }
     Ok(Some(match any(v, 1)? {
-        Datum::Null => source.chars().map(|c| piece(c.encode_utf8(&mut [0; 4]))).collect(),
+        Datum::Null => gather(source.chars().map(|c| piece(c.encode_utf8(&mut [0; 4]))), STEPS_PER_VALUE)?,
         _ if text(v, 1)?.is_empty() => vec![piece(source)],
-        _ => source.split(text(v, 1)?).map(piece).collect(),
+        _ => gather(source.split(text(v, 1)?).map(piece), STEPS_PER_VALUE)?,
     }))
 }
 
@@ -295,7 +330,7 @@ fn fill(v: &[Datum]) -> Result<Datum> {
     Ok(Datum::Array(Arc::new(Array {
         element: element_type(value, Oid::TEXT),
         dimensions,
-        values: vec![value.clone(); count],
+        values: gather(std::iter::repeat_n(value.clone(), count), STEPS_PER_VALUE)?,
     })))
 }
 
@@ -356,9 +391,9 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("array_positions", |_, v| positions(v)),
     ("array_remove", |_, v| remove(v)),
     ("array_replace", |_, v| replace(v)),
-    ("arraycontains", |_, v| Ok(Datum::Bool(contains(array(v, 0)?, array(v, 1)?)))),
-    ("arraycontained", |_, v| Ok(Datum::Bool(contains(array(v, 1)?, array(v, 0)?)))),
-    ("arrayoverlap", |_, v| Ok(Datum::Bool(overlap(array(v, 0)?, array(v, 1)?)))),
+    ("arraycontains", |_, v| Ok(Datum::Bool(contains(array(v, 0)?, array(v, 1)?)?))),
+    ("arraycontained", |_, v| Ok(Datum::Bool(contains(array(v, 1)?, array(v, 0)?)?))),
+    ("arrayoverlap", |_, v| Ok(Datum::Bool(overlap(array(v, 0)?, array(v, 1)?)?))),
     ("array_to_text", |c, v| Ok(text_datum(to_text(c, array(v, 0)?, text(v, 1)?, None)?))),
     ("array_to_text_null", |c, v| {
         if any(v, 0)?.is_null() || any(v, 1)?.is_null() {
@@ -426,9 +461,11 @@ pub(super) const SETS: &[(&str, super::registry::SetEval)] = &[
     // information_schema's, which drivers ask for the columns of an index.
     ("expandarray", |_, v| {
         let numbered = array(v, 0)?.values.iter().zip(1..);
-        Ok(numbered.map(|(value, number)| vec![value.clone(), Datum::Int4(number)]).collect())
+        gather(numbered.map(|(value, number)| vec![value.clone(), Datum::Int4(number)]), STEPS_PER_ROW)
     }),
-    ("array_unnest", |_, v| Ok(array(v, 0)?.values.iter().map(|value| vec![value.clone()]).collect())),
+    ("array_unnest", |_, v| {
+        gather(array(v, 0)?.values.iter().map(|value| vec![value.clone()]), STEPS_PER_ROW)
+    }),
     // Names become roles in the catalog.
     ("aclexplode", |c, v| match c.session.call("aclexplode", v)? {
         Datum::Array(rows) => Ok(rows
@@ -442,20 +479,20 @@ pub(super) const SETS: &[(&str, super::registry::SetEval)] = &[
         _ => Ok(Vec::new()),
     }),
     ("text_to_table", |_, v| {
-        Ok(split_text(v)?.unwrap_or_default().into_iter().map(|value| vec![value]).collect())
+        gather(split_text(v)?.unwrap_or_default().into_iter().map(|value| vec![value]), STEPS_PER_ROW)
     }),
     ("text_to_table_null", |_, v| {
-        Ok(split_text(v)?.unwrap_or_default().into_iter().map(|value| vec![value]).collect())
+        gather(split_text(v)?.unwrap_or_default().into_iter().map(|value| vec![value]), STEPS_PER_ROW)
     }),
-    ("generate_subscripts_nodir", |_, v| Ok(subscripts(dimension(array(v, 0)?, int4(v, 1)?), false))),
-    ("generate_subscripts", |_, v| Ok(subscripts(dimension(array(v, 0)?, int4(v, 1)?), boolean(v, 2)?))),
+    ("generate_subscripts_nodir", |_, v| subscripts(dimension(array(v, 0)?, int4(v, 1)?), false)),
+    ("generate_subscripts", |_, v| subscripts(dimension(array(v, 0)?, int4(v, 1)?), boolean(v, 2)?)),
 ];
 
-fn subscripts(d: Option<&Dimension>, reverse: bool) -> Vec<Vec<Datum>> {
-    let Some(d) = d else { return Vec::new() };
-    let mut rows: Vec<Vec<Datum>> = (d.lower_bound..=upper(d)).map(|n| vec![Datum::Int4(n)]).collect();
+fn subscripts(d: Option<&Dimension>, reverse: bool) -> Result<Vec<Vec<Datum>>> {
+    let Some(d) = d else { return Ok(Vec::new()) };
+    let mut rows = gather((d.lower_bound..=upper(d)).map(|n| vec![Datum::Int4(n)]), STEPS_PER_ROW)?;
     if reverse {
         rows.reverse();
     }
-    rows
+    Ok(rows)
 }

@@ -7,6 +7,7 @@ use super::args::*;
 use super::length::{VALUE_MAX, check_value};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
+use crate::interrupt;
 
 /// Same over bytes.
 fn bytes_substring(bytes: &[u8], start: i32, length: Option<i32>) -> Result<&[u8]> {
@@ -23,18 +24,55 @@ fn bytes_substring(bytes: &[u8], start: i32, length: Option<i32>) -> Result<&[u8
     Ok(if last <= first { &[] } else { &bytes[first..last] })
 }
 
-fn trim_bytes<'a>(mut bytes: &'a [u8], set: &[u8], start: bool, end: bool) -> &'a [u8] {
+fn trim_bytes(mut bytes: &[u8], set: &[u8], start: bool, end: bool) -> Result<Datum> {
     while start && bytes.first().is_some_and(|b| set.contains(b)) {
+        interrupt::steps(1 + set.len())?;
         bytes = &bytes[1..];
     }
     while end && bytes.last().is_some_and(|b| set.contains(b)) {
+        interrupt::steps(1 + set.len())?;
         bytes = &bytes[..bytes.len() - 1];
     }
-    bytes
+    Ok(bytes_datum(bytes))
 }
 
-fn md5_hex(bytes: &[u8]) -> Datum {
-    text_datum(format!("{:x}", md5::compute(bytes)))
+/// Where some bytes begin in others.
+fn position(haystack: &[u8], needle: &[u8]) -> Result<Option<usize>> {
+    if needle.is_empty() {
+        return Ok(Some(0));
+    }
+    let steps_each = 1 + needle.len() / 16;
+    for (at, window) in haystack.windows(needle.len()).enumerate() {
+        interrupt::steps(steps_each)?;
+        if window == needle {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
+}
+
+fn md5_hex(bytes: &[u8]) -> Result<Datum> {
+    let mut digest = md5::Context::new();
+    interrupt::in_pieces(bytes, |piece| digest.consume(piece))?;
+    Ok(text_datum(format!("{:x}", digest.finalize())))
+}
+
+fn digest_of<D: Digest>(bytes: &[u8]) -> Result<Datum> {
+    let mut digest = D::new();
+    interrupt::in_pieces(bytes, |piece| digest.update(piece))?;
+    Ok(bytes_datum(digest.finalize().as_slice()))
+}
+
+fn hexadecimal(bytes: &[u8]) -> Result<String> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut out = String::with_capacity(bytes.len() * 2);
+    interrupt::in_pieces(bytes, |piece| {
+        for byte in piece {
+            out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            out.push(char::from(DIGITS[usize::from(byte & 15)]));
+        }
+    })?;
+    Ok(out)
 }
 
 fn encode(bytes: &[u8], name: &str) -> Result<String> {
@@ -47,16 +85,17 @@ fn encode(bytes: &[u8], name: &str) -> Result<String> {
     Ok(match name.to_ascii_lowercase().as_str() {
         "hex" => {
             fits(bytes.len() * 2)?;
-            bytes.iter().map(|b| format!("{b:02x}")).collect()
+            hexadecimal(bytes)?
         }
         "base64" => {
             // With the ends of the lines.
             fits(bytes.len().div_ceil(3) * 4 + bytes.len() / 57)?;
-            base64_encode(bytes)
+            base64_encode(bytes)?
         }
         "escape" => {
             let mut out = String::new();
             for &b in bytes {
+                interrupt::step()?;
                 fits(out.len())?;
                 match b {
                     b'\\' => out.push_str("\\\\"),
@@ -81,10 +120,11 @@ fn decode(text: &str, name: &str) -> Result<Vec<u8>> {
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-fn base64_encode(bytes: &[u8]) -> String {
+fn base64_encode(bytes: &[u8]) -> Result<String> {
     let mut out = String::new();
     let mut column = 0;
     for chunk in bytes.chunks(3) {
+        interrupt::steps(8)?;
         let word = u32::from(chunk[0]) << 16
             | u32::from(*chunk.get(1).unwrap_or(&0)) << 8
             | u32::from(*chunk.get(2).unwrap_or(&0));
@@ -105,18 +145,22 @@ fn base64_encode(bytes: &[u8]) -> String {
     if out.ends_with('\n') {
         out.pop();
     }
-    out
+    Ok(out)
 }
 
 fn base64_decode(text: &str) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let (mut word, mut count) = (0u32, 0);
-    let symbols = text.bytes().filter(|b| !b.is_ascii_whitespace()).count();
+    let mut symbols = 0;
+    interrupt::in_pieces(text.as_bytes(), |piece| {
+        symbols += piece.iter().filter(|b| !b.is_ascii_whitespace()).count();
+    })?;
     if symbols % 4 != 0 {
         return Err(invalid_parameter("invalid base64 end sequence")
             .with_hint("Input data is missing padding, is truncated, or is otherwise corrupted."));
     }
     for c in text.bytes().filter(|b| !b.is_ascii_whitespace() && *b != b'=') {
+        interrupt::steps(8)?;
         let value = BASE64.iter().position(|b| *b == c).ok_or_else(|| {
             invalid_parameter(format!(
                 "invalid symbol \"{}\" found while decoding base64 sequence",
@@ -163,23 +207,18 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("bytea_substr", |_, v| Ok(bytes_datum(bytes_substring(bytea(v, 0)?, int4(v, 1)?, Some(int4(v, 2)?))?))),
     ("bytea_substr_no_len", |_, v| Ok(bytes_datum(bytes_substring(bytea(v, 0)?, int4(v, 1)?, None)?))),
     ("byteapos", |_, v| {
-        let (haystack, needle) = (bytea(v, 0)?, bytea(v, 1)?);
-        let at = if needle.is_empty() {
-            Some(0)
-        } else {
-            haystack.windows(needle.len()).position(|w| w == needle)
-        };
+        let at = position(bytea(v, 0)?, bytea(v, 1)?)?;
         Ok(Datum::Int4(at.map_or(0, |at| at as i32 + 1)))
     }),
-    ("byteatrim", |_, v| Ok(bytes_datum(trim_bytes(bytea(v, 0)?, bytea(v, 1)?, true, true)))),
-    ("bytealtrim", |_, v| Ok(bytes_datum(trim_bytes(bytea(v, 0)?, bytea(v, 1)?, true, false)))),
-    ("byteartrim", |_, v| Ok(bytes_datum(trim_bytes(bytea(v, 0)?, bytea(v, 1)?, false, true)))),
-    ("md5_text", |_, v| Ok(md5_hex(text(v, 0)?.as_bytes()))),
-    ("md5_bytea", |_, v| Ok(md5_hex(bytea(v, 0)?))),
-    ("sha224_bytea", |_, v| Ok(bytes_datum(&Sha224::digest(bytea(v, 0)?)))),
-    ("sha256_bytea", |_, v| Ok(bytes_datum(&Sha256::digest(bytea(v, 0)?)))),
-    ("sha384_bytea", |_, v| Ok(bytes_datum(&Sha384::digest(bytea(v, 0)?)))),
-    ("sha512_bytea", |_, v| Ok(bytes_datum(&Sha512::digest(bytea(v, 0)?)))),
+    ("byteatrim", |_, v| trim_bytes(bytea(v, 0)?, bytea(v, 1)?, true, true)),
+    ("bytealtrim", |_, v| trim_bytes(bytea(v, 0)?, bytea(v, 1)?, true, false)),
+    ("byteartrim", |_, v| trim_bytes(bytea(v, 0)?, bytea(v, 1)?, false, true)),
+    ("md5_text", |_, v| md5_hex(text(v, 0)?.as_bytes())),
+    ("md5_bytea", |_, v| md5_hex(bytea(v, 0)?)),
+    ("sha224_bytea", |_, v| digest_of::<Sha224>(bytea(v, 0)?)),
+    ("sha256_bytea", |_, v| digest_of::<Sha256>(bytea(v, 0)?)),
+    ("sha384_bytea", |_, v| digest_of::<Sha384>(bytea(v, 0)?)),
+    ("sha512_bytea", |_, v| digest_of::<Sha512>(bytea(v, 0)?)),
     ("binary_encode", |_, v| Ok(text_datum(encode(bytea(v, 0)?, text(v, 1)?)?))),
     ("binary_decode", |_, v| Ok(Datum::Bytea(decode(text(v, 0)?, text(v, 1)?)?.into()))),
     ("pg_convert_to", |_, v| Ok(bytes_datum(text(v, 0)?.as_bytes()))),
@@ -229,7 +268,7 @@ mod tests {
         for text in
             ["", "a", "ab", "abc", "hello world, this is long enough to need a second line of output, really"]
         {
-            assert_eq!(base64_decode(&base64_encode(text.as_bytes())), Ok(text.as_bytes().to_vec()));
+            assert_eq!(base64_decode(&base64_encode(text.as_bytes()).unwrap()), Ok(text.as_bytes().to_vec()));
         }
     }
 }

@@ -408,10 +408,10 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     }),
     ("jsonb_pretty", |_, v| {
         let mut out = String::new();
-        write::pretty(&parsed(v, 0)?, 0, &mut out);
+        write::pretty(&parsed(v, 0)?, 0, &mut out)?;
         Ok(Datum::text(&out))
     }),
-    ("jsonb_concat", |_, v| Ok(Datum::jsonb(&change::concatenate(&parsed(v, 0)?, &parsed(v, 1)?)))),
+    ("jsonb_concat", |_, v| Ok(Datum::jsonb(&change::concatenate(&parsed(v, 0)?, &parsed(v, 1)?)?))),
     ("jsonb_delete", |_, v| {
         change::without_keys(&parsed(v, 0)?, &[text(v, 1)?]).map(|text| Datum::jsonb(&text))
     }),
@@ -437,8 +437,8 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
         let insert = Change::Insert { value: text(v, 2)?, after: boolean(v, 3)? };
         change::at_path(&node, &path, 0, insert).map(|text| Datum::jsonb(&text))
     }),
-    ("jsonb_contains", |_, v| Ok(Datum::Bool(change::contains(&parsed(v, 0)?, &parsed(v, 1)?)))),
-    ("jsonb_contained", |_, v| Ok(Datum::Bool(change::contains(&parsed(v, 1)?, &parsed(v, 0)?)))),
+    ("jsonb_contains", |_, v| Ok(Datum::Bool(change::contains(&parsed(v, 0)?, &parsed(v, 1)?)?))),
+    ("jsonb_contained", |_, v| Ok(Datum::Bool(change::contains(&parsed(v, 1)?, &parsed(v, 0)?)?))),
     ("jsonb_exists", |_, v| Ok(Datum::Bool(exists(&parsed(v, 0)?, text(v, 1)?)))),
     ("jsonb_exists_any", |_, v| keys_exist(v, false)),
     ("jsonb_exists_all", |_, v| keys_exist(v, true)),

@@ -1,6 +1,7 @@
 //! How long a value may become: what PostgreSQL allocates at most at once, and its words for more.
 
 use crate::error::{Result, SqlError, SqlState};
+use crate::interrupt;
 
 /// The most that is allocated at once (MaxAllocSize).
 pub const ALLOCATION_MAX: usize = 0x3fff_ffff;
@@ -10,6 +11,9 @@ const HEADER: usize = 4;
 
 /// Bytes of the longest text or bytea.
 pub const VALUE_MAX: usize = ALLOCATION_MAX - HEADER;
+
+/// What a piece of a text counts as beside its bytes ([`interrupt::steps`]).
+const STEPS_PER_PIECE: usize = 8;
 
 /// Refuses to make a value of so many bytes in one piece.
 #[inline]
@@ -42,6 +46,7 @@ pub fn buffer_too_large(held: usize, more: usize) -> SqlError {
 #[inline]
 pub fn push(out: &mut String, piece: &str) -> Result<()> {
     check_buffer(out.len(), piece.len())?;
+    interrupt::steps(STEPS_PER_PIECE + piece.len())?;
     out.push_str(piece);
     Ok(())
 }
@@ -50,7 +55,8 @@ pub fn push(out: &mut String, piece: &str) -> Result<()> {
 /// fails where that would be too long by itself.
 pub fn written(out: &mut String, write: impl FnOnce(&mut String) -> std::fmt::Result) -> Result<()> {
     let before = out.len();
-    write(out).map_err(|_| buffer_too_large(ALLOCATION_MAX, 1))?;
+    write(out).map_err(|_| crate::io::text_too_long())?;
+    interrupt::steps(STEPS_PER_PIECE + (out.len() - before))?;
     check_buffer(before, out.len() - before)
 }
 

@@ -30,6 +30,7 @@ mod json;
 mod jsonpath;
 pub mod length;
 mod lsn;
+mod matches;
 mod number_text;
 mod part_assign;
 mod pattern;
@@ -155,16 +156,10 @@ impl<'a> FunctionContext<'a> {
         self.session.style()
     }
 
-    /// Fails with 57014 when the statement was asked to stop. For loops within one call, every so
-    /// many thousand steps: PostgreSQL's CHECK_FOR_INTERRUPTS.
+    /// Fails with 57014 when the statement was asked to stop. Loops within one call count
+    /// [`crate::interrupt::steps`].
     pub fn check_interrupts(&self) -> Result<()> {
-        if !self.session.interrupted() {
-            return Ok(());
-        }
-        Err(self.session.cancellation().unwrap_or_else(|| {
-            let message = "canceling statement due to user request";
-            SqlError::new(SqlState::QUERY_CANCELED, message)
-        }))
+        self.session.interruption().map_or(Ok(()), Err)
     }
 }
 
@@ -203,6 +198,16 @@ pub trait SessionHost: Sync {
     /// answer the engine's cancellation.
     fn interrupted(&self) -> bool {
         false
+    }
+    /// The error of a statement that was asked to stop, whether a handler may take it or not.
+    fn interruption(&self) -> Option<SqlError> {
+        if !self.interrupted() {
+            return None;
+        }
+        Some(self.cancellation().unwrap_or_else(|| {
+            let message = "canceling statement due to user request";
+            SqlError::new(SqlState::QUERY_CANCELED, message)
+        }))
     }
     fn setting(&self, _name: &str) -> Option<String> {
         None

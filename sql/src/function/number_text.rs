@@ -61,6 +61,7 @@ fn read(template: &str) -> Result<Template> {
     let mut after_point = false;
     let mut shifting = false;
     while let Some(c) = rest.chars().next() {
+        crate::interrupt::steps(64)?;
         let upper: String = rest.chars().take(4).collect::<String>().to_ascii_uppercase();
         let mut length = c.len_utf8();
         if upper.starts_with("EEEE") {

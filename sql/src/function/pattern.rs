@@ -12,9 +12,11 @@ use regex::{Regex, RegexBuilder};
 
 use super::args::*;
 use super::length::{check_buffer, push};
+use super::matches::{every_match, steps_of_search};
 use super::{Eval, FunctionContext};
 use crate::datum::{Array, Datum, Dimension};
 use crate::error::{Result, SqlError, SqlState};
+use crate::interrupt;
 use crate::types::Oid;
 
 /// Whether `text` matches the LIKE pattern.
@@ -27,6 +29,9 @@ pub fn like(text: &str, pattern: &str, fold_case: bool) -> Result<bool> {
     };
     matches_like(text.as_bytes(), pattern.as_bytes(), same, after)
 }
+
+/// How many bytes LIKE compares between two looks whether it shall end.
+const ROUNDS_PER_LOOK: usize = 1 << 16;
 
 /// Whether bytes match a LIKE pattern; `after` tells where the next character begins. Iterative, with
 /// one point to return to: a later `%` makes every earlier one's alternatives unnecessary. A pattern that
@@ -43,7 +48,12 @@ pub(super) fn matches_like(
     };
     let (mut at, mut place) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
+    let mut rounds = 0_usize;
     loop {
+        rounds += 1;
+        if rounds.is_multiple_of(ROUNDS_PER_LOOK) {
+            interrupt::check()?;
+        }
         if at == value.len() {
             return Ok(pattern[place..].iter().all(|byte| *byte == b'%'));
         }
@@ -441,26 +451,7 @@ fn regexp_matches(_: &FunctionContext<'_>, v: &[Datum]) -> Result<Vec<Vec<Datum>
     let flags = optional_flags(v, 2)?;
     let regex = compile(text(v, 1)?, flags)?;
     let limit = if flags.global { usize::MAX } else { 1 };
-    Ok(every_match(&regex, text(v, 0)?, 0).take(limit).map(|c| vec![groups(&c)]).collect())
-}
-
-/// Every match from a place on, as PostgreSQL looks for them: at the end of the last one, or a character
-/// behind it if it was empty. (The regex crate's iterators leave out an empty match at the end of another.)
-pub(super) fn every_match<'t>(
-    regex: &Regex,
-    source: &'t str,
-    from: usize,
-) -> impl Iterator<Item = regex::Captures<'t>> {
-    let mut next = Some(from);
-    std::iter::from_fn(move || {
-        let captures = regex.captures_at(source, next?)?;
-        let whole = captures.get(0)?;
-        next = match whole.is_empty() {
-            true => source[whole.end()..].chars().next().map(|passed| whole.end() + passed.len_utf8()),
-            false => Some(whole.end()),
-        };
-        Some(captures)
-    })
+    every_match(&regex, text(v, 0)?, 0).take(limit).map(|c| Ok(vec![groups(&c?)])).collect()
 }
 
 /// PostgreSQL's replacement escapes: `\1` … `\9`, `\&`, `\\`.
@@ -500,6 +491,7 @@ fn replace(source: &str, regex: &Regex, replacement: &str, start: i32, n: i32) -
     let mut out = source[..from].to_owned();
     let mut last = from;
     for (i, captures) in every_match(regex, source, from).enumerate() {
+        let captures = captures?;
         let Some(whole) = captures.get(0) else { continue };
         if n == 0 || i + 1 == n as usize {
             push(&mut out, &source[last..whole.start()])?;
@@ -523,6 +515,7 @@ fn split(v: &[Datum], function: &str) -> Result<Vec<Datum>> {
     let mut pieces = Vec::new();
     let mut last = 0;
     for found in regex.find_iter(source) {
+        interrupt::steps(steps_of_search(source.len() - last))?;
         // An empty match at either end, or right after the last one, splits nothing.
         if found.is_empty()
             && (found.start() == 0 || found.end() == source.len() || found.start() == last && last != 0)

@@ -2,7 +2,8 @@
 
 use super::Eval;
 use super::args::*;
-use super::pattern::{compile, every_match, single_flags};
+use super::matches::{every_match, nth_match};
+use super::pattern::{compile, single_flags};
 use crate::datum::Datum;
 use crate::error::Result;
 
@@ -21,7 +22,7 @@ fn regexp_substr(v: &[Datum]) -> Result<Datum> {
     if source.chars().count() < start as usize - 1 {
         return Ok(Datum::Null);
     }
-    let found = every_match(&regex, source, from).nth(n as usize - 1);
+    let found = nth_match(&regex, source, from, n)?;
     Ok(found.and_then(|c| c.get(group as usize).map(|m| Datum::text(m.as_str()))).unwrap_or(Datum::Null))
 }
 
@@ -41,7 +42,7 @@ fn regexp_instr(v: &[Datum]) -> Result<Datum> {
     }
     let regex = compile(text(v, 1)?, single_flags(v, 5, "regexp_instr")?)?;
     let Some(from) = character(source, start) else { return Ok(Datum::Int4(0)) };
-    let found = every_match(&regex, source, from).nth(n as usize - 1);
+    let found = nth_match(&regex, source, from, n)?;
     let place = found.and_then(|captures| captures.get(group as usize)).map_or(0, |found| {
         let at = if end == 1 { found.end() } else { found.start() };
         source[..at].chars().count() as i32 + 1
@@ -66,7 +67,8 @@ fn regexp_count(v: &[Datum]) -> Result<Datum> {
     if source.chars().count() < start as usize - 1 {
         return Ok(Datum::Int4(0));
     }
-    Ok(Datum::Int4(every_match(&regex, source, from).count() as i32))
+    let count = every_match(&regex, source, from).try_fold(0, |count, found| found.map(|_| count + 1))?;
+    Ok(Datum::Int4(count))
 }
 
 pub(super) const FUNCTIONS: &[(&str, Eval)] = &[

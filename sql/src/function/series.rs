@@ -7,12 +7,16 @@ use super::args::*;
 use super::{FunctionContext, SetPage};
 use crate::datum::Datum;
 use crate::error::Result;
+use crate::interrupt;
 use crate::numeric::Numeric;
 
 pub(super) type Rows = Vec<Vec<Datum>>;
 
 /// Who wants all rows of a series at once gets no more than could be held.
 pub(super) const ROWS_MAX: usize = 20_000_000;
+
+/// What a row counts as ([`interrupt::steps`]).
+pub(super) const STEPS_PER_ROW: usize = 16;
 
 /// All rows of a series.
 pub(super) fn whole(page: SetPage, context: &FunctionContext<'_>, args: &[Datum]) -> Result<Rows> {
@@ -43,6 +47,7 @@ fn integers(
     let mut rows = Vec::new();
     let mut at = from;
     while rows.len() < most && ((step > 0 && at <= to) || (step < 0 && at >= to)) {
+        interrupt::steps(STEPS_PER_ROW)?;
         rows.push(vec![wrap(at)]);
         match at.checked_add(step) {
             Some(next) if (low..=high).contains(&next) => at = next,
@@ -78,6 +83,7 @@ fn numeric_series(v: &[Datum], step: &Numeric, most: usize) -> Result<Rows> {
     let mut rows = Vec::new();
     let mut at = from.clone();
     while rows.len() < most && ((step.signum() > 0 && at <= *to) || (step.signum() < 0 && at >= *to)) {
+        interrupt::steps(STEPS_PER_ROW)?;
         rows.push(vec![Datum::Numeric(at.clone())]);
         // What is beyond the type is beyond every end.
         let Ok(next) = at.add(step) else { break };

@@ -5,6 +5,7 @@ use super::length::{VALUE_MAX, check_buffer, check_value, push, written};
 use super::{Eval, FunctionContext};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
+use crate::interrupt;
 use crate::io::{natural_type, text_of, text_out};
 
 fn too_long() -> SqlError {
@@ -92,14 +93,30 @@ fn pad(text: &str, length: i32, fill: &str, at_left: bool) -> Result<String> {
     if fill.is_empty() {
         return Ok(text.to_owned());
     }
-    let padding: String = fill.chars().cycle().take(length - have).collect();
+    let mut padding = String::new();
+    for c in fill.chars().cycle().take(length - have) {
+        interrupt::step()?;
+        padding.push(c);
+    }
     Ok(if at_left { padding + text } else { format!("{text}{padding}") })
 }
 
-fn trim<'a>(text: &'a str, set: &str, start: bool, end: bool) -> &'a str {
-    let in_set = |c: char| set.contains(c);
-    let text = if start { text.trim_start_matches(in_set) } else { text };
-    if end { text.trim_end_matches(in_set) } else { text }
+fn trim<'a>(text: &'a str, set: &str, start: bool, end: bool) -> Result<&'a str> {
+    let mut wanted = Ok(());
+    let mut in_set = |c: char| {
+        if wanted.is_ok() {
+            wanted = interrupt::steps(1 + set.len());
+        }
+        wanted.is_ok() && set.contains(c)
+    };
+    let mut trimmed = text;
+    while start && let Some(c) = trimmed.chars().next().filter(|c| in_set(*c)) {
+        trimmed = &trimmed[c.len_utf8()..];
+    }
+    while end && let Some(c) = trimmed.chars().next_back().filter(|c| in_set(*c)) {
+        trimmed = &trimmed[..trimmed.len() - c.len_utf8()];
+    }
+    wanted.map(|()| trimmed)
 }
 
 /// `split_part(text, delimiter, n)`; negative fields count from the end.
@@ -111,33 +128,56 @@ fn split_part<'a>(text: &'a str, delimiter: &str, n: i32) -> Result<&'a str> {
         return Ok(if n == 1 || n == -1 { text } else { "" });
     }
     let field = if n > 0 {
-        text.split(delimiter).nth(n as usize - 1)
+        nth_field(text.split(delimiter), n.unsigned_abs())
     } else {
-        text.rsplit(delimiter).nth(n.unsigned_abs() as usize - 1)
+        nth_field(text.rsplit(delimiter), n.unsigned_abs())
     };
-    Ok(field.unwrap_or(""))
+    Ok(field?.unwrap_or(""))
 }
 
-fn initcap(text: &str) -> String {
+fn nth_field<'a>(fields: impl Iterator<Item = &'a str>, n: u32) -> Result<Option<&'a str>> {
+    for (field, number) in fields.zip(1_u32..) {
+        interrupt::steps(8 + field.len())?;
+        if number == n {
+            return Ok(Some(field));
+        }
+    }
+    Ok(None)
+}
+
+fn initcap(text: &str) -> Result<String> {
     let mut out = String::with_capacity(text.len());
     let mut inside = false;
     for c in text.chars() {
+        interrupt::step()?;
         // The C locale knows ASCII letters only.
         out.push(if inside { c.to_ascii_lowercase() } else { c.to_ascii_uppercase() });
         inside = c.is_ascii_alphanumeric();
     }
-    out
+    Ok(out)
 }
 
-fn translate(text: &str, from: &str, to: &str) -> String {
+fn translate(text: &str, from: &str, to: &str) -> Result<String> {
     let from: Vec<char> = from.chars().collect();
     let to: Vec<char> = to.chars().collect();
-    text.chars()
-        .filter_map(|c| match from.iter().position(|f| *f == c) {
-            Some(at) => to.get(at).copied(),
-            None => Some(c),
-        })
-        .collect()
+    let mut out = String::new();
+    for c in text.chars() {
+        interrupt::steps(1 + from.len())?;
+        match from.iter().position(|f| *f == c) {
+            Some(at) => out.extend(to.get(at)),
+            None => out.push(c),
+        }
+    }
+    Ok(out)
+}
+
+fn reverse(text: &str) -> Result<String> {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars().rev() {
+        interrupt::step()?;
+        out.push(c);
+    }
+    Ok(out)
 }
 
 /// An identifier, quoted if it must be.
@@ -316,6 +356,21 @@ pub fn quote_literal(text: &str) -> String {
     if text.contains('\\') { format!("E'{}'", doubled.replace('\\', "\\\\")) } else { format!("'{doubled}'") }
 }
 
+/// The same for a text of any length.
+fn quoted(text: &str) -> Result<String> {
+    if text.len() <= interrupt::PIECE {
+        return Ok(quote_literal(text));
+    }
+    let has_escapes = text.contains('\\');
+    let mut out = String::from(if has_escapes { "E'" } else { "'" });
+    interrupt::in_text_pieces(text, |piece| {
+        let doubled = piece.replace('\'', "''");
+        out.push_str(&if has_escapes { doubled.replace('\\', "\\\\") } else { doubled });
+    })?;
+    out.push('\'');
+    Ok(out)
+}
+
 /// A value's text as `format` and `concat` show it.
 fn shown(ctx: &FunctionContext<'_>, value: &Datum) -> Result<String> {
     text_of(value, natural_type(value), ctx)
@@ -368,6 +423,7 @@ fn format(ctx: &FunctionContext<'_>, template: &str, args: &[Datum]) -> Result<S
     let argument =
         |index: usize| args.get(index).ok_or_else(|| invalid_parameter("too few arguments for format()"));
     while let Some(c) = chars.next() {
+        interrupt::step()?;
         if c != '%' {
             out.push(c);
             continue;
@@ -455,10 +511,11 @@ fn format(ctx: &FunctionContext<'_>, template: &str, args: &[Datum]) -> Result<S
             }
             ('s', value) => shown(ctx, value)?,
             ('I', value) => quote_identifier(&shown(ctx, value)?),
-            (_, value) => quote_literal(&shown(ctx, value)?),
+            (_, value) => quoted(&shown(ctx, value)?)?,
         };
         let missing = (width.unsigned_abs() as usize).saturating_sub(char_count(&piece)).min(VALUE_MAX / 4);
         check_buffer(out.len(), piece.len() + missing)?;
+        interrupt::steps(piece.len() + missing)?;
         if left_aligned || width < 0 {
             out.push_str(&piece);
             out.extend(std::iter::repeat_n(' ', missing));
@@ -475,7 +532,18 @@ fn repeat(text: &str, count: i32) -> Result<String> {
     if text.len().checked_mul(count).is_none_or(|n| n > VALUE_MAX) {
         return Err(too_long());
     }
-    Ok(text.repeat(count))
+    if text.len() * count <= interrupt::PIECE {
+        return Ok(text.repeat(count));
+    }
+    let mut out = String::with_capacity(text.len() * count);
+    let at_once = (interrupt::PIECE / text.len()).clamp(1, count);
+    let piece = text.repeat(at_once);
+    for _ in 0..count / at_once {
+        interrupt::steps(piece.len())?;
+        out.push_str(&piece);
+    }
+    out.push_str(&text.repeat(count % at_once));
+    Ok(out)
 }
 
 /// Lower and upper case under the C locale: ASCII letters only.
@@ -533,7 +601,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("sql_1811", |_, v| bit_length(text(v, 0)?.len())),
     ("lower", |_, v| Ok(text_datum(lower(text(v, 0)?)))),
     ("upper", |_, v| Ok(text_datum(text(v, 0)?.to_ascii_uppercase()))),
-    ("initcap", |_, v| Ok(text_datum(initcap(text(v, 0)?)))),
+    ("initcap", |_, v| Ok(text_datum(initcap(text(v, 0)?)?))),
     ("text_substr", |_, v| Ok(text_datum(substring(text(v, 0)?, int4(v, 1)?, Some(int4(v, 2)?))?))),
     ("text_substr_no_len", |_, v| Ok(text_datum(substring(text(v, 0)?, int4(v, 1)?, None)?))),
     ("textpos", |_, v| Ok(Datum::Int4(position(text(v, 0)?, text(v, 1)?)))),
@@ -544,18 +612,18 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     }),
     ("text_left", |_, v| Ok(text_datum(left(text(v, 0)?, int4(v, 1)?)))),
     ("text_right", |_, v| Ok(text_datum(right(text(v, 0)?, int4(v, 1)?)))),
-    ("text_reverse", |_, v| Ok(text_datum(text(v, 0)?.chars().rev().collect::<String>()))),
+    ("text_reverse", |_, v| Ok(text_datum(reverse(text(v, 0)?)?))),
     ("lpad", |_, v| Ok(text_datum(pad(text(v, 0)?, int4(v, 1)?, text(v, 2)?, true)?))),
     ("rpad", |_, v| Ok(text_datum(pad(text(v, 0)?, int4(v, 1)?, text(v, 2)?, false)?))),
     ("sql_879", |_, v| Ok(text_datum(pad(text(v, 0)?, int4(v, 1)?, " ", true)?))),
     ("sql_880", |_, v| Ok(text_datum(pad(text(v, 0)?, int4(v, 1)?, " ", false)?))),
-    ("btrim", |_, v| Ok(text_datum(trim(text(v, 0)?, text(v, 1)?, true, true)))),
-    ("ltrim", |_, v| Ok(text_datum(trim(text(v, 0)?, text(v, 1)?, true, false)))),
-    ("rtrim", |_, v| Ok(text_datum(trim(text(v, 0)?, text(v, 1)?, false, true)))),
-    ("btrim1", |_, v| Ok(text_datum(trim(text(v, 0)?, " ", true, true)))),
-    ("ltrim1", |_, v| Ok(text_datum(trim(text(v, 0)?, " ", true, false)))),
+    ("btrim", |_, v| Ok(text_datum(trim(text(v, 0)?, text(v, 1)?, true, true)?))),
+    ("ltrim", |_, v| Ok(text_datum(trim(text(v, 0)?, text(v, 1)?, true, false)?))),
+    ("rtrim", |_, v| Ok(text_datum(trim(text(v, 0)?, text(v, 1)?, false, true)?))),
+    ("btrim1", |_, v| Ok(text_datum(trim(text(v, 0)?, " ", true, true)?))),
+    ("ltrim1", |_, v| Ok(text_datum(trim(text(v, 0)?, " ", true, false)?))),
     ("replace_text", |_, v| Ok(text_datum(replace(text(v, 0)?, text(v, 1)?, text(v, 2)?)?))),
-    ("translate", |_, v| Ok(text_datum(translate(text(v, 0)?, text(v, 1)?, text(v, 2)?)))),
+    ("translate", |_, v| Ok(text_datum(translate(text(v, 0)?, text(v, 1)?, text(v, 2)?)?))),
     ("split_part", |_, v| Ok(text_datum(split_part(text(v, 0)?, text(v, 1)?, int4(v, 2)?)?))),
     ("repeat", |_, v| Ok(text_datum(repeat(text(v, 0)?, int4(v, 1)?)?))),
     ("ascii", |_, v| Ok(Datum::Int4(text(v, 0)?.chars().next().map_or(0, |c| c as i32)))),
@@ -575,15 +643,15 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
         _ => Ok(text_datum(format(c, text(v, 0)?, &[])?)),
     }),
     ("quote_ident", |_, v| Ok(text_datum(quote_identifier(text(v, 0)?)))),
-    ("quote_literal", |_, v| Ok(text_datum(quote_literal(text(v, 0)?)))),
-    ("sql_1285", |c, v| Ok(text_datum(quote_literal(&shown(c, any(v, 0)?)?)))),
+    ("quote_literal", |_, v| Ok(text_datum(quoted(text(v, 0)?)?))),
+    ("sql_1285", |c, v| Ok(text_datum(quoted(&shown(c, any(v, 0)?)?)?))),
     ("quote_nullable", |_, v| match any(v, 0)? {
         Datum::Null => Ok(text_datum("NULL")),
-        _ => Ok(text_datum(quote_literal(text(v, 0)?))),
+        _ => Ok(text_datum(quoted(text(v, 0)?)?)),
     }),
     ("sql_1290", |c, v| match any(v, 0)? {
         Datum::Null => Ok(text_datum("NULL")),
-        value => Ok(text_datum(quote_literal(&shown(c, value)?))),
+        value => Ok(text_datum(quoted(&shown(c, value)?)?)),
     }),
     ("nameconcatoid", |_, v| {
         Ok(text_datum(crate::io::truncate_name(&format!("{}_{}", text(v, 0)?, oid(v, 1)?))))

@@ -287,6 +287,7 @@ fn generate(
     let mut rows = Vec::new();
     let mut at = from;
     while rows.len() < most && ((direction > 0 && at <= to) || (direction < 0 && at >= to)) {
+        crate::interrupt::steps(super::series::STEPS_PER_ROW)?;
         rows.push(vec![wrap(at)]);
         // The value behind the last that somebody wants may be out of range.
         if rows.len() < most {

@@ -7,8 +7,12 @@ use super::{text_in, text_out};
 use crate::datum::{Array, Datum, Dimension};
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::FunctionContext;
+use crate::interrupt;
 use crate::type_table::element_of;
 use crate::types::{Oid, Type};
+
+/// What reading or writing an element counts as, beside its bytes ([`interrupt::steps`]).
+const STEPS_PER_VALUE: usize = 8;
 
 /// Most dimensions an array may have (MAXDIM).
 const DIMENSIONS_MAX: usize = 6;
@@ -180,6 +184,7 @@ impl Reader<'_, '_> {
                 }
             }
         }
+        interrupt::steps(STEPS_PER_VALUE + raw.len())?;
         raw.truncate(keep);
         if raw.is_empty() && !quoted {
             return Err(self.unexpected(self.peek().unwrap_or(b'}')));
@@ -350,6 +355,7 @@ fn write_level(
             write_level(array, depth + 1, next, element, ctx, scratch, out)?;
             continue;
         }
+        interrupt::steps(STEPS_PER_VALUE).map_err(|_| std::fmt::Error)?;
         let value = array.values.get(*next).unwrap_or(&Datum::Null);
         *next += 1;
         if value.is_null() {

@@ -6,6 +6,7 @@ use crate::datetime::TimeTz;
 use crate::datum::{Array, Datum, Dimension, Interval};
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::FunctionContext;
+use crate::interrupt;
 use crate::numeric::Numeric;
 use crate::type_table::{element_of, format_type, type_name};
 use crate::types::{Oid, Type};
@@ -347,6 +348,9 @@ fn with_length(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut Vec
     out[start..start + 4].copy_from_slice(&length.to_be_bytes());
 }
 
+/// What an element counts as ([`interrupt::steps`]).
+const STEPS_PER_VALUE: usize = 8;
+
 fn array_send(array: &Array, ty: Type, ctx: &FunctionContext<'_>, out: &mut Vec<u8>) {
     let has_nulls = array.values.iter().any(Datum::is_null);
     // An array made of NULLs alone does not know itself what they are.
@@ -359,6 +363,10 @@ fn array_send(array: &Array, ty: Type, ctx: &FunctionContext<'_>, out: &mut Vec<
         out.extend_from_slice(&dimension.lower_bound.to_be_bytes());
     }
     for value in &array.values {
+        // Whoever sends it finds out.
+        if interrupt::steps(STEPS_PER_VALUE).is_err() {
+            return;
+        }
         with_length(value, Type { oid: element, typmod: ty.typmod }, ctx, out);
     }
 }

@@ -25,6 +25,7 @@ use crate::datetime;
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::FunctionContext;
+use crate::interrupt;
 use crate::type_table::{element_of, format_type};
 use crate::types::{Oid, Type};
 
@@ -292,6 +293,7 @@ pub fn parse_bytea(text: &str) -> Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(hex.len() / 2);
         let mut high: Option<u8> = None;
         for c in hex.bytes() {
+            interrupt::step()?;
             if c.is_ascii_whitespace() && high.is_none() {
                 continue;
             }
@@ -318,6 +320,7 @@ pub fn parse_bytea(text: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(raw.len());
     let mut at = 0;
     while at < raw.len() {
+        interrupt::step()?;
         if raw[at] != b'\\' {
             bytes.push(raw[at]);
             at += 1;
@@ -338,9 +341,13 @@ pub fn parse_bytea(text: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// So many bytes are written together.
+const HEX_AT_ONCE: usize = 64;
+
 fn write_bytea(bytes: &[u8], escape: bool, out: &mut dyn Write) -> std::fmt::Result {
     if escape {
         for &b in bytes {
+            interrupt::step().map_err(|_| std::fmt::Error)?;
             match b {
                 b'\\' => out.write_str("\\\\")?,
                 0x20..=0x7e => out.write_char(b as char)?,
@@ -351,9 +358,15 @@ fn write_bytea(bytes: &[u8], escape: bool, out: &mut dyn Write) -> std::fmt::Res
     }
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.write_str("\\x")?;
-    for &b in bytes {
-        out.write_char(HEX[usize::from(b >> 4)] as char)?;
-        out.write_char(HEX[usize::from(b & 15)] as char)?;
+    let mut digits = [0; 2 * HEX_AT_ONCE];
+    for piece in bytes.chunks(HEX_AT_ONCE) {
+        interrupt::steps(piece.len()).map_err(|_| std::fmt::Error)?;
+        for (b, pair) in piece.iter().zip(digits.chunks_exact_mut(2)) {
+            pair[0] = HEX[usize::from(b >> 4)];
+            pair[1] = HEX[usize::from(b & 15)];
+        }
+        let written = std::str::from_utf8(&digits[..2 * piece.len()]).map_err(|_| std::fmt::Error)?;
+        out.write_str(written)?;
     }
     Ok(())
 }

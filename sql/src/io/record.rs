@@ -10,6 +10,7 @@ use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::FunctionContext;
 use crate::function::length::{ALLOCATION_MAX, buffer_too_large};
+use crate::interrupt;
 use crate::record::{Record, RecordDescriptor};
 use crate::types::{Oid, Type};
 
@@ -152,10 +153,13 @@ pub fn record_out(
     out.write_str(")")
 }
 
-/// 54000: the text of a value is too long, the one reason for which writing it fails.
+/// 54000: the text of a value is too long, which is why writing it fails unless the statement shall end.
 #[cold]
 pub fn text_too_long() -> SqlError {
-    buffer_too_large(ALLOCATION_MAX, 1)
+    match interrupt::check() {
+        Err(ended) => ended,
+        Ok(()) => buffer_too_large(ALLOCATION_MAX, 1),
+    }
 }
 
 /// Fails if a text is too long with its quotes doubled. Each level doubles what the one below has

@@ -4,10 +4,11 @@
 use std::borrow::Cow;
 
 use crate::error::{Result, SqlError, SqlState};
+use crate::interrupt;
 
 use super::order::equal;
 use super::write::{key_order, string};
-use super::{Kind, Node, position};
+use super::{Kind, Node, STEPS_PER_VALUE, position};
 
 /// The text of an array.
 pub fn array<'n>(items: impl Iterator<Item = &'n str>) -> String {
@@ -46,11 +47,17 @@ fn items_of<'n>(items: &'n [Node<'_>]) -> impl Iterator<Item = &'n str> {
 }
 
 /// `a || b`.
-pub fn concatenate(a: &Node<'_>, b: &Node<'_>) -> String {
-    match (&a.kind, &b.kind) {
+pub fn concatenate(a: &Node<'_>, b: &Node<'_>) -> Result<String> {
+    Ok(match (&a.kind, &b.kind) {
         (Kind::Object(left), Kind::Object(right)) => {
-            let kept = fields_of(left).filter(|(key, _)| right.iter().all(|(other, _)| other != key));
-            let mut all: Vec<(&str, &str)> = kept.chain(fields_of(right)).collect();
+            let mut all: Vec<(&str, &str)> = Vec::new();
+            for (key, value) in fields_of(left) {
+                interrupt::steps(1 + right.len())?;
+                if right.iter().all(|(other, _)| other != key) {
+                    all.push((key, value));
+                }
+            }
+            all.extend(fields_of(right));
             all.sort_by(|x, y| key_order(x.0, y.0));
             object(all.into_iter())
         }
@@ -58,19 +65,32 @@ pub fn concatenate(a: &Node<'_>, b: &Node<'_>) -> String {
         (Kind::Array(left), _) => array(items_of(left).chain([b.text])),
         (_, Kind::Array(right)) => array([a.text].into_iter().chain(items_of(right))),
         _ => array([a.text, b.text].into_iter()),
-    }
+    })
 }
 
 /// `value - key`: without these keys, or these strings of an array.
 pub fn without_keys(node: &Node<'_>, keys: &[&str]) -> Result<String> {
     match &node.kind {
-        Kind::Object(fields) => Ok(object(fields_of(fields).filter(|(key, _)| !keys.contains(key)))),
-        Kind::Array(items) => Ok(array(
-            items
-                .iter()
-                .filter(|item| !matches!(&item.kind, Kind::String(value) if keys.contains(&value.as_ref())))
-                .map(|item| item.text),
-        )),
+        Kind::Object(fields) => {
+            let mut kept = Vec::new();
+            for (key, value) in fields_of(fields) {
+                interrupt::steps(1 + keys.len())?;
+                if !keys.contains(&key) {
+                    kept.push((key, value));
+                }
+            }
+            Ok(object(kept.into_iter()))
+        }
+        Kind::Array(items) => {
+            let mut kept = Vec::new();
+            for item in items {
+                interrupt::steps(1 + keys.len())?;
+                if !matches!(&item.kind, Kind::String(value) if keys.contains(&value.as_ref())) {
+                    kept.push(item.text);
+                }
+            }
+            Ok(array(kept.into_iter()))
+        }
         _ => Err(invalid("cannot delete from scalar")),
     }
 }
@@ -203,24 +223,47 @@ pub fn strip_nulls(node: &Node<'_>, compact: bool, out: &mut String) {
 }
 
 /// `a @> b`.
-pub fn contains(a: &Node<'_>, b: &Node<'_>) -> bool {
+pub fn contains(a: &Node<'_>, b: &Node<'_>) -> Result<bool> {
     match (&a.kind, &b.kind) {
-        (Kind::Object(_), Kind::Object(wanted)) => {
-            wanted.iter().all(|(key, value)| a.field(key).is_some_and(|found| inside(found, value)))
+        (Kind::Object(fields), Kind::Object(wanted)) => {
+            for (key, value) in wanted {
+                // A key is looked for among all.
+                interrupt::steps(fields.len())?;
+                match a.field(key) {
+                    Some(found) if inside(found, value)? => {}
+                    _ => return Ok(false),
+                }
+            }
+            Ok(true)
         }
         (Kind::Array(items), Kind::Array(wanted)) => {
-            wanted.iter().all(|value| items.iter().any(|item| inside(item, value)))
+            for value in wanted {
+                if !any_inside(items, value)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
         }
         // An array contains a scalar that is one of its elements: only at the top.
-        (Kind::Array(items), _) if !b.is_container() => items.iter().any(|item| equal(item, b)),
-        _ => !a.is_container() && !b.is_container() && equal(a, b),
+        (Kind::Array(items), _) if !b.is_container() => Ok(items.iter().any(|item| equal(item, b))),
+        _ => Ok(!a.is_container() && !b.is_container() && equal(a, b)),
     }
 }
 
-fn inside(a: &Node<'_>, b: &Node<'_>) -> bool {
+fn any_inside(items: &[Node<'_>], value: &Node<'_>) -> Result<bool> {
+    for item in items {
+        interrupt::steps(STEPS_PER_VALUE)?;
+        if inside(item, value)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn inside(a: &Node<'_>, b: &Node<'_>) -> Result<bool> {
     match (a.is_container(), b.is_container()) {
-        (true, true) => std::mem::discriminant(&a.kind) == std::mem::discriminant(&b.kind) && contains(a, b),
-        (false, false) => equal(a, b),
-        _ => false,
+        (true, true) if std::mem::discriminant(&a.kind) == std::mem::discriminant(&b.kind) => contains(a, b),
+        (false, false) => Ok(equal(a, b)),
+        _ => Ok(false),
     }
 }

@@ -24,10 +24,13 @@ pub mod write;
 use std::borrow::Cow;
 
 use crate::error::{Result, SqlError, SqlState};
-use crate::stack;
+use crate::{interrupt, stack};
 
 /// Values may nest this deep: on every stack, or a text would be equal to another on one alone.
 const DEPTH_MAX: u32 = 1_000;
+
+/// What a value counts as that is read or written, beside its bytes ([`interrupt::steps`]).
+pub(crate) const STEPS_PER_VALUE: usize = 16;
 
 /// A value and its text, without the blanks around it.
 #[derive(Clone, Debug)]
@@ -220,6 +223,7 @@ impl<'t> Parser<'t> {
     }
 
     fn value(&mut self) -> Result<Node<'t>> {
+        interrupt::steps(STEPS_PER_VALUE)?;
         self.blanks();
         let start = self.at;
         let kind = match self.peek() {
@@ -360,6 +364,7 @@ impl<'t> Parser<'t> {
                     return Err(self.invalid(detail, self.at));
                 }
                 Some(b'"') => {
+                    interrupt::steps(self.at - start)?;
                     let rest = &self.text[plain..self.at];
                     self.at += 1;
                     return Ok(match owned {

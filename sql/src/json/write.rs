@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use crate::error::{Result, SqlError, SqlState};
+use crate::interrupt;
 use crate::numeric::Numeric;
 
-use super::{Kind, Node};
+use super::{Kind, Node, STEPS_PER_VALUE};
 
 /// A string literal (escape_json).
 pub fn string(value: &str, out: &mut String) {
@@ -66,11 +67,13 @@ pub fn without_zero(value: &str) -> Result<()> {
 
 /// The canonical text: sorted keys, one space after `:` and `,`.
 pub fn canonical(node: &Node<'_>, out: &mut String) -> Result<()> {
+    interrupt::steps(STEPS_PER_VALUE)?;
     match &node.kind {
         Kind::Null | Kind::Bool(_) => out.push_str(node.text),
         Kind::Number => number(node.text, out)?,
         Kind::String(value) => {
             without_zero(value)?;
+            interrupt::steps(value.len())?;
             string(value, out);
         }
         Kind::Array(items) => {
@@ -101,7 +104,8 @@ pub fn canonical(node: &Node<'_>, out: &mut String) -> Result<()> {
 }
 
 /// jsonb_pretty: four blanks a level.
-pub fn pretty(node: &Node<'_>, level: usize, out: &mut String) {
+pub fn pretty(node: &Node<'_>, level: usize, out: &mut String) -> Result<()> {
+    interrupt::steps(STEPS_PER_VALUE + level)?;
     let line = |level: usize, out: &mut String| {
         out.push('\n');
         out.push_str(&"    ".repeat(level));
@@ -114,7 +118,7 @@ pub fn pretty(node: &Node<'_>, level: usize, out: &mut String) {
                     out.push(',');
                 }
                 line(level + 1, out);
-                pretty(item, level + 1, out);
+                pretty(item, level + 1, out)?;
             }
             line(level, out);
             out.push(']');
@@ -128,11 +132,12 @@ pub fn pretty(node: &Node<'_>, level: usize, out: &mut String) {
                 line(level + 1, out);
                 string(key, out);
                 out.push_str(": ");
-                pretty(value, level + 1, out);
+                pretty(value, level + 1, out)?;
             }
             line(level, out);
             out.push('}');
         }
         _ => out.push_str(node.text),
     }
+    Ok(())
 }

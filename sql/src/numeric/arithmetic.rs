@@ -6,6 +6,7 @@ use num_traits::{Signed, Zero};
 
 use super::{Numeric, POW10, Repr, SCALE_MAX, digits_big, digits_i128, division_by_zero, pow10, pow10_i128};
 use crate::error::Result;
+use crate::interrupt;
 
 /// Digits a quotient has at least (NUMERIC_MIN_SIG_DIGITS).
 pub(super) const SIGNIFICANT_DIGITS_MIN: i64 = 16;
@@ -26,6 +27,19 @@ pub(super) fn div_round(n: &BigInt, d: &BigInt) -> BigInt {
     } else {
         q
     }
+}
+
+/// Numbers of more bits are divided in steps between which the statement can be ended.
+const GCD_AT_ONCE_BITS: u64 = 1 << 16;
+
+/// The greatest common divisor, which is not negative.
+fn greatest_common_divisor(mut a: BigInt, mut b: BigInt) -> Result<BigInt> {
+    while a.bits().min(b.bits()) > GCD_AT_ONCE_BITS {
+        interrupt::steps(a.bits() as usize / 8)?;
+        let rest = &a % &b;
+        a = std::mem::replace(&mut b, rest);
+    }
+    Ok(a.gcd(&b))
 }
 
 impl Numeric {
@@ -372,7 +386,7 @@ impl Numeric {
         let (Some((a, sa)), Some((b, sb))) = (self.parts(), other.parts()) else { return Ok(Numeric::NAN) };
         let scale = sa.max(sb);
         let (a, b) = (a * pow10(u32::from(scale - sa)), b * pow10(u32::from(scale - sb)));
-        Numeric::checked_big(a.gcd(&b), u32::from(scale))
+        Numeric::checked_big(greatest_common_divisor(a, b)?, u32::from(scale))
     }
 
     /// Least common multiple, at the larger scale.
@@ -383,7 +397,8 @@ impl Numeric {
         if a.is_zero() || b.is_zero() {
             return Ok(Numeric::from_scaled(0, scale));
         }
-        Numeric::checked_big(a.lcm(&b).abs(), u32::from(scale))
+        let divisor = greatest_common_divisor(a.clone(), b.clone())?;
+        Numeric::checked_big((a / divisor * b).abs(), u32::from(scale))
     }
 
     /// `n!`, up to 32177 (beyond it the format overflows).
@@ -397,7 +412,11 @@ impl Numeric {
         if n > 32_177 {
             return Err(super::overflow());
         }
-        let product = (2..=n).fold(BigInt::from(1), |product, factor| product * factor);
+        let mut product = BigInt::from(1);
+        for factor in 2..=n {
+            interrupt::steps(product.bits() as usize / 64 + 1)?;
+            product *= factor;
+        }
         Numeric::checked_big(product, 0)
     }
 }

@@ -7,6 +7,7 @@ use num_traits::{Signed, ToPrimitive, Zero};
 use super::arithmetic::{RESULT_SCALE_MAX, SIGNIFICANT_DIGITS_MIN, div_round};
 use super::{Numeric, division_by_zero, overflow, pow10};
 use crate::error::{Result, SqlError, SqlState};
+use crate::interrupt;
 
 /// As long as numeric.c writes them: the scales of results hang on what they round to.
 #[allow(clippy::approx_constant)]
@@ -75,7 +76,7 @@ impl Numeric {
         let weight = (self.to_f64() * LOG10_E).max(0.0) as u32;
         let precision = scale + weight + 12;
         let x = self.fixed(precision);
-        let value = exp_fixed(&x, precision);
+        let value = exp_fixed(&x, precision)?;
         Numeric::checked_big(div_round(&value, &pow10(precision - scale)), scale)
     }
 
@@ -144,9 +145,9 @@ impl Numeric {
         } else {
             div_round(&mantissa, &pow10((-shift) as u32))
         };
-        let mut value = ln_fixed(&x, precision);
+        let mut value = ln_fixed(&x, precision)?;
         if exponent != 0 {
-            value += ln_fixed(&(pow10(precision) * 10), precision) * exponent;
+            value += ln_fixed(&(pow10(precision) * 10), precision)? * exponent;
         }
         Numeric::checked_big(div_round(&value, &pow10(precision - scale)), scale)
     }
@@ -327,7 +328,7 @@ fn rescale_big(mantissa: BigInt, own: u64, scale: u32) -> Result<Numeric> {
 }
 
 /// e^x for fixed-point x: halve until small, Taylor, square back.
-fn exp_fixed(x: &BigInt, precision: u32) -> BigInt {
+fn exp_fixed(x: &BigInt, precision: u32) -> Result<BigInt> {
     let negative = x.is_negative();
     let halvings = {
         let value = x.abs() / pow10(precision);
@@ -341,21 +342,23 @@ fn exp_fixed(x: &BigInt, precision: u32) -> BigInt {
     let mut sum = one.clone();
     let mut n = 1u32;
     while !term.is_zero() {
+        interrupt::check()?;
         term = term * &reduced / &one / n;
         sum += &term;
         n += 1;
     }
     for _ in 0..halvings {
+        interrupt::check()?;
         sum = &sum * &sum / &one;
     }
     if negative {
         sum = &one * &one / sum;
     }
-    div_round(&sum, &pow10(guard))
+    Ok(div_round(&sum, &pow10(guard)))
 }
 
 /// ln x for fixed-point x > 0: roots until near one, then 2·artanh((x-1)/(x+1)).
-fn ln_fixed(x: &BigInt, precision: u32) -> BigInt {
+fn ln_fixed(x: &BigInt, precision: u32) -> Result<BigInt> {
     let guard = 12;
     let working = precision + guard;
     let one = pow10(working);
@@ -363,6 +366,7 @@ fn ln_fixed(x: &BigInt, precision: u32) -> BigInt {
     let mut doublings = 0u32;
     let (low, high) = (&one * 99 / 100, &one * 101 / 100);
     while (y < low || y > high) && doublings < 40 {
+        interrupt::check()?;
         y = (&y * &one).sqrt();
         doublings += 1;
     }
@@ -372,10 +376,11 @@ fn ln_fixed(x: &BigInt, precision: u32) -> BigInt {
     let mut sum = BigInt::zero();
     let mut n = 1u32;
     while !power.is_zero() {
+        interrupt::check()?;
         sum += &power / n;
         power = power * &square / &one;
         n += 2;
     }
     sum <<= doublings + 1;
-    div_round(&sum, &pow10(guard))
+    Ok(div_round(&sum, &pow10(guard)))
 }

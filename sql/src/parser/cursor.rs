@@ -9,6 +9,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::ast::{Expression, QualifiedName};
 use crate::error::{Result, SqlError, SqlState};
+use crate::interrupt;
 
 use super::dialect::ArchipelDialect;
 use super::keywords::{is_reserved, may_name_routine};
@@ -287,7 +288,10 @@ impl<'t> Cursor<'t> {
         production: impl FnOnce(&mut Parser<'static>) -> Result<T, ParserError>,
     ) -> Result<T> {
         let start = self.index();
-        production(&mut self.parser).map_err(|error| self.translate(error, start))
+        production(&mut self.parser).map_err(|error| match interrupt::check() {
+            Err(ended) => ended,
+            Ok(()) => self.translate(error, start),
+        })
     }
 
     /// Index of the next token.

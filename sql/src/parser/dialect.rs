@@ -14,6 +14,10 @@ use sqlparser::tokenizer::Token;
 
 use super::keywords::{is_reserved, needs_as};
 use super::worded::{self, is_no_name};
+use crate::interrupt;
+
+/// What reading one operand counts as ([`interrupt::steps`]).
+const STEPS_PER_OPERAND: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct ArchipelDialect;
@@ -124,6 +128,10 @@ impl Dialect for ArchipelDialect {
     /// `type 'literal'` for type names sqlparser does not know, and for `name`, which it takes
     /// for a column.
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        // Whoever has called the parser tells the error itself.
+        if interrupt::steps(STEPS_PER_OPERAND).is_err() {
+            return Some(Err(ParserError::ParserError("the statement shall end".to_owned())));
+        }
         if let Some((op, precedence)) = prefix_operator(&parser.peek_token_ref().token) {
             parser.advance_token();
             let operand = parser.parse_subexpr(precedence);

@@ -9,6 +9,7 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace
 
 use crate::ast::RowLockStrength;
 use crate::error::{Result, SqlError, SqlState};
+use crate::interrupt;
 
 use super::dialect::ArchipelDialect;
 use super::element::rewrite_elements;
@@ -150,13 +151,16 @@ pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> 
         let near = positions.text().get(positions.byte(at)..positions.byte(token.span.end));
         return Err(syntax_error(near.unwrap_or_default(), positions.character(at).unwrap_or(1)));
     }
+    interrupt::check()?;
     let tokens = rewrite_merge_sources(tokens);
     let tokens = rewrite_recursion(rewrite_elements(tokens, positions), positions);
     let tokens = rewrite_inference(rewrite_table(tokens), positions);
+    interrupt::check()?;
     let tokens =
         rewrite_joins(rewrite_using_aliases(rewrite_exclusions(rewrite_bounds(rewrite_column_definitions(
             rewrite_sort_operators(rewrite_like_any(rewrite_typed_escapes(rewrite_rows_from(tokens)))),
         )))));
+    interrupt::check()?;
     Ok(rewrite_stars(rewrite_locks(rewrite_words(rewrite_only(rewrite_fetch(rewrite_no_columns(tokens)))))))
 }
 
@@ -177,6 +181,7 @@ fn raw_tokens(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> {
     if let Err(error) = Tokenizer::new(&ArchipelDialect, text).tokenize_with_location_into_buf(&mut tokens) {
         return Err(lexical_error(positions, &tokens, &error.message));
     }
+    interrupt::check()?;
     let mut tokens = cut_operators(decode_unicode(tokens, positions)?, positions);
     for token in &mut tokens {
         match &mut token.token {

@@ -12,7 +12,9 @@ use super::{Flags, Head, JsonPath, LEVEL_LAST, Method, Operator, Path, Predicate
 use crate::datetime::standard_template::Template;
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::regular_expression;
+use crate::interrupt;
 use crate::io::parse_f64;
+use crate::json::STEPS_PER_VALUE;
 use crate::numeric::Numeric;
 
 // The states of SQL/JSON (chapter A): its class 22 has them only here.
@@ -247,6 +249,7 @@ impl<'p> Application<'p> {
 
     /// The steps after a value. `unwrap`: a step that wants no array takes its elements.
     fn steps(&mut self, steps: &[Step], on: &Value, sink: &mut Sink<'_>, unwrap: bool) -> Outcome<()> {
+        interrupt::steps(STEPS_PER_VALUE).map_err(Failure::Other)?;
         let Some((step, rest)) = steps.split_first() else {
             sink.put(on.clone());
             return Ok(());
@@ -637,6 +640,7 @@ impl<'p> Application<'p> {
         let (mut error, mut found) = (false, false);
         for left in &left {
             for right in &right {
+                interrupt::steps(STEPS_PER_VALUE).map_err(Failure::Other)?;
                 match holds(left, right.as_ref())? {
                     Truth::Unknown if !self.path.lax => return Ok(Truth::Unknown),
                     Truth::Unknown => error = true,
