@@ -122,9 +122,14 @@ impl<D: Durability + 'static> Replies<D> {
         self.broken.get()
     }
 
+    /// Whether too much is underway.
+    pub fn presses(&self) -> bool {
+        self.queued_bytes.get() > QUEUED_BYTES_MAX && !self.broken.get()
+    }
+
     /// Waits while too much is underway.
     pub async fn back_pressure(&self) {
-        while self.queued_bytes.get() > QUEUED_BYTES_MAX && !self.broken.get() {
+        while self.presses() {
             self.progress.notified().await;
         }
     }

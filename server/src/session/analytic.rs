@@ -18,6 +18,7 @@ use archipel_engine::id::Epoch;
 use archipel_planner::bound::BoundStatement;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
+use archipel_sql::interrupt::Watch;
 use tokio::sync::mpsc;
 
 use super::Session;
@@ -97,9 +98,7 @@ impl Session {
                     rows += batch.len() as u64;
                     self.take_batch(batch, rows_to, &mut kept)?;
                     if streaming && self.output.len() > PORTION_BYTES {
-                        let depends_on = self.depends_on;
-                        self.flush().await;
-                        self.depends_on = depends_on;
+                        self.flush_part().await?;
                     }
                 }
                 Some(Event::Ended(Ok(()))) => return Ok(Analytic::Ran(Ran { rows }, kept)),
@@ -125,6 +124,7 @@ impl Session {
         let (sender, events) = mpsc::channel(BATCHES_UNDERWAY);
         let given_up = Arc::new(AtomicBool::new(false));
         let host = Arc::new(self.host().beside(given_up.clone()));
+        let asked = host.clone();
         let now = self.transaction.start().unwrap_or_else(crate::server::now);
         let holder = self.entry().process_id;
         let (server, plan) = (self.server.clone(), plan.clone());
@@ -151,7 +151,10 @@ impl Session {
             let _ = sender.send(Event::Ended(ended)).await;
         };
         let threads = self.server.analytical_threads.clone();
-        self.server.analytical_threads.spawn_blocking(move || threads.block_on(query));
+        self.server.analytical_threads.spawn_blocking(move || {
+            let _watch = Watch::of(asked);
+            threads.block_on(query);
+        });
         (events, GivenUpOnDrop(given_up))
     }
 

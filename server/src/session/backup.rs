@@ -36,12 +36,9 @@ impl Session {
                 bytes.extend_from_slice(&chunk);
                 Ok::<(), ()>(())
             });
-            self.flush().await;
+            self.flush_part().await?;
             if self.entry().is_cancelled() {
                 return Err(self.entry().cancel_error());
-            }
-            if self.replies.is_broken() {
-                return Err(SqlError::new(SqlState::IO_ERROR, "the client has gone"));
             }
         }
         self.output.copy_done();

@@ -15,7 +15,7 @@ use std::time::Duration;
 use archipel_engine::id::Epoch;
 use archipel_sql::catalog::Role;
 use archipel_sql::error::{SqlError, SqlState};
-use archipel_sql::stack;
+use archipel_sql::{interrupt, stack};
 use rustc_hash::FxHashMap;
 
 use super::moving::{Belongings, MovingSession};
@@ -31,6 +31,9 @@ use crate::wire::frame::{Desynchronized, Input, Message};
 use crate::wire::output::{Output, Severity};
 use crate::wire::socket::Socket;
 use crate::wire::startup::MINOR_VERSION_MAX;
+
+/// How long the last replies to a client that does not read keep a session that was ended.
+const DRAINED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Messages handled before other work on this thread gets a turn.
 const MESSAGES_PER_TURN: usize = 64;
@@ -88,6 +91,7 @@ pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival
     match opened {
         Ok((mut session, mut input)) => {
             closing.belongs_to(session.entry());
+            interrupt::work_for(session.entry().clone());
             // What was asked of it while it was between two threads.
             closing.pass_on_requests();
             session.flush().await;
@@ -315,7 +319,8 @@ impl Session {
             self.take_up_settings();
             match received {
                 Ok(Received::Bytes(0)) => break,
-                Ok(Received::Bytes(_) | Received::Request) => {}
+                Ok(Received::Bytes(_)) => {}
+                Ok(Received::Request) => self.end_stopped_copy().await,
                 Err(Some(error)) => {
                     self.output.report(Severity::Fatal, &error);
                     self.flush().await;
@@ -344,8 +349,13 @@ impl Session {
             match futures::poll!(read.as_mut()) {
                 Poll::Ready(arrived) => arrived,
                 Poll::Pending => {
-                    self.become_idle();
+                    // A COPY that waits for data is a statement that runs.
+                    let copies = self.copy_in.is_some();
+                    if !copies {
+                        self.become_idle();
+                    }
                     let session = &*self;
+                    let mut stopped = std::pin::pin!(session.copy_stopped());
                     let next = std::future::poll_fn(|context| {
                         if let Some(listener) = &session.listener {
                             listener.mailbox.wait(context.waker());
@@ -354,9 +364,13 @@ impl Session {
                             return Poll::Ready(None);
                         }
                         closing.wait(context);
-                        read.as_mut().poll(context).map(Some)
+                        if let Poll::Ready(arrived) = read.as_mut().poll(context) {
+                            return Poll::Ready(Some(arrived));
+                        }
+                        stopped.as_mut().poll(context).map(|()| None)
                     });
-                    let arrived = match self.idle_limit() {
+                    let arrived = match session.idle_limit() {
+                        _ if copies => next.await,
                         (None, ..) => next.await,
                         (Some(limit), state, message) => match tokio::time::timeout(limit, next).await {
                             Ok(arrived) => arrived,
@@ -489,11 +503,20 @@ impl Session {
     async fn leave(&mut self) {
         self.copy_in = None;
         self.abandon_transaction().await;
+        // What has ended the statement does not end what is left to be done.
+        self.become_idle();
+        self.entry().forget_cancellation();
         if let Err(error) = self.drop_temporary().await {
             tracing::warn!("temporary tables of a session that ended could not be dropped: {error}");
         }
         self.entry().engine.release();
-        self.replies.drained().await;
+        let drained = self.replies.drained();
+        if self.entry().is_terminated() {
+            // A client that does not read does not keep a session that was ended.
+            let _ = tokio::time::timeout(DRAINED_WITHIN, drained).await;
+        } else {
+            drained.await;
+        }
     }
 }
 

@@ -21,8 +21,8 @@ use archipel_sql::copy::{CopyDecoder, CopyFormat};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
-use archipel_sql::io;
 use archipel_sql::types::{Oid, Type};
+use archipel_sql::{interrupt, io};
 
 use super::Session;
 use super::connection::Flow;
@@ -34,6 +34,9 @@ use crate::wire::frame::Message;
 
 /// A COPY up to this many bytes is one transaction, and a larger one's first batch.
 const FIRST_BATCH_BYTES: usize = 8 << 20;
+
+/// What decoding a row counts as ([`interrupt::steps`]).
+const STEPS_PER_ROW: usize = 64;
 
 /// Errors in so many rows of a batch show the line. The lines of a bulk load are not kept.
 const CONTEXTS_MAX: usize = 1000;
@@ -224,21 +227,45 @@ impl Session {
                 "unexpected message type during COPY from stdin",
             )),
         };
-        if let Err(error) = result {
-            let error = self.copy_failed(error).await;
-            let simple = self.abandon_copy();
-            self.fail(&error).await;
-            if simple {
-                self.end_script().await;
-            } else {
-                self.skip_until_sync = true;
-                self.flush().await;
-            }
-        } else {
+        match result {
+            Err(error) => self.fail_copy(error).await,
             // What triggers say of the rows so far.
-            self.flush_early().await;
+            Ok(()) => self.flush_early().await,
         }
         Flow::Continue
+    }
+
+    /// Ends the COPY that takes data with an error. What the client still sends of them is passed over.
+    async fn fail_copy(&mut self, error: SqlError) {
+        let error = self.copy_failed(error).await;
+        let simple = self.abandon_copy();
+        self.fail(&error).await;
+        if simple {
+            self.end_script().await;
+        } else {
+            self.skip_until_sync = true;
+            self.flush().await;
+        }
+    }
+
+    /// Resolves when the COPY that waits for data is asked to stop. Where the session ends, its socket
+    /// tells.
+    pub(super) async fn copy_stopped(&self) {
+        if self.copy_in.is_some() {
+            self.entry().cancel_asked().await;
+        }
+        if self.copy_in.is_none() || self.entry().is_terminated() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Ends the COPY that waits for data, if it was asked to stop.
+    pub(super) async fn end_stopped_copy(&mut self) {
+        let entry = self.entry();
+        if self.copy_in.is_some() && entry.is_cancelled() && !entry.is_terminated() {
+            let error = entry.cancel_error();
+            self.fail_copy(error).await;
+        }
     }
 
     /// The error to tell of a COPY that ends with `error`, when nothing of it runs any more.
@@ -257,6 +284,7 @@ impl Session {
         let Some(copy) = self.copy_in.take() else { return Flow::Continue };
         self.output.command_complete_count("COPY", copy.total);
         if let Some(script) = copy.script {
+            self.start_timer();
             if let Err(error) = Box::pin(self.run_script(script)).await {
                 self.fail(&error).await;
             }
@@ -321,6 +349,7 @@ impl CopyIn {
     fn gather(&mut self, context: &FunctionContext<'_>) -> Result<bool> {
         while self.bytes < self.batch_bytes {
             let Some(row) = self.decoder.next_row()? else { return Ok(false) };
+            interrupt::steps(STEPS_PER_ROW)?;
             if self.rows.is_empty() {
                 self.first_line = row.line();
             }

@@ -161,7 +161,12 @@ impl Session {
         let named = self.named_table(&source);
         let wanted = self.locks_of(first.operations.iter().map(|operation| (operation, weaker)), named);
         let locks = self.lock_for_definitions(wanted).await?;
-        let one_at_a_time = server.definitions.lock().await;
+        let one_at_a_time = tokio::select! {
+            biased;
+            latch = server.definitions.lock() => latch,
+            () = self.entry().cancel_asked() => return Err(self.entry().cancel_error()),
+            () = self.client_lost() => return Err(self.entry().cancel_error()),
+        };
         // Nothing changes the catalog while the latch is held.
         let catalog = server.catalog.current().catalog.clone();
         let plan = match catalog.same_as(&seen) {

@@ -22,6 +22,17 @@ use crate::wire::frame::{Bind, Message, Target};
 
 impl Session {
     pub(super) async fn extended(&mut self, message: Message<'_>, rest: &[u8]) -> Result<(), SqlError> {
+        let executes = matches!(message, Message::Execute { .. });
+        self.begin_work();
+        let done = self.one_message(message, rest).await;
+        // What comes behind it has a time of its own; a COPY goes on.
+        if (executes || done.is_err()) && self.copy_in.is_none() {
+            self.timer = None;
+        }
+        done
+    }
+
+    async fn one_message(&mut self, message: Message<'_>, rest: &[u8]) -> Result<(), SqlError> {
         match message {
             Message::Parse { name, query, types } => self.parse(name, query, &types).await,
             Message::Bind(bind) => self.bind(&bind).await,

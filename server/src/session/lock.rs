@@ -252,6 +252,7 @@ impl Session {
         let lock = ObjectLock { tag: LockTag::Table(tree), mode: ObjectMode::ShareUpdateExclusive };
         let limit = self.settings.effective().lock_timeout_ms;
         let begun = Instant::now();
+        let mut lost = std::pin::pin!(self.client_lost());
         loop {
             let sessions = self.server.sessions.list();
             let is_open = |id: &TxnId| {
@@ -269,6 +270,7 @@ impl Session {
             tokio::select! {
                 biased;
                 () = self.entry().cancel_asked() => return Err(self.entry().cancel_error()),
+                () = &mut lost => return Err(self.entry().cancel_error()),
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
             if limit > 0 && begun.elapsed() >= Duration::from_millis(limit) {

@@ -147,6 +147,9 @@ pub struct Session {
 /// Results larger than this do not wait for the end of a script or a pipeline.
 const EARLY_BYTES_MIN: usize = 64 << 10;
 
+/// How often a session whose client does not read looks whether it shall end.
+const TERMINATION_LOOKED_FOR_EVERY: Duration = Duration::from_millis(100);
+
 /// A task of the front thread that ends when dropped.
 struct Timer(tokio::task::JoinHandle<()>);
 
@@ -186,7 +189,39 @@ impl Session {
         self.flushes += 1;
         let depends_on = std::mem::replace(&mut self.depends_on, Epoch(0));
         self.replies.send(&mut self.output, depends_on);
-        self.replies.back_pressure().await;
+        if self.replies.presses() {
+            tokio::select! {
+                biased;
+                () = self.replies.back_pressure() => {}
+                // Of a session that ends nobody need read the rest.
+                () = self.terminated() => {}
+            }
+        }
+    }
+
+    /// Hands over a part of an answer that goes on. Who does not read holds up a statement, which can
+    /// be asked to stop meanwhile.
+    pub(super) async fn flush_part(&mut self) -> Result<(), SqlError> {
+        let (depends_on, entry) = (self.depends_on, self.entry().clone());
+        let taken = tokio::select! {
+            biased;
+            () = self.flush() => true,
+            () = entry.cancel_asked() => false,
+        };
+        // What comes depends on it as well.
+        self.depends_on = depends_on;
+        if self.replies.is_broken() {
+            self.client_gone.set(true);
+            entry.cancel(CancelReason::ClientGone);
+        }
+        if taken && !self.client_gone.get() { Ok(()) } else { Err(entry.cancel_error()) }
+    }
+
+    /// Resolves when somebody wants the session to end.
+    async fn terminated(&self) {
+        while !self.entry().is_terminated() {
+            tokio::time::sleep(TERMINATION_LOOKED_FOR_EVERY).await;
+        }
     }
 
     /// Between two statements, or where a procedure has ended a transaction: what was said so far is
@@ -260,6 +295,15 @@ impl Session {
             self.told = text.clone();
         }
         self.entry().activity.begin(crate::server::now());
+    }
+
+    /// A message of the extended protocol begins to be worked on: reading, planning and binding can be
+    /// asked to stop as running can, and `statement_timeout` is theirs too.
+    fn begin_work(&mut self) {
+        if self.timer.is_none() {
+            self.entry().begin_statement();
+            self.start_timer();
+        }
     }
 
     /// Lets `statement_timeout` begin.

@@ -575,7 +575,12 @@ impl Session {
         });
         let wanted = self.locks_of(operations, None);
         let _locks = self.lock_for_definitions(wanted).await?;
-        let _one_at_a_time = server.definitions.lock().await;
+        let _one_at_a_time = tokio::select! {
+            biased;
+            latch = server.definitions.lock() => latch,
+            () = self.entry().cancel_asked() => return Err(self.entry().cancel_error()),
+            () = self.client_lost() => return Err(self.entry().cancel_error()),
+        };
         let current = server.catalog.current();
         let (base, own) = (staged.base.clone(), staged.state.catalog.clone());
         let unchanged = current.version == staged.base_version;
