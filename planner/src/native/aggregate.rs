@@ -229,8 +229,9 @@ impl Call {
     fn feed_waiting(&self, running: &mut Running, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
         if let Some((keys, rows)) = running.waiting.take() {
             let mut positions: Vec<usize> = (0..rows.len()).collect();
-            sort_rows(&mut positions, |a, b| compare_keys(keys.row(*a), keys.row(*b), &self.orders));
+            sort_rows(&mut positions, |a, b| compare_keys(keys.row(*a), keys.row(*b), &self.orders))?;
             for position in positions {
+                ctx.tick()?;
                 self.taker.take(&mut running.state, rows.row(position), ctx)?;
             }
         }

@@ -8,15 +8,33 @@
 
 use std::cmp::Ordering;
 
+use archipel_sql::error::Result;
+use archipel_sql::interrupt;
+
 /// More rows than these are sorted stably.
 const FEW_ROWS_MAX: usize = 1024;
 
-/// Sorts rows; few that are equal come as PostgreSQL leaves them, many as they came.
-pub(crate) fn sort_rows<T, F: Fn(&T, &T) -> Ordering>(rows: &mut [T], compare: F) {
+/// So many rows are sorted in one piece; of more, sorted pieces are sorted together, which is a merge,
+/// so that a long sort can be ended.
+const ROWS_AT_ONCE: usize = 1 << 19;
+
+/// Sorts rows; few that are equal come as PostgreSQL leaves them, many as they came. Fails where the
+/// statement shall end.
+pub(crate) fn sort_rows<T, F: Fn(&T, &T) -> Ordering>(rows: &mut [T], compare: F) -> Result<()> {
     if rows.len() <= FEW_ROWS_MAX {
         quicksort(rows, &compare);
-    } else {
-        rows.sort_by(compare);
+        return Ok(());
+    }
+    let mut piece = ROWS_AT_ONCE;
+    loop {
+        for rows in rows.chunks_mut(piece) {
+            interrupt::check()?;
+            rows.sort_by(&compare);
+        }
+        if piece >= rows.len() {
+            return Ok(());
+        }
+        piece *= 2;
     }
 }
 
@@ -143,8 +161,18 @@ mod tests {
     fn equal_rows_come_as_postgresql_leaves_them() {
         // tenk1's first ten rows of the regression tests, by unique1 % 4.
         let mut rows = [4, 2, 1, 6, 9, 8, 5, 3, 7, 0];
-        sort_rows(&mut rows, |a, b| (a % 4).cmp(&(b % 4)));
+        sort_rows(&mut rows, |a, b| (a % 4).cmp(&(b % 4))).expect("nobody ends it");
         assert_eq!(rows, [0, 8, 4, 5, 9, 1, 6, 2, 3, 7]);
+    }
+
+    #[test]
+    fn rows_of_several_pieces_are_sorted_and_equal_ones_keep_their_order() {
+        let count = 2 * super::ROWS_AT_ONCE + 12_345;
+        let mut rows: Vec<usize> = (0..count).map(|row| (row * 7919 % 1_000) * count + row).collect();
+        let mut sorted = rows.clone();
+        sorted.sort_unstable();
+        sort_rows(&mut rows, |a, b| (a / count).cmp(&(b / count))).expect("nobody ends it");
+        assert!(rows == sorted);
     }
 
     #[test]
@@ -154,7 +182,7 @@ mod tests {
                 let mut rows: Vec<usize> = (0..count).map(|row| row * 7919 % 1009 % distinct).collect();
                 let mut sorted = rows.clone();
                 sorted.sort_unstable();
-                sort_rows(&mut rows, usize::cmp);
+                sort_rows(&mut rows, usize::cmp).expect("nobody ends it");
                 assert_eq!(rows, sorted);
             }
         }

@@ -86,7 +86,7 @@ impl Sorting {
         let mut positions: Vec<u32> = (0..rows.len() as u32).collect();
         sort_rows(&mut positions, |a, b| {
             compare_keys(keys.row(*a as usize), keys.row(*b as usize), &self.orders)
-        });
+        })?;
         for position in positions {
             rows.restore(position as usize, &mut ctx.frame, slots);
             if out(ctx)?.is_break() {

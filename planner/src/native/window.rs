@@ -125,7 +125,7 @@ impl Windowing {
             sort_rows(&mut shown, |a, b| {
                 compare_keys(columns.partition.row(*a), columns.partition.row(*b), &partition_order)
                     .then_with(|| compare_keys(columns.order.row(*a), columns.order.row(*b), &window.orders))
-            });
+            })?;
             let mut result = vec![Datum::Null; rows.len()];
             let mut start = 0;
             while start < shown.len() {
