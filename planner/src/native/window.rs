@@ -209,6 +209,7 @@ impl Window {
         match &self.function {
             Function::Ranking(name) => {
                 for position in 0..rows.len() {
+                    ctx.tick()?;
                     result[rows[position]] = self.ranking(name, &partition, position, ctx)?;
                 }
             }
@@ -219,6 +220,7 @@ impl Window {
                 let mut running = call.start();
                 let mut fed = 0;
                 for position in 0..rows.len() {
+                    ctx.tick()?;
                     let frame = self.frame.around(&partition, position, ctx)?;
                     if let Some((range, value)) = &previous
                         && *range == frame
@@ -232,6 +234,7 @@ impl Window {
                         fed = 0;
                     }
                     for at in frame.positions().skip_while(|at| *at < fed) {
+                        ctx.tick()?;
                         if columns.passes[rows[at]] {
                             let args: Values = partition.args(at).iter().cloned().collect();
                             call.feed(&mut running, ctx, &args)?;
