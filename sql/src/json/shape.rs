@@ -6,12 +6,14 @@ use std::fmt::Write;
 use crate::datum::{Array, Datum};
 use crate::error::{Result, SqlError};
 use crate::function::FunctionContext;
+use crate::interrupt;
 use crate::io::record::Fields;
-use crate::io::text_out;
+use crate::io::{text_out, text_too_long};
 use crate::record::Record;
 use crate::type_table::element_of;
 use crate::types::{Oid, Type};
 
+use super::STEPS_PER_VALUE;
 use super::write::string;
 
 /// A type as an argument.
@@ -77,7 +79,7 @@ fn is_number(ty: Oid) -> bool {
 
 fn written(value: &Datum, ty: Type, ctx: &FunctionContext<'_>) -> Result<String> {
     let mut text = String::new();
-    text_out(value, ty, ctx, &mut text).map_err(|_| SqlError::internal("a value without text"))?;
+    text_out(value, ty, ctx, &mut text).map_err(|_| text_too_long())?;
     Ok(text)
 }
 
@@ -119,6 +121,7 @@ fn array_out(
         if dimension + 1 < array.dimensions.len() {
             array_out(array, dimension + 1, next, element, ctx, out)?;
         } else {
+            interrupt::steps(STEPS_PER_VALUE)?;
             value_out(&array.values[*next], element, ctx, out)?;
             *next += 1;
         }
