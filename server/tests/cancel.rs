@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{Raw, Server, framed, kinds, state};
@@ -101,23 +102,45 @@ fn a_handler_takes_the_end_of_a_call() {
 }
 
 #[test]
-fn somebody_else_ends_a_call() {
+fn a_cancel_request_ends_a_call() {
+    let server = Server::start(&[]);
+    let mut raw = server.unopened();
+    let mut body = vec![0, 3, 0, 0];
+    body.extend_from_slice(b"user\0archipel\0database\0archipel\0\0");
+    raw.send_untyped(&body);
+    let greeting = raw.until(b'Z');
+    let key = greeting.iter().find(|(kind, _)| *kind == b'K').expect("a key").1.clone();
+    raw.send(b'Q', format!("SELECT {} IS NULL\0", LONG_CALLS[2]).as_bytes());
+    // A request that comes before the statement begins ends nothing, so there are several.
+    let (ended, begun) = (AtomicBool::new(false), Instant::now());
+    let answer = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) && begun.elapsed() < 2 * PATIENCE {
+                let mut canceller = server.unopened();
+                canceller.send_untyped(&[&80_877_102_u32.to_be_bytes(), &key[..]].concat());
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        });
+        let answer = raw.until(b'Z');
+        ended.store(true, Ordering::Relaxed);
+        answer
+    });
+    assert_eq!((state(&answer).as_deref(), message(&answer).as_str()), (Some("57014"), CANCELLED));
+}
+
+#[test]
+fn no_handler_takes_the_end_of_a_session() {
     let (server, mut raw) = server();
     let mut other = server.raw();
     let pid = value(&raw.query("SELECT pg_backend_pid()"));
-    raw.send(b'Q', format!("SELECT {} IS NULL\0", LONG_CALLS[2]).as_bytes());
-    wait_for(
-        &mut other,
-        &format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND state = 'active'"),
-        "1",
-    );
-    assert_eq!(value(&other.query(&format!("SELECT pg_cancel_backend({pid})"))), "t");
-    let answer = raw.until(b'Z');
-    assert_eq!((state(&answer).as_deref(), message(&answer).as_str()), (Some("57014"), CANCELLED));
-    // And for good, which no handler takes.
     raw.send(
         b'Q',
-        b"DO $$ BEGIN PERFORM translate(repeat('a', 3000000), repeat('b', 3000000), ''); EXCEPTION WHEN OTHERS OR query_canceled THEN PERFORM pg_sleep(1000); END $$\0",
+        b"DO $$ DECLARE letter text := 'a'; BEGIN
+             LOOP
+                 PERFORM translate(repeat(letter, 3000), repeat('b', 3000), '');
+             END LOOP;
+         EXCEPTION WHEN OTHERS OR query_canceled THEN PERFORM pg_sleep(1000);
+         END $$\0",
     );
     wait_for(
         &mut other,
