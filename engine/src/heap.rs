@@ -1,29 +1,159 @@
-//! How much memory the threads have taken: what bounds the values of a statement.
+//! How much memory there is, and who has taken it: the one budget of the process.
 //!
-//! Rows are accounted where they are written, against `max_memory`. What a routine's variables hold
-//! nobody counts but the allocator, which counts for each thread what it hands out and takes back.
-//! A run of a statement stays on one thread, so the difference since its beginning is its own.
+//! **What is charged** is what the allocator hands out: every byte of rows, undo, redo, images, old
+//! versions, messages, results, values of routines, sorts and hash tables, whoever asked for it. It
+//! is given back when it is freed, so an error, a cancellation or a panic leaves nothing charged.
+//! Each thread counts for itself, and settles with the process when its count has moved by
+//! [`STEP_BYTES`]: the hot path writes to its thread's own memory only, and the shared number is
+//! wrong by no more than that for each thread.
+//!
+//! **What is refused.** An allocator cannot refuse a piece of memory without ending the process, so
+//! those ask who are about to take more, at points where an error can be answered: writes
+//! ([`rows_exceed`]), and whatever a statement computes ([`work_exceeds`]), which may go a little
+//! further: where rows take all there is, they can still be read and deleted.
+//!
+//! **What is not charged** (stacks, the log store's buffers, memory that was freed and has not gone
+//! back to the system, what is lost between pieces) is measured from outside by whoever can:
+//! [`set_pressed`] says that the process as a whole has become too large, and then the same
+//! questions are answered alike.
+//!
+//! A run of a statement stays on one thread, so what its thread has taken since its beginning
+//! ([`taken_bytes`]) is its own.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use crossbeam::utils::CachePadded;
+
+/// By so much a thread's count moves before it settles with the process.
+pub const STEP_BYTES: i64 = 1 << 20;
+
+/// The first time it settles earlier: only then does it see to it that nothing is forgotten when it
+/// ends, which threads that hardly take anything do not need.
+const FIRST_STEP_BYTES: u64 = 64 << 10;
+
+/// What statements may take beyond the limit of rows: this part of it.
+const WORK_SHARE: i64 = 16;
+
+/// And no less than this.
+const WORK_BYTES_MIN: i64 = 16 << 20;
+
+/// A thread's count.
+struct Count {
+    /// All it has taken and not given back.
+    taken: Cell<i64>,
+    /// What the process has not heard of yet.
+    unsettled: Cell<i64>,
+    /// How far that may go.
+    step: Cell<u64>,
+}
+
+/// Settles what its thread still has to.
+struct End;
+
+impl Drop for End {
+    fn drop(&mut self) {
+        COUNT.with(|count| {
+            // What other destructors give back from now on is settled at once.
+            count.step.set(0);
+            settle(count);
+        });
+    }
+}
 
 thread_local! {
-    static TAKEN: Cell<i64> = const { Cell::new(0) };
+    static COUNT: Count = const {
+        Count { taken: Cell::new(0), unsettled: Cell::new(0), step: Cell::new(FIRST_STEP_BYTES) }
+    };
+    static END: End = const { End };
 }
+
+/// What all threads have settled.
+static CHARGED: CachePadded<AtomicI64> = CachePadded::new(AtomicI64::new(0));
+
+/// Read by everybody who asks, written hardly ever.
+struct Limits {
+    rows: AtomicI64,
+    work: AtomicI64,
+    pressed: AtomicBool,
+}
+
+static LIMITS: CachePadded<Limits> = CachePadded::new(Limits {
+    rows: AtomicI64::new(i64::MAX),
+    work: AtomicI64::new(i64::MAX),
+    pressed: AtomicBool::new(false),
+});
 
 /// An allocator that counts. The binary installs it around its own.
 pub struct Counting<A>(pub A);
 
 #[inline]
 fn note(bytes: i64) {
-    TAKEN.with(|taken| taken.set(taken.get() + bytes));
+    COUNT.with(|count| {
+        count.taken.set(count.taken.get() + bytes);
+        let unsettled = count.unsettled.get() + bytes;
+        count.unsettled.set(unsettled);
+        if unsettled.unsigned_abs() >= count.step.get() {
+            settle(count);
+        }
+    });
+}
+
+#[cold]
+#[inline(never)]
+fn settle(count: &Count) {
+    CHARGED.fetch_add(count.unsettled.replace(0), Ordering::Relaxed);
+    if count.step.get() == FIRST_STEP_BYTES {
+        // Before the line below, which may come here again where the system's way to note
+        // destructors takes memory.
+        count.step.set(STEP_BYTES as u64);
+        // Refused at the end of the thread: then what comes is settled by steps.
+        let _ = END.try_with(|_| ());
+    }
 }
 
 /// Bytes that this thread has taken and not given back; what it gave back for others counts, too.
 /// Zero in a program without [`Counting`].
 #[inline]
 pub fn taken_bytes() -> i64 {
-    TAKEN.with(Cell::get)
+    COUNT.with(|count| count.taken.get())
+}
+
+/// Bytes that the process has taken and not given back, but for what its threads have not settled.
+/// Zero in a program without [`Counting`].
+pub fn charged_bytes() -> i64 {
+    CHARGED.load(Ordering::Relaxed)
+}
+
+/// Bounds what the process may take: rows by `bytes`, all work on its way by a little more.
+pub fn set_limit(bytes: i64) {
+    let more = (bytes / WORK_SHARE).max(WORK_BYTES_MIN);
+    LIMITS.rows.store(bytes, Ordering::Relaxed);
+    LIMITS.work.store(bytes.saturating_add(more), Ordering::Relaxed);
+}
+
+/// Says whether the process as a whole, with what nobody is charged for, takes too much.
+pub fn set_pressed(pressed: bool) {
+    LIMITS.pressed.store(pressed, Ordering::Relaxed);
+}
+
+/// Whether the process as a whole takes too much.
+pub fn is_pressed() -> bool {
+    LIMITS.pressed.load(Ordering::Relaxed)
+}
+
+/// Whether there is no memory for more rows.
+#[inline]
+pub fn rows_exceed() -> bool {
+    charged_bytes() > LIMITS.rows.load(Ordering::Relaxed) || is_pressed()
+}
+
+/// Whether there is no memory for so many bytes more of what a statement needs on its way.
+#[inline]
+pub fn work_exceeds(bytes: usize) -> bool {
+    let asked = i64::try_from(bytes).unwrap_or(i64::MAX);
+    charged_bytes().saturating_add(asked) > LIMITS.work.load(Ordering::Relaxed) || is_pressed()
 }
 
 // SAFETY: every call goes to the other allocator as it came, and its answer back. The counter is a

@@ -73,7 +73,7 @@ pub enum Stop {
     Abort,
     /// The snapshot was cancelled, because the versions kept for it took too much memory (72000).
     SnapshotTooOld,
-    /// `max_memory` is reached (SQLSTATE 53200).
+    /// There is no memory for what it writes (SQLSTATE 53200): see [`crate::heap`].
     OutOfMemory,
     /// The transaction has written more than one can: [`crate::TransactionLimits`] (53200).
     TransactionTooLarge,

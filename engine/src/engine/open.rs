@@ -55,7 +55,8 @@ pub struct EngineConfig {
     /// Executors there may be when the machine gains cores; fewer than above count as many.
     pub executors_max: usize,
     pub pin_threads: bool,
-    /// Rows and keys beyond this are refused with [`crate::Stop::OutOfMemory`].
+    /// Rows and keys beyond this are refused with [`crate::Stop::OutOfMemory`]. What else the process
+    /// takes is bounded by [`crate::heap::set_limit`].
     pub max_memory_bytes: i64,
     /// When old row versions take more than this, the oldest snapshots are cancelled.
     pub version_memory_max_bytes: i64,

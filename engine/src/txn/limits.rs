@@ -10,12 +10,14 @@
 //!   so that an entry of the list stays small.
 //! - **Redo** goes to the log in one piece, while an epoch is open.
 //! - **Images** of an interactive transaction become undo and redo at its COMMIT, all at once and too
-//!   late to refuse a single write. So each is weighed when it is written, as what it will be there.
+//!   late to refuse a single write. So each is weighed when it is written, as what it will be there,
+//!   against these bounds and against the memory that is left ([`crate::heap`]).
 
 use std::ops::{AddAssign, SubAssign};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::Txn;
+use crate::heap;
 use crate::log::redo::RECORD_OVERHEAD_MAX;
 use crate::program::Stop;
 use crate::storage::Row;
@@ -106,6 +108,14 @@ pub(crate) struct Weight {
     redo: i64,
 }
 
+impl Weight {
+    /// About what COMMIT takes beside the images: the rows that they become have the length of their
+    /// redo.
+    fn commit_bytes(self) -> usize {
+        usize::try_from(self.undo + 2 * self.redo).unwrap_or(0)
+    }
+}
+
 impl AddAssign for Weight {
     fn add_assign(&mut self, other: Self) {
         self.undo += other.undo;
@@ -177,7 +187,11 @@ impl Txn<'_> {
         if let Some(interactive) = &self.interactive {
             all += interactive.weight();
         }
-        if self.worker.limits.are_exceeded_by(all) { Err(Stop::TransactionTooLarge) } else { Ok(()) }
+        if self.worker.limits.are_exceeded_by(all) {
+            return Err(Stop::TransactionTooLarge);
+        }
+        // Now there are the images; at COMMIT there will be rows, undo and redo beside them.
+        if heap::work_exceeds(all.commit_bytes()) { Err(Stop::OutOfMemory) } else { Ok(()) }
     }
 }
 

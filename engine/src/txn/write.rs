@@ -10,6 +10,7 @@ use super::limits::{NewImage, UNDO_BYTES_MAX};
 use super::undo::UndoKind;
 use super::{Inserted, LockMode, LockWait, Place, Txn, Undo};
 use crate::cell::Cell;
+use crate::heap;
 use crate::id::TxnId;
 use crate::log::redo;
 use crate::partition::PartitionRef;
@@ -129,7 +130,7 @@ impl Txn<'_> {
 
     /// Deletes a row and the entries of its indexes; whether it was there.
     pub fn delete(&mut self, table: &TableMeta, key: &[u8]) -> Result<bool, Stop> {
-        self.before_write()?;
+        self.before_removal()?;
         let place = Place::of(table);
         if table.indexes.is_empty() {
             return self.take_out(place, key, Some(table));
@@ -155,12 +156,26 @@ impl Txn<'_> {
         self.read_as_of(place, key, None, true)
     }
 
-    /// What every write checks first.
+    /// What every write checks first. Rows that were accepted hold what they hold: only what adds to
+    /// them asks whether there is memory for more.
     #[inline]
     fn before_write(&mut self) -> Result<(), Stop> {
         debug_assert!(!self.read_only, "a read-only submission wrote");
         self.worker.admit(self.shared)?;
-        if self.worker.memory.exceeded(&self.shared.memory) { Err(Stop::OutOfMemory) } else { Ok(()) }
+        if self.worker.memory.exceeded(&self.shared.memory) || heap::rows_exceed() {
+            Err(Stop::OutOfMemory)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// What a write checks first that makes the database no larger: its undo and redo are work on its
+    /// way, so that a database which has taken all there is can be made smaller.
+    #[inline]
+    fn before_removal(&mut self) -> Result<(), Stop> {
+        debug_assert!(!self.read_only, "a read-only submission wrote");
+        self.worker.admit(self.shared)?;
+        if heap::work_exceeds(0) { Err(Stop::OutOfMemory) } else { Ok(()) }
     }
 
     /// Puts an entry that must not be there yet; false if it is. `table` is set for rows, whose
@@ -324,7 +339,11 @@ impl Txn<'_> {
         departure: Departure,
         row: bool,
     ) -> Result<(), Stop> {
-        self.before_write()?;
+        // What it takes was asked for when the image was written.
+        self.before_removal()?;
+        if image.is_some() && self.worker.memory.exceeded(&self.shared.memory) {
+            return Err(Stop::OutOfMemory);
+        }
         let size = |row: &[u8]| entry_bytes(key, row);
         let added = image.as_deref().map_or(0, size);
         let used = self.worker.scratch.arena.len() + key.len();

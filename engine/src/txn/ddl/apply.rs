@@ -6,6 +6,7 @@ use std::ops::{Bound, ControlFlow};
 use super::regroup::{only_becomes_reference, only_regroups};
 use super::{Before, ColumnSource, CopyReader, DdlWork, TableRecord, table_key};
 use crate::cell::Cell;
+use crate::heap;
 use crate::id::{GroupId, TreeId, TxnId};
 use crate::log::redo;
 use crate::partition::{Partition, PartitionData, PartitionRef, Root, Route};
@@ -16,7 +17,7 @@ use crate::table::{IndexMeta, REFERENCE_GROUP, TableMeta, group_of};
 use crate::txn::isolation::ReadNote;
 use crate::txn::reference::SharedTree;
 use crate::txn::write::entry_bytes;
-use crate::txn::{GroupRecord, Inserted, LockMode, LockWait, Place, Txn};
+use crate::txn::{Direction, GroupRecord, Inserted, KeyRange, LockMode, LockWait, Place, Txn};
 
 impl Txn<'_> {
     pub(super) fn create_table(&mut self, def: TableDef) -> Result<Inserted, Stop> {
@@ -190,6 +191,9 @@ impl Txn<'_> {
             let mut entry = KeyBuf::new();
             table.index_key(index, &row, &key, &mut entry);
             self.check_size(&entry, key.len())?;
+            if heap::rows_exceed() {
+                return Err(Stop::OutOfMemory);
+            }
             let partition = self.partition_for(index.group, &entry)?;
             let stamp = sequence(&partition);
             let mut tree = self.tree_for_write(partition, place)?;
@@ -203,17 +207,13 @@ impl Txn<'_> {
 
     /// Copies of all rows, in key order.
     pub(super) fn all_rows(&mut self, table: &TableMeta) -> Result<Vec<(Row, Row)>, Stop> {
-        let mut rows = Vec::new();
-        self.scan(
-            table,
-            super::super::KeyRange::ALL,
-            super::super::Direction::Ascending,
-            &mut |key, row| {
-                rows.push((Row::from(key), Row::from(row)));
-                ControlFlow::Continue(())
-            },
-        )?;
-        Ok(rows)
+        let (mut rows, mut fits) = (Vec::new(), true);
+        self.scan(table, KeyRange::ALL, Direction::Ascending, &mut |key, row| {
+            rows.push((Row::from(key), Row::from(row)));
+            fits = !heap::work_exceeds(0);
+            if fits { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        if fits { Ok(rows) } else { Err(Stop::OutOfMemory) }
     }
 
     pub(super) fn drop_index(&mut self, id: TreeId, index: TreeId) -> Result<Inserted, Stop> {
@@ -377,13 +377,17 @@ impl Txn<'_> {
     pub(super) fn truncate(&mut self, id: TreeId) -> Result<Inserted, Stop> {
         let table = self.defined(id)?;
         self.wait_for_locks(&table)?;
-        let rows = self.all_rows(&table)?;
-        let mut bytes = 0;
-        for (key, row) in &rows {
+        // Keys alone, and whatever there is of memory: this makes room.
+        let (mut keys, mut bytes) = (Vec::new(), 0);
+        self.scan(&table, KeyRange::ALL, Direction::Ascending, &mut |key, row| {
+            keys.push(Row::from(key));
+            bytes += (key.len() + row.len()) as i64;
+            ControlFlow::Continue(())
+        })?;
+        for key in &keys {
             self.check_room(&[])?;
             let sequence = self.next_sequence_of_group(table.group, key);
             redo::delete(&mut self.worker.scratch.redo, id, sequence, key);
-            bytes += (key.len() + row.len()) as i64;
         }
         if let Some(partition) = self.partitions_of(table.group).first() {
             self.account(partition, -bytes);
