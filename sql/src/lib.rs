@@ -14,7 +14,7 @@
 //! - [`catalog`]  tables, indexes, routines, sequences
 //! - [`copy`]     the text and CSV forms of COPY
 //! - [`json`]     json and jsonb values
-//! - [`stack`]    how deep statements and values may nest
+//! - [`stack`]    how deep statements and values may nest; [`memory`] whether large values have room
 //! - [`interrupt`] how long work hears that its statement shall end
 //! - [`partition_hash`] which HASH partition a row is for
 //! - [`password`] what is kept of passwords; [`secret`] what nobody can foretell
@@ -32,6 +32,7 @@ pub mod function;
 pub mod interrupt;
 pub mod io;
 pub mod json;
+pub mod memory;
 pub mod numeric;
 pub mod ordered_set;
 pub mod parser;

@@ -12,13 +12,14 @@ use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::sync::Arc;
 
-use archipel_engine::heap::taken_bytes;
+use archipel_engine::heap::{taken_bytes, work_exceeds};
 use archipel_engine::txn::Txn;
 use archipel_engine::{LockWait, Stop};
 use archipel_sql::catalog::Table;
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::{Result as SqlResult, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
+use archipel_sql::memory::out_of_memory;
 
 use crate::native::deferral::ConstraintModes;
 use crate::native::effects::Effects;
@@ -50,6 +51,7 @@ impl From<Stop> for ExecError {
             | Stop::ConcurrentDelete
             | Stop::MovedAway
             | Stop::NotSerializable
+            | Stop::OutOfMemory
             | Stop::TransactionTooLarge
             | Stop::RowTooLarge
             | Stop::KeyTooLarge => ExecError::Sql(super::program::stop_error(stop)),
@@ -118,6 +120,8 @@ pub struct ExecContext<'a, 'e> {
     /// take.
     memory_before: i64,
     pub memory_max: i64,
+    /// What it has taken when a row looks around the next time, however few there were.
+    look_at: i64,
     /// What routines take, if somebody asks.
     pub usage: Option<Box<Usage>>,
     pub(super) effects: Option<Box<Effects>>,
@@ -200,6 +204,10 @@ const KEPT_VALUES_MAX: usize = 1024;
 /// How much more memory a statement of a routine may take on its way than is to be left of it.
 const ON_ITS_WAY: i64 = 4;
 
+/// A run that has taken no more memory than this is not refused any: where nothing is left, small
+/// statements still answer. And after so much more it looks again.
+const UNASKED_BYTES: i64 = 1 << 20;
+
 /// How many rows pass between two looks at whether to go on.
 const TICKS_MAX: u32 = 1024;
 
@@ -238,6 +246,7 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             evaluating: Vec::new(),
             memory_before: taken_bytes(),
             memory_max: i64::MAX,
+            look_at: taken_bytes() + UNASKED_BYTES,
             usage: None,
             effects: None,
             depth: 0,
@@ -348,21 +357,25 @@ impl<'a, 'e> ExecContext<'a, 'e> {
     #[inline]
     pub(crate) fn tick(&mut self) -> ExecResult<()> {
         self.ticks += 1;
-        if self.ticks < TICKS_MAX { Ok(()) } else { self.look_around() }
+        if self.ticks < TICKS_MAX && taken_bytes() < self.look_at { Ok(()) } else { self.look_around() }
     }
 
-    /// Refuses to go on in a routine whose values have taken more memory than a statement may.
+    /// Refuses to go on in a routine whose values have taken more memory than a statement may, or that
+    /// has taken some where there is none left.
     #[inline]
     pub fn require_memory(&self) -> ExecResult<()> {
-        self.require_within(self.memory_max)
+        match taken_bytes() - self.memory_before > UNASKED_BYTES {
+            false => Ok(()),
+            true => self.require_within(self.memory_max),
+        }
     }
 
-    #[inline]
     fn require_within(&self, max: i64) -> ExecResult<()> {
-        match taken_bytes() - self.memory_before > max {
-            false => Ok(()),
-            true => self.require_less(max),
+        let taken = taken_bytes() - self.memory_before;
+        if taken > UNASKED_BYTES && work_exceeds(0) {
+            return Err(out_of_memory(taken as usize, "ExecutorState").into());
         }
+        if taken > max { self.require_less(max) } else { Ok(()) }
     }
 
     #[cold]
@@ -379,9 +392,9 @@ impl<'a, 'e> ExecContext<'a, 'e> {
     #[cold]
     fn look_around(&mut self) -> ExecResult<()> {
         self.ticks = 0;
-        if self.depth > 0 {
-            self.require_within(self.memory_max.saturating_mul(ON_ITS_WAY))?;
-        }
+        self.look_at = taken_bytes() + UNASKED_BYTES;
+        let max = if self.depth > 0 { self.memory_max.saturating_mul(ON_ITS_WAY) } else { i64::MAX };
+        self.require_within(max)?;
         if self.functions.session.interrupted() {
             return Err(Stop::Cancelled.into());
         }

@@ -124,7 +124,8 @@ impl<H: StatementHost> Program for StatementProgram<H> {
 pub fn stop_error(stop: Stop) -> SqlError {
     match stop {
         Stop::OutOfMemory => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
-            .with_detail("The data would exceed max_memory."),
+            .with_detail("The data would exceed max_memory.")
+            .with_hint("Rows, and what transactions and statements take on their way, share max_memory."),
         Stop::TransactionTooLarge => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
             .with_detail("One transaction can change up to 4 GB of rows, and log up to 4 GB.")
             .with_hint("Divide the changes among several transactions."),

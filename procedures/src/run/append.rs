@@ -8,6 +8,7 @@ use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::ResolvedFunction;
 use archipel_sql::function::length::{VALUE_MAX, value_too_long};
+use archipel_sql::memory;
 use archipel_sql::types::Oid;
 use smallvec::SmallVec;
 
@@ -40,7 +41,13 @@ pub(super) fn text(ctx: &mut ExecContext<'_, '_>, register: u32, parts: &[Expres
             (Datum::Text(text), Datum::Text(part)) if text.len() + part.len() > TEXT_LEN_MAX => {
                 return Err(too_long(text.len() + part.len()));
             }
-            (Datum::Text(text), Datum::Text(part)) => text.push_str(part),
+            (Datum::Text(text), Datum::Text(part)) => {
+                // It is copied where there is no room for more.
+                if text.len() + part.len() > text.capacity() {
+                    memory::check(text.len() + part.len())?;
+                }
+                text.push_str(part);
+            }
             _ => variable.set(Datum::Null),
         }
     }

@@ -327,6 +327,11 @@ fn fill(v: &[Datum]) -> Result<Datum> {
             .collect()
     };
     let count = if lengths.is_empty() { 0 } else { total };
+    let apart = match value {
+        Datum::Text(text) if text.is_heap_allocated() => text.len(),
+        _ => 0,
+    };
+    crate::memory::check(count.saturating_mul(size_of::<Datum>() + apart))?;
     Ok(Datum::Array(Arc::new(Array {
         element: element_type(value, Oid::TEXT),
         dimensions,

@@ -1,7 +1,9 @@
 //! How long a value may become: what PostgreSQL allocates at most at once, and its words for more.
+//! Large ones ask whether there is memory for them, too ([`crate::memory`]).
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::interrupt;
+use crate::memory;
 
 /// The most that is allocated at once (MaxAllocSize).
 pub const ALLOCATION_MAX: usize = 0x3fff_ffff;
@@ -18,7 +20,7 @@ const STEPS_PER_PIECE: usize = 8;
 /// Refuses to make a value of so many bytes in one piece.
 #[inline]
 pub fn check_value(bytes: usize) -> Result<()> {
-    if bytes <= VALUE_MAX { Ok(()) } else { Err(value_too_long(bytes)) }
+    if bytes <= VALUE_MAX { memory::check(bytes) } else { Err(value_too_long(bytes)) }
 }
 
 /// Why a value of so many bytes cannot be.
@@ -32,7 +34,11 @@ pub fn value_too_long(bytes: usize) -> SqlError {
 /// piece, or a message (enlargeStringInfo).
 #[inline]
 pub fn check_buffer(held: usize, more: usize) -> Result<()> {
-    if more < ALLOCATION_MAX.saturating_sub(held) { Ok(()) } else { Err(buffer_too_large(held, more)) }
+    if more >= ALLOCATION_MAX.saturating_sub(held) {
+        return Err(buffer_too_large(held, more));
+    }
+    // A buffer that is full is copied to a larger one.
+    memory::check(held.max(more))
 }
 
 /// Why a buffer that holds so many bytes cannot take `more`.

@@ -7,6 +7,7 @@ use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::interrupt;
 use crate::io::{natural_type, text_of, text_out};
+use crate::memory;
 
 fn too_long() -> SqlError {
     SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large")
@@ -93,6 +94,7 @@ fn pad(text: &str, length: i32, fill: &str, at_left: bool) -> Result<String> {
     if fill.is_empty() {
         return Ok(text.to_owned());
     }
+    memory::check(length)?;
     let mut padding = String::new();
     for c in fill.chars().cycle().take(length - have) {
         interrupt::step()?;
@@ -535,6 +537,7 @@ fn repeat(text: &str, count: i32) -> Result<String> {
     if text.len() * count <= interrupt::PIECE {
         return Ok(text.repeat(count));
     }
+    memory::check(text.len() * count)?;
     let mut out = String::with_capacity(text.len() * count);
     let at_once = (interrupt::PIECE / text.len()).clamp(1, count);
     let piece = text.repeat(at_once);
