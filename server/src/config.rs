@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::memory::machine_bytes;
 use crate::settings::live::AUTO_FILE;
 use crate::settings::session::defaults;
 use crate::settings::table::{Context, SETTINGS, find};
@@ -205,7 +206,7 @@ impl Config {
     ) -> Result<Config, ConfigError> {
         let mut builder = Builder { values: defaults(), ..Builder::default() };
         if let Some(id) = find("max_memory") {
-            builder.values[id.0] = Value::Integer(memory_bytes() / 4 * 3);
+            builder.values[id.0] = Value::Integer(machine_bytes() / 4 * 3);
         }
         if let Some(file) = &given.file {
             builder.file(file)?;
@@ -329,21 +330,6 @@ fn default_data_directory() -> PathBuf {
         .or_else(|| home(".local/share"))
         .unwrap_or_else(|| PathBuf::from("/var/tmp"))
         .join("archipel")
-}
-
-/// Memory of the machine, or of the container if that is less.
-fn memory_bytes() -> i64 {
-    let total = std::fs::read_to_string("/proc/meminfo")
-        .ok()
-        .and_then(|text| {
-            let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
-            line.split_whitespace().nth(1)?.parse::<i64>().ok()
-        })
-        .map_or(4 << 30, |kilobytes| kilobytes << 10);
-    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-    let limit =
-        limits.iter().filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<i64>().ok());
-    limit.fold(total, i64::min).max(256 << 20)
 }
 
 #[cfg(test)]

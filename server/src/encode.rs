@@ -15,7 +15,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::function::length::check_buffer;
 use archipel_sql::types::{Oid, Type};
-use archipel_sql::{interrupt, io};
+use archipel_sql::{interrupt, io, memory};
 
 use crate::wire::frame;
 
@@ -93,6 +93,23 @@ pub struct RowEncoder {
 /// Beyond this the rows of one statement are refused rather than let the server run out of
 /// memory: the protocol sends them only after the transaction committed.
 pub const RESULT_BYTES_MAX: usize = 1 << 30;
+
+/// Fewer bytes than this left in a large buffer, and it is given room for more rows.
+const ROOM_MIN: usize = 64 << 10;
+
+/// Gives a large buffer that is nearly full room for half as much again, if there is memory for both
+/// until it is copied.
+#[inline]
+fn make_room(out: &mut Vec<u8>) -> Result<()> {
+    let left = out.capacity() - out.len();
+    if out.capacity() < memory::LARGE_BYTES || left >= ROOM_MIN {
+        return Ok(());
+    }
+    let more = out.capacity() / 2;
+    memory::check(out.capacity() + more)?;
+    out.reserve_exact(left + more);
+    Ok(())
+}
 
 impl RowEncoder {
     /// Appends one DataRow message; nothing of one that is too long.
@@ -172,6 +189,7 @@ impl RowSink for Sink<'_> {
         if self.rows.is_multiple_of(1024) && self.context.session.interrupted() {
             return Err(Stop::Cancelled.into());
         }
+        make_room(self.out)?;
         match self.rows_to {
             RowsTo::Nowhere => {}
             RowsTo::Wire(encoder) => encoder.encode(row, &self.context, self.out)?,

@@ -14,6 +14,7 @@
 //! - [`replies`]    replies held until what they depend on is durable; [`outbox`] those of a turn
 //! - [`catalog`]    the catalog snapshot in force; [`functions`], [`system`] what SQL can ask
 //! - [`design`]     where tables live, by the evidence of deployed routines
+//! - [`memory`]     how much the server may take, and a watch over it
 //! - [`http`]       health, metrics, the live page
 //! - [`workload`]   benchmark drivers, as a client
 //! - [`backup`], [`check`]  copies of the database; a look at a data directory nobody serves
@@ -34,6 +35,7 @@ pub mod front;
 pub mod functions;
 pub mod http;
 pub mod listen;
+pub mod memory;
 pub mod notifications;
 pub mod outbox;
 pub mod replies;

@@ -343,6 +343,8 @@ fn shorten_log(engine: &Engine) {
 /// Runs a server until it is told to stop.
 pub fn run(config: Config) -> Result<(), StartError> {
     start_logging();
+    // From the first row that recovery reads.
+    crate::memory::bound(config.integer("max_memory"));
     let Doorways { sockets, files } = open_doorways(&config)?;
     let http = config.http.map(listen::tcp).transpose()?;
     let engine = open_engine(&config)?;
@@ -396,6 +398,8 @@ pub fn run(config: Config) -> Result<(), StartError> {
     });
     // Reading routines compiles them, which may take its time.
     analytical_threads.spawn(crate::design::follow(server.clone()));
+    let _memory_watch = crate::memory::Watch::begin(server.config.integer("max_memory"))
+        .map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))?;
     let (stop, stopped) = watch::channel(false);
     let following = Arc::new(Following::new(server.clone(), arrivals, stopped));
     for info in engine.executors().iter().filter(|executor| executor.active) {

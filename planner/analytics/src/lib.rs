@@ -9,7 +9,8 @@
 //!    [`evaluate`]; aggregates keep PostgreSQL's states ([`aggregate`]);
 //! 3. DataFusion optimises and executes, tests that can fail last ([`ordered`]); tables are read
 //!    page by page ([`scan`]) at a pace that leaves transactions theirs ([`pace`]), values travel in
-//!    Arrow arrays as [`carrier`] says; a query that nobody waits for ends ([`stop`]);
+//!    Arrow arrays as [`carrier`] says; a query that nobody waits for ends ([`stop`]), and so does one
+//!    that there is no memory for ([`memory`]);
 //! 4. [`Rows`] hands the result out as datums; errors come back as they were ([`error`]).
 //!
 //! Invariant: the same statement gives the same result on both executors. What cannot be
@@ -23,6 +24,7 @@ pub mod error;
 pub mod evaluate;
 pub mod function;
 pub mod lower;
+mod memory;
 mod ordered;
 mod pace;
 pub mod scan;
@@ -77,7 +79,7 @@ impl Analytics {
     /// An executor whose queries together may hold this much memory, beyond the tables' own.
     pub fn new(memory_bytes: usize) -> Result<Analytics, SqlError> {
         let runtime = RuntimeEnvBuilder::new()
-            .with_memory_limit(memory_bytes, 1.0)
+            .with_memory_pool(memory::Budgeted::new(memory_bytes))
             .build_arc()
             .map_err(|error| SqlError::internal(error.to_string()))?;
         // One partition: aggregates keep PostgreSQL's states, which do not merge; and the

@@ -1,4 +1,5 @@
-//! The end of a query that nobody waits for any longer: cancelled, timed out, its client gone.
+//! The end of a query that nobody waits for any longer: cancelled, timed out, its client gone; or that
+//! there is no memory for.
 //!
 //! DataFusion ends a query by dropping its stream, which needs a poll that returns. A join whose
 //! condition holds for no row returns none before it has compared all of them, an aggregate none
@@ -11,6 +12,7 @@ use std::fmt::{self, Display, Formatter};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use archipel_sql::memory;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -27,6 +29,9 @@ use futures::StreamExt;
 
 use crate::error::external;
 use crate::evaluate::Context;
+
+/// So many batches of each operator pass where there is no memory left: small queries still answer.
+const UNASKED_BATCHES: u64 = 4;
 
 /// The plan with a question between any two pieces of its work.
 pub(crate) fn watched(
@@ -127,8 +132,16 @@ impl ExecutionPlan for Watched {
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let context = self.context.clone();
+        let mut seen = 0;
         let batches = self.input.execute(partition, task)?.map(move |batch| {
             context.functions().check_interrupts().map_err(external)?;
+            // What it holds of them nobody knows; a few are no matter.
+            seen += 1;
+            if seen > UNASKED_BATCHES
+                && let Ok(batch) = &batch
+            {
+                memory::require(batch.get_array_memory_size(), "AnalyticsContext").map_err(external)?;
+            }
             batch
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.input.schema(), batches)))

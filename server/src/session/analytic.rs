@@ -19,6 +19,7 @@ use archipel_planner::bound::BoundStatement;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::interrupt::Watch;
+use archipel_sql::memory;
 use tokio::sync::mpsc;
 
 use super::Session;
@@ -166,6 +167,9 @@ impl Session {
     ) -> Result<()> {
         let host = self.host();
         let context = host.context();
+        if !kept.is_empty() || self.output.len() > memory::LARGE_BYTES {
+            memory::require(self.output.len(), "PortalContext")?;
+        }
         let mut out = self.output.take();
         let taken = match rows_to {
             RowsTo::Nowhere => Ok(()),

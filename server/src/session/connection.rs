@@ -15,7 +15,7 @@ use std::time::Duration;
 use archipel_engine::id::Epoch;
 use archipel_sql::catalog::Role;
 use archipel_sql::error::{SqlError, SqlState};
-use archipel_sql::{interrupt, stack};
+use archipel_sql::{interrupt, memory, stack};
 use rustc_hash::FxHashMap;
 
 use super::moving::{Belongings, MovingSession};
@@ -299,7 +299,12 @@ impl Session {
                     }
                     continue;
                 }
-                Ok(None) => {}
+                Ok(None) => {
+                    let allows = |bytes| memory::require(bytes, "MessageContext");
+                    if let Some((kind, error)) = input.refuse_large(allows) {
+                        self.refuse_message(kind, error).await;
+                    }
+                }
                 Err(Desynchronized(error)) => {
                     self.output.report(Severity::Fatal, &error);
                     self.flush().await;
@@ -429,6 +434,15 @@ impl Session {
             }
         }
         Flow::Continue
+    }
+
+    /// A message that there is no memory for: an error like any other of that message.
+    async fn refuse_message(&mut self, kind: u8, error: SqlError) {
+        if self.copy_in.is_some() {
+            self.fail_copy(error).await;
+        } else if kind != b'd' {
+            self.malformed(kind, &error).await;
+        }
     }
 
     async fn message(&mut self, message: Message<'_>, rest: &[u8]) -> Flow {

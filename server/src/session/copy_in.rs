@@ -22,7 +22,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::types::{Oid, Type};
-use archipel_sql::{interrupt, io};
+use archipel_sql::{interrupt, io, memory};
 
 use super::Session;
 use super::connection::Flow;
@@ -40,6 +40,12 @@ const STEPS_PER_ROW: usize = 64;
 
 /// Errors in so many rows of a batch show the line. The lines of a bulk load are not kept.
 const CONTEXTS_MAX: usize = 1000;
+
+/// Rows that are gathered between two looks at what is left of memory.
+const ROWS_BETWEEN_LOOKS: usize = 1024;
+
+/// What its memory is for, where there is none.
+const COPY_CONTEXT: &str = "COPY";
 
 /// A COPY FROM STDIN that is taking data.
 pub(super) struct CopyIn {
@@ -236,7 +242,7 @@ impl Session {
     }
 
     /// Ends the COPY that takes data with an error. What the client still sends of them is passed over.
-    async fn fail_copy(&mut self, error: SqlError) {
+    pub(super) async fn fail_copy(&mut self, error: SqlError) {
         let error = self.copy_failed(error).await;
         let simple = self.abandon_copy();
         self.fail(&error).await;
@@ -311,6 +317,7 @@ impl Session {
             return Err(self.entry().cancel_error());
         }
         let Some(copy) = &mut self.copy_in else { return Ok(()) };
+        memory::require(data.len(), COPY_CONTEXT)?;
         copy.decoder.push(data);
         self.copy_rows(false).await
     }
@@ -352,6 +359,8 @@ impl CopyIn {
             interrupt::steps(STEPS_PER_ROW)?;
             if self.rows.is_empty() {
                 self.first_line = row.line();
+            } else if self.rows.len().is_multiple_of(ROWS_BETWEEN_LOOKS) {
+                memory::require(self.bytes, COPY_CONTEXT)?;
             }
             if self.contexts.len() < CONTEXTS_MAX {
                 self.contexts.push(row.row_context());

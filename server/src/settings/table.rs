@@ -215,7 +215,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("max_connections", count(1, 100_000), Server, "1000", CONNECT, "Sets the maximum number of concurrent connections."),
     setting("max_identifier_length", count(63, 63), Internal, "63", PRESET, "Shows the maximum identifier length."),
     setting("max_index_keys", count(32, 32), Internal, "32", PRESET, "Shows the maximum number of index keys."),
-    setting("max_memory", Kind::Integer { min: 64 << 20, max: i64::MAX, unit: Unit::Bytes }, Server, "0", RESOURCE, "Memory for rows and indexes; the default is three quarters of what the machine or container has."),
+    setting("max_memory", Kind::Integer { min: 64 << 20, max: i64::MAX, unit: Unit::Bytes }, Server, "0", RESOURCE, "Memory for rows, indexes, transactions and statements; the default is three quarters of what the machine or container has."),
     setting("max_message_size", Kind::Integer { min: 10_000, max: i32::MAX as i64, unit: Unit::Bytes }, Server, "256MB", CONNECT, "Longest message a client may send."),
     setting("max_parallel_maintenance_workers", count(0, 1024), User, "2", TUNING, HINT),
     setting("max_parallel_workers", count(0, 1024), User, "8", TUNING, HINT),

@@ -46,7 +46,9 @@ impl http::Facts for Facts {
         metric("connections", "gauge", "Open sessions.", server.sessions.count() as f64);
         metric("connections_max", "gauge", "Sessions allowed.", server.sessions.limit() as f64);
         metric("memory_used_bytes", "gauge", "Rows and indexes.", log.memory_used_bytes as f64);
-        metric("memory_max_bytes", "gauge", "Limit for rows and indexes.", log.memory_max_bytes as f64);
+        let charged = archipel_engine::heap::charged_bytes().max(0);
+        metric("memory_charged_bytes", "gauge", "All memory that is held against the limit.", charged as f64);
+        metric("memory_max_bytes", "gauge", "Limit of memory.", log.memory_max_bytes as f64);
         metric("epoch", "counter", "The current epoch.", log.epoch.0 as f64);
         metric("durable_epoch", "counter", "The newest durable epoch.", log.durable.0 as f64);
         metric("log_batches_total", "counter", "Batches written to the log.", log.counters.batches as f64);

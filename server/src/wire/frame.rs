@@ -1,11 +1,18 @@
 //! Typed messages from the client: a growing input buffer and validated, borrowed views.
 
 use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::memory;
 use archipel_sql::types::Oid;
 
 /// The largest message of a type that never carries user data, as in PostgreSQL
 /// (`PQ_SMALL_MESSAGE_LIMIT`), and the largest packet before authentication.
 pub const SMALL_MESSAGE_BYTES_MAX: usize = 10_000;
+
+/// Fewer bytes are not worth a call of the system.
+const ROOM_BYTES_MIN: usize = 4 * 1024;
+
+/// How many times its text a statement takes when it is read, at least.
+const STATEMENT_TIMES: usize = 4;
 
 /// What the client sent and nobody has consumed yet.
 ///
@@ -16,6 +23,8 @@ pub struct Input {
     start: usize,
     end: usize,
     message_bytes_max: usize,
+    /// So many bytes that come next are of a message that was refused.
+    refused: usize,
 }
 
 /// One whole message: its type byte and its body.
@@ -36,7 +45,7 @@ fn violation(message: impl Into<String>) -> SqlError {
 impl Input {
     /// An empty buffer that refuses messages longer than `message_bytes_max`.
     pub fn new(message_bytes_max: usize) -> Input {
-        Input { bytes: vec![0; 8 * 1024], start: 0, end: 0, message_bytes_max }
+        Input { bytes: vec![0; 8 * 1024], start: 0, end: 0, message_bytes_max, refused: 0 }
     }
 
     /// The bytes not yet consumed.
@@ -66,8 +75,13 @@ impl Input {
             self.bytes.truncate(64 * 1024);
             self.bytes.shrink_to_fit();
         }
-        if self.bytes.len() - self.end < 4 * 1024 {
-            self.bytes.resize(2 * self.bytes.len(), 0);
+        if self.bytes.len() - self.end < ROOM_BYTES_MIN {
+            // No further than the message that comes needs.
+            let needed = self.announced().map_or(0, |message| message + ROOM_BYTES_MIN);
+            let twice = 2 * self.bytes.len();
+            let size = if needed > self.bytes.len() { twice.min(needed) } else { twice };
+            self.bytes.reserve_exact(size - self.bytes.len());
+            self.bytes.resize(size, 0);
         }
         &mut self.bytes[self.end..]
     }
@@ -75,6 +89,39 @@ impl Input {
     /// `count` bytes have been put into the [`room`](Input::room).
     pub fn received(&mut self, count: usize) {
         self.end += count.min(self.bytes.len() - self.end);
+        let dropped = self.refused.min(self.end - self.start);
+        if dropped > 0 {
+            self.refused -= dropped;
+            self.consume(dropped);
+        }
+    }
+
+    /// Bytes of the message that has begun to arrive, as it says itself.
+    fn announced(&self) -> Option<usize> {
+        let (_, rest) = self.pending().split_first()?;
+        let length = i32::from_be_bytes(*rest.first_chunk::<4>()?);
+        usize::try_from(length).ok().map(|length| length.min(self.message_bytes_max) + 1)
+    }
+
+    /// Refuses the message that is arriving, if it is large and `allows` says that there is no memory
+    /// for what it still needs: its kind, and why. The rest of it is dropped as it comes. To be asked
+    /// where there is no whole message ([`frame`](Input::frame)).
+    pub fn refuse_large(
+        &mut self,
+        allows: impl FnOnce(usize) -> Result<(), SqlError>,
+    ) -> Option<(u8, SqlError)> {
+        let message = self.announced()?;
+        if message < memory::LARGE_BYTES || message <= self.bytes.len() {
+            return None;
+        }
+        let kind = *self.pending().first()?;
+        // The buffer is copied while it grows; a statement's text becomes a tree.
+        let times = if matches!(kind, b'Q' | b'P') { STATEMENT_TIMES } else { 1 };
+        let error = allows(message.saturating_mul(times)).err()?;
+        let arrived = self.end - self.start;
+        self.refused = message - arrived;
+        self.consume(arrived);
+        Some((kind, error))
     }
 
     /// Bytes that were received elsewhere.
@@ -384,6 +431,35 @@ mod tests {
         assert_eq!((bind.portal, bind.statement), ("portal", "statement"));
         let parameters: Vec<_> = bind.parameters().collect();
         assert_eq!(parameters, vec![(Some(&[7u8, 8][..]), true), (None, true)]);
+    }
+
+    #[test]
+    fn a_message_without_memory_is_dropped_as_it_comes() {
+        let refusal = |bytes| Err(memory::out_of_memory(bytes, "MessageContext"));
+        let large = framed(b'B', &vec![7; 3 << 20]);
+        let mut input = Input::new(4 << 20);
+        input.append(&large[..1 << 20]);
+        assert!(input.refuse_large(|_| Ok(())).is_none());
+        let (kind, error) = input.refuse_large(refusal).expect("there is none");
+        assert_eq!((kind, error.state()), (b'B', SqlState::OUT_OF_MEMORY));
+        input.append(&large[1 << 20..]);
+        assert!(input.pending().is_empty());
+        input.append(&framed(b'S', &[]));
+        let (frame, consumed) = input.frame().unwrap().unwrap();
+        assert_eq!((frame.kind, consumed), (b'S', 5));
+        // Small ones ask nobody, nor those there is room for.
+        input.consume(consumed);
+        input.append(&framed(b'B', &[7; 5_000])[..100]);
+        assert!(input.refuse_large(refusal).is_none());
+    }
+
+    #[test]
+    fn the_buffer_grows_no_further_than_a_message() {
+        let large = framed(b'B', &vec![7; 5 << 20]);
+        let mut input = Input::new(1 << 30);
+        input.append(&large);
+        assert!(input.bytes.len() < (5 << 20) + (64 << 10));
+        assert!(input.frame().unwrap().is_some());
     }
 
     #[test]

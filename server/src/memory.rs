@@ -1,0 +1,200 @@
+//! How much memory the server may take, and a watch over what it has taken.
+//!
+//! The allocator knows what it has handed out ([`archipel_engine::heap`]), and whoever needs more asks
+//! there. What it does not know of is looked at from outside, ten times a second: stacks, the log
+//! store's buffers, what is lost between pieces of memory, and what was freed and has not gone back
+//! to the system. If all of that takes the process beyond a ceiling, memory that nobody uses is given
+//! back at once; if that does not help, statements are refused more (53200) until it is less.
+//!
+//! Where there is room, memory that was freed goes back some seconds later: the allocator looks for
+//! it only when it is called, so a server that has become idle is helped here.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use archipel_engine::heap;
+use archipel_sql::memory;
+
+/// Between two looks.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Every so many looks, freed memory whose time has come goes back.
+const LOOKS_PER_RETURN: u32 = 10;
+
+/// What a process takes beside what is charged: code, stacks, the log store.
+const BESIDE_BYTES: i64 = 256 << 20;
+
+/// Bounds what the process takes, from now on, and answers those who ask for large values.
+pub fn bound(max_memory: i64) {
+    heap::set_limit(max_memory);
+    memory::install(|bytes| !heap::work_exceeds(bytes));
+}
+
+/// What the whole process may have in memory: a quarter more than is charged at most, and some for
+/// what never is, but always less than the machine or container has.
+fn ceiling_bytes(max_memory: i64, machine: i64) -> i64 {
+    max_memory.saturating_add(max_memory / 4).saturating_add(BESIDE_BYTES).min(machine / 16 * 15)
+}
+
+/// Watches until it is dropped.
+pub struct Watch {
+    ended: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    /// Begins to watch.
+    pub fn begin(max_memory: i64) -> std::io::Result<Watch> {
+        let ceiling = ceiling_bytes(max_memory, machine_bytes());
+        let ended = Arc::new(AtomicBool::new(false));
+        let asked = ended.clone();
+        let thread = std::thread::Builder::new().name("memory".to_owned()).spawn(move || {
+            let mut looks = 0u32;
+            while !asked.load(Ordering::Acquire) {
+                std::thread::park_timeout(LOOK_INTERVAL);
+                looks = looks.wrapping_add(1);
+                look(ceiling, looks.is_multiple_of(LOOKS_PER_RETURN));
+            }
+        })?;
+        Ok(Watch { ended, thread: Some(thread) })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // It has told of a panic itself.
+            let _ = thread.join();
+        }
+        heap::set_pressed(false);
+    }
+}
+
+/// One look. `returns`: whether it is time for what was freed to go back.
+fn look(ceiling: i64, returns: bool) {
+    let Some(resident) = resident_bytes() else { return };
+    let mut pressed = is_pressed(heap::is_pressed(), resident, ceiling);
+    if pressed {
+        give_back(true);
+        pressed = resident_bytes().is_none_or(|resident| is_pressed(true, resident, ceiling));
+    } else if returns {
+        give_back(false);
+    }
+    if pressed != heap::is_pressed() {
+        heap::set_pressed(pressed);
+        let (resident, charged) = (resident >> 20, heap::charged_bytes() >> 20);
+        if pressed {
+            tracing::warn!(
+                "the server takes {resident} MB of memory, {charged} of them for data and statements, which is more than {} MB: statements that need more are refused",
+                ceiling >> 20
+            );
+        } else {
+            tracing::info!("the server takes {resident} MB of memory again");
+        }
+    }
+}
+
+/// What has begun ends when there is some room.
+fn is_pressed(before: bool, resident: i64, ceiling: i64) -> bool {
+    resident > if before { ceiling / 16 * 15 } else { ceiling }
+}
+
+/// Gives memory that was freed back to the system: all of it, or what was free for long enough.
+fn give_back(all: bool) {
+    // SAFETY: it takes a flag, and looks after the memory of this thread and what nobody uses; other
+    // threads may go on meanwhile.
+    unsafe { libmimalloc_sys::mi_collect(all) };
+}
+
+/// What the process has in memory, but for files that are mapped.
+fn resident_bytes() -> Option<i64> {
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let mut pages = text.split_whitespace().skip(1).map(|number| number.parse::<i64>().ok());
+    let (resident, shared) = (pages.next()??, pages.next()??);
+    // SAFETY: it takes a number and touches no memory.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    Some((resident - shared) * page)
+}
+
+/// Memory of the machine, or of the container if that is less.
+pub fn machine_bytes() -> i64 {
+    let total = std::fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|text| {
+            let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
+            line.split_whitespace().nth(1)?.parse::<i64>().ok()
+        })
+        .map_or(4 << 30, |kilobytes| kilobytes << 10);
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    total.min(group_bytes(Path::new("/sys/fs/cgroup"), &groups)).max(256 << 20)
+}
+
+/// The least that the control groups of a process allow, of the second version or the first:
+/// `groups` is its `/proc/self/cgroup`. Inside of a container the paths it says may lie outside of
+/// what can be seen, and the container's own group is the root.
+fn group_bytes(root: &Path, groups: &str) -> i64 {
+    let mut files = vec![root.join("memory.max"), root.join("memory/memory.limit_in_bytes")];
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        let (folder, file) = match controllers {
+            "" => (root.to_owned(), "memory.max"),
+            list if list.split(',').any(|one| one == "memory") => {
+                (root.join("memory"), "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        // Groups around it bound it, too.
+        let path = PathBuf::from(path.trim_start_matches('/'));
+        files.extend(path.ancestors().map(|group| folder.join(group).join(file)));
+    }
+    let limits =
+        files.iter().filter_map(|file| std::fs::read_to_string(file).ok()?.trim().parse::<i64>().ok());
+    limits.filter(|limit| *limit > 0).fold(i64::MAX, i64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ceiling_is_below_what_the_container_has() {
+        assert_eq!(ceiling_bytes(8 << 30, 64 << 30), (10 << 30) + BESIDE_BYTES);
+        assert_eq!(ceiling_bytes(768 << 20, 1 << 30), 960 << 20);
+        assert!(ceiling_bytes(i64::MAX, 1 << 30) < 1 << 30);
+    }
+
+    #[test]
+    fn the_least_limit_of_all_groups_around_counts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |path: &str, text: &str| {
+            let file = folder.path().join(path);
+            std::fs::create_dir_all(file.parent().expect("it is in one")).expect("made");
+            std::fs::write(file, text).expect("written");
+        };
+        assert_eq!(group_bytes(folder.path(), "0::/system.slice/archipel.service\n"), i64::MAX);
+        write("system.slice/archipel.service/memory.max", "max\n");
+        write("system.slice/memory.max", "3000\n");
+        write("memory/docker/one/memory.limit_in_bytes", "2000\n");
+        assert_eq!(group_bytes(folder.path(), "0::/system.slice/archipel.service\n"), 3000);
+        assert_eq!(group_bytes(folder.path(), "5:cpu,cpuacct:/a\n4:memory:/docker/one\n"), 2000);
+        write("memory.max", "1000\n");
+        assert_eq!(group_bytes(folder.path(), "0::/../outside\n"), 1000);
+    }
+
+    #[test]
+    fn a_process_sees_what_it_takes() {
+        let before = resident_bytes().expect("Linux says so");
+        let taken = std::hint::black_box(vec![1u8; 64 << 20]);
+        let after = resident_bytes().expect("Linux says so");
+        assert!(after - before > 32 << 20, "{before} {after}");
+        drop(taken);
+        assert!(is_pressed(false, 101, 100) && !is_pressed(false, 99, 100));
+        assert!(is_pressed(true, 1_599, 1_600) && !is_pressed(true, 1_400, 1_600));
+    }
+}

@@ -1,0 +1,154 @@
+//! The budget of memory in a server: whatever asks for more than there is gets 53200, the process stays
+//! near its limit, everybody is served afterwards, and what was freed goes back to the system.
+
+use std::time::Duration;
+
+use archipel_tests::server::Server;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+const LIMIT_MB: u64 = 256;
+
+/// The process at its largest: half of the limit for what is copied while it grows, and code, stacks
+/// and the log store's buffers.
+const LARGEST_MB: u64 = LIMIT_MB + LIMIT_MB / 2 + 512;
+
+/// What takes more than the limit wherever it is computed.
+const REFUSED: &[&str] = &[
+    "INSERT INTO kept SELECT g, repeat('x', 200) FROM generate_series(1, 20000000) g",
+    "SELECT length(string_agg(repeat('x', 1000), '')) FROM generate_series(1, 900000)",
+    "SELECT cardinality(array_agg(repeat('x', 1000))) FROM generate_series(1, 900000)",
+    "SELECT length(repeat('x', 1000000000))",
+    "SELECT length(lpad('x', 260000000, 'y') || lpad('x', 260000000, 'z'))",
+    "SELECT cardinality(array_fill(1, array[100000000]))",
+    "DO $$ DECLARE t text := 'x'; BEGIN LOOP t := t || t; END LOOP; END $$",
+    "DO $$ DECLARE t text := 'x'; a text[]; BEGIN LOOP a := array_append(a, repeat('y', 10000)); END LOOP; END $$",
+    "DO $$ BEGIN FOR i IN 1 .. 10000000 LOOP INSERT INTO kept VALUES (i, repeat('y', 1000)); END LOOP; END $$",
+];
+
+/// What may be done in less, in pieces or on disk.
+const BOUNDED: &[&str] = &[
+    "SELECT count(*) FROM (SELECT g, repeat('y', 200) AS r FROM generate_series(1, 2000000) g ORDER BY 2, 1 OFFSET 5) q",
+    "SELECT count(*) FROM (SELECT repeat('y', 200) || g FROM generate_series(1, 2000000) g GROUP BY 1) q",
+    "WITH m AS MATERIALIZED (SELECT g, repeat('y', 200) AS r FROM generate_series(1, 2000000) g) \
+     SELECT count(*) FROM m a JOIN m b ON a.g = b.g",
+    "SELECT g, repeat('z', 1000) FROM generate_series(1, 300000) g",
+];
+
+fn status_mb(server: &Server, field: &str) -> u64 {
+    let path = format!("/proc/{}/status", server.process_id());
+    let text = std::fs::read_to_string(path).expect("the server runs");
+    let line = text.lines().find(|line| line.starts_with(field)).expect("Linux says so");
+    let kilobytes = line.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok());
+    kilobytes.expect("a number") >> 10
+}
+
+async fn one(client: &Client, sql: &str) -> String {
+    let messages = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    let value = messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    });
+    value.unwrap_or_default()
+}
+
+/// Whether it was refused, in PostgreSQL's words.
+async fn is_refused(client: &Client, sql: &str) -> bool {
+    let Err(error) = client.simple_query(sql).await else { return false };
+    let named: String = sql.chars().take(80).collect();
+    let error = error.as_db_error().unwrap_or_else(|| panic!("{named}: {error}"));
+    assert_eq!((error.code(), error.message()), (&SqlState::OUT_OF_MEMORY, "out of memory"), "{named}");
+    assert!(error.detail().is_some(), "{named}: {error:?}");
+    true
+}
+
+#[tokio::test]
+async fn the_process_stays_near_its_limit_and_serves_everybody() {
+    let server = Server::start(&[&format!("max_memory={LIMIT_MB}MB")]);
+    let client = server.connect().await;
+    let definition =
+        "CREATE TABLE kept (id int PRIMARY KEY, value text); INSERT INTO kept VALUES (-1, 'first')";
+    client.batch_execute(definition).await.expect("made");
+    // A statement's text that is as long as the limit allows at most, and then a tree of it.
+    let long = format!("SELECT length('{}')", "x".repeat(200_000_000));
+    let statements = REFUSED.iter().map(|sql| (*sql, true)).chain(BOUNDED.iter().map(|sql| (*sql, false)));
+    for (sql, always) in statements.chain([(long.as_str(), true)]) {
+        let named: String = sql.chars().take(80).collect();
+        let refused = is_refused(&client, sql).await;
+        assert!(refused || !always, "{named} was not refused");
+        let largest = status_mb(&server, "VmHWM:");
+        assert!(largest < LARGEST_MB, "{largest} MB after {named}");
+        // This session, another one, and writes.
+        assert_eq!(one(&client, "SELECT count(*) FROM kept").await, "1", "{named}");
+        let other = server.connect().await;
+        other.batch_execute("UPDATE kept SET value = value || 'x'").await.expect("small statements go on");
+    }
+    let caught = "DO $$ BEGIN INSERT INTO kept SELECT g, repeat('x', 200) FROM generate_series(1, 20000000) g; \
+                  EXCEPTION WHEN out_of_memory THEN INSERT INTO kept VALUES (0, SQLERRM); END $$";
+    client.batch_execute(caught).await.expect("a handler takes it");
+    assert_eq!(one(&client, "SELECT value FROM kept WHERE id = 0").await, "out of memory");
+}
+
+#[tokio::test]
+async fn a_block_is_refused_at_a_write_and_its_rollback_gives_everything_back() {
+    let server = Server::start(&[&format!("max_memory={LIMIT_MB}MB")]);
+    let client = server.connect().await;
+    client.batch_execute("CREATE TABLE kept (id int PRIMARY KEY, value text)").await.expect("made");
+    for round in 0..2 {
+        client.batch_execute("BEGIN").await.expect("begun");
+        let mut written = 0;
+        loop {
+            let from = written * 10_000;
+            let sql = format!(
+                "INSERT INTO kept SELECT g, repeat('x', 500) FROM generate_series({}, {}) g",
+                from + 1,
+                from + 10_000
+            );
+            if is_refused(&client, &sql).await {
+                break;
+            }
+            written += 1;
+            assert!(written < 200, "a gigabyte was written");
+        }
+        assert!(written > 1, "in round {round} {written} statements fit");
+        client.batch_execute("ROLLBACK").await.expect("undone");
+    }
+    assert_eq!(one(&client, "SELECT count(*) FROM kept").await, "0");
+    let largest = status_mb(&server, "VmHWM:");
+    assert!(largest < LARGEST_MB, "{largest} MB");
+    // Freed memory goes back when it was not taken again for some seconds.
+    let mut left = 0;
+    for _ in 0..240 {
+        left = status_mb(&server, "RssAnon:");
+        if left < LIMIT_MB {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+    panic!("{left} MB are left");
+}
+
+#[tokio::test]
+async fn a_full_database_can_be_made_smaller() {
+    let server = Server::start(&["max_memory=64MB"]);
+    let client = server.connect().await;
+    client.batch_execute("CREATE TABLE kept (id int PRIMARY KEY, value text)").await.expect("made");
+    let mut rows = 0;
+    loop {
+        let sql = format!(
+            "INSERT INTO kept SELECT g, repeat('x', 500) FROM generate_series({}, {}) g",
+            rows + 1,
+            rows + 1_000
+        );
+        if is_refused(&client, &sql).await {
+            break;
+        }
+        rows += 1_000;
+        assert!(rows < 1_000_000, "half a gigabyte was written");
+    }
+    assert_eq!(one(&client, "SELECT count(*) FROM kept").await, rows.to_string());
+    client.batch_execute(&format!("DELETE FROM kept WHERE id <= {}", rows / 4)).await.expect("rows can go");
+    client.batch_execute("INSERT INTO kept VALUES (0, 'again')").await.expect("there is room again");
+    client.batch_execute("TRUNCATE kept").await.expect("all can go");
+    assert_eq!(one(&client, "SELECT count(*) FROM kept").await, "0");
+}
