@@ -20,6 +20,7 @@
 //! - [`storage`]    rows, memcomparable keys, the B+tree, old versions
 //! - [`log`]        redo, group commit, checkpoints, recovery
 //! - [`monitor`]    what is measured, and what follows: partitions that split, merge and move
+//! - [`heap`]       the budget of memory: what is charged, and who is refused
 //! - [`topology`]   which cores, islands and memory nodes there are
 //! - [`clock`], [`random`], [`spawn`], [`Interleave`]  the seams of the simulator
 //!
