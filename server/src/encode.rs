@@ -97,6 +97,9 @@ pub const RESULT_BYTES_MAX: usize = 1 << 30;
 /// Fewer bytes than this left in a large buffer, and it is given room for more rows.
 const ROOM_MIN: usize = 64 << 10;
 
+/// Rows that are kept between two looks at what is left of memory.
+const ROWS_BETWEEN_LOOKS: usize = 64;
+
 /// Gives a large buffer that is nearly full room for half as much again, if there is memory for both
 /// until it is copied.
 #[inline]
@@ -194,7 +197,13 @@ impl RowSink for Sink<'_> {
             RowsTo::Nowhere => {}
             RowsTo::Wire(encoder) => encoder.encode(row, &self.context, self.out)?,
             RowsTo::Copy { encoder, columns } => copy_row(encoder, columns, row, &self.context, self.out)?,
-            RowsTo::Kept => self.kept.push(row.to_vec()),
+            RowsTo::Kept => {
+                // Cursors stay, and there may be many small ones.
+                if self.kept.len().is_multiple_of(ROWS_BETWEEN_LOOKS) {
+                    memory::require(size_of_val(row), "PortalHoldContext")?;
+                }
+                self.kept.push(row.to_vec());
+            }
         }
         if self.out.len() > RESULT_BYTES_MAX {
             return Err(SqlError::new(

@@ -360,6 +360,11 @@ impl<'a, 'e> ExecContext<'a, 'e> {
         if self.ticks < TICKS_MAX && taken_bytes() < self.look_at { Ok(()) } else { self.look_around() }
     }
 
+    /// Says that the run goes on with values that were made before it began: it is no small one.
+    pub fn holds_memory(&mut self) {
+        self.memory_before -= UNASKED_BYTES + 1;
+    }
+
     /// Refuses to go on in a routine whose values have taken more memory than a statement may, or that
     /// has taken some where there is none left.
     #[inline]

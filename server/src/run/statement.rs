@@ -119,6 +119,9 @@ impl StatementRun {
         context.params = std::mem::take(&mut self.params);
         context.read_only = self.read_only;
         context.memory_max = host.server.statement_memory_max;
+        if self.resume.is_some() {
+            context.holds_memory();
+        }
         if self.tracked != Tracked::None {
             context.usage = Some(Box::new(Usage::new(self.tracked == Tracked::All)));
         }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
+use archipel_sql::memory;
 use archipel_sql::types::Oid;
 
 use super::Session;
@@ -61,6 +62,10 @@ impl Session {
                 SqlState::DUPLICATE_PREPARED_STATEMENT,
                 format!("prepared statement \"{name}\" already exists"),
             ));
+        }
+        if !name.is_empty() {
+            // What stays is asked for, however small: there may be many.
+            memory::require(query.len(), "CachedPlanSource")?;
         }
         self.tell_truncations(query);
         let prepared = self.prepare_text(&query.into(), types).await?;
@@ -161,6 +166,7 @@ impl Session {
                 format!("cursor \"{}\" already exists", bind.portal),
             ));
         } else {
+            memory::require(size_of::<Portal>(), "PortalContext")?;
             (portal.at, portal.number) = (now(), self.cursors.number());
             self.portals.insert(bind.portal.to_owned(), portal);
         }

@@ -445,6 +445,7 @@ impl Session {
             .iter()
             .map(|ty| catalog.catalog.resolve_type(ty, &path).map(|ty| ty.oid))
             .collect::<Result<Vec<Oid>>>()?;
+        archipel_sql::memory::require(outer.len(), "CachedPlanSource")?;
         let text: Arc<str> = outer[prepare.statement.range.clone()].into();
         let statements = archipel_sql::parser::parse(&text)?;
         let prepared = self.prepare_parsed(&text, statements, &declared)?;
