@@ -109,10 +109,11 @@ pub(crate) struct Weight {
 }
 
 impl Weight {
-    /// About what COMMIT takes beside the images: the rows that they become have the length of their
-    /// redo.
+    /// About what COMMIT takes beside the images, at most: rows and entries as long as their redo and
+    /// their keys, lists of undo and redo that may have twice the room they need, and redo once more
+    /// on its way to the log.
     fn commit_bytes(self) -> usize {
-        usize::try_from(self.undo + 2 * self.redo).unwrap_or(0)
+        usize::try_from(3 * self.undo + 4 * self.redo).unwrap_or(0)
     }
 }
 
