@@ -9,6 +9,7 @@
 //! left, and nothing below looks one up.
 
 mod aggregate;
+mod alias;
 mod rows;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use archipel_sql::parser::FrameExclusion;
 use archipel_sql::types::{Oid, Type};
 
 pub use aggregate::{Accumulator, DefinedAggregate};
+pub use alias::{Alias, RelationName};
 pub use rows::row_descriptor;
 
 use crate::bind::visit::may_hold_nan;
@@ -263,18 +265,21 @@ pub enum Rel {
     Scan {
         table: TableRef,
         lock: Option<RowLock>,
+        alias: Alias,
     },
     /// The rows of all members of a family: the columns of its root, in order, then the oid of the
     /// table that each row is in.
     Family {
         family: Arc<Family>,
         lock: Option<RowLock>,
+        alias: Alias,
     },
     /// A set-returning function in FROM. With ordinality, an int8 column follows.
     Function {
         call: SetCall,
         ordinality: bool,
         types: Vec<Type>,
+        alias: Alias,
     },
     /// Runs a statement, whose rows nobody gets, and answers what EXPLAIN ANALYZE tells of it: a line
     /// of text a row.
@@ -356,6 +361,7 @@ pub enum Rel {
     CteScan {
         id: u32,
         types: Vec<Type>,
+        alias: Alias,
     },
 }
 
@@ -541,6 +547,7 @@ pub struct BoundCheck {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoundInsert {
     pub table: TableRef,
+    pub alias: Alias,
     /// The partitions its rows go to. A row of the table then has the oid of its partition behind its
     /// columns, but for the source's.
     pub family: Option<Arc<Family>>,
@@ -580,6 +587,7 @@ pub enum ConflictArbiter {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoundUpdate {
     pub table: TableRef,
+    pub alias: Alias,
     /// The tables whose rows are meant. A target row then has the oid of its table behind its columns.
     pub family: Option<Arc<Family>>,
     /// The table as [`archipel_sql::catalog::Table::with_numbers`] has it: a target row then has its
@@ -598,6 +606,7 @@ pub struct BoundUpdate {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoundDelete {
     pub table: TableRef,
+    pub alias: Alias,
     /// As [`BoundUpdate::family`].
     pub family: Option<Arc<Family>>,
     /// As [`BoundUpdate::numbered`].
@@ -614,6 +623,7 @@ pub struct BoundDelete {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoundMerge {
     pub table: TableRef,
+    pub alias: Alias,
     /// As [`BoundUpdate::family`].
     pub family: Option<Arc<Family>>,
     /// The source, which the actions scan.

@@ -95,7 +95,7 @@ impl<'a> Lowerer<'a> {
                 }
                 self.table_of(&values, types)
             }
-            Rel::Scan { table, lock } => {
+            Rel::Scan { table, lock, .. } => {
                 if lock.is_some() || table.kind != TableKind::Table {
                     return unsupported("a row lock or a system view");
                 }
@@ -127,13 +127,13 @@ impl<'a> Lowerer<'a> {
                     .collect();
                 Ok(Lowered { plan, columns })
             }
-            Rel::Family { family, lock } => {
+            Rel::Family { family, lock, .. } => {
                 if lock.is_some() {
                     return unsupported("a row lock");
                 }
                 self.family(family, |_| true)
             }
-            Rel::Function { call: SetCall::Builtin { function, args }, ordinality, types } => {
+            Rel::Function { call: SetCall::Builtin { function, args }, ordinality, types, .. } => {
                 let mut types = types.clone();
                 let mut rows = self.set(function, args)?;
                 if *ordinality {
@@ -146,7 +146,7 @@ impl<'a> Lowerer<'a> {
             }
             Rel::Filter { input, predicate } => {
                 let mut input = match &**input {
-                    Rel::Family { family, lock: None } => {
+                    Rel::Family { family, lock: None, .. } => {
                         let functions = self.context.functions();
                         let params = &self.context.params;
                         let inputs = RouteInputs { params, variables: &[], functions: &functions };
@@ -256,7 +256,7 @@ impl<'a> Lowerer<'a> {
         let mut all: Option<Lowered> = None;
         for (_, member) in family.members.iter().enumerate().filter(|(place, _)| wanted(*place)) {
             let table = &member.table;
-            let scan = self.rel(&Rel::Scan { table: table.clone(), lock: None })?;
+            let scan = self.rel(&Rel::Scan { table: table.clone(), lock: None, alias: None })?;
             let number = BoundExpr::constant(Datum::Oid(table.oid), Type::OID);
             let rows = self.project(scan, &member.places([number]))?;
             all = Some(match all {

@@ -185,12 +185,12 @@ fn rel_lines(out: &mut String, rel: &Rel, indent: usize) {
             let rows: Vec<String> = rows.iter().map(|row| format!("({})", list_text(row))).collect();
             line(out, indent, &format!("values {}", rows.join(", ")));
         }
-        Rel::Family { family, lock } => {
+        Rel::Family { family, lock, .. } => {
             let lock =
                 lock.map(|lock| format!(" lock {:?} {:?}", lock.strength, lock.wait)).unwrap_or_default();
             line(out, indent, &format!("family {}{lock}", family.root.name));
         }
-        Rel::Scan { table, lock } => {
+        Rel::Scan { table, lock, .. } => {
             let lock =
                 lock.map(|lock| format!(" lock {:?} {:?}", lock.strength, lock.wait)).unwrap_or_default();
             line(out, indent, &format!("scan {}{lock}", table.name));

@@ -299,7 +299,8 @@ impl Binder<'_, '_> {
             relation.records = records;
             self.apply_alias(&mut relation, alias, None)?;
             relation.columns.iter_mut().skip(shown).for_each(|column| column.hidden = true);
-            return Ok((Rel::CteScan { id, types }, vec![relation]));
+            let alias = relation.as_named();
+            return Ok((Rel::CteScan { id, types, alias }, vec![relation]));
         }
         if schema.is_none()
             && let Some((rows, table)) = self.env.variables.and_then(|scope| scope.relation(&table_name))
@@ -323,7 +324,8 @@ impl Binder<'_, '_> {
             }
             let lock = self.lock_of(relation.name.as_deref());
             self.need_lock(&table, lock);
-            let rel = self.rows_of(table, only, lock, &mut relation)?;
+            let called = relation.as_aliased(alias);
+            let rel = self.rows_of(table, only, lock, &mut relation, called)?;
             return Ok((rel, vec![relation]));
         }
         if table.kind == TableKind::View {
@@ -335,7 +337,8 @@ impl Binder<'_, '_> {
         let mut relation = self.table_relation(&table, alias, Some(&table.schema))?;
         let lock = self.lock_of(relation.name.as_deref());
         self.need_lock(&table, lock);
-        let rel = self.rows_of(table, only, lock, &mut relation)?;
+        let called = relation.as_aliased(alias);
+        let rel = self.rows_of(table, only, lock, &mut relation, called)?;
         Ok((rel, vec![relation]))
     }
 
@@ -346,9 +349,10 @@ impl Binder<'_, '_> {
         only: bool,
         lock: Option<RowLock>,
         relation: &mut Relation,
+        alias: Alias,
     ) -> Result<Rel> {
         if table.kind != TableKind::Table {
-            return Ok(Rel::Scan { table, lock });
+            return Ok(Rel::Scan { table, lock, alias });
         }
         if only {
             // A partitioned table has none.
@@ -357,15 +361,15 @@ impl Binder<'_, '_> {
                     rows: Vec::new(),
                     types: table.columns.iter().map(|column| column.ty).collect(),
                 },
-                false => Rel::Scan { table: self.scanned(table, relation), lock },
+                false => Rel::Scan { table: self.scanned(table, relation), lock, alias },
             });
         }
         match Family::of(self.env.catalog, &table)? {
             Some(family) => {
                 relation.columns.push(table_number(table.columns.len()));
-                Ok(Rel::Family { family, lock })
+                Ok(Rel::Family { family, lock, alias })
             }
-            None => Ok(Rel::Scan { table: self.scanned(table, relation), lock }),
+            None => Ok(Rel::Scan { table: self.scanned(table, relation), lock, alias }),
         }
     }
 
@@ -401,7 +405,8 @@ impl Binder<'_, '_> {
         self.apply_alias(&mut relation, alias, None)?;
         let types = columns.iter().map(|(_, ty)| *ty).collect();
         let call = SetCall::Scalar(Box::new(call));
-        Ok((Rel::Function { call, ordinality: false, types }, vec![relation]))
+        let alias = relation.as_named();
+        Ok((Rel::Function { call, ordinality: false, types, alias }, vec![relation]))
     }
 
     /// Whoever locks rows must be able to change them.
@@ -428,7 +433,8 @@ impl Binder<'_, '_> {
         }
         let call = SetCall::Builtin { function: unnest, args: vec![rows] };
         let types = table.columns.iter().map(|column| column.ty).collect();
-        Ok((Rel::Function { call, ordinality: false, types }, vec![relation]))
+        let alias = relation.as_named();
+        Ok((Rel::Function { call, ordinality: false, types, alias }, vec![relation]))
     }
 
     /// The relation a name means. To the query of its rows, a table that is being filled is not there yet:

@@ -191,7 +191,8 @@ impl Binder<'_, '_> {
             None if read.is_some() => self.defined_domains(alias)?,
             None => Vec::new(),
         };
-        let rel = Rel::Function { call, ordinality, types: types.clone() };
+        let named = relation.as_named();
+        let rel = Rel::Function { call, ordinality, types: types.clone(), alias: named };
         let rel = if read.is_some() { self.guarded_columns(rel, &types, &domains, ordinality)? } else { rel };
         Ok((rel, vec![relation]))
     }

@@ -186,6 +186,7 @@ impl Binder<'_, '_> {
         if table.kind != TableKind::View && target.below().is_none() {
             relation.columns.push(locker(target.row_width()));
         }
+        let alias = relation.as_target(&table);
         let returning = self.returning(returning.as_deref(), vec![relation])?;
         let values = insert.source.as_ref().map(|query| query.body.as_ref());
         let width = match values {
@@ -195,7 +196,7 @@ impl Binder<'_, '_> {
         };
         let given = targets.iter().take(width).map(|column| column.place as u16).collect();
         let family = target.family;
-        Ok(BoundInsert { table, family, source, given, checks, on_conflict, returning })
+        Ok(BoundInsert { table, alias, family, source, given, checks, on_conflict, returning })
     }
 
     /// The columns an INSERT names, or all of them.

@@ -34,6 +34,14 @@ struct Sides {
     both: Vec<Relation>,
 }
 
+/// What the source is called, if it is one relation.
+fn name_of_one(source: &[Relation]) -> Alias {
+    match source {
+        [only] => only.as_named(),
+        _ => None,
+    }
+}
+
 fn is_marked(name: &ObjectName, mark: &str) -> bool {
     matches!(&name.0[..], [part] if part.as_ident().is_some_and(|ident| ident.value == mark))
 }
@@ -75,7 +83,7 @@ impl Binder<'_, '_> {
         }
         let id = self.cte_count;
         self.cte_count += 1;
-        let rows = Rel::CteScan { id, types: rel.types() };
+        let rows = Rel::CteScan { id, types: rel.types(), alias: name_of_one(&source) };
         let both = combine(vec![target.clone()], source.clone(), width)?;
         let sides = Sides { table: table.clone(), family, target, source, rows, both };
         let mut actions = Vec::with_capacity(clauses.len());
@@ -85,7 +93,8 @@ impl Binder<'_, '_> {
         }
         self.out_of_reach = None;
         let source = Cte { id, name: "merge source".to_owned(), body: CteBody::Query(rel) };
-        Ok(BoundMerge { table, family: sides.family, source, actions })
+        let alias = sides.target.as_target(&table);
+        Ok(BoundMerge { table, alias, family: sides.family, source, actions })
     }
 
     fn merge_clause(
@@ -131,6 +140,7 @@ impl Binder<'_, '_> {
                 self.need_computed(&sides.table, Some(&set))?;
                 Ok(Some(BoundStatement::Update(BoundUpdate {
                     table: sides.table.clone(),
+                    alias: sides.target.as_target(&sides.table),
                     family: sides.family.clone(),
                     numbered: None,
                     from: Some(sides.rows.clone()),
@@ -145,6 +155,7 @@ impl Binder<'_, '_> {
                 let filter = self.matched_filter(sides, on, predicate.as_ref(), &same_kind)?;
                 Ok(Some(BoundStatement::Delete(BoundDelete {
                     table: sides.table.clone(),
+                    alias: sides.target.as_target(&sides.table),
                     family: sides.family.clone(),
                     numbered: None,
                     using: Some(sides.rows.clone()),
@@ -216,8 +227,16 @@ impl Binder<'_, '_> {
             let inner = Level::new(LevelKind::Plain, vec![sides.target.clone()]);
             let (predicate, _) = binder.with_level(inner, |binder| binder.merge_condition(on, "ON"))?;
             let rows = match &sides.family {
-                Some(family) => Rel::Family { family: family.clone(), lock: None },
-                None => Rel::Scan { table: sides.table.clone(), lock: None },
+                Some(family) => Rel::Family {
+                    family: family.clone(),
+                    lock: None,
+                    alias: sides.target.as_target(&sides.table),
+                },
+                None => Rel::Scan {
+                    table: sides.table.clone(),
+                    lock: None,
+                    alias: sides.target.as_target(&sides.table),
+                },
             };
             let rel = Rel::Filter { input: Box::new(rows), predicate };
             let subquery = Subquery { kind: SubqueryKind::Exists, rel, correlated: true };
@@ -285,6 +304,7 @@ impl Binder<'_, '_> {
         self.need_computed(table, None)?;
         Ok(BoundInsert {
             table: table.clone(),
+            alias: sides.target.as_target(table),
             family: sides.family.clone().filter(|_| table.is_partitioned()),
             source: Rel::Project { input: Box::new(input), exprs },
             given: targets.iter().take(row.len()).map(|target| target.place as u16).collect(),

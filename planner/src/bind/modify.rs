@@ -513,6 +513,7 @@ impl Binder<'_, '_> {
             return Err(SqlError::unsupported("an UPDATE clause of another dialect"));
         }
         let (target, relation) = self.target_table(table, Change::Update)?;
+        let alias = relation.as_target(&target.table);
         let table = target.table.clone();
         let from = match from {
             None => None,
@@ -545,7 +546,7 @@ impl Binder<'_, '_> {
         let returning = self.returning(returning.as_deref(), relations)?;
         let (from, filter) = self.with_view_rows(&table, from, filter)?;
         let ChangeTarget { family, numbered, .. } = target;
-        Ok(BoundUpdate { table, family, numbered, from, filter, set, checks, returning })
+        Ok(BoundUpdate { table, alias, family, numbered, from, filter, set, checks, returning })
     }
 
     fn change_filter(&mut self, selection: &Expr) -> Result<BoundExpr> {
@@ -567,7 +568,7 @@ impl Binder<'_, '_> {
     ) -> Result<(Option<Rel>, Option<BoundExpr>)> {
         let view = match table.kind {
             TableKind::View => self.view(table, None)?.0,
-            TableKind::System => Rel::Scan { table: table.clone(), lock: None },
+            TableKind::System => Rel::Scan { table: table.clone(), lock: None, alias: None },
             _ => return Ok((beside, filter)),
         };
         let joined = match beside {
@@ -612,6 +613,7 @@ impl Binder<'_, '_> {
             return Err(SqlError::unsupported("DELETE from several tables"));
         };
         let (target, relation) = self.target_table(item, Change::Delete)?;
+        let alias = relation.as_target(&target.table);
         let table = target.table.clone();
         let (using, relations) = self.joined_change(target.row_width(), relation, using.as_deref())?;
         let filter = match selection {
@@ -625,7 +627,7 @@ impl Binder<'_, '_> {
         let returning = self.returning(returning.as_deref(), relations)?;
         let (using, filter) = self.with_view_rows(&table, using, filter)?;
         let ChangeTarget { family, numbered, .. } = target;
-        Ok(BoundDelete { table, family, numbered, using, filter, returning, alone: false })
+        Ok(BoundDelete { table, alias, family, numbered, using, filter, returning, alone: false })
     }
 
     pub(crate) fn call_statement(&mut self, call: &own::Call) -> Result<BoundCall> {

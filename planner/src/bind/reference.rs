@@ -31,8 +31,16 @@ pub(crate) fn bind_reference_change(
     if deletes && action == ReferentialAction::Cascade {
         let (table, family) = (child.clone(), Family::of(catalog, child)?.filter(|_| child.is_partitioned()));
         let filter = Some(filter);
-        let delete =
-            BoundDelete { table, family, numbered: None, using: None, filter, returning: None, alone: false };
+        let delete = BoundDelete {
+            table,
+            alias: None,
+            family,
+            numbered: None,
+            using: None,
+            filter,
+            returning: None,
+            alone: false,
+        };
         return Ok(ReferenceChange::Delete(delete));
     }
     let context = FunctionContext::detached();
@@ -62,6 +70,7 @@ pub(crate) fn bind_reference_change(
     let table = child.clone();
     Ok(ReferenceChange::Update(BoundUpdate {
         table,
+        alias: None,
         family: Family::of(catalog, child)?.filter(|_| child.is_partitioned()),
         numbered: None,
         from: None,

@@ -4,17 +4,22 @@
 //! bound (depth 0), the next for the row one nesting out, and so on. A query's FROM row is one
 //! level; so is the left side of a join while a lateral right side is bound.
 
-use archipel_sql::catalog::{ROW_PLACE, TableKind};
+use std::sync::Arc;
+
+use archipel_sql::catalog::{ROW_PLACE, Table, TableKind};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::ResolvedFunction;
 use archipel_sql::types::{Oid, Type};
+use sqlparser::ast::TableAlias;
 use sqlparser::tokenizer::Span;
 
 use super::from::TABLE_NUMBER;
 use super::visit::{raise_depth, shift_columns};
 use super::{Binder, Clause};
-use crate::bound::{AggregateCall, BoundExpr, ExprKind, OutputColumn, SetCall, WindowCall};
+use crate::bound::{
+    AggregateCall, Alias, BoundExpr, ExprKind, OutputColumn, RelationName, SetCall, WindowCall,
+};
 
 /// Columns of a row that is not there yet: calls found inside expressions, which operators
 /// between the FROM row and the SELECT list will compute. Real rows stay below the first of these.
@@ -116,6 +121,31 @@ impl Relation {
             joined: false,
             records: Vec::new(),
         }
+    }
+
+    /// What the bound tree says of the name of a table under an alias.
+    pub fn as_aliased(&self, alias: Option<&TableAlias>) -> Alias {
+        let renamed = !alias?.columns.is_empty();
+        Some(Arc::new(RelationName {
+            name: self.name.clone()?,
+            columns: renamed.then(|| self.column_names()),
+        }))
+    }
+
+    /// The same of what has no names but those that the query gives it.
+    pub fn as_named(&self) -> Alias {
+        let name = self.name.clone()?;
+        Some(Arc::new(RelationName { name, columns: Some(self.column_names()) }))
+    }
+
+    /// The same of the table that a statement changes.
+    pub fn as_target(&self, table: &Table) -> Alias {
+        let name = self.name.clone().filter(|name| self.table.is_some() && *name != table.name)?;
+        Some(Arc::new(RelationName { name, columns: None }))
+    }
+
+    fn column_names(&self) -> Vec<String> {
+        self.columns.iter().map(|column| column.name.clone()).collect()
     }
 
     /// Columns of a subquery or CTE, in order.

@@ -221,7 +221,7 @@ struct Simple {
 /// A plan as choices of columns and rows of one table; `None` if it is more.
 fn simple(rel: &Rel) -> Option<Simple> {
     match rel {
-        Rel::Scan { table, lock: None } if table.kind == TableKind::Table => {
+        Rel::Scan { table, lock: None, .. } if table.kind == TableKind::Table => {
             let columns = table
                 .columns
                 .iter()
@@ -230,7 +230,7 @@ fn simple(rel: &Rel) -> Option<Simple> {
                 .collect();
             Some(Simple { table: table.clone(), family: None, columns, filters: Vec::new() })
         }
-        Rel::Family { family, lock: None } => {
+        Rel::Family { family, lock: None, .. } => {
             let table = family.root.clone();
             let columns = table.columns.iter().enumerate();
             let columns = columns.map(|(at, column)| BoundExpr::column(at, column.ty)).collect();

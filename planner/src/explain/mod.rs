@@ -1,50 +1,135 @@
-//! EXPLAIN: plans and expressions as text, in PostgreSQL's manner; [`json`] plans as JSON; [`plan`]
-//! what both are made of; [`run`] what ANALYZE adds to them.
+//! EXPLAIN: plans and expressions as text and as documents.
+//!
+//! A plan is told line by line while it is compiled ([`plan`]), and becomes a tree ([`tree`]), which is
+//! printed as text or as JSON, YAML and XML ([`document`]). [`expression`] writes expressions,
+//! [`estimate`] says what costs tools are shown, [`run`] what ANALYZE adds.
 
-pub mod json;
+pub mod document;
+mod estimate;
+mod expression;
 pub mod plan;
 pub mod run;
+mod tree;
 
-use archipel_sql::ast::ExplainFormat;
-use archipel_sql::catalog::Table;
-use archipel_sql::datum::Datum;
-use archipel_sql::error::{Result, SqlError};
-use archipel_sql::function::{FunctionContext, lookup_operators};
-use archipel_sql::io;
+use std::borrow::Cow;
+use std::time::Duration;
 
-use crate::bound::{BoundExpr, ExprKind, SubqueryKind, Subscript};
+use archipel_sql::ast::{ExplainFormat, ExplainOptions};
+use archipel_sql::error::SqlError;
+
 use crate::native::CompiledStatement;
 use crate::route::{Access, Classification, classify_accesses};
-use plan::PlanLine;
+use document::{Properties, Value, add};
+use plan::PlanNode;
+use run::Run;
+use tree::PlanTree;
+
+pub(crate) use estimate::width_of;
+pub(crate) use expression::{aggregate, set_call, sort_key, typed, typed_all, window_call};
+pub use expression::{expression, expression_of, expression_over};
+
+/// What is told beside a plan.
+#[derive(Clone, Debug, Default)]
+pub struct Telling {
+    pub options: ExplainOptions,
+    /// How long planning took.
+    pub planning: Duration,
+    /// What ANALYZE found.
+    pub run: Option<Run>,
+    /// Whether the analytical executor would run it.
+    pub analytic: bool,
+    /// Settings that are not what they are by default, as far as plans could depend on them.
+    pub settings: Vec<(String, String)>,
+}
 
 /// The lines of EXPLAIN for a statement.
 pub fn statement(statement: &CompiledStatement) -> Vec<String> {
-    of_plan(&statement.plan, &statement.accesses)
+    of_plan(&statement.plan, &statement.accesses, &Telling::default())
 }
 
-/// The lines of a plan, of these accesses.
-pub(crate) fn of_plan(plan: &[(usize, PlanLine)], accesses: &[Access]) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for (position, (indent, line)) in plan.iter().enumerate() {
-        lines.push(match line {
-            PlanLine::Detail { name, value } => format!("{}{name}: {value}", " ".repeat(indent * 6 + 2)),
-            PlanLine::Node(node) if *indent == 0 || position == 0 => node.text(),
-            PlanLine::Node(node) => format!("{}->  {}", " ".repeat(indent * 6 - 4), node.text()),
-        });
+/// What EXPLAIN with these options answers for a statement, whose plan was compiled with
+/// [`ExplainOptions::tells_columns`] in mind: lines of text, or one document.
+pub fn told(statement: &CompiledStatement, telling: &Telling) -> Vec<String> {
+    of_plan(&statement.plan, &statement.accesses, telling)
+}
+
+/// The same of a plan of these accesses.
+pub(crate) fn of_plan(plan: &[(usize, PlanNode)], accesses: &[Access], telling: &Telling) -> Vec<String> {
+    let tops = tree::tops(plan);
+    let partitions = partitions(&classify_accesses(accesses));
+    match telling.options.format {
+        ExplainFormat::Text => text(&tops, &partitions, telling),
+        format => vec![document::query(format, &whole(tops, partitions, telling))],
     }
-    if lines.is_empty() {
-        lines.push("Result".to_owned());
+}
+
+fn text(tops: &[PlanTree], partitions: &str, telling: &Telling) -> Vec<String> {
+    let options = telling.options;
+    let mut lines = Vec::new();
+    if telling.analytic {
+        lines.push("Analytic: DataFusion over a snapshot; natively, if it cannot be lowered:".to_owned());
     }
-    lines.push(format!("Partitions: {}", partitions(&classify_accesses(accesses))));
+    tops.iter().for_each(|top| top.lines(None, options, &mut lines));
+    lines.push(format!("Partitions: {partitions}"));
+    if options.settings == Some(true) && !telling.settings.is_empty() {
+        let settings = telling.settings.iter().map(|(name, value)| format!("{name} = '{value}'"));
+        lines.push(format!("Settings: {}", settings.collect::<Vec<_>>().join(", ")));
+    }
+    if run::is_summed_up(options) {
+        lines.push(format!("Planning Time: {:.3} ms", run::milliseconds(telling.planning)));
+    }
+    lines.extend(telling.run.iter().flat_map(|run| run.lines(options)));
     lines
 }
 
+/// A document of a query: PostgreSQL's properties, then those that it does not have.
+fn whole(mut tops: Vec<PlanTree>, partitions: String, telling: &Telling) -> Properties {
+    let options = telling.options;
+    let top = match tops.len() {
+        1 => tops.remove(0).with_members_together().top(telling),
+        _ => {
+            let plans = tops.iter().map(|top| top.top(telling)).collect();
+            let mut top = Properties::new();
+            add(&mut top, "Node Type", "Result");
+            add(&mut top, "Plans", Value::Groups("Plan", plans));
+            top
+        }
+    };
+    let mut whole = Properties::new();
+    add(&mut whole, "Plan", Value::Group(top));
+    if options.settings == Some(true) {
+        let settings = telling.settings.iter();
+        let settings = settings.map(|(name, value)| (Cow::Owned(name.clone()), Value::from(value.as_str())));
+        add(&mut whole, "Settings", Value::Group(settings.collect()));
+    }
+    if options.buffers == Some(true) {
+        let mut planning = Properties::new();
+        tree::add_buffers(&mut planning);
+        add(&mut whole, "Planning", Value::Group(planning));
+    }
+    if run::is_summed_up(options) {
+        add(&mut whole, "Planning Time", Value::decimal(run::milliseconds(telling.planning), 3));
+    }
+    if options.analyze {
+        add(&mut whole, "Triggers", Value::Groups("Trigger", Vec::new()));
+    }
+    if let Some(run) = telling.run {
+        if run::is_summed_up(options) {
+            add(&mut whole, "Execution Time", Value::decimal(run::milliseconds(run.elapsed), 3));
+        }
+        add(&mut whole, "Rows", run.rows);
+    }
+    add(&mut whole, "Partitions", partitions);
+    add(&mut whole, "Analytic", telling.analytic);
+    whole
+}
+
 /// What EXPLAIN says of a statement that has no plan.
-pub fn utility(format: ExplainFormat) -> Result<Vec<String>> {
+pub fn utility(format: ExplainFormat) -> Result<Vec<String>, SqlError> {
     match format {
         ExplainFormat::Text => Ok(vec!["Utility statements have no plan structure".to_owned()]),
-        ExplainFormat::Json => Ok(vec![json::utility()]),
-        other => Err(unsupported(other, "a utility statement")),
+        ExplainFormat::Dot => Err(unsupported(format, "a utility statement")),
+        format => Ok(vec![document::utility(format).to_owned()]),
     }
 }
 
@@ -66,101 +151,52 @@ fn partitions(classification: &Classification) -> String {
     line
 }
 
-/// An expression as text, its columns by position.
-pub fn expression(expr: &BoundExpr) -> String {
-    expression_over(expr, &|depth, index| format!("column {}{}", index + 1, "'".repeat(usize::from(depth))))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// An expression over the columns of a table.
-pub fn expression_of(expr: &BoundExpr, table: &Table) -> String {
-    expression_over(expr, &|depth, index| match table.columns.get(usize::from(index)) {
-        Some(column) if depth == 0 => column.name.clone(),
-        _ => format!("column {}", index + 1),
-    })
-}
-
-/// An expression with its columns named by `name(depth, index)`.
-pub fn expression_over(expr: &BoundExpr, name: &dyn Fn(u16, u16) -> String) -> String {
-    let show = |expr: &BoundExpr| expression_over(expr, name);
-    let list = |exprs: &[BoundExpr]| exprs.iter().map(show).collect::<Vec<_>>().join(", ");
-    match &expr.kind {
-        ExprKind::Const(Datum::Null) => "NULL".to_owned(),
-        ExprKind::Const(value) => {
-            let text = io::to_text(value, expr.ty, &FunctionContext::detached());
-            match value {
-                Datum::Int8(_) if expr.ty.oid != archipel_sql::types::Oid::INT8 => format!("'{text}'"),
-                Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_) | Datum::Bool(_) | Datum::Numeric(_) => text,
-                _ => format!("'{}'", text.replace('\'', "''")),
-            }
-        }
-        ExprKind::Param(index) => format!("${}", index + 1),
-        ExprKind::Variable(index) => format!("variable {index}"),
-        ExprKind::Column { depth, index } => name(*depth, *index),
-        ExprKind::Call { function, args } => {
-            let symbol = operator_symbol(function.function.oid);
-            match (symbol, args.as_slice()) {
-                (Some(symbol), [left, right, ..]) => format!("({} {symbol} {})", show(left), show(right)),
-                (Some(symbol), [right]) => format!("({symbol} {})", show(right)),
-                _ => format!("{}({})", function.function.name, list(args)),
-            }
-        }
-        ExprKind::Routine { routine, args } => format!("{}({})", routine.name, list(args)),
-        ExprKind::And(args) => format!("({})", args.iter().map(show).collect::<Vec<_>>().join(" AND ")),
-        ExprKind::Or(args) => format!("({})", args.iter().map(show).collect::<Vec<_>>().join(" OR ")),
-        ExprKind::Not(inner) => format!("(NOT {})", show(inner)),
-        ExprKind::IsNull(inner) => format!("({} IS NULL)", show(inner)),
-        ExprKind::IsNotNull(inner) => format!("({} IS NOT NULL)", show(inner)),
-        ExprKind::IsBool { expr, value, negated } => {
-            let not = if *negated { "NOT " } else { "" };
-            format!("({} IS {not}{})", show(expr), if *value { "TRUE" } else { "FALSE" })
-        }
-        ExprKind::IsDistinctFrom { left, right, negated, .. } => {
-            let not = if *negated { "NOT " } else { "" };
-            format!("({} IS {not}DISTINCT FROM {})", show(left), show(right))
-        }
-        ExprKind::Case { .. } => "CASE".to_owned(),
-        ExprKind::Coalesce(args) => format!("COALESCE({})", list(args)),
-        ExprKind::NullIf { left, right, .. } => format!("NULLIF({}, {})", show(left), show(right)),
-        ExprKind::Extreme { greatest, args, .. } => {
-            format!("{}({})", if *greatest { "GREATEST" } else { "LEAST" }, list(args))
-        }
-        ExprKind::ArrayOp { left, array, operator, all } => {
-            let symbol = operator_symbol(operator.function.oid).unwrap_or("=");
-            format!("({} {symbol} {} ({}))", show(left), if *all { "ALL" } else { "ANY" }, show(array))
-        }
-        ExprKind::InList { left, list: items, negated, .. } => {
-            format!("({} {}IN ({}))", show(left), if *negated { "NOT " } else { "" }, list(items))
-        }
-        ExprKind::Array { items, .. } => format!("ARRAY[{}]", list(items)),
-        ExprKind::Row(fields, _) => format!("ROW({})", list(fields)),
-        ExprKind::Subscript { array, subscripts } => {
-            let mut text = show(array);
-            for subscript in subscripts {
-                text.push_str(&match subscript {
-                    Subscript::Index(index) => format!("[{}]", show(index)),
-                    Subscript::Slice { lower, upper } => format!(
-                        "[{}:{}]",
-                        lower.as_ref().map(show).unwrap_or_default(),
-                        upper.as_ref().map(show).unwrap_or_default()
-                    ),
-                });
-            }
-            text
-        }
-        ExprKind::Field { record, index } => format!("({}).{}", show(record), index + 1),
-        ExprKind::Relabel(inner) | ExprKind::ConvertIo(inner) => show(inner),
-        ExprKind::ArrayConvert { array: inner, .. }
-        | ExprKind::RowConvert { record: inner, .. }
-        | ExprKind::Domain { expr: inner, .. } => show(inner),
-        ExprKind::Subquery(subquery) => match subquery.kind {
-            SubqueryKind::Exists => "EXISTS(SubPlan)".to_owned(),
-            _ => "(SubPlan)".to_owned(),
-        },
+    #[test]
+    fn lines_become_a_tree() {
+        let join = PlanNode { join: Some("Left"), ..PlanNode::new("Nested Loop") };
+        let mut scan = PlanNode::new("Index Scan").using("sale_part_idx").on("sale on credit");
+        scan.properties.push(("Index Cond", Value::from("(part = \"x\")")));
+        let lines = [
+            (0, PlanNode::new("CTE").named("c")),
+            (1, PlanNode::new("Result")),
+            (0, join),
+            (1, PlanNode::new("Seq Scan").on("part")),
+            (1, PlanNode::new("SubPlan")),
+            (2, PlanNode::new("Result")),
+            (1, scan),
+        ];
+        let told = |format| {
+            let options = ExplainOptions { format, ..ExplainOptions::default() };
+            of_plan(&lines, &[], &Telling { options, ..Telling::default() })
+        };
+        let text = told(ExplainFormat::Text);
+        let expected = [
+            "Nested Loop Left Join",
+            "  CTE c",
+            "    ->  Result",
+            "  ->  Seq Scan on part",
+            "        SubPlan 2",
+            "          ->  Result",
+            "  ->  Index Scan using sale_part_idx on \"sale on credit\"",
+            "        Index Cond: (part = \"x\")",
+        ];
+        assert_eq!(text[..expected.len()], expected);
+        let document: serde_json::Value = serde_json::from_str(&told(ExplainFormat::Json)[0]).unwrap();
+        let top = &document[0]["Plan"];
+        assert_eq!(top["Node Type"], "Nested Loop");
+        assert_eq!(top["Join Type"], "Left");
+        assert_eq!(top["Plans"][0]["Parent Relationship"], "InitPlan");
+        assert_eq!(top["Plans"][0]["Subplan Name"], "CTE c");
+        assert_eq!(top["Plans"][1]["Relation Name"], "part");
+        assert_eq!(top["Plans"][1]["Parent Relationship"], "Outer");
+        assert_eq!(top["Plans"][1]["Plans"][0]["Subplan Name"], "SubPlan 2");
+        assert_eq!(top["Plans"][2]["Parent Relationship"], "Inner");
+        assert_eq!(top["Plans"][2]["Index Name"], "sale_part_idx");
+        assert_eq!(top["Plans"][2]["Relation Name"], "sale on credit");
+        assert_eq!(top["Plans"][2]["Index Cond"], "(part = \"x\")");
     }
-}
-
-/// The operator a function stands behind.
-fn operator_symbol(function: archipel_sql::types::Oid) -> Option<&'static str> {
-    const SYMBOLS: [&str; 14] = ["=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||", "~~", "!~~"];
-    SYMBOLS.into_iter().find(|symbol| lookup_operators(symbol).iter().any(|op| op.function.oid == function))
 }

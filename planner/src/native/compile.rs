@@ -20,12 +20,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::CompileEnv;
 use super::ahead::KnownRow;
 use super::context::FrameShape;
+use super::described::Describing;
 use super::expression::Source;
 use super::scan::ScanColumn;
 use super::with::Recursion;
 use crate::bind::reference::bind_index_expressions;
-use crate::bound::{BoundExpr, BoundIndexExpression, ExprKind, Rel, SetItem};
-use crate::explain::plan::{PlanLine, PlanNode};
+use crate::bound::{Alias, BoundExpr, BoundIndexExpression, ExprKind, Rel, SetItem};
+use crate::explain::document::Value;
+use crate::explain::plan::{PlanLines, PlanNode};
 use crate::route::{Access, RouteKey};
 
 /// The slot of each column of a row.
@@ -70,7 +72,7 @@ pub(crate) struct CteSource {
 pub(crate) struct Compiler<'e> {
     pub env: &'e CompileEnv<'e>,
     scopes: Vec<Layout>,
-    used: Vec<bool>,
+    pub used: Vec<bool>,
     /// Slots that nobody fills unless they are used.
     prunable: Vec<u32>,
     /// Columns of the row at hand that need not be read before an arm of CASE needs them.
@@ -129,8 +131,27 @@ pub(crate) struct Compiler<'e> {
 /// EXPLAIN's tree, collected while compiling: lines with their indentation.
 #[derive(Default)]
 pub(crate) struct PlanText {
-    pub lines: Vec<(usize, PlanLine)>,
+    pub lines: PlanLines,
     indent: usize,
+    /// What columns are called, where that is to be told.
+    pub describing: Option<Describing>,
+    /// What the query calls the relation that is about to be planned.
+    pub alias: Alias,
+}
+
+impl PlanText {
+    /// How deep the next node stands.
+    pub fn depth(&self) -> usize {
+        self.indent
+    }
+
+    /// Puts a node above the lines since there were `since`.
+    pub fn wrap(&mut self, since: usize, node: PlanNode) {
+        for (indent, _) in &mut self.lines[since..] {
+            *indent += 1;
+        }
+        self.lines.insert(since, (self.indent, node));
+    }
 }
 
 /// What compiling one expression counts as ([`interrupt::steps`]).
@@ -195,13 +216,15 @@ impl<'e> Compiler<'e> {
 
     /// Adds a node to the plan that EXPLAIN shows.
     pub fn line(&mut self, node: impl Into<PlanNode>) -> usize {
-        self.plan.lines.push((self.plan.indent, PlanLine::Node(node.into())));
+        self.plan.lines.push((self.plan.indent, node.into()));
         self.plan.lines.len() - 1
     }
 
     /// Adds what belongs to the node before.
-    pub fn detail(&mut self, name: &'static str, value: String) {
-        self.plan.lines.push((self.plan.indent, PlanLine::Detail { name, value }));
+    pub fn detail(&mut self, name: &'static str, value: impl Into<Value>) {
+        if let Some((_, node)) = self.plan.lines.last_mut() {
+            node.properties.push((name, value.into()));
+        }
     }
 
     /// Adds a node under which the following ones stand until [`Compiler::close`].
@@ -450,8 +473,8 @@ impl<'e> Compiler<'e> {
     }
 
     /// A scan of a table, alive until the end of the compilation.
-    pub fn kept_scan(&mut self, table: &TableRef) -> Arc<Rel> {
-        let rel = Arc::new(Rel::Scan { table: table.clone(), lock: None });
+    pub fn kept_scan(&mut self, table: &TableRef, alias: &Alias) -> Arc<Rel> {
+        let rel = Arc::new(Rel::Scan { table: table.clone(), lock: None, alias: alias.clone() });
         self.keep(rel.clone());
         rel
     }

@@ -599,8 +599,8 @@ impl Compiler<'_> {
             false => None,
         };
         let input = match &family {
-            Some(family) => Rel::Family { family: family.clone(), lock: None },
-            None => Rel::Scan { table: table.clone(), lock: None },
+            Some(family) => Rel::Family { family: family.clone(), lock: None, alias: None },
+            None => Rel::Scan { table: table.clone(), lock: None, alias: None },
         };
         let rel = Arc::new(Rel::Filter {
             input: Box::new(input),

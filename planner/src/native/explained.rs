@@ -1,27 +1,30 @@
 //! EXPLAIN ANALYZE of a statement as rows of another one: it runs, and what is told of it are the rows.
 
 use std::ops::ControlFlow;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use archipel_sql::ast::{ExplainFormat, ExplainOptions};
+use archipel_sql::ast::ExplainOptions;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 
 use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult};
+use super::described::Describing;
 use super::node::Out;
 use super::statement::Body;
 use crate::bound::BoundStatement;
-use crate::explain::plan::PlanLine;
-use crate::explain::{self, run::Run};
+use crate::explain::plan::PlanLines;
+use crate::explain::run::Run;
+use crate::explain::{self, Telling};
 use crate::route::Access;
 
 /// A statement that is run to tell of it.
 pub(crate) struct Explained {
     body: Body,
     /// Its plan, and what it touches.
-    plan: Vec<(usize, PlanLine)>,
+    plan: PlanLines,
     accesses: Vec<Access>,
+    planning: Duration,
     options: ExplainOptions,
     /// Where a line goes.
     slot: u32,
@@ -35,10 +38,16 @@ impl Compiler<'_> {
         options: ExplainOptions,
         slot: u32,
     ) -> Result<Explained> {
+        let began = Instant::now();
         let (lines, accesses) = (self.plan.lines.len(), self.accesses.len());
-        let body = self.body(statement)?;
-        let plan = self.plan.lines[lines..].to_vec();
-        Ok(Explained { body, plan, accesses: self.accesses[accesses..].to_vec(), options, slot })
+        let own = Describing::of(statement, options);
+        let outer = std::mem::replace(&mut self.plan.describing, own);
+        let body = self.body(statement);
+        self.settle_outputs(lines);
+        self.plan.describing = outer;
+        let (body, plan) = (body?, self.plan.lines[lines..].to_vec());
+        let (accesses, planning) = (self.accesses[accesses..].to_vec(), began.elapsed());
+        Ok(Explained { body, plan, accesses, planning, options, slot })
     }
 }
 
@@ -57,11 +66,8 @@ impl Explained {
     }
 
     fn told(&self, run: Run) -> Vec<String> {
-        if self.options.format == ExplainFormat::Json {
-            return vec![explain::json::of_plan(&self.plan, &self.accesses, run.properties(self.options))];
-        }
-        let mut lines = explain::of_plan(&self.plan, &self.accesses);
-        lines.extend(run.lines(self.options));
-        lines
+        let telling =
+            Telling { options: self.options, planning: self.planning, run: Some(run), ..Telling::default() };
+        explain::of_plan(&self.plan, &self.accesses, &telling)
     }
 }

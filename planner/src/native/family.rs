@@ -274,8 +274,13 @@ impl Compiler<'_> {
             Some(number) => *number,
             None => self.slot(),
         };
+        let alias = self.plan.alias.take();
+        let name = if usage.reference { None } else { self.name_table(&family.root, &alias, layout) };
         let line = (!usage.reference).then(|| self.open(PlanNode::new("Append")));
         let parts = self.plan_members(family, layout, (conjuncts, facts), wanted, usage, &chosen);
+        if let Some(name) = name {
+            self.name_family(&name, &family.root, &alias, layout);
+        }
         if line.is_some() {
             self.close();
         }
@@ -300,10 +305,12 @@ impl Compiler<'_> {
     ) -> Result<(Vec<Part>, bool)> {
         let mut ordered = true;
         let mut parts = Vec::with_capacity(family.members.len());
+        let called = self.member_alias(layout, &family.root);
         for (place, member) in family.members.iter().enumerate().filter(|(place, _)| chosen.left[*place]) {
             let own = self.member_layout(family, place, layout);
             let (accesses, rows) = (self.accesses.len(), self.known_rows.len());
             let locks = self.locking_scans();
+            self.plan.alias = called.clone();
             let planned = self.plan_scan(&member.table, &own, conjuncts, facts, wanted, usage)?;
             ordered &= planned.ordered;
             let keys = self.with_lock_slots(&[], locks);

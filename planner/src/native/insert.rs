@@ -38,7 +38,6 @@ use super::write::Target;
 use super::{CompiledPredicate, walk};
 use crate::bind::reference::bind_generated;
 use crate::bound::{BoundInsert, ConflictArbiter, ExprKind, Rel, Returning};
-use crate::explain::plan::PlanNode;
 use crate::route::RouteKey;
 
 pub(crate) struct Insert {
@@ -122,9 +121,11 @@ impl Compiler<'_> {
     }
 
     pub fn insert(&mut self, insert: &BoundInsert) -> Result<Insert> {
-        self.open(PlanNode::new("Insert").on(&insert.table.name));
+        let line = self.open_change("Insert", &insert.table, &insert.alias);
         let source = self.relation(&insert.source);
         self.close();
+        self.describe_change(line, &insert.table, None, &[], insert.returning.as_ref());
+        self.describe_conflict(line, &insert.table, insert.on_conflict.as_ref());
         let source = source?;
         let source_slots = self.declare(&insert.source);
         self.mark_all(&source_slots);

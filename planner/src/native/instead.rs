@@ -16,7 +16,6 @@ use super::node::{Node, collect};
 use super::statement::{Answer, Emit};
 use super::trigger::Triggers;
 use crate::bound::{BoundDelete, BoundInsert, BoundUpdate, Rel, Returning};
-use crate::explain::plan::PlanNode;
 
 /// See the module's head.
 pub(crate) struct Instead {
@@ -82,9 +81,10 @@ impl Compiler<'_> {
     }
 
     fn rows_of_view(&mut self, what: &'static str, view: &TableRef, rel: &Rel) -> Result<(Node, Vec<u32>)> {
-        self.open(PlanNode::new(what).on(&view.name));
+        let line = self.open_change(what, view, &None);
         let source = self.relation(rel);
         self.close();
+        self.describe_change(line, view, None, &[], None);
         let slots = self.declare(rel);
         self.mark_all(&slots);
         Ok((source?, slots.to_vec()))

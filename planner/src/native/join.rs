@@ -11,17 +11,16 @@ use archipel_sql::error::Result;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::compile::{Compiler, Layout, passed_through};
-use super::conjunct::{Conjunct, comparable};
+use super::conjunct::Conjunct;
 use super::expression::Source;
 use super::lateral::{apart, has_effects, read_of};
 use super::lookup::Lookup;
 use super::node::{HashJoin, Loop, LoopKind, Node};
-use super::operator::{Comparison, comparison};
 use super::path::{OrderKey, Restrictions, Tree};
 use super::relation::{Planned, ScanUse};
 use super::walk;
-use crate::bound::{BoundExpr, ExprKind, JoinKind, Rel};
-use crate::explain::plan::{PlanLine, PlanNode};
+use crate::bound::{BoundExpr, JoinKind, Rel};
+use crate::explain::plan::PlanNode;
 use archipel_sql::catalog::{TableKind, TableRef};
 
 /// What stands in a FROM clause.
@@ -74,15 +73,24 @@ impl Compiler<'_> {
         {
             return self.plan_item(&item, conjuncts, &facts, wanted);
         }
+        if self.is_describing() {
+            // Join by join.
+            return self.order_joins(items, conjuncts, &facts, wanted);
+        }
         let line = self.open("Nested Loop");
         let planned = self.order_joins(items, conjuncts, &facts, wanted);
         self.close();
-        if let Ok(Planned { node: Node::Hash(_), .. }) = &planned
-            && let Some((_, PlanLine::Node(node))) = self.plan.lines.get_mut(line)
+        self.name_join(line, &planned);
+        planned
+    }
+
+    /// Says of a join that was told as a loop what it has become.
+    fn name_join(&mut self, line: usize, planned: &Result<Planned>) {
+        if let Ok(Planned { node: Node::Hash(_), .. }) = planned
+            && let Some((_, node)) = self.plan.lines.get_mut(line)
         {
             node.what = "Hash Join";
         }
-        planned
     }
 
     fn order_joins<'b>(
@@ -96,6 +104,7 @@ impl Compiler<'_> {
             return self.order_group(items, conjuncts, facts, wanted);
         }
         let mut placed: Option<Planned> = None;
+        let start = self.plan.lines.len();
         let mut groups = apart(items, &conjuncts).into_iter();
         while let Some(group) = groups.next() {
             let rest = groups.as_slice().iter().flatten();
@@ -104,7 +113,7 @@ impl Compiler<'_> {
             conjuncts = later;
             placed = Some(match placed {
                 None => self.order_group(group, now, facts, wanted)?,
-                Some(left) => self.join_group(left, group, now, facts)?,
+                Some(left) => self.join_group(start, left, group, now, facts)?,
             });
         }
         Ok(placed.unwrap_or(Planned { node: Node::Unit, ordered: false }))
@@ -113,6 +122,7 @@ impl Compiler<'_> {
     /// Joins one more group of items to what is placed: what they come to is made once.
     fn join_group<'b>(
         &mut self,
+        start: usize,
         left: Planned,
         group: Vec<Item<'b>>,
         conjuncts: Vec<Conjunct<'b>>,
@@ -121,9 +131,15 @@ impl Compiler<'_> {
         let layout: Vec<u32> = group.iter().flat_map(|item| item.layout.iter().copied()).collect();
         let (local, across): (Vec<_>, Vec<_>) =
             conjuncts.into_iter().partition(|c| c.slots.iter().all(|slot| layout.contains(slot)));
-        let (keys, rest) = self.hash_keys(across, &layout)?;
+        let (keys, rest, hashed) = self.hash_keys(across, &layout)?;
         let locking = self.locking_scans();
-        let right = self.order_group(group, local, facts, &[])?.node;
+        let opened = self.open_hashed(!keys.is_empty());
+        let right = self.order_group(group, local, facts, &[]);
+        if opened {
+            self.close();
+        }
+        let right = right?.node;
+        self.wrap_in_join(start, &hashed, &rest);
         let kept = self.with_lock_slots(&layout, locking);
         let on = self.all_of(&rest)?;
         let mut node = self.hash_or_buffer(left.node, right, &[], &kept, keys, on, LoopKind::Inner);
@@ -144,6 +160,7 @@ impl Compiler<'_> {
         wanted: &[OrderKey],
     ) -> Result<Planned> {
         let mut placed: Option<Planned> = None;
+        let start = self.plan.lines.len();
         let mut placed_slots: FxHashSet<u32> = FxHashSet::default();
         // Where rows of the items without effects are counted, and the slots of those placed since.
         let mut counted: Option<(u32, Vec<u32>)> = None;
@@ -177,9 +194,9 @@ impl Compiler<'_> {
                         counted.as_ref().filter(|(_, since)| !since.is_empty() && !reads(&item, since));
                     let node = match known {
                         Some(&(count, _)) if item.effects => {
-                            self.keep_item(node, &item, now, facts, count)?
+                            self.keep_item(start, node, &item, now, facts, count)?
                         }
-                        _ => self.join_item(node, &item, now, facts)?,
+                        _ => self.join_item(start, node, &item, now, facts)?,
                     };
                     if let Some((_, since)) = &mut counted {
                         since.extend(&item.layout);
@@ -198,6 +215,7 @@ impl Compiler<'_> {
     /// Joins a lateral item whose rows are good until another row is counted.
     fn keep_item<'b>(
         &mut self,
+        start: usize,
         left: Node,
         item: &Item<'b>,
         conjuncts: Vec<Conjunct<'b>>,
@@ -208,6 +226,7 @@ impl Compiler<'_> {
             conjuncts.into_iter().partition(|c| c.slots.iter().all(|slot| item.layout.contains(slot)));
         let locking = self.locking_scans();
         let right = self.plan_item(item, local, facts, &[])?.node;
+        self.wrap_in_join(start, &[], &rest);
         let kept = self.with_lock_slots(&item.layout, locking);
         let on = self.all_of(&rest)?;
         let mut node = self.nested(left, right, &[], &kept, on, LoopKind::Inner, false);
@@ -277,7 +296,11 @@ impl Compiler<'_> {
             None => {
                 let facts = self.constants_of(&conjuncts);
                 // As it is read: with the numbers of its rows, or without.
-                let read = if let Rel::Scan { table, .. } = scan { table } else { table };
+                let (read, alias) = match scan {
+                    Rel::Scan { table, alias, .. } => (table, alias.clone()),
+                    _ => (table, None),
+                };
+                self.plan.alias = alias;
                 self.plan_scan(read, &layout, &conjuncts, &facts, &[], usage)?.node
             }
             Some(from) => {
@@ -322,7 +345,7 @@ impl Compiler<'_> {
                 continue;
             }
             let mut score = match item.rel {
-                Rel::Scan { table, lock } if table.kind != TableKind::System => {
+                Rel::Scan { table, lock, .. } if table.kind != TableKind::System => {
                     let meta = self.table(table)?;
                     let wanted: &[OrderKey] = if first { wanted } else { &[] };
                     let choice = self.choose_path(&Restrictions {
@@ -381,14 +404,16 @@ impl Compiler<'_> {
         usage: ScanUse,
     ) -> Result<Planned> {
         match rel {
-            Rel::Scan { table, lock } => {
+            Rel::Scan { table, lock, alias } => {
                 let layout = self.declare(rel);
                 let usage = ScanUse { lock: *lock, ..usage };
+                self.plan.alias = alias.clone();
                 self.plan_scan(table, &layout, &conjuncts, facts, wanted, usage)
             }
-            Rel::Family { family, lock } => {
+            Rel::Family { family, lock, alias } => {
                 let layout = self.declare(rel);
                 let usage = ScanUse { lock: *lock, ..usage };
+                self.plan.alias = alias.clone();
                 self.plan_family(family, &layout, &conjuncts, facts, wanted, usage)
             }
             Rel::Join { kind: JoinKind::Inner, left, right, on, lateral } => {
@@ -416,7 +441,7 @@ impl Compiler<'_> {
         facts: &FxHashMap<u32, BoundExpr>,
     ) -> Result<bool> {
         match rel {
-            Rel::Scan { table, lock } if table.kind != TableKind::System => {
+            Rel::Scan { table, lock, .. } if table.kind != TableKind::System => {
                 let meta = self.table(table)?;
                 let on = Restrictions {
                     table,
@@ -438,6 +463,7 @@ impl Compiler<'_> {
     /// Joins one more item to what is placed.
     fn join_item<'b>(
         &mut self,
+        start: usize,
         left: Node,
         item: &Item<'b>,
         conjuncts: Vec<Conjunct<'b>>,
@@ -447,13 +473,20 @@ impl Compiler<'_> {
         // The key of an UPDATE's target stands beside its slots and is not kept in buffers.
         if joined || item.usage.key.is_some() {
             let right = self.plan_item(item, conjuncts, facts, &[])?.node;
+            self.wrap_in_join(start, &[], &[]);
             return Ok(self.nested(left, right, &[], &item.layout, None, LoopKind::Inner, false));
         }
         let (local, across): (Vec<_>, Vec<_>) =
             conjuncts.into_iter().partition(|c| c.slots.iter().all(|slot| item.layout.contains(slot)));
-        let (keys, rest) = self.hash_keys(across, &item.layout)?;
+        let (keys, rest, hashed) = self.hash_keys(across, &item.layout)?;
         let locking = self.locking_scans();
-        let right = self.plan_item(item, local, facts, &[])?.node;
+        let opened = self.open_hashed(!keys.is_empty());
+        let right = self.plan_item(item, local, facts, &[]);
+        if opened {
+            self.close();
+        }
+        let right = right?.node;
+        self.wrap_in_join(start, &hashed, &rest);
         let kept = self.with_lock_slots(&item.layout, locking);
         let on = self.all_of(&rest)?;
         Ok(self.hash_or_buffer(left, right, &[], &kept, keys, on, LoopKind::Inner))
@@ -485,13 +518,16 @@ impl Compiler<'_> {
         } else {
             &[]
         };
-        self.open(match kind {
+        let line = self.open(match kind {
             LoopKind::Inner => PlanNode::new("Nested Loop"),
             LoopKind::Left => PlanNode { join: Some("Left"), ..PlanNode::new("Nested Loop") },
             LoopKind::Full => PlanNode { join: Some("Full"), ..PlanNode::new("Hash Join") },
         });
         let planned = self.plan_outer_sides(kind, left, right, on, lateral, &whole, below, wanted_left);
         self.close();
+        if self.is_describing() {
+            self.name_join(line, &planned);
+        }
         let planned = planned?;
         let node = self.filter_above(planned.node, &above)?;
         Ok(Planned { node, ordered: planned.ordered && !wanted_left.is_empty() })
@@ -516,6 +552,7 @@ impl Compiler<'_> {
         let facts = self.constants_of(&on);
         if lateral {
             let right = self.scoped(&left_layout, |c| Ok(c.plan(right, Vec::new(), &[])?.node))?;
+            self.describe_join(&[], &on);
             let on = self.all_of(&on)?;
             let node = self.nested(planned.node, right, &left_layout, &right_layout, on, kind, false);
             return Ok(Planned { node, ordered });
@@ -530,6 +567,7 @@ impl Compiler<'_> {
                     conjuncts.into_iter().partition(|c| c.reads_any(&bare.layout));
                 if self.is_joined(bare.rel, &bare.layout, &inside, &facts)? {
                     let right = self.plan_rel(bare.rel, inside, &facts, &[], ScanUse::default())?.node;
+                    self.describe_join(&[], &outside);
                     let on = self.all_of(&outside)?;
                     let node = self.nested(planned.node, right, &left_layout, &right_layout, on, kind, false);
                     return Ok(Planned { node, ordered });
@@ -543,9 +581,15 @@ impl Compiler<'_> {
                 && !c.slots.is_empty()
                 && c.slots.iter().all(|slot| right_layout.contains(slot))
         });
-        let (keys, rest) = self.hash_keys(across, &right_layout)?;
+        let (keys, rest, hashed) = self.hash_keys(across, &right_layout)?;
         let locking = self.locking_scans();
-        let right = self.plan(right, local, &[])?.node;
+        let opened = self.open_hashed(!keys.is_empty());
+        let right = self.plan(right, local, &[]);
+        if opened {
+            self.close();
+        }
+        let right = right?.node;
+        self.describe_join(&hashed, &rest);
         let kept = self.with_lock_slots(&right_layout, locking);
         let on = self.all_of(&rest)?;
         let node = self.hash_or_buffer(planned.node, right, &left_layout, &kept, keys, on, kind);
@@ -578,50 +622,6 @@ impl Compiler<'_> {
             }
             _ => None,
         }
-    }
-
-    /// Takes the equalities between the right side and the rest out of some conditions.
-    #[allow(clippy::type_complexity)]
-    fn hash_keys<'b>(
-        &mut self,
-        conjuncts: Vec<Conjunct<'b>>,
-        right: &[u32],
-    ) -> Result<(Vec<(Source, Source)>, Vec<Conjunct<'b>>)> {
-        let mut keys = Vec::new();
-        let mut rest = Vec::new();
-        for conjunct in conjuncts {
-            let sides = match &conjunct.expr.kind {
-                ExprKind::Call { function, args }
-                    if args.len() == 2
-                        && comparison(function.function) == Some(Comparison::Eq)
-                        && comparable(&args[0], &args[1]) =>
-                {
-                    let reads = |c: &mut Self, expr: &BoundExpr| {
-                        let slots = c.value_slots(&conjunct, expr);
-                        let inside = slots.iter().filter(|slot| right.contains(slot)).count();
-                        (inside, slots.len() - inside)
-                    };
-                    match (reads(self, &args[0]), reads(self, &args[1])) {
-                        ((0, outside), (inside, 0)) if outside > 0 && inside > 0 => {
-                            Some((&args[0], &args[1]))
-                        }
-                        ((inside, 0), (0, outside)) if outside > 0 && inside > 0 => {
-                            Some((&args[1], &args[0]))
-                        }
-                        _ => None,
-                    }
-                }
-                _ => None,
-            };
-            match sides {
-                Some((left, right)) => {
-                    let pair = self.in_conjunct(&conjunct, |c| Ok((c.source(left)?, c.source(right)?)))?;
-                    keys.push(pair);
-                }
-                None => rest.push(conjunct),
-            }
-        }
-        Ok((keys, rest))
     }
 
     #[allow(clippy::too_many_arguments)]

@@ -15,7 +15,6 @@ use super::statement::Body;
 use super::target::Found;
 use super::with::Cte;
 use crate::bound::BoundMerge;
-use crate::explain::plan::PlanNode;
 
 pub(crate) struct Merge {
     source: Cte,
@@ -24,9 +23,10 @@ pub(crate) struct Merge {
 
 impl Compiler<'_> {
     pub fn merge(&mut self, merge: &BoundMerge) -> Result<Merge> {
-        self.open(PlanNode::new("Merge").on(&merge.table.name));
+        let line = self.open_change("Merge", &merge.table, &merge.alias);
         let compiled = self.merge_parts(merge);
         self.close();
+        self.describe_change(line, &merge.table, None, &[], None);
         compiled
     }
 

@@ -16,7 +16,8 @@
 //!   what they check, [`duplicate`] what is there already
 //! - [`ahead`]     rows whose keys are known before they are read
 //! - [`trigger`]   what fires when rows are written; `usage` how long routines take
-//! - [`explained`] EXPLAIN ANALYZE among the rows of another statement
+//! - [`explained`] EXPLAIN ANALYZE among the rows of another statement; `described` what columns of a
+//!   plan are called
 //! - [`effects`]   what a run leaves: the open [`cursor`]s of a transaction, what it tells listeners
 //!   ([`notify`]), numbers of sequences, checks that wait
 //! - [`statement`] the whole, and [`program`]: one statement as an engine program
@@ -46,6 +47,8 @@ mod constraint;
 mod deferral;
 mod defined;
 mod defined_aggregate;
+mod described;
+mod described_nodes;
 mod duplicate;
 mod equality;
 mod explained;
@@ -59,6 +62,7 @@ mod insert;
 mod instead;
 mod integer;
 mod join;
+mod join_keys;
 mod lateral;
 mod lock;
 mod lookup;
@@ -122,7 +126,7 @@ pub use operand::element;
 pub(crate) use operator::{Comparison, comparison};
 pub use program::{StatementHost, StatementProgram, stop_error};
 pub use sequence::{Drawn, numbers_for_next_attempt};
-pub use statement::{CompiledStatement, columns_of, compile_statement};
+pub use statement::{CompiledStatement, columns_of, compile_explained, compile_statement};
 pub use usage::{Usage, Used};
 pub use walk::{visit_expressions, visit_relations};
 

@@ -30,7 +30,6 @@ use super::stored::OF_EXPRESSION;
 use super::target::{Found, Targets, reads_rows};
 use super::write::Target;
 use crate::bound::{BoundDelete, BoundExpr, BoundUpdate, Rel};
-use crate::explain::plan::PlanNode;
 use crate::route::RouteKey;
 use archipel_sql::catalog::{Column, TableRef, TriggerEvent};
 use archipel_sql::datum::Datum;
@@ -92,11 +91,13 @@ impl Compiler<'_> {
     fn update_of(&mut self, update: &BoundUpdate, moving: Option<(&Arc<Moving>, usize)>) -> Result<Update> {
         let table = &update.table;
         let meta = self.table(table)?;
-        let scan = self.kept_scan(update.numbered.as_ref().unwrap_or(table));
-        self.open(PlanNode::new("Update").on(&table.name));
+        let scan = self.kept_scan(update.numbered.as_ref().unwrap_or(table), &update.alias);
+        let line = self.open_change("Update", table, &update.alias);
         let planned = self.targets(table, &scan, update.from.as_ref(), update.filter.as_ref());
         self.close();
         let (mut node, old, scope, key) = planned?;
+        let called = self.changed_name(table, &old);
+        self.describe_change(line, table, called, &scope[old.len()..], update.returning.as_ref());
         let deferrable = match &node {
             Node::Scan(scan) if scan.path.unique => scan_columns(table, &meta, &old),
             _ => Vec::new(),
@@ -182,11 +183,13 @@ impl Compiler<'_> {
     pub fn delete(&mut self, delete: &BoundDelete) -> Result<Delete> {
         let table = &delete.table;
         let meta = self.table(table)?;
-        let scan = self.kept_scan(delete.numbered.as_ref().unwrap_or(table));
-        self.open(PlanNode::new("Delete").on(&table.name));
+        let scan = self.kept_scan(delete.numbered.as_ref().unwrap_or(table), &delete.alias);
+        let line = self.open_change("Delete", table, &delete.alias);
         let planned = self.targets(table, &scan, delete.using.as_ref(), delete.filter.as_ref());
         self.close();
         let (node, old, scope, key) = planned?;
+        let called = self.changed_name(table, &old);
+        self.describe_change(line, table, called, &scope[old.len()..], delete.returning.as_ref());
         for index in &meta.def.indexes {
             if let archipel_engine::schema::IndexPlacement::Global { group } = index.placement
                 && let Some(first) = index.key.first()

@@ -71,6 +71,7 @@ impl Compiler<'_> {
     ) -> Result<Planned> {
         stack::check()?;
         interrupt::check()?;
+        let since = self.plan.lines.len();
         match rel {
             Rel::Filter { input, predicate } => {
                 let layout = self.declare(input);
@@ -96,7 +97,10 @@ impl Compiler<'_> {
                 let wanted_below: &[OrderKey] =
                     if wanted.iter().any(|key| computed.contains(&key.slot)) { &[] } else { wanted };
                 let planned = self.plan(input, pushable, wanted_below)?;
-                let columns = self.scoped(&below, |c| c.computed(exprs, &below, &layout))?;
+                let columns = self.scoped(&below, |c| {
+                    c.describe_projection(since, exprs, &below, &layout);
+                    c.computed(exprs, &below, &layout)
+                })?;
                 let node = if columns.is_empty() {
                     planned.node
                 } else {
@@ -149,11 +153,20 @@ impl Compiler<'_> {
                 };
                 self.filtered(Node::Limit(Limit { input: Box::new(node), limit, offset, ties }), &pushed)
             }
-            Rel::Unit => self.filtered(Node::Unit, &pushed),
-            Rel::Values { rows, .. } => {
+            Rel::Unit => {
+                if self.is_describing() {
+                    self.line("Result");
+                }
+                self.filtered(Node::Unit, &pushed)
+            }
+            Rel::Values { rows, types } => {
                 let slots = self.declare(rel);
                 if rows.len() > 1 {
-                    self.line("Values Scan");
+                    let line = self.line("Values Scan");
+                    self.describe_values(line, rows.len(), &slots, types);
+                } else if self.is_describing() {
+                    let line = self.line("Result");
+                    self.describe_row(line, rows, &slots);
                 }
                 self.scoped(&[], |c| {
                     for (column, slot) in slots.iter().enumerate() {
@@ -175,7 +188,7 @@ impl Compiler<'_> {
                     self.scoped(&[], |c| rows.iter().map(|row| c.exprs(row)).collect::<Result<Vec<_>>>())?;
                 self.filtered(Node::Values { rows, slots }, &pushed)
             }
-            Rel::Function { call, ordinality, types } => {
+            Rel::Function { call, ordinality, types, alias } => {
                 let slots = self.declare(rel);
                 let defined = DefinedRow::of(call, types);
                 let node = self.scoped(&[], |c| {
@@ -183,7 +196,8 @@ impl Compiler<'_> {
                         c.know_elements(call, *slot, *ty);
                     }
                     let (name, source) = c.set_call(call)?;
-                    c.line(PlanNode::new("Function Scan").on(name));
+                    let line = c.line(PlanNode::new("Function Scan").on(name));
+                    c.describe_function(line, rel, alias, &slots);
                     Ok(Node::Set(SetSource { source, slots, ordinality: *ordinality, defined }))
                 })?;
                 self.filtered(node, &pushed)
@@ -200,9 +214,10 @@ impl Compiler<'_> {
                     layout.iter().copied().filter(|slot| !below.contains(slot)).collect();
                 let (above, pushable): (Vec<_>, Vec<_>) =
                     pushed.into_iter().partition(|c| c.reads_any(&computed));
-                self.open("ProjectSet");
+                let line = self.open("ProjectSet");
                 let input = self.plan(input, pushable, &[]);
                 self.close();
+                self.describe_sets(line, items, &below, &layout);
                 let input = Box::new(input?.node);
                 let mut scalars = Vec::new();
                 let mut sets = Vec::new();
@@ -229,18 +244,20 @@ impl Compiler<'_> {
                 self.filtered(Node::Expand(Expansion { input, scalars, sets }), &above)
             }
             Rel::Aggregate { .. } => {
-                self.open("Aggregate");
+                let line = self.open("Aggregate");
                 let node = self.aggregation(rel);
                 self.close();
                 let node = node?;
+                self.describe_aggregation(line, rel)?;
                 self.filtered(node, &pushed)
             }
             Rel::Window { input, calls } => {
                 let layout = self.declare(rel);
-                self.open("WindowAgg");
+                let line = self.open("WindowAgg");
                 let node = self.windowing(input, calls, &layout);
                 self.close();
                 let node = node?;
+                self.describe_windows(line, input, calls, &layout)?;
                 self.filtered(node, &pushed)
             }
             Rel::SetOp { op, all, left, right } => {
@@ -248,10 +265,11 @@ impl Compiler<'_> {
                 let node = self.set_operation(*op, *all, left, right, slots)?;
                 self.filtered(node, &pushed)
             }
-            Rel::CteScan { id, .. } => {
+            Rel::CteScan { id, types, alias } => {
                 let slots = self.declare(rel);
-                let node = self.cte_scan(*id, slots)?;
-                self.line("CTE Scan");
+                let node = self.cte_scan(*id, slots.clone())?;
+                let line = self.line("CTE Scan");
+                self.describe_cte_scan(line, (*id, alias), &slots, types);
                 self.filtered(node, &pushed)
             }
         }
@@ -263,6 +281,7 @@ impl Compiler<'_> {
 
     /// A filter over a node, if there is anything to check.
     pub fn filter_above(&mut self, node: Node, conjuncts: &[Conjunct<'_>]) -> Result<Node> {
+        self.describe_filter(conjuncts);
         Ok(match self.all_of(conjuncts)? {
             Some(predicate) => Node::Filter { input: Box::new(node), predicate },
             None => node,
@@ -329,6 +348,7 @@ impl Compiler<'_> {
             return Ok(planned);
         }
         let kept = self.with_lock_slots(&layout, locking);
+        self.describe_sort_keys(line, &layout, keys);
         let node = self.sorting(planned.node, &layout, &kept, keys)?;
         Ok(Planned { node, ordered: true })
     }
@@ -343,8 +363,13 @@ impl Compiler<'_> {
         wanted: &[OrderKey],
         usage: ScanUse,
     ) -> Result<Planned> {
+        let alias = self.plan.alias.take();
         if table.kind == TableKind::System {
-            self.line(PlanNode::new("Scan").on(format!("{}.{}", table.schema, table.name)));
+            let alias = self.name_table(table, &alias, layout);
+            let output = self.shown(layout);
+            let node = PlanNode::new("Scan").on(&table.name).within(&table.schema);
+            self.line(PlanNode { alias, output, ..node });
+            self.describe_filter(conjuncts);
             let columns: Vec<(usize, u32)> = layout.iter().copied().enumerate().collect();
             let columns = self.pruned(columns, |(_, slot)| *slot);
             let filter = self.all_of(conjuncts)?;
@@ -360,12 +385,12 @@ impl Compiler<'_> {
         }
         if let Some(union) = choice.union.as_ref().filter(|union| union.is_mixed()) {
             self.note_accesses(&restrictions, &choice, usage.write);
-            return self.plan_branches((table, layout), &restrictions, &choice, union, usage);
+            return self.plan_branches((table, layout, &alias), &restrictions, &choice, union, usage);
         }
         let (path, implied) = self.compile_path(&restrictions, &choice)?;
         self.note_accesses(&restrictions, &choice, usage.write || (usage.lock.is_some() && !usage.reference));
         if !usage.reference {
-            self.explain_scan(table, &restrictions, &choice, &path);
+            self.explain_scan(table, &restrictions, &choice, &path, &alias);
         }
         let residual: Vec<Conjunct<'_>> = conjuncts
             .iter()

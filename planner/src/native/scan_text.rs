@@ -5,7 +5,12 @@ use archipel_sql::catalog::{ROW_PLACE, Table};
 use super::compile::Compiler;
 use super::conjunct::Conjunct;
 use super::path::{Choice, Path, Restrictions, Tree};
-use crate::explain::plan::{PlanNode, SEQ_SCAN};
+use crate::bound::Alias;
+use crate::explain::plan::{PlanNode, SEQ_SCAN, ScanFacts};
+use crate::explain::{typed_all, width_of};
+
+/// Conditions with their places among all of a scan.
+type Numbered<'c, 'b> = Vec<(usize, &'c Conjunct<'b>)>;
 
 impl Compiler<'_> {
     /// EXPLAIN's lines for a scan.
@@ -15,6 +20,7 @@ impl Compiler<'_> {
         on: &Restrictions<'_, '_>,
         choice: &Choice<'_>,
         path: &Path,
+        alias: &Alias,
     ) {
         let bounded = !path.equals.is_empty() || path.low.is_some() || path.high.is_some();
         let by =
@@ -26,7 +32,12 @@ impl Compiler<'_> {
             (Tree::Storage, Some(primary)) if bounded || choice.ordered => by(&primary.name),
             _ => PlanNode::new(SEQ_SCAN),
         };
-        self.open(node.on(&table.name));
+        let alias = self.name_table(table, alias, on.layout);
+        let line = self.line(PlanNode { alias, ..node.on(&table.name).within(&table.schema) });
+        if self.is_describing() {
+            self.describe_scan(line, table, on, choice, path, by_place);
+            return;
+        }
         let name = |c: &Self, conjunct: &Conjunct<'_>| {
             crate::explain::expression_over(conjunct.expr, &|depth, index| {
                 let slot = c.conjunct_slot(conjunct, depth, index);
@@ -48,12 +59,47 @@ impl Compiler<'_> {
                 .join(" AND ")
         };
         let (condition, filter) = (describe(self, true), describe(self, false));
-        self.close();
         if !condition.is_empty() {
             self.detail(if by_place { "TID Cond" } else { "Index Cond" }, condition);
         }
         if !filter.is_empty() {
             self.detail("Filter", filter);
+        }
+    }
+
+    /// The columns and conditions of a scan.
+    fn describe_scan(
+        &mut self,
+        line: usize,
+        table: &Table,
+        on: &Restrictions<'_, '_>,
+        choice: &Choice<'_>,
+        path: &Path,
+        by_place: bool,
+    ) {
+        let used = choice.conjuncts();
+        let (keys, filters): (Numbered<'_, '_>, Numbered<'_, '_>) =
+            on.conjuncts.iter().enumerate().partition(|(position, _)| used.contains(position));
+        let keys: Vec<&Conjunct<'_>> = keys.into_iter().map(|(_, conjunct)| conjunct).collect();
+        let filters: Vec<&Conjunct<'_>> = filters.into_iter().map(|(_, conjunct)| conjunct).collect();
+        let keys = self.scan_conditions(&keys, on.layout);
+        let filters = self.scan_conditions(&filters, on.layout);
+        let output = self.shown(on.layout);
+        let Some((_, node)) = self.plan.lines.get_mut(line) else { return };
+        node.output = output;
+        node.scan = Some(ScanFacts {
+            width: table.columns.iter().map(|column| width_of(column.ty)).sum(),
+            unique: path.unique,
+            rows: None,
+            conditions: keys.len(),
+            filters: filters.len(),
+        });
+        if !keys.is_empty() {
+            let name = if by_place { "TID Cond" } else { "Index Cond" };
+            node.properties.push((name, typed_all(&keys).into()));
+        }
+        if !filters.is_empty() {
+            node.properties.push(("Filter", typed_all(&filters).into()));
         }
     }
 }

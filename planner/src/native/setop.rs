@@ -55,11 +55,7 @@ impl Compiler<'_> {
         right: &Rel,
         slots: Vec<u32>,
     ) -> Result<Node> {
-        self.open(match op {
-            SetOp::Union => "Append",
-            SetOp::Intersect => "SetOp Intersect",
-            SetOp::Except => "SetOp Except",
-        });
+        let opened = self.open_set_operation(op, all);
         let arms = arms_of(op, all, left, right)
             .into_iter()
             .map(|rel| {
@@ -69,8 +65,12 @@ impl Compiler<'_> {
                 Ok(Arm { node, slots })
             })
             .collect::<Result<Vec<_>>>();
-        self.close();
-        Ok(Node::SetOperation(SetOperation { op, all, arms: arms?, slots }))
+        (0..opened).for_each(|_| self.close());
+        let arms = arms?;
+        if let Some(first) = arms.first() {
+            self.describe_set_operation(&slots, &first.slots);
+        }
+        Ok(Node::SetOperation(SetOperation { op, all, arms, slots }))
     }
 }
 

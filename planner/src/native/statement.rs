@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use archipel_engine::id::TreeId;
+use archipel_sql::ast::ExplainOptions;
 use archipel_sql::catalog::names::is_temporary_schema;
 use archipel_sql::catalog::{TableKind, TableRef};
 use archipel_sql::datum::Datum;
@@ -12,6 +13,7 @@ use archipel_sql::error::{Result, SqlError};
 use super::ahead::KnownRow;
 use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult, FrameShape};
+use super::described::Describing;
 use super::expression::{Source, Values, eval_all};
 use super::foreseen::Foreseen;
 use super::insert::{Insert, Proposal};
@@ -25,7 +27,7 @@ use super::rows::RowBuffer;
 use super::target::Found;
 use super::{CompileEnv, CompiledRoutine, RowSink};
 use crate::bound::{BoundStatement, Cte, CteBody, LockStrength, OutputColumn, Rel};
-use crate::explain::plan::{PlanLine, SEQ_SCAN};
+use crate::explain::plan::PlanLines;
 use crate::route::Access;
 
 /// Receives a result row.
@@ -66,8 +68,8 @@ pub struct CompiledStatement {
     /// Tables it uses, with the layout version it was compiled for. The engine stops it with
     /// `Recompile` when one has moved on.
     pub tables: Vec<(TreeId, u32)>,
-    /// The plan as EXPLAIN shows it: lines with their indentation.
-    pub plan: Vec<(usize, PlanLine)>,
+    /// The plan as EXPLAIN shows it.
+    pub plan: PlanLines,
     /// Whether it may write.
     pub writes: bool,
     /// The command a READ ONLY transaction refuses.
@@ -197,23 +199,17 @@ impl CompiledStatement {
     /// Whether it finds its rows by the same ways as another statement, and by keys alone: whether
     /// it may stand for the other, which knows values where this one has parameters.
     pub fn reaches_rows_as(&self, other: &CompiledStatement) -> bool {
-        let is_same_line = |(mine, line): &(usize, PlanLine), (indent, known): &(usize, PlanLine)| {
-            mine == indent
-                && match (line, known) {
-                    (PlanLine::Node(mine), PlanLine::Node(known)) => mine == known && mine.what != SEQ_SCAN,
-                    (PlanLine::Detail { name: mine, .. }, PlanLine::Detail { name: known, .. }) => {
-                        mine == known
-                    }
-                    _ => false,
-                }
-        };
         let is_same_access = |mine: &Access, known: &Access| {
             (mine.oid, mine.write) == (known.oid, known.write)
                 && std::mem::discriminant(&mine.key) == std::mem::discriminant(&known.key)
         };
         self.stops_early == other.stops_early
             && self.plan.len() == other.plan.len()
-            && self.plan.iter().zip(&other.plan).all(|(mine, known)| is_same_line(mine, known))
+            && self
+                .plan
+                .iter()
+                .zip(&other.plan)
+                .all(|(mine, known)| mine.0 == known.0 && mine.1.finds_as(&known.1))
             && self.accesses.len() == other.accesses.len()
             && self.accesses.iter().zip(&other.accesses).all(|(mine, known)| is_same_access(mine, known))
     }
@@ -221,8 +217,23 @@ impl CompiledStatement {
 
 /// Compiles a bound statement.
 pub fn compile_statement(statement: &BoundStatement, env: &CompileEnv<'_>) -> Result<CompiledStatement> {
+    compile(statement, Compiler::new(env))
+}
+
+/// The same for an EXPLAIN with these options: the plan tells as much of its columns as they ask for.
+pub fn compile_explained(
+    statement: &BoundStatement,
+    options: ExplainOptions,
+    env: &CompileEnv<'_>,
+) -> Result<CompiledStatement> {
     let mut compiler = Compiler::new(env);
+    compiler.plan.describing = Describing::of(statement, options);
+    compile(statement, compiler)
+}
+
+fn compile(statement: &BoundStatement, mut compiler: Compiler<'_>) -> Result<CompiledStatement> {
     let body = compiler.body(statement)?;
+    compiler.settle_outputs(0);
     let shape = compiler.finish();
     let writes = compiler.accesses.iter().any(|access| access.write) || !matches!(body, Body::Query { .. });
     Ok(CompiledStatement {
@@ -304,8 +315,8 @@ fn command_of(statement: &BoundStatement) -> Option<&'static str> {
 fn refused_query(rel: &Rel) -> Option<&'static str> {
     let mut refused = None;
     super::visit_relations(rel, &mut |rel| match rel {
-        Rel::Scan { lock: Some(_), table } if is_own(table) => {}
-        Rel::Family { lock: Some(_), family } if is_own(&family.root) => {}
+        Rel::Scan { lock: Some(_), table, .. } if is_own(table) => {}
+        Rel::Family { lock: Some(_), family, .. } if is_own(&family.root) => {}
         Rel::Scan { lock: Some(lock), .. } | Rel::Family { lock: Some(lock), .. } => {
             refused = Some(match lock.strength {
                 LockStrength::KeyShare => "SELECT FOR KEY SHARE",

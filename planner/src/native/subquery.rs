@@ -22,6 +22,7 @@ use super::operator::{Comparison, comparison};
 use super::predicate::truth;
 use super::rows::RowBuffer;
 use crate::bound::{BoundExpr, Rel, Subquery, SubqueryKind};
+use crate::explain::plan::{INIT_PLAN, SUB_PLAN};
 
 /// A nested query, compiled.
 struct Nested {
@@ -35,7 +36,7 @@ impl Compiler<'_> {
         let once = self.runs_once(subquery);
         match &subquery.kind {
             SubqueryKind::Scalar => {
-                let nested = self.nested_query(&subquery.rel)?;
+                let nested = self.nested_query(&subquery.rel, once)?;
                 let Some(slot) = nested.slots.first().copied() else {
                     return Err(SqlError::internal("a scalar subquery has no column"));
                 };
@@ -43,7 +44,7 @@ impl Compiler<'_> {
                 Ok(self.value_of_query(once, move |ctx| scalar(&node, slot, ctx)))
             }
             SubqueryKind::Array { element } => {
-                let nested = self.nested_query(&subquery.rel)?;
+                let nested = self.nested_query(&subquery.rel, once)?;
                 let (node, slots, element) = (nested.node.clone(), nested.slots.clone(), *element);
                 Ok(self.value_of_query(once, move |ctx| {
                     let rows = collect(&node, &slots, ctx)?;
@@ -63,7 +64,7 @@ impl Compiler<'_> {
         let once = self.runs_once(subquery);
         match &subquery.kind {
             SubqueryKind::Exists => {
-                let nested = self.nested_query(&subquery.rel)?;
+                let nested = self.nested_query(&subquery.rel, once)?;
                 let node = nested.node.clone();
                 let found = self.value_of_query(once, move |ctx| {
                     let flow = node.run(ctx, &mut |_| Ok(ControlFlow::Break(())))?;
@@ -85,10 +86,11 @@ impl Compiler<'_> {
         !subquery.correlated && !self.reads_varying()
     }
 
-    fn nested_query(&mut self, rel: &Rel) -> Result<Nested> {
+    /// `once`: its value is computed once, before anything asks for it.
+    fn nested_query(&mut self, rel: &Rel, once: bool) -> Result<Nested> {
         self.forgetting(|c| {
             let slots = c.declare(rel);
-            c.open("SubPlan");
+            c.open(if once { INIT_PLAN } else { SUB_PLAN });
             let node = c.relation(rel);
             c.close();
             c.mark_all(&slots);
@@ -118,7 +120,7 @@ impl Compiler<'_> {
         once: bool,
     ) -> Result<CompiledPredicate> {
         let left = self.exprs(left)?;
-        let nested = self.nested_query(&subquery.rel)?;
+        let nested = self.nested_query(&subquery.rel, false)?;
         let (node, slots) = (nested.node.clone(), nested.slots.clone());
         let operators = operators.to_vec();
         let hashed = once

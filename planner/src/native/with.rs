@@ -27,7 +27,7 @@ use super::statement::{Body, Deferred};
 use super::walk::visit_expressions;
 use crate::bind::visit::is_correlated;
 use crate::bound::{Cte as BoundCte, CteBody, ExprKind, Rel};
-use crate::explain::plan::PlanNode;
+use crate::explain::plan::{CTE, PlanNode};
 
 pub(crate) struct Cte {
     cache: usize,
@@ -88,7 +88,8 @@ impl Compiler<'_> {
 
     /// Compiles a CTE and brings it into scope.
     pub fn one_cte(&mut self, cte: &BoundCte) -> Result<Cte> {
-        self.open(PlanNode::new("CTE").named(&cte.name));
+        self.name_cte(cte);
+        self.open(PlanNode::new(CTE).named(&cte.name));
         let compiled = self.cte_body(cte);
         self.close();
         compiled
@@ -113,11 +114,15 @@ impl Compiler<'_> {
             }
             CteBody::Recursive { initial, recursive, all } => {
                 let working = self.cache();
+                let line = self.plan.lines.len();
                 let initial_node = self.relation(initial)?;
                 let initial_slots = self.declare(initial);
                 self.mark_all(&initial_slots);
                 self.know_cte(cte.id, CteSource { cache: working, working: true, varies, streamed: None });
                 let recursive_node = self.relation(recursive)?;
+                if self.is_describing() {
+                    self.plan.wrap(line, PlanNode::new("Recursive Union"));
+                }
                 let recursive_slots = self.declare(recursive);
                 self.mark_all(&recursive_slots);
                 CteNode::Recursive(Arc::new(Recursion {

@@ -63,7 +63,7 @@ fn needs_native(rel: &Rel) -> bool {
     let mut needed = false;
     crate::native::visit_relations(rel, &mut |rel| match rel {
         Rel::Family { lock, .. } => needed |= lock.is_some(),
-        Rel::Scan { table, lock } => needed |= lock.is_some() || table.kind == TableKind::System,
+        Rel::Scan { table, lock, .. } => needed |= lock.is_some() || table.kind == TableKind::System,
         Rel::Function { call: crate::bound::SetCall::Routine { .. }, .. } => needed = true,
         Rel::Explained { .. } => needed = true,
         Rel::Aggregate { aggregates, .. } => {

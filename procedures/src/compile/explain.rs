@@ -1,14 +1,15 @@
 //! EXPLAIN in a routine: its lines are the rows of a query, made where that is bound, or with ANALYZE
 //! where the statement has run.
 
+use std::time::Instant;
+
 use archipel_planner::bound::{BoundExpr, BoundQuery, BoundStatement, OutputColumn, Rel};
-use archipel_planner::explain;
+use archipel_planner::explain::{self, Telling};
 use archipel_planner::native::{self, CompileEnv, RoutineLinker};
 use archipel_sql::ast::{Explain, ExplainFormat, Statement as SqlAst};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::{Oid, Type};
-use serde_json::Map;
 
 use super::Environment;
 
@@ -27,20 +28,21 @@ pub(super) fn rows(
         | SqlAst::Update(_)
         | SqlAst::Delete(_)
         | SqlAst::Merge(_)) => {
-            if !matches!(format, ExplainFormat::Text | ExplainFormat::Json) {
+            if format == ExplainFormat::Dot {
                 return Err(explain::unsupported(format, "a query"));
             }
+            let began = Instant::now();
             let statement = bind(statement)?;
             if explained.options.analyze {
                 let (statement, options) = (Box::new(statement), explained.options);
                 return answered(Rel::Explained { statement, options }, json, environment);
             }
             let (tables, catalog) = (environment.tables.as_ref(), &environment.catalog);
-            let compiled = native::compile_statement(&statement, &CompileEnv { tables, catalog, routines })?;
-            match json {
-                true => vec![explain::json::statement(&compiled, Map::new())],
-                false => explain::statement(&compiled),
-            }
+            let options = explained.options;
+            let compile = CompileEnv { tables, catalog, routines };
+            let compiled = native::compile_explained(&statement, options, &compile)?;
+            let planning = began.elapsed();
+            explain::told(&compiled, &Telling { options, planning, ..Telling::default() })
         }
         SqlAst::Call(_) => return Err(SqlError::unsupported("EXPLAIN CALL in a routine")),
         _ => explain::utility(format)?,

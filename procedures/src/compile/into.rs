@@ -228,7 +228,7 @@ fn reads_references_only(rel: &Rel) -> bool {
 fn visit_tables(rel: &Rel, visit: &mut dyn FnMut(Option<&TableRef>)) {
     match rel {
         Rel::Unit | Rel::Values { .. } => {}
-        Rel::Scan { table, lock } => visit(Some(table).filter(|_| lock.is_none())),
+        Rel::Scan { table, lock, .. } => visit(Some(table).filter(|_| lock.is_none())),
         Rel::Filter { input, .. }
         | Rel::Project { input, .. }
         | Rel::Sort { input, .. }

@@ -102,7 +102,10 @@ fn row_of_call(call: BoundCall) -> BoundStatement {
     let BoundCall { routine, args, columns } = call;
     let types = columns.iter().map(|column| column.ty).collect();
     let call = SetCall::Routine { routine, args };
-    BoundStatement::Query(BoundQuery { rel: Rel::Function { call, ordinality: false, types }, columns })
+    BoundStatement::Query(BoundQuery {
+        rel: Rel::Function { call, ordinality: false, types, alias: None },
+        columns,
+    })
 }
 
 fn into_without_rows() -> SqlError {

@@ -1,21 +1,39 @@
 //! EXPLAIN: what a statement would do.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
 use archipel_engine::ClaimSet;
-use archipel_planner::explain::{self, run::Run};
+use archipel_planner::explain::document::{self, Properties, Value};
+use archipel_planner::explain::{self, Telling, run::Run};
 use archipel_procedures::flow;
-use archipel_sql::ast::{Execute, Explain, ExplainFormat, ExplainOptions, RowSource, Statement};
+use archipel_sql::ast::{
+    CreateTableAs, Execute, Explain, ExplainFormat, ExplainOptions, RowSource, Statement,
+};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::Session;
 use crate::encode::RowsTo;
 use crate::run::call::CallPlan;
-use crate::statement::{Body, Code, Prepared};
+use crate::settings::table::SETTINGS;
+use crate::statement::{Body, Code, Prepared, RowPlan};
+
+/// Settings that plans may depend on, beside those of the planner.
+const SETTINGS_OF_PLANS: [&str; 4] = ["work_mem", "temp_buffers", "hash_mem_multiplier", "search_path"];
+
+/// What an EXPLAIN asks.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    options: ExplainOptions,
+    alone: bool,
+    /// What ANALYZE runs in the place of the query: a table that is made of it.
+    creating: Option<&'a CreateTableAs>,
+    began: Instant,
+}
 
 impl Session {
     /// The lines of EXPLAIN.
@@ -28,7 +46,8 @@ impl Session {
     ) -> Result<Vec<String>> {
         let types: Vec<Oid> = outer.params.iter().map(|ty| ty.oid).collect();
         let text = &outer.text[explained.statement.range.clone()];
-        self.explain_text(text, (&types[..], params), explained.options, alone).await
+        let asked = Asked { options: explained.options, alone, creating: None, began: Instant::now() };
+        self.explain_text(text, (&types[..], params), asked).await
     }
 
     /// Of a text with parameters of these types and values.
@@ -36,127 +55,128 @@ impl Session {
         &mut self,
         text: &str,
         (types, params): (&[Oid], Vec<Datum>),
-        options: ExplainOptions,
-        alone: bool,
+        asked: Asked<'_>,
     ) -> Result<Vec<String>> {
         let text: Arc<str> = text.into();
         let statements = archipel_sql::parser::parse(&text)?;
         let prepared = self.prepare_parsed(&text, statements, types)?;
         prepared.allowed()?;
-        if options.analyze && prepared.params.len() > params.len() {
+        if asked.options.analyze && prepared.params.len() > params.len() {
             return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
         }
-        self.explain_prepared(&prepared, params, options, alone).await
+        self.explain_prepared(&prepared, params, asked).await
     }
 
     async fn explain_prepared(
         &mut self,
         prepared: &Arc<Prepared>,
         params: Vec<Datum>,
-        options: ExplainOptions,
-        alone: bool,
+        asked: Asked<'_>,
     ) -> Result<Vec<String>> {
+        let options = asked.options;
         let plan = match &prepared.body {
             Body::Rows(plan) => plan,
-            Body::Utility(statement) => return self.explain_utility(statement, options, alone).await,
+            Body::Utility(statement) => return self.explain_utility(statement, asked).await,
             Body::Empty => return Ok(Vec::new()),
         };
-        let mut lines = match (&plan.code, options.format) {
-            (Code::Native(compiled), ExplainFormat::Text) => explain::statement(compiled),
+        match (&plan.code, options.format) {
+            (Code::Native(_), ExplainFormat::Dot) | (Code::Trigger(_), _) => {
+                Err(explain::unsupported(options.format, "a query"))
+            }
+            (Code::Native(compiled), _) => {
+                let described = match options.tells_columns() {
+                    true => Some(self.explained_plan(&plan.bound, options)?),
+                    false => None,
+                };
+                let planning = asked.began.elapsed();
+                let run = self.explained_run(prepared, plan, params, asked).await?;
+                let settings = if options.settings == Some(true) { self.plan_settings() } else { Vec::new() };
+                let telling = Telling { options, planning, run, analytic: plan.analytic, settings };
+                Ok(explain::told(described.as_ref().unwrap_or(compiled), &telling))
+            }
             (Code::Call(call), ExplainFormat::Text) => {
                 let mut lines = archipel_procedures::explain(&call.program);
                 lines.extend(self.foreseen(call));
-                lines
+                let run = self.explained_run(prepared, plan, params, asked).await?;
+                lines.extend(run.iter().flat_map(|run| run.lines(options)));
+                Ok(lines)
             }
-            (Code::Native(_), ExplainFormat::Json) => Vec::new(),
-            (Code::Call(call), ExplainFormat::Json) => call_as_json(&call.program),
-            (Code::Call(call), ExplainFormat::Dot) => flow::dot(&call.program),
-            (_, format) => {
-                let what = if matches!(plan.code, Code::Call(_)) { "CALL" } else { "a query" };
-                return Err(explain::unsupported(format, what));
+            (Code::Call(_), ExplainFormat::Dot) if options.analyze => {
+                Err(SqlError::unsupported("EXPLAIN (ANALYZE, FORMAT DOT) of CALL"))
             }
-        };
-        let format = options.format;
-        let of_query = matches!(plan.code, Code::Native(_)) && format == ExplainFormat::Json;
-        if format != ExplainFormat::Text && !of_query {
-            if options.analyze {
-                return Err(SqlError::unsupported("EXPLAIN ANALYZE of CALL in a format other than TEXT"));
+            (Code::Call(call), ExplainFormat::Dot) => Ok(flow::dot(&call.program)),
+            (Code::Call(call), format) => {
+                let mut whole = call_as_document(&call.program);
+                let run = self.explained_run(prepared, plan, params, asked).await?;
+                whole.extend(run.iter().flat_map(|run| run.properties(options)));
+                Ok(vec![document::query(format, &whole)])
             }
-            return Ok(lines);
         }
-        let mut whole = Map::new();
-        if plan.analytic {
-            lines.insert(
-                0,
-                "Analytic: DataFusion over a snapshot; natively, if it cannot be lowered:".to_owned(),
-            );
+    }
+
+    /// Runs what is explained, if ANALYZE is asked for.
+    async fn explained_run(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        plan: &Arc<RowPlan>,
+        params: Vec<Datum>,
+        asked: Asked<'_>,
+    ) -> Result<Option<Run>> {
+        if !asked.options.analyze {
+            return Ok(None);
         }
-        if options.analyze {
-            if !plan.read_only || self.transaction.is_open() {
-                self.enter_transaction(alone);
-            }
+        if let Some(create) = asked.creating {
             let began = Instant::now();
-            let run = self.statement_run(plan.clone(), params, RowsTo::Nowhere);
-            let (ran, _) = self.run_to_end(prepared, run).await?;
-            let run = Run { rows: ran.rows, elapsed: began.elapsed() };
-            lines.extend(run.lines(options));
-            whole = run.properties(options);
+            let tag = Box::pin(self.create_table_as(create, &[], Vec::new(), asked.alone)).await?;
+            // `SELECT 3`
+            let rows = tag.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
+            return Ok(Some(Run { rows, elapsed: began.elapsed() }));
         }
-        match &plan.code {
-            Code::Native(compiled) if of_query => {
-                whole.insert("Analytic".to_owned(), plan.analytic.into());
-                Ok(vec![explain::json::statement(compiled, whole)])
-            }
-            _ => Ok(lines),
+        if !plan.read_only || self.transaction.is_open() {
+            self.enter_transaction(asked.alone);
         }
+        let began = Instant::now();
+        let run = self.statement_run(plan.clone(), params, RowsTo::Nowhere);
+        let (ran, _) = self.run_to_end(prepared, run).await?;
+        Ok(Some(Run { rows: ran.rows, elapsed: began.elapsed() }))
     }
 
     /// Of utilities that run a query its plan is told (`ExplainOneUtility`). ANALYZE runs it: CREATE TABLE
     /// AS makes its table then, DECLARE no cursor.
-    async fn explain_utility(
-        &mut self,
-        statement: &Arc<Statement>,
-        options: ExplainOptions,
-        alone: bool,
-    ) -> Result<Vec<String>> {
+    async fn explain_utility(&mut self, statement: &Arc<Statement>, asked: Asked<'_>) -> Result<Vec<String>> {
+        let none: (&[Oid], Vec<Datum>) = (&[], Vec::new());
         match &**statement {
-            Statement::Execute(execute) => self.explain_execute(execute, options, alone).await,
+            Statement::Execute(execute) => self.explain_execute(execute, asked).await,
             Statement::DeclareCursor(declare) => {
-                let none: (&[Oid], Vec<Datum>) = (&[], Vec::new());
-                Box::pin(self.explain_text(&declare.text, none, options, alone)).await
+                Box::pin(self.explain_text(&declare.text, none, asked)).await
             }
             Statement::CreateTableAs(create) => {
-                if options.analyze && options.format != ExplainFormat::Text {
-                    let what = "EXPLAIN ANALYZE of CREATE TABLE AS in a format other than TEXT";
-                    return Err(SqlError::unsupported(what));
+                let asked = Asked { creating: Some(create), ..asked };
+                match &create.source {
+                    RowSource::Query(text) => Box::pin(self.explain_text(text, none, asked)).await,
+                    RowSource::Execute(execute) => self.explain_execute(execute, asked).await,
                 }
-                let planned = ExplainOptions { analyze: false, ..options };
-                let mut lines = match &create.source {
-                    RowSource::Query(text) => {
-                        let none: (&[Oid], Vec<Datum>) = (&[], Vec::new());
-                        Box::pin(self.explain_text(text, none, planned, alone)).await?
-                    }
-                    RowSource::Execute(execute) => self.explain_execute(execute, planned, alone).await?,
-                };
-                if options.analyze {
-                    let began = Instant::now();
-                    Box::pin(self.create_table_as(create, &[], Vec::new(), alone)).await?;
-                    lines.extend(Run { rows: 0, elapsed: began.elapsed() }.time(options));
-                }
-                Ok(lines)
             }
-            _ => explain::utility(options.format),
+            _ => explain::utility(asked.options.format),
         }
     }
 
-    async fn explain_execute(
-        &mut self,
-        execute: &Execute,
-        options: ExplainOptions,
-        alone: bool,
-    ) -> Result<Vec<String>> {
+    async fn explain_execute(&mut self, execute: &Execute, asked: Asked<'_>) -> Result<Vec<String>> {
         let (prepared, params) = self.prepared_with_arguments(execute).await?;
-        Box::pin(self.explain_prepared(&prepared, params, options, alone)).await
+        Box::pin(self.explain_prepared(&prepared, params, asked)).await
+    }
+
+    /// Settings that are not what they are by default, of those that plans depend on.
+    fn plan_settings(&self) -> Vec<(String, String)> {
+        let settings = SETTINGS.iter().filter(|setting| {
+            setting.category == "Query Tuning" || SETTINGS_OF_PLANS.contains(&setting.name)
+        });
+        settings
+            .filter_map(|setting| {
+                let value = self.settings.effective().show(setting.name)?;
+                (value != setting.default).then(|| (setting.name.to_owned(), value))
+            })
+            .collect()
     }
 
     /// How many partitions a call with these arguments will claim, as far as that is known before
@@ -171,10 +191,10 @@ impl Session {
     }
 }
 
-/// EXPLAIN (FORMAT JSON) CALL: an array of one plan, as PostgreSQL's is.
-fn call_as_json(program: &archipel_procedures::Program) -> Vec<String> {
+/// EXPLAIN CALL as a document: an array of one plan, as PostgreSQL's is.
+fn call_as_document(program: &archipel_procedures::Program) -> Properties {
     let classification = archipel_procedures::classify(program);
-    let actions: Vec<Value> = flow::rows(program)
+    let actions: Vec<serde_json::Value> = flow::rows(program)
         .into_iter()
         .map(|row| {
             json!({
@@ -191,12 +211,36 @@ fn call_as_json(program: &archipel_procedures::Program) -> Vec<String> {
             })
         })
         .collect();
-    let plan = json!([{ "Call": {
+    let plan = json!({
         "Routine": program.signature,
         "Class": classification.class.as_str(),
         "Routing": classification.routing,
         "Reason": classification.reason,
         "Actions": actions,
-    } }]);
-    vec![format!("{plan:#}")]
+    });
+    vec![(Cow::Borrowed("Call"), value_of(plan))]
+}
+
+/// A value of JSON as one of a document.
+fn value_of(value: serde_json::Value) -> Value {
+    use serde_json::Value as Json;
+    match value {
+        Json::Null => Value::Null,
+        Json::Bool(value) => Value::Bool(value),
+        Json::Number(number) => Value::Number(number.to_string()),
+        Json::String(text) => Value::Text(text),
+        Json::Object(members) => Value::Group(group_of(members)),
+        Json::Array(items) if items.iter().any(Json::is_object) => {
+            let groups = items.into_iter().filter_map(|item| match item {
+                Json::Object(members) => Some(group_of(members)),
+                _ => None,
+            });
+            Value::Groups("Action", groups.collect())
+        }
+        Json::Array(items) => Value::Numbers(items.iter().map(Json::to_string).collect()),
+    }
+}
+
+fn group_of(members: serde_json::Map<String, serde_json::Value>) -> Properties {
+    members.into_iter().map(|(name, value)| (Cow::Owned(name), value_of(value))).collect()
 }

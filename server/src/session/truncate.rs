@@ -143,6 +143,7 @@ impl Session {
             let table = Arc::new(untriggered.clone());
             BoundStatement::Delete(BoundDelete {
                 table,
+                alias: None,
                 family: None,
                 numbered: None,
                 using: None,

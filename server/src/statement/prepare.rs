@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use archipel_planner::bind::{BindEnv, bind_statement};
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, OutputColumn, Rel, SetCall, SetItem};
-use archipel_planner::native::{CompileEnv, compile_statement, is_outdated};
+use archipel_planner::native::{
+    CompileEnv, CompiledStatement, compile_explained, compile_statement, is_outdated,
+};
 use archipel_planner::route::{Class, classify};
 use archipel_procedures::Environment;
-use archipel_sql::ast::{Statement, StatementText};
+use archipel_sql::ast::{ExplainOptions, Statement, StatementText};
 use archipel_sql::catalog::{Lookups, Required, Requirement, RoutineRef, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::interrupt;
@@ -400,6 +402,19 @@ impl Session {
         let bound = bound?;
         let params = environment.parameter_types()?;
         Ok((bound, params, environment.session_dependent, environment.required))
+    }
+
+    /// The plan of a row statement as an EXPLAIN with these options tells it.
+    pub(crate) fn explained_plan(
+        &mut self,
+        bound: &BoundStatement,
+        options: ExplainOptions,
+    ) -> Result<CompiledStatement> {
+        let environment = self.environment_of_binding();
+        let linker = self.server.routines.linker(&environment);
+        let compile =
+            CompileEnv { tables: &self.server.engine, catalog: &environment.catalog, routines: &*linker };
+        compile_explained(bound, options, &compile)
     }
 
     /// Compiles a bound row statement.

@@ -252,6 +252,13 @@ pub struct ExplainOptions {
     pub format: ExplainFormat,
 }
 
+impl ExplainOptions {
+    /// Whether more is told of a plan than the lines of a plain text.
+    pub fn tells_columns(self) -> bool {
+        self.verbose || self.format != ExplainFormat::Text
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeclareCursor {
     pub name: String,

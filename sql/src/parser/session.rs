@@ -231,6 +231,14 @@ impl Cursor<'_> {
             && !matches!(self.word_at(1).as_str(), "" | "select" | "with" | "values" | "table")
         {
             self.parenthesized(|cursor| cursor.explain_option(&mut options))?;
+            for (name, option) in [("WAL", options.wal), ("TIMING", options.timing)] {
+                if option == Some(true) && !options.analyze {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_PARAMETER_VALUE,
+                        format!("EXPLAIN option {name} requires ANALYZE"),
+                    ));
+                }
+            }
         } else {
             options.analyze = self.take("analyze") || self.take("analyse");
             options.verbose = self.take("verbose");
@@ -270,8 +278,11 @@ impl Cursor<'_> {
             "settings" => options.settings = Some(self.option_boolean(&name)?),
             "wal" => options.wal = Some(self.option_boolean(&name)?),
             "format" => {
-                let format = self.word_or_literal()?;
-                options.format = match format.to_lowercase().as_str() {
+                if matches!(self.peek(), Token::Comma | Token::RParen) {
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "format requires a parameter"));
+                }
+                let format = self.setting_item()?;
+                options.format = match format.as_str() {
                     "text" => ExplainFormat::Text,
                     "json" => ExplainFormat::Json,
                     "xml" => ExplainFormat::Xml,

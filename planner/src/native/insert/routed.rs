@@ -284,6 +284,7 @@ impl Compiler<'_> {
         };
         Ok(BoundInsert {
             table: member.table.clone(),
+            alias: None,
             family: None,
             source: Rel::Unit,
             given: insert.given.iter().map(|column| member.columns[usize::from(*column)]).collect(),

@@ -21,7 +21,6 @@ use super::super::walk::root_columns;
 use super::movement::Moving;
 use super::{Delete, Triggering, Update, changes_rows};
 use crate::bound::{BoundDelete, BoundExpr, BoundInsert, BoundUpdate, Rel};
-use crate::explain::plan::PlanNode;
 use crate::partition::{Family, Member, levels_above};
 
 /// See the module's head.
@@ -203,7 +202,7 @@ impl Compiler<'_> {
         beside: Option<&Rel>,
         filter: Option<&BoundExpr>,
     ) -> Result<Chosen> {
-        let rows = Arc::new(Rel::Family { family: family.clone(), lock: None });
+        let rows = Arc::new(Rel::Family { family: family.clone(), lock: None, alias: None });
         self.keep(rows.clone());
         let layout = self.declare(&rows);
         let mut scope = layout.clone();
@@ -228,9 +227,10 @@ impl Compiler<'_> {
         let moves = !family.nodes.is_empty()
             && (columns.iter().any(|column| keyed.contains(column)) || family.members.iter().any(triggered));
         let triggers = self.statement_triggers(&update.table, TriggerEvent::Update, Some(&columns))?;
-        self.open(PlanNode::new("Update").on(&family.root.name));
+        let line = self.open_change("Update", &family.root, &update.alias);
         let compiled = self.update_each(update, family, &chosen, moves, &triggers);
         self.close();
+        self.describe_change(line, &family.root, None, &[], None);
         let changes = compiled?;
         let returning = update.returning.as_ref().map_or(0, |returning| returning.exprs.len());
         Ok(Members { changes, selection: chosen.selection, triggers, returning })
@@ -251,6 +251,7 @@ impl Compiler<'_> {
                 self.mark_all(&slots);
                 let insert = BoundInsert {
                     table: family.root.clone(),
+                    alias: None,
                     family: None,
                     source: Rel::Unit,
                     given: Vec::new(),
@@ -272,6 +273,7 @@ impl Compiler<'_> {
             let told = member.places(told);
             let own = Arc::new(BoundUpdate {
                 table: member.table.clone(),
+                alias: self.changed_alias(&update.alias, &update.table),
                 family: None,
                 numbered: None,
                 from: update.from.clone(),
@@ -299,9 +301,10 @@ impl Compiler<'_> {
     pub fn delete_members(&mut self, delete: &BoundDelete, family: &Arc<Family>) -> Result<Members> {
         let chosen = self.changed_members(family, delete.using.as_ref(), delete.filter.as_ref())?;
         let triggers = self.statement_triggers(&delete.table, TriggerEvent::Delete, None)?;
-        self.open(PlanNode::new("Delete").on(&family.root.name));
+        let line = self.open_change("Delete", &family.root, &delete.alias);
         let compiled = self.delete_each(delete, family, &chosen, &triggers);
         self.close();
+        self.describe_change(line, &family.root, None, &[], None);
         let changes = compiled?;
         let returning = delete.returning.as_ref().map_or(0, |returning| returning.exprs.len());
         Ok(Members { changes, selection: chosen.selection, triggers, returning })
@@ -319,6 +322,7 @@ impl Compiler<'_> {
             let places = member.places(behind(member, delete.using.as_ref()));
             let own = Arc::new(BoundDelete {
                 table: member.table.clone(),
+                alias: self.changed_alias(&delete.alias, &delete.table),
                 family: None,
                 numbered: None,
                 using: delete.using.clone(),

@@ -16,7 +16,7 @@ use super::super::node::Node;
 use super::super::relation::{Planned, ScanUse};
 use super::super::setop::SetOperation;
 use super::{Choice, Path, Restrictions};
-use crate::bound::{BoundExpr, ExprKind};
+use crate::bound::{Alias, BoundExpr, ExprKind};
 use crate::explain::plan::PlanNode;
 use crate::route::RouteKey;
 
@@ -190,7 +190,7 @@ impl Compiler<'_> {
     /// Plans the scans of a union over several trees, one after the other.
     pub fn plan_branches(
         &mut self,
-        (table, layout): (&TableRef, &Layout),
+        (table, layout, alias): (&TableRef, &Layout, &Alias),
         on: &Restrictions<'_, '_>,
         choice: &Choice<'_>,
         union: &Union<'_>,
@@ -204,14 +204,16 @@ impl Compiler<'_> {
                 trees.push(arm.choice.index);
             }
         }
-        self.open(PlanNode::new("BitmapOr").on(&table.name));
+        let name = if usage.reference { None } else { self.name_table(table, alias, layout) };
+        let node = PlanNode::new("BitmapOr").on(&table.name).within(&table.schema);
+        self.open(PlanNode { alias: name.clone(), ..node });
         let mut nodes = Vec::with_capacity(trees.len());
         for (place, tree) in trees.iter().enumerate() {
             let of = |tree: Option<usize>| union.arms.iter().filter(move |arm| arm.choice.index == tree);
             let arms: Vec<&Arm<'_>> = of(*tree).collect();
             let Some((path, _)) = self.compile_arms(on, &arms, false)? else { continue };
             if !usage.reference {
-                self.explain_scan(table, on, choice, &path);
+                self.explain_scan(table, on, choice, &path, alias);
             }
             let rest = self.all_of(&others)?;
             let own = self.conditions(&arms)?;
@@ -228,6 +230,10 @@ impl Compiler<'_> {
             nodes.push(self.scan_node(table, layout, on.meta, path, Some(filter), usage));
         }
         self.close();
+        // The scans have told its columns under names of their own.
+        if let Some(name) = name {
+            self.name_family(&name, table, alias, layout);
+        }
         Ok(Node::SetOperation(SetOperation::in_turn(nodes)).into())
     }
 

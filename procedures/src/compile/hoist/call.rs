@@ -52,7 +52,7 @@ impl Walk<'_, '_> {
             let kept = BoundExpr::new(ExprKind::Variable(kept.register), Type::RECORD);
             let routine = self.compiler.answered((*query_as_routine("", &[])).clone(), None);
             let call = SetCall::Routine { routine, args: vec![kept] };
-            *rel = Rel::Function { call, ordinality: false, types };
+            *rel = Rel::Function { call, ordinality: false, types, alias: None };
         }
         Ok(())
     }

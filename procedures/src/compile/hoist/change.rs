@@ -376,10 +376,10 @@ fn locked(strength: LockStrength) -> RowLock {
 fn target(table: &TableRef, family: &Option<Arc<Family>>, lock: RowLock) -> Rel {
     let lock = Some(lock);
     match family {
-        Some(family) => Rel::Family { family: family.clone(), lock },
+        Some(family) => Rel::Family { family: family.clone(), lock, alias: None },
         None => {
             let table = table.with_numbers().map_or_else(|| table.clone(), Arc::new);
-            Rel::Scan { table, lock }
+            Rel::Scan { table, lock, alias: None }
         }
     }
 }

@@ -185,7 +185,7 @@ impl Walk<'_, '_> {
         let (routine, mut args) = self.called_for_row(routine, args)?;
         args.iter_mut().for_each(|arg| visit::raise_depth(arg, 1));
         let call = SetCall::Routine { routine, args };
-        Ok(Some(Rel::Function { call, ordinality: false, types }))
+        Ok(Some(Rel::Function { call, ordinality: false, types, alias: None }))
     }
 
     /// Reads the tables of a query before the statement, in parts of it that read no rows around them and
@@ -379,7 +379,7 @@ pub(super) fn may_wait(rel: &Rel) -> bool {
     let mut may = true;
     relations(rel, &mut |rel| {
         may &= match rel {
-            Rel::Scan { table, lock } => lock.is_none() && !table.columns.is_empty(),
+            Rel::Scan { table, lock, .. } => lock.is_none() && !table.columns.is_empty(),
             Rel::Family { lock, .. } => lock.is_none(),
             Rel::Lock { .. } | Rel::With { .. } => false,
             _ => true,

@@ -237,7 +237,7 @@ impl Walk<'_, '_> {
                 std::mem::replace(rel, Rel::Unit)
             }
             CteBody::Recursive { initial, .. } => {
-                let scan = Rel::CteScan { id: cte.id, types: initial.types() };
+                let scan = Rel::CteScan { id: cte.id, types: initial.types(), alias: None };
                 let mut rel = Rel::With { ctes: vec![whole], body: Box::new(scan) };
                 self.keep(&mut rel)?;
                 rel

@@ -330,7 +330,12 @@ impl Walk<'_, '_> {
         let register = rows.register;
         self.compiler.answers.calls.push(Hoisted::Triggers(Box::new(rows)));
         let routine = self.compiler.answered((*query_as_routine("", &[])).clone(), Some(register));
-        Rel::Function { call: SetCall::Routine { routine, args: Vec::new() }, ordinality: false, types }
+        Rel::Function {
+            call: SetCall::Routine { routine, args: Vec::new() },
+            ordinality: false,
+            types,
+            alias: None,
+        }
     }
 
     /// The triggers of a group in the form that can stop, which the table then fires no more; `None` if

@@ -70,6 +70,7 @@ impl Walk<'_, '_> {
         }
         let mut update = BoundUpdate {
             table: fires_for(&insert.table, true, &columns).into(),
+            alias: None,
             family: None,
             numbered: None,
             from: Some(insert.source.clone()),

@@ -408,7 +408,7 @@ impl<'c, 'a> Walk<'c, 'a> {
         self.compiler.answers.calls.push(Hoisted::Rows(Box::new(rows)));
         let routine = self.compiler.answered((*query_as_routine("", &[])).clone(), Some(register));
         let call = SetCall::Routine { routine, args: Vec::new() };
-        Ok(Rel::Function { call, ordinality: false, types })
+        Ok(Rel::Function { call, ordinality: false, types, alias: None })
     }
 
     pub(super) fn list(&mut self, list: &mut [BoundExpr]) -> Result<()> {
