@@ -54,45 +54,6 @@ async fn errors_carry_their_states_and_a_failed_block_takes_only_rollback() {
 }
 
 #[tokio::test]
-async fn explain_refuses_by_name_what_it_does_not_draw() {
-    let server = Server::start(&[]);
-    let client = server.client().await;
-    client
-        .batch_execute(
-            "CREATE FUNCTION planned(format text) RETURNS SETOF text LANGUAGE plpgsql AS
-             $$ BEGIN RETURN QUERY EXECUTE format('EXPLAIN (FORMAT %s) SELECT 1', format); END $$;
-             CREATE FUNCTION drawn() RETURNS SETOF text LANGUAGE plpgsql AS
-             $$ BEGIN RETURN QUERY EXPLAIN (FORMAT XML) SELECT 1; END $$",
-        )
-        .await
-        .unwrap();
-    for (text, what) in [
-        ("EXPLAIN (FORMAT XML) SELECT 1", "EXPLAIN (FORMAT XML) of a query"),
-        ("EXPLAIN (FORMAT YAML) CREATE TABLE made AS SELECT 1", "EXPLAIN (FORMAT YAML) of a query"),
-        ("EXPLAIN (FORMAT XML) CREATE TABLE made (i int)", "EXPLAIN (FORMAT XML) of a utility statement"),
-        ("SELECT * FROM planned('yaml')", "EXPLAIN (FORMAT YAML) of a query"),
-        ("SELECT * FROM drawn()", "EXPLAIN (FORMAT XML) of a query"),
-    ] {
-        let error = client.batch_execute(text).await.unwrap_err();
-        assert_eq!(error.code(), Some(&SqlState::FEATURE_NOT_SUPPORTED), "{text}");
-        let message = error.as_db_error().unwrap().message();
-        assert_eq!(message, format!("{what} is not supported"), "{text}");
-    }
-    for (text, first) in [
-        ("EXPLAIN CREATE TABLE made (i int)", "Utility statements have no plan structure"),
-        ("EXPLAIN (FORMAT JSON) CREATE TABLE made (i int)", "[\n  \"Utility Statement\"\n]"),
-    ] {
-        let told = client.simple_query(text).await.unwrap();
-        let rows = told.iter().filter_map(|message| match message {
-            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
-            _ => None,
-        });
-        assert_eq!(rows.collect::<Vec<_>>(), [first], "{text}");
-    }
-    client.batch_execute("SELECT * FROM planned('text')").await.unwrap();
-}
-
-#[tokio::test]
 async fn several_statements_in_one_text_are_one_transaction() {
     let server = Server::start(&[]);
     let client = server.client().await;

@@ -143,7 +143,8 @@ fn relations_of(rel: &Rel) -> usize {
     visit_relations(rel, &mut |rel| {
         count += usize::from(match rel {
             Rel::Scan { .. } | Rel::Family { .. } | Rel::Function { .. } | Rel::CteScan { .. } => true,
-            Rel::Values { rows, .. } => rows.len() > 1,
+            // PostgreSQL counts one row of constants as a relation, too.
+            Rel::Values { .. } | Rel::Unit => true,
             _ => false,
         });
     });
