@@ -33,11 +33,14 @@ impl Compiler<'_> {
 
     /// The only row of VALUES, or none.
     pub fn describe_row(&mut self, line: usize, rows: &[Vec<BoundExpr>], slots: &[u32]) {
-        let mut output = Vec::new();
-        for (expr, slot) in rows.iter().flatten().zip(slots) {
-            output.extend(self.describe_computed(*slot, expr.ty, &|name| explain::typed(expr, name)));
-        }
-        if let Some(node) = self.node_at(line) {
+        let output = self.scoped(&[], |c| {
+            let mut output = Vec::new();
+            for (expr, slot) in rows.iter().flatten().zip(slots) {
+                output.extend(c.describe_computed(*slot, expr.ty, &|name| explain::typed(expr, name)));
+            }
+            Ok(output)
+        });
+        if let (Ok(output), Some(node)) = (output, self.node_at(line)) {
             node.output = output;
         }
     }
@@ -192,8 +195,10 @@ impl Compiler<'_> {
             (SetOp::Except, false) => Some("SetOp Except"),
         };
         let appended = (op == SetOp::Union || describing).then_some("Append");
-        let nodes = [outer, appended];
-        nodes.into_iter().flatten().map(|node| self.open(node)).count()
+        for node in [outer, appended].into_iter().flatten() {
+            self.open(node);
+        }
+        usize::from(outer.is_some()) + usize::from(appended.is_some())
     }
 
     /// The columns of a set operation are called as those of its left side are.
