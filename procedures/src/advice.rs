@@ -3,7 +3,8 @@
 //! - Tables that a routine reaches through the same argument go into one co-location group, and
 //!   what belongs together by several routines goes into one group together.
 //! - A table without a key goes to where the rows it is filled beside are, by the column that
-//!   gets their argument.
+//!   gets their argument; one whose primary key has several columns goes by the one that meets most
+//!   others ([`crate::columns`]).
 //! - A small table that routines only read, each time by a value of its own, beside tables that
 //!   routines write, becomes a reference table; and a distributed one again once a routine writes
 //!   it.
@@ -16,9 +17,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use archipel_planner::ddl::{EvidentPlace, encoded_alike};
 use archipel_sql::catalog::names::quote_identifier;
-use archipel_sql::catalog::{Catalog, DistributedBy, Distribution, Persistence, Table, TableRef};
+use archipel_sql::catalog::{Catalog, DistributedBy, Distribution, Table, TableRef};
 use archipel_sql::types::Oid;
 
+use crate::columns::{self, argument_on, distribution_column, group_of, is_concerned, is_keyed, is_numbered};
 use crate::evidence::{Argument, Evidence, Reach};
 
 /// Reference tables are for what is small: more rows than this stay distributed.
@@ -81,7 +83,7 @@ pub struct Design {
 pub fn design(catalog: &Catalog, evidence: &[Evidence], sizes: &dyn Sizes) -> Design {
     let mut advisor =
         Advisor { catalog, evidence, sizes, columns: BTreeMap::new(), design: Design::default() };
-    advisor.choose_columns();
+    advisor.columns = columns::choose(catalog, evidence, &advisor.everywhere());
     let links = advisor.links();
     advisor.settle_links(&links);
     advisor.advise_links(links);
@@ -101,31 +103,10 @@ struct Advisor<'a> {
     catalog: &'a Catalog,
     evidence: &'a [Evidence],
     sizes: &'a dyn Sizes,
-    /// For tables without a key: the column that would distribute them.
+    /// For tables without a key, and those that should go by another column of their key: the column
+    /// that would distribute them.
     columns: BTreeMap<Oid, u16>,
     design: Design,
-}
-
-/// Whether evidence may say where a table lives at all.
-fn is_concerned(table: &Table) -> bool {
-    table.is_stored() && table.persistence != Persistence::Temporary
-}
-
-fn group_of(table: &Table) -> Option<u32> {
-    match table.distribution {
-        Distribution::Column { group, .. } | Distribution::HiddenId { group } => Some(group),
-        Distribution::Reference | Distribution::None => None,
-    }
-}
-
-/// Whether its rows are distributed by a column.
-fn is_keyed(table: &Table) -> bool {
-    matches!(table.distribution, Distribution::Column { .. })
-}
-
-/// Whether its rows only have numbers of their own.
-fn is_numbered(table: &Table) -> bool {
-    matches!(table.distribution, Distribution::HiddenId { .. })
 }
 
 fn label(table: &Table) -> String {
@@ -144,30 +125,17 @@ impl Advisor<'_> {
         self.catalog.table_by_oid(oid).filter(|table| is_concerned(table))
     }
 
-    /// For each table without a key, the column whose arguments reach the most other tables.
-    fn choose_columns(&mut self) {
-        let mut scores: BTreeMap<Oid, BTreeMap<u16, usize>> = BTreeMap::new();
-        for evidence in self.evidence {
-            for reach in &evidence.reaches {
-                for (column, argument) in &reach.candidates {
-                    let others: BTreeSet<Oid> = evidence
-                        .reaches
-                        .iter()
-                        .filter(|other| other.argument.as_ref() == Some(argument))
-                        .filter_map(|other| self.table(other.table).filter(|table| is_keyed(table)))
-                        .map(|table| table.oid)
-                        .collect();
-                    *scores.entry(reach.table).or_default().entry(*column).or_default() += others.len();
-                }
-            }
-        }
-        for (table, columns) in scores {
-            // The first of those that are best.
-            let best = columns.into_iter().rev().max_by_key(|(_, score)| *score);
-            if let Some((column, _)) = best.filter(|(_, score)| *score > 0) {
-                self.columns.insert(table, column);
-            }
-        }
+    /// The column that would distribute a table.
+    fn column_of(&self, table: &Table) -> Option<u16> {
+        self.columns.get(&table.oid).copied().or_else(|| distribution_column(table))
+    }
+
+    /// Whether a table goes by another column of its key than now, and so leaves its group for that
+    /// of those it then meets.
+    fn leaves(&self, table: &Table) -> bool {
+        is_keyed(table)
+            && table.distributed_by != DistributedBy::Request
+            && self.column_of(table) != distribution_column(table)
     }
 
     /// The tables that routines reach through the same argument.
@@ -177,18 +145,9 @@ impl Advisor<'_> {
             let mut reached: BTreeMap<&Argument, BTreeMap<Oid, u16>> = BTreeMap::new();
             for reach in &evidence.reaches {
                 let Some(table) = self.table(reach.table) else { continue };
-                match (&reach.argument, table.distribution) {
-                    (Some(argument), Distribution::Column { column, .. }) => {
-                        reached.entry(argument).or_default().insert(table.oid, column);
-                    }
-                    (_, Distribution::HiddenId { .. }) => {
-                        let Some(column) = self.columns.get(&table.oid) else { continue };
-                        let argument = reach.candidates.iter().find(|(own, _)| own == column);
-                        if let Some((_, argument)) = argument {
-                            reached.entry(argument).or_default().insert(table.oid, *column);
-                        }
-                    }
-                    _ => {}
+                let Some(column) = self.column_of(&table) else { continue };
+                if let Some(argument) = argument_on(reach, &table, column) {
+                    reached.entry(argument).or_default().insert(table.oid, column);
                 }
             }
             for (argument, tables) in reached {
@@ -213,7 +172,8 @@ impl Advisor<'_> {
             group
         };
         for link in links.iter().filter(|link| link.refused.is_none()) {
-            let groups: Vec<u32> = link.tables.iter().filter_map(|(table, _)| group_of(table)).collect();
+            let staying = link.tables.iter().filter(|(table, _)| !self.leaves(table));
+            let groups: Vec<u32> = staying.filter_map(|(table, _)| group_of(table)).collect();
             for pair in groups.windows(2) {
                 let (one, other) = (root(&joined, pair[0]), root(&joined, pair[1]));
                 joined.insert(one.max(other), one.min(other));
@@ -224,13 +184,45 @@ impl Advisor<'_> {
         for group in joined.keys() {
             sets.entry(root(&joined, *group)).or_default().push(*group);
         }
-        for groups in sets.into_values().filter(|groups| groups.len() > 1) {
-            self.join(&groups);
+        let mut into: BTreeMap<u32, u32> = BTreeMap::new();
+        for (least, groups) in sets.into_iter().filter(|(_, groups)| groups.len() > 1) {
+            into.extend(self.join(&groups).map(|group| (least, group)));
+        }
+        for link in links.iter().filter(|link| link.refused.is_none()) {
+            let stays = |table: &Table| is_keyed(table) && !self.leaves(table);
+            let beside = link.tables.iter().find(|(table, _)| stays(table));
+            let group = beside.and_then(|(table, _)| group_of(table)).map(|group| {
+                let least = root(&joined, group);
+                into.get(&least).copied().unwrap_or(group)
+            });
+            self.take_along(link, group);
         }
     }
 
-    /// Moves what may move of several groups into one of them.
-    fn join(&mut self, groups: &[u32]) {
+    /// Moves the tables of a link that go by another column of their key: to the group of the others,
+    /// or the first of them to one of its own, where the next look finds it.
+    fn take_along(&mut self, link: &Link, group: Option<u32>) {
+        for (table, column) in &link.tables {
+            if !self.leaves(table) {
+                continue;
+            }
+            if self.design.moves.iter().any(|(oid, _)| *oid == table.oid) {
+                if group.is_none() {
+                    return;
+                }
+                continue;
+            }
+            let column = *column;
+            let Some(group) = group else {
+                self.design.moves.push((table.oid, EvidentPlace::Column(column)));
+                return;
+            };
+            self.design.moves.push((table.oid, EvidentPlace::Group { column, group }));
+        }
+    }
+
+    /// Moves what may move of several groups into one of them, and answers which.
+    fn join(&mut self, groups: &[u32]) -> Option<u32> {
         let members = |group: u32| {
             let mut members: Vec<TableRef> =
                 self.catalog.tables().filter(|table| group_of(table) == Some(group)).cloned().collect();
@@ -248,25 +240,23 @@ impl Advisor<'_> {
                 (!may_move(group), self.sizes.partitions(**group), rows, std::cmp::Reverse(**group))
             })
             .copied();
-        let Some(into) = into else { return };
+        let into = into?;
         let leaving: Vec<u32> =
             groups.iter().copied().filter(|group| *group != into && may_move(group)).collect();
         let moved: Vec<TableRef> = leaving.into_iter().flat_map(members).collect();
-        for table in moved {
-            let column = match table.distribution {
-                Distribution::Column { column, .. } => Some(column),
-                _ => self.columns.get(&table.oid).copied(),
-            };
-            let Some(column) = column else { continue };
+        for table in moved.into_iter().filter(|table| !self.leaves(table)) {
+            let Some(column) = self.column_of(&table) else { continue };
             self.design.moves.push((table.oid, EvidentPlace::Group { column, group: into }));
         }
+        Some(into)
     }
 
     fn advise_links(&mut self, links: Vec<Link>) {
         for link in links {
             let first = group_of(&link.tables[0].0);
-            let applied =
-                link.tables.iter().all(|(table, _)| group_of(table) == first && !is_numbered(table));
+            let applied = link.tables.iter().all(|(table, column)| {
+                group_of(table) == first && distribution_column(table) == Some(*column)
+            });
             let moving = |table: &Table| self.design.moves.iter().any(|(oid, _)| *oid == table.oid);
             let stays = link.tables.iter().filter(|(table, _)| !moving(table)).count();
             let refused = match &link.refused {
@@ -290,15 +280,29 @@ impl Advisor<'_> {
         }
     }
 
+    /// What some routine writes.
+    fn written(&self) -> BTreeSet<Oid> {
+        let reaches = self.evidence.iter().flat_map(|evidence| &evidence.reaches);
+        reaches.filter(|reach| reach.write).map(|reach| reach.table).collect()
+    }
+
+    /// Tables that need not live beside others: small, and written by no routine.
+    fn everywhere(&self) -> BTreeSet<Oid> {
+        let written = self.written();
+        let reaches = self.evidence.iter().flat_map(|evidence| &evidence.reaches);
+        let read: BTreeSet<Oid> =
+            reaches.map(|reach| reach.table).filter(|oid| !written.contains(oid)).collect();
+        let small = |table: &TableRef| {
+            self.could_be_reference(table)
+                && table.distributed_by != DistributedBy::Request
+                && self.sizes.rows(table) <= REFERENCE_ROWS_MAX
+        };
+        read.into_iter().filter(|oid| self.table(*oid).as_ref().is_some_and(small)).collect()
+    }
+
     /// Small tables that are read beside others, and reference tables that are written.
     fn advise_references(&mut self) {
-        let written: BTreeSet<Oid> = self
-            .evidence
-            .iter()
-            .flat_map(|evidence| &evidence.reaches)
-            .filter(|reach| reach.write)
-            .map(|reach| reach.table)
-            .collect();
+        let written = self.written();
         let linked: BTreeSet<Oid> =
             self.design.advice.iter().flat_map(|advice| &advice.tables).map(|(oid, _)| *oid).collect();
         for (place, evidence) in self.evidence.iter().enumerate() {
@@ -416,17 +420,20 @@ fn divide(evidence: usize, argument: &str, tables: Vec<(TableRef, u16)>) -> Vec<
     links
 }
 
-/// The calls that would co-locate tables with the first of them that has a key.
+/// The calls that would co-locate tables with the first of them that has a key and keeps its column.
 fn by_hand(tables: &[(TableRef, u16)]) -> Vec<String> {
-    let Some((first, first_column)) = tables.iter().find(|(table, _)| is_keyed(table)) else {
+    let is_there = |(table, column): &&(TableRef, u16)| distribution_column(table) == Some(*column);
+    let keyed = || tables.iter().find(|(table, _)| is_keyed(table));
+    let Some((first, first_column)) = tables.iter().find(is_there).or_else(keyed) else {
         return Vec::new();
     };
     let name = |table: &Table, column: u16| {
         let column = table.columns.get(usize::from(column)).map_or("", |column| column.name.as_str());
         format!("{}, {}", literal(&label(table)), literal(&quote_identifier(column)))
     };
-    let others = tables.iter().filter(|(table, _)| {
-        table.oid != first.oid && (group_of(table) != group_of(first) || !is_keyed(table))
+    let others = tables.iter().filter(|(table, column)| {
+        table.oid != first.oid
+            && (group_of(table) != group_of(first) || distribution_column(table) != Some(*column))
     });
     let mut statements = vec![format!("SELECT create_distributed_table({});", name(first, *first_column))];
     statements.extend(others.map(|(table, column)| {

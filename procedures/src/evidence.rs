@@ -19,6 +19,8 @@ pub struct Argument {
     identity: String,
     /// As the views show it.
     pub text: String,
+    /// One value and not several: one partition.
+    pub single: bool,
 }
 
 /// One way in which a routine reaches a table.
@@ -26,12 +28,13 @@ pub struct Argument {
 pub struct Reach {
     pub table: Oid,
     pub write: bool,
-    /// The argument on the distribution column; `None` where something else, or nothing, is known
-    /// of the key beforehand.
+    /// The argument on the distribution column, on some paths at least; `None` where something else,
+    /// or nothing, is known of the key beforehand.
     pub argument: Option<Argument>,
     /// The same row whatever the arguments are.
     pub constant: bool,
-    /// For rows put into a table without a key: the columns that arguments go into.
+    /// The columns that could distribute the table instead, with the arguments on them: where rows
+    /// are put into a table without a key, and of primary keys of several columns all of these.
     pub candidates: Vec<(u16, Argument)>,
 }
 
@@ -57,13 +60,18 @@ impl Evidence {
             }
             let argument = |key: &RouteKey| argument(key, &names);
             let candidates = access.candidates.iter();
-            let candidates = candidates.filter_map(|(column, key)| Some((*column, argument(key)?)));
+            let candidates: Vec<(u16, Argument)> =
+                candidates.filter_map(|(column, key)| Some((*column, argument(key)?))).collect();
+            let on_distribution = || {
+                let Distribution::Column { column, .. } = table.distribution else { return None };
+                candidates.iter().find(|(own, _)| *own == column).map(|(_, argument)| argument.clone())
+            };
             Some(Reach {
                 table: table.oid,
                 write: access.write,
-                argument: argument(&access.key),
+                argument: argument(&access.key).or_else(on_distribution),
                 constant: is_constant(&access.key),
-                candidates: candidates.collect(),
+                candidates,
             })
         };
         Evidence {
@@ -102,5 +110,5 @@ fn argument(key: &RouteKey, names: &[String]) -> Option<Argument> {
         RouteKey::Point(value) => format!("{:?}", strip_integer_casts(value).kind),
         key => format!("{key:?}"),
     };
-    Some(Argument { identity, text: key_text(key, names) })
+    Some(Argument { identity, text: key_text(key, names), single: matches!(key, RouteKey::Point(_)) })
 }

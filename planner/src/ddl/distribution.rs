@@ -43,6 +43,8 @@ pub enum EvidentPlace {
         column: u16,
         group: u32,
     },
+    /// By this column, in a group of its own.
+    Column(u16),
     Reference,
     /// Where its keys say, as if it were created anew.
     Keys,
@@ -261,6 +263,9 @@ fn settle(oid: Oid, place: EvidentPlace, work: &mut Work<'_>) -> Result<()> {
     let (distribution, by) = match place {
         EvidentPlace::Group { column, group } => {
             (Distribution::Column { column, group }, DistributedBy::Evidence)
+        }
+        EvidentPlace::Column(column) => {
+            (Distribution::Column { column, group: work.group() }, DistributedBy::Evidence)
         }
         EvidentPlace::Reference => (Distribution::Reference, DistributedBy::Evidence),
         EvidentPlace::Keys => {

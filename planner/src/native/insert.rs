@@ -38,7 +38,7 @@ use super::write::Target;
 use super::{CompiledPredicate, walk};
 use crate::bind::reference::bind_generated;
 use crate::bound::{BoundInsert, ConflictArbiter, ExprKind, Rel, Returning};
-use crate::route::RouteKey;
+use crate::route::{RouteKey, key_candidates};
 
 pub(crate) struct Insert {
     source: Node,
@@ -120,6 +120,15 @@ impl Compiler<'_> {
         routed.filter(|(_, key)| matches!(key, RouteKey::Point(_))).collect()
     }
 
+    /// The columns of a primary key that could distribute the rows, as far as their values are known
+    /// before the run.
+    fn given_key_columns(&self, table: &Table, slots: &[u32]) -> Vec<(u16, RouteKey)> {
+        let columns = key_candidates(table).iter();
+        let routed = columns
+            .filter_map(|column| Some((*column, self.route_of_slot(*slots.get(usize::from(*column))?))));
+        routed.filter(|(_, key)| !matches!(key, RouteKey::All | RouteKey::Unknown(_))).collect()
+    }
+
     pub fn insert(&mut self, insert: &BoundInsert) -> Result<Insert> {
         let line = self.open_change("Insert", &insert.table, &insert.alias);
         let source = self.relation(&insert.source);
@@ -170,11 +179,12 @@ impl Compiler<'_> {
         };
         let numbered = matches!(key, RouteKey::Unknown(_));
         self.note_table(table, &meta, true, key);
-        if numbered && matches!(table.distribution, Distribution::HiddenId { .. }) {
-            let candidates = self.candidates(table, &slots);
-            if let Some(access) = self.accesses.last_mut() {
-                access.candidates = candidates;
-            }
+        let candidates = match table.distribution {
+            Distribution::HiddenId { .. } if numbered => self.candidates(table, &slots),
+            _ => self.given_key_columns(table, &slots),
+        };
+        if let Some(access) = self.accesses.last_mut() {
+            access.candidates = candidates;
         }
         let triggers = self.triggers(table, TriggerEvent::Insert, None, None, Some(&slots))?;
         if triggers.as_ref().is_some_and(|triggers| triggers.changes_rows()) {

@@ -20,7 +20,7 @@ use super::conjunct::{Conjunct, Restriction, split};
 use super::expression::Source;
 use super::operator::Comparison;
 use crate::bound::BoundExpr;
-use crate::route::{Access, RouteKey};
+use crate::route::{Access, RouteKey, key_candidates};
 use crate::row::{Codec, stored_name, stored_type};
 use union::Union;
 
@@ -440,6 +440,7 @@ impl Compiler<'_> {
 
     /// Notes what is known of the first column of a tree's key.
     fn note_route(&mut self, on: &Restrictions<'_, '_>, index: Option<usize>, route: RouteKey, write: bool) {
+        let candidates = self.bound_key_columns(on);
         let first = key_of(on.meta, index).first().copied();
         let through = index.map(|index| &on.meta.def.indexes[index]);
         if let (Some(index), Some(first)) = (through, first)
@@ -449,9 +450,28 @@ impl Compiler<'_> {
             self.accesses.push(access);
             let reason = format!("found through index {}", index.name);
             self.note_table(on.table, on.meta, write, RouteKey::Unknown(reason));
-            return;
+        } else {
+            self.note_table(on.table, on.meta, write, route);
         }
-        self.note_table(on.table, on.meta, write, route);
+        if let Some(access) = self.accesses.last_mut().filter(|_| !candidates.is_empty()) {
+            access.candidates = candidates;
+        }
+    }
+
+    /// What is known of the columns of a primary key, whichever of them the path goes by: any of them
+    /// could distribute the rows.
+    fn bound_key_columns(&mut self, on: &Restrictions<'_, '_>) -> Vec<(u16, RouteKey)> {
+        let mut bound = Vec::new();
+        for column in key_candidates(on.table) {
+            let Some(slot) = on.layout.get(usize::from(*column)) else { continue };
+            if let Some(part) = self.equality(on, &OnKey::Column(*slot), false) {
+                let key = self.route_of_part(on, &part);
+                if !matches!(key, RouteKey::All | RouteKey::Unknown(_)) {
+                    bound.push((*column, key));
+                }
+            }
+        }
+        bound
     }
 
     /// Notes a row that is found by its whole storage key, if no row has to be read for that.
@@ -535,11 +555,32 @@ impl Compiler<'_> {
     }
 
     fn route_of(&mut self, on: &Restrictions<'_, '_>, choice: &Choice<'_>) -> RouteKey {
-        let free = |c: &mut Self, position: usize, value: &BoundExpr| {
-            c.in_conjunct(&on.conjuncts[position], |c| Ok(c.row_free(value))).ok().flatten()
+        if let Some(part) = choice.equals.first() {
+            return self.route_of_part(on, part);
+        }
+        let mut bound = |bound: &Option<(usize, &BoundExpr, bool)>| {
+            bound.and_then(|(position, value, inclusive)| {
+                Some((self.free_in(on, position, value)?, inclusive))
+            })
         };
-        match choice.equals.first() {
-            Some(ChosenPart::Value(position, value)) => match free(self, *position, value) {
+        let (low, high) = (bound(&choice.low), bound(&choice.high));
+        if low.is_none() && high.is_none() { RouteKey::All } else { RouteKey::Range { low, high } }
+    }
+
+    /// A value of a conjunct over parameters, variables and constants alone.
+    fn free_in(
+        &mut self,
+        on: &Restrictions<'_, '_>,
+        position: usize,
+        value: &BoundExpr,
+    ) -> Option<BoundExpr> {
+        self.in_conjunct(&on.conjuncts[position], |c| Ok(c.row_free(value))).ok().flatten()
+    }
+
+    /// Which keys a condition on a column leaves.
+    fn route_of_part(&mut self, on: &Restrictions<'_, '_>, part: &ChosenPart<'_>) -> RouteKey {
+        match part {
+            ChosenPart::Value(position, value) => match self.free_in(on, *position, value) {
                 Some(value) => RouteKey::Point(value),
                 None => {
                     let slots = self.value_slots(&on.conjuncts[*position], value);
@@ -549,29 +590,20 @@ impl Compiler<'_> {
                     }
                 }
             },
-            Some(ChosenPart::Known(value)) => RouteKey::Point(value.clone()),
-            Some(ChosenPart::In(position, values)) => {
+            ChosenPart::Known(value) => RouteKey::Point(value.clone()),
+            ChosenPart::In(position, values) => {
                 let values =
-                    values.iter().map(|value| free(self, *position, value)).collect::<Option<Vec<_>>>();
+                    values.iter().map(|value| self.free_in(on, *position, value)).collect::<Option<Vec<_>>>();
                 values.map_or_else(
                     || RouteKey::Unknown("the IN list is computed from rows".to_owned()),
                     RouteKey::List,
                 )
             }
-            Some(ChosenPart::Any(position, array)) => match free(self, *position, array) {
+            ChosenPart::Any(position, array) => match self.free_in(on, *position, array) {
                 Some(array) => RouteKey::EachOf(array),
                 None => RouteKey::Unknown(self.why_unknown(&on.conjuncts[*position], array)),
             },
-            Some(ChosenPart::Null(_)) => RouteKey::All,
-            None => {
-                let mut bound = |bound: &Option<(usize, &BoundExpr, bool)>| {
-                    bound.and_then(|(position, value, inclusive)| {
-                        Some((free(self, position, value)?, inclusive))
-                    })
-                };
-                let (low, high) = (bound(&choice.low), bound(&choice.high));
-                if low.is_none() && high.is_none() { RouteKey::All } else { RouteKey::Range { low, high } }
-            }
+            ChosenPart::Null(_) => RouteKey::All,
         }
     }
 

@@ -22,6 +22,7 @@ pub use accesses::{Class, accesses_of_expression, classify};
 pub use evaluate::{RouteInputs, access_over_arguments, evaluate, is_row_free};
 pub use predict::{Classification, Spread, classify_accesses, predict, route_key_bytes};
 
+use archipel_sql::catalog::{Distribution, Table};
 use archipel_sql::types::Oid;
 
 use crate::bound::BoundExpr;
@@ -48,9 +49,19 @@ pub struct Access {
     pub key: RouteKey,
     /// A member of a family: what tells whether it is met at all, and its place among them.
     pub among: Option<(Arc<Among>, usize)>,
-    /// What an INSERT puts into columns of a table that has no key: any of them could route its
-    /// rows.
+    /// What else could route the rows, as evidence of where they belong and for nothing else: what an
+    /// INSERT puts into columns of a table that has no key, and what is known of the columns of a
+    /// primary key ([`key_candidates`]).
     pub candidates: Vec<(u16, RouteKey)>,
+}
+
+/// The columns that a table with a primary key could be distributed by: the storage key begins with
+/// any of them. None where there is no choice.
+pub fn key_candidates(table: &Table) -> &[u16] {
+    match (&table.primary_key, table.distribution) {
+        (Some(key), Distribution::Column { .. }) if key.columns.len() > 1 => &key.columns,
+        _ => &[],
+    }
 }
 
 impl Access {

@@ -320,7 +320,7 @@ impl Compiler<'_> {
             let wanted = if slice == 0 { Type { oid: element, typmod: bound.ty.typmod } } else { bound.ty };
             let symbol = match self.trace.symbol(&bound) {
                 Symbol::Known(array) if slice == 0 => Symbol::ElementOf(array),
-                Symbol::Unknown(reason) => Symbol::Unknown(reason),
+                Symbol::Sometimes(_, reason) | Symbol::Unknown(reason) => Symbol::Unknown(reason),
                 _ => Symbol::Unknown("the elements of an array".into()),
             };
             let not_null = self.not_null(target.variable).map(|name| (0, name)).into_iter().collect();

@@ -35,6 +35,9 @@ pub(crate) enum Symbol {
     AnyOf(Vec<BoundExpr>),
     /// Some element of an array.
     ElementOf(BoundExpr),
+    /// This on some paths, something unknown on others, and why: no call is routed by it, but it
+    /// shows where rows belong.
+    Sometimes(BoundExpr, String),
     /// Unknown, and why.
     Unknown(String),
 }
@@ -164,7 +167,7 @@ impl Trace {
                         Symbol::ElementOf(_) => {
                             reason = Some("computed from the elements of an array".into())
                         }
-                        Symbol::Unknown(why) => reason = Some(why),
+                        Symbol::Sometimes(_, why) | Symbol::Unknown(why) => reason = Some(why),
                     }
                     false
                 }
@@ -219,7 +222,7 @@ impl Trace {
 
     /// An access of a statement, its key over the arguments.
     pub fn access(&self, access: &Access) -> Access {
-        let candidates = access.candidates.iter().map(|(column, key)| (*column, self.key(key))).collect();
+        let candidates = access.candidates.iter().map(|(column, key)| (*column, self.leaning(key))).collect();
         let among = access.among.as_ref().map(|(among, member)| {
             let known = |value: &BoundExpr| match self.symbol(value) {
                 Symbol::Known(value) if !has_counter(&value) => Some(value),
@@ -228,6 +231,16 @@ impl Trace {
             (Arc::new(among.over(&mut |value| known(value))), *member)
         });
         Access { key: self.key(&access.key), candidates, among, ..access.clone() }
+    }
+
+    /// A key as evidence of where rows belong: what it is on some paths will do.
+    fn leaning(&self, key: &RouteKey) -> RouteKey {
+        if let RouteKey::Point(expr) = key
+            && let Symbol::Sometimes(known, _) = self.symbol(strip_integer_casts(expr))
+        {
+            return self.closed(known);
+        }
+        self.key(key)
     }
 
     fn key(&self, key: &RouteKey) -> RouteKey {
@@ -239,11 +252,11 @@ impl Trace {
                 }
                 Symbol::AnyOf(list) => RouteKey::List(list),
                 Symbol::ElementOf(array) => RouteKey::EachOf(array),
-                Symbol::Unknown(reason) => RouteKey::Unknown(reason),
+                Symbol::Sometimes(_, reason) | Symbol::Unknown(reason) => RouteKey::Unknown(reason),
             },
             RouteKey::EachOf(array) => match self.symbol(array) {
                 Symbol::Known(array) if !has_counter(&array) => RouteKey::EachOf(array),
-                Symbol::Unknown(reason) => RouteKey::Unknown(reason),
+                Symbol::Sometimes(_, reason) | Symbol::Unknown(reason) => RouteKey::Unknown(reason),
                 _ => RouteKey::Unknown("an array that changes in a loop".into()),
             },
             RouteKey::List(list) => {
@@ -252,7 +265,9 @@ impl Trace {
                     match self.symbol(item) {
                         Symbol::Known(item) if !has_counter(&item) => known.push(item),
                         Symbol::AnyOf(items) if !items.iter().any(has_counter) => known.extend(items),
-                        Symbol::Unknown(reason) => return RouteKey::Unknown(reason),
+                        Symbol::Sometimes(_, reason) | Symbol::Unknown(reason) => {
+                            return RouteKey::Unknown(reason);
+                        }
                         _ => return RouteKey::Unknown("a list that changes in a loop".into()),
                     }
                 }
@@ -283,7 +298,7 @@ impl Trace {
     fn bound(&self, expr: &BoundExpr) -> Result<BoundExpr, String> {
         match self.symbol(expr) {
             Symbol::Known(expr) if !has_counter(&expr) => Ok(expr),
-            Symbol::Unknown(reason) => Err(reason),
+            Symbol::Sometimes(_, reason) | Symbol::Unknown(reason) => Err(reason),
             _ => Err("a bound that changes in a loop".into()),
         }
     }
@@ -488,9 +503,28 @@ pub(crate) fn routes(accesses: &[Access]) -> Vec<Access> {
     routes
 }
 
+/// Whether a value depends on the arguments, and is one.
+fn leads_somewhere(expr: &BoundExpr) -> bool {
+    !params_of(&RouteKey::Point(expr.clone())).is_empty() && !has_counter(expr)
+}
+
 fn either(left: &Symbol, right: &Symbol) -> Symbol {
     match (left, right) {
-        (Symbol::Unknown(reason), _) | (_, Symbol::Unknown(reason)) => Symbol::Unknown(reason.clone()),
+        (Symbol::Known(known), Symbol::Unknown(reason)) | (Symbol::Unknown(reason), Symbol::Known(known))
+            if leads_somewhere(known) =>
+        {
+            Symbol::Sometimes(known.clone(), reason.clone())
+        }
+        (Symbol::Sometimes(known, reason), Symbol::Known(other) | Symbol::Sometimes(other, _))
+        | (Symbol::Known(other), Symbol::Sometimes(known, reason))
+            if same(known, other) =>
+        {
+            Symbol::Sometimes(known.clone(), reason.clone())
+        }
+        (sometimes @ Symbol::Sometimes(..), Symbol::Unknown(_))
+        | (Symbol::Unknown(_), sometimes @ Symbol::Sometimes(..)) => sometimes.clone(),
+        (Symbol::Sometimes(_, reason) | Symbol::Unknown(reason), _)
+        | (_, Symbol::Sometimes(_, reason) | Symbol::Unknown(reason)) => Symbol::Unknown(reason.clone()),
         (Symbol::ElementOf(a), Symbol::ElementOf(b)) if same(a, b) => left.clone(),
         (Symbol::ElementOf(_), _) | (_, Symbol::ElementOf(_)) => {
             Symbol::Unknown("assigned differently on several paths".into())

@@ -1,7 +1,8 @@
-//! A table without a key gets one to be distributed by: its rows are stored otherwise. A large one
-//! is copied in slices beside its writers, and the copy takes its place once nobody uses the table
-//! in a transaction that is open. Until then nobody knows the copy; a server that goes down
-//! meanwhile drops it at its next start, like any table whose transaction did not commit.
+//! A table without a key gets one to be distributed by, or a key begins with another of its columns:
+//! its rows are stored otherwise. A large one is copied in slices beside its writers, and the copy
+//! takes its place once nobody uses the table in a transaction that is open. Until then nobody knows
+//! the copy; a server that goes down meanwhile drops it at its next start, like any table whose
+//! transaction did not commit.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,11 +12,11 @@ use archipel_engine::id::TreeId;
 use archipel_engine::txn::{BeginCopy, CopySlice};
 use archipel_engine::{ColumnSource, DdlOp, Stop, SubmitOptions};
 use archipel_planner::ddl::{DdlPlan, DistributionCall, EvidentPlace};
-use archipel_sql::catalog::{Catalog, CatalogChange, Distribution, Numbers, Object, TableRef};
+use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object, TableRef};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
 
-use super::{is_on, lock_out, planned};
+use super::{changes_keys, is_on, lock_out, planned};
 use crate::run::definition::DefinitionRun;
 use crate::server::Server;
 
@@ -51,7 +52,7 @@ enum End {
 pub async fn copy(server: &Arc<Server>, oid: Oid, place: EvidentPlace) -> Result<bool> {
     let catalog = server.catalog.current().catalog.clone();
     let Some(table) = catalog.table_by_oid(oid) else { return Ok(true) };
-    if !matches!(table.distribution, Distribution::HiddenId { .. }) {
+    if !changes_keys(&table, place) {
         return Ok(true);
     }
     let call = DistributionCall::Evidence(vec![(oid, place)]);

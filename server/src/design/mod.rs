@@ -256,14 +256,12 @@ async fn step(server: &Arc<Server>, catalog: &Catalog, known: &mut Known) -> boo
     let evidence = known.evidence();
     let sizes = Counted::of(server);
     let design = advice::design(catalog, &evidence, &sizes);
-    let is_large = |oid: Oid| {
+    let is_large = |oid: Oid, place: EvidentPlace| {
         let table = catalog.table_by_oid(oid);
-        table.is_some_and(|table| {
-            matches!(table.distribution, Distribution::HiddenId { .. })
-                && sizes.rows(&table) > REWRITTEN_ROWS_MAX
-        })
+        table.is_some_and(|table| changes_keys(&table, place) && sizes.rows(&table) > REWRITTEN_ROWS_MAX)
     };
-    let (copies, moves): (Vec<_>, Vec<_>) = design.moves.into_iter().partition(|(oid, _)| is_large(*oid));
+    let (copies, moves): (Vec<_>, Vec<_>) =
+        design.moves.into_iter().partition(|(oid, place)| is_large(*oid, *place));
     if moves.is_empty() {
         let wanted = copies.into_iter().filter(|(oid, _)| !server.designer.gave_up(*oid));
         *server.designer.copies.lock() = wanted.collect();
@@ -358,6 +356,20 @@ fn rewrites(catalog: &Catalog, moves: &[(Oid, EvidentPlace)]) -> bool {
     moves.iter().any(|(oid, place)| {
         let keyed = |table: &Table| matches!(table.distribution, Distribution::Column { .. });
         let group = matches!(place, EvidentPlace::Group { .. });
-        catalog.table_by_oid(*oid).is_some_and(|table| !(keyed(&table) && group))
+        let table = catalog.table_by_oid(*oid);
+        table.is_some_and(|table| changes_keys(&table, *place) || !(keyed(&table) && group))
     })
+}
+
+/// Whether a table's rows are stored under other keys in another place: in slices, beside its
+/// writers, if there are many.
+fn changes_keys(table: &Table, place: EvidentPlace) -> bool {
+    match (table.distribution, place) {
+        (Distribution::HiddenId { .. }, _) => true,
+        (
+            Distribution::Column { column, .. },
+            EvidentPlace::Group { column: to, .. } | EvidentPlace::Column(to),
+        ) => column != to,
+        _ => false,
+    }
 }

@@ -1,0 +1,205 @@
+//! Which columns tables should be distributed by, by the evidence of all deployed routines.
+//!
+//! A table without a key goes by the column whose arguments reach the most other tables. One whose
+//! primary key has several columns is distributed by the first of them unless the routines show
+//! another: a stock whose key begins with the item, where every routine says which warehouse it is
+//! about, belongs beside its warehouse.
+//!
+//! ```text
+//! stock(s_i_id, s_w_id)    s_i_id = one item after another      meets nothing
+//!                          s_w_id = the argument p_w_id         meets warehouse, district, customer
+//! ```
+//!
+//! A column takes another's place if by it the table meets more tables, and no call is left without a
+//! route for it. Each change raises the number of meetings of all tables together, so that one look
+//! after another comes to an end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use archipel_planner::ddl::encoded_alike;
+use archipel_planner::route::key_candidates;
+use archipel_sql::catalog::{Catalog, DistributedBy, Distribution, Persistence, Table, TableRef};
+use archipel_sql::types::Oid;
+
+use crate::evidence::{Argument, Evidence, Reach};
+
+/// Whether evidence may say where a table lives at all.
+pub(crate) fn is_concerned(table: &Table) -> bool {
+    table.is_stored() && table.persistence != Persistence::Temporary
+}
+
+pub(crate) fn group_of(table: &Table) -> Option<u32> {
+    match table.distribution {
+        Distribution::Column { group, .. } | Distribution::HiddenId { group } => Some(group),
+        Distribution::Reference | Distribution::None => None,
+    }
+}
+
+/// The column that distributes its rows now.
+pub(crate) fn distribution_column(table: &Table) -> Option<u16> {
+    match table.distribution {
+        Distribution::Column { column, .. } => Some(column),
+        _ => None,
+    }
+}
+
+/// Whether its rows are distributed by a column.
+pub(crate) fn is_keyed(table: &Table) -> bool {
+    distribution_column(table).is_some()
+}
+
+/// Whether its rows only have numbers of their own.
+pub(crate) fn is_numbered(table: &Table) -> bool {
+    matches!(table.distribution, Distribution::HiddenId { .. })
+}
+
+/// The argument on a column of a table that is reached.
+pub(crate) fn argument_on<'r>(reach: &'r Reach, table: &Table, column: u16) -> Option<&'r Argument> {
+    let own = reach.argument.as_ref().filter(|_| distribution_column(table) == Some(column));
+    let other = || reach.candidates.iter().find(|(known, _)| *known == column);
+    own.or_else(|| other().map(|(_, argument)| argument))
+}
+
+/// The columns that tables should be distributed by where that is another one than now, or there is
+/// none. `everywhere`: tables that could be reference tables, which nobody need live beside.
+pub(crate) fn choose(
+    catalog: &Catalog,
+    evidence: &[Evidence],
+    everywhere: &BTreeSet<Oid>,
+) -> BTreeMap<Oid, u16> {
+    let mut chooser = Chooser { catalog, evidence, everywhere, chosen: BTreeMap::new() };
+    let by_hand = chooser.choose_among_keys();
+    chooser.choose_for_numbered();
+    chooser.chosen.extend(by_hand);
+    chooser.chosen
+}
+
+struct Chooser<'a> {
+    catalog: &'a Catalog,
+    evidence: &'a [Evidence],
+    everywhere: &'a BTreeSet<Oid>,
+    chosen: BTreeMap<Oid, u16>,
+}
+
+/// What a table meets by one of its columns: other tables, twice where it is one value on both sides
+/// and not several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Meetings {
+    /// As the other tables are distributed.
+    now: u32,
+    /// As they could be.
+    possible: u32,
+}
+
+impl Chooser<'_> {
+    fn table(&self, oid: Oid) -> Option<TableRef> {
+        self.catalog.table_by_oid(oid).filter(|table| is_concerned(table))
+    }
+
+    fn column_of(&self, table: &Table) -> Option<u16> {
+        self.chosen.get(&table.oid).copied().or_else(|| distribution_column(table))
+    }
+
+    /// For each table with a choice among the columns of its key; answers the better columns of those
+    /// that were distributed by hand, which stay as they are.
+    fn choose_among_keys(&mut self) -> Vec<(Oid, u16)> {
+        let reached: BTreeSet<Oid> =
+            self.evidence.iter().flat_map(|evidence| &evidence.reaches).map(|reach| reach.table).collect();
+        let mut by_hand = Vec::new();
+        for table in reached.into_iter().filter_map(|oid| self.table(oid)) {
+            // Partitions are where their siblings are.
+            let Some(present) = distribution_column(&table).filter(|_| table.partition_of().is_none()) else {
+                continue;
+            };
+            let routed = self.routed(&table, present);
+            // The first of those that are best.
+            let best = key_candidates(&table)
+                .iter()
+                .rev()
+                .filter(|column| **column != present && self.routed(&table, **column) >= routed)
+                .map(|column| (self.meetings(&table, *column), *column))
+                .max_by_key(|(meetings, _)| *meetings);
+            let Some((meetings, column)) = best else { continue };
+            if meetings <= self.meetings(&table, present) {
+                continue;
+            }
+            if table.distributed_by == DistributedBy::Request {
+                by_hand.push((table.oid, column));
+            } else {
+                self.chosen.insert(table.oid, column);
+            }
+        }
+        by_hand
+    }
+
+    /// In how many ways routines reach the table that a column routes.
+    fn routed(&self, table: &Table, column: u16) -> usize {
+        let reaches = self.evidence.iter().flat_map(|evidence| &evidence.reaches);
+        let known = |reach: &&Reach| {
+            argument_on(reach, table, column).is_some()
+                || reach.constant && distribution_column(table) == Some(column)
+        };
+        reaches.filter(|reach| reach.table == table.oid).filter(known).count()
+    }
+
+    fn meetings(&self, table: &Table, column: u16) -> Meetings {
+        let mut meetings = Meetings::default();
+        for evidence in self.evidence {
+            let reaches_of = |oid: Oid| evidence.reaches.iter().filter(move |reach| reach.table == oid);
+            let own: BTreeSet<&Argument> =
+                reaches_of(table.oid).filter_map(|reach| argument_on(reach, table, column)).collect();
+            if own.is_empty() {
+                continue;
+            }
+            let others: BTreeSet<Oid> = evidence.reaches.iter().map(|reach| reach.table).collect();
+            let others = others.into_iter().filter(|oid| *oid != table.oid && !self.everywhere.contains(oid));
+            for other in others.filter_map(|oid| self.table(oid)).filter(|other| is_keyed(other)) {
+                let meets = |at: u16| {
+                    if !encoded_alike(table, column, &other, at) {
+                        return 0;
+                    }
+                    let arguments = reaches_of(other.oid).filter_map(|reach| argument_on(reach, &other, at));
+                    let weight = |argument: &Argument| if argument.single { 2 } else { 1 };
+                    arguments.filter(|argument| own.contains(argument)).map(weight).max().unwrap_or(0)
+                };
+                meetings.now += self.column_of(&other).map_or(0, meets);
+                let could = key_candidates(&other).iter().copied().chain(distribution_column(&other));
+                meetings.possible += could.map(meets).max().unwrap_or(0);
+            }
+        }
+        meetings
+    }
+
+    /// For each table without a key, the column whose arguments reach the most other tables.
+    fn choose_for_numbered(&mut self) {
+        let mut scores: BTreeMap<Oid, BTreeMap<u16, usize>> = BTreeMap::new();
+        for evidence in self.evidence {
+            for reach in &evidence.reaches {
+                if !self.table(reach.table).is_some_and(|table| is_numbered(&table)) {
+                    continue;
+                }
+                for (column, argument) in &reach.candidates {
+                    let others: BTreeSet<Oid> = evidence
+                        .reaches
+                        .iter()
+                        .filter(|other| {
+                            self.table(other.table).filter(|table| is_keyed(table)).is_some_and(|table| {
+                                let at = self.column_of(&table);
+                                at.and_then(|at| argument_on(other, &table, at)) == Some(argument)
+                            })
+                        })
+                        .map(|other| other.table)
+                        .collect();
+                    *scores.entry(reach.table).or_default().entry(*column).or_default() += others.len();
+                }
+            }
+        }
+        for (table, columns) in scores {
+            // The first of those that are best.
+            let best = columns.into_iter().rev().max_by_key(|(_, score)| *score);
+            if let Some((column, _)) = best.filter(|(_, score)| *score > 0) {
+                self.chosen.insert(table, column);
+            }
+        }
+    }
+}
