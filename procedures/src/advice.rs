@@ -20,7 +20,9 @@ use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{Catalog, DistributedBy, Distribution, Table, TableRef};
 use archipel_sql::types::Oid;
 
-use crate::columns::{self, argument_on, distribution_column, group_of, is_concerned, is_keyed, is_numbered};
+use crate::columns::{
+    self, arguments_on, distribution_column, group_of, is_concerned, is_keyed, is_numbered,
+};
 use crate::evidence::{Argument, Evidence, Reach};
 
 /// Reference tables are for what is small: more rows than this stay distributed.
@@ -146,7 +148,7 @@ impl Advisor<'_> {
             for reach in &evidence.reaches {
                 let Some(table) = self.table(reach.table) else { continue };
                 let Some(column) = self.column_of(&table) else { continue };
-                if let Some(argument) = argument_on(reach, &table, column) {
+                for argument in arguments_on(reach, &table, column) {
                     reached.entry(argument).or_default().insert(table.oid, column);
                 }
             }

@@ -10,8 +10,9 @@
 //!                          s_w_id = the argument p_w_id         meets warehouse, district, customer
 //! ```
 //!
-//! A column takes another's place if by it the table meets more tables, and no call is left without a
-//! route for it. Each change raises the number of meetings of all tables together, so that one look
+//! A column takes another's place if by it the table meets more tables, no call is left without a
+//! route for it, and rows are named by both columns where the other is no argument: where nothing at
+//! all is said of the other, an index may be what is missing. Each change raises the number of meetings of all tables together, so that one look
 //! after another comes to an end.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,11 +54,15 @@ pub(crate) fn is_numbered(table: &Table) -> bool {
     matches!(table.distribution, Distribution::HiddenId { .. })
 }
 
-/// The argument on a column of a table that is reached.
-pub(crate) fn argument_on<'r>(reach: &'r Reach, table: &Table, column: u16) -> Option<&'r Argument> {
+/// The arguments on a column of a table that is reached, each as often as it was found.
+pub(crate) fn arguments_on<'r>(
+    reach: &'r Reach,
+    table: &Table,
+    column: u16,
+) -> impl Iterator<Item = &'r Argument> + use<'r> {
     let own = reach.argument.as_ref().filter(|_| distribution_column(table) == Some(column));
-    let other = || reach.candidates.iter().find(|(known, _)| *known == column);
-    own.or_else(|| other().map(|(_, argument)| argument))
+    let others = reach.candidates.iter().filter(move |(known, _)| *known == column);
+    own.into_iter().chain(others.map(|(_, argument)| argument))
 }
 
 /// The columns that tables should be distributed by where that is another one than now, or there is
@@ -116,7 +121,8 @@ impl Chooser<'_> {
             let best = key_candidates(&table)
                 .iter()
                 .rev()
-                .filter(|column| **column != present && self.routed(&table, **column) >= routed)
+                .filter(|column| **column != present && self.is_shown(&table, **column))
+                .filter(|column| self.routed(&table, **column) >= routed)
                 .map(|column| (self.meetings(&table, *column), *column))
                 .max_by_key(|(meetings, _)| *meetings);
             let Some((meetings, column)) = best else { continue };
@@ -132,11 +138,20 @@ impl Chooser<'_> {
         by_hand
     }
 
+    /// Whether some routine names rows by an argument on a column, and by none on the one that
+    /// distributes them.
+    fn is_shown(&self, table: &Table, column: u16) -> bool {
+        let mut reaches = self.evidence.iter().flat_map(|evidence| &evidence.reaches);
+        reaches.any(|reach| {
+            reach.table == table.oid && reach.scattered && arguments_on(reach, table, column).next().is_some()
+        })
+    }
+
     /// In how many ways routines reach the table that a column routes.
     fn routed(&self, table: &Table, column: u16) -> usize {
         let reaches = self.evidence.iter().flat_map(|evidence| &evidence.reaches);
         let known = |reach: &&Reach| {
-            argument_on(reach, table, column).is_some()
+            arguments_on(reach, table, column).next().is_some()
                 || reach.constant && distribution_column(table) == Some(column)
         };
         reaches.filter(|reach| reach.table == table.oid).filter(known).count()
@@ -147,7 +162,7 @@ impl Chooser<'_> {
         for evidence in self.evidence {
             let reaches_of = |oid: Oid| evidence.reaches.iter().filter(move |reach| reach.table == oid);
             let own: BTreeSet<&Argument> =
-                reaches_of(table.oid).filter_map(|reach| argument_on(reach, table, column)).collect();
+                reaches_of(table.oid).flat_map(|reach| arguments_on(reach, table, column)).collect();
             if own.is_empty() {
                 continue;
             }
@@ -158,7 +173,7 @@ impl Chooser<'_> {
                     if !encoded_alike(table, column, &other, at) {
                         return 0;
                     }
-                    let arguments = reaches_of(other.oid).filter_map(|reach| argument_on(reach, &other, at));
+                    let arguments = reaches_of(other.oid).flat_map(|reach| arguments_on(reach, &other, at));
                     let weight = |argument: &Argument| if argument.single { 2 } else { 1 };
                     arguments.filter(|argument| own.contains(argument)).map(weight).max().unwrap_or(0)
                 };
@@ -185,7 +200,9 @@ impl Chooser<'_> {
                         .filter(|other| {
                             self.table(other.table).filter(|table| is_keyed(table)).is_some_and(|table| {
                                 let at = self.column_of(&table);
-                                at.and_then(|at| argument_on(other, &table, at)) == Some(argument)
+                                at.is_some_and(|at| {
+                                    arguments_on(other, &table, at).any(|own| own == argument)
+                                })
                             })
                         })
                         .map(|other| other.table)

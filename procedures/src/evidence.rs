@@ -36,6 +36,9 @@ pub struct Reach {
     /// The columns that could distribute the table instead, with the arguments on them: where rows
     /// are put into a table without a key, and of primary keys of several columns all of these.
     pub candidates: Vec<(u16, Argument)>,
+    /// Every row is named by its distribution column, but not by one argument: by the elements of an
+    /// array, a loop's variable, what was read elsewhere.
+    pub scattered: bool,
 }
 
 /// What one routine shows.
@@ -62,16 +65,23 @@ impl Evidence {
             let candidates = access.candidates.iter();
             let candidates: Vec<(u16, Argument)> =
                 candidates.filter_map(|(column, key)| Some((*column, argument(key)?))).collect();
-            let on_distribution = || {
-                let Distribution::Column { column, .. } = table.distribution else { return None };
-                candidates.iter().find(|(own, _)| *own == column).map(|(_, argument)| argument.clone())
+            let present = match table.distribution {
+                Distribution::Column { column, .. } => Some(column),
+                _ => None,
             };
+            let on_distribution = || {
+                let own = candidates.iter().find(|(column, _)| Some(*column) == present);
+                own.map(|(_, argument)| argument.clone())
+            };
+            let mut named = access.candidates.iter().filter(|(column, _)| Some(*column) == present);
+            let scattered = named.any(|(_, key)| !matches!(key, RouteKey::Point(_)));
             Some(Reach {
                 table: table.oid,
                 write: access.write,
                 argument: argument(&access.key).or_else(on_distribution),
                 constant: is_constant(&access.key),
                 candidates,
+                scattered,
             })
         };
         Evidence {

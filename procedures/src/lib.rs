@@ -10,7 +10,8 @@
 //! - [`call`]     one call as a program of the engine
 //! - [`describe`] class, routing expression, EXPLAIN CALL
 //! - [`flow`]     flow graphs: actions, dependencies, synchronization points
-//! - [`evidence`] what a routine shows of where tables belong; [`advice`] what follows from all
+//! - [`evidence`] what a routine shows of where tables belong; [`advice`] what follows from all,
+//!   `columns` which columns should distribute them
 //!
 //! The life of a CALL: the server asks the [`Registry`] for the routine's [`Program`], compiled
 //! at its first use; the routine's accesses, evaluated on the arguments, name the partitions;
@@ -23,6 +24,7 @@
 //! beforehand it is said so, with the reason, and the engine's bounds checks find the partition.
 pub mod advice;
 pub mod call;
+mod columns;
 pub mod compile;
 pub mod describe;
 pub mod evidence;

@@ -120,13 +120,14 @@ impl Compiler<'_> {
         routed.filter(|(_, key)| matches!(key, RouteKey::Point(_))).collect()
     }
 
-    /// The columns of a primary key that could distribute the rows, as far as their values are known
+    /// The columns of a primary key that could distribute the rows, with what is known of their values
     /// before the run.
     fn given_key_columns(&self, table: &Table, slots: &[u32]) -> Vec<(u16, RouteKey)> {
-        let columns = key_candidates(table).iter();
-        let routed = columns
-            .filter_map(|column| Some((*column, self.route_of_slot(*slots.get(usize::from(*column))?))));
-        routed.filter(|(_, key)| !matches!(key, RouteKey::All | RouteKey::Unknown(_))).collect()
+        let given = |column: &u16| {
+            let slot = slots.get(usize::from(*column))?;
+            Some((*column, self.route_of_slot(*slot)))
+        };
+        key_candidates(table).iter().filter_map(given).collect()
     }
 
     pub fn insert(&mut self, insert: &BoundInsert) -> Result<Insert> {

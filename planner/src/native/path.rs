@@ -458,18 +458,30 @@ impl Compiler<'_> {
         }
     }
 
-    /// What is known of the columns of a primary key, whichever of them the path goes by: any of them
-    /// could distribute the rows.
+    /// What is said of the columns of a primary key, whichever of them the path goes by: any of them
+    /// could distribute the rows. Where nothing is known of a column's value, that is said.
     fn bound_key_columns(&mut self, on: &Restrictions<'_, '_>) -> Vec<(u16, RouteKey)> {
         let mut bound = Vec::new();
         for column in key_candidates(on.table) {
             let Some(slot) = on.layout.get(usize::from(*column)) else { continue };
-            if let Some(part) = self.equality(on, &OnKey::Column(*slot), false) {
-                let key = self.route_of_part(on, &part);
-                if !matches!(key, RouteKey::All | RouteKey::Unknown(_)) {
-                    bound.push((*column, key));
-                }
+            let mut keys: Vec<RouteKey> = Vec::new();
+            for (position, conjunct) in on.conjuncts.iter().enumerate() {
+                let part = match self.restriction_of(on, conjunct, &OnKey::Column(*slot)) {
+                    Some(Restriction::Compare(Comparison::Eq, value)) => ChosenPart::Value(position, value),
+                    Some(Restriction::In(values)) => ChosenPart::In(position, values),
+                    Some(Restriction::Any(array)) => ChosenPart::Any(position, array),
+                    _ => continue,
+                };
+                keys.push(self.route_of_part(on, &part));
             }
+            keys.extend(on.facts.get(slot).map(|known| RouteKey::Point(known.clone())));
+            // One value says more than several, and several more than that nothing is known.
+            keys.sort_by_key(|key| match key {
+                RouteKey::Point(_) => 0,
+                RouteKey::Unknown(_) => 2,
+                _ => 1,
+            });
+            bound.extend(keys.into_iter().map(|key| (*column, key)));
         }
         bound
     }

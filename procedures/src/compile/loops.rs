@@ -95,7 +95,10 @@ impl Compiler<'_> {
         self.left_with(left, ends);
         self.flow.get_mut().leave_loop(round, &assigned, actions);
         self.doubt_null_records(&assigned);
+        // What the last round left in them shows where rows belong, and routes nothing.
+        let last = self.trace.snapshot();
         self.forget_all(&assigned, "assigned in a loop");
+        self.trace.recall(&last);
         self.found_unknown();
         Ok((number, operations))
     }
@@ -320,6 +323,7 @@ impl Compiler<'_> {
             let wanted = if slice == 0 { Type { oid: element, typmod: bound.ty.typmod } } else { bound.ty };
             let symbol = match self.trace.symbol(&bound) {
                 Symbol::Known(array) if slice == 0 => Symbol::ElementOf(array),
+                Symbol::Filled(known, reason) if slice == 0 => Symbol::Sometimes(known, reason),
                 Symbol::Sometimes(_, reason) | Symbol::Unknown(reason) => Symbol::Unknown(reason),
                 _ => Symbol::Unknown("the elements of an array".into()),
             };

@@ -57,7 +57,7 @@ use archipel_planner::bind::BindEnv;
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_planner::native::{self, CompileEnv, CompiledStatement, RoutineLinker, TableSource};
 use archipel_planner::rights::Rights;
-use archipel_planner::route::Access;
+use archipel_planner::route::{Access, RouteKey, key_candidates};
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{ArgMode, Authority, Catalog, Language, Requirement, RoutineRef, ViewReference};
 use archipel_sql::error::{Result, SqlError};
@@ -593,11 +593,21 @@ impl<'a> Compiler<'a> {
         match known {
             Some(known) => {
                 known.write |= access.write;
-                // What every INSERT puts in, and alike, could route them all.
-                known.candidates.retain(|(column, key)| {
-                    let other = access.candidates.iter().find(|(other, _)| other == column);
-                    other.is_some_and(|(_, other)| trace::same_key(key, other))
-                });
+                let same = |(column, key): &(u16, RouteKey), (other, by): &(u16, RouteKey)| {
+                    column == other && trace::same_key(key, by)
+                };
+                let table = self.environment.catalog.table_by_oid(access.oid);
+                if table.is_some_and(|table| !key_candidates(&table).is_empty()) {
+                    // Each way in which the rows are met says something of where they belong.
+                    for found in access.candidates {
+                        if !known.candidates.iter().any(|own| same(own, &found)) {
+                            known.candidates.push(found);
+                        }
+                    }
+                } else {
+                    // What every INSERT puts in, and alike, could route them all.
+                    known.candidates.retain(|own| access.candidates.iter().any(|found| same(own, found)));
+                }
             }
             None => self.accesses.push(access),
         }

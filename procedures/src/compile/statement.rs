@@ -369,8 +369,9 @@ impl Compiler<'_> {
             None => Type { oid: element, typmod: ty.typmod },
         };
         let value = self.bind(value, Some(element_type))?;
+        let symbol = self.trace.symbol(&value);
         let value = self.plan_typed(&value, line.to_string())?;
-        self.trace.forget(register, "an array built while it runs");
+        self.trace.fill(register, &symbol, "an array built while it runs");
         Ok(Some(OperationKind::AssignElement { register, element, subscripts, value }))
     }
 

@@ -38,6 +38,9 @@ pub(crate) enum Symbol {
     /// This on some paths, something unknown on others, and why: no call is routed by it, but it
     /// shows where rows belong.
     Sometimes(BoundExpr, String),
+    /// An array that is built element by element, this among its elements, and why no call is routed
+    /// by them.
+    Filled(BoundExpr, String),
     /// Unknown, and why.
     Unknown(String),
 }
@@ -72,6 +75,26 @@ impl Trace {
 
     pub fn forget(&mut self, register: u32, reason: &str) {
         self.set(register, Symbol::Unknown(reason.to_string()));
+    }
+
+    /// An element of the array in a register gets a value.
+    pub fn fill(&mut self, register: u32, value: &Symbol, reason: &str) {
+        let filled = filled(&self.of_register(register), value, reason);
+        self.set(register, filled);
+    }
+
+    /// Of registers that are unknown: what they held on some path.
+    pub fn recall(&mut self, path: &[Symbol]) {
+        for (here, there) in self.registers.iter_mut().zip(path) {
+            let Symbol::Unknown(reason) = &*here else { continue };
+            match there {
+                Symbol::Known(known) if leads_somewhere(known) => {
+                    *here = Symbol::Sometimes(known.clone(), reason.clone());
+                }
+                Symbol::Sometimes(..) | Symbol::Filled(..) => *here = there.clone(),
+                _ => {}
+            }
+        }
     }
 
     pub fn snapshot(&self) -> Vec<Symbol> {
@@ -115,9 +138,10 @@ impl Trace {
         if let ExprKind::Variable(register) = expr.kind {
             return self.of_register(register);
         }
+        let given = expr;
         let mut expr = expr.clone();
         match self.substitute(&mut expr) {
-            Err(reason) => Symbol::Unknown(reason),
+            Err(reason) => self.sometimes(given, reason),
             Ok(None) => Symbol::Known(expr),
             // One register with alternatives: the expression over each of them.
             Ok(Some((register, alternatives))) => {
@@ -129,6 +153,49 @@ impl Trace {
                 }
                 Symbol::AnyOf(results)
             }
+        }
+    }
+
+    /// What an expression is on some paths, where nothing is known of it on all of them.
+    fn sometimes(&self, expr: &BoundExpr, reason: String) -> Symbol {
+        let expr = strip_integer_casts(expr);
+        let symbol = match &expr.kind {
+            ExprKind::Variable(register) => self.of_register(*register),
+            ExprKind::Subscript { array, subscripts }
+                if subscripts.iter().all(|subscript| matches!(subscript, Subscript::Index(_))) =>
+            {
+                match self.symbol(array) {
+                    Symbol::Filled(known, why) => Symbol::Sometimes(known, why),
+                    _ => Symbol::Unknown(reason.clone()),
+                }
+            }
+            ExprKind::Case { arms, otherwise } => {
+                let values = arms.iter().map(|(_, value)| value).chain(otherwise.as_deref());
+                values
+                    .map(|value| self.symbol(value))
+                    .reduce(|one, other| either(&one, &other))
+                    .unwrap_or_else(|| Symbol::Unknown(reason.clone()))
+            }
+            ExprKind::Coalesce(values) => values
+                .iter()
+                .map(|value| self.symbol(value))
+                .reduce(|one, other| either(&one, &other))
+                .unwrap_or_else(|| Symbol::Unknown(reason.clone())),
+            ExprKind::Array { items, .. } => {
+                let empty = Symbol::Unknown(reason.clone());
+                items.iter().fold(empty, |array, item| filled(&array, &self.symbol(item), &reason))
+            }
+            ExprKind::Call { function, args } => match (function.function.name, &args[..]) {
+                ("array_append", [array, value]) | ("array_prepend", [value, array]) => {
+                    filled(&self.symbol(array), &self.symbol(value), &reason)
+                }
+                _ => Symbol::Unknown(reason.clone()),
+            },
+            _ => Symbol::Unknown(reason.clone()),
+        };
+        match symbol {
+            Symbol::Sometimes(..) | Symbol::Filled(..) => symbol,
+            _ => Symbol::Unknown(reason),
         }
     }
 
@@ -167,7 +234,9 @@ impl Trace {
                         Symbol::ElementOf(_) => {
                             reason = Some("computed from the elements of an array".into())
                         }
-                        Symbol::Sometimes(_, why) | Symbol::Unknown(why) => reason = Some(why),
+                        Symbol::Sometimes(_, why) | Symbol::Filled(_, why) | Symbol::Unknown(why) => {
+                            reason = Some(why);
+                        }
                     }
                     false
                 }
@@ -235,12 +304,17 @@ impl Trace {
 
     /// A key as evidence of where rows belong: what it is on some paths will do.
     fn leaning(&self, key: &RouteKey) -> RouteKey {
-        if let RouteKey::Point(expr) = key
-            && let Symbol::Sometimes(known, _) = self.symbol(strip_integer_casts(expr))
-        {
-            return self.closed(known);
+        match key {
+            RouteKey::Point(expr) => match self.symbol(expr) {
+                Symbol::Sometimes(known, _) => self.closed(known),
+                _ => self.key(key),
+            },
+            RouteKey::EachOf(array) => match self.symbol(array) {
+                Symbol::Filled(known, _) => self.closed(known),
+                _ => self.key(key),
+            },
+            _ => self.key(key),
         }
-        self.key(key)
     }
 
     fn key(&self, key: &RouteKey) -> RouteKey {
@@ -252,11 +326,15 @@ impl Trace {
                 }
                 Symbol::AnyOf(list) => RouteKey::List(list),
                 Symbol::ElementOf(array) => RouteKey::EachOf(array),
-                Symbol::Sometimes(_, reason) | Symbol::Unknown(reason) => RouteKey::Unknown(reason),
+                Symbol::Sometimes(_, reason) | Symbol::Filled(_, reason) | Symbol::Unknown(reason) => {
+                    RouteKey::Unknown(reason)
+                }
             },
             RouteKey::EachOf(array) => match self.symbol(array) {
                 Symbol::Known(array) if !has_counter(&array) => RouteKey::EachOf(array),
-                Symbol::Sometimes(_, reason) | Symbol::Unknown(reason) => RouteKey::Unknown(reason),
+                Symbol::Sometimes(_, reason) | Symbol::Filled(_, reason) | Symbol::Unknown(reason) => {
+                    RouteKey::Unknown(reason)
+                }
                 _ => RouteKey::Unknown("an array that changes in a loop".into()),
             },
             RouteKey::List(list) => {
@@ -265,7 +343,9 @@ impl Trace {
                     match self.symbol(item) {
                         Symbol::Known(item) if !has_counter(&item) => known.push(item),
                         Symbol::AnyOf(items) if !items.iter().any(has_counter) => known.extend(items),
-                        Symbol::Sometimes(_, reason) | Symbol::Unknown(reason) => {
+                        Symbol::Sometimes(_, reason)
+                        | Symbol::Filled(_, reason)
+                        | Symbol::Unknown(reason) => {
                             return RouteKey::Unknown(reason);
                         }
                         _ => return RouteKey::Unknown("a list that changes in a loop".into()),
@@ -298,7 +378,7 @@ impl Trace {
     fn bound(&self, expr: &BoundExpr) -> Result<BoundExpr, String> {
         match self.symbol(expr) {
             Symbol::Known(expr) if !has_counter(&expr) => Ok(expr),
-            Symbol::Sometimes(_, reason) | Symbol::Unknown(reason) => Err(reason),
+            Symbol::Sometimes(_, reason) | Symbol::Filled(_, reason) | Symbol::Unknown(reason) => Err(reason),
             _ => Err("a bound that changes in a loop".into()),
         }
     }
@@ -508,8 +588,41 @@ fn leads_somewhere(expr: &BoundExpr) -> bool {
     !params_of(&RouteKey::Point(expr.clone())).is_empty() && !has_counter(expr)
 }
 
+/// What an array holds once one of its elements has got a value.
+fn filled(array: &Symbol, value: &Symbol, reason: &str) -> Symbol {
+    let value = match value {
+        Symbol::Known(value) if leads_somewhere(value) => Some(value),
+        Symbol::Sometimes(value, _) => Some(value),
+        _ => None,
+    };
+    match (array, value) {
+        (Symbol::Filled(..), None) => array.clone(),
+        (Symbol::Filled(known, _), Some(value)) if same(known, value) => array.clone(),
+        // The others are of an array that came from elsewhere, or this is another argument.
+        (Symbol::Filled(..) | Symbol::ElementOf(_) | Symbol::AnyOf(_), _) => {
+            Symbol::Unknown(reason.to_owned())
+        }
+        (Symbol::Known(known), Some(_)) if leads_somewhere(known) => Symbol::Unknown(reason.to_owned()),
+        (_, Some(value)) => Symbol::Filled(value.clone(), reason.to_owned()),
+        (_, None) => Symbol::Unknown(reason.to_owned()),
+    }
+}
+
+/// What is told of an array that is filled on one path.
+fn either_filled(left: &Symbol, right: &Symbol) -> Symbol {
+    match (left, right) {
+        (Symbol::Filled(known, _), Symbol::Filled(other, _)) if same(known, other) => left.clone(),
+        (Symbol::Filled(_, reason), Symbol::Filled(..)) => Symbol::Unknown(reason.clone()),
+        (Symbol::Filled(..), Symbol::Unknown(_)) => left.clone(),
+        (Symbol::Filled(..), Symbol::Known(array)) if !leads_somewhere(array) => left.clone(),
+        (Symbol::Filled(_, reason), _) => Symbol::Unknown(reason.clone()),
+        _ => either_filled(right, left),
+    }
+}
+
 fn either(left: &Symbol, right: &Symbol) -> Symbol {
     match (left, right) {
+        (Symbol::Filled(..), _) | (_, Symbol::Filled(..)) => either_filled(left, right),
         (Symbol::Known(known), Symbol::Unknown(reason)) | (Symbol::Unknown(reason), Symbol::Known(known))
             if leads_somewhere(known) =>
         {
