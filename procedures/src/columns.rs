@@ -12,8 +12,8 @@
 //!
 //! A column takes another's place if by it the table meets more tables, no call is left without a
 //! route for it, and rows are named by both columns where the other is no argument: where nothing at
-//! all is said of the other, an index may be what is missing. Each change raises the number of meetings of all tables together, so that one look
-//! after another comes to an end.
+//! all is said of the other, an index may be what is missing. Each change raises the number of
+//! meetings of all tables together, so that one look after another comes to an end.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -292,6 +292,148 @@ async fn columns_that_are_stored_otherwise_do_not_meet() {
     assert_eq!(beside(&client, "small").await, "small");
 }
 
+/// Shops and what lies on their shelves, the shelves by goods first: whoever orders says which shop,
+/// and finds the goods in a loop.
+const SHELVES: &str = "
+    CREATE TABLE shops (s_id integer PRIMARY KEY, s_orders integer NOT NULL);
+    CREATE TABLE counters (c_shop integer, c_id integer, c_next integer NOT NULL, PRIMARY KEY (c_shop, c_id));
+    CREATE TABLE shelves (h_goods integer, h_shop integer, h_count integer NOT NULL,
+                          PRIMARY KEY (h_goods, h_shop));
+    INSERT INTO shops SELECT g, 0 FROM generate_series(1, 4) g;
+    INSERT INTO counters SELECT g, 1, 0 FROM generate_series(1, 4) g;
+    INSERT INTO shelves SELECT g, s, 1000 FROM generate_series(1, 50) g, generate_series(1, 4) s;";
+
+/// Another shop than one's own now and then, one row after another.
+const ORDER_IN_A_LOOP: &str = "
+    CREATE PROCEDURE order_goods(shop integer, shops_max integer, lines integer) LANGUAGE plpgsql AS $$
+    DECLARE goods integer; supplier integer;
+    BEGIN
+        UPDATE shops SET s_orders = s_orders + 1 WHERE s_id = shop;
+        UPDATE counters SET c_next = c_next + 1 WHERE c_shop = shop AND c_id = 1;
+        FOR line IN 1 .. lines LOOP
+            goods := 1 + trunc(random() * 50);
+            supplier := shop;
+            IF random() < 0.01 THEN
+                WHILE supplier = shop AND shops_max > 1 LOOP
+                    supplier := 1 + trunc(random() * shops_max);
+                END LOOP;
+            END IF;
+            UPDATE shelves SET h_count = h_count - 1 WHERE h_goods = goods AND h_shop = supplier;
+        END LOOP;
+    END $$;";
+
+/// The same with arrays that the routine fills.
+const ORDER_BY_ARRAYS: &str = "
+    CREATE PROCEDURE order_goods(shop integer, shops_max integer, lines integer) LANGUAGE plpgsql AS $$
+    DECLARE goods integer[]; suppliers integer[];
+    BEGIN
+        UPDATE shops SET s_orders = s_orders + 1 WHERE s_id = shop;
+        UPDATE counters SET c_next = c_next + 1 WHERE c_shop = shop AND c_id = 1;
+        FOR line IN 1 .. lines LOOP
+            goods[line] := line;
+            IF random() > 0.01 THEN
+                suppliers[line] := shop;
+            ELSE
+                suppliers[line] := 1 + trunc(random() * shops_max);
+            END IF;
+        END LOOP;
+        UPDATE shelves SET h_count = h_count - 1
+          FROM unnest(goods, suppliers) AS wanted (goods, supplier)
+         WHERE h_goods = wanted.goods AND h_shop = wanted.supplier AND h_shop = ANY (suppliers);
+    END $$;";
+
+#[tokio::test]
+async fn a_key_that_begins_with_the_wrong_column_is_distributed_by_another() {
+    for order in [ORDER_IN_A_LOOP, ORDER_BY_ARRAYS] {
+        let server = Server::start(&["archipel.executors=2"]);
+        let client = connect(&server.url()).await;
+        ask(&client, "ALTER SYSTEM SET archipel.colocate = off").await;
+        ask(&client, "SELECT pg_reload_conf()").await;
+        ask(&client, SHELVES).await;
+        ask(&client, order).await;
+        // It is proposed before it is done.
+        let proposed = "SELECT tables, applied, statements LIKE
+                            '%create_distributed_table(''shelves'', ''h_shop'', colocate_with => ''shops'')%'
+                        FROM archipel.design_advice WHERE argument = 'shop'";
+        let tables = "{shops(s_id),counters(c_shop),shelves(h_shop)}";
+        becomes(&client, proposed, &[&[tables, "f", "t"]]).await;
+        assert_eq!(beside(&client, "shelves").await, "shelves");
+        ask(&client, "CALL order_goods(1, 4, 5)").await;
+
+        ask(&client, "ALTER SYSTEM SET archipel.colocate = on").await;
+        ask(&client, "SELECT pg_reload_conf()").await;
+        becomes(&client, WAITING, &[&["0"]]).await;
+        assert_eq!(beside(&client, "shops").await, "counters shelves shops");
+        for _ in 0..20 {
+            ask(&client, "CALL order_goods(2, 4, 5)").await;
+        }
+        let totals = "SELECT count(*), sum(h_count) FROM shelves";
+        assert_eq!(ask(&client, totals).await, [["200", (200_000 - 21 * 5).to_string().as_str()]]);
+        assert_eq!(ask(&client, "SELECT count(*) FROM shelves WHERE h_goods = 7").await, [["4"]]);
+        let told = "SELECT tables, applied FROM archipel.design_advice WHERE argument = 'shop'";
+        assert_eq!(ask(&client, told).await, [[tables, "t"]], "and stays so");
+    }
+}
+
+#[tokio::test]
+async fn a_column_asked_for_by_hand_is_kept_and_a_better_one_told() {
+    let server = Server::start(&[]);
+    let client = connect(&server.url()).await;
+    ask(&client, SHELVES).await;
+    ask(&client, "SELECT create_distributed_table('shelves', 'h_goods')").await;
+    ask(&client, ORDER_IN_A_LOOP).await;
+    let told = "SELECT tables, reason FROM archipel.design_advice WHERE NOT applied";
+    becomes(
+        &client,
+        told,
+        &[&[
+            "{shops(s_id),counters(c_shop),shelves(h_shop)}",
+            "reached through the same argument; not done: shelves was distributed by hand",
+        ]],
+    )
+    .await;
+    assert_eq!(beside(&client, "shelves").await, "shelves");
+    assert_eq!(beside(&client, "shops").await, "counters shops");
+}
+
+/// More rows than are rewritten at once, beside who writes them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_table_changes_its_column_beside_its_writers() {
+    let server = Server::start(&[]);
+    let url = server.url();
+    let client = connect(&url).await;
+    ask(&client, SHELVES).await;
+    ask(
+        &client,
+        "INSERT INTO shelves SELECT g, s, 1000 FROM generate_series(51, 5000) g, generate_series(1, 4) s",
+    )
+    .await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let writer = tokio::spawn({
+        let (url, stop) = (url.clone(), stop.clone());
+        async move {
+            let client = connect(&url).await;
+            let mut written = 0;
+            while !stop.load(Ordering::Relaxed) {
+                let goods = written % 5000 + 1;
+                let update = format!(
+                    "UPDATE shelves SET h_count = h_count - 1 WHERE h_goods = {goods} AND h_shop = 3"
+                );
+                ask(&client, &update).await;
+                written += 1;
+            }
+            written
+        }
+    });
+    ask(&client, ORDER_IN_A_LOOP).await;
+    becomes(&client, WAITING, &[&["0"]]).await;
+    assert_eq!(beside(&client, "shops").await, "counters shelves shops");
+    stop.store(true, Ordering::Relaxed);
+    let written: i64 = writer.await.expect("nothing was refused");
+    let totals = "SELECT count(*), sum(h_count) FROM shelves";
+    assert_eq!(ask(&client, totals).await, [["20000".to_owned(), (20_000_000 - written).to_string()]]);
+}
+
 /// An open transaction that has used the tables is not in anybody's way, and nobody in its; a
 /// block with definitions of its own commits.
 #[tokio::test]
