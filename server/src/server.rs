@@ -31,6 +31,7 @@ use crate::notifications::Hub;
 use crate::replies::Durability;
 use crate::sessions::Sessions;
 use crate::settings::live::Live;
+use crate::statement::planning::PlanningThreads;
 use crate::topology::AskedFor;
 use crate::transaction_ids::TransactionIds;
 use crate::wire::socket::Socket;
@@ -106,6 +107,8 @@ pub struct Server {
     pub analytics: Analytics,
     /// Niced threads: analytical queries take what transactions leave.
     pub analytical_threads: tokio::runtime::Handle,
+    /// Niced threads too, for long texts.
+    pub planning: PlanningThreads,
 }
 
 /// One executor's counters, on cache lines of their own.
@@ -362,6 +365,8 @@ pub fn run(config: Config) -> Result<(), StartError> {
         .map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))?;
     let analytical_threads =
         start_analytical_threads(engine.active_executors(), config.integer("max_connections"))?;
+    let (planning_threads, planning) = PlanningThreads::start(engine.active_executors(), be_nice)
+        .map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))?;
     let mut arrivals = Vec::new();
     let doors = (0..engine.executors_max()).map(|_| {
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -393,6 +398,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
         front: front.handle().clone(),
         analytics,
         analytical_threads: analytical_threads.handle().clone(),
+        planning,
         live: Live::new(config.values.clone()),
         config,
     });
@@ -444,6 +450,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
     engine.on_topology_change(None);
     following.join();
     analytical_threads.shutdown_timeout(Duration::from_secs(1));
+    planning_threads.shutdown_timeout(Duration::from_secs(1));
     front.shutdown_timeout(Duration::from_secs(1));
     drop(files);
     if let Err(error) = engine.shutdown(SHUTDOWN_CHECKPOINT_LIMIT) {
@@ -472,15 +479,18 @@ fn start_analytical_threads(
         .max_blocking_threads(usize::try_from(connections_max).unwrap_or(0).max(64))
         .thread_stack_size(THREAD_BYTES)
         .thread_name("analytics")
-        .on_thread_start(|| {
-            const NICENESS: i32 = 10;
-            // SAFETY: setpriority takes integers and touches no memory; zero is this thread.
-            // A refusal leaves the thread at its old priority, which is no error.
-            unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
-        })
+        .on_thread_start(be_nice)
         .enable_all()
         .build()
         .map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))
+}
+
+/// Lets this thread take what the executors leave.
+fn be_nice() {
+    const NICENESS: i32 = 10;
+    // SAFETY: setpriority takes integers and touches no memory; zero is this thread.
+    // A refusal leaves the thread at its old priority, which is no error.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
 }
 
 fn cannot_serve(error: std::io::Error) -> StartError {

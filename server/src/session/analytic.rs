@@ -41,8 +41,8 @@ enum Event {
     Ended(std::result::Result<(), AnalyticsError>),
 }
 
-/// Tells a query that nobody waits for it any longer.
-struct GivenUpOnDrop(Arc<AtomicBool>);
+/// Tells a query, or whatever else goes on beside the session, that nobody waits for it any longer.
+pub(super) struct GivenUpOnDrop(pub Arc<AtomicBool>);
 
 impl Drop for GivenUpOnDrop {
     fn drop(&mut self) {

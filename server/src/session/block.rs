@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use archipel_procedures::plpgsql::lexer::long_names;
+use archipel_procedures::{Environment, Program};
 use archipel_sql::ast::Do;
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::Session;
 use super::definition::in_script;
+use super::host::Host;
 use crate::encode::RowsTo;
 use crate::run::call::CallPlan;
+use crate::statement::planning::Planning;
 use crate::statement::prepare::empty_query;
 use crate::statement::{Body, Code, Origin, Prepared};
 use crate::wire::output::Severity;
@@ -30,8 +33,8 @@ impl Session {
             return Err(SqlError::new(state, message));
         }
         self.enter_transaction(alone);
-        let prepared =
-            self.prepare_block(&block.body).map_err(|error| in_script(error, script, block.offset))?;
+        let prepared = self.prepare_block(&block.body, false).await;
+        let prepared = prepared.map_err(|error| in_script(error, script, block.offset))?;
         for long in long_names(&block.body, "inline_code_block") {
             self.notice(Severity::Notice, &long);
         }
@@ -43,10 +46,17 @@ impl Session {
         self.run_to_end(&prepared, run).await.map(|_| ())
     }
 
-    /// Compiles the body of a block.
-    pub(crate) fn prepare_block(&mut self, text: &str) -> Result<Arc<Prepared>> {
-        let environment = self.environment();
-        let program = self.server.routines.block(text, &environment)?;
+    /// Compiles the body of a block, in the form that stops for the session if it is to run `in_pieces`.
+    pub(crate) async fn prepare_block(&mut self, text: &str, in_pieces: bool) -> Result<Arc<Prepared>> {
+        let routines = self.server.routines.clone();
+        let body: Arc<str> = text.into();
+        let compile = move |planning: &Planning| -> Result<Arc<Program>> {
+            let environment = Environment { in_pieces, ..planning.host.environment() };
+            routines.block(&body, &environment)
+        };
+        // What a block depends on is not written down.
+        let never = |_: Arc<Program>, _: &Host| -> Option<Arc<Program>> { None };
+        let (program, _) = self.plan(text, compile, never).await?;
         Ok(self.prepared_code(Origin::Block, text, empty_query(), Code::Call(CallPlan::of_block(program))))
     }
 }

@@ -200,12 +200,12 @@ impl Session {
     }
 
     async fn run_left(&mut self, command: &Command) -> Result<()> {
-        let statements = archipel_sql::parser::parse(&command.text)?;
+        let statements = self.read(&command.text).await?;
         let types: Vec<Oid> = command.params.iter().map(|(ty, _)| *ty).collect();
         for statement in statements {
             let text: Arc<str> = command.text[statement.range.clone()].into();
-            let statement = archipel_sql::parser::parse(&text)?;
-            let prepared = self.prepare_parsed(&text, statement, &types)?;
+            let statement = self.read(&text).await?;
+            let prepared = self.prepare_parsed(&text, statement, &types).await?;
             let params = command.params.iter().map(|(_, value)| value.clone()).collect();
             self.execute(&prepared, params, &Formats::TEXT, false).await?;
         }

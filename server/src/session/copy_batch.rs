@@ -125,7 +125,7 @@ impl Session {
             }
             recompiles += 1;
             self.await_definitions().await;
-            let plan = self.renew_insert()?;
+            let plan = self.renew_insert().await?;
             submission = self.submit_batch(plan, completed.program.rows, last, false);
         };
         let Some(copy) = &self.copy_in else { return Ok(()) };
@@ -183,10 +183,10 @@ impl Session {
     }
 
     /// Compiles the INSERT anew: the table was defined anew, or lives elsewhere.
-    fn renew_insert(&mut self) -> Result<Arc<RowPlan>> {
+    async fn renew_insert(&mut self) -> Result<Arc<RowPlan>> {
         let before = self.copy_in.as_ref().map(|copy| copy.insert.clone());
         let before = before.ok_or_else(|| SqlError::internal("there is no COPY"))?;
-        let insert = self.renew(&before)?;
+        let insert = self.renew(&before).await?;
         insert.allowed()?;
         let plan = plan_of(&insert)?;
         let state = self.catalog_state();

@@ -51,11 +51,11 @@ impl Session {
                 format!("SELECT {} FROM {only}{name}", columns.join(", ")).into()
             }
         };
-        let statements = archipel_sql::parser::parse(&text)?;
+        let statements = self.read(&text).await?;
         if statements.iter().any(|parsed| matches!(parsed.statement, Statement::Merge(_))) {
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "MERGE not supported in COPY"));
         }
-        let prepared = self.prepare_parsed(&text, statements, &[])?;
+        let prepared = self.prepare_parsed(&text, statements, &[]).await?;
         prepared.allowed()?;
         let (Body::Rows(plan), Some(columns)) = (&prepared.body, &prepared.columns) else {
             return Err(SqlError::new(

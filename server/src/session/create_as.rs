@@ -8,7 +8,7 @@ use archipel_sql::ast::{
     ColumnDefinition, CreateTable, CreateTableAs, Execute, RowSource, Statement, TransactionModes,
 };
 use archipel_sql::catalog::names::{quote_qualified, temporary_schema};
-use archipel_sql::catalog::{Catalog, Persistence};
+use archipel_sql::catalog::{Catalog, Lookups, Persistence, Requirement};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{parse, parse_query, parse_type_name};
@@ -17,8 +17,10 @@ use archipel_sql::types::{Oid, Type};
 
 use super::Session;
 use super::definition::Source;
+use super::host::Host;
 use crate::encode::Formats;
-use crate::statement::Body;
+use crate::statement::planning::Planning;
+use crate::statement::{Body, Origin};
 use crate::wire::output::Severity;
 
 /// The query that gives a table its columns and its rows.
@@ -27,6 +29,16 @@ struct Filling {
     /// The types of its parameters, and their values.
     types: Vec<Oid>,
     params: Vec<Datum>,
+}
+
+/// A query that was bound for its columns, and what that depends on.
+struct BoundFilling {
+    bound: BoundStatement,
+    /// How many parameters it has.
+    params: usize,
+    needed: Vec<Requirement>,
+    search_path: Arc<[String]>,
+    asked: Arc<Lookups>,
 }
 
 /// `pg_temp` as the schema says it as well as TEMPORARY.
@@ -79,7 +91,7 @@ impl Session {
             RowSource::Query(query) => Filling { text: query.as_str().into(), types: types.to_vec(), params },
             RowSource::Execute(execute) => Box::pin(self.prepared_query(execute)).await?,
         };
-        let definition = self.table_of_query(create, &filling)?;
+        let definition = self.table_of_query(create, &filling).await?;
         if self.joins_transaction(alone) {
             return Box::pin(self.create_and_fill(create, definition, filling)).await;
         }
@@ -131,11 +143,23 @@ impl Session {
     }
 
     /// The definition of a table with the query's columns.
-    fn table_of_query(&mut self, create: &CreateTableAs, filling: &Filling) -> Result<CreateTable> {
-        let query = Statement::Query(parse_query(&filling.text)?);
-        let (bound, params, _, needed) = self.bind_rows(&query, &filling.text, &filling.types)?;
-        self.host().rights().require_all(&needed)?;
-        if params.len() > filling.types.len() {
+    async fn table_of_query(&mut self, create: &CreateTableAs, filling: &Filling) -> Result<CreateTable> {
+        let (text, types) = (filling.text.clone(), filling.types.clone());
+        let bind = move |planning: &Planning| -> Result<BoundFilling> {
+            let query = Statement::Query(parse_query(&text)?);
+            let search_path = planning.host.search_path.clone();
+            let (noting, asked) = planning.noting();
+            let (bound, params, _, needed) =
+                noting.bind(&query, &text, &types, (&search_path[..], &Origin::Text))?;
+            Ok(BoundFilling { bound, params: params.len(), needed, search_path, asked: asked.finish() })
+        };
+        let good = |query: BoundFilling, host: &Host| -> Option<BoundFilling> {
+            let holds = query.search_path == host.search_path && query.asked.hold(&host.catalog.catalog);
+            holds.then_some(query)
+        };
+        let (BoundFilling { bound, params, needed, .. }, host) = self.plan(&filling.text, bind, good).await?;
+        host.rights().require_all(&needed)?;
+        if params > filling.types.len() {
             return Err(SqlError::unsupported("a parameter in CREATE TABLE AS"));
         }
         let BoundStatement::Query(query) = bound else {

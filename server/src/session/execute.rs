@@ -329,23 +329,27 @@ impl Session {
             && prepared.session_path == self.settings.effective().search_path
     }
 
+    /// Compiles what a run goes on with anew.
+    async fn renew_for(&mut self, prepared: &Prepared, in_pieces: bool) -> Result<Arc<Prepared>> {
+        match in_pieces {
+            false => self.renew(prepared).await,
+            true => self.renew_in_pieces(prepared).await,
+        }
+    }
+
     /// Compiles a program anew, for a run to go on with; `None` if that cannot.
     async fn renewed(
         &mut self,
         prepared: &Arc<Prepared>,
         run: &mut StatementRun,
     ) -> Result<Option<Arc<Prepared>>> {
-        let renew = |session: &mut Session, in_pieces| match in_pieces {
-            false => session.renew(prepared),
-            true => session.renew_in_pieces(prepared),
-        };
-        let mut renewed = renew(self, run.in_pieces);
+        let mut renewed = self.renew_for(prepared, run.in_pieces).await;
         for _ in 0..RECOMPILES_MAX {
             if !renewed.as_ref().is_err_and(is_outdated) {
                 break;
             }
             self.await_definitions().await;
-            renewed = renew(self, run.in_pieces);
+            renewed = self.renew_for(prepared, run.in_pieces).await;
         }
         let renewed = renewed.and_then(|renewed| renewed.allowed().map(|()| renewed));
         let renewed = renewed.inspect_err(|_| {
@@ -570,8 +574,8 @@ impl Session {
     /// Runs `text` for its rows, inside whatever transaction is open.
     pub(super) async fn rows_of(&mut self, text: &str, alone: bool) -> Result<Vec<Vec<Datum>>> {
         let text: Arc<str> = text.into();
-        let statements = archipel_sql::parser::parse(&text)?;
-        let prepared = self.prepare_parsed(&text, statements, &[])?;
+        let statements = self.read(&text).await?;
+        let prepared = self.prepare_parsed(&text, statements, &[]).await?;
         let Body::Rows(plan) = &prepared.body else {
             return Err(SqlError::internal("a text that should answer rows does not"));
         };

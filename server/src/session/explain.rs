@@ -58,8 +58,8 @@ impl Session {
         asked: Asked<'_>,
     ) -> Result<Vec<String>> {
         let text: Arc<str> = text.into();
-        let statements = archipel_sql::parser::parse(&text)?;
-        let prepared = self.prepare_parsed(&text, statements, types)?;
+        let statements = self.read(&text).await?;
+        let prepared = self.prepare_parsed(&text, statements, types).await?;
         prepared.allowed()?;
         if asked.options.analyze && prepared.params.len() > params.len() {
             return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));

@@ -67,8 +67,9 @@ impl Session {
             // What stays is asked for, however small: there may be many.
             memory::require(query.len(), "CachedPlanSource")?;
         }
-        self.tell_truncations(query);
-        let prepared = self.prepare_text(&query.into(), types).await?;
+        let text: Arc<str> = query.into();
+        self.tell_truncations(&text).await?;
+        let prepared = self.prepare_text(&text, types).await?;
         if name.is_empty() {
             self.unnamed_statement = Some(prepared);
         } else {

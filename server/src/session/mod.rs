@@ -10,6 +10,7 @@
 //! - [`modes`]       isolation, READ ONLY
 //! - [`utility`]     statements that neither read nor write rows
 //! - [`analytic`]    queries for DataFusion
+//! - [`aside`]       long texts, which are planned beside the executors
 //! - [`block`]       DO
 //! - [`command`]     statements that a routine leaves to the session
 //! - [`constraints`], [`deferred`] deferred constraints
@@ -30,6 +31,7 @@
 //! travels to other threads (a program, the host, a session that moves) owns its data.
 
 mod analytic;
+mod aside;
 mod backup;
 mod block;
 mod command;

@@ -68,8 +68,8 @@ impl Session {
             self.count(|counters| &counters.found_by_text, 1);
             return self.run_simple(&text, prepared, Vec::new(), true).await;
         }
-        let whole = !self.tell_truncations(&text);
-        let statements = archipel_sql::parser::parse(&text)?;
+        let whole = !self.tell_truncations(&text).await?;
+        let statements = self.read(&text).await?;
         match statements.len() {
             0 => {
                 self.output.empty_query_response();
@@ -79,8 +79,10 @@ impl Session {
                 let prepared = self.prepare_settled(&text, statements, &[]).await?;
                 // What is known is not read again, and would not be told again.
                 if whole {
-                    let found =
-                        shape.is_some_and(|(key, shape)| self.note_shape(&text, &shape, key, &prepared));
+                    let found = match shape {
+                        Some((key, shape)) => self.note_shape(&text, &shape, key, &prepared).await,
+                        None => false,
+                    };
                     if !found {
                         self.remember(key, &prepared);
                     }
@@ -92,12 +94,12 @@ impl Session {
     }
 
     /// Tells which identifiers of a text are cut; whether there are any.
-    pub(super) fn tell_truncations(&mut self, text: &str) -> bool {
-        let notices = archipel_sql::parser::truncation_notices(text);
+    pub(super) async fn tell_truncations(&mut self, text: &Arc<str>) -> Result<bool, SqlError> {
+        let notices = self.truncations(text).await?;
         for notice in &notices {
             self.notice(Severity::Notice, notice);
         }
-        !notices.is_empty()
+        Ok(!notices.is_empty())
     }
 
     /// Runs statements until they end, one fails or one asks the client for COPY data.
@@ -123,7 +125,7 @@ impl Session {
             };
             // Positions are counted in the whole text; statements parsed alone count from
             // their own start.
-            let reparsed = archipel_sql::parser::parse(&text).map_err(shift)?;
+            let reparsed = self.read(&text).await.map_err(shift)?;
             let prepared = self.prepare_settled(&text, reparsed, &[]).await.map_err(shift)?;
             // A text of several statements is a block.
             if let Body::Utility(statement) = &prepared.body {
@@ -159,7 +161,7 @@ impl Session {
                 break;
             }
             self.output.truncate(start);
-            let statements = archipel_sql::parser::parse(text)?;
+            let statements = self.read(text).await?;
             let prepared = self.prepare_settled(text, statements, &[]).await?;
             ran = self.run_described(prepared, Vec::new(), last).await;
         }

@@ -59,7 +59,7 @@ impl Session {
 
     /// Parameter types of a utility statement with this text: those declared, or those of the query
     /// inside of it.
-    pub(crate) fn utility_parameters(
+    pub(crate) async fn utility_parameters(
         &mut self,
         statement: &Statement,
         text: &str,
@@ -81,8 +81,9 @@ impl Session {
             error
         };
         let query: Arc<str> = query.into();
-        let statements = archipel_sql::parser::parse(&query).map_err(shift)?;
-        Ok(self.prepare_parsed(&query, statements, declared).map_err(shift)?.params.clone())
+        let statements = self.read(&query).await.map_err(shift)?;
+        let prepared = self.prepare_parsed(&query, statements, declared).await.map_err(shift)?;
+        Ok(prepared.params.clone())
     }
 
     pub(crate) fn in_failed_transaction(&self) -> bool {
@@ -124,7 +125,7 @@ impl Session {
                 self.output.command_complete(prepared.tag);
             }
             Statement::Prepare(prepare) => {
-                self.prepare_statement(prepare, &prepared.text)?;
+                self.prepare_statement(prepare, &prepared.text).await?;
                 self.output.command_complete(prepared.tag);
             }
             Statement::Deallocate(name) => {
@@ -431,7 +432,7 @@ impl Session {
         Ok(())
     }
 
-    fn prepare_statement(&mut self, prepare: &Prepare, outer: &Arc<str>) -> Result<()> {
+    async fn prepare_statement(&mut self, prepare: &Prepare, outer: &Arc<str>) -> Result<()> {
         if self.statements.contains_key(&prepare.name) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_PREPARED_STATEMENT,
@@ -447,8 +448,8 @@ impl Session {
             .collect::<Result<Vec<Oid>>>()?;
         archipel_sql::memory::require(outer.len(), "CachedPlanSource")?;
         let text: Arc<str> = outer[prepare.statement.range.clone()].into();
-        let statements = archipel_sql::parser::parse(&text)?;
-        let prepared = self.prepare_parsed(&text, statements, &declared)?;
+        let statements = self.read(&text).await?;
+        let prepared = self.prepare_parsed(&text, statements, &declared).await?;
         self.keep_statement(&prepare.name, prepared, outer.clone(), true);
         Ok(())
     }
@@ -485,18 +486,18 @@ impl Session {
         match self.evaluate_as(&texts, &prepared.params).await {
             Ok(params) => Ok((prepared, params)),
             Err(error) if error.state() == SqlState::CANNOT_COERCE => {
-                Err(self.unfit_argument(execute, &prepared.params).unwrap_or(error))
+                Err(self.unfit_argument(execute, &prepared.params).await.unwrap_or(error))
             }
             Err(error) => Err(error),
         }
     }
 
     /// Why the arguments of an EXECUTE cannot be parameters of these types.
-    fn unfit_argument(&mut self, execute: &Execute, types: &[Type]) -> Option<SqlError> {
+    async fn unfit_argument(&mut self, execute: &Execute, types: &[Type]) -> Option<SqlError> {
         for (at, (argument, wanted)) in execute.args.iter().zip(types).enumerate() {
             let text: Arc<str> = format!("SELECT ({})", argument.text).into();
-            let statements = archipel_sql::parser::parse(&text).ok()?;
-            let prepared = self.prepare_parsed(&text, statements, &[]).ok()?;
+            let statements = self.read(&text).await.ok()?;
+            let prepared = self.prepare_parsed(&text, statements, &[]).await.ok()?;
             let given = prepared.columns.as_ref()?.first()?.ty;
             if archipel_sql::cast::find(given.oid, wanted.oid, CastContext::Explicit).is_some() {
                 continue;

@@ -14,6 +14,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::types::Oid;
 
+use super::planning::Planning;
 use super::{Body, Origin, Prepared};
 use crate::session::Session;
 
@@ -24,39 +25,20 @@ impl Session {
         text: &Arc<str>,
         declared: &[Oid],
     ) -> Result<Arc<Prepared>> {
-        let statements = archipel_sql::parser::parse(text)?;
+        let statements = self.read(text).await?;
         self.prepare_settled_as(Origin::Cursor(Arc::default()), text, statements, declared).await
     }
 
-    /// Prepares a query with the keys of its rows behind its columns, if they can stand there and the
-    /// role may read them.
-    pub(super) fn prepare_keyed(&mut self, statement: &Statement, prepared: &mut Prepared) -> Result<()> {
-        if let Some((keyed, mut keys)) = with_row_keys(statement, &self.environment())
-            && self.prepare_as_written(&keyed, prepared).is_ok()
-            && prepared.denied.is_none()
-            && let Some(columns) = &prepared.columns
-            && let Some(visible) = columns.len().checked_sub(width_of(&keys))
-        {
-            for key in &mut keys {
-                key.values = visible + key.values.start..visible + key.values.end;
-            }
-            prepared.origin = Origin::Cursor(keys.into());
-            return Ok(());
-        }
-        prepared.origin = Origin::Cursor(Arc::default());
-        self.prepare_as_written(statement, prepared)
-    }
-
     /// What is known of a change of the row that a cursor stands on before it runs.
-    pub(super) fn prepare_positioned(
+    pub(super) async fn prepare_positioned(
         &mut self,
         positioned: Box<Positioned>,
         declared: &[Oid],
         prepared: &mut Prepared,
     ) -> Result<()> {
         let text: Arc<str> = positioned.text.as_str().into();
-        let statements = archipel_sql::parser::parse(&text)?;
-        let every = self.prepare_parsed(&text, statements, declared)?;
+        let statements = self.read(&text).await?;
+        let every = self.prepare_parsed(&text, statements, declared).await?;
         prepared.columns = every.columns.clone();
         prepared.params = every.params.clone();
         prepared.denied = every.denied.clone();
@@ -88,6 +70,27 @@ impl Session {
         text.replace_range(positioned.condition.clone(), &conditions.join(" AND "));
         let at_row = self.prepare_text(&text.as_str().into(), &declared).await?;
         Ok((at_row, params))
+    }
+}
+
+impl Planning {
+    /// Prepares a query with the keys of its rows behind its columns, if they can stand there and the
+    /// role may read them.
+    pub(super) fn prepare_keyed(&self, statement: &Statement, prepared: &mut Prepared) -> Result<()> {
+        if let Some((keyed, mut keys)) = with_row_keys(statement, &self.host.environment())
+            && self.prepare_as_written(&keyed, prepared).is_ok()
+            && prepared.denied.is_none()
+            && let Some(columns) = &prepared.columns
+            && let Some(visible) = columns.len().checked_sub(width_of(&keys))
+        {
+            for key in &mut keys {
+                key.values = visible + key.values.start..visible + key.values.end;
+            }
+            prepared.origin = Origin::Cursor(keys.into());
+            return Ok(());
+        }
+        prepared.origin = Origin::Cursor(Arc::default());
+        self.prepare_as_written(statement, prepared)
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! - [`cache`]   per executor thread, by text
 //! - [`cursor`]  queries of cursors, and changes of the rows these stand on
+//! - [`planning`] what planning needs of a session, and threads for long texts
 //! - [`prepare`] from text to [`Prepared`]
 //! - [`shapes`]  per executor thread, by what is left of a text without its literals
 //! - [`validity`] until when they are good
@@ -10,6 +11,7 @@
 pub mod cache;
 pub(crate) mod cursor;
 pub mod pace;
+pub mod planning;
 pub(crate) mod prepare;
 pub(crate) mod shapes;
 pub(crate) mod validity;

@@ -16,6 +16,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::interrupt;
 use archipel_sql::types::{Oid, Type};
 
+use super::planning::Planning;
 use super::validity::Basis;
 use super::{Body, Code, Origin, Prepared, RowPlan};
 use crate::run::call::CallPlan;
@@ -23,7 +24,7 @@ use crate::session::Session;
 use crate::session::execute::RECOMPILES_MAX;
 use crate::session::host::Host;
 
-/// See [`Session::bind_rows`].
+/// See [`Session::bind_rows_in`].
 type BoundRows = (BoundStatement, Vec<Type>, bool, Vec<Requirement>);
 
 impl Session {
@@ -56,7 +57,7 @@ impl Session {
             self.allowed_now(&prepared)?;
             return Ok(prepared);
         }
-        let statements = archipel_sql::parser::parse(text)?;
+        let statements = self.read(text).await?;
         if statements.len() > 1 {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
@@ -76,7 +77,7 @@ impl Session {
         declared: &[Oid],
         table: Oid,
     ) -> Result<Arc<Prepared>> {
-        let statements = archipel_sql::parser::parse(text)?;
+        let statements = self.read(text).await?;
         self.prepare_settled_as(Origin::Filling(table), text, statements, declared).await
     }
 
@@ -97,40 +98,40 @@ impl Session {
         statements: Vec<StatementText>,
         declared: &[Oid],
     ) -> Result<Arc<Prepared>> {
-        let mut prepared = self.prepare_as(origin.clone(), text, statements, declared, None);
+        let mut prepared = self.prepare_as(origin.clone(), text, statements, declared, None).await;
         for _ in 0..RECOMPILES_MAX {
             if !prepared.as_ref().is_err_and(is_outdated) {
                 break;
             }
             self.await_definitions().await;
-            let statements = archipel_sql::parser::parse(text)?;
-            prepared = self.prepare_as(origin.clone(), text, statements, declared, None);
+            let statements = self.read(text).await?;
+            prepared = self.prepare_as(origin.clone(), text, statements, declared, None).await;
         }
         prepared
     }
 
     /// Binds and compiles the only statement of `text` (or the empty text).
-    pub(crate) fn prepare_parsed(
+    pub(crate) async fn prepare_parsed(
         &mut self,
         text: &Arc<str>,
         statements: Vec<StatementText>,
         declared: &[Oid],
     ) -> Result<Arc<Prepared>> {
-        self.prepare_as(Origin::Text, text, statements, declared, None)
+        self.prepare_as(Origin::Text, text, statements, declared, None).await
     }
 
     /// The same of the text of a shape.
-    pub(super) fn prepare_shaped(
+    pub(super) async fn prepare_shaped(
         &mut self,
         text: &Arc<str>,
         statements: Vec<StatementText>,
         declared: &[Oid],
     ) -> Result<Arc<Prepared>> {
-        self.prepare_as(Origin::Shape, text, statements, declared, None)
+        self.prepare_as(Origin::Shape, text, statements, declared, None).await
     }
 
     /// `within`: where its names are looked up, if not where the session looks.
-    fn prepare_as(
+    async fn prepare_as(
         &mut self,
         origin: Origin,
         text: &Arc<str>,
@@ -173,16 +174,17 @@ impl Session {
                 if self.in_failed_transaction() {
                     return Err(failed_transaction());
                 }
-                self.prepare_rows(&statement, &mut prepared)?;
+                prepared = self.prepare_rows(statement, prepared, within).await?;
             }
             Some(Statement::Positioned(positioned)) => {
-                self.prepare_positioned(positioned, declared, &mut prepared)?;
+                Box::pin(self.prepare_positioned(positioned, declared, &mut prepared)).await?;
             }
             Some(statement) => {
                 prepared.columns = self.utility_columns(&statement)?.map(Arc::from);
                 // Names of this session decide what these answer.
                 prepared.session_dependent = matches!(statement, Statement::Execute(_) | Statement::Fetch(_));
-                prepared.params = self.utility_parameters(&statement, text, declared)?;
+                // Its query's are found by preparing that.
+                prepared.params = Box::pin(self.utility_parameters(&statement, text, declared)).await?;
                 prepared.body = Body::Utility(Arc::new(statement));
             }
         }
@@ -222,16 +224,11 @@ impl Session {
     }
 
     /// The same in pieces: as a run can take that has to stop for the session.
-    pub(crate) fn renew_in_pieces(&mut self, prepared: &Prepared) -> Result<Arc<Prepared>> {
-        let renewed = match (&prepared.origin, &prepared.body) {
-            (Origin::Block, _) => {
-                let environment = Environment { in_pieces: true, ..self.environment() };
-                let program = self.server.routines.block(&prepared.text, &environment)?;
-                let code = Code::Call(CallPlan::of_block(program));
-                return Ok(self.prepared_code(Origin::Block, &prepared.text, empty_query(), code));
-            }
-            _ => self.renew(prepared)?,
-        };
+    pub(crate) async fn renew_in_pieces(&mut self, prepared: &Prepared) -> Result<Arc<Prepared>> {
+        if matches!(prepared.origin, Origin::Block) {
+            return self.prepare_block(&prepared.text, true).await;
+        }
+        let renewed = self.renew(prepared).await?;
         renewed.allowed()?;
         let environment = Environment { in_pieces: true, ..self.environment_of_binding() };
         let environment = environment.around_calls(renewed.search_path.clone());
@@ -269,10 +266,10 @@ impl Session {
     }
 
     /// Prepares a statement again after the engine found its plan outdated.
-    pub(crate) fn renew(&mut self, prepared: &Prepared) -> Result<Arc<Prepared>> {
+    pub(crate) async fn renew(&mut self, prepared: &Prepared) -> Result<Arc<Prepared>> {
         match (&prepared.origin, &prepared.body) {
             (origin @ (Origin::Text | Origin::Shape | Origin::Filling(_) | Origin::Cursor(_)), _) => {
-                if let Some(renewed) = self.recompiled(prepared) {
+                if let Some(renewed) = self.recompiled(prepared).await {
                     let renewed = renewed?;
                     // Its names may mean something else to those who find it by its text.
                     if matches!(origin, Origin::Text)
@@ -283,15 +280,15 @@ impl Session {
                     }
                     return Ok(renewed);
                 }
-                let statements = archipel_sql::parser::parse(&prepared.text)?;
+                let statements = self.read(&prepared.text).await?;
                 let (text, within) = (&prepared.text, Some(&prepared.search_path));
                 let renewed =
-                    self.prepare_as(origin.clone(), text, statements, &prepared.declared, within)?;
+                    self.prepare_as(origin.clone(), text, statements, &prepared.declared, within).await?;
                 if renewed.params != prepared.params {
                     // The values that wait for it are of the types that were told.
                     let told: Vec<Oid> = prepared.params.iter().map(|ty| ty.oid).collect();
-                    let statements = archipel_sql::parser::parse(&prepared.text)?;
-                    return self.prepare_as(origin.clone(), text, statements, &told, within);
+                    let statements = self.read(&prepared.text).await?;
+                    return self.prepare_as(origin.clone(), text, statements, &told, within).await;
                 }
                 if matches!(origin, Origin::Text) && renewed.search_path == self.search_path() {
                     let key = self.cache_key(&prepared.text, &prepared.declared);
@@ -299,7 +296,7 @@ impl Session {
                 }
                 Ok(renewed)
             }
-            (Origin::Block, _) => self.prepare_block(&prepared.text),
+            (Origin::Block, _) => self.prepare_block(&prepared.text, false).await,
             (Origin::Trigger { table, trigger, event, asked }, Body::Rows(plan)) => {
                 let Code::Trigger(call) = &plan.code else { return Err(not_a_call()) };
                 let table = self.as_it_is(table);
@@ -318,29 +315,69 @@ impl Session {
         self.catalog_state().catalog.table_by_oid(table.oid).unwrap_or_else(|| table.clone())
     }
 
-    fn prepare_rows(&mut self, statement: &Statement, prepared: &mut Prepared) -> Result<()> {
+    /// Binds and compiles a row statement, elsewhere if its text is long. `within` is as for
+    /// [`Session::prepare_as`].
+    async fn prepare_rows(
+        &mut self,
+        statement: Statement,
+        prepared: Prepared,
+        within: Option<&Arc<[String]>>,
+    ) -> Result<Prepared> {
+        let (text, statement, within) = (prepared.text.clone(), Arc::new(statement), within.cloned());
+        let work = move |planning: &Planning| -> Result<Prepared> {
+            let mut prepared = prepared.clone();
+            // What the role may look into may be another when it is planned once more.
+            prepared.search_path = match &within {
+                Some(path) => path.clone(),
+                None => planning.host.search_path.clone(),
+            };
+            planning.prepare(&statement, &mut prepared)?;
+            Ok(prepared)
+        };
+        let good = |prepared: Prepared, host: &Host| -> Option<Prepared> {
+            prepared.if_meant(host).map(Arc::unwrap_or_clone)
+        };
+        let (prepared, _) = self.plan(&text, work, good).await?;
+        Ok(prepared)
+    }
+
+    /// Binds a row statement with names looked up along this path: the tree, its parameters' types,
+    /// whether it is this session's only, and what whoever runs it must be allowed.
+    pub(crate) fn bind_rows_in(
+        &mut self,
+        statement: &Statement,
+        text: &str,
+        declared: &[Oid],
+        search_path: &[String],
+    ) -> Result<BoundRows> {
+        self.planning().bind(statement, text, declared, (search_path, &Origin::Text))
+    }
+
+    /// Compiles a bound row statement.
+    pub(crate) fn compile_rows(&mut self, bound: BoundStatement) -> Result<RowPlan> {
+        self.planning().compile(bound)
+    }
+}
+
+impl Planning {
+    /// Binds and compiles a row statement into what has been prepared of it.
+    fn prepare(&self, statement: &Statement, prepared: &mut Prepared) -> Result<()> {
         match prepared.origin {
             Origin::Cursor(_) => self.prepare_keyed(statement, prepared),
             _ => self.prepare_as_written(statement, prepared),
         }
     }
 
-    pub(super) fn prepare_as_written(
-        &mut self,
-        statement: &Statement,
-        prepared: &mut Prepared,
-    ) -> Result<()> {
+    pub(super) fn prepare_as_written(&self, statement: &Statement, prepared: &mut Prepared) -> Result<()> {
         let origin = prepared.origin.clone();
         let (text, declared) = (prepared.text.clone(), prepared.declared.clone());
         let search_path = prepared.search_path.clone();
-        // One for all of it: the catalog may change on the way.
-        let host = self.host();
-        let (noting, asked) = host.noting();
+        let (noting, asked) = self.noting();
         let (bound, params, session_dependent, needed) =
-            self.bind_rows_into(&noting, statement, &text, &declared, (&search_path[..], &origin))?;
-        prepared.denied = host.rights().require_all(&needed).err().map(Box::new);
-        let (plan, compiled) = self.compile_rows_noting(bound, &host)?;
-        prepared.catalog_version = host.catalog.version;
+            noting.bind(statement, &text, &declared, (&search_path[..], &origin))?;
+        prepared.denied = self.host.rights().require_all(&needed).err().map(Box::new);
+        let (plan, compiled) = self.compile_noting(bound)?;
+        prepared.catalog_version = self.host.catalog.version;
         prepared.basis = Some(Basis { bound: asked.finish(), compiled, needed: needed.into() });
         prepared.session_dependent = session_dependent;
         prepared.params = params.into();
@@ -349,40 +386,16 @@ impl Session {
         Ok(())
     }
 
-    /// Binds a row statement: the tree, its parameters' types, whether it is this session's only,
-    /// and what whoever runs it must be allowed.
-    pub(crate) fn bind_rows(
-        &mut self,
-        statement: &Statement,
-        text: &str,
-        declared: &[Oid],
-    ) -> Result<BoundRows> {
-        let search_path = self.search_path();
-        self.bind_rows_in(statement, text, declared, &search_path)
-    }
-
-    /// As [`Session::bind_rows`], with names looked up elsewhere than the session looks.
-    pub(crate) fn bind_rows_in(
-        &mut self,
-        statement: &Statement,
-        text: &str,
-        declared: &[Oid],
-        search_path: &[String],
-    ) -> Result<BoundRows> {
-        let host = self.host();
-        self.bind_rows_into(&host, statement, text, declared, (search_path, &Origin::Text))
-    }
-
-    /// As [`Session::bind_rows_in`], with this host; what it was made from may say more of it.
-    fn bind_rows_into(
+    /// As [`Session::bind_rows_in`]; what the statement was made from may say more of it.
+    pub(crate) fn bind(
         &self,
-        host: &Host,
         statement: &Statement,
         text: &str,
         declared: &[Oid],
         (search_path, origin): (&[String], &Origin),
     ) -> Result<BoundRows> {
-        let context = self.context(host);
+        let host = &self.host;
+        let context = self.context();
         let mut environment = BindEnv::new(&host.catalog.catalog, search_path, &context);
         environment.text = text;
         environment.filled = match origin {
@@ -418,31 +431,27 @@ impl Session {
     }
 
     /// Compiles a bound row statement.
-    pub(crate) fn compile_rows(&mut self, bound: BoundStatement) -> Result<RowPlan> {
-        let environment = self.environment_of_binding();
-        self.compile_rows_in(bound, &environment)
+    fn compile(&self, bound: BoundStatement) -> Result<RowPlan> {
+        self.compile_in(bound, &self.host.environment())
     }
 
-    /// The same, bound with this host; and what compiling it asks of the catalog.
-    pub(crate) fn compile_rows_noting(
-        &self,
-        bound: BoundStatement,
-        host: &Host,
-    ) -> Result<(RowPlan, Arc<Lookups>)> {
-        let (catalog, asked) = host.catalog.catalog.noting();
-        let environment = Environment { catalog, ..host.environment() };
-        let plan = self.compile_rows_in(bound, &environment)?;
+    /// The same; and what compiling it asks of the catalog.
+    pub(super) fn compile_noting(&self, bound: BoundStatement) -> Result<(RowPlan, Arc<Lookups>)> {
+        let (catalog, asked) = self.host.catalog.catalog.noting();
+        let environment = Environment { catalog, ..self.host.environment() };
+        let plan = self.compile_in(bound, &environment)?;
         Ok((plan, asked.finish()))
     }
 
-    fn compile_rows_in(&self, bound: BoundStatement, environment: &Environment) -> Result<RowPlan> {
-        let linker = self.server.routines.linker(environment);
+    fn compile_in(&self, bound: BoundStatement, environment: &Environment) -> Result<RowPlan> {
+        let server = &self.host.server;
+        let linker = server.routines.linker(environment);
         let compile =
-            CompileEnv { tables: &self.server.engine, catalog: &environment.catalog, routines: &*linker };
+            CompileEnv { tables: &server.engine, catalog: &environment.catalog, routines: &*linker };
         let code = match &bound {
             BoundStatement::Call(call) => Code::Call(CallPlan::new(
                 call,
-                self.server.routines.program(&call.routine, environment)?,
+                server.routines.program(&call.routine, environment)?,
                 &compile,
             )?),
             rows => Code::Native(compile_statement(rows, &compile)?),
@@ -456,10 +465,10 @@ impl Session {
             Code::Native(compiled) if read_only => matches!(classify(&bound, compiled), Class::Analytic(_)),
             _ => false,
         };
-        let executors = self.server.engine.executors_max();
+        let executors = server.engine.executors_max();
         // That is none of the plan's look-ups.
         let catalog = environment.catalog.without_notes();
-        let counts = called(&bound).map(|routine| self.server.calls.of(routine.oid, executors, &catalog));
+        let counts = called(&bound).map(|routine| server.calls.of(routine.oid, executors, &catalog));
         Ok(RowPlan::new(bound, code, read_only, analytic).counting(counts))
     }
 }

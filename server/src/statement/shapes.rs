@@ -16,7 +16,6 @@ use archipel_planner::bound::BoundStatement;
 use archipel_sql::datum::Datum;
 use archipel_sql::function::FunctionContext;
 use archipel_sql::io;
-use archipel_sql::parser::parse;
 use archipel_sql::parser::shape::{Literal, LiteralKind, Shape};
 use archipel_sql::types::{Oid, Type};
 
@@ -60,7 +59,13 @@ impl Session {
 
     /// Takes note of the shape of a text that has just been prepared; whether texts of this shape
     /// will be found by it from now on.
-    pub(crate) fn note_shape(&mut self, text: &str, shape: &Shape, key: Key, prepared: &Prepared) -> bool {
+    pub(crate) async fn note_shape(
+        &mut self,
+        text: &str,
+        shape: &Shape,
+        key: Key,
+        prepared: &Prepared,
+    ) -> bool {
         let version = self.catalog_version();
         let known = self.executor.shapes.borrow_mut().get(&key);
         let next = match known {
@@ -68,7 +73,7 @@ impl Session {
             Some(Known::Literal(_, Some(basis))) if basis.holds(&self.host().catalog.catalog) => {
                 Known::Literal(version, Some(basis))
             }
-            Some(Known::Met) => match self.prepare_shape(text, shape, prepared) {
+            Some(Known::Met) => match self.prepare_shape(text, shape, prepared).await {
                 Some(plan) => Known::Plan(plan),
                 None => Known::Literal(version, prepared.basis.clone()),
             },
@@ -80,14 +85,19 @@ impl Session {
     }
 
     /// The plan for all statements of a shape, if one is: `prepared` is that of `text`.
-    fn prepare_shape(&mut self, text: &str, shape: &Shape, prepared: &Prepared) -> Option<Arc<Prepared>> {
+    async fn prepare_shape(
+        &mut self,
+        text: &str,
+        shape: &Shape,
+        prepared: &Prepared,
+    ) -> Option<Arc<Prepared>> {
         let Body::Rows(own) = &prepared.body else { return None };
         if prepared.denied.is_some() || own.analytic || self.reads_partial_index(own) {
             return None;
         }
         let parameterized: Arc<str> = shape.parameterized().into();
-        let statements = parse(&parameterized).ok()?;
-        let generic = self.prepare_shaped(&parameterized, statements, &shape.declared()).ok()?;
+        let statements = self.read(&parameterized).await.ok()?;
+        let generic = self.prepare_shaped(&parameterized, statements, &shape.declared()).await.ok()?;
         let Body::Rows(plan) = &generic.body else { return None };
         let suits = !generic.session_dependent
             && generic.denied.is_none()

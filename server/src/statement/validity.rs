@@ -18,6 +18,7 @@ use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
 
 use super::cache::Key;
+use super::planning::Planning;
 use super::{Body, Origin, Prepared, RowPlan};
 use crate::session::Session;
 use crate::session::host::Host;
@@ -41,6 +42,13 @@ impl Basis {
 }
 
 impl Prepared {
+    /// This for a host by which a new analysis would come to the same.
+    pub(super) fn if_meant(&self, host: &Host) -> Option<Arc<Prepared>> {
+        let basis = self.basis.as_ref()?;
+        let good = self.search_path == host.search_path && basis.holds(&host.catalog.catalog);
+        good.then(|| self.for_host(host, basis))
+    }
+
     /// The same for the catalog and the role of a host.
     fn for_host(&self, host: &Host, basis: &Basis) -> Arc<Prepared> {
         Arc::new(Prepared {
@@ -67,10 +75,7 @@ impl Session {
 
     /// `prepared`, which was found by what was written, if a new analysis would come to the same.
     pub(crate) fn still_meant(&mut self, prepared: &Prepared) -> Option<Arc<Prepared>> {
-        let basis = prepared.basis.as_ref()?;
-        let host = self.host();
-        let good = prepared.search_path == host.search_path && basis.holds(&host.catalog.catalog);
-        good.then(|| prepared.for_host(&host, basis))
+        prepared.if_meant(&self.host())
     }
 
     pub(crate) fn remember(&self, key: Key, prepared: &Arc<Prepared>) {
@@ -79,18 +84,23 @@ impl Session {
         }
     }
 
+    /// Whether a statement was prepared for the catalog and the settings of now, or found to be good for
+    /// them.
+    pub(crate) fn is_current(&self, prepared: &Prepared) -> bool {
+        let settings = self.settings.effective();
+        prepared.catalog_version == self.catalog_version()
+            && prepared.role == settings.roles.current
+            && prepared.session_path == settings.search_path
+    }
+
     /// The statement prepared under a name, analysed again if it has to be (RevalidateCachedQuery).
     pub(crate) async fn current(&mut self, name: &str) -> Result<Arc<Prepared>> {
         let prepared = self.statement(name)?;
         let Body::Rows(plan) = &prepared.body else { return Ok(prepared) };
-        let settings = self.settings.effective();
-        let same = prepared.catalog_version == self.catalog_version()
-            && prepared.role == settings.roles.current
-            && prepared.session_path == settings.search_path;
-        if same {
+        if self.is_current(&prepared) {
             return Ok(prepared);
         }
-        let renewed = match self.revalidated(&prepared, plan) {
+        let renewed = match self.revalidated(&prepared, plan).await {
             Some(valid) => valid,
             None => self.analysed_again(&prepared).await?,
         };
@@ -99,7 +109,7 @@ impl Session {
     }
 
     /// `prepared` where its path and its objects are what they were.
-    fn revalidated(&mut self, prepared: &Prepared, plan: &RowPlan) -> Option<Arc<Prepared>> {
+    async fn revalidated(&mut self, prepared: &Prepared, plan: &Arc<RowPlan>) -> Option<Arc<Prepared>> {
         let basis = prepared.basis.as_ref()?;
         let host = self.host();
         let catalog = &host.catalog.catalog;
@@ -110,34 +120,45 @@ impl Session {
         if basis.compiled.hold(catalog) {
             return Some(prepared.for_host(&host, basis));
         }
-        self.compiled_again(prepared, basis, plan).ok()
+        self.compiled_again(prepared, basis, plan).await.ok().flatten()
     }
 
-    /// Compiles what a statement was bound to anew.
-    fn compiled_again(
+    /// Compiles what a statement was bound to anew; `None` if its objects have changed on the way.
+    async fn compiled_again(
         &mut self,
         prepared: &Prepared,
         basis: &Basis,
-        plan: &RowPlan,
-    ) -> Result<Arc<Prepared>> {
-        let host = self.host();
-        let (plan, compiled) = self.compile_rows_noting(plan.bound.clone(), &host)?;
+        plan: &Arc<RowPlan>,
+    ) -> Result<Option<Arc<Prepared>>> {
+        let before = plan.clone();
+        let work = move |planning: &Planning| -> Result<(RowPlan, Arc<Lookups>)> {
+            planning.compile_noting(before.bound.clone())
+        };
+        let good = |(plan, compiled): (RowPlan, Arc<Lookups>), host: &Host| {
+            compiled.hold(&host.catalog.catalog).then_some((plan, compiled))
+        };
+        let ((plan, compiled), host) = self.plan(&prepared.text, work, good).await?;
+        if !basis.bound.used_hold(&host.catalog.catalog) {
+            return Ok(None);
+        }
         let basis = Basis { compiled, ..basis.clone() };
         let prepared = prepared.for_host(&host, &basis);
         let body = Body::Rows(Arc::new(plan));
-        Ok(Arc::new(Prepared { body, basis: Some(basis), ..Prepared::clone(&prepared) }))
+        Ok(Some(Arc::new(Prepared { body, basis: Some(basis), ..Prepared::clone(&prepared) })))
     }
 
     /// A statement that was bound already, compiled anew after the engine found its plan outdated;
     /// `None` where it has to be bound anew, too.
-    pub(crate) fn recompiled(&mut self, prepared: &Prepared) -> Option<Result<Arc<Prepared>>> {
+    pub(crate) async fn recompiled(&mut self, prepared: &Prepared) -> Option<Result<Arc<Prepared>>> {
         let (Origin::Text | Origin::Shape | Origin::Cursor(_), Some(basis), Body::Rows(plan)) =
             (&prepared.origin, &prepared.basis, &prepared.body)
         else {
             return None;
         };
-        let holds = basis.bound.used_hold(&self.host().catalog.catalog);
-        holds.then(|| self.compiled_again(prepared, basis, plan))
+        if !basis.bound.used_hold(&self.host().catalog.catalog) {
+            return None;
+        }
+        self.compiled_again(prepared, basis, plan).await.transpose()
     }
 
     /// Binds and compiles a statement anew whose parameters have types already. Its result columns may

@@ -1,0 +1,105 @@
+//! Planning away from the session: what it needs of a session, and threads for it.
+//!
+//! A text of a few lines is planned where its session is, on the executor's thread: going elsewhere
+//! would take longer. A long one (a list of 100,000 numbers, a thousand rows of VALUES) would keep the
+//! thread from its other sessions, from clients that want to begin, and from its partitions. It is read,
+//! bound and compiled on a niced thread of its own, while its session waits as it does for rows.
+//!
+//! There are as many such threads as executors, two at the least; whoever finds none waits for a place.
+//! A planning that nobody waits for any longer keeps its place until it ends.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use archipel_sql::catalog::LookupRecorder;
+use archipel_sql::function::FunctionContext;
+use archipel_sql::stack::{Depth, THREAD_BYTES};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::Semaphore;
+
+use crate::session::host::Host;
+
+/// Texts of this size or more are planned apart: one takes some milliseconds, going there and back less
+/// than a tenth of one.
+const LONG_BYTES_MIN: usize = 4 << 10;
+
+/// No more texts than this are planned apart at a time, on however large a machine.
+const PLACES_MAX: usize = 16;
+
+/// Whether a text is planned apart from its session's thread.
+pub(crate) fn is_long(text: &str) -> bool {
+    text.len() >= LONG_BYTES_MIN
+}
+
+/// What planning needs of its session: one host for all of it, as the catalog may change on the way.
+pub(crate) struct Planning {
+    pub host: Arc<Host>,
+    /// When the transaction began that it is for, if one has.
+    start: Option<i64>,
+}
+
+impl Planning {
+    pub fn new(host: Arc<Host>, start: Option<i64>) -> Planning {
+        Planning { host, start }
+    }
+
+    /// The same for a thread beside the session, until `given_up` says that nobody waits for it.
+    pub fn beside(&self, given_up: Arc<AtomicBool>) -> Planning {
+        Planning { host: Arc::new(self.host.beside(given_up)), start: self.start }
+    }
+
+    /// The same with what is looked up in its catalog written down.
+    pub fn noting(&self) -> (Planning, Arc<LookupRecorder>) {
+        let (host, asked) = self.host.noting();
+        (Planning { host: Arc::new(host), start: self.start }, asked)
+    }
+
+    /// The context of what is read and folded for a statement: in a transaction block, its time is
+    /// that of the block's start.
+    pub fn context(&self) -> FunctionContext<'_> {
+        let context = self.host.context();
+        FunctionContext { now: self.start.unwrap_or(context.now), ..context }
+    }
+}
+
+/// The threads.
+#[derive(Clone)]
+pub struct PlanningThreads {
+    threads: Handle,
+    places: Arc<Semaphore>,
+}
+
+impl PlanningThreads {
+    /// Threads for a server of so many executors, which begin with a call of `on_start`. They end with
+    /// the runtime.
+    pub fn start(executors: usize, on_start: fn()) -> std::io::Result<(Runtime, PlanningThreads)> {
+        let places = executors.clamp(2, PLACES_MAX);
+        // Nothing is polled here: of the runtime only its threads that may block are used.
+        let runtime = Builder::new_current_thread()
+            .max_blocking_threads(places)
+            .thread_stack_size(THREAD_BYTES)
+            .thread_name("planning")
+            .on_thread_start(on_start)
+            .build()?;
+        let threads = runtime.handle().clone();
+        Ok((runtime, PlanningThreads { threads, places: Arc::new(Semaphore::new(places)) }))
+    }
+
+    /// Runs `work` when there is a place for it, in the name of this planning's session; `None` if it
+    /// panicked, or the server goes down. Dropping the future gives up waiting for a place; work that has
+    /// begun goes on until it looks whether somebody waits for it.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        planning: Planning,
+        work: impl FnOnce(&Planning) -> T + Send + 'static,
+    ) -> Option<T> {
+        let place = self.places.clone().acquire_owned().await.ok()?;
+        let done = self.threads.spawn_blocking(move || {
+            // Given back when the work has ended, however it does.
+            let _place = place;
+            let _depth = Depth::of(planning.host.settings.stack_depth_kb);
+            work(&planning)
+        });
+        done.await.ok()
+    }
+}
