@@ -1,5 +1,5 @@
-//! While a long text is planned, others are answered: sessions of the same executor, and clients that
-//! want to begin.
+//! While a long text is planned, or a definition goes over many rows, others are answered: sessions of
+//! the same executor, and clients that want to begin.
 
 mod common;
 
@@ -171,4 +171,30 @@ fn what_is_revoked_while_a_text_is_planned_is_refused() {
         in_time
     });
     assert_eq!(state(&answer).as_deref(), Some("42501"));
+}
+
+#[test]
+fn others_are_answered_while_an_index_is_filled() {
+    let server = server();
+    let (mut busy, mut other) = (server.raw(), server.raw());
+    let pid = pid(&mut busy);
+    assert_eq!(state(&busy.query("CREATE TABLE many (k int PRIMARY KEY, v int)")), None);
+    for round in 0..ROUNDS {
+        let (from, to) = ((NUMBERS_MIN << round) + 1, NUMBERS_MIN << (round + 1));
+        let fill = format!("INSERT INTO many SELECT n, n * 7 % 1000 FROM generate_series({from}, {to}) n");
+        assert_eq!(state(&busy.query(&fill)), None);
+        busy.send(b'Q', format!("CREATE INDEX many_{round} ON many (v)\0").as_bytes());
+        let in_time = is_at_work(&mut other, &busy, &pid) && {
+            // They claim nothing: the index is filled under a claim of everything.
+            let begins = kinds(&server.raw().query("SELECT 1")) == "TDCZ";
+            let goes_on = kinds(&other.query("SELECT 1")) == "TDCZ";
+            assert!(begins && goes_on);
+            !has_answered(&busy)
+        };
+        assert_eq!(kinds(&busy.until(b'Z')), "CZ");
+        if in_time {
+            return;
+        }
+    }
+    panic!("nobody is answered before an index is filled");
 }

@@ -105,6 +105,15 @@ impl Engine {
         views
     }
 
+    /// How many rows a table has at the most: what lies in its partitions, other tables' rows included, as
+    /// their last writers left it. Zero for one that is not there.
+    pub fn rows_at_most(&self, table: TreeId) -> u64 {
+        let Some(table) = self.table(table) else { return 0 };
+        let routing = self.shared.load_routing();
+        let routes = routing.routes(table.group()).iter();
+        routes.map(|route| route.partition.rows.load(Ordering::Relaxed)).sum()
+    }
+
     /// The routing table, row by row.
     pub fn routes(&self) -> Vec<RouteView> {
         self.partitions()

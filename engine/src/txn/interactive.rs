@@ -303,6 +303,11 @@ impl Interactive {
         self.state.id
     }
 
+    /// Whether its COMMIT takes longer than others should wait for a thread.
+    pub fn ends_apart(&self) -> bool {
+        self.state.ends_apart(0)
+    }
+
     /// Microseconds since 2000-01-01 UTC, when the transaction began.
     pub fn started_at(&self) -> i64 {
         self.state.started_at

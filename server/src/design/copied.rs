@@ -68,7 +68,9 @@ pub async fn copy(server: &Arc<Server>, oid: Oid, place: EvidentPlace) -> Result
     if !matches!(done, Ok(true)) {
         let operations = vec![DdlOp::DropTable(to)];
         let run = DefinitionRun::of_operations(operations, Vec::new());
-        let _ = server.engine.submit(run, SubmitOptions::default()).await;
+        let apart = run.goes_far(&server.engine);
+        let options = SubmitOptions { apart, ..SubmitOptions::default() };
+        let _ = server.engine.submit(run, options).await;
     }
     done
 }
@@ -141,7 +143,8 @@ impl Copy {
         let changes = on_top_of(&self.changes, &catalog);
         let after = catalog.apply(&changes);
         let run = DefinitionRun::of_operations(operations, changes);
-        let options = SubmitOptions { client: Some(&client), ..SubmitOptions::default() };
+        let apart = run.goes_far(&server.engine);
+        let options = SubmitOptions { client: Some(&client), apart, ..SubmitOptions::default() };
         let began = Instant::now();
         if server.engine.submit(run, options).await.outcome.result.is_err() {
             return Ok(End::Outdated);

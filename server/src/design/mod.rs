@@ -298,7 +298,8 @@ async fn apply(server: &Server, seen: &Catalog, moves: Vec<(Oid, EvidentPlace)>)
     let Some(_locks) = lock_out(server, &client, tables.collect()).await else { return Ok(false) };
     let after = catalog.apply(&plan.changes);
     let run = DefinitionRun::of_operations(plan.operations, plan.changes);
-    let options = SubmitOptions { client: Some(&client), ..SubmitOptions::default() };
+    let apart = run.goes_far(&server.engine);
+    let options = SubmitOptions { client: Some(&client), apart, ..SubmitOptions::default() };
     let began = std::time::Instant::now();
     let done = server.engine.submit(run, options).await;
     if let Err(stop) = done.outcome.result {

@@ -11,7 +11,8 @@ use archipel_engine::id::TreeId;
 use archipel_engine::storage::{KeyBuf, RowLayout};
 use archipel_engine::txn::Commit;
 use archipel_engine::{
-    CATALOG_TREE, ClaimSet, DdlOp, Direction, Inserted, KeyRange, Program, RoutingTable, Stop, TableMeta, Txn,
+    CATALOG_TREE, ClaimSet, DdlOp, Direction, Engine, Inserted, KeyRange, Program, RoutingTable, Stop,
+    TableMeta, Txn,
 };
 use archipel_planner::ddl::FaultyKey;
 use archipel_planner::native::{CompiledStatement, ExecContext, ExecError, ExecResult, RowSink};
@@ -24,6 +25,9 @@ use archipel_sql::types::Oid;
 
 use super::{panic_error, require_silence, stop_with};
 use crate::session::host::Host;
+
+/// Over as many rows, a definition takes no longer than making a thread for it is worth.
+const ROWS_ON_THE_SPOT: u64 = 4_000;
 
 /// A query that must answer no row, and the error if it does.
 pub struct ValidationRun {
@@ -133,6 +137,26 @@ impl DefinitionRun {
     fn of_queries(&self, validations: Vec<Arc<ValidationRun>>) -> Option<DefinitionRun> {
         let run = DefinitionRun { host: self.host.clone(), ..DefinitionRun::of_changes(Vec::new()) };
         (!validations.is_empty()).then_some(DefinitionRun { validations, ..run })
+    }
+
+    /// Whether it goes over many rows or lets them go: then it runs on a thread of its own, and an
+    /// executor's goes on with its sessions.
+    pub fn goes_far(&self, engine: &Engine) -> bool {
+        let of_operations = self.ddl().filter_map(|operation| match operation {
+            DdlOp::DropTable(table)
+            | DdlOp::Truncate(table)
+            | DdlOp::CreateIndex { table, .. }
+            | DdlOp::DropIndex { table, .. } => Some(*table),
+            DdlOp::AlterTable { def, .. } => Some(def.id),
+            DdlOp::CopyTable { from, .. } | DdlOp::CatchUp { from, .. } => Some(*from),
+            DdlOp::CreateTable(_)
+            | DdlOp::CreateSequence(_)
+            | DdlOp::AlterSequence { .. }
+            | DdlOp::DropSequence(_) => None,
+        });
+        let of_queries = self.validations.iter().flat_map(|validation| &validation.query.tables);
+        let mut tables = of_operations.chain(of_queries.map(|(table, _)| *table));
+        tables.any(|table| engine.rows_at_most(table) > ROWS_ON_THE_SPOT)
     }
 
     /// The operations alone.

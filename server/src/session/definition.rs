@@ -234,7 +234,8 @@ impl Session {
         transaction: Option<&Interactive>,
     ) -> std::result::Result<(), Failed> {
         let client = self.entry().engine.clone();
-        let options = SubmitOptions { transaction, client: Some(&client), ..SubmitOptions::default() };
+        let apart = run.goes_far(&self.server.engine);
+        let options = SubmitOptions { transaction, client: Some(&client), apart, ..SubmitOptions::default() };
         let submission = self.server.engine.submit(run, options);
         let completed = self.cancellable(submission).await;
         self.depend_on(completed.outcome.depends_on);
@@ -247,7 +248,9 @@ impl Session {
     /// The error of definitions that have failed on their own, and hold no table any more.
     async fn told(&mut self, failed: Failed) -> SqlError {
         let Some(telling) = failed.telling else { return failed.error };
-        let submission = self.server.engine.submit(telling, SubmitOptions::default());
+        let apart = telling.goes_far(&self.server.engine);
+        let options = SubmitOptions { apart, ..SubmitOptions::default() };
+        let submission = self.server.engine.submit(telling, options);
         self.cancellable(submission).await.program.error.unwrap_or(failed.error)
     }
 

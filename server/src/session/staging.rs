@@ -501,7 +501,9 @@ impl Session {
             if ran.is_err() {
                 let drop = DefinitionRun::of_operations(operations, Vec::new());
                 // What an error leaves is dropped at the next start.
-                let _ = self.server.engine.submit(drop, SubmitOptions::default()).await;
+                let apart = drop.goes_far(&self.server.engine);
+                let options = SubmitOptions { apart, ..SubmitOptions::default() };
+                let _ = self.server.engine.submit(drop, options).await;
             }
             ran
         }
@@ -543,7 +545,9 @@ impl Session {
             return;
         }
         let run = DefinitionRun::of_operations(operations, Vec::new());
-        let done = self.server.engine.submit(run, SubmitOptions::default()).await;
+        let apart = run.goes_far(&self.server.engine);
+        let options = SubmitOptions { apart, ..SubmitOptions::default() };
+        let done = self.server.engine.submit(run, options).await;
         if let Err(stop) = done.outcome.result {
             tracing::warn!("tables of a transaction that was rolled back could not be dropped: {stop:?}");
         }
@@ -560,7 +564,9 @@ impl Session {
             }
             if !undo.is_empty() {
                 let run = DefinitionRun::of_operations(undo, Vec::new());
-                let _ = server.engine.submit(run, SubmitOptions::default()).await;
+                let apart = run.goes_far(&server.engine);
+                let options = SubmitOptions { apart, ..SubmitOptions::default() };
+                let _ = server.engine.submit(run, options).await;
             }
         }
         committed
@@ -610,7 +616,9 @@ impl Session {
         let changes = definitions.changes.clone();
         let program = CommitWithDefinitions { commit: open.map(Commit::of), definitions };
         let client = self.entry().engine.clone();
-        let options = SubmitOptions { client: Some(&client), ..SubmitOptions::default() };
+        // What a transaction has written may be much, too.
+        let apart = open.is_some_and(Interactive::ends_apart) || program.definitions.goes_far(&server.engine);
+        let options = SubmitOptions { client: Some(&client), apart, ..SubmitOptions::default() };
         let completed = self.cancellable(server.engine.submit(program, options)).await;
         self.depend_on(completed.outcome.depends_on);
         if let Err(stop) = completed.outcome.result {
