@@ -13,6 +13,7 @@ use std::sync::atomic::AtomicBool;
 
 use archipel_sql::catalog::LookupRecorder;
 use archipel_sql::function::FunctionContext;
+use archipel_sql::interrupt::Watch;
 use archipel_sql::stack::{Depth, THREAD_BYTES};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
@@ -98,6 +99,7 @@ impl PlanningThreads {
             // Given back when the work has ended, however it does.
             let _place = place;
             let _depth = Depth::of(planning.host.settings.stack_depth_kb);
+            let _watch = Watch::of(planning.host.clone());
             work(&planning)
         });
         done.await.ok()
