@@ -246,7 +246,10 @@ impl Advisor<'_> {
         let leaving: Vec<u32> =
             groups.iter().copied().filter(|group| *group != into && may_move(group)).collect();
         let moved: Vec<TableRef> = leaving.into_iter().flat_map(members).collect();
-        for table in moved.into_iter().filter(|table| !self.leaves(table)) {
+        for table in moved {
+            if self.leaves(&table) {
+                continue;
+            }
             let Some(column) = self.column_of(&table) else { continue };
             self.design.moves.push((table.oid, EvidentPlace::Group { column, group: into }));
         }

@@ -111,7 +111,8 @@ impl Chooser<'_> {
         let reached: BTreeSet<Oid> =
             self.evidence.iter().flat_map(|evidence| &evidence.reaches).map(|reach| reach.table).collect();
         let mut by_hand = Vec::new();
-        for table in reached.into_iter().filter_map(|oid| self.table(oid)) {
+        for oid in reached {
+            let Some(table) = self.table(oid) else { continue };
             // Partitions are where their siblings are.
             let Some(present) = distribution_column(&table).filter(|_| table.partition_of().is_none()) else {
                 continue;

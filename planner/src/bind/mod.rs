@@ -244,7 +244,7 @@ pub fn bind_statement(statement: &ast::Statement, env: &mut BindEnv<'_>) -> Resu
             ast::Statement::Delete(delete) => binder.delete(delete).map(BoundStatement::Delete),
             ast::Statement::Call(call) => binder.call_statement(call).map(BoundStatement::Call),
             ast::Statement::Merge(merge) => binder.merge(merge).map(BoundStatement::Merge),
-            ast::Statement::Show(show) => binder.statement_query(&show::query_of(show)?),
+            ast::Statement::Show(show) => binder.statement_query(&*show::query_of(show)?),
             other => Err(SqlError::internal(format!("{} is not a statement over rows", other.tag()))),
         }?;
         binder.check_parameters(&bound)?;

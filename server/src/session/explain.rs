@@ -85,7 +85,7 @@ impl Session {
             }
             (Code::Native(compiled), _) => {
                 let described = match options.tells_columns() {
-                    true => Some(self.explained_plan(&plan.bound, options)?),
+                    true => Some(self.planning().explained_plan(&plan.bound, options)?),
                     false => None,
                 };
                 let planning = asked.began.elapsed();

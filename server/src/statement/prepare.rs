@@ -419,14 +419,14 @@ impl Planning {
 
     /// The plan of a row statement as an EXPLAIN with these options tells it.
     pub(crate) fn explained_plan(
-        &mut self,
+        &self,
         bound: &BoundStatement,
         options: ExplainOptions,
     ) -> Result<CompiledStatement> {
-        let environment = self.environment_of_binding();
-        let linker = self.server.routines.linker(&environment);
+        let (server, environment) = (&self.host.server, self.host.environment());
+        let linker = server.routines.linker(&environment);
         let compile =
-            CompileEnv { tables: &self.server.engine, catalog: &environment.catalog, routines: &*linker };
+            CompileEnv { tables: &server.engine, catalog: &environment.catalog, routines: &*linker };
         compile_explained(bound, options, &compile)
     }
 

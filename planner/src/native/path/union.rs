@@ -216,9 +216,9 @@ impl Compiler<'_> {
                 self.explain_scan(table, on, choice, &path, alias);
             }
             let rest = self.all_of(&others)?;
-            let own = self.conditions(&arms)?;
+            let own = self.conditions_of_arms(&arms)?;
             let before: Vec<&Arm<'_>> = trees[..place].iter().flat_map(|tree| of(*tree)).collect();
-            let before = self.conditions(&before)?;
+            let before = self.conditions_of_arms(&before)?;
             let filter: CompiledPredicate = Box::new(move |ctx| {
                 if let Some(rest) = &rest
                     && rest(ctx)? != Some(true)
@@ -238,7 +238,7 @@ impl Compiler<'_> {
     }
 
     /// What some arms ask for themselves.
-    fn conditions(&mut self, arms: &[&Arm<'_>]) -> Result<Vec<CompiledPredicate>> {
+    fn conditions_of_arms(&mut self, arms: &[&Arm<'_>]) -> Result<Vec<CompiledPredicate>> {
         let mut conditions = Vec::with_capacity(arms.len());
         for arm in arms {
             conditions.extend(self.all_of(&arm.conjuncts[..arm.own])?);
