@@ -14,6 +14,7 @@ mod query;
 pub use body::shown_body;
 pub use query::shown_view;
 
+use archipel_sql::ast::VARIADIC_ARGUMENT;
 use archipel_sql::catalog::Catalog;
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
 use archipel_sql::datum::Datum;
@@ -272,6 +273,18 @@ impl<'b, 'e> Shower<'b, 'e> {
 
     fn named(&mut self, name: &str, exprs: &[&Expr], bound: &[BoundExpr]) -> Option<Piece> {
         Some(Piece::simple(format!("{name}({})", self.list(exprs, bound)?)))
+    }
+
+    /// A call whose last argument is all of those that it may be given any number of.
+    fn named_variadic(&mut self, name: &str, exprs: &[&Expr], bound: &[BoundExpr]) -> Option<Piece> {
+        let (last, before) = exprs.split_last()?;
+        let (own, known) = bound.get(..exprs.len())?.split_last()?;
+        let array = self.list(&[*last], std::slice::from_ref(own))?;
+        let mut text = self.list(before, known)?;
+        if !before.is_empty() {
+            text.push_str(", ");
+        }
+        Some(Piece::simple(format!("{name}({text}VARIADIC {array})")))
     }
 
     fn operation(&mut self, name: &str, (left, right): (&Expr, &Expr), args: &[BoundExpr]) -> Option<Piece> {
@@ -552,10 +565,16 @@ impl<'b, 'e> Shower<'b, 'e> {
             FunctionArguments::List(list) if plain && list.clauses.is_empty() => list,
             _ => return None,
         };
-        let mut exprs = Vec::new();
+        let (mut exprs, mut variadic) = (Vec::new(), false);
         for arg in &list.args {
             match arg {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => exprs.push(expr),
+                FunctionArg::Named { name, arg: FunctionArgExpr::Expr(expr), .. }
+                    if name.value == VARIADIC_ARGUMENT =>
+                {
+                    variadic = true;
+                    exprs.push(expr);
+                }
                 _ => return None,
             }
         }
@@ -569,6 +588,9 @@ impl<'b, 'e> Shower<'b, 'e> {
             }
             ExprKind::Call { function, args } => {
                 let name = quote_identifier(function.function.name);
+                if variadic {
+                    return self.named_variadic(&name, &exprs, args);
+                }
                 let of_any = function.function.args.iter().position(|ty| *ty == Oid::ANY);
                 let Some(first) = of_any else { return self.named(&name, &exprs, args) };
                 if exprs.len() != args.len() {
@@ -599,7 +621,10 @@ impl<'b, 'e> Shower<'b, 'e> {
                     true => quote_identifier(&routine.name),
                     false => quote_qualified(&routine.schema, &routine.name),
                 };
-                self.named(&name, &exprs, args)
+                match variadic {
+                    true => self.named_variadic(&name, &exprs, args),
+                    false => self.named(&name, &exprs, args),
+                }
             }
             _ => None,
         }

@@ -68,6 +68,7 @@ impl Session {
             memory::require(query.len(), "CachedPlanSource")?;
         }
         let text: Arc<str> = query.into();
+        self.show_activity(&text);
         self.tell_truncations(&text).await?;
         let prepared = self.prepare_text(&text, types).await?;
         if name.is_empty() {

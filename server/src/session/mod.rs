@@ -292,6 +292,11 @@ impl Session {
         self.entry().begin_statement();
         self.start_timer();
         self.took = None;
+        self.show_activity(text);
+    }
+
+    /// Lets `pg_stat_activity` show that the session works on a text.
+    fn show_activity(&mut self, text: &Arc<str>) {
         if !Arc::ptr_eq(&self.told, text) {
             self.entry().activity.set_query(text);
             self.told = text.clone();

@@ -16,6 +16,8 @@ pub struct Foreign {
     pub name: &'static str,
     pub kind: Kind,
     /// The type as PostgreSQL has it.
+    /// As pg_settings shows it.
+    pub unit: Option<&'static str>,
     pub vartype: &'static str,
     pub default: &'static str,
     pub category: &'static str,
@@ -56,6 +58,7 @@ fn read(line: &'static str) -> Option<Foreign> {
     else {
         return None;
     };
+    let shown_unit = if unit.is_empty() { None } else { Some(unit) };
     let unit = match unit {
         "ms" => Unit::Milliseconds,
         "s" => Unit::Seconds,
@@ -79,7 +82,7 @@ fn read(line: &'static str) -> Option<Foreign> {
         (None, "enum") => Kind::Enum(choices.split(',').collect::<Vec<_>>().leak()),
         _ => Kind::Text,
     };
-    Some(Foreign { name, kind, vartype, default, category, description, extra, context })
+    Some(Foreign { name, kind, unit: shown_unit, vartype, default, category, description, extra, context })
 }
 
 impl Foreign {

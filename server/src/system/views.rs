@@ -321,15 +321,15 @@ pub(super) fn settings(host: &Host) -> Vec<Vec<Datum>> {
 /// A row of pg_settings about a setting without an effect.
 fn foreign_row(host: &Host, known: &foreign::Foreign) -> Vec<Datum> {
     let own = host.settings.own_text(known.name);
-    let (unit, min, max) = match known.kind {
-        Kind::Integer { min, max, unit } => (unit.name(), Some(min.to_string()), Some(max.to_string())),
-        Kind::Real { min, max } => (None, Some(min.to_string()), Some(max.to_string())),
-        _ => (None, None, None),
+    let (min, max) = match known.kind {
+        Kind::Integer { min, max, .. } => (Some(min.to_string()), Some(max.to_string())),
+        Kind::Real { min, max } => (Some(min.to_string()), Some(max.to_string())),
+        _ => (None, None),
     };
     vec![
         text(known.name),
         text(own.unwrap_or(known.default)),
-        optional(unit),
+        optional(known.unit),
         text(known.category),
         text(known.description),
         if known.extra.is_empty() { Datum::Null } else { text(known.extra) },

@@ -227,9 +227,11 @@ impl Cursor<'_> {
         self.skip(1);
         let mut options = ExplainOptions::default();
         // A parenthesis may open options or a query.
-        if *self.peek() == Token::LParen
-            && !matches!(self.word_at(1).as_str(), "" | "select" | "with" | "values" | "table")
-        {
+        let names_option = match self.peek_at(1) {
+            Token::Word(word) if word.quote_style.is_some() => true,
+            _ => !matches!(self.word_at(1).as_str(), "" | "select" | "with" | "values" | "table"),
+        };
+        if *self.peek() == Token::LParen && names_option {
             self.parenthesized(|cursor| cursor.explain_option(&mut options))?;
             for (name, option) in [("WAL", options.wal), ("TIMING", options.timing)] {
                 if option == Some(true) && !options.analyze {
