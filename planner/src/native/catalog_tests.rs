@@ -123,7 +123,7 @@ fn psql_s_queries_run() {
         // \dt, \d account, \df, \l, \dn, \ds, \du
         "public|account|table|archipel",
         "balance|numeric(12,2)||f|||",
-        "account_owner|f|f|f|t|CREATE INDEX account_owner ON public.account USING btree (owner DESC)|||||f|0",
+        "account_owner|f|f|f|t|CREATE INDEX account_owner ON account USING btree (owner DESC)|||||f|0",
         "account_balance_check|CHECK (balance >= 0)",
         // psql asks for foreign keys only where there are triggers.
         "1|r|t|f|t|f|f|f|f||0||p|d|heap",
