@@ -47,9 +47,21 @@ fn picture(url: &str, options: &[&str]) -> Vec<String> {
     let lines = dump.lines().filter(|line| !noise.iter().any(|noise| line.starts_with(noise)));
     let dump: Vec<&str> = lines.collect();
     let mut entries: Vec<String> =
-        dump.join("\n").split("\n--\n-- ").map(|entry| entry.trim().to_owned()).collect();
+        dump.join("\n").split("\n--\n-- ").map(|entry| with_sorted_rows(entry.trim())).collect();
     entries.sort();
     entries
+}
+
+/// An entry with its rows in an order of their own: which one a table has is nobody's promise.
+fn with_sorted_rows(entry: &str) -> String {
+    let mut lines: Vec<&str> = entry.lines().collect();
+    let begin = lines.iter().position(|line| line.starts_with("COPY ") && line.ends_with(" FROM stdin;"));
+    if let Some(begin) = begin
+        && let Some(count) = lines[begin + 1..].iter().position(|line| *line == "\\.")
+    {
+        lines[begin + 1..begin + 1 + count].sort_unstable();
+    }
+    lines.join("\n")
 }
 
 /// What only one of two dumps says.
