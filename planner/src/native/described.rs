@@ -23,6 +23,9 @@ use crate::explain::document::Value;
 use crate::explain::plan::{PlanNode, Shown};
 use crate::explain::{self, width_of};
 
+/// Says what a column is called, by the level it is of and its place.
+type ColumnNames<'a> = &'a dyn Fn(u16, u16) -> String;
+
 /// What is known of the names in a plan.
 pub(crate) struct Describing {
     verbose: bool,
@@ -247,7 +250,7 @@ impl Compiler<'_> {
     }
 
     /// What `tell` makes of the row in scope, for VERBOSE alone.
-    pub fn verbose_text(&self, tell: &dyn Fn(&dyn Fn(u16, u16) -> String) -> String) -> Option<String> {
+    pub fn verbose_text(&self, tell: &dyn Fn(ColumnNames<'_>) -> String) -> Option<String> {
         let describing = self.plan.describing.as_ref().filter(|describing| describing.verbose)?;
         let prefix = describing.in_keys();
         Some(tell(&|depth, index| self.column_told(depth, index, prefix, &[])))
@@ -267,7 +270,7 @@ impl Compiler<'_> {
         &mut self,
         slot: u32,
         ty: Type,
-        tell: &dyn Fn(&dyn Fn(u16, u16) -> String) -> String,
+        tell: &dyn Fn(ColumnNames<'_>) -> String,
     ) -> Option<Shown> {
         let output = self.plan.describing.as_ref()?.in_output();
         let text = |prefix| tell(&|depth, index| self.column_told(depth, index, prefix, &[]));

@@ -47,7 +47,21 @@ pub(super) fn value(function: &'static ScalarFunction, args: &[Source]) -> Optio
         return None;
     }
     let values = args.iter().map(|arg| arg.constant().cloned()).collect::<Option<Vec<_>>>()?;
-    (function.eval)(&FunctionContext::detached(), &values).ok()
+    (function.eval)(&FunctionContext::detached(), &values).ok().filter(may_be_kept)
+}
+
+/// Whether a plan may hold a value, as long as it is kept itself. What is larger is computed by each run.
+fn may_be_kept(value: &Datum) -> bool {
+    const BYTES_MAX: usize = 64 << 10;
+    match value {
+        Datum::Text(text) | Datum::Jsonb(text) => text.len() <= BYTES_MAX,
+        Datum::Bytea(bytes) => bytes.len() <= BYTES_MAX,
+        Datum::Array(array) => {
+            array.values.len() * size_of::<Datum>() <= BYTES_MAX && array.values.iter().all(may_be_kept)
+        }
+        Datum::Record(record) => record.iter().all(may_be_kept),
+        _ => true,
+    }
 }
 
 /// NULL, behind what else has been computed to find it.

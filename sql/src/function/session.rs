@@ -5,7 +5,7 @@
 use super::Eval;
 use super::args::*;
 use crate::datum::Datum;
-use crate::error::Result;
+use crate::error::{Result, SqlState};
 use crate::types::{Oid, Type};
 
 /// Functions the host answers, under pg_proc.prosrc of the function.
@@ -134,7 +134,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
         let name = text(v, 0)?;
         c.session.examined_setting(name)?.map(text_datum).ok_or_else(|| {
             crate::error::SqlError::new(
-                crate::error::SqlState::UNDEFINED_OBJECT,
+                SqlState::UNDEFINED_OBJECT,
                 format!("unrecognized configuration parameter \"{name}\""),
             )
         })
@@ -145,7 +145,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
             Some(value) => Ok(text_datum(value)),
             None if boolean(v, 1)? => Ok(Datum::Null),
             None => Err(crate::error::SqlError::new(
-                crate::error::SqlState::UNDEFINED_OBJECT,
+                SqlState::UNDEFINED_OBJECT,
                 format!("unrecognized configuration parameter \"{name}\""),
             )),
         }
@@ -176,7 +176,10 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     }),
     ("to_regtype", |c, v| match crate::type_table::type_by_name(&text(v, 0)?.to_ascii_lowercase()) {
         Some(info) => Ok(Datum::Oid(info.oid)),
-        None => Ok(c.session.call("to_regtype", v).unwrap_or(Datum::Null)),
+        None => match c.session.call("to_regtype", v) {
+            Err(error) if error.state() != SqlState::INSUFFICIENT_PRIVILEGE => Ok(Datum::Null),
+            found => found,
+        },
     }),
     // pg_typeof folds in the binder, which knows the type; a value alone shows its own.
     ("pg_typeof", |_, v| Ok(Datum::Oid(crate::io::natural_type(any(v, 0)?).oid))),

@@ -76,10 +76,10 @@ fn words_within(parser: &Parser, keywords: &[Keyword]) -> bool {
             Token::LParen | Token::LBracket => depth += 1,
             Token::RParen | Token::RBracket if depth <= 1 => return false,
             Token::RParen | Token::RBracket => depth -= 1,
-            Token::Word(word) if depth == 1 && word.quote_style.is_none() => {
-                if keywords.contains(&word.keyword) {
-                    return true;
-                }
+            Token::Word(word)
+                if depth == 1 && word.quote_style.is_none() && keywords.contains(&word.keyword) =>
+            {
+                return true;
             }
             Token::EOF => return false,
             _ => {}

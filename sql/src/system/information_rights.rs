@@ -135,7 +135,8 @@ fn grants(
     for item in acl {
         let to_everybody = item.grantee == EVERYBODY;
         let of_role = rights.acts_as(item.grantor) || !to_everybody && rights.acts_as(item.grantee);
-        if !of_role && !(to_everybody && to == To::Everybody) {
+        let of_all = to_everybody && to == To::Everybody;
+        if !of_role && !of_all {
             continue;
         }
         let as_owner = Authority { role: item.grantee, ..rights }.acts_as(owner);
