@@ -161,7 +161,10 @@ impl<T> Bound<T> {
 }
 
 /// One for each of some texts, and until when it is good.
-struct Kept<T>(Mutex<FxHashMap<String, (Arc<Validity>, Arc<T>)>>);
+struct Kept<T>(Mutex<FxHashMap<String, Valid<T>>>);
+
+/// Something and how long it is good.
+type Valid<T> = (Arc<Validity>, Arc<T>);
 
 impl<T> Default for Kept<T> {
     fn default() -> Self {
