@@ -90,7 +90,14 @@ impl Foreign {
     pub fn canonical(&self, text: &str, superuser: bool) -> Result<String> {
         let refused = |state, message: String| Err(SqlError::new(state, message));
         let (name, change) = (self.name, SqlState::CANT_CHANGE_RUNTIME_PARAM);
-        let value = self.kind.parse(name, text).map(|value| self.kind.plain(&value));
+        let value = self.kind.parse(name, text).map(|value| self.kind.plain(&value)).map_err(|mut error| {
+            // Numbers with a fraction have units here alone.
+            if let (Kind::Real { .. }, Some(unit)) = (&self.kind, self.unit) {
+                let message = &mut error.fields_mut().message;
+                *message = message.replacen(" is outside", &format!(" {unit} is outside"), 1);
+            }
+            error
+        });
         match self.context {
             "user" => value,
             "superuser" if superuser => value,

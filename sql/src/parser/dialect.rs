@@ -196,12 +196,29 @@ impl Dialect for ArchipelDialect {
         if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("interval") {
             return interval_of_precision(parser).map(Ok);
         }
-        let next = &parser.peek_nth_token_ref(1).token;
-        let (Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::DollarQuotedString(_)) =
-            next
-        else {
-            return None;
+        let is_literal = |place: usize| {
+            matches!(
+                parser.peek_nth_token_ref(place).token,
+                Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::DollarQuotedString(_)
+            )
         };
+        // `schema.type 'literal'`.
+        if parser.peek_nth_token_ref(1).token == Token::Period
+            && let Token::Word(named) = &parser.peek_nth_token_ref(2).token
+            && is_literal(3)
+        {
+            let parts = [(word, 0), (named, 2)].map(|(part, place)| Ident {
+                value: part.value.clone(),
+                quote_style: part.quote_style,
+                span: parser.peek_nth_token_ref(place).span,
+            });
+            (0..3).for_each(|_| parser.advance_token());
+            let data_type = DataType::Custom(ObjectName::from(parts.to_vec()), Vec::new());
+            return Some(Ok(typed_string(parser, data_type)?));
+        }
+        if !is_literal(1) {
+            return None;
+        }
         let known = word.quote_style.is_none() && is_sqlparsers_own(&word.value.to_lowercase());
         if known {
             return None;
