@@ -61,6 +61,11 @@ fn with_sorted_rows(entry: &str) -> String {
     {
         lines[begin + 1..begin + 1 + count].sort_unstable();
     }
+    for rows in
+        lines.chunk_by_mut(|one, next| [one, next].iter().all(|line| line.starts_with("INSERT INTO ")))
+    {
+        rows.sort_unstable();
+    }
     lines.join("\n")
 }
 
