@@ -122,16 +122,18 @@ fn threads_that_come_and_go_leave_nothing_charged() {
 fn rows_beyond_the_budget_are_refused_at_the_write_and_nothing_of_them_is_left() {
     let _alone = Alone::new();
     let engine = engine();
-    for _ in 0..3 {
+    for round in 0..3 {
         allow(40 << 20);
         let before = charged_bytes();
         let (result, _) = unpredicted(&engine, |txn| {
             (100..20_000).try_for_each(|id| insert_account(txn, id, &owner(id), 0).map(drop))
         });
         assert_eq!(result, Err(Stop::OutOfMemory));
-        assert_eq!(count(&engine), 10);
-        // Buffers for undo and redo may stay for the next transaction.
-        let left = left_since(before, 20 << 20, || assert_eq!(count(&engine), 10));
+        assert_eq!(count(&engine), 10 + round);
+        // Buffers for undo and redo stay until something is committed.
+        let id = 50 + round as i64;
+        assert_eq!(unpredicted(&engine, move |txn| insert_account(txn, id, "small", 0)).0, Ok(Inserted::Ok));
+        let left = left_since(before, 20 << 20, || assert_eq!(count(&engine), 11 + round));
         assert!(left < 20 << 20, "{left} bytes are left");
     }
     allow(40 << 20);
