@@ -61,10 +61,11 @@ fn with_sorted_rows(entry: &str) -> String {
     {
         lines[begin + 1..begin + 1 + count].sort_unstable();
     }
-    for rows in
-        lines.chunk_by_mut(|one, next| [one, next].iter().all(|line| line.starts_with("INSERT INTO ")))
-    {
-        rows.sort_unstable();
+    // Nor in which order constraints are dropped that do not need each other.
+    for prefix in ["INSERT INTO ", "ALTER TABLE IF EXISTS ONLY "] {
+        for lines in lines.chunk_by_mut(|one, next| one.starts_with(prefix) && next.starts_with(prefix)) {
+            lines.sort_unstable();
+        }
     }
     lines.join("\n")
 }
