@@ -130,7 +130,7 @@ fn rows_beyond_the_budget_are_refused_at_the_write_and_nothing_of_them_is_left()
         });
         assert_eq!(result, Err(Stop::OutOfMemory));
         assert_eq!(count(&engine), 10 + round);
-        // Buffers for undo and redo stay until something is committed.
+        // What it needed is there for others.
         let id = 50 + round as i64;
         assert_eq!(unpredicted(&engine, move |txn| insert_account(txn, id, "small", 0)).0, Ok(Inserted::Ok));
         let left = left_since(before, 20 << 20, || assert_eq!(count(&engine), 11 + round));

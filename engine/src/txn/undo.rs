@@ -127,7 +127,8 @@ impl Txn<'_> {
     pub(super) fn undo_all(&mut self) {
         self.reads_newest = false;
         self.rollback_to(Savepoint { undo: 0, redo: 0 });
-        self.worker.scratch.arena.clear();
+        // What a large one needed is given back, as after a commit: it counts until then.
+        self.worker.scratch.clear_writes();
         self.undo_ddl();
         self.reference_writes.clear();
     }
