@@ -132,7 +132,9 @@ fn rows_beyond_the_budget_are_refused_at_the_write_and_nothing_of_them_is_left()
         assert_eq!(count(&engine), 10 + round);
         // What it needed is there for others.
         let id = 50 + round as i64;
-        assert_eq!(unpredicted(&engine, move |txn| insert_account(txn, id, "small", 0)).0, Ok(Inserted::Ok));
+        let small = format!("small {id}");
+        let (written, _) = unpredicted(&engine, move |txn| insert_account(txn, id, &small, 0));
+        assert_eq!(written, Ok(Inserted::Ok));
         let left = left_since(before, 20 << 20, || assert_eq!(count(&engine), 11 + round));
         assert!(left < 20 << 20, "{left} bytes are left");
     }
