@@ -158,7 +158,8 @@ pub fn work_exceeds(bytes: usize) -> bool {
 
 // SAFETY: every call goes to the other allocator as it came, and its answer back. The counter is a
 // thread-local number without a destructor: reading and writing it allocates nothing, cannot panic,
-// and works until the thread's last instruction.
+// and works until the thread's last instruction. What settles the rest of it at a thread's end has a
+// destructor, and is touched once, when that cannot come here again without end (`settle`).
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
