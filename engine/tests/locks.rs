@@ -4,6 +4,7 @@
 mod common;
 
 use archipel_engine::id::GroupId;
+use archipel_engine::txn::Isolation;
 use archipel_engine::{
     Client, Engine, Inserted, Interactive, LockScope, LockTables, LockTag, LockWait, ObjectMode, Stop,
     Submission, SubmitOptions, Txn,
@@ -115,6 +116,28 @@ fn a_place_in_a_queue_makes_no_deadlock() {
     more.wait().outcome.result.expect("who holds the table goes first");
     engine.commit(&one).wait().outcome.result.expect("committed");
     all.wait().outcome.result.expect("its turn");
+}
+
+#[test]
+fn a_one_shot_reads_what_its_client_has_locked_whoever_waits_for_that() {
+    let engine = bank();
+    // As definitions do: a transaction beside holds the table while a one-shot goes over its rows.
+    let client = engine.client(1);
+    let (guard, other) = (engine.begin_for(&client, Isolation::ReadCommitted, false), engine.begin());
+    let locked = lock(&engine, &guard, ObjectMode::AccessExclusive, LockWait::Wait);
+    locked.wait().outcome.result.expect("nobody is in the way");
+    let mut waits = lock(&engine, &other, ObjectMode::AccessExclusive, LockWait::Wait);
+    assert_eq!(finished(&mut waits), None);
+    let mut reads = as_client(&engine, &client, |txn| Ok(balance(txn, 3)?.is_some()));
+    assert_eq!(finished(&mut reads), Some(Ok(())), "who waits for its client is behind it");
+    let stranger = engine.client(2);
+    let mut later = as_client(&engine, &stranger, |txn| Ok(balance(txn, 3)?.is_some()));
+    assert_eq!(finished(&mut later), None);
+    drop(guard);
+    waits.wait().outcome.result.expect("its turn");
+    drop(other);
+    later.wait().outcome.result.expect("its turn");
+    assert!(engine.object_locks().is_empty(), "nothing is left");
 }
 
 #[test]

@@ -315,8 +315,12 @@ impl LockTable {
         if !strong {
             return Looked::Unlocked;
         }
+        // Who waits for what the client holds here is behind it, as in [`LockTable::ask`]: a definition
+        // reads the table that it has locked.
+        let place = client.map_or(lock.queue.len(), |client| lock.place(client));
         let holders = lock.holders.iter().map(|holder| (&holder.client, holder.mode, holder.owner));
-        let requests = lock.queue.iter().map(|request| (&request.client, request.mode, request.owner));
+        let ahead = lock.queue[..place].iter();
+        let requests = ahead.map(|request| (&request.client, request.mode, request.owner));
         let blockers: Vec<TxnId> = holders
             .chain(requests)
             .filter(|(client, held, _)| !is_mine(client) && held.conflicts(mode))
