@@ -30,7 +30,8 @@ use crossbeam::utils::CachePadded;
 pub const STEP_BYTES: i64 = 1 << 20;
 
 /// The first time it settles earlier: only then does it see to it that nothing is forgotten when it
-/// ends, which threads that hardly take anything do not need.
+/// ends, which threads that hardly take anything do not need, unless many of them come and go
+/// ([`settle_at_end`]).
 const FIRST_STEP_BYTES: u64 = 64 << 10;
 
 /// What statements may take beyond the limit of rows: this part of it.
@@ -111,6 +112,16 @@ fn settle(count: &Count) {
         // Refused at the end of the thread: then what comes is settled by steps.
         let _ = END.try_with(|_| ());
     }
+}
+
+/// Has this thread settle all of its count when it ends, however little that is: for threads of which
+/// many come and go, each of which would leave a little charged or forgotten.
+pub fn settle_at_end() {
+    COUNT.with(|count| {
+        if count.step.get() == FIRST_STEP_BYTES {
+            settle(count);
+        }
+    });
 }
 
 /// Bytes that this thread has taken and not given back; what it gave back for others counts, too.

@@ -119,6 +119,23 @@ fn threads_that_come_and_go_leave_nothing_charged() {
 }
 
 #[test]
+fn many_threads_that_hardly_take_anything_leave_nothing_charged_either() {
+    let _alone = Alone::new();
+    let before = charged_bytes();
+    // Each gives back what this one has taken, far less than the first step.
+    for _ in 0..2_000 {
+        let made = vec![1u8; 20_000];
+        let gives = move || {
+            heap::settle_at_end();
+            drop(made);
+        };
+        std::thread::spawn(gives).join().expect("nothing panics");
+    }
+    let left = charged_bytes() - before;
+    assert!(left.abs() < UNSETTLED_BYTES, "{left} bytes are left");
+}
+
+#[test]
 fn rows_beyond_the_budget_are_refused_at_the_write_and_nothing_of_them_is_left() {
     let _alone = Alone::new();
     let engine = engine();

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use archipel_analytics::Analytics;
+use archipel_engine::heap;
 use archipel_engine::id::Epoch;
 use archipel_engine::log::LogStore;
 use archipel_engine::log::discard::DiscardUnsynced;
@@ -360,12 +361,13 @@ pub fn run(config: Config) -> Result<(), StartError> {
         .worker_threads(1)
         .thread_stack_size(THREAD_BYTES)
         .thread_name("front")
+        .on_thread_start(heap::settle_at_end)
         .enable_all()
         .build()
         .map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))?;
     let analytical_threads =
         start_analytical_threads(engine.active_executors(), config.integer("max_connections"))?;
-    let (planning_threads, planning) = PlanningThreads::start(engine.active_executors(), be_nice)
+    let (planning_threads, planning) = PlanningThreads::start(engine.active_executors(), begin_beside)
         .map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))?;
     let mut arrivals = Vec::new();
     let doors = (0..engine.executors_max()).map(|_| {
@@ -479,15 +481,17 @@ fn start_analytical_threads(
         .max_blocking_threads(usize::try_from(connections_max).unwrap_or(0).max(64))
         .thread_stack_size(THREAD_BYTES)
         .thread_name("analytics")
-        .on_thread_start(be_nice)
+        .on_thread_start(begin_beside)
         .enable_all()
         .build()
         .map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))
 }
 
-/// Lets this thread take what the executors leave.
-fn be_nice() {
+/// What threads beside the executors begin with: they take what those leave, and as many come and go
+/// each of them settles what it has taken of memory.
+fn begin_beside() {
     const NICENESS: i32 = 10;
+    heap::settle_at_end();
     // SAFETY: setpriority takes integers and touches no memory; zero is this thread.
     // A refusal leaves the thread at its old priority, which is no error.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };

@@ -11,6 +11,7 @@ use super::{InteractiveState, Isolation, LockWait, Rollback, RowWaiter, Statemen
 use crate::client::Client;
 use crate::engine::{Point, Shared, SubmitOptions, submit_on};
 use crate::executor::{Worker, with_worker};
+use crate::heap;
 use crate::id::{Epoch, ExecutorId};
 use crate::monitor::{MEASURE_EVERY, Run, is_one_in, measure};
 use crate::panics::NoUnwind;
@@ -458,6 +459,7 @@ impl<P: Program> Attempt<P> {
         let seat = Arc::new(parking_lot::Mutex::new(Some((self, held))));
         let (taken, of_thread) = (seat.clone(), shared.clone());
         let body = move || {
+            heap::settle_at_end();
             let work = taken.lock().take();
             if let Some((attempt, held)) = work {
                 with_worker(&of_thread, |shared, worker| attempt.run_here(shared, worker, held));
