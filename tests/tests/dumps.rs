@@ -54,7 +54,17 @@ fn picture(url: &str, options: &[&str]) -> Vec<String> {
 
 /// An entry with its rows in an order of their own: which one a table has is nobody's promise.
 fn with_sorted_rows(entry: &str) -> String {
-    let mut lines: Vec<&str> = entry.lines().collect();
+    let mut lines: Vec<String> = Vec::new();
+    for line in entry.lines() {
+        match lines.last_mut() {
+            // A value with a line break goes on in the next line.
+            Some(last) if last.starts_with("INSERT INTO ") && !last.ends_with(';') => {
+                last.push('\n');
+                last.push_str(line);
+            }
+            _ => lines.push(line.to_owned()),
+        }
+    }
     let begin = lines.iter().position(|line| line.starts_with("COPY ") && line.ends_with(" FROM stdin;"));
     if let Some(begin) = begin
         && let Some(count) = lines[begin + 1..].iter().position(|line| *line == "\\.")
