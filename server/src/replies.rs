@@ -7,7 +7,7 @@
 //! same thread writes them when their turn comes.
 //!
 //! Invariant: bytes leave in the order they were handed over, and none before its epoch is
-//! durable (DESIGN.md 8.4).
+//! durable (invariant 4 of ARCHITECTURE.md).
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

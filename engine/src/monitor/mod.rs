@@ -23,7 +23,7 @@
 //! the queues of the partitions concerned and keep the routing table whole. A wrong decision costs
 //! time, never an answer.
 //!
-//! The thesis's gaps, by their numbers in the digest, and what is done about each:
+//! The thesis's gaps, and what is done about each:
 //!
 //! 1. *A steady start is never evaluated.* The first full trace is evaluated (`trigger`).
 //! 2. *"Changed" and "stable".* A deviation begins a watch; two windows in a row must agree on

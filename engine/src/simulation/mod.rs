@@ -7,7 +7,7 @@
 //! sync — it may take other steps in between, so that claim holders are interrupted, tickets are
 //! lent partitions one by one, ranges move under both, and work queues behind them.
 //!
-//! Checked on every seed, with the invariants' numbers of DESIGN.md, section 8:
+//! Checked on every seed, with the numbers of the invariants in ARCHITECTURE.md:
 //!
 //! 1. no partition has two holders;
 //! 2. nothing waits for ever: when all have stopped, no queue holds work and no submission is lost;
