@@ -1,8 +1,9 @@
 //! Every file of `tests/slt` against PostgreSQL 15 and against Archipel: the first run proves
 //! that a file's expectations are PostgreSQL's, the second that we meet them.
 //!
-//! `tests/run --record` writes the expectations anew from PostgreSQL. `tests/slt/topics` says how many
-//! statements each file holds, and how many that differ in more than literals.
+//! `tests/run --record` writes the expectations anew from PostgreSQL; `ARCHIPEL_SLT=integers` runs one
+//! file alone. `tests/slt/topics` says how many statements each file holds, and how many that differ in
+//! more than literals.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -64,8 +65,12 @@ async fn clean(url: &str, script: &str) {
 async fn suites_agree_with_postgresql_and_archipel() {
     let postgres = Postgres::start();
     let recording = recording();
+    let only = std::env::var_os("ARCHIPEL_SLT");
+    let chosen = |path: &PathBuf| only.as_deref().is_none_or(|only| path.file_stem() == Some(only));
+    let files: Vec<PathBuf> = files().into_iter().filter(chosen).collect();
+    assert!(!files.is_empty(), "no suite is called {only:?}");
     let mut failures = Vec::new();
-    for path in files() {
+    for path in files {
         clean(&postgres.url(), "DROP SCHEMA public CASCADE; CREATE SCHEMA public").await;
         let outcome = if recording {
             record_file(&postgres.url(), &path).await
