@@ -47,6 +47,7 @@ struct Entry {
     generation: u64,
     validity: Validity,
     search_path: Arc<[String]>,
+    path_of_calls: Option<Arc<[String]>>,
     in_pieces: bool,
     conflict: Conflict,
     program: Arc<Program>,
@@ -65,6 +66,7 @@ impl Entry {
         self.in_pieces == environment.in_pieces
             && self.conflict == environment.conflict
             && self.search_path == environment.search_path
+            && self.path_of_calls == environment.path_of_calls
             && self.is_instance(routine)
     }
 
@@ -222,6 +224,7 @@ impl Registry {
             generation,
             validity: Validity::of(lookups, &environment.catalog),
             search_path: environment.search_path.clone(),
+            path_of_calls: environment.path_of_calls.clone(),
             in_pieces: environment.in_pieces,
             conflict: environment.conflict,
             program: program.clone(),

@@ -131,7 +131,7 @@ pub(crate) fn compile(
         (TriggerPart::Condition, Some(text)) => {
             // What it calls runs as the session says; its own names are the table's.
             let path = definition_path(&used.table.schema).into();
-            let environment = Environment { search_path: path, ..environment.clone() };
+            let environment = Environment { search_path: path, is_settled: true, ..environment.clone() };
             TriggerProgram::Condition(compile_condition(used, text, &environment, linker)?)
         }
         _ => {

@@ -10,6 +10,7 @@ use archipel_sql::io;
 use archipel_sql::type_table::{array_of, element_of, type_info, type_name};
 use archipel_sql::types::{Oid, Type};
 
+use super::literal::is_name;
 use super::record::{as_record, is_variable_row};
 use super::{Binder, STEPS_PER_LEVEL};
 use crate::bound::{BoundExpr, ExprKind};
@@ -297,20 +298,14 @@ impl Binder<'_, '_> {
             return self.labels_literal(text, target);
         }
         // The other names are looked up by the session that the statement runs in.
-        let named = matches!(
-            target.oid,
-            Oid::REGTYPE
-                | Oid::REGPROC
-                | Oid::REGPROCEDURE
-                | Oid::REGOPER
-                | Oid::REGOPERATOR
-                | Oid::REGROLE
-                | Oid::REGNAMESPACE
-        );
+        let named = is_name(target.oid);
         let late = || {
             let text = BoundExpr::constant(Datum::text(text), Type::TEXT);
             BoundExpr::new(ExprKind::ConvertIo(Box::new(text)), ty)
         };
+        if named && self.env.is_settled {
+            return Ok(self.settled_name(text, ty).unwrap_or_else(late));
+        }
         if named
             || matches!(target.oid, Oid::TIMESTAMPTZ | Oid::TIMETZ)
             || (matches!(target.oid, Oid::DATE | Oid::TIMESTAMP | Oid::TIME)

@@ -2,7 +2,9 @@
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::CastContext;
+use archipel_sql::function::{CastContext, FunctionContext};
+use archipel_sql::io;
+use archipel_sql::system::Defined;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{DateTimeField, Expr, Interval, Value};
 
@@ -10,6 +12,20 @@ use super::coerce::with_blanks;
 use super::name::ident_name;
 use super::{Binder, Clause};
 use crate::bound::{BoundExpr, ExprKind};
+
+/// The types whose values are objects by their names; relations are looked up by themselves.
+pub(super) fn is_name(ty: Oid) -> bool {
+    matches!(
+        ty,
+        Oid::REGTYPE
+            | Oid::REGPROC
+            | Oid::REGPROCEDURE
+            | Oid::REGOPER
+            | Oid::REGOPERATOR
+            | Oid::REGROLE
+            | Oid::REGNAMESPACE
+    )
+}
 
 impl Binder<'_, '_> {
     pub(crate) fn value(&mut self, value: &Value) -> Result<BoundExpr> {
@@ -30,6 +46,13 @@ impl Binder<'_, '_> {
             }
             other => return Err(SqlError::unsupported(format_args!("the literal {other}"))),
         })
+    }
+
+    /// A name of an object in what was defined, as it is found on the definition's own path.
+    pub(super) fn settled_name(&self, text: &str, ty: Type) -> Option<BoundExpr> {
+        let session = Defined { catalog: self.env.catalog, search_path: self.env.search_path };
+        let context = FunctionContext { now: self.env.context.now, session: &session };
+        io::text_in(text, ty, &context).ok().map(|value| BoundExpr::constant(value, ty))
     }
 
     /// Integers take the narrowest of int4 and int8; everything else is numeric.

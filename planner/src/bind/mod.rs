@@ -145,6 +145,9 @@ pub struct BindEnv<'a> {
     pub late_literals: bool,
     /// A definition that is kept: it cannot name what may go without a word, the places of rows.
     pub is_kept: bool,
+    /// What is bound was understood when it was defined: nobody is asked again whether he may look into
+    /// the schemas that it names, and its names of objects mean what they mean on its own path.
+    pub is_settled: bool,
     /// While a view's query is bound: the relations it names by number.
     pub references: &'a [ViewReference],
     /// While a view's query is bound: its owner, whose rights on tables count.
@@ -175,6 +178,7 @@ impl<'a> BindEnv<'a> {
             session_dependent: false,
             late_literals: false,
             is_kept: false,
+            is_settled: false,
             references: &[],
             acting: None,
             required: Vec::new(),

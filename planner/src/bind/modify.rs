@@ -192,7 +192,7 @@ impl Binder<'_, '_> {
     ) -> Result<BoundExpr> {
         let parsed = archipel_sql::parser::parse_expression(text)?;
         let mut env = BindEnv::new(self.env.catalog, self.env.search_path, self.env.context);
-        env.params_fixed = true;
+        (env.params_fixed, env.is_settled) = (true, true);
         let mut binder = Binder::new(&mut env);
         binder.levels.push(Level::new(LevelKind::Plain, relations));
         let bound = binder.clause_expr(&parsed, clause)?;

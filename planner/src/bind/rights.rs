@@ -85,10 +85,10 @@ impl Binder<'_, '_> {
         self.env.need_all(Requirement { acting, what });
     }
 
-    /// The statement looks into a schema by its name. What a view reads was looked up when it was
-    /// made.
+    /// The statement looks into a schema by its name. What is defined was looked up when it was made.
     pub(crate) fn need_schema(&mut self, schema: Option<&str>) {
-        let Some(schema) = schema.filter(|_| self.env.acting.is_none()) else { return };
+        let settled = self.env.is_settled || self.env.acting.is_some();
+        let Some(schema) = schema.filter(|_| !settled) else { return };
         if archipel_sql::catalog::names::is_temporary_schema(schema) {
             return;
         }

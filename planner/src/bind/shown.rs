@@ -46,6 +46,7 @@ pub fn shown(
     let parsed = archipel_sql::parser::parse_expression(expression.text).ok()?;
     let path = definition_path(expression.schema);
     let mut env = BindEnv::new(catalog, &path, context);
+    env.is_settled = true;
     let (about, clause) = match expression.subject {
         Subject::Row(table) => (About::Row(catalog.table_by_oid(table)?), Clause::Check),
         Subject::Change(table) => (About::OldAndNew(catalog.table_by_oid(table)?), Clause::Check),

@@ -34,6 +34,7 @@ impl Binder<'_, '_> {
         let mut env = BindEnv::new(self.env.catalog, &view.search_path, self.env.context);
         env.references = &view.references;
         env.params_fixed = true;
+        env.is_settled = true;
         env.late_literals = self.env.late_literals;
         env.acting = self.acting_in(table.oid, view);
         let mut binder = Binder::new(&mut env);

@@ -149,9 +149,18 @@ impl<'w> Move<'w> {
                         && at.checked_sub(2).and_then(symbol).is_some_and(|name| {
                             ["nextval", "currval", "setval"].iter().any(|of| name.eq_ignore_ascii_case(of))
                         });
-                    let cast = symbol(at + 1) == Some("::")
-                        && symbol(at + 2).is_some_and(|name| name.eq_ignore_ascii_case("regclass"));
-                    if called || cast { self.relation_of(value) } else { None }
+                    let cast = symbol(at + 2).filter(|_| symbol(at + 1) == Some("::"));
+                    match cast.map(str::to_ascii_lowercase).as_deref() {
+                        Some("regtype") => self.type_of(value).map(|name| quoted(&name)),
+                        Some("regproc") => self.routine_of(value).map(|name| quoted(&name)),
+                        Some("regprocedure") => value.split_once('(').and_then(|(name, arguments)| {
+                            let name = self.routine_of(name.trim())?;
+                            Some(quoted(&format!("{name}({arguments}")))
+                        }),
+                        Some("regclass") => self.relation_of(value),
+                        _ if called => self.relation_of(value),
+                        _ => None,
+                    }
                 }
                 _ => None,
             };
@@ -171,6 +180,12 @@ impl<'w> Move<'w> {
         Some(quote_qualified(&ty.schema, &ty.name))
     }
 
+    /// A routine's name with its schema.
+    fn routine_of(&self, name: &str) -> Option<String> {
+        let found = self.catalog.routines(None, name, &self.from);
+        found.first().map(|routine| quote_qualified(&routine.schema, &routine.name))
+    }
+
     /// A relation's name with its schema, as a literal.
     fn relation_of(&self, name: &str) -> Option<String> {
         let (schema, name) = match self.catalog.relation(None, name, &self.from)? {
@@ -180,8 +195,13 @@ impl<'w> Move<'w> {
             Relation::Sequence(sequence) => (sequence.schema.clone(), sequence.name.clone()),
             Relation::Index(..) | Relation::Nominal(..) => return None,
         };
-        Some(format!("'{}'", quote_qualified(&schema, &name).replace('\'', "''")))
+        Some(quoted(&quote_qualified(&schema, &name)))
     }
+}
+
+/// A text as a literal.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// The texts of a table or a view, `about` being how they see it.

@@ -97,6 +97,8 @@ pub struct Environment {
     pub conflict: Conflict,
     /// What a body that is kept as it was understood names.
     pub references: Arc<[ViewReference]>,
+    /// Whether the text is one that was understood when it was defined ([`BindEnv::is_settled`]).
+    pub is_settled: bool,
     /// Where routines that are called look names up, if elsewhere than the statement that calls them.
     pub path_of_calls: Option<Arc<[String]>>,
 }
@@ -121,6 +123,7 @@ impl Environment {
             in_pieces: false,
             conflict: Conflict::Error,
             references: Arc::from([]),
+            is_settled: false,
             path_of_calls: None,
         }
     }
@@ -162,16 +165,12 @@ impl Environment {
         }
         if let Some(stored) = &traits.stored {
             environment.references = stored.references.clone().into();
-            environment.written_path = stored.search_path.clone().into();
         } else if !self.references.is_empty() {
             environment.references = Arc::from([]);
         }
         let conflict = traits.settings.iter().find(|(name, _)| name == "plpgsql.variable_conflict");
         if let Some((_, value)) = conflict {
             environment.conflict = Conflict::of_setting(value);
-        }
-        if set.is_none() && !traits.security_definer && traits.stored.is_none() {
-            return environment;
         }
         if traits.security_definer {
             environment.role = self.catalog.owner(routine.oid);
@@ -180,9 +179,16 @@ impl Environment {
             let names = value.split(',').map(|name| name.trim().trim_matches('"').to_string());
             environment.written_path = names.collect();
         }
-        let authority = Authority { catalog: &environment.catalog, role: environment.role };
-        environment.search_path = authority.path(&environment.written_path);
-        environment
+        if set.is_some() || traits.security_definer {
+            let authority = Authority { catalog: &environment.catalog, role: environment.role };
+            environment.search_path = authority.path(&environment.written_path);
+        }
+        environment.is_settled = traits.stored.is_some();
+        match &traits.stored {
+            // Whoever runs it, its own names are found where they were found when it was made.
+            Some(stored) => environment.around_calls(stored.search_path.clone().into()),
+            None => environment,
+        }
     }
 }
 
@@ -644,6 +650,7 @@ pub(crate) fn bind_env<'b>(
     let mut env = BindEnv::new(&environment.catalog, &environment.search_path, context);
     env.text = text;
     env.references = &environment.references;
+    env.is_settled = environment.is_settled;
     env.late_literals = true;
     // Parameters are variables: whatever else `$n` says is not there.
     env.params_fixed = true;

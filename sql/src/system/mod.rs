@@ -15,11 +15,12 @@
 //! - `definition`    objects as SQL text; `expressions` defaults and conditions
 //! - `heirs`       pg_inherits, pg_partitioned_table, pg_partition_tree …
 //! - `triggers`    pg_trigger, information_schema.triggers, pg_get_triggerdef
-//! - `names`         reg* types, visibility
+//! - `names`         reg* types, visibility; `defined` the same for what definitions name
 //! - `roles`         pg_authid, pg_auth_members …; `privileges` who may do what
 //! - `reference`     extensions, time zones
 //! - `functions`     catalog functions by name
 
+mod defined;
 mod definition;
 mod depend;
 mod expressions;
@@ -46,6 +47,7 @@ use crate::error::Result;
 use crate::function::FunctionContext;
 use crate::types::{Oid, Type};
 
+pub use defined::Defined;
 pub use definition::{key_expression, type_along, type_as_written};
 pub use functions::call;
 pub use names::built_in_name;

@@ -74,6 +74,7 @@ pub fn shown_body(
         let mut env = BindEnv::new(catalog, &stored.search_path, context);
         env.references = &stored.references;
         env.params_fixed = true;
+        env.is_settled = true;
         env.variables = Some(&arguments);
         let binder = Binder::new(&mut env);
         let mut shower = Shower {

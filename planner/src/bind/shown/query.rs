@@ -32,6 +32,7 @@ pub fn shown_view(
     let mut env = BindEnv::new(catalog, &view.search_path, context);
     env.references = &view.references;
     env.params_fixed = true;
+    env.is_settled = true;
     let binder = Binder::new(&mut env);
     let new = Shower::new(binder, Clause::Select, catalog, search_path);
     let mut shower = Shower { pretty, names_relations: true, ..new };
