@@ -25,7 +25,7 @@ use archipel_sql::catalog::{TableKind, TableRef};
 
 /// What stands in a FROM clause.
 pub(super) struct Item<'b> {
-    rel: &'b Rel,
+    pub rel: &'b Rel,
     pub layout: Layout,
     /// The row a lateral item reads one depth out.
     lateral: Option<Layout>,
@@ -164,6 +164,7 @@ impl Compiler<'_> {
         let mut placed_slots: FxHashSet<u32> = FxHashSet::default();
         // Where rows of the items without effects are counted, and the slots of those placed since.
         let mut counted: Option<(u32, Vec<u32>)> = None;
+        let mut done: Vec<Item<'b>> = Vec::new();
         while !items.is_empty() {
             let next = self.best_item(&items, &conjuncts, &placed_slots, facts, wanted, placed.is_none())?;
             let item = items.remove(next);
@@ -192,11 +193,11 @@ impl Compiler<'_> {
                     }
                     let known =
                         counted.as_ref().filter(|(_, since)| !since.is_empty() && !reads(&item, since));
-                    let node = match known {
-                        Some(&(count, _)) if item.effects => {
-                            self.keep_item(start, node, &item, now, facts, count)?
-                        }
-                        _ => self.join_item(start, node, &item, now, facts)?,
+                    let count = known.filter(|_| item.effects).map(|(count, _)| *count);
+                    let memo = self.memo_above(&done, &item);
+                    let node = match memo.is_empty() && count.is_none() {
+                        true => self.join_item(start, node, &item, now, facts)?,
+                        false => self.keep_item(start, node, &item, now, facts, (count, memo))?,
                     };
                     if let Some((_, since)) = &mut counted {
                         since.extend(&item.layout);
@@ -205,6 +206,7 @@ impl Compiler<'_> {
                 }
             });
             placed_slots.extend(&item.layout);
+            done.push(item);
         }
         // A FROM clause without items does not exist, but an answer is cheap.
         let planned = placed.unwrap_or(Planned { node: Node::Unit, ordered: false });
@@ -212,7 +214,7 @@ impl Compiler<'_> {
         Ok(Planned { node, ordered: planned.ordered })
     }
 
-    /// Joins a lateral item whose rows are good until another row is counted.
+    /// Joins a lateral item whose rows are good until another row is counted, or for values that it reads.
     fn keep_item<'b>(
         &mut self,
         start: usize,
@@ -220,7 +222,7 @@ impl Compiler<'_> {
         item: &Item<'b>,
         conjuncts: Vec<Conjunct<'b>>,
         facts: &FxHashMap<u32, BoundExpr>,
-        count: u32,
+        (count, memo): (Option<u32>, Vec<u32>),
     ) -> Result<Node> {
         let (local, rest): (Vec<_>, Vec<_>) =
             conjuncts.into_iter().partition(|c| c.slots.iter().all(|slot| item.layout.contains(slot)));
@@ -231,7 +233,8 @@ impl Compiler<'_> {
         let on = self.all_of(&rest)?;
         let mut node = self.nested(left, right, &[], &kept, on, LoopKind::Inner, false);
         if let Node::Loop(join) = &mut node {
-            join.kept = Some(count);
+            join.kept = count.filter(|_| memo.is_empty());
+            join.memo = memo;
         }
         Ok(node)
     }
@@ -551,10 +554,14 @@ impl Compiler<'_> {
         let on = on.map(|on| self.conjuncts(on, whole)).unwrap_or_default();
         let facts = self.constants_of(&on);
         if lateral {
+            let memo = self.memo_between(left, right);
             let right = self.scoped(&left_layout, |c| Ok(c.plan(right, Vec::new(), &[])?.node))?;
             self.describe_join(&[], &on);
             let on = self.all_of(&on)?;
-            let node = self.nested(planned.node, right, &left_layout, &right_layout, on, kind, false);
+            let mut node = self.nested(planned.node, right, &left_layout, &right_layout, on, kind, false);
+            if let Node::Loop(join) = &mut node {
+                join.memo = memo;
+            }
             return Ok(Planned { node, ordered });
         }
         let volatile = on.iter().any(|c| walk::is_volatile(c.expr));
@@ -653,6 +660,7 @@ impl Compiler<'_> {
             buffered,
             right_first: false,
             kept: None,
+            memo: Vec::new(),
         })
     }
 

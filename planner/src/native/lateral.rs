@@ -13,7 +13,12 @@
 //! So entries that no condition connects are joined apart ([`apart`]), and what they come to is made once.
 //! Among those that are connected, the ones with effects come last; the rows of each are kept until there
 //! is another row of the entries without effects.
+//!
+//! An outer join stays where it is written, and repeats the rows of one of its sides where nothing connects
+//! the sides ([`Compiler::parts_of`]). Above it PostgreSQL keeps what it made by the values that were read
+//! (Memoize), and so do we.
 
+use super::compile::{Compiler, passed_through};
 use super::conjunct::Conjunct;
 use super::join::Item;
 use super::walk;
@@ -57,6 +62,82 @@ pub(super) fn read_of(rel: &Rel, left: &[u32]) -> Vec<u32> {
         }
     });
     read
+}
+
+impl Compiler<'_> {
+    /// The values that an item reads, if what is placed before it repeats the rows that they are from.
+    pub(super) fn memo_above(&mut self, placed: &[Item<'_>], item: &Item<'_>) -> Vec<u32> {
+        let reads = |other: &Item<'_>| item.read.iter().any(|slot| other.layout.contains(slot));
+        let repeated = item.effects
+            && !placed.iter().any(|other| other.effects && reads(other))
+            && placed
+                .iter()
+                .any(|other| !other.effects && is_repeated(&self.parts_of(other.rel), &item.read));
+        if repeated { item.read.clone() } else { Vec::new() }
+    }
+
+    /// The same of the right side of a lateral join.
+    pub(super) fn memo_between(&mut self, left: &Rel, right: &Rel) -> Vec<u32> {
+        let read = read_of(right, &self.declare(left));
+        let repeated = has_effects(right) && is_repeated(&self.parts_of(left), &read);
+        if repeated { read } else { Vec::new() }
+    }
+
+    /// The slots of a relation's rows in parts that nothing within it connects: it has a row for each of the
+    /// combinations of theirs.
+    pub(super) fn parts_of(&mut self, rel: &Rel) -> Vec<Vec<u32>> {
+        match rel {
+            Rel::Sort { input, .. } | Rel::Limit { input, .. } | Rel::Lock { input } => self.parts_of(input),
+            Rel::Filter { input, predicate } => {
+                let mut parts = self.parts_of(input);
+                let layout = self.declare(input);
+                for conjunct in self.conjuncts(predicate, &layout) {
+                    connect(&mut parts, &conjunct.slots);
+                }
+                parts
+            }
+            Rel::Project { input, exprs } => {
+                let below = self.declare(input);
+                match exprs.iter().all(|expr| passed_through(expr, &below).is_some()) {
+                    true => self.parts_of(input),
+                    false => vec![self.declare(rel)],
+                }
+            }
+            Rel::Join { left, right, on, lateral, .. } => {
+                let (before, after) = (self.declare(left), self.declare(right));
+                let mut parts = self.parts_of(left);
+                parts.extend(self.parts_of(right));
+                if let Some(on) = on {
+                    let layout = self.declare(rel);
+                    for conjunct in self.conjuncts(on, &layout) {
+                        connect(&mut parts, &conjunct.slots);
+                    }
+                }
+                if *lateral {
+                    let mut read = read_of(right, &before);
+                    read.extend(after);
+                    connect(&mut parts, &read);
+                }
+                parts
+            }
+            _ => vec![self.declare(rel)],
+        }
+    }
+}
+
+/// Makes one part of all that have some of these slots.
+fn connect(parts: &mut Vec<Vec<u32>>, slots: &[u32]) {
+    let (met, mut apart): (Vec<Vec<u32>>, Vec<Vec<u32>>) =
+        std::mem::take(parts).into_iter().partition(|part| part.iter().any(|slot| slots.contains(slot)));
+    if !met.is_empty() {
+        apart.push(met.concat());
+    }
+    *parts = apart;
+}
+
+/// Whether a row of what is read comes again for each of the rows of a part that is not.
+fn is_repeated(parts: &[Vec<u32>], read: &[u32]) -> bool {
+    parts.len() > 1 && parts.iter().any(|part| !part.iter().any(|slot| read.contains(slot)))
 }
 
 /// The entries in groups that nothing connects: no condition, but for those about rows made with effects,

@@ -107,6 +107,9 @@ pub(crate) struct Loop {
     /// Where a number is that the right side's rows are kept with: they are good while it stays. Of
     /// inner joins that are not buffered.
     pub kept: Option<u32>,
+    /// The slots by whose values the right side's rows are kept; none: they are not. Of inner and left
+    /// joins that are not buffered.
+    pub memo: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -253,6 +256,9 @@ impl Loop {
         if let Some(count) = self.kept {
             return self.run_kept(count, ctx, out);
         }
+        if !self.memo.is_empty() {
+            return self.run_memo(ctx, out);
+        }
         self.left.run(ctx, &mut |ctx| {
             let mut matched = false;
             let flow = self.right.run(ctx, &mut |ctx| {
@@ -303,6 +309,45 @@ impl Loop {
         })
     }
 
+    /// Runs the right side once for each of the values that it reads (Memoize, in its binary mode).
+    fn run_memo(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+        let slots = self.right_slots.get();
+        let mut made: FxHashMap<HashKey, Vec<(Vec<Datum>, RowBuffer)>> = FxHashMap::default();
+        self.left.run(ctx, &mut |ctx| {
+            let read: Vec<Datum> =
+                self.memo.iter().map(|slot| ctx.frame.slots[*slot as usize].clone()).collect();
+            let alike = made.entry(HashKey(read.iter().cloned().collect())).or_default();
+            let known = alike.iter().position(|(of, _)| of.iter().zip(&read).all(|(a, b)| is_alike(a, b)));
+            let place = match known {
+                Some(place) => place,
+                None => {
+                    alike.push((read, collect(&self.right, slots, ctx)?));
+                    alike.len() - 1
+                }
+            };
+            let rows = &alike[place].1;
+            let mut matched = false;
+            for index in 0..rows.len() {
+                ctx.tick()?;
+                rows.restore(index, &mut ctx.frame, slots);
+                if let Some(on) = &self.on
+                    && on(ctx)? != Some(true)
+                {
+                    continue;
+                }
+                matched = true;
+                if out(ctx)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            if matched || self.kind == LoopKind::Inner {
+                return Ok(ControlFlow::Continue(()));
+            }
+            set_null(ctx, slots);
+            out(ctx)
+        })
+    }
+
     fn run_buffered(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
         let slots = self.right_slots.get();
         let rows = collect(&self.right, slots, ctx)?;
@@ -338,6 +383,16 @@ impl Loop {
             return Ok(flow);
         }
         unmatched(&rows, &seen, slots, self.left_slots.get(), ctx, out)
+    }
+}
+
+/// Whether two values are the same in all that shows: `1.0` and `1.00` are equal, and not alike.
+fn is_alike(a: &Datum, b: &Datum) -> bool {
+    match (a, b) {
+        (Datum::Int4(a), Datum::Int4(b)) => a == b,
+        (Datum::Int8(a), Datum::Int8(b)) => a == b,
+        (Datum::Text(a), Datum::Text(b)) => a == b,
+        _ => format!("{a:?}") == format!("{b:?}"),
     }
 }
 
