@@ -242,6 +242,22 @@ impl Txn<'_> {
         Ok(value)
     }
 
+    /// So many values at once, as far as there are so many before the sequence's end: the first and the
+    /// last of them; `None` if there is none. Else as [`Txn::next_value`].
+    pub fn next_values(&mut self, id: SequenceId, count: i64) -> Result<Option<(i64, i64)>, Stop> {
+        self.admit_sequence(id)?;
+        let sequence = self.sequence(id)?;
+        self.draws_under();
+        let count = i128::from(count.max(1));
+        let (value, epoch) = sequence.take(self.shared, self.worker, count);
+        self.depend(epoch);
+        Ok(match value {
+            // Within the sequence's bounds, which are 64 bits wide.
+            NextValue::Value(first) => Some((first, sequence.ahead(i128::from(first), count - 1) as i64)),
+            NextValue::Exhausted => None,
+        })
+    }
+
     /// A value that this transaction takes over from one that was undone, to be run again: as with
     /// [`Txn::next_value`], whoever uses it depends on what the log says of it.
     pub fn lean_on_value(&mut self, id: SequenceId) -> Result<(), Stop> {

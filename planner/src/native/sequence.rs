@@ -1,14 +1,14 @@
 //! `nextval`, `setval` and `currval`, and a sequence's one row: functions of the transaction rather than of values.
 //!
 //! What `nextval` gave is noted in the context; the session takes it over afterwards, and
-//! answers `currval` and `lastval` itself for what earlier statements drew.
+//! answers `currval` and `lastval` itself for what earlier statements drew. A sequence with CACHE gives
+//! several numbers at once, which the session hands out as long as the sequence is the same running one.
 
-use archipel_engine::NextValue;
 use archipel_engine::id::SequenceId;
 use archipel_sql::catalog::Privileges;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
-use archipel_sql::function::ScalarFunction;
+use archipel_sql::function::{CachedNumbers, ScalarFunction};
 use archipel_sql::types::Oid;
 
 use super::CompiledExpr;
@@ -79,6 +79,8 @@ pub(crate) fn call(
                     return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message).into());
                 }
                 ctx.txn.set_value(file, *value, called)?;
+                // Other sessions use up what they have.
+                ctx.functions.session.keep_cached(oid, None);
                 let effects = ctx.effects_mut();
                 effects.numbers_left.retain(|left| left.sequence != oid);
                 effects.sequences_set.push(oid);
@@ -160,13 +162,23 @@ fn next_value(ctx: &mut ExecContext<'_, '_>, oid: Oid) -> ExecResult<i64> {
         effects.sequences.push(taken);
         return Ok(taken.value);
     }
-    match ctx.txn.next_value(file)? {
-        NextValue::Value(value) => {
+    let session = ctx.functions.session;
+    if let Some(value) = session.take_cached(oid, incarnation) {
+        ctx.txn.lean_on_value(file)?;
+        ctx.effects_mut().sequences.push(Drawn { sequence: oid, incarnation, value });
+        return Ok(value);
+    }
+    let cache = session.sequence_cache(oid);
+    match ctx.txn.next_values(file, cache)? {
+        Some((value, last)) => {
+            let increment = ctx.txn.sequence(file)?.def.increment;
+            let (_, left) = CachedNumbers { incarnation, cache, next: value, last, increment }.taken();
+            session.keep_cached(oid, left);
             ctx.effects_mut().sequences.push(Drawn { sequence: oid, incarnation, value });
             Ok(value)
         }
-        NextValue::Exhausted => {
-            let def = ctx.txn.sequence(file_of(ctx, oid))?.def;
+        None => {
+            let def = ctx.txn.sequence(file)?.def;
             let (end, bound) = if def.increment > 0 { ("maximum", def.max) } else { ("minimum", def.min) };
             let name = ctx.functions.session.relation_name(oid).unwrap_or_default();
             let message = format!("nextval: reached {end} value of sequence \"{name}\" ({bound})");

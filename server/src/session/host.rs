@@ -18,7 +18,7 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::{ExtraChecks, FunctionContext, PreparedText, SessionHost, Style};
+use archipel_sql::function::{CachedNumbers, ExtraChecks, FunctionContext, PreparedText, SessionHost, Style};
 use archipel_sql::types::{Oid, Type};
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -35,6 +35,8 @@ use crate::transaction_ids::OwnTransaction;
 pub struct Memory {
     /// `currval`, by sequence.
     pub sequence_values: Mutex<FxHashMap<u32, i64>>,
+    /// Numbers drawn ahead, by sequence (CACHE).
+    pub cached_numbers: Mutex<FxHashMap<u32, CachedNumbers>>,
     /// `lastval`: the sequence used last.
     pub last_sequence: Mutex<Option<u32>>,
     /// The id of the transaction under way, and its snapshot.
@@ -358,6 +360,31 @@ impl SessionHost for Host {
     fn is_temporary(&self, relation: Oid) -> bool {
         let relation = self.catalog.catalog.sequence_by_oid(relation);
         relation.is_some_and(|sequence| is_temporary_schema(&sequence.schema))
+    }
+
+    fn sequence_cache(&self, sequence: Oid) -> i64 {
+        self.catalog.catalog.sequence_by_oid(sequence).map_or(1, |sequence| sequence.cache)
+    }
+
+    fn take_cached(&self, sequence: Oid, incarnation: u64) -> Option<i64> {
+        let mut cached = self.memory.cached_numbers.lock();
+        let numbers = cached.remove(&sequence.0)?;
+        if numbers.incarnation != incarnation || numbers.cache != self.sequence_cache(sequence) {
+            return None;
+        }
+        let (value, left) = numbers.taken();
+        if let Some(left) = left {
+            cached.insert(sequence.0, left);
+        }
+        Some(value)
+    }
+
+    fn keep_cached(&self, sequence: Oid, numbers: Option<CachedNumbers>) {
+        let mut cached = self.memory.cached_numbers.lock();
+        match numbers {
+            Some(numbers) => drop(cached.insert(sequence.0, numbers)),
+            None => drop(cached.remove(&sequence.0)),
+        }
     }
 
     fn sequence_file(&self, sequence: Oid) -> u32 {

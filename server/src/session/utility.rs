@@ -427,6 +427,7 @@ impl Session {
         }
         if matches!(target, DiscardTarget::All | DiscardTarget::Sequences) {
             self.memory.sequence_values.lock().clear();
+            self.memory.cached_numbers.lock().clear();
             *self.memory.last_sequence.lock() = None;
         }
         Ok(())

@@ -179,6 +179,27 @@ pub struct PreparedText {
     pub types: Arc<[Type]>,
 }
 
+/// Numbers that a session has drawn ahead from a sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CachedNumbers {
+    /// Which running sequence they are of.
+    pub incarnation: u64,
+    /// How many were drawn at once: where that is another number now, they are good no more.
+    pub cache: i64,
+    pub next: i64,
+    pub last: i64,
+    pub increment: i64,
+}
+
+impl CachedNumbers {
+    /// The next number, and what is left behind it.
+    #[must_use]
+    pub fn taken(self) -> (i64, Option<CachedNumbers>) {
+        let next = self.next.checked_add(self.increment).filter(|_| self.next != self.last);
+        (self.next, next.map(|next| CachedNumbers { next, ..self }))
+    }
+}
+
 /// The session and server as functions see them. Methods answer "not here" by default, so
 /// that tests and constant folding can use [`NoSession`]; those about rights answer no.
 pub trait SessionHost: Sync {
@@ -268,6 +289,17 @@ pub trait SessionHost: Sync {
     fn sequence_file(&self, sequence: Oid) -> u32 {
         sequence.0
     }
+    /// How many numbers of a sequence its session draws at once.
+    fn sequence_cache(&self, _sequence: Oid) -> i64 {
+        1
+    }
+    /// The next of the numbers that the session has drawn ahead from a running sequence.
+    fn take_cached(&self, _sequence: Oid, _incarnation: u64) -> Option<i64> {
+        None
+    }
+    /// Keeps numbers that were drawn ahead from a running sequence for the session's next calls; without
+    /// any, forgets those that it has.
+    fn keep_cached(&self, _sequence: Oid, _numbers: Option<CachedNumbers>) {}
     /// The name of a relation, where the session knows it.
     fn relation_name(&self, _relation: Oid) -> Option<String> {
         None
