@@ -258,6 +258,11 @@ impl Binder<'_, '_> {
                 self.set_parameter_type(number, Type::of(to))?;
                 self.guarded_row(BoundExpr::new(ExprKind::Param(number), Type::of(to)))
             }
+            // A literal within a row is of no type, and nothing is made of it but strings.
+            ExprKind::Field { .. } if pathway(Oid::UNKNOWN, to, context).is_none() => {
+                let to = type_name(to);
+                Err(SqlError::internal(format!("failed to find conversion function from unknown to {to}")))
+            }
             _ => self.guarded_row(BoundExpr::new(ExprKind::ConvertIo(Box::new(expr)), Type::of(to))),
         }
     }

@@ -503,9 +503,13 @@ impl Binder<'_, '_> {
             Callee::Scalar(function) => (Oid::ANY, function.variadic && !function.name.starts_with("json")),
             _ => (Oid::ANY, false),
         };
+        // What has no type is told to have none.
+        let told = matches!(&candidate.callee, Callee::Scalar(function) if function.name == "pg_typeof");
         for (arg, &ty) in args.into_iter().zip(&types) {
             let value = if ty == Oid::ANY && self.is_open_parameter(&arg.value) {
                 self.stays_open = true;
+                arg.value
+            } else if ty == Oid::ANY && (told || matches!(arg.value.kind, ExprKind::Field { .. })) {
                 arg.value
             } else if ty == Oid::ANY || is_polymorphic(ty) {
                 self.resolve_unknown(arg.value)?

@@ -21,8 +21,11 @@ impl Binder<'_, '_> {
         }
         match &expr.kind {
             ExprKind::Row(items, names) => {
-                // A literal that is read as it is, is text.
-                let ty = |item: &BoundExpr| if item.ty.oid == Oid::UNKNOWN { Type::TEXT } else { item.ty };
+                // A literal stays one of no type; a parameter is what it is taken for.
+                let ty = |item: &BoundExpr| match self.is_open_parameter(item) {
+                    true => Type::TEXT,
+                    false => item.ty,
+                };
                 Some(items.iter().enumerate().map(|(i, item)| (field_name(names, i), ty(item))).collect())
             }
             ExprKind::Routine { routine, .. } => {
@@ -268,10 +271,13 @@ pub(super) fn is_at_hand(expr: &BoundExpr) -> bool {
     }
 }
 
-/// A field of a record; of a row constructor, the very item.
+/// A field of a record; of a row constructor, the very item, unless it is a literal of no type: that nobody
+/// reads as another than it was.
 pub(crate) fn record_field(record: BoundExpr, index: usize, ty: Type) -> BoundExpr {
     match record.kind {
-        ExprKind::Row(mut items, _) if index < items.len() => items.swap_remove(index),
+        ExprKind::Row(mut items, _) if index < items.len() && ty.oid != Oid::UNKNOWN => {
+            items.swap_remove(index)
+        }
         kind => {
             let record = Box::new(BoundExpr::new(kind, record.ty));
             BoundExpr::new(ExprKind::Field { record, index: index as u16 }, ty)
