@@ -4,7 +4,9 @@
 //! the defaults say and end with it. Isolation is settled once a statement has seen the
 //! database, and inside savepoints.
 
-use archipel_engine::Isolation;
+use std::sync::Arc;
+
+use archipel_engine::{Isolation, Snapshot};
 use archipel_sql::ast::{IsolationLevel, Statement, TransactionModes};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
@@ -83,8 +85,8 @@ impl Session {
         Ok(())
     }
 
-    /// SET TRANSACTION SNAPSHOT: sees what another transaction sees, which is still open.
-    pub(super) fn adopt_snapshot(&mut self, name: &str) -> Result<()> {
+    /// The snapshot of another transaction, which is still open, that this one may adopt.
+    pub(super) fn exported_snapshot(&self, name: &str) -> Result<Arc<Snapshot>> {
         if self.transaction.has_queried() || self.transaction.is_inside_savepoint() {
             return Err(SqlError::new(
                 SqlState::ACTIVE_SQL_TRANSACTION,
@@ -101,7 +103,12 @@ impl Session {
             let message = format!("invalid snapshot identifier: \"{name}\"");
             SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
         };
-        let snapshot = self.server.exported.find(name).ok_or_else(invalid)?;
+        self.server.exported.find(name).ok_or_else(invalid)
+    }
+
+    /// SET TRANSACTION SNAPSHOT: sees what another transaction sees, which is still open.
+    pub(super) fn adopt_snapshot(&mut self, name: &str) -> Result<()> {
+        let snapshot = self.exported_snapshot(name)?;
         self.enter_transaction(false);
         if !self.transaction.interactive().is_some_and(|open| open.adopt(&snapshot)) {
             return Err(SqlError::internal("the transaction has a snapshot of its own"));

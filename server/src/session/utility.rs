@@ -394,7 +394,8 @@ impl Session {
                 "SET TRANSACTION can only be used in transaction blocks",
             );
             self.notice(Severity::Warning, &warning);
-            return Ok(());
+            // Its transaction is this statement, which may see no other's snapshot all the same.
+            return set.snapshot.as_ref().map_or(Ok(()), |name| self.exported_snapshot(name).map(drop));
         }
         if let Some(name) = &set.snapshot {
             return self.adopt_snapshot(name);
