@@ -166,7 +166,13 @@ impl Catalog {
                 SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation with OID {oid} does not exist"))
             });
         }
-        self.relation_at(&parse_name_text(text)?, search_path)
+        let name = parse_name_text(text)?;
+        match name.schema.as_deref().filter(|schema| *schema != "pg_temp") {
+            Some(schema) if name.catalog.is_none() && !self.schema_exists(schema) => {
+                Err(undefined_schema(schema))
+            }
+            _ => self.relation_at(&name, search_path),
+        }
     }
 
     /// The number behind a `regclass` text: a relation's, or that of what stands for a composite type.
@@ -322,6 +328,12 @@ pub fn undefined_relation(name: &QualifiedName) -> SqlError {
         None => name.name.clone(),
     };
     SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{shown}\" does not exist")).at(name.at())
+}
+
+/// 42601 for a name of more parts than a database, a schema and what is in it.
+pub fn too_many_dots(name: &str) -> SqlError {
+    let message = format!("improper qualified name (too many dotted names): {name}");
+    SqlError::new(SqlState::SYNTAX_ERROR, message)
 }
 
 /// 3F000.

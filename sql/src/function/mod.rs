@@ -55,6 +55,7 @@ pub use lsn::{lsn_place, lsn_value, parse_lsn, show_lsn};
 pub use pattern::{like, regular_expression};
 pub use point::{parse_point, point_of, point_value, show_point};
 pub use record_image::column_types;
+pub(crate) use reference::is_no_type_name;
 pub use session::VERSION_TEXT;
 pub use snapshot::{Snapshot, parse_transaction_id};
 pub use string::{quote_identifier, quote_literal};

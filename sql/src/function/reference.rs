@@ -77,6 +77,39 @@ fn keywords() -> Rows {
     include_str!("../../data/keyword.tsv").lines().map(row).collect()
 }
 
+/// Whether a word without quotes cannot be the name of a type: the grammar has other uses for it.
+pub(crate) fn is_no_type_name(word: &str) -> bool {
+    // Types that the grammar has words for.
+    const TYPES: [&str; 20] = [
+        "bigint",
+        "bit",
+        "boolean",
+        "char",
+        "character",
+        "dec",
+        "decimal",
+        "float",
+        "int",
+        "integer",
+        "interval",
+        "national",
+        "nchar",
+        "numeric",
+        "real",
+        "setof",
+        "smallint",
+        "time",
+        "timestamp",
+        "varchar",
+    ];
+    let word = word.to_ascii_lowercase();
+    let of_grammar = |line: &str| {
+        let mut fields = line.split('\t');
+        fields.next() == Some(&*word) && matches!(fields.next(), Some("C" | "R"))
+    };
+    !TYPES.contains(&&*word) && include_str!("../../data/keyword.tsv").lines().any(of_grammar)
+}
+
 /// pg_options_to_table: `name=value` taken apart.
 fn options(v: &[Datum]) -> Result<Rows> {
     let row = |option: &Datum| {

@@ -8,6 +8,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::ast::{Expression, QualifiedName};
+use crate::catalog::names::too_many_dots;
 use crate::error::{Result, SqlError, SqlState};
 use crate::interrupt;
 
@@ -209,16 +210,12 @@ impl<'t> Cursor<'t> {
         while self.take_token(&Token::Period) {
             parts.push(self.label()?);
         }
+        if parts.len() > 3 {
+            return Err(too_many_dots(&parts.join(".")).at(Some(position)));
+        }
         let mut parts = parts.into_iter().rev();
         let name = parts.next().expect("one part at least");
         let (schema, catalog) = (parts.next(), parts.next());
-        if parts.next().is_some() {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "improper qualified name (too many dotted names)",
-            )
-            .at(Some(position)));
-        }
         Ok(QualifiedName { catalog, schema, name, position })
     }
 

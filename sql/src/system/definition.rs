@@ -16,6 +16,10 @@ pub fn type_as_written(catalog: &Catalog, ty: Type) -> String {
 /// A type as text, row types and their arrays included: with its schema, unless its name alone leads
 /// to it along the search path (format_type).
 pub fn type_along(catalog: &Catalog, search_path: &[String], ty: Type) -> String {
+    // A word that names nothing without quotes.
+    if ty.oid == Oid::ANY {
+        return "\"any\"".to_owned();
+    }
     if type_info(ty.oid).is_some() {
         return format_type(ty);
     }

@@ -63,8 +63,17 @@ fn lenient(found: Result<Oid>) -> Result<Datum> {
     }
 }
 
+/// The name of what is in no schema.
+fn single_name(text: &str) -> Result<String> {
+    let name = crate::catalog::names::parse_name_text(text)?;
+    match name.schema {
+        None => Ok(name.name),
+        Some(_) => Err(SqlError::new(SqlState::INVALID_NAME, "invalid name syntax")),
+    }
+}
+
 fn namespace_oid(source: &dyn SystemSource, name: &str) -> Result<Oid> {
-    let plain = crate::catalog::names::parse_name_text(name)?.name;
+    let plain = single_name(name)?;
     source
         .catalog()
         .schema(&plain)
@@ -73,7 +82,7 @@ fn namespace_oid(source: &dyn SystemSource, name: &str) -> Result<Oid> {
 }
 
 fn role_oid(source: &dyn SystemSource, name: &str) -> Result<Oid> {
-    let plain = crate::catalog::names::parse_name_text(name)?.name;
+    let plain = single_name(name)?;
     source
         .catalog()
         .role(&plain)
@@ -240,17 +249,15 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         "pg_get_functiondef" => optional(routine().map(|r| function_definition(source, &r))),
         "pg_get_function_arguments" => match routine() {
             Some(routine) => text(function_arguments(source, &routine)),
-            None => builtin_arguments(source, first),
+            None => optional(super::builtin::arguments(source, first)),
         },
         "pg_get_function_identity_arguments" => match routine() {
             Some(routine) => text(identity_arguments(source, &routine)),
-            None => builtin_arguments(source, first),
+            None => optional(super::builtin::arguments(source, first)),
         },
         "pg_get_function_result" => match routine() {
             Some(routine) => optional(function_result(source, &routine)),
-            None => optional(
-                crate::function::function_by_oid(first).map(|f| type_text(source, Type::of(f.result))),
-            ),
+            None => optional(super::builtin::result(source, first)),
         },
         "pg_get_function_arg_default" => optional(routine().and_then(|routine| {
             let index = usize::try_from(integer_at(args, 1)).ok()?.checked_sub(1)?;
@@ -336,18 +343,4 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         },
         _ => return None,
     }))
-}
-
-/// Arguments of a built-in function; NULL for an unknown oid.
-fn builtin_arguments(source: &dyn SystemSource, oid: Oid) -> Datum {
-    let args = if let Some(f) = crate::function::function_by_oid(oid) {
-        f.args
-    } else if let Some(f) = crate::function::all_aggregates().iter().find(|f| f.oid == oid) {
-        f.args
-    } else if let Some(f) = crate::function::all_set_functions().iter().find(|f| f.oid == oid) {
-        f.args
-    } else {
-        return Datum::Null;
-    };
-    text(args.iter().map(|a| type_text(source, Type::of(*a))).collect::<Vec<_>>().join(", "))
 }

@@ -9,7 +9,7 @@
 //! - [`shape`]       the relations' columns, and rows built by column name
 //! - `relations`     pg_class, pg_attribute, pg_index, pg_constraint, pg_sequence …
 //! - `objects`       pg_type, pg_operator, pg_namespace …; `type_functions` what pg_type names
-//! - `routines`      pg_proc, pg_aggregate
+//! - `routines`      pg_proc, pg_aggregate; `builtin` arguments and results of built-in functions
 //! - `information`   information_schema; `information_types` about domains and composite types,
 //!   `information_rights` who sees what, and who was granted what
 //! - `definition`    objects as SQL text; `expressions` defaults and conditions
@@ -20,6 +20,7 @@
 //! - `reference`     extensions, time zones
 //! - `functions`     catalog functions by name
 
+mod builtin;
 mod defined;
 mod definition;
 mod depend;

@@ -1,9 +1,13 @@
 //! Names and numbers: input and output of the reg* types, visibility, privileges.
 
 use super::SystemSource;
+use super::builtin;
 use super::definition::{signature, type_text};
 use super::type_functions;
-use crate::catalog::names::{is_temporary_schema, parse_name_text, quote_identifier, quote_qualified};
+use crate::ast::QualifiedName;
+use crate::catalog::names::{
+    is_temporary_schema, parse_name_text, quote_identifier, quote_qualified, too_many_dots, undefined_schema,
+};
 use crate::catalog::{Authority, Privileges, Relation, RoutineRef};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
@@ -58,9 +62,29 @@ fn undefined_function(text: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("function \"{text}\" does not exist"))
 }
 
+/// The name of a function, whose schema there must be.
+fn function_name_of(source: &dyn SystemSource, text: &str) -> Result<QualifiedName> {
+    let name = parse_name_text(text).map_err(|error| match error.state() {
+        SqlState::SYNTAX_ERROR => too_many_dots(text.trim()),
+        _ => error,
+    })?;
+    let other = name.catalog.as_deref().is_some_and(|database| database != source.database());
+    if let (Some(database), true) = (&name.catalog, other) {
+        let whole = format!("{database}.{}.{}", name.schema.as_deref().unwrap_or_default(), name.name);
+        let message = format!("cross-database references are not implemented: {whole}");
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
+    match &name.schema {
+        Some(schema) if schema != "pg_temp" && !source.catalog().schema_exists(schema) => {
+            Err(undefined_schema(schema))
+        }
+        _ => Ok(name),
+    }
+}
+
 /// Deployed routines and built-in functions of a name.
 fn functions_named(source: &dyn SystemSource, text: &str) -> Result<(Vec<Oid>, Vec<RoutineRef>)> {
-    let name = parse_name_text(text)?;
+    let name = function_name_of(source, text)?;
     check_schema(source, text)?;
     let schema = name.schema.as_deref();
     let routines = source.catalog().routines(schema, &name.name, source.search_path());
@@ -86,11 +110,6 @@ pub(super) fn function_oid(source: &dyn SystemSource, text: &str) -> Result<Oid>
             format!("more than one function named \"{text}\""),
         )),
     }
-}
-
-fn builtin_args(oid: Oid) -> Option<&'static [Oid]> {
-    let function = function::function_by_oid(oid).map(|function| function.args);
-    function.or_else(|| type_functions::by_oid(oid).map(|of_type| &of_type.args[..]))
 }
 
 /// `name(type, …)` taken apart: commas and parentheses within quotes and modifiers are the types' own
@@ -128,7 +147,7 @@ pub(super) fn procedure_oid(source: &dyn SystemSource, text: &str) -> Result<Oid
     let (name, types) = signature_parts(text)?;
     let types: Vec<Oid> = types.into_iter().map(|name| type_oid(source, name)).collect::<Result<_>>()?;
     let (builtins, routines) = functions_named(source, name)?;
-    let builtin = builtins.into_iter().find(|oid| builtin_args(*oid).is_some_and(|args| args == types));
+    let builtin = builtins.into_iter().find(|oid| builtin::args(*oid).is_some_and(|args| args == types));
     let declared = |routine: &RoutineRef| {
         routine.input_args().map(|arg| arg.declared().oid).eq(types.iter().copied())
             || routine.input_types() == types
@@ -136,6 +155,12 @@ pub(super) fn procedure_oid(source: &dyn SystemSource, text: &str) -> Result<Oid
     builtin
         .or_else(|| routines.iter().find(|routine| declared(routine)).map(|routine| routine.oid))
         .ok_or_else(|| undefined_function(text))
+}
+
+/// The word without quotes that a text begins with.
+fn first_word(text: &str) -> Option<&str> {
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '$').unwrap_or(text.len());
+    Some(&text[..end]).filter(|word| !word.is_empty())
 }
 
 /// The type of a name as statements write one: with a modifier, which does not matter, and brackets
@@ -154,9 +179,19 @@ pub(super) fn type_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
         error.fields_mut().position = None;
         error
     };
-    let mut named = crate::parser::parse_type_name(trimmed).map_err(|error| {
+    let parsed = match first_word(trimmed).filter(|word| function::is_no_type_name(word)) {
+        Some(word) => {
+            let message = format!("syntax error at or near \"{word}\"");
+            Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+        }
+        None => crate::parser::parse_type_name(trimmed),
+    };
+    let mut named = parsed.map_err(|error| {
         let mut error = nowhere(error);
-        error.fields_mut().context = Some(format!("invalid type name \"{text}\""));
+        // What is wrong with a name alone is found out later, and not by the grammar.
+        if !error.fields().message.starts_with("improper qualified name") {
+            error.fields_mut().context = Some(format!("invalid type name \"{text}\""));
+        }
         error
     })?;
     if named.setof || named.percent_type {
@@ -238,7 +273,7 @@ pub(super) fn function_name(source: &dyn SystemSource, oid: Oid) -> Option<Strin
 
 pub(super) fn procedure_name(source: &dyn SystemSource, oid: Oid) -> Option<String> {
     let name = function_name(source, oid)?;
-    let types = match builtin_args(oid) {
+    let types = match builtin::args(oid) {
         Some(args) => args.iter().map(|a| type_text(source, Type::of(*a))).collect::<Vec<_>>().join(","),
         None => signature(source, &*source.catalog().routine_by_oid(oid)?),
     };

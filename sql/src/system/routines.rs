@@ -1,6 +1,7 @@
 //! pg_proc and pg_aggregate: built-in routines and those of the database.
 
 use super::SystemSource;
+use super::builtin;
 use super::definition::argument_defaults;
 use super::functions::optional;
 use super::objects::{INTERNAL, PLPGSQL, SQL};
@@ -13,7 +14,6 @@ use crate::catalog::{
 };
 use crate::datum::Datum;
 use crate::function::{self, Volatility};
-use crate::ordered_set::HYPOTHETICAL;
 use crate::types::Oid;
 
 // One argument per column of pg_proc that differs between built-in functions.
@@ -53,7 +53,7 @@ fn builtin(
         ("prorettype", Datum::Oid(result)),
         ("proargtypes", vector(Oid::OID, args.iter().map(|a| Datum::Oid(*a)).collect())),
         ("proargnames", arg_names),
-        ("prosrc", text(name)),
+        ("prosrc", text(if kind == "a" { "aggregate_dummy" } else { name })),
     ]);
 }
 
@@ -192,12 +192,7 @@ fn default_cost(kind: RoutineKind) -> f64 {
 /// pg_aggregate.
 pub(super) fn aggregates(source: &dyn SystemSource, sheet: &mut Sheet) {
     for f in function::all_aggregates() {
-        let (kind, direct) = match f.name {
-            "percentile_cont" | "percentile_disc" => ("o", 1),
-            "mode" => ("o", 0),
-            name if HYPOTHETICAL.contains(&name) => ("h", 1),
-            _ => ("n", 0),
-        };
+        let (kind, direct) = builtin::aggregate_kind(f.name);
         sheet.add(&[
             ("aggfnoid", Datum::Oid(f.oid)),
             ("aggkind", text(kind)),
