@@ -84,6 +84,8 @@ pub(crate) struct Compiler<'e> {
     /// Slots that arms of CASE fill.
     late: Vec<u32>,
     caches: usize,
+    /// While the arguments of a call are compiled whose value a run keeps.
+    pub within_kept: bool,
     keys: usize,
     lookups: usize,
     /// Whether volatile routines are called, as far as has been compiled.
@@ -189,6 +191,7 @@ impl<'e> Compiler<'e> {
             deferred: Vec::new(),
             late: Vec::new(),
             caches: 0,
+            within_kept: false,
             keys: 0,
             lookups: 0,
             calls_routines: false,

@@ -143,7 +143,7 @@ impl Compiler<'_> {
                 }
                 let context = immutable::body_context(function.function, args);
                 let written = args;
-                let args = self.exprs(written)?;
+                let args = self.arguments(expr, written)?;
                 let is_null = |arg: &Source| arg.constant().is_some_and(Datum::is_null);
                 if function.function.strict && args.iter().any(is_null) {
                     let known = args.into_iter().zip(written).filter(|(_, arg)| immutable::is_known(arg));
@@ -173,7 +173,7 @@ impl Compiler<'_> {
                     true => self.strict_call(*function, written, args)?,
                     false => call(*function, args),
                 };
-                let code = described(function.function, code);
+                let code = self.kept_for_run(expr, described(function.function, code));
                 match context {
                     Some(line) => immutable::in_context(code, line),
                     None => code,

@@ -4,10 +4,12 @@ use archipel_sql::catalog::Routine;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::{FunctionContext, ResolvedFunction, ScalarFunction, Volatility};
+use archipel_sql::type_table::element_of;
 use archipel_sql::types::Oid;
 
 use super::CompiledExpr;
 use super::compile::Compiler;
+use super::context::Cache;
 use super::expression::{Source, Values, call};
 use super::operand::Operand;
 use super::{case, immutable};
@@ -50,7 +52,8 @@ pub(super) fn value(function: &'static ScalarFunction, args: &[Source]) -> Optio
     (function.eval)(&FunctionContext::detached(), &values).ok().filter(may_be_kept)
 }
 
-/// Whether a plan may hold a value, as long as it is kept itself. What is larger is computed by each run.
+/// Whether a plan may hold a value, as long as it is kept itself. What is larger is computed once by each
+/// run ([`Compiler::kept_for_run`]).
 fn may_be_kept(value: &Datum) -> bool {
     const BYTES_MAX: usize = 64 << 10;
     match value {
@@ -129,7 +132,50 @@ fn add_known<'e>(expr: &'e BoundExpr, most: usize, known: &mut Vec<&'e BoundExpr
     }
 }
 
+/// Whether a call is the same throughout a run, and may come to a value that is too large for a plan.
+fn is_kept_for_run(call: &BoundExpr) -> bool {
+    let ExprKind::Call { function, .. } = &call.kind else { return false };
+    let large = matches!(call.ty.oid, Oid::TEXT | Oid::VARCHAR | Oid::JSON | Oid::JSONB | Oid::BYTEA)
+        || element_of(call.ty.oid).is_some();
+    // What it makes of large values alone is as good kept.
+    let of_large = || {
+        let ExprKind::Call { args, .. } = &call.kind else { return false };
+        args.iter().any(is_kept_for_run)
+    };
+    let steady = !immutable::reads_time_zone(function.function) && immutable::is_known(call);
+    steady && (large || of_large())
+}
+
 impl Compiler<'_> {
+    /// The arguments of a call.
+    pub(super) fn arguments(&mut self, call: &BoundExpr, written: &[BoundExpr]) -> Result<Vec<Source>> {
+        let outer = self.within_kept;
+        self.within_kept = outer || is_kept_for_run(call);
+        let args = self.exprs(written);
+        self.within_kept = outer;
+        args
+    }
+
+    /// A call that is the same throughout a run is computed by the first who asks, and kept with the run's
+    /// frame; but for what is a part of such a call itself.
+    pub(super) fn kept_for_run(&mut self, call: &BoundExpr, code: CompiledExpr) -> CompiledExpr {
+        if self.within_kept || !is_kept_for_run(call) {
+            return code;
+        }
+        let cache = self.cache();
+        Box::new(move |ctx| {
+            // What is computed to find out where a statement goes has no frame.
+            if let Some(Cache::Value(value)) = ctx.frame.caches.get(cache) {
+                return Ok(value.clone());
+            }
+            let value = code(ctx)?;
+            if let Some(place) = ctx.frame.caches.get_mut(cache) {
+                *place = Cache::Value(value.clone());
+            }
+            Ok(value)
+        })
+    }
+
     /// A strict call. Where PostgreSQL knows a part of the arguments when it plans, by the values of
     /// parameters, it computes those first, and the others only if none of them is NULL; what is known
     /// within the others it has computed all the same.
