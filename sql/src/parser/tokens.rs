@@ -27,6 +27,7 @@ use super::rows_from::rewrite_rows_from;
 use super::star::rewrite_stars;
 use super::truncation::truncate_identifier;
 use super::unicode::{decode_unicode, escape_error};
+use super::worded::tell_calls_apart;
 use super::words::{
     rewrite_column_definitions, rewrite_like_any, rewrite_sort_operators, rewrite_table,
     rewrite_typed_escapes, rewrite_words,
@@ -161,7 +162,8 @@ pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> 
             rewrite_sort_operators(rewrite_like_any(rewrite_typed_escapes(rewrite_rows_from(tokens)))),
         )))));
     interrupt::check()?;
-    Ok(rewrite_stars(rewrite_locks(rewrite_words(rewrite_only(rewrite_fetch(rewrite_no_columns(tokens)))))))
+    let tokens = rewrite_locks(rewrite_words(rewrite_only(rewrite_fetch(rewrite_no_columns(tokens)))));
+    Ok(tell_calls_apart(rewrite_stars(tokens)))
 }
 
 pub(super) fn is_word(token: Option<&TokenWithSpan>, word: &str) -> bool {
