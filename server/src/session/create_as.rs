@@ -8,11 +8,11 @@ use archipel_sql::ast::{
     ColumnDefinition, CreateTable, CreateTableAs, Execute, RowSource, Statement, TransactionModes,
 };
 use archipel_sql::catalog::names::{quote_qualified, temporary_schema};
-use archipel_sql::catalog::{Catalog, Lookups, Persistence, Requirement};
+use archipel_sql::catalog::{Lookups, Persistence, Requirement};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{parse, parse_query, parse_type_name};
-use archipel_sql::type_table::element_of;
+use archipel_sql::system::type_as_written;
 use archipel_sql::types::{Oid, Type};
 
 use super::Session;
@@ -44,19 +44,6 @@ struct BoundFilling {
 /// `pg_temp` as the schema says it as well as TEMPORARY.
 fn is_temporary(create: &CreateTableAs) -> bool {
     create.persistence == Persistence::Temporary || create.name.schema.as_deref() == Some("pg_temp")
-}
-
-/// A type as a definition names it wherever it is read: one of users with its schema.
-fn type_with_schema(catalog: &Catalog, ty: Type) -> String {
-    let array = |is_array: bool| if is_array { "[]" } else { "" };
-    if let Some(user) = catalog.user_type_of(ty.oid) {
-        return format!("{}{}", quote_qualified(&user.schema, &user.name), array(user.oid != ty.oid));
-    }
-    let row = element_of(ty.oid).filter(|element| element.is_composite()).unwrap_or(ty.oid);
-    match catalog.table_of_row_type(row) {
-        Some(table) => format!("{}{}", quote_qualified(&table.schema, &table.name), array(row != ty.oid)),
-        None => archipel_sql::system::type_as_written(catalog, ty),
-    }
 }
 
 impl Session {
@@ -203,7 +190,7 @@ impl Session {
         }
         let catalog = self.host().catalog.catalog.clone();
         let declared = catalog.domain_of(output.source).map_or(output.ty, Type::of);
-        let ty = parse_type_name(&type_with_schema(&catalog, declared))?;
+        let ty = parse_type_name(&type_as_written(&catalog, declared))?;
         Ok(ColumnDefinition { name, position: 0, ty, collation: None, constraints: Vec::new() })
     }
 
