@@ -88,8 +88,36 @@ impl Compiler<'_> {
         }
     }
 
+    /// A variable of a domain over a composite type takes the columns of a row for its fields.
+    fn gather_fields(&self, targets: &[Target], bound: &mut BoundStatement) -> Result<()> {
+        let [Target { variable, path, .. }] = targets else { return Ok(()) };
+        let Storage::Scalar { ty, declared, .. } = &self.storage[*variable as usize] else { return Ok(()) };
+        if !path.is_empty() || declared.oid == ty.oid || output_columns(bound).is_empty() {
+            return Ok(());
+        }
+        let Some(table) = self.environment.catalog.table_of_row_type(ty.oid) else { return Ok(()) };
+        let mut refused = None;
+        project_columns(bound, |own| {
+            let mut own = own.into_iter();
+            let mut fields = Vec::with_capacity(table.columns.len());
+            for column in &table.columns {
+                let null = BoundExpr { kind: ExprKind::Const(Datum::Null), ty: column.ty };
+                let declared = column.domain.map_or(column.ty, Type::of);
+                let field = own.next().map(|value| super::scope::cast(value, declared, self.environment));
+                fields.push(field.unwrap_or(Ok(null)).unwrap_or_else(|error| {
+                    refused.get_or_insert(error);
+                    BoundExpr { kind: ExprKind::Const(Datum::Null), ty: column.ty }
+                }));
+            }
+            let names = table.columns.iter().map(|column| column.name.clone()).collect();
+            vec![BoundExpr { kind: ExprKind::Row(fields, Some(names)), ty: *ty }]
+        });
+        refused.map_or(Ok(()), Err)
+    }
+
     /// Registers for the columns of a statement; the statement gets the casts they need.
     pub(super) fn row_targets(&mut self, targets: &[Target], bound: &mut BoundStatement) -> Result<Targets> {
+        self.gather_fields(targets, bound)?;
         let catalog = &self.environment.catalog;
         let declared = |c: &OutputColumn| catalog.domain_of(c.source).map_or(c.ty, Type::of);
         let columns: Vec<(String, Type)> =
@@ -105,6 +133,7 @@ impl Compiler<'_> {
         targets: &[Target],
         bound: &mut BoundStatement,
     ) -> Result<(Targets, Vec<IntoCast>)> {
+        self.gather_fields(targets, bound)?;
         let catalog = &self.environment.catalog;
         let declared = |c: &OutputColumn| catalog.domain_of(c.source).map_or(c.ty, Type::of);
         let own: Vec<(Type, bool)> =

@@ -171,6 +171,7 @@ impl Cursor<'_> {
 
     fn generated(&mut self) -> Result<ColumnConstraintKind> {
         self.skip(1);
+        let when = self.position();
         let always = if self.take("always") {
             true
         } else {
@@ -189,6 +190,10 @@ impl Cursor<'_> {
         }
         let expression = self.parenthesized_expression()?;
         self.expect("stored")?;
+        if !always {
+            let message = "for a generated column, GENERATED ALWAYS must be specified";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(Some(when)));
+        }
         Ok(ColumnConstraintKind::Generated(expression))
     }
 
