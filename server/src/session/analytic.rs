@@ -126,7 +126,7 @@ impl Session {
         let given_up = Arc::new(AtomicBool::new(false));
         let host = Arc::new(self.host().beside(given_up.clone()));
         let asked = host.clone();
-        let now = self.transaction.start().unwrap_or_else(crate::server::now);
+        let now = self.began_at().unwrap_or_else(crate::server::now);
         let holder = self.entry().process_id;
         let (server, plan) = (self.server.clone(), plan.clone());
         let analytics = server.analytics.clone();

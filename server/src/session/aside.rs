@@ -22,7 +22,7 @@ const ROUNDS_MAX: usize = 3;
 impl Session {
     /// What planning needs of this session, as of now.
     pub(crate) fn planning(&mut self) -> Planning {
-        Planning::new(self.host(), self.transaction.start())
+        Planning::new(self.host(), self.began_at())
     }
 
     /// Plans something of this text: here, or if it is long on a thread for that. There a request to

@@ -262,6 +262,7 @@ impl Session {
             cursors: Default::default(),
             deadlock: Default::default(),
             skip_until_sync: false,
+            message_start: None,
             copy_in: None,
             host: None,
             memory: Arc::default(),

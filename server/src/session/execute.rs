@@ -90,7 +90,13 @@ impl Session {
     /// that of the block's start.
     pub(crate) fn context<'h>(&self, host: &'h Host) -> FunctionContext<'h> {
         let context = host.context();
-        FunctionContext { now: self.transaction.start().unwrap_or(context.now), ..context }
+        FunctionContext { now: self.began_at().unwrap_or(context.now), ..context }
+    }
+
+    /// When the transaction of the statement began, as far as that is known before it runs: what reads
+    /// `now` when it is planned and when it runs reads the same.
+    pub(super) fn began_at(&self) -> Option<i64> {
+        self.transaction.start().or(self.message_start)
     }
 
     /// Runs a statement; its rows and its completion go to the output. `alone` says that
@@ -442,7 +448,7 @@ impl Session {
             rows_to,
             mark: out.len(),
             out,
-            now: self.transaction.start(),
+            now: self.began_at(),
             read_only: self.is_read_only(),
             rows: 0,
             kept: Vec::new(),

@@ -118,6 +118,8 @@ pub struct Session {
     deadlock: std::cell::RefCell<Option<String>>,
     /// An error in the extended protocol: everything up to Sync is skipped.
     skip_until_sync: bool,
+    /// When the simple message came that is being run: there a transaction of its own begins.
+    message_start: Option<i64>,
     copy_in: Option<Box<CopyIn>>,
     /// The host of the current settings and catalog, made anew when either changes.
     pub(crate) host: Option<Arc<Host>>,

@@ -124,6 +124,7 @@ impl Session {
             cursors: belongings.cursors,
             deadlock: Default::default(),
             skip_until_sync: false,
+            message_start: None,
             copy_in: None,
             host: None,
             memory: belongings.memory,

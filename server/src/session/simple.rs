@@ -33,6 +33,7 @@ impl Session {
         self.drop_unnamed_portal();
         let text: Arc<str> = text.into();
         self.begin_statement(&text);
+        self.message_start = Some(crate::server::now());
         if let Err(error) = self.run_text(text).await {
             self.fail(&error).await;
         }
@@ -41,6 +42,7 @@ impl Session {
         } else {
             self.flush().await;
         }
+        self.message_start = None;
     }
 
     /// After the last statement: the implicit transaction commits, and the client may go on.

@@ -96,10 +96,10 @@ impl Transaction {
     }
 
     /// A statement that is not alone begins the implicit transaction of a script or pipeline.
-    fn begin_implicit(&mut self) {
+    fn begin_implicit(&mut self, at: Option<i64>) {
         if self.kind == Kind::None {
             self.kind = Kind::Implicit;
-            self.start = crate::server::now();
+            self.start = at.unwrap_or_else(crate::server::now);
         }
     }
 
@@ -272,7 +272,7 @@ impl Session {
     /// one of a script or pipeline, which it may begin.
     pub(super) fn joins_transaction(&mut self, alone: bool) -> bool {
         if !alone {
-            self.transaction.begin_implicit();
+            self.transaction.begin_implicit(self.message_start);
         }
         self.transaction.is_open()
     }
@@ -283,7 +283,7 @@ impl Session {
             if alone {
                 return;
             }
-            self.transaction.begin_implicit();
+            self.transaction.begin_implicit(self.message_start);
         }
         if self.transaction.interactive.is_none() {
             self.transaction.interactive = Some(self.begin_interactive());
