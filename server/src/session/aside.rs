@@ -22,6 +22,7 @@ const ROUNDS_MAX: usize = 3;
 impl Session {
     /// What planning needs of this session, as of now.
     pub(crate) fn planning(&mut self) -> Planning {
+        self.see_definitions();
         Planning::new(self.host(), self.began_at())
     }
 

@@ -18,12 +18,30 @@ use archipel_sql::types::{Oid, Type};
 use super::Session;
 use super::definition::Source;
 use super::host::Host;
+use super::staging::other_definitions;
 use crate::encode::Formats;
 use crate::statement::planning::Planning;
 use crate::statement::{Body, Origin};
 use crate::wire::output::Severity;
 
+/// How often a table is made of a query's columns, if each time they have become others until its rows come.
+const ROUNDS_MAX: usize = 3;
+
+/// Whether a query may have been refused because its columns are not those that the table was made of.
+fn is_of_shape(error: &SqlError) -> bool {
+    matches!(
+        error.state(),
+        SqlState::SYNTAX_ERROR
+            | SqlState::DATATYPE_MISMATCH
+            | SqlState::UNDEFINED_COLUMN
+            | SqlState::FEATURE_NOT_SUPPORTED
+            | SqlState::STRING_DATA_RIGHT_TRUNCATION
+            | SqlState::SERIALIZATION_FAILURE
+    )
+}
+
 /// The query that gives a table its columns and its rows.
+#[derive(Clone)]
 struct Filling {
     text: Arc<str>,
     /// The types of its parameters, and their values.
@@ -78,22 +96,44 @@ impl Session {
             RowSource::Query(query) => Filling { text: query.as_str().into(), types: types.to_vec(), params },
             RowSource::Execute(execute) => Box::pin(self.prepared_query(execute)).await?,
         };
-        let definition = self.table_of_query(create, &filling).await?;
         if self.joins_transaction(alone) {
-            return Box::pin(self.create_and_fill(create, definition, filling)).await;
+            return Box::pin(self.define_and_fill(create, &filling)).await;
         }
         self.commit_implicit().await?;
-        self.begin(&TransactionModes::default())?;
-        match Box::pin(self.create_and_fill(create, definition, filling)).await {
-            Ok(tag) => {
-                self.commit_transaction().await?;
-                Ok(tag)
-            }
-            Err(error) => {
-                self.rollback_transaction().await;
-                Err(error)
+        let mut rounds = 0;
+        loop {
+            let version = self.server.catalog.version();
+            self.begin(&TransactionModes::default())?;
+            match Box::pin(self.define_and_fill(create, &filling)).await {
+                Ok(tag) => {
+                    self.commit_transaction().await?;
+                    return Ok(tag);
+                }
+                Err(error) => {
+                    self.rollback_transaction().await;
+                    // What it reads may have got other columns while it waited for it.
+                    rounds += 1;
+                    let as_before = self.server.catalog.version() == version;
+                    if rounds == ROUNDS_MAX || as_before || !is_of_shape(&error) {
+                        return Err(error);
+                    }
+                }
             }
         }
+    }
+
+    /// Makes a table of a query's columns and gives it the rows, which must have those columns still.
+    async fn define_and_fill(&mut self, create: &CreateTableAs, filling: &Filling) -> Result<String> {
+        let version = self.server.catalog.version();
+        let definition = self.table_of_query(create, filling).await?;
+        let columns = definition.columns.clone();
+        let tag = self.create_and_fill(create, definition, filling.clone()).await?;
+        if self.server.catalog.version() != version
+            && self.table_of_query(create, filling).await?.columns != columns
+        {
+            return Err(other_definitions());
+        }
+        Ok(tag)
     }
 
     fn target_of(&mut self, create: &CreateTableAs) -> Result<String> {

@@ -313,6 +313,7 @@ impl Session {
                 Err(Stop::Recompile) => {
                     recompiles += 1;
                     self.await_definitions().await;
+                    self.see_definitions();
                     match self.renewed(&prepared, &mut run).await? {
                         Some(renewed) => prepared = renewed,
                         None => break,
@@ -355,6 +356,7 @@ impl Session {
                 break;
             }
             self.await_definitions().await;
+            self.see_definitions();
             renewed = self.renew_for(prepared, run.in_pieces).await;
         }
         let renewed = renewed.and_then(|renewed| renewed.allowed().map(|()| renewed));

@@ -291,6 +291,7 @@ impl Session {
     /// Begins a statement: what `pg_stat_activity` shows, and a clean cancel flag.
     fn begin_statement(&mut self, text: &Arc<str>) {
         self.timer = None;
+        self.see_definitions();
         self.entry().begin_statement();
         self.start_timer();
         self.took = None;

@@ -19,6 +19,8 @@ use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object, ObjectKind,
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::types::Oid;
 
+use super::Session;
+
 /// Why two sides may not stand together.
 pub(super) enum Apart {
     /// Both have given one name to something of their own.
@@ -79,6 +81,19 @@ pub(super) fn rebased<'o>(
         }
     }
     Ok(current.apply(changes))
+}
+
+impl Session {
+    /// Lets a block see what others have defined meanwhile, if its own definitions bear that.
+    pub(super) fn see_definitions(&mut self) {
+        if self.transaction.staged().is_none() {
+            return;
+        }
+        let server = self.server.clone();
+        if self.transaction.staged_mut().is_some_and(|staged| staged.rebase(&server)) {
+            self.host = None;
+        }
+    }
 }
 
 type Key = (ObjectKind, Oid);

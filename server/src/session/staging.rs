@@ -39,6 +39,7 @@ use super::rebase::{Apart, rebased};
 use crate::catalog::CatalogState;
 use crate::design::OpenBlock;
 use crate::run::definition::{CommitWithDefinitions, DefinitionRun};
+use crate::server::Server;
 use crate::statement::{Code, RowPlan};
 
 /// The definitions of a block so far.
@@ -46,6 +47,8 @@ pub(super) struct Staged {
     /// The catalog the block began on, and its number.
     base: Catalog,
     base_version: u64,
+    /// The newest that it was tried to put the definitions on.
+    seen: u64,
     /// With the definitions so far.
     state: Arc<CatalogState>,
     steps: Vec<Step>,
@@ -146,6 +149,30 @@ impl Staged {
             Made::Index(_) => None,
         })
         .collect()
+    }
+
+    /// Lets the definitions stand on the newest catalog, where they have nothing to do with what others
+    /// have defined meanwhile. Whether it is another catalog now.
+    pub(super) fn rebase(&mut self, server: &Server) -> bool {
+        let current = server.catalog.current();
+        if std::mem::replace(&mut self.seen, current.version) == current.version {
+            return false;
+        }
+        let changes = self.steps.iter().flat_map(|step| &step.run.changes);
+        let mut changes: Vec<CatalogChange> = changes.cloned().collect();
+        let operations = self.steps.iter().flat_map(|step| step.run.ddl());
+        let own = self.state.catalog.clone();
+        let Ok(after) = rebased(&self.base, &own, &current.catalog, &mut changes, operations) else {
+            return false;
+        };
+        let mut adapted = changes.into_iter();
+        for step in &mut self.steps {
+            let count = step.run.changes.len();
+            step.run.changes = adapted.by_ref().take(count).collect();
+        }
+        (self.base, self.base_version) = (current.catalog.clone(), current.version);
+        self.state = server.catalog.private(after, self.added_labels());
+        true
     }
 
     fn into_run(self) -> DefinitionRun {
@@ -295,7 +322,7 @@ fn rows_after_definition(table: &str) -> SqlError {
     .with_hint("Commit the definition first.")
 }
 
-fn other_definitions() -> SqlError {
+pub(super) fn other_definitions() -> SqlError {
     SqlError::new(
         SqlState::SERIALIZATION_FAILURE,
         "could not serialize access: other definitions were committed since this transaction began its own",
@@ -320,6 +347,7 @@ impl Session {
         self.transaction.set_staged(Staged {
             base: current.catalog.clone(),
             base_version: current.version,
+            seen: current.version,
             state: current,
             steps: Vec::new(),
             _open: open,
