@@ -147,6 +147,49 @@ fn rows_are_described_as_the_plan_that_ran_answers_them() {
 }
 
 #[test]
+fn definitions_of_a_session_bear_those_that_others_commit_meanwhile() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    let mut holder = server.raw();
+    let mut other = server.raw();
+    let width = |messages: &Messages| {
+        let (_, body) = messages.iter().find(|(kind, _)| *kind == b'T').expect("a description of rows");
+        u16::from_be_bytes([body[0], body[1]])
+    };
+    for (change, wanted) in [("ADD COLUMN c int DEFAULT 7", 3), ("DROP COLUMN b", 1)] {
+        for (begins, waits) in [
+            ("CREATE TABLE made (a int)", "SELECT * FROM t"),
+            ("CREATE TEMP TABLE made (a int)", "UPDATE t SET a = a RETURNING *"),
+            ("", "CREATE TABLE made AS SELECT * FROM t"),
+            ("", "SELECT * INTO TEMP made FROM t"),
+        ] {
+            holder.query("DROP TABLE IF EXISTS t");
+            holder.query("CREATE TABLE t (a int PRIMARY KEY, b text)");
+            holder.query("INSERT INTO t VALUES (1, 'x')");
+            holder.query("BEGIN");
+            holder.query(&format!("ALTER TABLE t {change}"));
+            if !begins.is_empty() {
+                raw.query("BEGIN");
+                raw.query(begins);
+            }
+            raw.send(b'Q', &[waits.as_bytes(), b"\0"].concat());
+            wait_for_waiters(&mut other, 1);
+            holder.query("COMMIT");
+            let answer = raw.until(b'Z');
+            assert_eq!(state(&answer), None, "{waits}");
+            if begins.is_empty() {
+                assert_eq!(width(&raw.query("SELECT * FROM made")), wanted, "{waits}");
+            } else {
+                assert_eq!(width(&answer), wanted, "{waits}");
+                assert_eq!(width(&raw.query("SELECT * FROM made, t")), wanted + 1, "{waits}");
+                assert_eq!(state(&raw.query("COMMIT")), None, "{waits}");
+            }
+            raw.query("DROP TABLE made");
+        }
+    }
+}
+
+#[test]
 fn what_a_wait_for_a_lock_ends_with_can_be_caught() {
     let server = Server::start(&[]);
     let mut raw = server.raw();
