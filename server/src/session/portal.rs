@@ -229,7 +229,7 @@ impl Session {
     /// The query of a named portal with the keys of its rows, which WHERE CURRENT OF may ask for.
     async fn with_keys(&mut self, name: &str, prepared: &Arc<Prepared>) -> Arc<Prepared> {
         let is_plain = match &prepared.body {
-            Body::Rows(plan) => plan.read_only && matches!(plan.bound, BoundStatement::Query(_)),
+            Body::Rows(plan) => matches!(plan.bound, BoundStatement::Query(_)),
             Body::Utility(_) | Body::Empty => false,
         };
         if name.is_empty() || !is_plain || prepared.session_dependent {
