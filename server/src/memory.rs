@@ -30,7 +30,7 @@ const BESIDE_BYTES: i64 = 256 << 20;
 /// Bounds what the process takes, from now on, and answers those who ask for large values.
 pub fn bound(max_memory: i64) {
     heap::set_limit(max_memory);
-    memory::install(|bytes| !heap::work_exceeds(bytes));
+    memory::install(|bytes| !heap::work_exceeds(bytes), heap::taken_bytes);
 }
 
 /// What the whole process may have in memory: a quarter more than is charged at most, and some for

@@ -1,5 +1,6 @@
 //! How long work hears that nobody waits for it any longer: a statement that was cancelled, that ran
-//! into `statement_timeout`, whose client has gone.
+//! into `statement_timeout`, whose client has gone. By the same questions it hears that it has taken
+//! what memory there was: documents, lists of matches and the like grow while they are read.
 //!
 //! A thread knows whose statement it works for ([`Watch`]), and whatever may take long says now and
 //! then how far it has come ([`steps`]): a regular expression that goes through a text, a document
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::function::SessionHost;
+use crate::memory::{self, Grown};
 
 /// Steps between two questions: some hundred microseconds of the cheapest work.
 const ASKS_EVERY: usize = 1 << 16;
@@ -31,6 +33,7 @@ pub type Session = Arc<dyn SessionHost + Send + Sync>;
 thread_local! {
     static LEFT: Cell<usize> = const { Cell::new(ASKS_EVERY) };
     static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
+    static GROWN: Cell<Grown> = const { Cell::new(Grown::UNKNOWN) };
 }
 
 /// So many steps of work are done, or about to be; fails when the statement shall end.
@@ -50,13 +53,24 @@ pub fn step() -> Result<()> {
     steps(1)
 }
 
-/// Fails when the statement shall end: for work of which one step is long.
+/// Fails when the statement shall end, or has taken more memory than there is: for work of which one
+/// step is long.
 #[cold]
 #[inline(never)]
 pub fn check() -> Result<()> {
     LEFT.set(ASKS_EVERY);
-    let asked = SESSION.with_borrow(|session| session.as_ref().and_then(|session| session.interruption()));
-    asked.map_or(Ok(()), Err)
+    let asked = SESSION.with_borrow(|session| session.as_ref().map(|session| session.interruption()));
+    match asked {
+        // Nobody's work, which nobody would hear the end of.
+        None => Ok(()),
+        Some(Some(error)) => Err(error),
+        Some(None) => {
+            let mut grown = GROWN.get();
+            let fits = grown.require();
+            GROWN.set(grown);
+            fits
+        }
+    }
 }
 
 /// Calls `take` with one piece of some bytes after the other.
@@ -86,10 +100,12 @@ pub fn in_text_pieces(text: &str, mut take: impl FnMut(&str)) -> Result<()> {
 
 /// Gathers what an iterator hands out, each of which takes so many steps.
 pub fn gather<T>(items: impl Iterator<Item = T>, steps_each: usize) -> Result<Vec<T>> {
-    let mut gathered = Vec::with_capacity(items.size_hint().0);
+    let least = items.size_hint().0;
+    memory::check(least.saturating_mul(size_of::<T>()))?;
+    let mut gathered = Vec::with_capacity(least);
     for item in items {
         steps(steps_each)?;
-        gathered.push(item);
+        memory::push(&mut gathered, item)?;
     }
     Ok(gathered)
 }
@@ -97,10 +113,12 @@ pub fn gather<T>(items: impl Iterator<Item = T>, steps_each: usize) -> Result<Ve
 /// Names the session for which this thread works from now on, and not only for a time: what polls
 /// tasks keeps one for each ([`Watch::taken`]).
 pub fn work_for(session: Session) {
+    GROWN.set(Grown::from_now());
     SESSION.with_borrow_mut(|current| *current = Some(session));
 }
 
 fn replace(session: Option<Session>) -> Option<Session> {
+    GROWN.set(Grown::from_now());
     SESSION.with_borrow_mut(|current| std::mem::replace(current, session))
 }
 

@@ -2,8 +2,9 @@
 //!
 //! What a statement takes is bounded by whoever runs it, who looks at what it has taken between two
 //! rows or two steps of a routine. One function call can take a gigabyte between two such looks; so
-//! functions that make large values ask first. This crate does not know how much there is: the
-//! server installs an answer ([`install`]); without one there is enough.
+//! functions that make large values ask first, and what is long is asked on its way whether what it
+//! has taken is too much ([`Grown`]). This crate does not know how much there is: the server installs
+//! an answer ([`install`]); without one there is enough.
 
 use std::sync::OnceLock;
 
@@ -12,14 +13,51 @@ use crate::error::{Result, SqlError, SqlState};
 /// Smaller values than this do not ask.
 pub const LARGE_BYTES: usize = 1 << 20;
 
-/// Whether so many bytes more may be taken.
-type Allows = fn(usize) -> bool;
+/// Work that has taken less than this is not refused on its way, however little there is.
+const UNASKED_BYTES: i64 = 1 << 20;
 
-static ALLOWS: OnceLock<Allows> = OnceLock::new();
+/// Who knows how much there is.
+struct Answers {
+    /// Whether so many bytes more may be taken.
+    allows: fn(usize) -> bool,
+    /// What this thread has taken and not given back.
+    taken_bytes: fn() -> i64,
+}
 
-/// Sets who answers. The first one stays: a process has one memory.
-pub fn install(allows: Allows) {
-    let _ = ALLOWS.set(allows);
+static ANSWERS: OnceLock<Answers> = OnceLock::new();
+
+/// Sets who answers: whether so many bytes more may be taken, and what this thread has taken and not
+/// given back. The first one stays: a process has one memory.
+pub fn install(allows: fn(usize) -> bool, taken_bytes: fn() -> i64) {
+    let _ = ANSWERS.set(Answers { allows, taken_bytes });
+}
+
+/// What a thread had taken when some work began, or as little as it has had since.
+#[derive(Clone, Copy)]
+pub(crate) struct Grown {
+    least: i64,
+}
+
+impl Grown {
+    /// Nothing is known yet: the next question is where it begins.
+    pub(crate) const UNKNOWN: Grown = Grown { least: i64::MAX };
+
+    /// Work that begins now.
+    pub(crate) fn from_now() -> Grown {
+        ANSWERS.get().map_or(Grown::UNKNOWN, |answers| Grown { least: (answers.taken_bytes)() })
+    }
+
+    /// Refuses to go on where this work has taken much and there is no memory left (53200).
+    pub(crate) fn require(&mut self) -> Result<()> {
+        let Some(answers) = ANSWERS.get() else { return Ok(()) };
+        let now = (answers.taken_bytes)();
+        self.least = self.least.min(now);
+        let grown = now.saturating_sub(self.least);
+        if grown > UNASKED_BYTES && !(answers.allows)(0) {
+            return Err(out_of_memory(grown.unsigned_abs() as usize, "ExprContext"));
+        }
+        Ok(())
+    }
 }
 
 /// Refuses to take so many bytes if they are many and there is no memory for them (53200).
@@ -31,10 +69,20 @@ pub fn check(bytes: usize) -> Result<()> {
 /// Refuses to take so many bytes if there is no memory for them. `context` says what for, as
 /// PostgreSQL's names of memory contexts do.
 pub fn require(bytes: usize, context: &str) -> Result<()> {
-    match ALLOWS.get() {
-        Some(allows) if !allows(bytes) => Err(out_of_memory(bytes, context)),
+    match ANSWERS.get() {
+        Some(answers) if !(answers.allows)(bytes) => Err(out_of_memory(bytes, context)),
         _ => Ok(()),
     }
+}
+
+/// Adds to a list that grows with its input: before it is copied to twice its size, it asks.
+#[inline]
+pub fn push<T>(list: &mut Vec<T>, item: T) -> Result<()> {
+    if list.len() == list.capacity() {
+        check(list.len().saturating_mul(2 * size_of::<T>()))?;
+    }
+    list.push(item);
+    Ok(())
 }
 
 /// There is no memory for so many bytes: 53200 in PostgreSQL's words.

@@ -22,6 +22,13 @@ const REFUSED: &[&str] = &[
     "SELECT length(lpad('x', 260000000, 'y') || lpad('x', 260000000, 'z'))",
     "SELECT cardinality(array_fill(1, array[100000000]))",
     "DO $$ DECLARE t text := 'x'; BEGIN LOOP t := t || t; END LOOP; END $$",
+    // What stands in few bytes and is read into many.
+    "SELECT count(*) FROM jsonb_array_elements(('[' || repeat('1,', 20000000) || '1]')::jsonb)",
+    "SELECT count(*) FROM json_array_elements(('[' || repeat('1,', 20000000) || '1]')::json)",
+    "SELECT count(*) FROM regexp_matches(repeat('a,', 20000000), 'a', 'g')",
+    "SELECT count(*) FROM regexp_split_to_table(repeat('a,', 20000000), ',')",
+    "DO $$ DECLARE j jsonb := '[]'; BEGIN LOOP j := jsonb_insert(j, '{0}', j); END LOOP; END $$",
+    "DO $$ DECLARE j jsonb := '[]'; BEGIN LOOP j := j || j || '[1]'; END LOOP; END $$",
     "DO $$ DECLARE t text := 'x'; a text[]; BEGIN LOOP a := array_append(a, repeat('y', 10000)); END LOOP; END $$",
     "DO $$ BEGIN FOR i IN 1 .. 10000000 LOOP INSERT INTO kept VALUES (i, repeat('y', 1000)); END LOOP; END $$",
 ];

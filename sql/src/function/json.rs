@@ -4,14 +4,16 @@ use std::borrow::Cow;
 
 use super::args::*;
 use super::registry::SetEval;
-use super::{Eval, FunctionContext};
+use super::{Eval, FunctionContext, length};
 use crate::datum::{Array, Datum};
 use crate::error::{Result, SqlError, SqlState};
+use crate::interrupt;
 use crate::io::record::Fields;
 use crate::json::assign::assigned;
 use crate::json::change::{self, Change};
 use crate::json::populate::row_in;
-use crate::json::{Kind, Node, order, shape, write};
+use crate::json::{Kind, Node, STEPS_PER_VALUE, order, shape, write};
+use crate::memory;
 use crate::numeric::Numeric;
 use crate::record::Record;
 use crate::types::Oid;
@@ -133,16 +135,16 @@ fn build_object(args: &[Datum], binary: bool) -> Result<Datum> {
         if place > 0 {
             out.push_str(", ");
         }
-        write::string(&key_text(&pair[0])?, &mut out);
+        write::quoted(&key_text(&pair[0])?, &mut out)?;
         out.push_str(" : ");
-        out.push_str(json_text(&pair[1]));
+        length::push(&mut out, json_text(&pair[1]))?;
     }
     out.push('}');
     finish(out, binary)
 }
 
 fn build_array(args: &[Datum], binary: bool) -> Result<Datum> {
-    finish(change::array(args.iter().map(json_text)), binary)
+    finish(change::array(args.iter().map(json_text))?, binary)
 }
 
 fn finish(out: String, binary: bool) -> Result<Datum> {
@@ -190,10 +192,10 @@ fn pairs_object(args: &[Datum], binary: bool) -> Result<Datum> {
         if place > 0 {
             out.push_str(", ");
         }
-        write::string(key, &mut out);
+        write::quoted(key, &mut out)?;
         out.push_str(" : ");
         match value {
-            Datum::Text(value) => write::string(value, &mut out),
+            Datum::Text(value) => write::quoted(value, &mut out)?,
             _ => out.push_str("null"),
         }
     }
@@ -521,6 +523,19 @@ fn part_shown(part: &Node<'_>, function: &str, as_text: bool) -> Result<Datum> {
     }
 }
 
+/// A row for each part of a value, as long as there is memory for them.
+fn rows_for<P>(
+    parts: impl Iterator<Item = P>,
+    mut row: impl FnMut(P) -> Result<Vec<Datum>>,
+) -> Result<Vec<Vec<Datum>>> {
+    let mut rows = Vec::new();
+    for part in parts {
+        interrupt::steps(STEPS_PER_VALUE)?;
+        memory::push(&mut rows, row(part)?)?;
+    }
+    Ok(rows)
+}
+
 fn elements(args: &[Datum], function: &str, as_text: bool) -> Result<Vec<Vec<Datum>>> {
     let node = parsed(args, 0)?;
     let Kind::Array(items) = &node.kind else {
@@ -533,7 +548,7 @@ fn elements(args: &[Datum], function: &str, as_text: bool) -> Result<Vec<Vec<Dat
             _ => format!("cannot call {function} on a scalar"),
         }));
     };
-    items.iter().map(|item| Ok(vec![part_shown(item, function, as_text)?])).collect()
+    rows_for(items.iter(), |item| Ok(vec![part_shown(item, function, as_text)?]))
 }
 
 fn each(args: &[Datum], function: &str, as_text: bool) -> Result<Vec<Vec<Datum>>> {
@@ -545,26 +560,20 @@ fn each(args: &[Datum], function: &str, as_text: bool) -> Result<Vec<Vec<Datum>>
             _ => "cannot deconstruct a scalar".to_owned(),
         }));
     };
-    fields
-        .iter()
-        .map(|(key, value)| {
-            let value = part_shown(value, function, as_text)?;
-            write::without_zero(key)?;
-            Ok(vec![Datum::text(key), value])
-        })
-        .collect()
+    rows_for(fields.iter(), |(key, value)| {
+        let value = part_shown(value, function, as_text)?;
+        write::without_zero(key)?;
+        Ok(vec![Datum::text(key), value])
+    })
 }
 
 fn object_keys(args: &[Datum], function: &str) -> Result<Vec<Vec<Datum>>> {
     let node = parsed(args, 0)?;
     match &node.kind {
-        Kind::Object(fields) => fields
-            .iter()
-            .map(|(key, _)| {
-                write::without_zero(key)?;
-                Ok(vec![Datum::text(key)])
-            })
-            .collect(),
+        Kind::Object(fields) => rows_for(fields.iter(), |(key, _)| {
+            write::without_zero(key)?;
+            Ok(vec![Datum::text(key)])
+        }),
         Kind::Array(_) => Err(invalid(format!("cannot call {function} on an array"))),
         _ => Err(invalid(format!("cannot call {function} on a scalar"))),
     }
@@ -591,15 +600,12 @@ fn rows_of(
             _ => format!("cannot call {function} on a scalar"),
         }));
     };
-    items
-        .iter()
-        .map(|item| {
-            if !matches!(item.kind, Kind::Object(_)) {
-                return Err(invalid(format!("argument of {function} must be an array of objects")));
-            }
-            row_in(item, target, base, ctx)
-        })
-        .collect()
+    rows_for(items.iter(), |item| {
+        if !matches!(item.kind, Kind::Object(_)) {
+            return Err(invalid(format!("argument of {function} must be an array of objects")));
+        }
+        row_in(item, target, base, ctx)
+    })
 }
 
 fn recordset(ctx: &FunctionContext<'_>, args: &[Datum], function: &str) -> Result<Vec<Vec<Datum>>> {

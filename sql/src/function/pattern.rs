@@ -13,10 +13,12 @@ use regex::{Regex, RegexBuilder};
 use super::args::*;
 use super::length::{check_buffer, push};
 use super::matches::{every_match, steps_of_search};
+use super::series::STEPS_PER_ROW;
 use super::{Eval, FunctionContext};
 use crate::datum::{Array, Datum, Dimension};
 use crate::error::{Result, SqlError, SqlState};
-use crate::interrupt;
+use crate::interrupt::{self, gather};
+use crate::memory;
 use crate::types::Oid;
 
 /// Whether `text` matches the LIKE pattern.
@@ -451,7 +453,11 @@ fn regexp_matches(_: &FunctionContext<'_>, v: &[Datum]) -> Result<Vec<Vec<Datum>
     let flags = optional_flags(v, 2)?;
     let regex = compile(text(v, 1)?, flags)?;
     let limit = if flags.global { usize::MAX } else { 1 };
-    every_match(&regex, text(v, 0)?, 0).take(limit).map(|c| Ok(vec![groups(&c?)])).collect()
+    let mut rows = Vec::new();
+    for captures in every_match(&regex, text(v, 0)?, 0).take(limit) {
+        memory::push(&mut rows, vec![groups(&captures?)])?;
+    }
+    Ok(rows)
 }
 
 /// PostgreSQL's replacement escapes: `\1` … `\9`, `\&`, `\\`.
@@ -522,7 +528,7 @@ fn split(v: &[Datum], function: &str) -> Result<Vec<Datum>> {
         {
             continue;
         }
-        pieces.push(Datum::text(&source[last..found.start()]));
+        memory::push(&mut pieces, Datum::text(&source[last..found.start()]))?;
         last = found.end();
     }
     pieces.push(Datum::text(&source[last..]));
@@ -621,10 +627,10 @@ pub(super) const SETS: &[(&str, super::registry::SetEval)] = &[
     ("regexp_matches", regexp_matches),
     ("regexp_matches_no_flags", regexp_matches),
     ("regexp_split_to_table", |_, v| {
-        Ok(split(v, "regexp_split_to_table")?.into_iter().map(|d| vec![d]).collect())
+        gather(split(v, "regexp_split_to_table")?.into_iter().map(|piece| vec![piece]), STEPS_PER_ROW)
     }),
     ("regexp_split_to_table_no_flags", |_, v| {
-        Ok(split(v, "regexp_split_to_table")?.into_iter().map(|d| vec![d]).collect())
+        gather(split(v, "regexp_split_to_table")?.into_iter().map(|piece| vec![piece]), STEPS_PER_ROW)
     }),
 ];
 

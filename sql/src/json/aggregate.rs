@@ -3,9 +3,9 @@
 use crate::aggregate::Factory;
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
-use crate::function::{AggregateState, FunctionContext};
+use crate::function::{AggregateState, FunctionContext, length};
 
-use super::write::string;
+use super::write::quoted;
 use super::{Kind, Node};
 
 /// The state factory of one of them.
@@ -47,7 +47,7 @@ impl AggregateState for Items {
             }
         }
         if let Some(out) = &mut self.out {
-            out.push_str(text_of(args.first()));
+            length::push(out, text_of(args.first()))?;
         }
         Ok(())
     }
@@ -83,10 +83,9 @@ impl AggregateState for Fields {
                 out
             }
         };
-        string(key, out);
+        quoted(key, out)?;
         out.push_str(" : ");
-        out.push_str(text_of(args.get(1)));
-        Ok(())
+        length::push(out, text_of(args.get(1)))
     }
 
     fn finish(&mut self, _: &FunctionContext<'_>) -> Result<Datum> {

@@ -4,10 +4,12 @@
 use std::borrow::Cow;
 
 use crate::error::{Result, SqlError, SqlState};
+use crate::function::length::check_value;
+use crate::{interrupt, stack};
 
 use super::change::{array, object};
 use super::write::key_order;
-use super::{Kind, Node, position};
+use super::{DEPTH_MAX, Kind, Node, position};
 
 /// A value with another at the end of a path.
 pub fn assigned(node: &Node<'_>, path: &[&str], value: &str) -> Result<String> {
@@ -27,7 +29,7 @@ fn at_level(node: &Node<'_>, path: &[&str], level: usize, value: &str) -> Result
                     parts.sort_by(|one, other| key_order(one.0, other.0));
                 }
             }
-            Ok(object(parts.iter().map(|(key, text)| (*key, text.as_ref()))))
+            object(parts.iter().map(|(key, text)| (*key, text.as_ref())))
         }
         Kind::Array(items) => {
             let index = place_of(step).ok_or_else(|| {
@@ -50,7 +52,7 @@ fn at_level(node: &Node<'_>, path: &[&str], level: usize, value: &str) -> Result
                     ));
                 }
             }
-            Ok(array(parts.iter().map(AsRef::as_ref)))
+            array(parts.iter().map(AsRef::as_ref))
         }
         _ => Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "cannot replace existing key")
             .with_detail("The path assumes key is a composite object, but it is a scalar value.")),
@@ -65,13 +67,16 @@ fn place_of(step: &str) -> Option<i32> {
 /// Objects and arrays, each inside of the one before it, around a value (push_path).
 fn chain(path: &[&str], value: &str) -> Result<String> {
     let Some((step, rest)) = path.split_first() else { return Ok(value.to_owned()) };
+    if path.len() > DEPTH_MAX as usize {
+        return Err(stack::too_deep());
+    }
     let inside = chain(rest, value)?;
     match place_of(step) {
         Some(place) => {
             let items = filled(usize::try_from(place).unwrap_or(0), &inside)?;
-            Ok(array(std::iter::once(items.as_str())))
+            array(std::iter::once(items.as_str()))
         }
-        None => Ok(object(std::iter::once((*step, inside.as_str())))),
+        None => object(std::iter::once((*step, inside.as_str()))),
     }
 }
 
@@ -86,7 +91,12 @@ fn filled(nulls: usize, value: &str) -> Result<String> {
             format!("number of jsonb array elements exceeds the maximum allowed ({ELEMENTS_MAX})"),
         ));
     }
-    let mut out = "null, ".repeat(nulls);
+    const NULL: &str = "null, ";
+    let length = nulls * NULL.len() + value.len();
+    check_value(length)?;
+    interrupt::steps(length)?;
+    let mut out = String::with_capacity(length);
+    out.extend(std::iter::repeat_n(NULL, nulls));
     out.push_str(value);
     Ok(out)
 }

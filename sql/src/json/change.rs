@@ -4,15 +4,25 @@
 use std::borrow::Cow;
 
 use crate::error::{Result, SqlError, SqlState};
+use crate::function::length::check_value;
 use crate::interrupt;
 
 use super::order::equal;
 use super::write::{key_order, string};
 use super::{Kind, Node, STEPS_PER_VALUE, position};
 
+/// Room for what parts of such lengths make, or why there is none.
+fn room(lengths: impl Iterator<Item = usize>) -> Result<String> {
+    let length = lengths.fold(2, |sum: usize, length| sum.saturating_add(length));
+    check_value(length)?;
+    interrupt::steps(length)?;
+    Ok(String::with_capacity(length))
+}
+
 /// The text of an array.
-pub fn array<'n>(items: impl Iterator<Item = &'n str>) -> String {
-    let mut out = String::from("[");
+pub fn array<'n>(items: impl Iterator<Item = &'n str> + Clone) -> Result<String> {
+    let mut out = room(items.clone().map(|item| item.len() + 2))?;
+    out.push('[');
     for (place, item) in items.enumerate() {
         if place > 0 {
             out.push_str(", ");
@@ -20,12 +30,13 @@ pub fn array<'n>(items: impl Iterator<Item = &'n str>) -> String {
         out.push_str(item);
     }
     out.push(']');
-    out
+    Ok(out)
 }
 
 /// The text of an object; the fields are in jsonb's order.
-pub fn object<'n>(fields: impl Iterator<Item = (&'n str, &'n str)>) -> String {
-    let mut out = String::from("{");
+pub fn object<'n>(fields: impl Iterator<Item = (&'n str, &'n str)> + Clone) -> Result<String> {
+    let mut out = room(fields.clone().map(|(key, value)| key.len() + value.len() + 6))?;
+    out.push('{');
     for (place, (key, value)) in fields.enumerate() {
         if place > 0 {
             out.push_str(", ");
@@ -35,20 +46,20 @@ pub fn object<'n>(fields: impl Iterator<Item = (&'n str, &'n str)>) -> String {
         out.push_str(value);
     }
     out.push('}');
-    out
+    Ok(out)
 }
 
-fn fields_of<'n>(fields: &'n [(Cow<'_, str>, Node<'_>)]) -> impl Iterator<Item = (&'n str, &'n str)> {
+fn fields_of<'n>(fields: &'n [(Cow<'_, str>, Node<'_>)]) -> impl Iterator<Item = (&'n str, &'n str)> + Clone {
     fields.iter().map(|(key, node)| (key.as_ref(), node.text))
 }
 
-fn items_of<'n>(items: &'n [Node<'_>]) -> impl Iterator<Item = &'n str> {
+fn items_of<'n>(items: &'n [Node<'_>]) -> impl Iterator<Item = &'n str> + Clone {
     items.iter().map(|node| node.text)
 }
 
 /// `a || b`.
 pub fn concatenate(a: &Node<'_>, b: &Node<'_>) -> Result<String> {
-    Ok(match (&a.kind, &b.kind) {
+    match (&a.kind, &b.kind) {
         (Kind::Object(left), Kind::Object(right)) => {
             let mut all: Vec<(&str, &str)> = Vec::new();
             for (key, value) in fields_of(left) {
@@ -65,7 +76,7 @@ pub fn concatenate(a: &Node<'_>, b: &Node<'_>) -> Result<String> {
         (Kind::Array(left), _) => array(items_of(left).chain([b.text])),
         (_, Kind::Array(right)) => array([a.text].into_iter().chain(items_of(right))),
         _ => array([a.text, b.text].into_iter()),
-    })
+    }
 }
 
 /// `value - key`: without these keys, or these strings of an array.
@@ -79,7 +90,7 @@ pub fn without_keys(node: &Node<'_>, keys: &[&str]) -> Result<String> {
                     kept.push((key, value));
                 }
             }
-            Ok(object(kept.into_iter()))
+            object(kept.into_iter())
         }
         Kind::Array(items) => {
             let mut kept = Vec::new();
@@ -89,7 +100,7 @@ pub fn without_keys(node: &Node<'_>, keys: &[&str]) -> Result<String> {
                     kept.push(item.text);
                 }
             }
-            Ok(array(kept.into_iter()))
+            array(kept.into_iter())
         }
         _ => Err(invalid("cannot delete from scalar")),
     }
@@ -105,7 +116,7 @@ pub fn without_element(node: &Node<'_>, index: i64) -> Result<String> {
         Kind::Array(items) => {
             let gone = position(index, items.len());
             let kept = items.iter().enumerate().filter(|(place, _)| Some(*place) != gone);
-            Ok(array(kept.map(|(_, item)| item.text)))
+            array(kept.map(|(_, item)| item.text))
         }
         Kind::Object(_) => Err(invalid("cannot delete from object using integer index")),
         _ => Err(invalid("cannot delete from scalar")),
@@ -154,7 +165,7 @@ pub fn at_path(node: &Node<'_>, path: &[&str], level: usize, change: Change<'_>)
                 }
                 (None, _) => {}
             }
-            Ok(object(parts.iter().map(|(key, text)| (*key, text.as_ref()))))
+            object(parts.iter().map(|(key, text)| (*key, text.as_ref())))
         }
         Kind::Array(items) => {
             let index: i64 = step.trim().parse().map_err(|_| {
@@ -181,7 +192,7 @@ pub fn at_path(node: &Node<'_>, path: &[&str], level: usize, change: Change<'_>)
                 }
                 (None, _) => {}
             }
-            Ok(array(parts.iter().map(AsRef::as_ref)))
+            array(parts.iter().map(AsRef::as_ref))
         }
         _ if level == 0 => Err(invalid(match change {
             Change::Delete => "cannot delete path in scalar",

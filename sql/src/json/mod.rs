@@ -24,7 +24,7 @@ pub mod write;
 use std::borrow::Cow;
 
 use crate::error::{Result, SqlError, SqlState};
-use crate::{interrupt, stack};
+use crate::{interrupt, memory, stack};
 
 /// Values may nest this deep: on every stack, or a text would be equal to another on one alone.
 const DEPTH_MAX: u32 = 1_000;
@@ -307,7 +307,8 @@ impl<'t> Parser<'t> {
             return Ok(Kind::Array(items));
         }
         loop {
-            items.push(self.value()?);
+            let item = self.value()?;
+            memory::push(&mut items, item)?;
             self.blanks();
             match self.peek() {
                 Some(b',') => self.at += 1,
@@ -339,7 +340,8 @@ impl<'t> Parser<'t> {
                 return Err(self.unexpected("\":\""));
             }
             self.at += 1;
-            fields.push((key, self.value()?));
+            let value = self.value()?;
+            memory::push(&mut fields, (key, value))?;
             self.blanks();
             match self.peek() {
                 Some(b',') => self.at += 1,

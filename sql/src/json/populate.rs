@@ -8,9 +8,10 @@ use crate::io::record::fields_of;
 use crate::io::text_in;
 use crate::type_table::element_of;
 use crate::types::{Oid, Type};
+use crate::{interrupt, memory};
 
 use super::shape::{damaged, field};
-use super::{Kind, Node, write};
+use super::{Kind, Node, STEPS_PER_VALUE, write};
 
 /// Reads an object into the fields of a target (see `shape::target`); what it lacks comes from
 /// `base`.
@@ -124,7 +125,8 @@ impl<'a> ArrayReader<'a> {
         for item in items {
             if !self.lengths.is_empty() && depth >= self.lengths.len() {
                 let value = value_in(item, self.element, &Datum::Null, None, self.ctx)?;
-                self.values.push(value);
+                interrupt::steps(STEPS_PER_VALUE)?;
+                memory::push(&mut self.values, value)?;
                 self.seen[depth - 1] += 1;
             } else {
                 self.dimension(item, depth + 1)?;

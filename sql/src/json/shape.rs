@@ -14,7 +14,7 @@ use crate::type_table::element_of;
 use crate::types::{Oid, Type};
 
 use super::STEPS_PER_VALUE;
-use super::write::string;
+use super::write::{quoted, string};
 
 /// A type as an argument.
 pub fn of_type(ty: Type) -> String {
@@ -67,7 +67,7 @@ pub fn value_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut S
             array_out(array, 0, &mut 0, element, ctx, out)?;
         }
         Datum::Record(record) if ty.oid != Oid::POINT => row_out(record, ty.oid, ctx, out)?,
-        value => string(&written(value, ty, ctx)?, out),
+        value => quoted(&written(value, ty, ctx)?, out)?,
     }
     Ok(())
 }

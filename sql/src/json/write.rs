@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use crate::error::{Result, SqlError, SqlState};
+use crate::function::length::check_buffer;
 use crate::interrupt;
+use crate::memory::LARGE_BYTES;
 use crate::numeric::Numeric;
 
 use super::{Kind, Node, STEPS_PER_VALUE};
@@ -28,6 +30,21 @@ pub fn string(value: &str, out: &mut String) {
         }
     }
     out.push('"');
+}
+
+/// The same of a value that may be long: what escapes make of it may be six times as much.
+pub fn quoted(value: &str, out: &mut String) -> Result<()> {
+    interrupt::steps(value.len())?;
+    if value.len() >= LARGE_BYTES {
+        let length = value.bytes().fold(2_usize, |sum, byte| match byte {
+            0..0x20 => sum + 6,
+            b'"' | b'\\' => sum + 2,
+            _ => sum + 1,
+        });
+        check_buffer(out.len(), length)?;
+    }
+    string(value, out);
+    Ok(())
 }
 
 /// A number as jsonb keeps it: a numeric.
@@ -73,8 +90,7 @@ pub fn canonical(node: &Node<'_>, out: &mut String) -> Result<()> {
         Kind::Number => number(node.text, out)?,
         Kind::String(value) => {
             without_zero(value)?;
-            interrupt::steps(value.len())?;
-            string(value, out);
+            quoted(value, out)?;
         }
         Kind::Array(items) => {
             out.push('[');
@@ -93,7 +109,7 @@ pub fn canonical(node: &Node<'_>, out: &mut String) -> Result<()> {
                     out.push_str(", ");
                 }
                 without_zero(key)?;
-                string(key, out);
+                quoted(key, out)?;
                 out.push_str(": ");
                 canonical(value, out)?;
             }

@@ -3,10 +3,11 @@
 use std::rc::Rc;
 
 use super::super::write;
-use super::super::{Kind, Node};
+use super::super::{Kind, Node, STEPS_PER_VALUE};
 use super::datetime;
 use crate::datetime::standard_template::Moment;
 use crate::error::Result;
+use crate::interrupt;
 use crate::numeric::Numeric;
 
 /// A value of JSON; parts are shared. Fields are in jsonb's order.
@@ -25,6 +26,7 @@ pub enum Value {
 impl Value {
     /// A jsonb value.
     pub fn of(node: &Node<'_>) -> Result<Value> {
+        interrupt::steps(STEPS_PER_VALUE)?;
         Ok(match &node.kind {
             Kind::Null => Value::Null,
             Kind::Bool(value) => Value::Bool(*value),
