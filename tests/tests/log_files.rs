@@ -375,3 +375,66 @@ fn nobody_else_reads_the_data_or_a_backup() {
     assert!(server.log().contains("it has 0700 now"), "{}", server.log());
     require_private(&server.data_directory());
 }
+
+/// The log and the checkpoint lie in folders of their own: one of them may be put back alone.
+#[test]
+fn an_older_checkpoint_is_missed() {
+    let mut server = filled();
+    server.stop();
+    let data = server.data_directory();
+    let older = tempfile::tempdir().expect("a temporary directory can be made");
+    copy(&data, &older.path().join("data"));
+    server.restart();
+    run(async {
+        let client = server.connect().await;
+        client.batch_execute("UPDATE t SET note = 'newer' WHERE id < 2000").await.expect("changed");
+        client.batch_execute("CHECKPOINT").await.expect("taken");
+    });
+    server.stop();
+    for (folder, also) in [("checkpoint", None), ("redo", None), ("checkpoint", Some("WATERMARK"))] {
+        let refused = agree(&mut server, &data, &format!("{folder} is older"), |data| {
+            fs::remove_dir_all(data.join(folder)).expect("it was there");
+            copy(&older.path().join("data").join(folder), &data.join(folder));
+            if let Some(file) = also {
+                fs::copy(older.path().join("data").join(file), data.join(file)).expect("copied");
+            }
+        });
+        assert!(refused, "{folder}");
+    }
+    // Each in the other's place.
+    assert!(agree(&mut server, &data, "two folders in each other's place", |data| {
+        fs::rename(data.join("redo"), data.join("aside")).expect("renamed");
+        fs::rename(data.join("checkpoint"), data.join("redo")).expect("renamed");
+        fs::rename(data.join("aside"), data.join("checkpoint")).expect("renamed");
+    }));
+    // Whoever has no other copy goes on with it.
+    fs::remove_dir_all(data.join("checkpoint")).expect("it was there");
+    copy(&older.path().join("data").join("checkpoint"), &data.join("checkpoint"));
+    let (code, told) = check(&data);
+    assert!(code == Some(DAMAGED) && told.contains("the checkpoint is an older one"), "{told}");
+    let reset = ["reset-log", "--data-dir", data.to_str().expect("temporary paths are UTF-8")];
+    let output = Server::archipel(&reset);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(check(&data).0, Some(0), "{}", check(&data).1);
+}
+
+/// A directory without its mark is new only if nothing has ever been in it.
+#[test]
+fn a_used_directory_without_its_format_is_refused() {
+    let mut server = filled();
+    server.stop();
+    let data = server.data_directory();
+    let besides: [&[&str]; 5] =
+        [&[], &["WATERMARK"], &["redo"], &["checkpoint"], &["checkpoint", "WATERMARK"]];
+    for others in besides {
+        let refused = agree(&mut server, &data, &format!("no FORMAT, {others:?}"), |data| {
+            fs::remove_file(data.join("FORMAT")).expect("it was there");
+            for other in others.iter().copied() {
+                let path = data.join(other);
+                let gone = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+                gone.expect("it was there");
+            }
+        });
+        assert!(refused, "{others:?}");
+    }
+}

@@ -147,6 +147,7 @@ impl Directory {
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 self.refuse_strangers()?;
+                self.refuse_used()?;
                 self.is_new = true;
                 Ok(())
             }
@@ -178,13 +179,32 @@ impl Directory {
         Ok(())
     }
 
+    /// A directory whose first start was cut short has a watermark that says nothing, or none: one that
+    /// says something was served, and its mark has gone. Taken for new it would get new databases
+    /// where it lacks them.
+    fn refuse_used(&self) -> Result<(), StoreError> {
+        let watermark = WatermarkFile::open(&self.path, false).map(|file| file.newest());
+        match watermark {
+            Ok(watermark) if watermark != Watermark::default() => Err(self.without_mark()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The mark of a directory that has been served is not there.
+    pub(crate) fn without_mark(&self) -> StoreError {
+        StoreError::Damaged(format!(
+            "{} is missing, and the directory has been in use; put back the file, or restore a backup",
+            self.path.join(FORMAT_FILE).display()
+        ))
+    }
+
     /// Marks a directory that is new or was brought up to date with the format, once its databases
     /// are there, and makes its watermark, which says nothing more than `first`.
     pub(crate) fn mark(&mut self, first: Watermark) -> Result<Option<WatermarkFile>, StoreError> {
         if !self.is_new && self.format == FORMAT {
             return Ok(None);
         }
-        // What a first start left that was cut short, or one whose mark somebody took away.
+        // What a start left that was cut short.
         let there = WatermarkFile::open(&self.path, false).map(|file| file.newest()).unwrap_or_default();
         let watermark = WatermarkFile::create(&self.path, there.raised_to(first))?;
         let path = self.path.join(FORMAT_FILE);

@@ -78,6 +78,8 @@ fn store_error(error: Error) -> StoreError {
         ErrorKind::Corruption => StoreError::Damaged(message),
         // A file that its manifest lists.
         _ if message.contains("No such file or directory") => StoreError::Damaged(message),
+        // Another database, in the place of ours.
+        _ if message.contains("Column family not found") => StoreError::Damaged(message),
         _ => StoreError::Failed(message),
     }
 }
@@ -177,6 +179,14 @@ fn checkpoint_options(buffer_bytes: usize) -> Options {
     family_options(buffer_bytes, 8, DBCompressionType::Lz4)
 }
 
+/// The newest batch in a log.
+fn last_batch(log: &DB) -> Result<Option<BatchNumber>, StoreError> {
+    let mut batches = log.raw_iterator_cf(log.cf_handle(LOG).expect("opened with its families"));
+    batches.seek_to_last();
+    batches.status().map_err(store_error)?;
+    batches.key().map(batches::number_of).transpose()
+}
+
 impl Databases {
     /// Sees that the log goes as far as it is known to have gone, before it is opened for writing:
     /// RocksDB then moves on to new files, and takes none any more that is put back.
@@ -190,11 +200,14 @@ impl Databases {
         let log = Databases::open_log(directory, options, Access::Read)?;
         let family = |name| log.cf_handle(name).expect("opened with its families");
         let mark = log.get_cf(family(META), MARK_KEY).map_err(store_error)?;
-        let mut batches = log.raw_iterator_cf(family(LOG));
-        batches.seek_to_last();
-        batches.status().map_err(store_error)?;
-        let last = batches.key().map(batches::number_of).transpose()?;
-        require_whole(watermark, mark, last)
+        require_whole(watermark, mark, last_batch(&log)?)
+    }
+
+    /// Whether a server has written to the log, or ended a checkpoint.
+    fn are_used(&self) -> Result<bool, StoreError> {
+        let meta = self.log.cf_handle(META).expect("opened with its families");
+        let mark = self.log.get_cf(meta, MARK_KEY).map_err(store_error)?;
+        Ok(mark.is_some() || last_batch(&self.log)?.is_some())
     }
 
     fn require_there(directory: &Directory) -> Result<(), StoreError> {
@@ -348,6 +361,9 @@ impl RocksLogStore {
             directory.bring_up_to_date()?;
         }
         let databases = Databases::open(&directory, &options, access)?;
+        if directory.is_new && databases.are_used()? {
+            return Err(directory.without_mark());
+        }
         if access != Access::Read
             && let Some(made) = directory.mark(Watermark::default())?
         {
@@ -492,12 +508,7 @@ impl LogStore for RocksLogStore {
     }
 
     fn last_batch(&self) -> Result<Option<BatchNumber>, StoreError> {
-        let opened = self.opened()?;
-        let (db, family) = opened.log();
-        let mut batches = db.raw_iterator_cf(family);
-        batches.seek_to_last();
-        batches.status().map_err(store_error)?;
-        batches.key().map(batches::number_of).transpose()
+        last_batch(self.opened()?.log().0)
     }
 
     fn truncate(&self, below: BatchNumber) -> Result<(), StoreError> {

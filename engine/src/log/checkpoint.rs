@@ -7,7 +7,7 @@
 //!            newest commit; handed to the store once that commit is durable
 //! finish     once all that the slices may have seen is durable, from the part of the log that is
 //!            to go: deletes remove older rows, dropped trees go, engine state is copied; then
-//!            flush, note the new start, in the log and aside, cut
+//!            stamp and flush, note the new start, in the log and aside, cut
 //! ```
 //!
 //! A slice sees deletes without a trace: leaves and trees that are no more. If they are not durable
@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 use super::batch::{self, BatchNumber};
 use super::redo::{self, META_TREE, Operation, Tag, put_varint};
+use super::stamp;
 use super::store::{CheckpointChange, LogStore, Losses, StoreError};
 use super::watermark::Watermark;
 use super::writer::Log;
@@ -54,7 +55,7 @@ pub fn decode_row(value: &[u8]) -> Result<(Tag, &[u8]), StoreError> {
     Ok((Tag { epoch: Epoch(epoch), sequence }, &value[at..]))
 }
 
-fn encode_row(tag: Tag, row: &[u8]) -> Vec<u8> {
+pub(super) fn encode_row(tag: Tag, row: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(row.len() + 12);
     put_varint(&mut out, tag.epoch.0);
     put_varint(&mut out, tag.sequence);
@@ -399,8 +400,10 @@ impl Checkpointer {
         self.whole = true;
         let rows_removed = self.settle(cut)?;
         let since = self.unflushed_since();
+        self.store.checkpoint_write(since, &[stamp::stamp(cut)])?;
         self.store.checkpoint_flush(since)?;
         self.unflushed_since = None;
+        stamp::note(&*self.store, cut)?;
         // Epochs still open, or not in the log yet, are not whole whatever the rows hold.
         let epoch = Epoch(open.0.saturating_sub(1)).min(self.log.durable());
         let mark = CheckpointMark { replay_from: cut, sequence_max: self.sequence_max, epoch };

@@ -24,7 +24,7 @@
 //! - [`recovery`]   checkpoint and log back into trees, in parallel; `reading` reads the log,
 //!   `by_key` finds a key's records
 //! - [`watermark`]  how far the log has come, as known beside it: a log that has lost its end is
-//!   refused; [`reset`] goes on with what is left of it
+//!   refused; [`reset`] goes on with what is left of it; `stamp` tells an older checkpoint
 //! - [`verify`]     a look at every byte, for a report
 //!
 //! **What is durable.** The newest batch names its last epoch: every commit up to it is in the
@@ -55,6 +55,7 @@ mod reading;
 pub mod recovery;
 pub mod redo;
 pub mod reset;
+mod stamp;
 pub mod store;
 pub mod verify;
 pub mod watermark;

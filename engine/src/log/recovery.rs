@@ -1,6 +1,7 @@
 //! From checkpoint and log back to trees.
 //!
 //! ```text
+//! 0. the checkpoint must be no older than the log says
 //! 1. read the log from the checkpoint's mark, in parallel, and sort each run of it by (table,
 //!    key); every batch must check and follow the one before, up to the watermark at least; a bad
 //!    one at the very end is a torn tail and is cut, anywhere else it is damage
@@ -24,6 +25,7 @@ use super::by_key::{self, Runs, Tagged};
 use super::checkpoint::{self, CheckpointMark};
 use super::reading;
 use super::redo::{self, META_TREE, Operation, Tag};
+use super::stamp;
 use super::store::{CheckpointKey, LogStore, StoreError};
 use super::watermark::Watermark;
 use super::writer::IndexEntry;
@@ -127,6 +129,9 @@ pub fn recover_timed(
     let began = watch.nanos();
     let mark = CheckpointMark::read(store)?;
     let watermark = store.watermark()?.unwrap_or_default();
+    if let Some(missing) = stamp::missing(store)? {
+        return Err(StoreError::Damaged(missing));
+    }
     let log = reading::read(store, (&mark, &watermark), at_once(threads), progress)?;
     let runs = Runs::new(&log.runs);
     let cuts = choose_cuts(store, &runs, threads)?;
@@ -274,7 +279,7 @@ impl PartBuild<'_> {
                 while log.key().is_some_and(|next| next < (tree, key)) {
                     self.replay(log.take(), State::Absent, Tag::ZERO, &mut built)?;
                 }
-                if self.runs.dropped.contains(&tree) {
+                if self.runs.dropped.contains(&tree) || stamp::is_stamp(tree, key) {
                     return Ok(());
                 }
                 built.checkpoint_rows += 1;

@@ -9,12 +9,16 @@
 //! Tags of what is written from then on must be above those of all that stays, or the next
 //! recovery would take an older row for the newer one: epochs and sequences go on above every
 //! batch, every checkpoint row and the watermark.
+//!
+//! The same goes on with a checkpoint that is older than its log: rows as they were then, and what
+//! the log has of them since.
 
 use std::ops::ControlFlow;
 
 use super::batch::{self, BatchNumber};
 use super::checkpoint::{self, CheckpointMark};
 use super::redo;
+use super::stamp;
 use super::store::{LogStore, StoreError};
 use super::watermark::Watermark;
 use crate::id::Epoch;
@@ -126,6 +130,8 @@ pub fn reset(store: &dyn LogStore) -> Result<Reset, StoreError> {
         store.truncate_tail(log.next)?;
         store.sync()?;
     }
+    // It may be an older one: then it is taken for what it is.
+    stamp::note(store, stamp::read_stamp(store)?)?;
     CheckpointMark { replay_from, sequence_max: log.sequence_max, epoch: mark.epoch }.write(store)?;
     let last = BatchNumber(log.next.0.saturating_sub(1));
     store.put_watermark(Watermark { batch: last, epoch: log.newest, replay_from }, true)?;

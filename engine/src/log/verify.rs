@@ -3,7 +3,7 @@
 //! Recovery stops at the first contradiction; this goes on, so that a report shows all of
 //! them. What it checks: the checksum, number and epochs of every batch; every record in them;
 //! the order, tag and (in the store) block checksum of every checkpoint row; that the log goes as
-//! far as it was known to, and that no row is younger. Whether the rows fit their tables is recovery's to say.
+//! far as it was known to, that no row is younger, and that the checkpoint is not an older one. Whether the rows fit their tables is recovery's to say.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -11,6 +11,7 @@ use std::ops::ControlFlow;
 use super::batch::{self, BatchNumber};
 use super::checkpoint::{self, CheckpointMark};
 use super::redo;
+use super::stamp;
 use super::store::{LogStore, StoreError};
 use super::watermark::{WAYS_OUT, Watermark};
 use crate::id::{Epoch, TreeId};
@@ -59,6 +60,11 @@ pub fn verify(store: &dyn LogStore) -> Result<StoreReport, StoreError> {
         report.problem(format!("the log cannot be read: {error}"));
     }
     report.epoch = report.epoch.max(watermark.epoch.0);
+    match stamp::missing(store) {
+        Ok(None) => {}
+        Ok(Some(missing)) => report.problem(missing),
+        Err(error) => report.problem(format!("the checkpoint's stamp cannot be read: {error}")),
+    }
     if let Err(error) = verify_rows(store, &mut report) {
         report.problem(format!("the checkpoint cannot be read to its end: {error}"));
     }
@@ -124,6 +130,9 @@ fn verify_batch(number: BatchNumber, bytes: &[u8], last: Epoch, report: &mut Sto
 fn verify_rows(store: &dyn LogStore, report: &mut StoreReport) -> Result<(), StoreError> {
     let mut before: Option<(TreeId, Vec<u8>)> = None;
     store.checkpoint_scan(None, None, &mut |tree, key, value| {
+        if stamp::is_stamp(tree, key) {
+            return ControlFlow::Continue(());
+        }
         report.checkpoint_rows += 1;
         report.checkpoint_bytes += (key.len() + value.len()) as u64;
         *report.rows_of.entry(tree).or_default() += 1;
