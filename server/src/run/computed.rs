@@ -13,10 +13,15 @@ use archipel_planner::row::{Codec, datum_to_cell};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
+use archipel_sql::interrupt;
 use archipel_sql::types::Type;
 
 use super::definition::DefinitionRun;
 use super::require_silence;
+
+/// What a row counts as beside its bytes ([`interrupt::steps`]): by that it is asked, too, whether there
+/// is memory for more of them.
+const STEPS_PER_ROW: usize = 64;
 
 /// One column of the operation beside it.
 pub struct ComputedRun {
@@ -43,10 +48,16 @@ pub enum ValueRun {
 
 fn rows_of(txn: &mut Txn<'_>, table: &TableMeta) -> ExecResult<Vec<Vec<u8>>> {
     let mut rows = Vec::new();
+    let mut looked = Ok(());
     txn.scan(table, KeyRange::ALL, Direction::Ascending, &mut |_, row| {
+        looked = interrupt::steps(STEPS_PER_ROW + row.len());
+        if looked.is_err() {
+            return ControlFlow::Break(());
+        }
         rows.push(row.to_vec());
         ControlFlow::Continue(())
     })?;
+    looked?;
     Ok(rows)
 }
 
@@ -156,6 +167,10 @@ impl ComputedRun {
             return Err(error.clone().into());
         }
         let mut space = Vec::new();
-        Ok(OwnedCell::from(datum_to_cell(&value, self.ty, &mut space)?))
+        let cell = OwnedCell::from(datum_to_cell(&value, self.ty, &mut space)?);
+        // All of them are there before the first row is written.
+        let bytes = if let OwnedCell::Bytes(bytes) = &cell { bytes.len() } else { 0 };
+        interrupt::steps(STEPS_PER_ROW + bytes)?;
+        Ok(cell)
     }
 }

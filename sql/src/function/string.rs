@@ -515,7 +515,7 @@ fn format(ctx: &FunctionContext<'_>, template: &str, args: &[Datum]) -> Result<S
             ('I', value) => quote_identifier(&shown(ctx, value)?),
             (_, value) => quoted(&shown(ctx, value)?)?,
         };
-        let missing = (width.unsigned_abs() as usize).saturating_sub(char_count(&piece)).min(VALUE_MAX / 4);
+        let missing = (width.unsigned_abs() as usize).saturating_sub(char_count(&piece));
         check_buffer(out.len(), piece.len() + missing)?;
         interrupt::steps(piece.len() + missing)?;
         if left_aligned || width < 0 {
