@@ -147,6 +147,25 @@ async fn a_block_is_refused_at_a_write_and_its_rollback_gives_everything_back() 
     panic!("{left} MB are left");
 }
 
+/// Its values are gathered before a row is written.
+#[tokio::test]
+async fn a_new_columns_values_are_refused_while_they_are_computed() {
+    let server = Server::start(&[&format!("max_memory={LIMIT_MB}MB")]);
+    let client = server.connect().await;
+    let definition = "CREATE TABLE kept (id int PRIMARY KEY, value text);
+                      INSERT INTO kept SELECT g, 'x' FROM generate_series(1, 60000) g";
+    client.batch_execute(definition).await.expect("made");
+    for sql in [
+        "ALTER TABLE kept ADD COLUMN more text GENERATED ALWAYS AS (repeat(value, 10000)) STORED",
+        "ALTER TABLE kept ALTER COLUMN value TYPE text USING repeat(value, 10000)",
+    ] {
+        assert!(is_refused(&client, sql).await, "{sql}");
+        let largest = status_mb(&server, "VmHWM:");
+        assert!(largest < LARGEST_MB, "{largest} MB after {sql}");
+        assert_eq!(one(&client, "SELECT count(*), max(length(value)) FROM kept").await, "60000");
+    }
+}
+
 #[tokio::test]
 async fn a_full_database_can_be_made_smaller() {
     let server = Server::start(&["max_memory=64MB"]);
