@@ -28,6 +28,7 @@ use archipel_sql::datetime::TimeTz;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::numeric::Numeric;
+use archipel_sql::parts;
 use archipel_sql::types::{Oid, Type};
 
 use crate::text::text_of;
@@ -265,6 +266,7 @@ impl Codec {
                 number.to_scaled(scale).map(Cell::Int8).ok_or_else(|| mismatch(self, datum))
             }
             (Codec::Generic, _) => {
+                parts::check(datum)?;
                 write_generic(datum, space);
                 Ok(Cell::Bytes(space))
             }

@@ -15,7 +15,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::function::length::check_buffer;
 use archipel_sql::types::{Oid, Type};
-use archipel_sql::{interrupt, io, memory};
+use archipel_sql::{interrupt, io, memory, parts};
 
 use crate::wire::frame;
 
@@ -129,6 +129,10 @@ impl RowEncoder {
             out.extend_from_slice(&[0; 4]);
             let mut whole = Ok(());
             if self.formats.is_binary(index) {
+                if let Err(error) = parts::check(datum) {
+                    out.truncate(start);
+                    return Err(error);
+                }
                 io::binary_out(datum, column.ty, context, out);
                 // One of many values that was given up is not whole.
                 if matches!(datum, Datum::Array(_) | Datum::Record(_)) {

@@ -14,7 +14,8 @@
 //! - [`catalog`]  tables, indexes, routines, sequences
 //! - [`copy`]     the text and CSV forms of COPY
 //! - [`json`]     json and jsonb values
-//! - [`stack`]    how deep statements and values may nest; [`memory`] whether large values have room
+//! - [`stack`]    how deep statements and values may nest; [`memory`] whether large values have room,
+//!   [`parts`] how large those are that are made of others
 //! - [`interrupt`] how long work hears that its statement shall end
 //! - [`partition_hash`] which HASH partition a row is for
 //! - [`password`] what is kept of passwords; [`secret`] what nobody can foretell
@@ -37,6 +38,7 @@ pub mod numeric;
 pub mod ordered_set;
 pub mod parser;
 pub mod partition_hash;
+pub mod parts;
 pub mod password;
 pub mod record;
 pub mod secret;

@@ -147,6 +147,44 @@ async fn a_block_is_refused_at_a_write_and_its_rollback_gives_everything_back() 
     panic!("{left} MB are left");
 }
 
+/// An array of rows that are one row: a megabyte in memory, and any number of them written down.
+#[tokio::test]
+async fn a_value_that_shares_its_parts_is_refused_where_it_is_written_down() {
+    let server = Server::start(&[&format!("max_memory={LIMIT_MB}MB")]);
+    let client = server.connect().await;
+    let definition =
+        "CREATE TYPE part AS (a text, b int); CREATE TABLE kept (id int PRIMARY KEY, value text);
+                      CREATE TABLE parts (x part[]); INSERT INTO kept VALUES (1, 'first')";
+    client.batch_execute(definition).await.expect("made");
+    let shared = "(SELECT array_agg(r) AS x FROM (SELECT row(repeat('x', 1000000), 1)::part AS r) q, \
+                  generate_series(1, 800)) z";
+    assert_eq!(one(&client, &format!("SELECT cardinality(x) FROM {shared}")).await, "800");
+    for sql in [
+        "SELECT x FROM",
+        "SELECT length(x::text) FROM",
+        "INSERT INTO parts SELECT x FROM",
+        "SELECT length(to_jsonb(x)::text) FROM",
+        "SELECT length(json_agg(x)::text) FROM",
+        "SELECT length(format('%s', x)) FROM",
+        "SELECT length(concat(x, x)) FROM",
+        "CREATE TABLE made AS SELECT x FROM",
+    ] {
+        let sql = format!("{sql} {shared}");
+        assert!(is_refused(&client, &sql).await, "{sql}");
+        let largest = status_mb(&server, "VmHWM:");
+        assert!(largest < LARGEST_MB, "{largest} MB after {sql}");
+    }
+    let raised =
+        format!("DO $$ DECLARE a part[]; BEGIN SELECT x INTO a FROM {shared}; RAISE NOTICE '%', a; END $$");
+    assert!(is_refused(&client, &raised).await);
+    // It does not become more where it is told why a row is refused.
+    client.batch_execute("CREATE TABLE checked (x part[], CHECK (x IS NULL))").await.expect("made");
+    assert!(client.batch_execute(&format!("INSERT INTO checked SELECT x FROM {shared}")).await.is_err());
+    let largest = status_mb(&server, "VmHWM:");
+    assert!(largest < LARGEST_MB, "{largest} MB");
+    assert!(goes_on(&client).await);
+}
+
 /// Its values are gathered before a row is written.
 #[tokio::test]
 async fn a_new_columns_values_are_refused_while_they_are_computed() {

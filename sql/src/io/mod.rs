@@ -433,12 +433,18 @@ pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dy
             }
             _ => out.write_str(buffer.format(oid.0)),
         },
-        Datum::Array(array) => array_out(array, ty, ctx, out),
+        Datum::Array(array) => {
+            record::room_for(value)?;
+            array_out(array, ty, ctx, out)
+        }
         Datum::Record(_) if ty.oid == Oid::POINT => match crate::function::point_of(value) {
             Some(point) => crate::function::show_point(point, ctx.style().extra_float_digits, out),
             None => Ok(()),
         },
-        Datum::Record(fields) => record_out(fields, ty.oid, ctx, out),
+        Datum::Record(fields) => {
+            record::room_for(value)?;
+            record_out(fields, ty.oid, ctx, out)
+        }
     }
 }
 
@@ -455,7 +461,9 @@ pub fn text_of(value: &Datum, ty: Type, ctx: &FunctionContext<'_>) -> Result<Str
 pub fn to_text(value: &Datum, ty: Type, ctx: &FunctionContext<'_>) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail; what is too long may end anywhere in a message.
-    let _ = text_out(value, ty, ctx, &mut out);
+    if text_out(value, ty, ctx, &mut out).is_err() {
+        record::forget_why();
+    }
     out
 }
 

@@ -1,5 +1,6 @@
 //! Composite values as text: `(1,"a b",)`.
 
+use std::cell::RefCell;
 use std::fmt::Write;
 
 use compact_str::CompactString;
@@ -10,9 +11,9 @@ use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::FunctionContext;
 use crate::function::length::{ALLOCATION_MAX, buffer_too_large};
-use crate::interrupt;
 use crate::record::{Record, RecordDescriptor};
 use crate::types::{Oid, Type};
+use crate::{interrupt, parts};
 
 /// The relation whose columns are a composite type's fields; `None` for `record`, and where no catalog
 /// is at hand.
@@ -153,12 +154,33 @@ pub fn record_out(
     out.write_str(")")
 }
 
-/// 54000: the text of a value is too long, which is why writing it fails unless the statement shall end.
+thread_local! {
+    /// Why a text was not written: who writes answers no more than that it failed.
+    static WHY: RefCell<Option<SqlError>> = const { RefCell::new(None) };
+}
+
+/// Fails where there is no room for the text of a value that is made of others; [`text_too_long`] then
+/// says why.
+pub(super) fn room_for(value: &Datum) -> std::fmt::Result {
+    parts::check(value).map_err(|error| {
+        WHY.set(Some(error));
+        std::fmt::Error
+    })
+}
+
+/// Nobody will ask why.
+pub(super) fn forget_why() {
+    WHY.set(None);
+}
+
+/// Why the text of a value was not written: the statement shall end, there is no memory for it, or it is
+/// too long (54000).
 #[cold]
 pub fn text_too_long() -> SqlError {
+    let why = WHY.take();
     match interrupt::check() {
         Err(ended) => ended,
-        Ok(()) => buffer_too_large(ALLOCATION_MAX, 1),
+        Ok(()) => why.unwrap_or_else(|| buffer_too_large(ALLOCATION_MAX, 1)),
     }
 }
 

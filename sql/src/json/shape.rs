@@ -6,12 +6,12 @@ use std::fmt::Write;
 use crate::datum::{Array, Datum};
 use crate::error::{Result, SqlError};
 use crate::function::FunctionContext;
-use crate::interrupt;
 use crate::io::record::Fields;
 use crate::io::{text_out, text_too_long};
 use crate::record::Record;
 use crate::type_table::element_of;
 use crate::types::{Oid, Type};
+use crate::{interrupt, parts};
 
 use super::STEPS_PER_VALUE;
 use super::write::{quoted, string};
@@ -40,6 +40,7 @@ pub(super) fn field(shape: &str) -> Result<(&str, &str)> {
 
 /// Appends a value of a type as JSON.
 pub fn value_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut String) -> Result<()> {
+    parts::check(value)?;
     match value {
         Datum::Null => out.push_str("null"),
         Datum::Bool(value) => out.push_str(if *value { "true" } else { "false" }),

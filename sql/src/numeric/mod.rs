@@ -151,6 +151,14 @@ impl Numeric {
         }
     }
 
+    /// About how many digits it has; none where there are few.
+    pub(crate) fn digits_about(&self) -> usize {
+        match &self.0 {
+            Repr::Big(big) => (big.mantissa.bits() / 4) as usize,
+            _ => 0,
+        }
+    }
+
     /// The mantissa at exactly this scale, if the value has no digits beyond it and fits:
     /// how a `numeric(p,s)` column of up to 18 digits is stored.
     #[inline]
