@@ -327,14 +327,18 @@ fn open_engine(config: &Config) -> Result<Engine, StartError> {
     Ok(engine)
 }
 
-/// Takes a checkpoint before anybody is served, if recovery found a longer log than there may be.
+/// Of what a log may have, one of so much is cut before anybody is served.
+const FAR_TOO_LONG: u64 = 2;
+
+/// Takes a checkpoint before anybody is served, if recovery found a far longer log than there may be.
 /// Then checkpoints fall behind: beside clients that take every core the next one may not end
 /// before the next crash, and each start would find a longer log than the one before. A shorter
-/// log is cut beside the first clients, at the pace that the room left asks for.
+/// log is cut beside the first clients, at the pace that the room left asks for, without a rest where
+/// none is left: they need not wait for it.
 fn shorten_log(engine: &Engine) {
     let log = engine.log();
     let log_bytes = log.counters.bytes_since_checkpoint;
-    if log_bytes <= log.log_bytes_max {
+    if log_bytes <= log.log_bytes_max.saturating_mul(FAR_TOO_LONG) {
         return;
     }
     tracing::info!("taking a checkpoint first: the log has {:.0} MB", log_bytes as f64 / 1e6);

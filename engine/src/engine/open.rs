@@ -209,7 +209,7 @@ impl Engine {
         let mut recovered = recover_timed(&*store, threads, Some(&*clock), progress)?;
         let log = Log::new(config.log, &recovered);
         let began = clock.monotonic_nanos();
-        let speed = RecoverySpeed::read(&*store)?;
+        let speed = RecoverySpeed::read(&*store, threads)?;
         let machine = seams.topology.as_ref().and_then(|topology| topology.read().ok());
         let distances = match &machine {
             Some(machine) if config.background && config.pin_threads => {

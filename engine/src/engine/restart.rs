@@ -2,9 +2,10 @@
 //!
 //! A restart loads the checkpoint's rows, then applies the log. Both speeds are measured at
 //! each recovery large enough to tell and kept in the store, so that the bound fits the machine
-//! rather than a guess; the first start of a directory takes the guess. The longest log that
-//! fits the target beside the rows is the limit that checkpoints are paced against, as
-//! PostgreSQL paces them against `max_wal_size`.
+//! rather than a guess; a directory that has not recovered yet takes the guess, a careful one: where it
+//! is too low the log is a little shorter for a while, where it is too high the first restart is too late.
+//! The longest log that fits the target beside the rows is the limit that checkpoints are paced against,
+//! as PostgreSQL paces them against `max_wal_size`.
 
 use std::time::Duration;
 
@@ -19,8 +20,10 @@ pub struct RecoverySpeed {
     pub rows_per_second: u64,
 }
 
-/// What two cores of a small machine do.
-const GUESS: RecoverySpeed = RecoverySpeed { log_bytes_per_second: 200 << 20, rows_per_second: 2_000_000 };
+/// What one thread of a small machine does, which has other things to do besides.
+const GUESS: RecoverySpeed = RecoverySpeed { log_bytes_per_second: 45 << 20, rows_per_second: 900_000 };
+/// More of them wait for the disk and for memory.
+const GUESS_THREADS_MAX: u64 = 8;
 
 /// A shorter log says little about the speed.
 const MEASURED_LOG_BYTES_MIN: u64 = 32 << 20;
@@ -29,13 +32,17 @@ const MEASURED_ROWS_MIN: u64 = 100_000;
 const SPEED_KEY: &str = "recovery-speed";
 
 impl RecoverySpeed {
-    /// What the store remembers, or the guess.
-    pub fn read(store: &dyn LogStore) -> Result<RecoverySpeed, StoreError> {
+    /// What the store remembers, or the guess for so many threads.
+    pub fn read(store: &dyn LogStore, threads: usize) -> Result<RecoverySpeed, StoreError> {
+        let threads = (threads as u64).clamp(1, GUESS_THREADS_MAX);
         let word = |at: usize, bytes: &[u8]| {
             bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes)
         };
         Ok(match store.meta_get(SPEED_KEY)? {
-            None => GUESS,
+            None => RecoverySpeed {
+                log_bytes_per_second: GUESS.log_bytes_per_second * threads,
+                rows_per_second: GUESS.rows_per_second * threads,
+            },
             Some(bytes) => RecoverySpeed {
                 log_bytes_per_second: word(0, &bytes).max(1 << 20),
                 rows_per_second: word(8, &bytes).max(1_000),
@@ -79,6 +86,9 @@ impl RecoverySpeed {
     }
 }
 
+/// Of `checkpoint_bytes`, the log may have this part whatever the target.
+const LEAST_PART: u64 = 4;
+
 /// The bound on the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RestartBound {
@@ -99,14 +109,15 @@ impl RestartBound {
     }
 
     /// The length the log should stay below: what the target leaves beside the rows, a fifth
-    /// kept back; not so much that replaying it takes memory out of proportion. It is at least
-    /// `checkpoint_bytes`: a target that the rows alone exceed cannot be met, and a shorter log
+    /// kept back; not so much that replaying it takes memory out of proportion. It is at least a
+    /// part of `checkpoint_bytes`: a target that the rows alone exceed cannot be met, and a shorter log
     /// would keep the machine writing checkpoints for nothing.
     pub fn log_bytes_max(&self, rows: u64) -> u64 {
         let left = self.target.saturating_sub(self.estimate(rows, 0)).as_secs_f64();
         let fits = left * self.speed.log_bytes_per_second as f64 * 0.8;
         let in_memory = (self.memory_max_bytes / 8).max(self.checkpoint_bytes);
-        (fits as u64).max(self.checkpoint_bytes).min(self.checkpoint_bytes.saturating_mul(4)).min(in_memory)
+        let least = self.checkpoint_bytes / LEAST_PART;
+        (fits as u64).max(least).min(self.checkpoint_bytes.saturating_mul(4)).min(in_memory)
     }
 
     /// The length of log at which a checkpoint begins.
@@ -139,8 +150,18 @@ mod tests {
     }
 
     #[test]
+    fn a_slow_machine_keeps_a_shorter_log_than_a_checkpoint_is_worth() {
+        // Ten warehouses of TPC-C on two cores that do something else, too.
+        let speed = RecoverySpeed { log_bytes_per_second: 80 << 20, rows_per_second: 1_700_000 };
+        let bound = RestartBound { speed, checkpoint_bytes: 1 << 30, ..bound(15) };
+        let rows = 7_000_000;
+        assert!(bound.log_bytes_max(rows) < 1 << 30);
+        assert!(bound.estimate(rows, bound.log_bytes_max(rows)) < Duration::from_secs(15));
+    }
+
+    #[test]
     fn a_target_that_cannot_be_met_still_leaves_a_log_to_write() {
-        assert_eq!(bound(1).log_bytes_max(10_000_000), 512 << 20);
+        assert_eq!(bound(1).log_bytes_max(10_000_000), 128 << 20);
         let small = RestartBound { checkpoint_bytes: 1 << 20, ..bound(15) };
         assert_eq!(small.log_bytes_max(0), 4 << 20);
         let poor = RestartBound { memory_max_bytes: 512 << 20, checkpoint_bytes: 32 << 20, ..bound(15) };
@@ -150,7 +171,7 @@ mod tests {
     #[test]
     fn what_a_recovery_showed_is_kept() {
         let store = MemoryStore::new();
-        let guess = RecoverySpeed::read(&store).expect("readable");
+        let guess = RecoverySpeed::read(&store, 2).expect("readable");
         let cost = RecoveryCost {
             log_bytes: 200 << 20,
             log_records: 1_000_000,
@@ -161,7 +182,7 @@ mod tests {
         let learned = guess.learn(&store, &cost, 1_000_000_000).expect("written");
         assert_eq!(learned.log_bytes_per_second, 100 << 20);
         assert_eq!(learned.rows_per_second, 500_000);
-        assert_eq!(RecoverySpeed::read(&store).expect("readable"), learned);
+        assert_eq!(RecoverySpeed::read(&store, 2).expect("readable"), learned);
         let small = RecoveryCost { log_bytes: 1 << 20, checkpoint_rows: 10, ..cost };
         assert_eq!(learned.learn(&store, &small, 5).expect("written"), learned);
     }
