@@ -64,7 +64,7 @@ pub(crate) fn paired(mut list: Vec<Expr>, join: fn(Expr, Expr) -> Expr) -> Optio
 }
 
 /// The parts of a condition that must all hold.
-fn conjuncts(predicate: &BoundExpr) -> Vec<&BoundExpr> {
+pub(crate) fn conjuncts(predicate: &BoundExpr) -> Vec<&BoundExpr> {
     match &predicate.kind {
         ExprKind::And(list) => list.iter().flat_map(conjuncts).collect(),
         _ => vec![predicate],

@@ -3,7 +3,8 @@
 //! A query that reads tables whole would hold every partition's claim if it ran natively. Here
 //! it runs over a snapshot, beside the transactions, on threads of its own:
 //!
-//! 1. [`subquery`] runs uncorrelated subqueries and puts their results into the tree;
+//! 1. [`subquery`] runs uncorrelated subqueries and puts their results into the tree; those that ask
+//!    for partners of a row become joins ([`nested`]);
 //! 2. [`lower`] turns operators into DataFusion's ([`sets`]: what functions in FROM answer), and
 //!    expressions into native ones where they mean the same, else into row-wise [`function`]s over
 //!    [`evaluate`]; aggregates keep PostgreSQL's states ([`aggregate`]);
@@ -25,6 +26,7 @@ pub mod evaluate;
 pub mod function;
 pub mod lower;
 mod memory;
+mod nested;
 mod ordered;
 mod pace;
 pub mod scan;

@@ -51,7 +51,7 @@ pub(crate) fn unsupported<T>(what: &str) -> Lowering<T> {
 }
 
 /// DataFusion's errors while a plan is built.
-fn planned<T>(result: datafusion::common::Result<T>) -> Lowering<T> {
+pub(crate) fn planned<T>(result: datafusion::common::Result<T>) -> Lowering<T> {
     result.map_err(|error| AnalyticsError::Sql(sql_error(error)))
 }
 
@@ -145,7 +145,7 @@ impl<'a> Lowerer<'a> {
                 self.table_of(&rows, &types)
             }
             Rel::Filter { input, predicate } => {
-                let mut input = match &**input {
+                let input = match &**input {
                     Rel::Family { family, lock: None, .. } => {
                         let functions = self.context.functions();
                         let params = &self.context.params;
@@ -155,10 +155,7 @@ impl<'a> Lowerer<'a> {
                     }
                     input => self.rel(input)?,
                 };
-                for test in self.tests(predicate, &input.columns)? {
-                    input.plan = planned(input.plan.filter(test))?;
-                }
-                Ok(input)
+                self.filter(input, predicate)
             }
             Rel::Project { input, exprs } => {
                 let input = self.rel(input)?;

@@ -10,12 +10,13 @@ use archipel_sql::function::array_of_values;
 use archipel_sql::type_table::array_of;
 use archipel_sql::types::Type;
 
+use crate::nested::is_joinable;
 use crate::{Analytics, AnalyticsError, Environment};
 
 /// More values than this are searched row by row too slowly: the native executor hashes them.
 const VALUES_MAX: usize = 10_000;
 
-/// Answers the tree without subqueries.
+/// Answers the tree without subqueries, but for those that can be joined.
 pub async fn resolve(
     analytics: &Analytics,
     rel: &Rel,
@@ -25,6 +26,8 @@ pub async fn resolve(
     let mut ctes: Vec<Cte> = Vec::new();
     collect_ctes(rel, &mut ctes);
     visit_rel(rel, 0, &mut |expr, _| match &expr.kind {
+        // It is joined later; there may be others in it.
+        ExprKind::Subquery(subquery) if is_joinable(subquery) => true,
         ExprKind::Subquery(subquery) => {
             found.push((**subquery).clone());
             false
@@ -49,7 +52,10 @@ pub async fn resolve(
         answers.push_back(Box::pin(answer(analytics, subquery.kind, inner, environment)).await?);
     }
     visit_rel_mut(&mut rel, 0, &mut |expr, _| {
-        if let ExprKind::Subquery(_) = &expr.kind {
+        if let ExprKind::Subquery(subquery) = &expr.kind {
+            if is_joinable(subquery) {
+                return true;
+            }
             // Both walks meet the subqueries in the same order.
             if let Some(answer) = answers.pop_front() {
                 expr.kind = answer;

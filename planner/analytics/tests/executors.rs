@@ -220,6 +220,19 @@ const QUERIES: &[&str] = &[
     "select 1 from item where id = 7",
     "select count(*) from item, sale where item.id = sale.item_id and item.ok and sale.amount > item.price",
     "select id from item order by kind nulls first, price desc limit 7",
+    "select id from item where exists (select 1 from sale where sale.item_id = item.id)",
+    "select id from item where not exists (select from sale where item_id = id and quantity > 7 and amount < price)",
+    "select id from item where price < 40 and not exists (select * from sale where sale.item_id < item.id and note = name)",
+    "select i.id from item i where exists (select 1 from sale s, item j where s.item_id = i.id and j.id = s.quantity and j.kind <> i.kind)",
+    "select id from item where id in (select line from sale where sale.item_id = item.id and note is not null)",
+    "select id from item o where exists (select 1 from sale s where s.item_id = o.id and exists (select 1 from item j where j.id = s.line))",
+    "select id from item where exists (select 1 from sale where item_id = id and amount > (select avg(amount) from sale)) and kind = 'a'",
+    "select kind, count(*) from item where not exists (select 1 from sale where item_id = id) and id in (select id from item where ok) group by kind",
+    "select a.id from item a join item b on a.free = b.free and b.id < 20",
+    "select count(*) from item a, sale s where a.price = s.amount or a.free = s.amount",
+    "select id from item where made < timestamp '2020-02-01 00:00' + interval '12 hours' and made >= date '2020-01-10' - interval '1 day'",
+    "select id from item where timestamp '2020-02-01' = made or made <> '2020-03-01 01:00'::timestamp and id < 5",
+    "select id from item where at >= to_timestamp('2020-01-05', 'YYYY-MM-DD') and at < to_timestamp('2020-01-05', 'YYYY-MM-DD') + interval '2 days'",
     "select i.id, i.big from item i join sale s on i.big = s.line::bigint * 1000000000 where s.line < 10",
 ];
 
@@ -264,7 +277,9 @@ fn errors_pass_through_unchanged() {
 fn what_cannot_be_lowered_is_left_to_the_native_executor() {
     let database = Database::new(SCHEMA);
     for sql in [
-        "select id from item where exists (select 1 from sale where sale.item_id = item.id)",
+        "select id, exists (select 1 from sale where sale.item_id = item.id) from item",
+        "select id from item where id not in (select line from sale where sale.item_id = item.id)",
+        "select id from item where price > (select avg(amount) from sale where sale.item_id = item.id)",
         "select free, count(*) from item group by free",
         "select row_number() over (order by id) from item",
         "select id, generate_series(1, 2) from item",

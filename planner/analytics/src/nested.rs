@@ -1,0 +1,171 @@
+//! Conditions with EXISTS or IN of a query that reads the row around it, as joins.
+//!
+//! Run for each row, `EXISTS (SELECT … WHERE t.x = o.x)` reads a table as often as another one has rows. It
+//! asks whether a row of `o` has a partner in `t`: a semi-join, and an anti-join where NOT stands before it.
+//!
+//! ```text
+//! Filter [own parts AND EXISTS (Filter [inner AND outer] over input)] over rows
+//!     rows, filtered by own parts ⋉ input, filtered by inner, ON outer
+//! ```
+
+use archipel_planner::bind::visit::{is_correlated, visit_expr, visit_expr_mut};
+use archipel_planner::bound::{BoundExpr, ExprKind, Rel, Subquery, SubqueryKind};
+use archipel_sql::types::Type;
+use datafusion::common::JoinType;
+
+use crate::condition::conjuncts;
+use crate::evaluate::is_volatile;
+use crate::lower::{Lowered, Lowerer, Lowering, planned};
+
+/// A nested query: what it answers of rows that meet conditions.
+struct Parts<'s> {
+    outputs: &'s [BoundExpr],
+    conditions: Vec<&'s BoundExpr>,
+    input: &'s Rel,
+}
+
+fn parts(rel: &Rel) -> Parts<'_> {
+    let (mut input, outputs) = match rel {
+        Rel::Project { input, exprs } => (&**input, &exprs[..]),
+        other => (other, &[][..]),
+    };
+    let mut conditions = Vec::new();
+    while let Rel::Filter { input: below, predicate } = input {
+        conditions.extend(conjuncts(predicate));
+        input = below;
+    }
+    Parts { outputs, conditions, input }
+}
+
+/// Whether a nested query can be joined with the rows around it where it is a part of a condition on them:
+/// nothing but its own conditions reads these rows, and nothing reads others further out.
+pub(crate) fn is_joinable(subquery: &Subquery) -> bool {
+    if !subquery.correlated {
+        return false;
+    }
+    let Parts { outputs, conditions, input } = parts(&subquery.rel);
+    if input.width() == 0 || is_correlated(input) {
+        return false;
+    }
+    let conditions = conditions.into_iter().all(|part| !reads_outside(part) || is_plain(part, 1));
+    conditions
+        && match &subquery.kind {
+            SubqueryKind::Exists => true,
+            SubqueryKind::Any { left, operators } => {
+                left.len() == outputs.len()
+                    && left.len() == operators.len()
+                    && left.iter().all(|expr| is_plain(expr, 0))
+                    && outputs.iter().all(|expr| is_plain(expr, 1))
+            }
+            SubqueryKind::Scalar | SubqueryKind::All { .. } | SubqueryKind::Array { .. } => false,
+        }
+}
+
+/// Whether a part of a nested query's condition reads rows outside of the query.
+fn reads_outside(expr: &BoundExpr) -> bool {
+    let mut found = false;
+    visit_expr(expr, 0, &mut |part, nesting| {
+        found |= matches!(part.kind, ExprKind::Column { depth, .. } if depth > nesting);
+        !found
+    });
+    found
+}
+
+/// Whether an expression means the same over joined rows: it has no query in it, no effects, and reads no
+/// row further out than that.
+fn is_plain(expr: &BoundExpr, outermost: u16) -> bool {
+    let mut plain = !is_volatile(expr);
+    visit_expr(expr, 0, &mut |part, _| {
+        plain &= match part.kind {
+            ExprKind::Subquery(_) => false,
+            ExprKind::Column { depth, .. } => depth <= outermost,
+            _ => true,
+        };
+        plain
+    });
+    plain
+}
+
+/// The join that a part of a condition stands for.
+fn as_join(part: &BoundExpr) -> Option<(&Subquery, JoinType)> {
+    let (part, kind) = match &part.kind {
+        ExprKind::Not(inner) => (&**inner, JoinType::LeftAnti),
+        _ => (part, JoinType::LeftSemi),
+    };
+    let ExprKind::Subquery(subquery) = &part.kind else { return None };
+    // NOT IN is unknown beside a NULL, which keeps a row out that has no partner.
+    let fits = kind == JoinType::LeftSemi || subquery.kind == SubqueryKind::Exists;
+    (fits && is_joinable(subquery)).then_some((subquery, kind))
+}
+
+/// An expression of a nested query over the rows around it, beside which its own stand from a place on.
+fn beside(expr: &BoundExpr, width: usize) -> BoundExpr {
+    let mut expr = expr.clone();
+    visit_expr_mut(&mut expr, 0, &mut |part, _| {
+        if let ExprKind::Column { depth, index } = &mut part.kind {
+            match *depth {
+                0 => *index += width as u16,
+                _ => *depth = 0,
+            }
+        }
+        true
+    });
+    expr
+}
+
+fn all_of(parts: Vec<BoundExpr>) -> BoundExpr {
+    BoundExpr::new(ExprKind::And(parts), Type::BOOL)
+}
+
+impl Lowerer<'_> {
+    /// The rows that meet a condition.
+    pub(crate) fn filter(&mut self, input: Lowered, predicate: &BoundExpr) -> Lowering<Lowered> {
+        let (joins, own): (Vec<_>, Vec<_>) =
+            conjuncts(predicate).into_iter().partition(|part| as_join(part).is_some());
+        let mut rows = input;
+        if joins.is_empty() {
+            return self.tested(rows, predicate);
+        }
+        if !own.is_empty() {
+            rows = self.tested(rows, &all_of(own.into_iter().cloned().collect()))?;
+        }
+        for (subquery, kind) in joins.into_iter().filter_map(as_join) {
+            rows = self.joined(rows, subquery, kind)?;
+        }
+        Ok(rows)
+    }
+
+    fn tested(&mut self, mut rows: Lowered, predicate: &BoundExpr) -> Lowering<Lowered> {
+        for test in self.tests(predicate, &rows.columns)? {
+            rows.plan = planned(rows.plan.filter(test))?;
+        }
+        Ok(rows)
+    }
+
+    /// The rows that have a partner among those of a nested query, or those that have none.
+    fn joined(&mut self, rows: Lowered, subquery: &Subquery, kind: JoinType) -> Lowering<Lowered> {
+        let Parts { outputs, conditions, input } = parts(&subquery.rel);
+        let (outer, inner): (Vec<_>, Vec<_>) = conditions.into_iter().partition(|part| reads_outside(part));
+        let partners = if inner.is_empty() {
+            self.rel(input)?
+        } else {
+            let predicate = all_of(inner.into_iter().cloned().collect());
+            self.rel(&Rel::Filter { input: Box::new(input.clone()), predicate })?
+        };
+        let width = rows.columns.len();
+        let mut on: Vec<BoundExpr> = Vec::new();
+        if let SubqueryKind::Any { left, operators } = &subquery.kind {
+            for ((left, operator), output) in left.iter().zip(operators).zip(outputs) {
+                let args = vec![left.clone(), beside(output, width)];
+                on.push(BoundExpr::new(ExprKind::Call { function: *operator, args }, Type::BOOL));
+            }
+        }
+        on.extend(outer.into_iter().map(|part| beside(part, width)));
+        let mut columns = rows.columns.clone();
+        columns.extend(partners.columns);
+        let tests = self.tests(&all_of(on), &columns)?;
+        let partners = planned(partners.plan.build())?;
+        let plan = planned(rows.plan.join_on(partners, kind, tests))?;
+        Ok(Lowered { plan, columns: rows.columns })
+    }
+}
