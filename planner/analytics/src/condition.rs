@@ -2,12 +2,12 @@
 
 use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_sql::datum::Datum;
-use archipel_sql::function::ResolvedFunction;
-use archipel_sql::types::Type;
+use archipel_sql::function::{ResolvedFunction, lookup_functions};
+use archipel_sql::types::{Oid, Type};
 use datafusion::common::{Column, TableReference};
-use datafusion::logical_expr::{Expr, Operator};
+use datafusion::logical_expr::{Expr, Operator, binary_expr};
 
-use crate::evaluate::is_volatile;
+use crate::evaluate::{is_volatile, refusal};
 use crate::lower::{Lowerer, Lowering, columns_of};
 
 impl Lowerer<'_> {
@@ -45,6 +45,37 @@ impl Lowerer<'_> {
             });
         }
         Ok(tests)
+    }
+
+    /// Whether two numerics are equal that are carried differently or without a fixed scale, in a form by
+    /// which a join can hash them: each without the zeros at its end.
+    pub(crate) fn equal_numerics(
+        &mut self,
+        equality: &ResolvedFunction,
+        sides: [&BoundExpr; 2],
+        columns: &[(Column, Type)],
+    ) -> Lowering<Option<Expr>> {
+        let [left, right] = sides.map(columns_of);
+        let apart =
+            !left.is_empty() && !right.is_empty() && !left.iter().any(|column| right.contains(column));
+        let fit = |side: &BoundExpr| {
+            let (numeric, known) = (side.ty.oid == Oid::NUMERIC, refusal(side).is_none());
+            numeric && known && !is_volatile(side) && !can_fail(widened(side))
+        };
+        let trim = lookup_functions("trim_scale").iter().find(|function| function.args == [Oid::NUMERIC]);
+        let (true, true, Some(trim)) =
+            (equality.function.name == "numeric_eq" && apart, sides.into_iter().all(fit), trim)
+        else {
+            return Ok(None);
+        };
+        let function = ResolvedFunction { function: *trim, result: Type::NUMERIC };
+        let mut keys = Vec::with_capacity(sides.len());
+        for side in sides {
+            let kind = ExprKind::Call { function, args: vec![side.clone()] };
+            keys.push(self.row_function(&BoundExpr::new(kind, Type::NUMERIC), None, columns)?);
+        }
+        let right = keys.pop();
+        Ok(keys.pop().zip(right).map(|(left, right)| binary_expr(left, Operator::Eq, right)))
     }
 }
 
@@ -89,6 +120,17 @@ fn can_fail(expr: &BoundExpr) -> bool {
             !safe || args.iter().any(can_fail)
         }
         _ => true,
+    }
+}
+
+/// What a cast to numeric takes, where it is an integer: that cannot fail.
+fn widened(expr: &BoundExpr) -> &BoundExpr {
+    match &expr.kind {
+        ExprKind::Call { function, args } if function.function.name == "numeric" => match &args[..] {
+            [inner] if matches!(inner.ty.oid, Oid::INT2 | Oid::INT4 | Oid::INT8) => inner,
+            _ => expr,
+        },
+        _ => expr,
     }
 }
 

@@ -492,7 +492,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// An expression as a function of the columns it reads; or whether its value is among some.
-    fn row_function(
+    pub(crate) fn row_function(
         &mut self,
         expr: &BoundExpr,
         within: Option<ValueSet>,
@@ -575,11 +575,10 @@ impl<'a> Lowerer<'a> {
             }
             ExprKind::Call { function, args } => match (native_operator(function), &args[..]) {
                 (Some(operator), [left, right]) => {
-                    let Some(left_native) = self.comparand(left, Some(right), columns)? else {
-                        return Ok(None);
-                    };
-                    let Some(right_native) = self.comparand(right, Some(left), columns)? else {
-                        return Ok(None);
+                    let left_native = self.comparand(left, Some(right), columns)?;
+                    let right_native = self.comparand(right, Some(left), columns)?;
+                    let (Some(left_native), Some(right_native)) = (left_native, right_native) else {
+                        return self.equal_numerics(function, [left, right], columns);
                     };
                     // In the condition of an outer join, DataFusion loses rows where a literal comes first.
                     Some(match operator.swap() {

@@ -229,6 +229,8 @@ const QUERIES: &[&str] = &[
     "select id from item where exists (select 1 from sale where item_id = id and amount > (select avg(amount) from sale)) and kind = 'a'",
     "select kind, count(*) from item where not exists (select 1 from sale where item_id = id) and id in (select id from item where ok) group by kind",
     "select a.id from item a join item b on a.free = b.free and b.id < 20",
+    "select a.id, s.line from item a join sale s on a.free * 3 = s.quantity where s.line < 30",
+    "select a.id, s.line from item a join sale s on a.price = s.line where not exists (select from item b where b.free = s.line)",
     "select count(*) from item a, sale s where a.price = s.amount or a.free = s.amount",
     "select id from item where made < timestamp '2020-02-01 00:00' + interval '12 hours' and made >= date '2020-01-10' - interval '1 day'",
     "select id from item where timestamp '2020-02-01' = made or made <> '2020-03-01 01:00'::timestamp and id < 5",
