@@ -1,15 +1,12 @@
 """How the time of statements grows with their size, on PostgreSQL 15 and Archipel: fitted exponents."""
 
 import argparse
-import json
 import math
-import os
 import pathlib
 import statistics
-import tempfile
 
-from routines import psql, timed_ms
-from side_by_side import Archipel, PostgreSql, Transport, alternating
+from both import both_servers, psql, timed_ms, write_json
+from side_by_side import alternating
 
 # An exponent is fitted to what takes longer than this: below, other things are measured.
 FLOOR_MS = 1.0
@@ -128,36 +125,23 @@ def main():
         parser.error("a slope takes two doublings and a round at least")
 
     result, cliffs = {}, []
-    with tempfile.TemporaryDirectory(prefix="archipel-bench-") as name:
-        directory = pathlib.Path(name)
-        if os.geteuid() == 0:
-            # The oracle's user walks through it.
-            directory.chmod(0o755)
-        transport = Transport(directory, tcp=False)
-        servers = []
-        try:
-            for kind in (PostgreSql, Archipel):
-                servers.append(kind(directory, transport))
-            for server in servers:
-                psql(server, text=SETUP)
-            print(f"{'shape':22} {'size':>8} {'archipel':>12} {'postgresql':>12}   exponents")
-            for shape in SHAPES if arguments.only is None else [arguments.only]:
-                found = result[shape] = measure(servers, shape, arguments)
-                ours, theirs = (found["exponents"][server] for server in ("archipel", "postgresql"))
-                last = {server: own[-1] for server, own in found["ms"].items()}
-                steep = ours is not None and ours > max(1.0, theirs or 1.0) + MARGIN
-                if steep:
-                    cliffs.append(shape)
-                print(
-                    f"{shape:22} {found['sizes'][-1]:8} {last['archipel']:9.1f} ms {last['postgresql']:9.1f} ms"
-                    f"   {shown(ours)} {shown(theirs)}{'   steeper' if steep else ''}",
-                    flush=True,
-                )
-        finally:
-            for server in servers:
-                server.stop()
-    if arguments.json:
-        arguments.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    with both_servers() as (servers, _):
+        for server in servers:
+            psql(server, text=SETUP)
+        print(f"{'shape':22} {'size':>8} {'archipel':>12} {'postgresql':>12}   exponents")
+        for shape in SHAPES if arguments.only is None else [arguments.only]:
+            found = result[shape] = measure(servers, shape, arguments)
+            ours, theirs = (found["exponents"][server] for server in ("archipel", "postgresql"))
+            last = {server: own[-1] for server, own in found["ms"].items()}
+            steep = ours is not None and ours > max(1.0, theirs or 1.0) + MARGIN
+            if steep:
+                cliffs.append(shape)
+            print(
+                f"{shape:22} {found['sizes'][-1]:8} {last['archipel']:9.1f} ms {last['postgresql']:9.1f} ms"
+                f"   {shown(ours)} {shown(theirs)}{'   steeper' if steep else ''}",
+                flush=True,
+            )
+    write_json(arguments.json, result)
     print(f"{len(cliffs)} of {len(result)} grow faster than on PostgreSQL" + (f": {', '.join(cliffs)}" if cliffs else ""))
 
 

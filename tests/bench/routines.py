@@ -6,10 +6,10 @@ import os
 import pathlib
 import statistics
 import subprocess
-import tempfile
 import time
 
-from side_by_side import Archipel, PostgreSql, Transport, alternating, archipel_binary, settle
+from both import both_servers, psql, timed_ms, write_json
+from side_by_side import alternating, archipel_binary, settle
 
 ROOT = pathlib.Path(__file__).parent
 LOOPS = ["arithmetic", "strings", "arrays"]
@@ -18,18 +18,6 @@ CONNECTIONS = [1, 16]
 LOOKS_MAX = 1_000
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 CALL = "CALL new_order(1, 1, 1, '{1,2}', '{1,1}', '{1,1}')"
-
-
-def psql(server, *words, text=None):
-    command = ["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-d", server.url, *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True, input=text).stdout
-
-
-def timed_ms(server, statements):
-    """Milliseconds of each statement, all in one session."""
-    text = "\\timing on\n" + "".join(f"{statement};\n" for statement in statements)
-    lines = psql(server, text=text).splitlines()
-    return [float(line.split()[1]) for line in lines if line.startswith("Time: ")]
 
 
 def loops(servers, rounds):
@@ -149,27 +137,17 @@ def main():
     arguments = parser.parse_args()
     if arguments.rounds < 1 or arguments.duration < 1:
         parser.error("rounds and duration are at least 1")
-    with tempfile.TemporaryDirectory(prefix="archipel-bench-") as name:
-        directory = pathlib.Path(name)
-        directory.chmod(0o755)
-        transport = Transport(directory, tcp=False)
-        servers = [PostgreSql(directory, transport)]
-        try:
-            servers.append(Archipel(directory, transport))
-            for server in servers:
-                psql(server, "-f", str(ROOT / "routines.sql"))
-            result = {
-                "loops": loops(servers, arguments.rounds),
-                "new_order": new_order(servers, arguments.rounds, arguments.duration, directory),
-                "compile": compilation(servers[1], arguments.rounds),
-            }
-            result["in_process_us"] = in_process(arguments.duration, directory)
-        finally:
-            for server in servers:
-                server.stop()
+    with both_servers() as (servers, directory):
+        for server in servers:
+            psql(server, "-f", str(ROOT / "routines.sql"))
+        result = {
+            "loops": loops(servers, arguments.rounds),
+            "new_order": new_order(servers, arguments.rounds, arguments.duration, directory),
+            "compile": compilation(servers[1], arguments.rounds),
+        }
+        result["in_process_us"] = in_process(arguments.duration, directory)
     report(result)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(result, indent=1), encoding="utf-8")
+    write_json(arguments.json, result)
 
 
 if __name__ == "__main__":

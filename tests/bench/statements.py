@@ -1,15 +1,13 @@
 """Plain SQL on PostgreSQL 15 and Archipel in turns: pgbench's statements, COPY, analytical queries, planning."""
 
 import argparse
-import json
 import os
 import pathlib
 import statistics
 import subprocess
-import tempfile
 
-from routines import psql, timed_ms
-from side_by_side import POSTGRES, Archipel, PostgreSql, Transport, alternating, archipel_binary, settle
+from both import both_servers, psql, timed_ms, write_json
+from side_by_side import POSTGRES, alternating, archipel_binary, settle
 
 ROOT = pathlib.Path(__file__).parent
 CLIENTS = 16
@@ -148,28 +146,15 @@ def main():
         parser.error("scale, duration, rounds and rows are at least 1")
 
     result = {"scale": arguments.scale, "rounds": arguments.rounds}
-    with tempfile.TemporaryDirectory(prefix="archipel-bench-") as name:
-        directory = pathlib.Path(name)
-        if os.geteuid() == 0:
-            # The oracle's user walks through it.
-            directory.chmod(0o755)
-        transport = Transport(directory, tcp=False)
-        servers = []
-        try:
-            for kind in (PostgreSql, Archipel):
-                servers.append(kind(directory, transport))
-            if arguments.only in (None, "pgbench"):
-                result["pgbench"] = pgbench(servers, arguments, directory)
-            if arguments.only in (None, "copy"):
-                result["copy"] = copy(servers, arguments, directory)
-            if arguments.only in (None, "analytics"):
-                result["analytics"] = analytics(servers, arguments)
-                result["planning"] = planning(servers[1], arguments)
-        finally:
-            for server in servers:
-                server.stop()
-    if arguments.json:
-        arguments.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    with both_servers() as (servers, directory):
+        if arguments.only in (None, "pgbench"):
+            result["pgbench"] = pgbench(servers, arguments, directory)
+        if arguments.only in (None, "copy"):
+            result["copy"] = copy(servers, arguments, directory)
+        if arguments.only in (None, "analytics"):
+            result["analytics"] = analytics(servers, arguments)
+            result["planning"] = planning(servers[1], arguments)
+    write_json(arguments.json, result)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
--- Ten analytical queries over TPC-C's tables, of the kinds CH-benCHmark asks: scans with grouping,
--- joins along and across keys, EXISTS, subqueries, top-n.
+-- Analytical queries over TPC-C's tables, of the kinds CH-benCHmark and TPC-H ask: scans with grouping,
+-- joins along and across keys, EXISTS with other conditions than equality, subqueries, times that are the
+-- same for all rows, groups and orders of computed numerics, conditions common to the arms of an OR, top-n.
 SELECT ol_number, sum(ol_quantity) AS sum_qty, sum(ol_amount) AS sum_amount, avg(ol_quantity) AS avg_qty, count(*)
   FROM order_line WHERE ol_i_id > 100 GROUP BY ol_number ORDER BY ol_number;
 SELECT o_ol_cnt, count(*) FROM orders
@@ -31,3 +32,20 @@ SELECT substr(c_state, 1, 1) AS country, count(*) AS customers, sum(c_balance) A
  WHERE c_balance > (SELECT avg(c_balance) FROM customer WHERE c_balance < 0.00)
    AND NOT EXISTS (SELECT 1 FROM orders WHERE o_c_id = c_id AND o_w_id = c_w_id AND o_d_id = c_d_id AND o_id > 2900)
  GROUP BY substr(c_state, 1, 1) ORDER BY country;
+SELECT count(*), sum(o_ol_cnt) FROM orders
+ WHERE o_entry_d >= to_timestamp('2000-01-01', 'YYYY-MM-DD') AND o_entry_d < to_timestamp('2000-01-01', 'YYYY-MM-DD') + interval '90 years';
+SELECT i_name, count(*) AS lines FROM item, order_line AS one
+ WHERE i_id = ol_i_id AND i_price > 50
+   AND EXISTS (SELECT 1 FROM order_line AS other WHERE other.ol_w_id = one.ol_w_id AND other.ol_d_id = one.ol_d_id
+                AND other.ol_o_id = one.ol_o_id AND other.ol_i_id <> one.ol_i_id)
+   AND NOT EXISTS (SELECT 1 FROM order_line AS other WHERE other.ol_w_id = one.ol_w_id AND other.ol_d_id = one.ol_d_id
+                    AND other.ol_o_id = one.ol_o_id AND other.ol_i_id <> one.ol_i_id AND other.ol_amount > one.ol_amount)
+ GROUP BY i_name ORDER BY lines DESC, i_name LIMIT 50;
+SELECT extract(year FROM o_entry_d) AS year, sum(ol_amount * (1 - i_price / 1000)) AS revenue
+  FROM orders, order_line, item
+ WHERE ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id AND i_id = ol_i_id
+ GROUP BY extract(year FROM o_entry_d) ORDER BY revenue DESC;
+SELECT sum(ol_amount) FROM order_line, item
+ WHERE (i_id = ol_i_id AND i_price BETWEEN 1 AND 30 AND ol_quantity BETWEEN 1 AND 5)
+    OR (i_id = ol_i_id AND i_price BETWEEN 20 AND 60 AND ol_quantity BETWEEN 4 AND 8)
+    OR (i_id = ol_i_id AND i_price BETWEEN 50 AND 100 AND ol_quantity BETWEEN 7 AND 10);
