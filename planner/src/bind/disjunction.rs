@@ -96,11 +96,11 @@ fn factored(arms: Vec<BoundExpr>) -> BoundExpr {
     let shortest = arms.iter().enumerate().min_by_key(|(_, parts)| parts.len()).map(|(place, _)| place);
     let Some(shortest) = shortest else { return any_of(Vec::new()) };
     let asked_by_all = |part: &&BoundExpr| {
-        !is_volatile(part) && arms.iter().all(|parts| parts.iter().any(|other| same_expr(other, part)))
+        !is_volatile(part) && arms.iter().all(|parts| parts.iter().any(|other| same_part(other, part)))
     };
     let mut common: Vec<BoundExpr> = Vec::new();
     for part in arms[shortest].iter().filter(asked_by_all) {
-        if !common.iter().any(|known| same_expr(known, part)) {
+        if !common.iter().any(|known| same_part(known, part)) {
             common.push(part.clone());
         }
     }
@@ -108,7 +108,7 @@ fn factored(arms: Vec<BoundExpr>) -> BoundExpr {
         return any_of(listed(arms.into_iter().map(all_of).collect()));
     }
     for parts in &mut arms {
-        parts.retain(|part| !common.iter().any(|known| same_expr(known, part)));
+        parts.retain(|part| !common.iter().any(|known| same_part(known, part)));
     }
     // An arm that asks for nothing else lets pass what the others do.
     if arms.iter().all(|parts| !parts.is_empty()) {
@@ -116,6 +116,22 @@ fn factored(arms: Vec<BoundExpr>) -> BoundExpr {
         common.extend(conjuncts(any_of(rest)));
     }
     all_of(common)
+}
+
+/// Whether two parts ask for the same; an equality does from either side.
+fn same_part(one: &BoundExpr, other: &BoundExpr) -> bool {
+    if same_expr(one, other) {
+        return true;
+    }
+    let (ExprKind::Call { function, args }, ExprKind::Call { function: same, args: others }) =
+        (&one.kind, &other.kind)
+    else {
+        return false;
+    };
+    let ([a, b], [c, d]) = (&args[..], &others[..]) else { return false };
+    let alike = function.function.args.windows(2).all(|pair| pair[0] == pair[1]);
+    let equality = comparison(function.function) == Some(Comparison::Eq);
+    equality && alike && std::ptr::eq(function.function, same.function) && same_expr(a, d) && same_expr(b, c)
 }
 
 /// A comparison of a value with given ones.
@@ -293,6 +309,9 @@ mod tests {
         let key = || equal(0, BoundExpr::column(4, Type::INT4));
         let arms = vec![and(vec![key(), equal(1, number(1))]), and(vec![equal(2, number(2)), key()])];
         let wanted = and(vec![key(), or(vec![equal(1, number(1)), equal(2, number(2))])]);
+        assert_eq!(simplified(or(arms)), wanted);
+        let turned = equal(4, BoundExpr::column(0, Type::INT4));
+        let arms = vec![and(vec![key(), equal(1, number(1))]), and(vec![equal(2, number(2)), turned])];
         assert_eq!(simplified(or(arms)), wanted);
         let absorbed = or(vec![key(), and(vec![key(), equal(1, number(1))])]);
         assert_eq!(simplified(absorbed), key());
