@@ -6,7 +6,8 @@
 //! beginning. Whatever ends the wait for its rows — the last of them, an error, a cancel, a timeout,
 //! a client that has gone — ends the query, which looks at `given_up` after each batch of its work.
 //!
-//! What cannot be lowered runs natively like any other statement, and so does a query inside a
+//! A query that reads one small table whole and looks rows of large ones up for it runs natively in the first
+//! place. What cannot be lowered runs natively like any other statement, and so does a query inside a
 //! transaction that has written: only native execution sees those writes.
 
 use std::sync::Arc;
@@ -14,8 +15,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use archipel_analytics::{AnalyticsError, Environment};
 use archipel_engine::Isolation;
-use archipel_engine::id::Epoch;
-use archipel_planner::bound::BoundStatement;
+use archipel_engine::id::{Epoch, TreeId};
+use archipel_planner::bind::visit::visit_rel;
+use archipel_planner::bound::{BoundStatement, ExprKind, Rel};
+use archipel_planner::native::visit_relations;
+use archipel_planner::route::RouteKey;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::interrupt::Watch;
@@ -25,7 +29,7 @@ use tokio::sync::mpsc;
 use super::Session;
 use super::execute::Ran;
 use crate::encode::{RowsTo, copy_row};
-use crate::statement::RowPlan;
+use crate::statement::{Code, RowPlan};
 use crate::wire::output::Output;
 
 /// Batches underway between the analytical threads and the session.
@@ -57,15 +61,65 @@ pub(super) enum Analytic {
     Native(Vec<Datum>),
 }
 
+/// A plan that reads one row of its tables in so many, and looks for the others by their keys, does so.
+const LOOKED_UP_PER_ROW_READ: u64 = 16;
+
 impl Session {
     /// Whether a plan is for the analytical executor, here and now.
     pub(super) fn is_analytic(&self, plan: &RowPlan) -> bool {
-        let Some(open) = self.transaction.interactive() else { return plan.analytic };
+        if !plan.analytic || self.looks_up(plan) {
+            return false;
+        }
+        let Some(open) = self.transaction.interactive() else { return true };
         // SERIALIZABLE answers at its commit for what it read, which native execution notes.
         let answers = self.isolation() == Isolation::Serializable && !self.is_read_only();
         // Tables made in this transaction have no past for a snapshot to show.
         let made = self.transaction.staged().is_some();
-        plan.analytic && open.is_empty() && !answers && !made
+        open.is_empty() && !answers && !made
+    }
+
+    /// Whether a plan begins with few rows, beside those of the other tables, and comes to these by indexes:
+    /// the analytical executor would read all of them.
+    pub(super) fn looks_up(&self, plan: &RowPlan) -> bool {
+        let (Code::Native(compiled), BoundStatement::Query(query)) = (&plan.code, &plan.bound) else {
+            return false;
+        };
+        let (mut tables, mut families, mut correlated) = (Vec::new(), false, false);
+        let mut look = |rel: &Rel| {
+            visit_relations(rel, &mut |rel| match rel {
+                Rel::Scan { table, .. } => tables.push((table.oid, TreeId(table.tree))),
+                Rel::Family { .. } => families = true,
+                _ => {}
+            });
+        };
+        look(&query.rel);
+        visit_rel(&query.rel, 0, &mut |expr, _| {
+            if let ExprKind::Subquery(subquery) = &expr.kind {
+                // What it reads whole is read for each row.
+                correlated |= subquery.correlated;
+                look(&subquery.rel);
+            }
+            true
+        });
+        if families || correlated {
+            return false;
+        }
+        tables.sort_unstable();
+        tables.dedup();
+        let rows_of = |tree: TreeId| self.server.engine.rows_at_most(tree);
+        let all: u64 = tables.iter().map(|(_, tree)| rows_of(*tree)).sum();
+        let mut whole: u64 = 0;
+        for access in &compiled.accesses {
+            let open = matches!(
+                access.key,
+                RouteKey::All | RouteKey::Range { low: None, .. } | RouteKey::Range { high: None, .. }
+            );
+            if open {
+                let Some((_, tree)) = tables.iter().find(|(oid, _)| *oid == access.oid) else { return false };
+                whole += rows_of(*tree);
+            }
+        }
+        whole > 0 && whole.saturating_mul(LOOKED_UP_PER_ROW_READ) <= all
     }
 
     /// Runs an analytical query; `streaming` lets rows leave before the last one is known.

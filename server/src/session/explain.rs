@@ -91,7 +91,8 @@ impl Session {
                 let planning = asked.began.elapsed();
                 let run = self.explained_run(prepared, plan, params, asked).await?;
                 let settings = if options.settings == Some(true) { self.plan_settings() } else { Vec::new() };
-                let telling = Telling { options, planning, run, analytic: plan.analytic, settings };
+                let analytic = plan.analytic && !self.looks_up(plan);
+                let telling = Telling { options, planning, run, analytic, settings };
                 Ok(explain::told(described.as_ref().unwrap_or(compiled), &telling))
             }
             (Code::Call(call), ExplainFormat::Text) => {
