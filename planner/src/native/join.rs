@@ -532,6 +532,16 @@ impl Compiler<'_> {
             self.name_join(line, &planned);
         }
         let planned = planned?;
+        // Above the join these columns may be null, whatever they had to be for a row to match.
+        let (left_layout, right_layout): (&[u32], &[u32]) = match kind {
+            LoopKind::Inner => (&[], &[]),
+            LoopKind::Left => (&[], &right_layout),
+            LoopKind::Full => (&left_layout, &right_layout),
+        };
+        for slot in left_layout.iter().chain(right_layout) {
+            self.known.remove(slot);
+            self.in_turn.remove(slot);
+        }
         let node = self.filter_above(planned.node, &above)?;
         Ok(Planned { node, ordered: planned.ordered && !wanted_left.is_empty() })
     }

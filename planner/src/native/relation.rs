@@ -380,7 +380,9 @@ impl Compiler<'_> {
         let restrictions =
             Restrictions { table, meta: &meta, layout, conjuncts, unavailable: &[], facts, wanted, mixed };
         let choice = self.choose_path(&restrictions);
-        for (slot, value) in facts {
+        // Of this table's own columns alone: a column of a subquery beside it is one of a table in there
+        // too, whose rows are counted, ranked or cut off before the conditions out here choose among them.
+        for (slot, value) in facts.iter().filter(|(slot, _)| layout.contains(slot)) {
             self.known.entry(*slot).or_insert_with(|| value.clone());
         }
         if let Some(union) = choice.union.as_ref().filter(|union| union.is_mixed()) {
