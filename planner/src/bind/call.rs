@@ -428,7 +428,7 @@ impl Binder<'_, '_> {
             FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name)) => {
                 let parts: Vec<sqlparser::ast::Ident> =
                     name.0.iter().filter_map(|part| part.as_ident().cloned()).collect();
-                Ok(vec![self.named_value(&parts)?.expr])
+                Ok(vec![self.starred_value(&parts)?.expr])
             }
             other => Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,

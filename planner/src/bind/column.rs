@@ -63,6 +63,25 @@ impl Binder<'_, '_> {
         }
     }
 
+    /// `relation.*` within an expression: the relation's whole row, though a column has its name.
+    pub(crate) fn starred_value(&mut self, parts: &[Ident]) -> Result<FoundColumn> {
+        let span = parts.first().map_or_else(Span::empty, |ident| ident.span);
+        let names: Vec<String> = parts.iter().map(ident_name).collect();
+        let (schema, relation) = match &names[..] {
+            [relation] => (None, relation),
+            [schema, relation] | [_, schema, relation] => (Some(schema.as_str()), relation),
+            _ => return self.named_value(parts),
+        };
+        let is_variable = self.env.variables.is_some_and(|variables| {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            variables.resolve(&names).is_some()
+        });
+        if !is_variable && let Some(place) = self.find_relation(schema, relation, span)? {
+            return self.whole_row(place, span);
+        }
+        self.named_value(parts)
+    }
+
     /// The items of a row of VALUES, `record.*` and `relation.*` replaced by their fields and columns.
     pub(crate) fn without_stars<'x>(&self, items: &'x [Expr]) -> Result<Cow<'x, [Expr]>> {
         if !items.iter().any(|item| matches!(item, Expr::QualifiedWildcard(..))) {

@@ -147,7 +147,7 @@ impl Binder<'_, '_> {
             Expr::QualifiedWildcard(name, _) => {
                 let parts: Vec<sqlparser::ast::Ident> =
                     name.0.iter().filter_map(|part| part.as_ident().cloned()).collect();
-                self.column_reference(&parts)
+                self.starred_value(&parts).map(|found| found.expr)
             }
             Expr::Wildcard(_) => {
                 Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \"*\"")

@@ -209,9 +209,11 @@ impl Binder<'_, '_> {
         for item in items {
             match item {
                 item if is_no_column(item) => {}
-                SelectItem::UnnamedExpr(expr) => match starred(expr) {
-                    None => targets.push(self.target(expr, None, clause)?),
-                    Some(row) => {
+                SelectItem::UnnamedExpr(expr) => match (starred(expr), unnest(expr)) {
+                    // `(relation.*)`: the parentheses say nothing.
+                    (None, Expr::QualifiedWildcard(name, _)) => targets.extend(self.expand_relation(name)?),
+                    (None, _) => targets.push(self.target(expr, None, clause)?),
+                    (Some(row), _) => {
                         let record = self.clause_expr(&row, clause)?;
                         let fields = self.all_fields(record, first_span(expr))?;
                         targets.extend(fields.into_iter().map(|(name, expr)| Target {

@@ -24,7 +24,7 @@ pub(super) const HOSTED: &[(&str, Eval)] = hosted! {
     "pg_get_function_arg_default" "pg_get_function_sqlbody" "pg_get_viewdef" "pg_get_viewdef_ext" "pg_get_viewdef_name"
     "pg_get_viewdef_name_ext" "pg_get_viewdef_wrap" "pg_get_triggerdef" "pg_get_triggerdef_ext" "pg_get_ruledef" "pg_get_ruledef_ext"
     "pg_get_serial_sequence" "pg_get_partkeydef" "pg_partition_root" "pg_get_partition_constraintdef" "pg_get_statisticsobjdef_columns" "pg_get_replica_identity_index"
-    "pg_table_is_visible" "pg_function_is_visible" "pg_operator_is_visible"
+    "pg_table_is_visible" "pg_function_is_visible" "pg_operator_is_visible" "pg_type_is_visible"
     "sql_1348" "sql_1215" "sql_1216" "sql_1993"
     "sql_2325" "pg_relation_size" "pg_total_relation_size" "pg_table_size" "pg_indexes_size" "pg_database_size_oid" "pg_database_size_name"
     "pg_relation_filenode" "pg_relation_is_publishable" "pg_relation_is_updatable" "pg_column_is_updatable" "pg_describe_object"
@@ -201,7 +201,6 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("pg_is_other_temp_schema", |_, _| Ok(Datum::Bool(false))),
     ("pg_jit_available", |_, _| Ok(Datum::Bool(false))),
     // Everything built in lives in pg_catalog, which is always on the path.
-    ("pg_type_is_visible", |_, _| Ok(Datum::Bool(true))),
     ("pg_collation_is_visible", |_, _| Ok(Datum::Bool(true))),
     ("pg_conversion_is_visible", |_, _| Ok(Datum::Bool(true))),
     ("pg_opclass_is_visible", |_, _| Ok(Datum::Bool(true))),

@@ -23,19 +23,35 @@ pub fn type_along(catalog: &Catalog, search_path: &[String], ty: Type) -> String
     if type_info(ty.oid).is_some() {
         return format_type(ty);
     }
-    let found =
-        catalog.user_type_of(ty.oid).map(|known| (known.schema.clone(), known.name.clone(), known.oid));
-    let of_rows = || {
-        let table = catalog.table_of_row_type(ty.oid);
-        let table = table.or_else(|| catalog.table_of_row_type(Oid(ty.oid.0.wrapping_sub(1))))?;
-        Some((table.schema.clone(), table.name.clone(), table.row_type()))
-    };
-    let Some((schema, name, element)) = found.or_else(of_rows) else { return "???".to_owned() };
+    let Some((schema, name, element)) = defined_type(catalog, ty.oid) else { return "???".to_owned() };
     let shown = match type_is_visible(catalog, search_path, &name, element) {
         true => quote_identifier(&name),
         false => quote_qualified(&schema, &name),
     };
     if ty.oid == element { shown } else { format!("{shown}[]") }
+}
+
+/// The schema, name and number of a type of a user's or of a table's rows, or of what its arrays hold.
+fn defined_type(catalog: &Catalog, oid: Oid) -> Option<(String, String, Oid)> {
+    if let Some(known) = catalog.user_type_of(oid) {
+        return Some((known.schema.clone(), known.name.clone(), known.oid));
+    }
+    let table = catalog.table_of_row_type(oid);
+    let table = table.or_else(|| catalog.table_of_row_type(Oid(oid.0.wrapping_sub(1))))?;
+    Some((table.schema.clone(), table.name.clone(), table.row_type()))
+}
+
+/// pg_type_is_visible: NULL for an oid that is no type.
+pub(super) fn type_visibility(source: &dyn SystemSource, oid: Oid) -> Datum {
+    if type_info(oid).is_some() {
+        return Datum::Bool(true);
+    }
+    match defined_type(source.catalog(), oid) {
+        Some((_, name, element)) => {
+            Datum::Bool(type_is_visible(source.catalog(), source.search_path(), &name, element))
+        }
+        None => Datum::Null,
+    }
 }
 
 /// Whether a plain name leads to a type of a user's, its own or that of a table's rows.

@@ -3,7 +3,7 @@
 
 use super::definition::{
     argument_default, constraint_definition, function_arguments, function_definition, function_result,
-    identity_arguments, index_column, index_definition, type_text,
+    identity_arguments, index_column, index_definition, type_text, type_visibility,
 };
 use super::heirs;
 use super::names::*;
@@ -216,6 +216,7 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         }
         "pg_get_userbyid" => text(role_name(source, first)),
         "pg_table_is_visible" => relation_is_visible(source, first),
+        "pg_type_is_visible" => type_visibility(source, first),
         "pg_function_is_visible" => function_is_visible(source, first),
         "pg_operator_is_visible" => Datum::Bool(crate::function::operator_by_oid(first).is_some()),
         // What the catalog stores as an expression is its text already.
