@@ -6,7 +6,7 @@
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::ast::{AlterTable, AlterTableAction, AlteredObject, TableConstraint, TableConstraintKind};
-use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
+use archipel_sql::catalog::dependency::still_depended_on;
 use archipel_sql::catalog::names::{quote_identifier, undefined_column};
 use archipel_sql::catalog::{PartitionKeyPart, Persistence, Relation, Sequence, Table, TableKind, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -466,16 +466,17 @@ fn drop_constraint(
         let index = table.indexes.iter().find(|index| index.name == name);
         index.map(|index| index.columns.iter().map(|column| column.column).collect()).unwrap_or_default()
     };
-    if index::is_referenced_key(&table, &columns, work) {
-        let described = format!("constraint {name} on table {}", table.name);
-        let dependents: Vec<Dependent> = work
-            .catalog
-            .dependents_of_table(&std::sync::Arc::new(table.clone()))
-            .into_iter()
-            .filter(|dependent| matches!(dependent, Dependent::ForeignKey(..)))
-            .collect();
+    let dependents = index::keys_in_need(&std::sync::Arc::new(table.clone()), &columns, work);
+    if !dependents.is_empty() {
         if !cascade {
-            return Err(still_depended_on(&described, &dependents));
+            // What needs the constraint needs its index.
+            let mut error = still_depended_on(&format!("index {name}"), &dependents);
+            let message = format!(
+                "cannot drop constraint {name} on table {} because other objects depend on it",
+                table.name
+            );
+            error.fields_mut().message = message;
+            return Err(error);
         }
         super::drop::cascade_notice(&dependents, work);
         super::drop::drop_foreign_keys(&dependents, &[], work);

@@ -41,7 +41,7 @@ pub(super) fn drop_objects(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
                 }
             }
             (ObjectWord::Sequence, Relation::Sequence(sequence)) => sequences.push(sequence.clone()),
-            (ObjectWord::Index, relation) => index::drop_index(name, relation, drop.concurrently, work)?,
+            (ObjectWord::Index, relation) => index::drop_index(name, relation, drop, work)?,
             (wanted, other) => return Err(wrong_kind(name, wanted, other)),
         }
     }

@@ -2,7 +2,8 @@
 
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::DdlOp;
-use archipel_sql::ast::{CreateIndex, IndexElement, IndexKey, QualifiedName};
+use archipel_sql::ast::{CreateIndex, Drop, IndexElement, IndexKey, QualifiedName};
+use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{
     EXPRESSION, Index, IndexColumn, IndexExpression, Persistence, Relation, Table, TableKind, TableRef,
@@ -297,7 +298,7 @@ pub(super) fn check_collation_and_class(
 pub(super) fn drop_index(
     name: &QualifiedName,
     relation: &Relation,
-    concurrently: bool,
+    drop: &Drop,
     work: &mut Work<'_>,
 ) -> Result<()> {
     let above = match relation {
@@ -338,20 +339,39 @@ pub(super) fn drop_index(
     };
     let index = &table.indexes[place];
     let columns: Vec<u16> = index.columns.iter().map(|column| column.column).collect();
-    if index.is_plain_key() && is_referenced_key(table, &columns, work) {
-        return Err(SqlError::new(
-            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-            format!("cannot drop index {} because other objects depend on it", index.name),
-        )
-        .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+    let in_need = match index.is_plain_key() {
+        true => keys_in_need(table, &columns, work),
+        false => Vec::new(),
+    };
+    if !in_need.is_empty() && !drop.cascade {
+        let error = still_depended_on(&format!("index {}", index.name), &in_need);
+        return Err(match drop.names.len() {
+            1 => error,
+            _ => {
+                let message = "cannot drop desired object(s) because other objects depend on them";
+                let detail = error.fields().detail.clone().unwrap_or_default();
+                SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+                    .with_detail(detail)
+                    .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
+            }
+        });
     }
-    if concurrently && table.is_partitioned() && table.persistence != Persistence::Temporary {
+    if drop.concurrently && table.is_partitioned() && table.persistence != Persistence::Temporary {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             format!("cannot drop partitioned index \"{}\" concurrently", index.name),
         ));
     }
-    remove(table, place, work);
+    if in_need.is_empty() {
+        remove(table, place, work);
+        return Ok(());
+    }
+    super::drop::cascade_notice(&in_need, work);
+    super::drop::drop_foreign_keys(&in_need, &[], work);
+    // Without its keys the table may be another version of itself.
+    if let Some(table) = work.catalog.table_by_oid(table.oid) {
+        remove(&table, place, work);
+    }
     Ok(())
 }
 
@@ -381,33 +401,33 @@ pub(super) fn remove(table: &TableRef, place: usize, work: &mut Work<'_>) {
     }
 }
 
-/// Whether a foreign key points at exactly these columns and no other key of the table serves.
-pub(super) fn is_referenced_key(table: &Table, columns: &[u16], work: &Work<'_>) -> bool {
+/// The foreign keys that point at exactly these columns, if no other key of the table serves them.
+pub(super) fn keys_in_need(table: &TableRef, columns: &[u16], work: &Work<'_>) -> Vec<Dependent> {
     let sorted = |columns: &[u16]| {
         let mut columns = columns.to_vec();
         columns.sort_unstable();
         columns
     };
     let wanted = sorted(columns);
-    let keys =
-        table
-            .primary_key
-            .iter()
-            .map(|key| sorted(&key.columns))
-            .chain(
-                table.indexes.iter().filter(|index| index.is_plain_key()).map(|index| {
-                    sorted(&index.columns.iter().map(|column| column.column).collect::<Vec<_>>())
-                }),
-            )
-            .filter(|key| *key == wanted)
-            .count();
-    let referenced = work.catalog.tables().any(|other| {
-        other
-            .foreign_keys
-            .iter()
-            .any(|key| key.references == table.oid && sorted(&key.referenced_columns) == wanted)
-    });
-    referenced && keys <= 1
+    let primary = table.primary_key.iter().map(|key| sorted(&key.columns));
+    let unique = table
+        .indexes
+        .iter()
+        .filter(|index| index.is_plain_key())
+        .map(|index| sorted(&index.columns.iter().map(|column| column.column).collect::<Vec<_>>()));
+    if primary.chain(unique).filter(|key| *key == wanted).count() > 1 {
+        return Vec::new();
+    }
+    let own = table.foreign_keys.iter().enumerate().filter(|(_, key)| key.references == table.oid);
+    let own = own.map(|(place, _)| Dependent::ForeignKey(table.clone(), place));
+    let all = own.chain(work.catalog.dependents_of_table(table));
+    all.filter(|dependent| match dependent {
+        Dependent::ForeignKey(other, place) => {
+            sorted(&other.foreign_keys[*place].referenced_columns) == wanted
+        }
+        _ => false,
+    })
+    .collect()
 }
 
 fn needed_by_constraint(index: &str, table: &str) -> SqlError {

@@ -556,6 +556,11 @@ fn inputs_of(signature: &RoutineSignature) -> impl Iterator<Item = &ArgumentDefi
     signature.args.iter().flatten().filter(|arg| !matches!(arg.mode, ArgMode::Out | ArgMode::Table))
 }
 
+/// The types of all arguments of a routine, OUT ones too.
+fn passed_or_answered(routine: &RoutineRef) -> Vec<Oid> {
+    routine.args.iter().filter(|arg| !matches!(arg.mode, ArgMode::Table)).map(|arg| arg.ty.oid).collect()
+}
+
 /// The routine a signature of DROP, ALTER or COMMENT names.
 pub(super) fn find(
     catalog: &Catalog,
@@ -599,7 +604,19 @@ pub(super) fn find(
     for arg in args.iter().filter(|arg| !matches!(arg.mode, ArgMode::Out | ArgMode::Table)) {
         inputs.push(catalog.resolve_type(&arg.ty, search_path)?.oid);
     }
-    match overloads.iter().find(|routine| routine.input_types() == inputs) {
+    let mut found = overloads.iter().find(|routine| routine.input_types() == inputs);
+    // Without modes, the list may be of all the arguments of a procedure.
+    if matches!(word, RoutineWord::Procedure | RoutineWord::Routine)
+        && args.iter().all(|arg| matches!(arg.mode, ArgMode::In))
+        && let Some(whole) = overloads.iter().find(|routine| passed_or_answered(routine) == inputs)
+    {
+        if found.is_some_and(|routine| routine.oid != whole.oid) {
+            let message = format!("{} name \"{name}\" is not unique", word.as_str());
+            return Err(SqlError::new(SqlState::AMBIGUOUS_FUNCTION, message));
+        }
+        found = Some(whole);
+    }
+    match found {
         Some(routine) if fits(routine) => Ok(routine.clone()),
         Some(other) => Err(wrong_kind(other, word)),
         None if word == RoutineWord::Aggregate && inputs.is_empty() => {

@@ -232,6 +232,7 @@ fn folded(text: &str) -> Result<String> {
 /// The function of that name that takes nothing and returns `trigger`.
 fn trigger_function(name: &QualifiedName, work: &Work<'_>) -> Result<RoutineRef> {
     if let Some(schema) = &name.schema
+        && schema != "pg_temp"
         && !work.catalog.schema_exists(schema)
     {
         return Err(undefined_schema(schema));
