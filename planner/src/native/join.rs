@@ -129,20 +129,9 @@ impl Compiler<'_> {
         facts: &FxHashMap<u32, BoundExpr>,
     ) -> Result<Planned> {
         let layout: Vec<u32> = group.iter().flat_map(|item| item.layout.iter().copied()).collect();
-        let (local, across): (Vec<_>, Vec<_>) =
-            conjuncts.into_iter().partition(|c| c.slots.iter().all(|slot| layout.contains(slot)));
-        let (keys, rest, hashed) = self.hash_keys(across, &layout)?;
-        let locking = self.locking_scans();
-        let opened = self.open_hashed(!keys.is_empty());
-        let right = self.order_group(group, local, facts, &[]);
-        if opened {
-            self.close();
-        }
-        let right = right?.node;
-        self.wrap_in_join(start, &hashed, &rest);
-        let kept = self.with_lock_slots(&layout, locking);
-        let on = self.all_of(&rest)?;
-        let mut node = self.hash_or_buffer(left.node, right, &[], &kept, keys, on, LoopKind::Inner);
+        let mut node = self.join_once(start, left.node, &layout, conjuncts, |c, local| {
+            c.order_group(group, local, facts, &[])
+        })?;
         // Where there is nothing on the right side, the effects of the left one are none's.
         match &mut node {
             Node::Loop(join) => join.right_first = true,
@@ -479,18 +468,31 @@ impl Compiler<'_> {
             self.wrap_in_join(start, &[], &[]);
             return Ok(self.nested(left, right, &[], &item.layout, None, LoopKind::Inner, false));
         }
+        self.join_once(start, left, &item.layout, conjuncts, |c, local| c.plan_item(item, local, facts, &[]))
+    }
+
+    /// Joins what `right` plans by the conditions on it alone, whose rows are made once: by hashes if
+    /// conditions across allow that. `layout`: its slots.
+    fn join_once<'b>(
+        &mut self,
+        start: usize,
+        left: Node,
+        layout: &[u32],
+        conjuncts: Vec<Conjunct<'b>>,
+        right: impl FnOnce(&mut Self, Vec<Conjunct<'b>>) -> Result<Planned>,
+    ) -> Result<Node> {
         let (local, across): (Vec<_>, Vec<_>) =
-            conjuncts.into_iter().partition(|c| c.slots.iter().all(|slot| item.layout.contains(slot)));
-        let (keys, rest, hashed) = self.hash_keys(across, &item.layout)?;
+            conjuncts.into_iter().partition(|c| c.slots.iter().all(|slot| layout.contains(slot)));
+        let (keys, rest, hashed) = self.hash_keys(across, layout)?;
         let locking = self.locking_scans();
         let opened = self.open_hashed(!keys.is_empty());
-        let right = self.plan_item(item, local, facts, &[]);
+        let right = right(self, local);
         if opened {
             self.close();
         }
         let right = right?.node;
         self.wrap_in_join(start, &hashed, &rest);
-        let kept = self.with_lock_slots(&item.layout, locking);
+        let kept = self.with_lock_slots(layout, locking);
         let on = self.all_of(&rest)?;
         Ok(self.hash_or_buffer(left, right, &[], &kept, keys, on, LoopKind::Inner))
     }

@@ -278,6 +278,23 @@ impl Loop {
         })
     }
 
+    /// Puts a row of the right side that was kept where it was; whether it goes with the left one.
+    #[inline]
+    fn goes_with(
+        &self,
+        rows: &RowBuffer,
+        index: usize,
+        slots: &[u32],
+        ctx: &mut ExecContext<'_, '_>,
+    ) -> ExecResult<bool> {
+        ctx.tick()?;
+        rows.restore(index, &mut ctx.frame, slots);
+        match &self.on {
+            Some(on) => Ok(on(ctx)? == Some(true)),
+            None => Ok(true),
+        }
+    }
+
     /// Runs the right side anew where the number at `count` is another one.
     fn run_kept(
         &self,
@@ -294,11 +311,7 @@ impl Loop {
                 made_for = ctx.frame.slots[count as usize].clone();
             }
             for index in 0..rows.len() {
-                ctx.tick()?;
-                rows.restore(index, &mut ctx.frame, slots);
-                if let Some(on) = &self.on
-                    && on(ctx)? != Some(true)
-                {
+                if !self.goes_with(&rows, index, slots, ctx)? {
                     continue;
                 }
                 if out(ctx)?.is_break() {
@@ -358,11 +371,7 @@ impl Loop {
         let flow = self.left.run(ctx, &mut |ctx| {
             let mut matched = false;
             for index in 0..rows.len() {
-                ctx.tick()?;
-                rows.restore(index, &mut ctx.frame, slots);
-                if let Some(on) = &self.on
-                    && on(ctx)? != Some(true)
-                {
+                if !self.goes_with(&rows, index, slots, ctx)? {
                     continue;
                 }
                 matched = true;
