@@ -3,15 +3,9 @@
 
 mod common;
 
-use common::{Raw, Server, framed, kinds, state};
+use common::{Messages, Raw, Server, field, framed, kinds, parse, state};
 use std::io::Write;
 use std::time::Duration;
-
-type Messages = Vec<(u8, Vec<u8>)>;
-
-fn parse(text: &str) -> Vec<u8> {
-    framed(b'P', &[b"\0", text.as_bytes(), b"\0\0\0"].concat())
-}
 
 /// Bind and Execute of the unnamed statement.
 fn run() -> Vec<u8> {
@@ -25,14 +19,6 @@ fn flush() -> Vec<u8> {
 fn sync(raw: &mut Raw) -> Messages {
     raw.send(b'S', b"");
     raw.until(b'Z')
-}
-
-/// The field of the first ErrorResponse with this code.
-fn field(messages: &Messages, code: u8) -> Option<String> {
-    let (_, body) = messages.iter().find(|(kind, _)| *kind == b'E')?;
-    let fields = body.split(|byte| *byte == 0);
-    let found = fields.filter_map(|field| field.strip_prefix(&[code])).next()?;
-    Some(String::from_utf8_lossy(found).into_owned())
 }
 
 /// Waits until so many sessions wait for a lock.

@@ -3,14 +3,7 @@
 
 mod common;
 
-use common::{Raw, Server, framed, kinds, state};
-use std::io::Write;
-
-type Messages = Vec<(u8, Vec<u8>)>;
-
-fn parse(text: &str) -> Vec<u8> {
-    framed(b'P', &[b"\0", text.as_bytes(), b"\0\0\0"].concat())
-}
+use common::{Raw, Server, framed, kinds, parse, state, told};
 
 /// Bind of the unnamed statement; `formats` are those of the result, with their number before them.
 fn bind(portal: &str, formats: &[u8]) -> Vec<u8> {
@@ -29,35 +22,6 @@ fn close(portal: &str) -> Vec<u8> {
     framed(b'C', &[b"P", portal.as_bytes(), b"\0"].concat())
 }
 
-fn send(raw: &mut Raw, messages: &[Vec<u8>]) -> Messages {
-    raw.stream.write_all(&[messages.concat(), framed(b'S', b"")].concat()).unwrap();
-    raw.until(b'Z')
-}
-
-/// The rows and command tags of an answer, and its error; `s` for a portal that is suspended.
-fn told(messages: &Messages) -> Vec<String> {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    messages
-        .iter()
-        .filter_map(|(kind, body)| match kind {
-            b'D' => {
-                let count = u16::from_be_bytes([body[0], body[1]]);
-                let (mut rest, mut row) = (&body[2..], Vec::new());
-                for _ in 0..count {
-                    let length = i32::from_be_bytes([rest[0], rest[1], rest[2], rest[3]]).max(0) as usize;
-                    row.push(text(&rest[4..4 + length]));
-                    rest = &rest[4 + length..];
-                }
-                Some(row.join("|"))
-            }
-            b'C' => Some(text(&body[..body.len() - 1])),
-            b's' => Some("s".to_owned()),
-            b'E' => state(&[(*kind, body.clone())]),
-            _ => None,
-        })
-        .collect()
-}
-
 fn started() -> (Server, Raw) {
     let server = Server::start(&[]);
     let mut raw = server.raw();
@@ -72,16 +36,16 @@ fn a_declared_cursor_is_a_portal() {
     raw.query("BEGIN");
     raw.query("DECLARE cu CURSOR FOR SELECT a, b FROM t ORDER BY a");
     let messages = [describe("cu"), execute("cu", 2), execute("cu", 0), execute("cu", 1), close("cu")];
-    let answer = send(&mut raw, &messages);
+    let answer = raw.pipeline(&messages);
     assert_eq!(kinds(&answer), "TDDsDDDDCC3Z");
     assert_eq!(told(&answer), ["1|r1", "2|r2", "s", "3|r3", "4|r4", "5|r5", "6|r6", "SELECT 4", "SELECT 0"]);
-    assert_eq!(told(&send(&mut raw, &[execute("cu", 1)])), ["34000"]);
+    assert_eq!(told(&raw.pipeline(&[execute("cu", 1)])), ["34000"]);
     raw.query("ROLLBACK");
     // What is closed need not be there, a name is used once.
-    assert_eq!(kinds(&send(&mut raw, &[close("cu")])), "3Z");
+    assert_eq!(kinds(&raw.pipeline(&[close("cu")])), "3Z");
     raw.query("BEGIN");
     raw.query("DECLARE cu CURSOR FOR SELECT 1");
-    assert_eq!(told(&send(&mut raw, &[parse("SELECT 2"), bind("cu", b"\0\0")])), ["42P03"]);
+    assert_eq!(told(&raw.pipeline(&[parse("SELECT 2"), bind("cu", b"\0\0")])), ["42P03"]);
     raw.query("ROLLBACK");
 }
 
@@ -90,16 +54,16 @@ fn a_portal_is_a_cursor_and_each_fetch_has_formats_of_its_own() {
     let (_server, mut raw) = started();
     raw.query("BEGIN");
     let query = parse("SELECT a, b FROM t ORDER BY a");
-    let answer = send(&mut raw, &[query.clone(), bind("p", b"\0\x01\0\x01"), execute("p", 1)]);
+    let answer = raw.pipeline(&[query.clone(), bind("p", b"\0\x01\0\x01"), execute("p", 1)]);
     assert_eq!(told(&answer), ["\0\0\0\x01|r1", "s"]);
     assert_eq!(told(&raw.query("FETCH 2 FROM p")), ["2|r2", "3|r3", "FETCH 2"]);
     assert_eq!(told(&raw.query("MOVE 1 IN p")), ["MOVE 1"]);
-    assert_eq!(told(&send(&mut raw, &[execute("p", 1)])), ["\0\0\0\x05|r5", "s"]);
+    assert_eq!(told(&raw.pipeline(&[execute("p", 1)])), ["\0\0\0\x05|r5", "s"]);
     // One that has not run yet, too; the row it stands on can be changed.
-    send(&mut raw, &[query.clone(), bind("q", b"\0\0")]);
+    raw.pipeline(&[query.clone(), bind("q", b"\0\0")]);
     assert_eq!(told(&raw.query("MOVE FORWARD 2 IN q")), ["MOVE 2"]);
     assert_eq!(told(&raw.query("UPDATE t SET b = 'new' WHERE CURRENT OF q RETURNING a")), ["2", "UPDATE 1"]);
-    assert_eq!(told(&send(&mut raw, &[execute("q", 1)])), ["3|r3", "s"]);
+    assert_eq!(told(&raw.pipeline(&[execute("q", 1)])), ["3|r3", "s"]);
     let shown = raw.query("SELECT name, statement, is_scrollable FROM pg_cursors ORDER BY name");
     assert_eq!(told(&shown)[..2], ["p|SELECT a, b FROM t ORDER BY a|f", "q|SELECT a, b FROM t ORDER BY a|f"]);
     // And where its rows are locked.
@@ -109,13 +73,13 @@ fn a_portal_is_a_cursor_and_each_fetch_has_formats_of_its_own() {
     assert_eq!(told(&changed), ["2", "UPDATE 1"]);
     assert_eq!(told(&send(&mut raw, &[execute("l", 1)])), ["3", "s"]);
     assert_eq!(told(&raw.query("CLOSE q")), ["CLOSE CURSOR"]);
-    assert_eq!(told(&send(&mut raw, &[execute("q", 1)])), ["34000"]);
+    assert_eq!(told(&raw.pipeline(&[execute("q", 1)])), ["34000"]);
     raw.query("ROLLBACK");
     raw.query("BEGIN");
-    send(&mut raw, &[query, bind("p", b"\0\0"), execute("p", 2)]);
+    raw.pipeline(&[query, bind("p", b"\0\0"), execute("p", 2)]);
     assert_eq!(told(&raw.query("FETCH BACKWARD 1 FROM p")), ["55000"]);
     raw.query("ROLLBACK");
-    assert_eq!(told(&send(&mut raw, &[execute("p", 1)])), ["34000"]);
+    assert_eq!(told(&raw.pipeline(&[execute("p", 1)])), ["34000"]);
 }
 
 #[test]
@@ -126,7 +90,7 @@ fn every_statement_that_answers_rows_answers_them_in_portions() {
     raw.query("PREPARE ins AS INSERT INTO t VALUES (70, 'x'), (71, 'y'), (72, 'z') RETURNING a");
     let mut portions = |text: &str| {
         let messages = [parse(text), bind("", b"\0\0"), execute("", 2), execute("", 2), execute("", 2)];
-        told(&send(&mut raw, &messages))
+        told(&raw.pipeline(&messages))
     };
     assert_eq!(portions("SHOW search_path"), ["\"$user\", public", "SHOW", "SHOW", "SHOW"]);
     assert_eq!(portions("VALUES (1), (2), (3)"), ["1", "2", "s", "3", "SELECT 1", "SELECT 0"]);
@@ -141,7 +105,7 @@ fn every_statement_that_answers_rows_answers_them_in_portions() {
     raw.query("BEGIN");
     raw.query("DECLARE c CURSOR FOR SELECT a FROM t WHERE a < 4 ORDER BY a");
     let fetch = parse("FETCH ALL FROM c");
-    let answer = send(&mut raw, &[fetch, bind("", b"\0\0"), execute("", 2), execute("", 2)]);
+    let answer = raw.pipeline(&[fetch, bind("", b"\0\0"), execute("", 2), execute("", 2)]);
     assert_eq!(told(&answer), ["1", "2", "s", "3", "FETCH 1"]);
     raw.query("ROLLBACK");
 }
@@ -152,7 +116,7 @@ fn what_is_still_to_come_is_described_as_answering_nothing() {
     let statement = framed(b'D', b"S\0");
     for (text, code) in [("FETCH 1 FROM missing", "34000"), ("EXECUTE missing", "26000")] {
         let messages = [parse(text), statement.clone(), bind("", b"\0\0"), describe(""), execute("", 0)];
-        let answer = send(&mut raw, &messages);
+        let answer = raw.pipeline(&messages);
         assert_eq!(kinds(&answer), "1tn2nEZ", "{text}");
         assert_eq!(state(&answer).as_deref(), Some(code));
     }
@@ -172,7 +136,7 @@ fn what_is_still_to_come_is_described_as_answering_nothing() {
         describe(""),
         execute("", 2),
     ];
-    let answer = send(&mut raw, &messages);
+    let answer = raw.pipeline(&messages);
     assert_eq!(kinds(&answer), "12DC12TDDsZ");
     assert_eq!(told(&answer)[2..], ["\0\0\0\x01", "\0\0\0\x02", "s"]);
     raw.query("ROLLBACK");
@@ -184,15 +148,14 @@ fn declare_and_explain_take_parameters() {
     raw.query("BEGIN");
     let given = framed(b'B', b"\0\0\0\0\0\x01\0\0\0\x014\0\0");
     let declare = parse("DECLARE d CURSOR FOR SELECT a FROM t WHERE a > $1 ORDER BY a");
-    let answer =
-        send(&mut raw, &[declare, framed(b'D', b"S\0"), given.clone(), execute("", 0), describe("d")]);
+    let answer = raw.pipeline(&[declare, framed(b'D', b"S\0"), given.clone(), execute("", 0), describe("d")]);
     assert_eq!(kinds(&answer), "1tn2CTZ");
     let (_, parameters) = answer.iter().find(|(kind, _)| *kind == b't').unwrap();
     assert_eq!(parameters[..], [0, 1, 0, 0, 0, 23], "its type is found out");
     assert_eq!(told(&raw.query("FETCH ALL FROM d")), ["5", "6", "FETCH 2"]);
     raw.query("COMMIT");
     let explain = parse("EXPLAIN SELECT a FROM t WHERE a > $1");
-    let answer = send(&mut raw, &[explain, given, execute("", 0)]);
+    let answer = raw.pipeline(&[explain, given, execute("", 0)]);
     assert_eq!(told(&answer).last().map(String::as_str), Some("EXPLAIN"));
     assert_eq!(told(&raw.query("BEGIN; DECLARE d CURSOR FOR SELECT $1")), ["BEGIN", "42P02"]);
     raw.query("ROLLBACK");
@@ -203,18 +166,18 @@ fn portals_go_with_their_transaction_and_their_savepoint() {
     let (_server, mut raw) = started();
     let query = parse("SELECT a FROM t ORDER BY a");
     raw.query("BEGIN");
-    send(&mut raw, &[query.clone(), bind("before", b"\0\0"), execute("before", 1)]);
+    raw.pipeline(&[query.clone(), bind("before", b"\0\0"), execute("before", 1)]);
     raw.query("SAVEPOINT s");
-    send(&mut raw, &[query.clone(), bind("after", b"\0\0"), execute("after", 1)]);
-    send(&mut raw, &[query, bind("unrun", b"\0\0")]);
+    raw.pipeline(&[query.clone(), bind("after", b"\0\0"), execute("after", 1)]);
+    raw.pipeline(&[query, bind("unrun", b"\0\0")]);
     raw.query("ROLLBACK TO s");
-    assert_eq!(told(&send(&mut raw, &[execute("before", 1)])), ["2", "s"]);
+    assert_eq!(told(&raw.pipeline(&[execute("before", 1)])), ["2", "s"]);
     raw.query("SAVEPOINT s");
     for name in ["after", "unrun"] {
-        assert_eq!(told(&send(&mut raw, &[execute(name, 1)])), ["34000"]);
+        assert_eq!(told(&raw.pipeline(&[execute(name, 1)])), ["34000"]);
         raw.query("ROLLBACK TO s");
     }
     raw.query("COMMIT AND CHAIN");
-    assert_eq!(told(&send(&mut raw, &[execute("before", 1)])), ["34000"]);
+    assert_eq!(told(&raw.pipeline(&[execute("before", 1)])), ["34000"]);
     raw.query("ROLLBACK");
 }

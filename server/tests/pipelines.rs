@@ -5,10 +5,8 @@
 
 mod common;
 
-use common::{Raw, Server, framed, kinds, state};
+use common::{Raw, Server, framed, kinds, state, told};
 use std::io::Write;
-
-type Messages = Vec<(u8, Vec<u8>)>;
 
 /// Rounds of a case: what is unknown in the first one is known in the others.
 const ROUNDS: usize = 3;
@@ -36,36 +34,6 @@ fn step(name: &str, params: &[&str]) -> Vec<u8> {
     [bind(name, params), framed(b'D', b"P\0"), framed(b'E', b"\0\0\0\0\0")].concat()
 }
 
-/// Sends all steps and Sync in one piece.
-fn run(raw: &mut Raw, steps: &[Vec<u8>]) -> Messages {
-    let bytes = [steps.concat(), framed(b'S', b"")].concat();
-    raw.stream.write_all(&bytes).unwrap();
-    raw.until(b'Z')
-}
-
-/// The rows and command tags of an answer, and its error.
-fn told(messages: &Messages) -> Vec<String> {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    messages
-        .iter()
-        .filter_map(|(kind, body)| match kind {
-            b'D' => {
-                let count = u16::from_be_bytes([body[0], body[1]]);
-                let (mut rest, mut row) = (&body[2..], Vec::new());
-                for _ in 0..count {
-                    let length = i32::from_be_bytes([rest[0], rest[1], rest[2], rest[3]]).max(0) as usize;
-                    row.push(text(&rest[4..4 + length]));
-                    rest = &rest[4 + length..];
-                }
-                Some(row.join("|"))
-            }
-            b'C' => Some(text(&body[..body.len() - 1])),
-            b'E' => state(&[(*kind, body.clone())]),
-            _ => None,
-        })
-        .collect()
-}
-
 fn rows(raw: &mut Raw, text: &str) -> Vec<String> {
     let mut told = told(&raw.query(text));
     told.pop();
@@ -90,17 +58,14 @@ fn statements_see_those_before_them_and_commit_together() {
     let mut raw = with_table(&server);
     for round in 1..=ROUNDS {
         let id = round.to_string();
-        let answer = run(
-            &mut raw,
-            &[
-                step("select", &[&id]),
-                step("insert", &[&id, "1"]),
-                step("log", &["1"]),
-                step("update", &[&id, "5"]),
-                step("select", &[&id]),
-                step("log", &["2"]),
-            ],
-        );
+        let answer = raw.pipeline(&[
+            step("select", &[&id]),
+            step("insert", &[&id, "1"]),
+            step("log", &["1"]),
+            step("update", &[&id, "5"]),
+            step("select", &[&id]),
+            step("log", &["2"]),
+        ]);
         assert_eq!(kinds(&answer), "2TC2nC2nC2TDC2TDC2nCZ");
         assert_eq!(
             told(&answer),
@@ -120,21 +85,18 @@ fn an_error_is_told_at_its_place_and_undoes_all() {
     let mut raw = with_table(&server);
     raw.query("INSERT INTO t VALUES (1, 0)");
     for round in 0..ROUNDS {
-        let answer = run(
-            &mut raw,
-            &[
-                step("insert", &["2", "2"]),
-                step("log", &["1"]),
-                step("insert", &["1", "1"]),
-                step("log", &["2"]),
-            ],
-        );
+        let answer = raw.pipeline(&[
+            step("insert", &["2", "2"]),
+            step("log", &["1"]),
+            step("insert", &["1", "1"]),
+            step("log", &["2"]),
+        ]);
         assert_eq!(kinds(&answer), "2nC2nC2nEZ", "round {round}");
         assert_eq!(told(&answer), ["INSERT 0 1", "INSERT 0 1", "23505"]);
         assert_eq!(rows(&mut raw, "SELECT id FROM t"), ["1"]);
         assert_eq!(rows(&mut raw, "SELECT count(*) FROM log"), ["0"]);
         // One that succeeds, so that the next is tried as a whole again.
-        let answer = run(&mut raw, &[step("update", &["1", "1"]), step("update", &["1", "1"])]);
+        let answer = raw.pipeline(&[step("update", &["1", "1"]), step("update", &["1", "1"])]);
         assert_eq!(told(&answer).len(), 4);
     }
 }
@@ -147,23 +109,20 @@ fn a_message_that_is_refused_comes_after_those_before_it() {
         for refused in [bind("log", &[]), bind("missing", &[]), bind("log", &["x"]), framed(b'B', b"\0\0\0")]
         {
             let steps = [step("insert", &["1", "1"]), step("log", &["1"]), refused, step("log", &["2"])];
-            let answer = run(&mut raw, &steps);
+            let answer = raw.pipeline(&steps);
             assert_eq!(kinds(&answer), "2nC2nCEZ");
             assert_eq!(rows(&mut raw, "SELECT count(*) FROM t"), ["0"]);
             assert_eq!(rows(&mut raw, "SELECT count(*) FROM log"), ["0"]);
         }
         // The statement before the message fails: that is what is told.
-        let answer = run(
-            &mut raw,
-            &[
-                step("insert", &["1", "1"]),
-                step("insert", &["1", "1"]),
-                bind("missing", &[]),
-                step("log", &["2"]),
-            ],
-        );
+        let answer = raw.pipeline(&[
+            step("insert", &["1", "1"]),
+            step("insert", &["1", "1"]),
+            bind("missing", &[]),
+            step("log", &["2"]),
+        ]);
         assert_eq!(told(&answer), ["INSERT 0 1", "23505"]);
-        assert_eq!(told(&run(&mut raw, &[step("log", &["0"]), step("log", &["0"])])).len(), 2);
+        assert_eq!(told(&raw.pipeline(&[step("log", &["0"]), step("log", &["0"])])).len(), 2);
         raw.query("DELETE FROM log");
     }
 }
@@ -178,35 +137,36 @@ fn what_cannot_wait_runs_behind_those_that_do() {
     prepare(&mut raw, "commit", "COMMIT");
     for round in 0..ROUNDS {
         // BEGIN takes what came before it into its block.
-        let answer = run(
-            &mut raw,
-            &[
-                step("log", &["1"]),
-                step("log", &["2"]),
-                step("begin", &[]),
-                step("log", &["3"]),
-                step("rollback", &[]),
-            ],
-        );
+        let answer = raw.pipeline(&[
+            step("log", &["1"]),
+            step("log", &["2"]),
+            step("begin", &[]),
+            step("log", &["3"]),
+            step("rollback", &[]),
+        ]);
         assert_eq!(kinds(&answer), "2nC2nC2nC2nC2nCZ");
         assert_eq!(rows(&mut raw, "SELECT count(*) FROM log"), ["0"], "round {round}");
-        let answer = run(
-            &mut raw,
-            &[step("log", &["1"]), step("log", &["2"]), step("savepoint", &[]), step("log", &["3"])],
-        );
+        let answer = raw.pipeline(&[
+            step("log", &["1"]),
+            step("log", &["2"]),
+            step("savepoint", &[]),
+            step("log", &["3"]),
+        ]);
         assert_eq!(told(&answer), ["INSERT 0 1", "INSERT 0 1", "25P01"]);
         assert_eq!(rows(&mut raw, "SELECT count(*) FROM log"), ["0"]);
         // A portal whose rows are fetched in portions.
         let limited = [bind("update", &["7", "1"]), framed(b'E', b"\0\0\0\0\x01")].concat();
-        let answer = run(
-            &mut raw,
-            &[step("insert", &["7", "0"]), step("update", &["7", "1"]), limited, step("select", &["7"])],
-        );
+        let answer = raw.pipeline(&[
+            step("insert", &["7", "0"]),
+            step("update", &["7", "1"]),
+            limited,
+            step("select", &["7"]),
+        ]);
         assert_eq!(kinds(&answer), "2nC2TDC2Ds2TDCZ");
         assert_eq!(rows(&mut raw, "DELETE FROM t RETURNING n"), ["2"]);
     }
     raw.query("BEGIN");
-    let answer = run(&mut raw, &[step("log", &["1"]), step("log", &["2"])]);
+    let answer = raw.pipeline(&[step("log", &["1"]), step("log", &["2"])]);
     assert_eq!(answer.last().map(|(_, status)| status.as_slice()), Some(&b"T"[..]));
     raw.query("ROLLBACK");
     assert_eq!(rows(&mut raw, "SELECT count(*) FROM log"), ["0"]);
@@ -233,32 +193,32 @@ fn what_a_statement_leaves_to_its_session_holds_for_the_next_one() {
     prepare(&mut raw, "child", "INSERT INTO child VALUES ($1)");
     raw.query("INSERT INTO t VALUES (0, 0)");
     for round in 1..=ROUNDS {
-        let answer = run(&mut raw, &[step("log", &["0"]), step("draw", &[]), step("drawn", &[])]);
+        let answer = raw.pipeline(&[step("log", &["0"]), step("draw", &[]), step("drawn", &[])]);
         let told_of = told(&answer);
         assert_eq!(told_of[2], "INSERT 0 1");
         assert_eq!(told_of[3], format!("{0}|{0}", told_of[1]));
         // Numbers that were drawn in vain are not drawn twice.
-        let failed = run(&mut raw, &[step("log", &["0"]), step("draw", &[]), step("insert", &["0", "0"])]);
+        let failed = raw.pipeline(&[step("log", &["0"]), step("draw", &[]), step("insert", &["0", "0"])]);
         assert_eq!(told(&failed).last().map(String::as_str), Some("23505"));
         let drawn = rows(&mut raw, "SELECT last_value FROM numbers");
         assert_eq!(drawn, [(2 * round).to_string()]);
         for zone in ["UTC", "Asia/Tokyo"] {
             // A parameter is read with the settings that the statement before it leaves.
             let moment = step("moment", &["2000-01-01 12:00"]);
-            let answer = run(&mut raw, &[step("log", &["0"]), step("zone", &[zone]), moment]);
+            let answer = raw.pipeline(&[step("log", &["0"]), step("zone", &[zone]), moment]);
             let expected = if zone == "UTC" { "2000-01-01 12:00:00" } else { "2000-01-01 03:00:00" };
             assert_eq!(told(&answer), ["INSERT 0 1", zone, "SELECT 1", expected, "SELECT 1"]);
-            let answer = run(&mut raw, &[step("log", &["0"]), step("zone", &[zone]), step("time", &[])]);
+            let answer = raw.pipeline(&[step("log", &["0"]), step("zone", &[zone]), step("time", &[])]);
             let expected = if zone == "UTC" { "2000-01-01 12:00:00+00" } else { "2000-01-01 21:00:00+09" };
             assert_eq!(told(&answer), ["INSERT 0 1", zone, "SELECT 1", expected, "SELECT 1"]);
         }
-        let answer = run(&mut raw, &[step("log", &["0"]), step("speak", &["1"]), step("speak", &["2"])]);
+        let answer = raw.pipeline(&[step("log", &["0"]), step("speak", &["1"]), step("speak", &["2"])]);
         assert_eq!(kinds(&answer), "2nC2nNC2nNCZ");
         // Checked at Sync, when the row it refers to is there.
         let id = round.to_string();
-        let answer = run(&mut raw, &[step("child", &[&id]), step("insert", &[&id, "0"])]);
+        let answer = raw.pipeline(&[step("child", &[&id]), step("insert", &[&id, "0"])]);
         assert_eq!(kinds(&answer), "2nC2nCZ");
-        let answer = run(&mut raw, &[step("log", &["0"]), step("child", &["99"])]);
+        let answer = raw.pipeline(&[step("log", &["0"]), step("child", &["99"])]);
         assert_eq!(kinds(&answer), "2nC2nCEZ");
         assert_eq!(state(&answer).as_deref(), Some("23503"));
     }
@@ -293,7 +253,7 @@ fn rows_that_others_lock_are_waited_for() {
             told(&answer)[1..],
             [format!("{round}"), "UPDATE 1".into(), format!("{}", 101 * round), "UPDATE 1".into()]
         );
-        let _ = run(&mut raw, &[step("log", &["1"]), step("log", &["1"])]);
+        let _ = raw.pipeline(&[step("log", &["1"]), step("log", &["1"])]);
     }
     raw.query("SET lock_timeout = '20ms'");
     let mut other = server.raw();
@@ -301,11 +261,11 @@ fn rows_that_others_lock_are_waited_for() {
     other.query("SELECT n FROM t WHERE id = 2 FOR UPDATE");
     for _ in 0..ROUNDS {
         let answer =
-            run(&mut raw, &[step("log", &["9"]), step("update", &["1", "1"]), step("update", &["2", "1"])]);
+            raw.pipeline(&[step("log", &["9"]), step("update", &["1", "1"]), step("update", &["2", "1"])]);
         assert_eq!(kinds(&answer), "2nC2TDC2TEZ");
         assert_eq!(state(&answer).as_deref(), Some("55P03"));
         assert_eq!(rows(&mut watch, "SELECT count(*) FROM log WHERE n = 9"), ["0"]);
-        let _ = run(&mut raw, &[step("update", &["1", "1"]), step("log", &["1"])]);
+        let _ = raw.pipeline(&[step("update", &["1", "1"]), step("log", &["1"])]);
     }
 }
 
@@ -315,16 +275,16 @@ fn settings_that_ask_for_statements_one_by_one_are_heeded() {
     let mut raw = with_table(&server);
     let steps = [step("log", &["1"]), step("log", &["2"])];
     for _ in 0..ROUNDS {
-        assert_eq!(kinds(&run(&mut raw, &steps)), "2nC2nCZ");
+        assert_eq!(kinds(&raw.pipeline(&steps)), "2nC2nCZ");
     }
     raw.query("SET default_transaction_read_only = on");
-    assert_eq!(state(&run(&mut raw, &steps)).as_deref(), Some("25006"));
+    assert_eq!(state(&raw.pipeline(&steps)).as_deref(), Some("25006"));
     raw.query("SET default_transaction_read_only = off");
     raw.query("SET default_transaction_isolation = 'serializable'");
-    assert_eq!(kinds(&run(&mut raw, &steps)), "2nC2nCZ");
+    assert_eq!(kinds(&raw.pipeline(&steps)), "2nC2nCZ");
     raw.query("RESET default_transaction_isolation");
     raw.query("SET archipel.require_route = on");
-    assert_eq!(state(&run(&mut raw, &steps)).as_deref(), Some("55000"));
+    assert_eq!(state(&raw.pipeline(&steps)).as_deref(), Some("55000"));
 }
 
 #[test]
@@ -342,7 +302,7 @@ fn what_is_set_for_the_transaction_holds_until_its_end() {
     for round in 0..ROUNDS {
         for set in ["local", "config"] {
             // One transaction until Sync.
-            let answer = run(&mut raw, &[step("log", &["0"]), step(set, &[]), step("time", &[])]);
+            let answer = raw.pipeline(&[step("log", &["0"]), step(set, &[]), step("time", &[])]);
             assert_eq!(told(&answer)[told(&answer).len() - 2..], [there, "SELECT 1"], "round {round}, {set}");
             assert_eq!(rows(&mut raw, "SHOW timezone"), ["UTC"]);
             // And one until COMMIT.
@@ -354,11 +314,11 @@ fn what_is_set_for_the_transaction_holds_until_its_end() {
                 step("commit", &[]),
                 step("time", &[]),
             ];
-            let answer = told(&run(&mut raw, &block));
+            let answer = told(&raw.pipeline(&block));
             assert_eq!(answer[answer.len() - 5..], [there, "SELECT 1", "COMMIT", here, "SELECT 1"], "{set}");
             // An error takes it back as well.
             let failed = [step(set, &[]), step("insert", &["0", "0"]), step("insert", &["0", "0"])];
-            assert_eq!(state(&run(&mut raw, &failed)).as_deref(), Some("23505"));
+            assert_eq!(state(&raw.pipeline(&failed)).as_deref(), Some("23505"));
             assert_eq!(rows(&mut raw, "SHOW timezone"), ["UTC"]);
         }
     }

@@ -310,6 +310,13 @@ pub async fn ask(client: &tokio_postgres::Client, query: &str) -> Vec<Vec<String
         .collect()
 }
 
+/// The first value of the first row of a query as text, empty if there is none; panics with the query
+/// if it fails.
+pub async fn one(client: &tokio_postgres::Client, query: &str) -> String {
+    let rows = ask(client, query).await;
+    rows.into_iter().flatten().next().unwrap_or_default()
+}
+
 /// Runs the workload driver; panics with its output unless it succeeds or `may_fail`.
 pub fn workload(arguments: &[&str], may_fail: bool) -> String {
     let output = Command::new(archipel_binary())

@@ -3,25 +3,15 @@
 
 use std::time::Duration;
 
-use archipel_tests::server::Server;
+use archipel_tests::server::{Server, one};
 use futures::SinkExt;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, SimpleQueryMessage};
 
 /// More than a test's machine gives executors.
 const LONG: usize = 12;
 
 /// How long the test waits for what must not take long, on however slow a machine.
 const PATIENCE: Duration = Duration::from_secs(300);
-
-async fn one(client: &Client, sql: &str) -> String {
-    let messages = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
-    let value = messages.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-        _ => None,
-    });
-    value.unwrap_or_default()
-}
 
 /// Runs `sql` on many connections at once, looks after the others, and cancels them all.
 async fn nobody_waits_for(before: &str, sql: &'static str) {

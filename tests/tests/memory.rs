@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use archipel_tests::server::Server;
+use archipel_tests::server::{Server, one};
+use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, SimpleQueryMessage};
 
 const LIMIT_MB: u64 = 256;
 
@@ -48,15 +48,6 @@ fn status_mb(server: &Server, field: &str) -> u64 {
     let line = text.lines().find(|line| line.starts_with(field)).expect("Linux says so");
     let kilobytes = line.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok());
     kilobytes.expect("a number") >> 10
-}
-
-async fn one(client: &Client, sql: &str) -> String {
-    let messages = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
-    let value = messages.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-        _ => None,
-    });
-    value.unwrap_or_default()
 }
 
 /// Whether it was refused, in PostgreSQL's words.

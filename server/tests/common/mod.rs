@@ -7,6 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// Messages of the server: their kinds and bodies.
+pub type Messages = Vec<(u8, Vec<u8>)>;
+
 /// How long to wait for what must come, on however slow a machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -150,7 +153,7 @@ impl Raw {
     }
 
     /// Messages up to and including one of this kind.
-    pub fn until(&mut self, kind: u8) -> Vec<(u8, Vec<u8>)> {
+    pub fn until(&mut self, kind: u8) -> Messages {
         let mut messages = Vec::new();
         loop {
             let message = self.receive().expect("the server goes on talking");
@@ -162,8 +165,15 @@ impl Raw {
         }
     }
 
+    /// Sends framed messages and Sync in one piece; answers the messages up to ReadyForQuery.
+    pub fn pipeline(&mut self, messages: &[Vec<u8>]) -> Messages {
+        let bytes = [messages.concat(), framed(b'S', b"")].concat();
+        self.stream.write_all(&bytes).expect("the server reads");
+        self.until(b'Z')
+    }
+
     /// Runs a simple query; answers the messages up to ReadyForQuery.
-    pub fn query(&mut self, text: &str) -> Vec<(u8, Vec<u8>)> {
+    pub fn query(&mut self, text: &str) -> Messages {
         let mut body = text.as_bytes().to_vec();
         body.push(0);
         self.send(b'Q', &body);
@@ -178,17 +188,49 @@ pub fn framed(kind: u8, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// Parse of the unnamed statement.
+pub fn parse(text: &str) -> Vec<u8> {
+    framed(b'P', &[b"\0", text.as_bytes(), b"\0\0\0"].concat())
+}
+
 /// The SQLSTATE of the first ErrorResponse.
 pub fn state(messages: &[(u8, Vec<u8>)]) -> Option<String> {
+    field(messages, b'C')
+}
+
+/// The field of the first ErrorResponse with this code.
+pub fn field(messages: &[(u8, Vec<u8>)], code: u8) -> Option<String> {
     let (_, body) = messages.iter().find(|(kind, _)| *kind == b'E')?;
     let fields = body.split(|byte| *byte == 0);
-    fields
-        .filter_map(|field| field.strip_prefix(b"C"))
-        .next()
-        .map(|code| String::from_utf8_lossy(code).into_owned())
+    let found = fields.filter_map(|field| field.strip_prefix(&[code])).next()?;
+    Some(String::from_utf8_lossy(found).into_owned())
 }
 
 /// The kinds of messages, in order.
 pub fn kinds(messages: &[(u8, Vec<u8>)]) -> String {
     messages.iter().map(|(kind, _)| *kind as char).collect()
+}
+
+/// The rows and command tags of an answer, and its error; `s` for a portal that is suspended.
+pub fn told(messages: &[(u8, Vec<u8>)]) -> Vec<String> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    messages
+        .iter()
+        .filter_map(|(kind, body)| match kind {
+            b'D' => {
+                let count = u16::from_be_bytes([body[0], body[1]]);
+                let (mut rest, mut row) = (&body[2..], Vec::new());
+                for _ in 0..count {
+                    let length = i32::from_be_bytes([rest[0], rest[1], rest[2], rest[3]]).max(0) as usize;
+                    row.push(text(&rest[4..4 + length]));
+                    rest = &rest[4 + length..];
+                }
+                Some(row.join("|"))
+            }
+            b'C' => Some(text(&body[..body.len() - 1])),
+            b's' => Some("s".to_owned()),
+            b'E' => state(&[(*kind, body.clone())]),
+            _ => None,
+        })
+        .collect()
 }
