@@ -90,7 +90,8 @@ fn one_call_of_a_function_is_ended() {
 #[test]
 fn a_handler_takes_the_end_of_a_call() {
     let (_server, mut raw) = server();
-    raw.query("SET statement_timeout = '300ms'");
+    // Its block has begun by then.
+    raw.query("SET statement_timeout = '3s'");
     let answer = raw.query(
         "DO $$ DECLARE letter text := 'a'; BEGIN
              PERFORM translate(repeat(letter, 3000000), repeat('b', 3000000), '');
@@ -203,7 +204,7 @@ fn parse_and_execute_are_ended_and_what_follows_is_not() {
         assert_eq!(kinds(&answer), "EZ");
     }
     without_timeout(&mut raw);
-    raw.query("SET statement_timeout = '1s'");
+    raw.query("SET statement_timeout = '3s'");
     for _ in 0..3 {
         send(&mut raw, &[extended("SELECT pg_sleep(1000)"), sync.clone()].concat());
         assert_eq!(state(&raw.until(b'Z')).as_deref(), Some("57014"));
@@ -229,7 +230,7 @@ fn a_copy_that_waits_for_its_client_is_ended() {
         raw.send(b'c', b"");
         assert_eq!(value(&raw.query("SELECT count(*) FROM t")), "0");
     };
-    begin(&mut raw, "'1s'");
+    begin(&mut raw, "'3s'");
     let answer = raw.until(b'Z');
     assert_eq!((kinds(&answer).as_str(), message(&answer).as_str()), ("EZ", TIMED_OUT));
     late(&mut raw);
@@ -246,7 +247,7 @@ fn a_copy_that_waits_for_its_client_is_ended() {
     late(&mut raw);
 
     // In the extended protocol what comes until Sync is passed over.
-    raw.query("SET statement_timeout = '1s'");
+    raw.query("SET statement_timeout = '3s'");
     send(&mut raw, &extended("COPY t FROM STDIN"));
     raw.until(b'G');
     raw.send(b'd', b"1\n2\n");
