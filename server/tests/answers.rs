@@ -3,9 +3,8 @@
 
 mod common;
 
-use common::{Messages, Raw, Server, field, framed, kinds, parse, state};
+use common::{Messages, Raw, Server, field, framed, kinds, parse, state, wait_for_waiters};
 use std::io::Write;
-use std::time::Duration;
 
 /// Bind and Execute of the unnamed statement.
 fn run() -> Vec<u8> {
@@ -19,18 +18,6 @@ fn flush() -> Vec<u8> {
 fn sync(raw: &mut Raw) -> Messages {
     raw.send(b'S', b"");
     raw.until(b'Z')
-}
-
-/// Waits until so many sessions wait for a lock.
-fn wait_for_waiters(other: &mut Raw, count: usize) {
-    let waiting = format!("SELECT 1 FROM pg_locks WHERE NOT granted HAVING count(DISTINCT pid) >= {count}");
-    for _ in 0..6000 {
-        if kinds(&other.query(&waiting)).contains('D') {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("nobody waits");
 }
 
 #[test]

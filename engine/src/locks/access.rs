@@ -172,10 +172,11 @@ impl Txn<'_> {
             Looked::Unlocked => Ok(false),
             Looked::Passes => Ok(true),
             Looked::Wait(waiter, blockers) => {
-                if self.lock_wait() == LockWait::NoWait {
+                let lock = ObjectLock { tag, mode };
+                if self.lock_wait() == LockWait::NoWait || self.refuses(lock) {
                     return Err(Stop::LockNotAvailable);
                 }
-                self.wait_for(waiter, WaitOn::Object(ObjectLock { tag, mode }), blockers);
+                self.wait_for(waiter, WaitOn::Object(lock), blockers);
                 Err(Stop::Wait)
             }
         }

@@ -95,7 +95,7 @@ use crate::client::{Client, Wait, WaitOn};
 use crate::engine::Shared;
 use crate::executor::Worker;
 use crate::id::{Epoch, ExecutorId, GroupId, SequenceId, TreeId, TxnId};
-use crate::locks::{ObjectMode, ObjectWork};
+use crate::locks::{ObjectLock, ObjectMode, ObjectWork};
 use crate::partition::{HeldList, PartitionRef};
 use crate::program::Stop;
 use crate::storage::KeyBuf;
@@ -231,6 +231,10 @@ pub struct Txn<'w> {
     /// Those rows.
     touched: Vec<(PartitionRef, Place, Box<[u8]>, LockMode)>,
     lock_wait: LockWait,
+    /// Whether it stops at locked tables: see [`Txn::stop_at_locks`].
+    stops_at_locks: bool,
+    /// The lock at which it has stopped so.
+    refused: Option<ObjectLock>,
     read_only: bool,
     everything: bool,
     /// Which of the held partitions was used last.
@@ -316,6 +320,8 @@ impl<'w> Txn<'w> {
             keeps_locks: false,
             touched: Vec::new(),
             lock_wait,
+            stops_at_locks: false,
+            refused: None,
             read_only,
             everything,
             recent: 0,
@@ -479,6 +485,26 @@ impl<'w> Txn<'w> {
     /// [`Stop::LockNotAvailable`].
     pub fn set_lock_wait(&mut self, wait: LockWait) {
         self.lock_wait = wait;
+    }
+
+    /// Has a one-shot stop with [`Stop::LockNotAvailable`] at a table or a sequence that somebody has
+    /// locked, instead of standing by: for whoever keeps something meanwhile that they may need to end.
+    /// [`Txn::refused_lock`] tells where.
+    pub fn stop_at_locks(&mut self) {
+        self.stops_at_locks = true;
+    }
+
+    /// Whether the run stops at a lock, which it remembers then.
+    pub(crate) fn refuses(&mut self, lock: ObjectLock) -> bool {
+        if self.stops_at_locks {
+            self.refused = Some(lock);
+        }
+        self.stops_at_locks
+    }
+
+    /// The lock that was in the way of a run that stops at them.
+    pub fn refused_lock(&self) -> Option<ObjectLock> {
+        self.refused
     }
 
     pub(crate) fn objects(&mut self) -> &mut ObjectWork {

@@ -11,8 +11,8 @@ use archipel_engine::id::TreeId;
 use archipel_engine::storage::{KeyBuf, RowLayout};
 use archipel_engine::txn::Commit;
 use archipel_engine::{
-    CATALOG_TREE, ClaimSet, DdlOp, Direction, Engine, Inserted, KeyRange, Program, RoutingTable, Stop,
-    TableMeta, Txn,
+    CATALOG_TREE, ClaimSet, DdlOp, Direction, Engine, Inserted, KeyRange, ObjectLock, Program, RoutingTable,
+    Stop, TableMeta, Txn,
 };
 use archipel_planner::ddl::FaultyKey;
 use archipel_planner::native::{CompiledStatement, ExecContext, ExecError, ExecResult, RowSink};
@@ -64,6 +64,10 @@ pub struct DefinitionRun {
     pub error: Option<SqlError>,
     /// Where two rows of one key were met.
     pub met: Option<TreeId>,
+    /// Whether it ends where somebody has locked what it reads, instead of waiting.
+    pub stops_at_locks: bool,
+    /// The lock that it has ended at so.
+    pub refused: Option<ObjectLock>,
 }
 
 impl ValidationRun {
@@ -104,6 +108,8 @@ impl DefinitionRun {
             host: None,
             error: None,
             met: None,
+            stops_at_locks: false,
+            refused: None,
         }
     }
 
@@ -238,14 +244,20 @@ impl Program for DefinitionRun {
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
         let _watch = self.host.as_ref().map(|host| Watch::of(host.clone()));
         self.error = None;
-        match catch_unwind(AssertUnwindSafe(|| self.define(txn))) {
+        if self.stops_at_locks {
+            txn.stop_at_locks();
+        }
+        let result = match catch_unwind(AssertUnwindSafe(|| self.define(txn))) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(stop_with(error, &mut self.error)),
             Err(payload) => {
                 self.error = Some(panic_error(&*payload));
                 Err(Stop::Abort)
             }
-        }
+        };
+        let refused = matches!(result, Err(Stop::LockNotAvailable));
+        self.refused = txn.refused_lock().filter(|_| refused);
+        result
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use archipel_engine::{Interactive, SubmitOptions};
+use archipel_engine::{Interactive, ObjectLock, SubmitOptions};
 use archipel_planner::ddl::{Computed, ComputedValue, Copies, DdlEnv, DdlPlan, DistributionCall, Validation};
 use archipel_planner::native::{CompileEnv, compile_statement};
 use archipel_procedures::Environment;
@@ -33,7 +33,9 @@ use crate::wire::output::Severity;
 struct Failed {
     error: SqlError,
     /// What can say more of it.
-    telling: Option<DefinitionRun>,
+    telling: Option<Box<DefinitionRun>>,
+    /// The lock of somebody else's that they have ended at.
+    refused: Option<ObjectLock>,
 }
 
 impl Session {
@@ -160,34 +162,42 @@ impl Session {
         let weaker = weaker_mode(&source);
         let named = self.named_table(&source);
         let wanted = self.locks_of(first.operations.iter().map(|operation| (operation, weaker)), named);
-        let locks = self.lock_for_definitions(wanted).await?;
-        let one_at_a_time = tokio::select! {
-            biased;
-            latch = server.definitions.lock() => latch,
-            () = self.entry().cancel_asked() => return Err(self.entry().cancel_error()),
-            () = self.client_lost() => return Err(self.entry().cancel_error()),
-        };
-        // Nothing changes the catalog while the latch is held.
-        let catalog = server.catalog.current().catalog.clone();
-        let plan = match catalog.same_as(&seen) {
-            true => first,
-            false => self.plan_definition(&source, &catalog, &Copies::default())?,
-        };
-        if tell {
-            self.definition_notices(&plan);
-        }
-        let tag = plan.tag.to_owned();
-        if plan.is_empty() {
-            return Ok(tag);
-        }
-        let after = catalog.apply(&plan.changes);
-        self.check_routines(&plan, &after, &source)?;
-        let run = self.definition_run(plan)?;
-        let ran = self.run_and_publish(run, after).await;
-        drop((one_at_a_time, locks));
-        match ran {
-            Ok(()) => Ok(tag),
-            Err(failed) => Err(self.told(failed).await),
+        let mut locks = self.lock_for_definitions(wanted).await?;
+        let (mut first, mut tell) = (Some(first), tell);
+        loop {
+            let one_at_a_time = tokio::select! {
+                biased;
+                latch = server.definitions.lock() => latch,
+                () = self.entry().cancel_asked() => return Err(self.entry().cancel_error()),
+                () = self.client_lost() => return Err(self.entry().cancel_error()),
+            };
+            // Nothing changes the catalog while the latch is held.
+            let catalog = server.catalog.current().catalog.clone();
+            let plan = match first.take().filter(|_| catalog.same_as(&seen)) {
+                Some(first) => first,
+                None => self.plan_definition(&source, &catalog, &Copies::default())?,
+            };
+            if std::mem::take(&mut tell) {
+                self.definition_notices(&plan);
+            }
+            let tag = plan.tag.to_owned();
+            if plan.is_empty() {
+                return Ok(tag);
+            }
+            let after = catalog.apply(&plan.changes);
+            self.check_routines(&plan, &after, &source)?;
+            let run = DefinitionRun { stops_at_locks: true, ..self.definition_run(plan)? };
+            let ran = self.run_and_publish(run, after).await;
+            drop(one_at_a_time);
+            let Err(failed) = ran else { return Ok(tag) };
+            match failed.refused {
+                // Of a table that functions read: its holder may need the latch to end.
+                Some(lock) => self.lock_as_well(&mut locks, lock).await?,
+                None => {
+                    drop(locks);
+                    return Err(self.told(failed).await);
+                }
+            }
         }
     }
 
@@ -241,8 +251,8 @@ impl Session {
         self.depend_on(completed.outcome.depends_on);
         let Err(stop) = completed.outcome.result else { return Ok(()) };
         let program = completed.program;
-        let telling = program.telling();
-        Err(Failed { error: program.error.unwrap_or_else(|| self.stop_error(stop)), telling })
+        let (telling, refused) = (program.telling().map(Box::new), program.refused);
+        Err(Failed { error: program.error.unwrap_or_else(|| self.stop_error(stop)), telling, refused })
     }
 
     /// The error of definitions that have failed on their own, and hold no table any more.
@@ -250,7 +260,7 @@ impl Session {
         let Some(telling) = failed.telling else { return failed.error };
         let apart = telling.goes_far(&self.server.engine);
         let options = SubmitOptions { apart, ..SubmitOptions::default() };
-        let submission = self.server.engine.submit(telling, options);
+        let submission = self.server.engine.submit(*telling, options);
         self.cancellable(submission).await.program.error.unwrap_or(failed.error)
     }
 

@@ -121,6 +121,18 @@ impl Session {
         Ok(Some(guard))
     }
 
+    /// Waits for one more lock, and keeps it with those that definitions have.
+    pub(super) async fn lock_as_well(
+        &mut self,
+        locks: &mut Option<Interactive>,
+        lock: ObjectLock,
+    ) -> Result<()> {
+        let guard = locks.take().unwrap_or_else(|| self.guard());
+        let locked = self.lock_under(Some(&guard), lock.tag, lock.mode).await;
+        *locks = Some(guard);
+        locked
+    }
+
     /// The locks that definitions take on tables that are there: the one `named` first, the others
     /// in their order.
     pub(super) fn locks_of<'o>(

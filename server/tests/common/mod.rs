@@ -234,3 +234,15 @@ pub fn told(messages: &[(u8, Vec<u8>)]) -> Vec<String> {
         })
         .collect()
 }
+
+/// Waits until so many sessions wait for a lock.
+pub fn wait_for_waiters(other: &mut Raw, count: usize) {
+    let waiting = format!("SELECT 1 FROM pg_locks WHERE NOT granted HAVING count(DISTINCT pid) >= {count}");
+    for _ in 0..6000 {
+        if kinds(&other.query(&waiting)).contains('D') {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("nobody waits");
+}
