@@ -15,9 +15,9 @@ use super::value::{Kind, Unit};
 pub struct Foreign {
     pub name: &'static str,
     pub kind: Kind,
-    /// The type as PostgreSQL has it.
     /// As pg_settings shows it.
     pub unit: Option<&'static str>,
+    /// The type as PostgreSQL has it.
     pub vartype: &'static str,
     pub default: &'static str,
     pub category: &'static str,
