@@ -9,6 +9,7 @@ use datafusion::logical_expr::{Expr, Operator, binary_expr};
 
 use crate::evaluate::{is_volatile, refusal};
 use crate::lower::{Lowerer, Lowering, columns_of};
+use crate::settle::{of_dates, settled};
 
 impl Lowerer<'_> {
     /// Lowers a condition to tests that must all hold, which DataFusion may move and may
@@ -18,7 +19,8 @@ impl Lowerer<'_> {
     /// its own besides. A function takes only parts over the tables it reads anyway, so that it
     /// is still tested below a join.
     pub(crate) fn tests(&mut self, predicate: &BoundExpr, columns: &[(Column, Type)]) -> Lowering<Vec<Expr>> {
-        let parts: Vec<(&BoundExpr, bool, Vec<_>)> = conjuncts(predicate)
+        let predicate = settled(predicate, &self.context);
+        let parts: Vec<(&BoundExpr, bool, Vec<_>)> = conjuncts(&predicate)
             .into_iter()
             .map(|part| (part, can_fail(part), tables_of(part, columns)))
             .collect();
@@ -116,7 +118,9 @@ fn can_fail(expr: &BoundExpr) -> bool {
             native_operator(equality).is_none() || can_fail(left) || list.iter().any(can_fail)
         }
         ExprKind::Call { function, args } => {
-            let safe = native_operator(function).is_some() || is_safe_like(function, args);
+            let safe = native_operator(function).is_some()
+                || is_safe_like(function, args)
+                || of_dates(function, args).is_some();
             !safe || args.iter().any(can_fail)
         }
         _ => true,

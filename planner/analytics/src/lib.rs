@@ -7,7 +7,7 @@
 //!    for partners of a row become joins ([`nested`]);
 //! 2. [`lower`] turns operators into DataFusion's ([`sets`]: what functions in FROM answer), and
 //!    expressions into native ones where they mean the same, else into row-wise [`function`]s over
-//!    [`evaluate`]; aggregates keep PostgreSQL's states ([`aggregate`]);
+//!    [`evaluate`], with what is the same for all rows computed once ([`settle`]); aggregates keep PostgreSQL's states ([`aggregate`]);
 //! 3. DataFusion optimises and executes, tests that can fail last ([`ordered`]); tables are read
 //!    page by page ([`scan`]) at a pace that leaves transactions theirs ([`pace`]), values travel in
 //!    Arrow arrays as [`carrier`] says; a query that nobody waits for ends ([`stop`]), and so does one
@@ -31,6 +31,7 @@ mod ordered;
 mod pace;
 pub mod scan;
 mod sets;
+mod settle;
 mod stop;
 pub mod subquery;
 

@@ -40,6 +40,7 @@ use crate::error::{AnalyticsError, sql_error};
 use crate::evaluate::{Context, evaluate, is_volatile, refusal};
 use crate::function::RowFunction;
 use crate::scan::{SnapshotTable, column_name};
+use crate::settle::{of_dates, settled};
 
 /// From how many values on a set is faster than comparing with one after the other.
 const HASHED_LEN_MIN: usize = 8;
@@ -477,6 +478,7 @@ impl<'a> Lowerer<'a> {
 
     /// Lowers an expression over the columns of an operator.
     pub fn expr(&mut self, expr: &BoundExpr, columns: &[(Column, Type)]) -> Lowering<Expr> {
+        let expr = &settled(expr, &self.context);
         if let Some(native) = self.native(expr, columns)? {
             return Ok(native);
         }
@@ -588,7 +590,13 @@ impl<'a> Lowerer<'a> {
                         _ => binary_expr(left_native, operator, right_native),
                     })
                 }
-                _ => None,
+                _ => match of_dates(function, args) {
+                    Some((place, operator, day)) => {
+                        let date = self.native(&args[place], columns)?;
+                        date.map(|date| binary_expr(date, operator, lit(day)))
+                    }
+                    None => None,
+                },
             },
             _ => None,
         })

@@ -340,6 +340,11 @@ impl<'e> Compiler<'e> {
         self.scopes.len()
     }
 
+    /// Whether what is compiled is computed for rows, of which there may be many.
+    pub fn is_over_rows(&self) -> bool {
+        self.scopes.last().is_some_and(|row| !row.is_empty())
+    }
+
     /// Takes away the scopes beyond the outermost `base`.
     pub fn cut_scopes(&mut self, base: usize) -> Vec<Layout> {
         self.scopes.split_off(base.min(self.scopes.len()))

@@ -13,6 +13,7 @@ use super::context::Cache;
 use super::expression::{Source, Values, call};
 use super::operand::Operand;
 use super::{case, immutable};
+use crate::bind::visit::visit_expr;
 use crate::bound::{BoundExpr, ExprKind};
 
 /// How many known parts are compiled besides those that a call finds NULL when it runs. Of calls in calls
@@ -50,6 +51,30 @@ pub(super) fn value(function: &'static ScalarFunction, args: &[Source]) -> Optio
     }
     let values = args.iter().map(|arg| arg.constant().cloned()).collect::<Option<Vec<_>>>()?;
     (function.eval)(&FunctionContext::detached(), &values).ok().filter(may_be_kept)
+}
+
+/// Whether a call makes a time out of what no row says: `to_timestamp('1996-01-01', 'YYYY-MM-DD')`, which costs
+/// much more than a comparison with it. What asks the session for other things is asked each time.
+fn is_one_moment(expr: &BoundExpr) -> bool {
+    let is_time = matches!(
+        expr.ty.oid,
+        Oid::DATE | Oid::TIME | Oid::TIMETZ | Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::INTERVAL
+    );
+    if !is_time || !matches!(&expr.kind, ExprKind::Call { args, .. } if !args.is_empty()) {
+        return false;
+    }
+    let mut one = true;
+    visit_expr(expr, 0, &mut |part, _| {
+        one &= match &part.kind {
+            ExprKind::Call { function, .. } => function.function.volatility != Volatility::Volatile,
+            ExprKind::Column { .. } | ExprKind::Subquery(_) | ExprKind::Routine { .. } => false,
+            // What these do with a value is not looked into.
+            ExprKind::ArrayConvert { .. } | ExprKind::RowConvert { .. } | ExprKind::Domain { .. } => false,
+            _ => true,
+        };
+        one
+    });
+    one
 }
 
 /// Whether a plan may hold a value, as long as it is kept itself. What is larger is computed once by each
@@ -159,7 +184,8 @@ impl Compiler<'_> {
     /// A call that is the same throughout a run is computed by the first who asks, and kept with the run's
     /// frame; but for what is a part of such a call itself.
     pub(super) fn kept_for_run(&mut self, call: &BoundExpr, code: CompiledExpr) -> CompiledExpr {
-        if self.within_kept || !is_kept_for_run(call) {
+        let is_kept = is_kept_for_run(call) || self.is_over_rows() && is_one_moment(call);
+        if self.within_kept || !is_kept {
             return code;
         }
         let cache = self.cache();

@@ -210,6 +210,7 @@ fn scalar(node: &Node, slot: u32, ctx: &mut ExecContext<'_, '_>) -> ExecResult<D
     Ok(value.unwrap_or(Datum::Null))
 }
 
+/// A value that is computed once a run of the statement.
 fn cached(
     ctx: &mut ExecContext<'_, '_>,
     cache: usize,

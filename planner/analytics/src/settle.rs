@@ -1,0 +1,94 @@
+//! What stays the same for all rows of one execution, computed once.
+//!
+//! A row-wise function would compute `to_timestamp('1996-01-01', 'YYYY-MM-DD')` for each row, and a
+//! comparison with it would have no native form. A part that reads no row and has no effects has one value
+//! for the whole query: it is computed beforehand and stands there as a constant. One that fails stays as it
+//! is: its error is told when a row comes to it, if one does.
+
+use archipel_planner::bind::visit::visit_children_mut;
+use archipel_planner::bound::{BoundExpr, ExprKind};
+use archipel_sql::datum::Datum;
+use archipel_sql::function::{ResolvedFunction, Volatility};
+use archipel_sql::types::Oid;
+use datafusion::logical_expr::Operator;
+
+use crate::evaluate::{Context, evaluate, refusal};
+
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+
+/// An expression with the values of its parts that read no row.
+pub(crate) fn settled(expr: &BoundExpr, context: &Context) -> BoundExpr {
+    let mut expr = expr.clone();
+    if refusal(&expr).is_none() {
+        settle(&mut expr, context);
+    }
+    expr
+}
+
+/// Puts values in the place of what has one; whether the whole expression has.
+fn settle(expr: &mut BoundExpr, context: &Context) -> bool {
+    let own = match &expr.kind {
+        ExprKind::Const(_) => return true,
+        ExprKind::Column { .. } => false,
+        ExprKind::Call { function, .. } => function.function.volatility != Volatility::Volatile,
+        // What these do with a value is not looked into.
+        ExprKind::ArrayConvert { .. } | ExprKind::RowConvert { .. } | ExprKind::Domain { .. } => false,
+        _ => true,
+    };
+    let mut all = own;
+    visit_children_mut(expr, 0, &mut |part, _| {
+        all &= settle(part, context);
+        false
+    });
+    if !all {
+        return false;
+    }
+    match evaluate(expr, &[], context) {
+        Ok(value) => {
+            expr.kind = ExprKind::Const(value);
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+/// A comparison of a date with a timestamp that is a constant, as one of dates: the places of the date
+/// among the arguments, what it is compared by as if it stood on the left, and with which date. Midnight
+/// begins a day, so that nothing lies between a day and its date.
+pub(crate) fn of_dates(function: &ResolvedFunction, args: &[BoundExpr]) -> Option<(usize, Operator, i32)> {
+    let name = function.function.name;
+    let (place, suffix) = match name.strip_prefix("date_").and_then(|rest| rest.strip_suffix("_timestamp")) {
+        Some(suffix) => (0, suffix),
+        None => (1, name.strip_prefix("timestamp_").and_then(|rest| rest.strip_suffix("_date"))?),
+    };
+    let operator = match suffix {
+        "eq" => Operator::Eq,
+        "ne" => Operator::NotEq,
+        "lt" => Operator::Lt,
+        "le" => Operator::LtEq,
+        "gt" => Operator::Gt,
+        "ge" => Operator::GtEq,
+        _ => return None,
+    };
+    let [left, right] = args else { return None };
+    let (date, moment) = if place == 0 { (left, right) } else { (right, left) };
+    let operator = if place == 0 { operator } else { operator.swap()? };
+    let (Oid::DATE, ExprKind::Const(Datum::Timestamp(moment))) = (date.ty.oid, &moment.kind) else {
+        return None;
+    };
+    let (day, midnight) = match *moment {
+        i64::MAX => (i32::MAX, true),
+        i64::MIN => (i32::MIN, true),
+        micros => {
+            (i32::try_from(micros.div_euclid(MICROS_PER_DAY)).ok()?, micros.rem_euclid(MICROS_PER_DAY) == 0)
+        }
+    };
+    let operator = match operator {
+        // Later than midnight: the day itself is before.
+        Operator::Lt if !midnight => Operator::LtEq,
+        Operator::GtEq if !midnight => Operator::Gt,
+        Operator::Eq | Operator::NotEq if !midnight => return None,
+        operator => operator,
+    };
+    Some((place, operator, day))
+}
