@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use archipel_planner::bound::{AggregateCall, Rel};
 use archipel_planner::row::Codec;
+use archipel_sql::aggregate::FIRST;
 use archipel_sql::compare::compare;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
@@ -41,6 +42,14 @@ pub struct Call {
     pub order_by: Vec<(Type, bool, bool)>,
     pub filter: bool,
     pub result: Type,
+}
+
+impl Call {
+    /// The first value of a group.
+    pub fn first_of(ty: Type) -> Call {
+        let (args, order_by) = (vec![ty], Vec::new());
+        Call { function: &FIRST, args, distinct: false, order_by, filter: false, result: ty }
+    }
 }
 
 /// One aggregate call of a plan.
@@ -101,6 +110,9 @@ impl AggregateUDFImpl for RowAggregate {
     }
 
     fn accumulator(&self, _args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if std::ptr::eq(self.call.function, &FIRST) {
+            return Ok(Box::new(FirstSeen { value: None, ty: self.call.result }));
+        }
         if let ("sum", [ty], false, true, false) = (
             self.call.function.name,
             &self.call.args[..],
@@ -281,6 +293,43 @@ impl Accumulator for RowAccumulator {
 
     fn size(&self) -> usize {
         size_of_val(self) + self.held.iter().map(|row| row.len() * size_of::<Datum>()).sum::<usize>()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        not_mergeable()
+    }
+
+    fn merge_batch(&mut self, _states: &[ArrayRef]) -> Result<()> {
+        not_mergeable()
+    }
+}
+
+/// The first value of a group, as it is carried.
+#[derive(Debug)]
+struct FirstSeen {
+    value: Option<ScalarValue>,
+    ty: Type,
+}
+
+impl Accumulator for FirstSeen {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        if self.value.is_none()
+            && let Some(array) = values.first().filter(|array| !array.is_empty())
+        {
+            self.value = Some(ScalarValue::try_from_array(array, 0)?);
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        match &self.value {
+            Some(value) => Ok(value.clone()),
+            None => scalar(&Datum::Null, self.ty).map_err(external),
+        }
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {

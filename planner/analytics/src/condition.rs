@@ -1,13 +1,16 @@
 //! Conditions, taken apart as far as their order does not show.
 
 use archipel_planner::bound::{BoundExpr, ExprKind};
+use archipel_planner::row::Codec;
 use archipel_sql::datum::Datum;
-use archipel_sql::function::{ResolvedFunction, lookup_functions};
-use archipel_sql::types::{Oid, Type};
+use archipel_sql::function::ResolvedFunction;
+use archipel_sql::types::Type;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, TableReference};
-use datafusion::logical_expr::{Expr, Operator, binary_expr};
+use datafusion::logical_expr::{Expr, Operator, cast, lit};
 
-use crate::evaluate::{is_volatile, refusal};
+use crate::carrier::comparable;
+use crate::evaluate::is_volatile;
 use crate::lower::{Lowerer, Lowering, columns_of};
 use crate::settle::{of_dates, settled};
 
@@ -49,35 +52,63 @@ impl Lowerer<'_> {
         Ok(tests)
     }
 
-    /// Whether two numerics are equal that are carried differently or without a fixed scale, in a form by
-    /// which a join can hash them: each without the zeros at its end.
-    pub(crate) fn equal_numerics(
+    /// A side of a native comparison, in the carrier both sides share: integers of different
+    /// widths meet in the widest, a numeric constant in the scale of the column beside it.
+    pub(crate) fn comparand(
         &mut self,
-        equality: &ResolvedFunction,
-        sides: [&BoundExpr; 2],
+        expr: &BoundExpr,
+        other: Option<&BoundExpr>,
         columns: &[(Column, Type)],
     ) -> Lowering<Option<Expr>> {
-        let [left, right] = sides.map(columns_of);
-        let apart =
-            !left.is_empty() && !right.is_empty() && !left.iter().any(|column| right.contains(column));
-        let fit = |side: &BoundExpr| {
-            let (numeric, known) = (side.ty.oid == Oid::NUMERIC, refusal(side).is_none());
-            numeric && known && !is_volatile(side) && !can_fail(widened(side))
-        };
-        let trim = lookup_functions("trim_scale").iter().find(|function| function.args == [Oid::NUMERIC]);
-        let (true, true, Some(trim)) =
-            (equality.function.name == "numeric_eq" && apart, sides.into_iter().all(fit), trim)
-        else {
-            return Ok(None);
-        };
-        let function = ResolvedFunction { function: *trim, result: Type::NUMERIC };
-        let mut keys = Vec::with_capacity(sides.len());
-        for side in sides {
-            let kind = ExprKind::Call { function, args: vec![side.clone()] };
-            keys.push(self.row_function(&BoundExpr::new(kind, Type::NUMERIC), None, columns)?);
+        let Some(other) = other else { return Ok(None) };
+        let (own, their) = (stored_type(expr, columns), stored_type(other, columns));
+        if let (Codec::Numeric, Codec::Scaled(scale), ExprKind::Const(Datum::Numeric(value))) =
+            (Codec::of(own), Codec::of(their), &expr.kind)
+        {
+            return Ok(match value.to_scaled(scale) {
+                Some(units) if !value.is_nan() => Some(lit(units)),
+                _ => None,
+            });
         }
-        let right = keys.pop();
-        Ok(keys.pop().zip(right).map(|(left, right)| binary_expr(left, Operator::Eq, right)))
+        let scaled_beside_constant =
+            matches!((Codec::of(own), Codec::of(their)), (Codec::Scaled(_), Codec::Numeric))
+                && matches!(other.kind, ExprKind::Const(_));
+        if scaled_beside_constant {
+            return self.native(expr, columns);
+        }
+        let width = |ty: Type| match Codec::of(ty) {
+            Codec::Int2 => Some(2),
+            Codec::Int4 => Some(4),
+            Codec::Int8 => Some(8),
+            _ => None,
+        };
+        match (width(own), width(their)) {
+            (Some(own_width), Some(their_width)) => {
+                let native = self.native(expr, columns)?;
+                Ok(match native {
+                    Some(native) if own_width < their_width => {
+                        let wide = if their_width == 8 { DataType::Int64 } else { DataType::Int32 };
+                        Some(cast(native, wide))
+                    }
+                    other => other,
+                })
+            }
+            (None, None) if Codec::of(own) == Codec::of(their) && comparable(own) => {
+                self.native(expr, columns)
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The type an expression is carried by, looking through relabelling.
+fn stored_type(expr: &BoundExpr, columns: &[(Column, Type)]) -> Type {
+    match &expr.kind {
+        ExprKind::Relabel(inner) if Codec::of(inner.ty) == Codec::of(expr.ty) => stored_type(inner, columns),
+        ExprKind::Column { depth: 0, index } => {
+            columns.get(usize::from(*index)).map_or(expr.ty, |(_, ty)| *ty)
+        }
+        _ => expr.ty,
     }
 }
 
@@ -105,7 +136,7 @@ pub(crate) fn conjuncts(predicate: &BoundExpr) -> Vec<&BoundExpr> {
 }
 
 /// Whether evaluating an expression may raise an error. What has a native form never does.
-fn can_fail(expr: &BoundExpr) -> bool {
+pub(crate) fn can_fail(expr: &BoundExpr) -> bool {
     match &expr.kind {
         ExprKind::Column { .. } | ExprKind::Const(_) | ExprKind::Param(_) => false,
         ExprKind::Relabel(inner)
@@ -124,17 +155,6 @@ fn can_fail(expr: &BoundExpr) -> bool {
             !safe || args.iter().any(can_fail)
         }
         _ => true,
-    }
-}
-
-/// What a cast to numeric takes, where it is an integer: that cannot fail.
-fn widened(expr: &BoundExpr) -> &BoundExpr {
-    match &expr.kind {
-        ExprKind::Call { function, args } if function.function.name == "numeric" => match &args[..] {
-            [inner] if matches!(inner.ty.oid, Oid::INT2 | Oid::INT4 | Oid::INT8) => inner,
-            _ => expr,
-        },
-        _ => expr,
     }
 }
 

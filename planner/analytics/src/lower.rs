@@ -39,6 +39,7 @@ use crate::condition::{native_operator, paired};
 use crate::error::{AnalyticsError, sql_error};
 use crate::evaluate::{Context, evaluate, is_volatile, refusal};
 use crate::function::RowFunction;
+use crate::keys::{has_key_form, key_form};
 use crate::scan::{SnapshotTable, column_name};
 use crate::settle::{of_dates, settled};
 
@@ -204,15 +205,19 @@ impl<'a> Lowerer<'a> {
                 let input = self.rel(input)?;
                 let mut sorts = Vec::with_capacity(keys.len());
                 for key in keys {
-                    if !comparable(key.expr.ty) {
-                        return unsupported("sorting by this type");
-                    }
-                    let expr = self.expr(&key.expr, &input.columns)?;
+                    let key_expr = key_form(&key.expr, "sorting by this type")?;
+                    let expr = self.expr(&key_expr, &input.columns)?;
                     sorts.push(expr.sort(!key.descending, key.nulls_first));
                 }
                 Ok(Lowered { plan: planned(input.plan.sort(sorts))?, columns: input.columns })
             }
             Rel::Distinct { input, on: None } => {
+                let types = input.types();
+                if !types.iter().copied().all(comparable) && types.iter().copied().all(has_key_form) {
+                    let rows: Vec<BoundExpr> =
+                        types.iter().enumerate().map(|(i, ty)| BoundExpr::column(i, *ty)).collect();
+                    return self.aggregate(input, &rows, &[]);
+                }
                 let input = self.rel(input)?;
                 require_comparable(input.columns.iter().map(|(_, ty)| *ty))?;
                 Ok(Lowered { plan: planned(input.plan.distinct())?, columns: input.columns })
@@ -383,7 +388,9 @@ impl<'a> Lowerer<'a> {
         group_by: &[BoundExpr],
         calls: &[AggregateCall],
     ) -> Lowering<Lowered> {
-        require_comparable(group_by.iter().map(|expr| expr.ty))?;
+        let keys = group_by.iter().map(|expr| key_form(expr, "grouping by this type"));
+        // First a projection that computes what is grouped by and aggregated.
+        let mut exprs = keys.collect::<Lowering<Vec<BoundExpr>>>()?;
         let calls: Vec<(&AggregateCall, &'static AggregateFunction)> = calls
             .iter()
             .map(|call| match &call.function {
@@ -395,8 +402,6 @@ impl<'a> Lowerer<'a> {
             })
             .collect::<Lowering<_>>()?;
         let input = self.rel(input)?;
-        // First a projection that computes what is grouped by and aggregated.
-        let mut exprs: Vec<BoundExpr> = group_by.to_vec();
         let mut places = Vec::with_capacity(calls.len());
         for (call, _) in &calls {
             places.push(exprs.len());
@@ -411,6 +416,8 @@ impl<'a> Lowerer<'a> {
             exprs.extend(call.order_by.iter().map(|key| key.expr.clone()));
             exprs.extend(call.filter.iter().cloned());
         }
+        let shown: Vec<usize> = (0..group_by.len()).filter(|at| !comparable(group_by[*at].ty)).collect();
+        exprs.extend(shown.iter().map(|at| group_by[*at].clone()));
         let input = self.project(input, &exprs)?;
         let groups: Vec<Expr> =
             input.columns[..group_by.len()].iter().map(|(column, _)| Expr::Column(column.clone())).collect();
@@ -425,6 +432,14 @@ impl<'a> Lowerer<'a> {
             let name = self.name();
             outputs.push(self.aggregate_call(call, function, args).alias(name.as_str()));
             columns.push((Column::new_unqualified(name), call.result));
+        }
+        // Of what a key stands for, the first one is shown.
+        for (at, (value, ty)) in shown.iter().zip(&input.columns[exprs.len() - shown.len()..]) {
+            let name = self.name();
+            let first = RowAggregate::new(self.name(), Call::first_of(*ty), self.context.clone());
+            let value = Expr::Column(value.clone());
+            outputs.push(AggregateUDF::from(first).call(vec![value]).alias(name.as_str()));
+            columns[*at] = (Column::new_unqualified(name), *ty);
         }
         Ok(Lowered { plan: planned(input.plan.aggregate(groups, outputs))?, columns })
     }
@@ -525,7 +540,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The native form of an expression that has one.
-    fn native(&mut self, expr: &BoundExpr, columns: &[(Column, Type)]) -> Lowering<Option<Expr>> {
+    pub(crate) fn native(&mut self, expr: &BoundExpr, columns: &[(Column, Type)]) -> Lowering<Option<Expr>> {
         stack::check()?;
         Ok(match &expr.kind {
             ExprKind::Column { depth: 0, index } => {
@@ -611,65 +626,6 @@ impl<'a> Lowerer<'a> {
             }
         }
         Ok(Some(natives))
-    }
-
-    /// A side of a native comparison, in the carrier both sides share: integers of different
-    /// widths meet in the widest, a numeric constant in the scale of the column beside it.
-    fn comparand(
-        &mut self,
-        expr: &BoundExpr,
-        other: Option<&BoundExpr>,
-        columns: &[(Column, Type)],
-    ) -> Lowering<Option<Expr>> {
-        let Some(other) = other else { return Ok(None) };
-        let (own, their) = (stored_type(expr, columns), stored_type(other, columns));
-        if let (Codec::Numeric, Codec::Scaled(scale), ExprKind::Const(Datum::Numeric(value))) =
-            (Codec::of(own), Codec::of(their), &expr.kind)
-        {
-            return Ok(match value.to_scaled(scale) {
-                Some(units) if !value.is_nan() => Some(lit(units)),
-                _ => None,
-            });
-        }
-        let scaled_beside_constant =
-            matches!((Codec::of(own), Codec::of(their)), (Codec::Scaled(_), Codec::Numeric))
-                && matches!(other.kind, ExprKind::Const(_));
-        if scaled_beside_constant {
-            return self.native(expr, columns);
-        }
-        let width = |ty: Type| match Codec::of(ty) {
-            Codec::Int2 => Some(2),
-            Codec::Int4 => Some(4),
-            Codec::Int8 => Some(8),
-            _ => None,
-        };
-        match (width(own), width(their)) {
-            (Some(own_width), Some(their_width)) => {
-                let native = self.native(expr, columns)?;
-                Ok(match native {
-                    Some(native) if own_width < their_width => {
-                        let wide = if their_width == 8 { DataType::Int64 } else { DataType::Int32 };
-                        Some(cast(native, wide))
-                    }
-                    other => other,
-                })
-            }
-            (None, None) if Codec::of(own) == Codec::of(their) && comparable(own) => {
-                self.native(expr, columns)
-            }
-            _ => Ok(None),
-        }
-    }
-}
-
-/// The type an expression is carried by, looking through relabelling.
-fn stored_type(expr: &BoundExpr, columns: &[(Column, Type)]) -> Type {
-    match &expr.kind {
-        ExprKind::Relabel(inner) if Codec::of(inner.ty) == Codec::of(expr.ty) => stored_type(inner, columns),
-        ExprKind::Column { depth: 0, index } => {
-            columns.get(usize::from(*index)).map_or(expr.ty, |(_, ty)| *ty)
-        }
-        _ => expr.ty,
     }
 }
 
