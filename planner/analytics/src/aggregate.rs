@@ -10,26 +10,25 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
 use archipel_planner::bound::{AggregateCall, Rel};
-use archipel_planner::row::Codec;
 use archipel_sql::aggregate::FIRST;
 use archipel_sql::compare::compare;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::{AggregateFunction, AggregateState};
 use archipel_sql::interrupt;
-use archipel_sql::numeric::Numeric;
 use archipel_sql::types::Type;
-use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Int64Array};
+use datafusion::arrow::array::{Array, ArrayRef, BooleanArray};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::datatypes::{Field, FieldRef};
 use datafusion::common::Result;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
-use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, GroupsAccumulator, Signature, Volatility};
 use datafusion::scalar::ScalarValue;
 
 use crate::carrier::{Reader, data_type, scalar};
 use crate::error::external;
 use crate::evaluate::Context;
+use crate::scaled::{Formula, Totals};
 
 /// What an aggregate call does with its columns: first its arguments, then its sort keys, then
 /// its filter.
@@ -42,13 +41,27 @@ pub struct Call {
     pub order_by: Vec<(Type, bool, bool)>,
     pub filter: bool,
     pub result: Type,
+    /// What is summed up, or averaged, if that can be computed in integers: of the arguments.
+    pub formula: Option<Arc<Formula>>,
 }
 
 impl Call {
     /// The first value of a group.
     pub fn first_of(ty: Type) -> Call {
         let (args, order_by) = (vec![ty], Vec::new());
-        Call { function: &FIRST, args, distinct: false, order_by, filter: false, result: ty }
+        Call { function: &FIRST, args, distinct: false, order_by, filter: false, result: ty, formula: None }
+    }
+
+    /// A sum or an average of a formula.
+    pub fn of_formula(function: &'static AggregateFunction, formula: Formula, result: Type) -> Call {
+        let args = formula.args.iter().map(|arg| arg.ty).collect();
+        let formula = Some(Arc::new(formula));
+        Call { function, args, distinct: false, order_by: Vec::new(), filter: false, result, formula }
+    }
+
+    fn totals(&self) -> Option<Totals> {
+        let formula = self.formula.clone()?;
+        Some(Totals::new(formula, self.function.name == "avg", self.result))
     }
 }
 
@@ -113,16 +126,8 @@ impl AggregateUDFImpl for RowAggregate {
         if std::ptr::eq(self.call.function, &FIRST) {
             return Ok(Box::new(FirstSeen { value: None, ty: self.call.result }));
         }
-        if let ("sum", [ty], false, true, false) = (
-            self.call.function.name,
-            &self.call.args[..],
-            self.call.distinct,
-            self.call.order_by.is_empty(),
-            self.call.filter,
-        ) && let Codec::Scaled(scale) = Codec::of(*ty)
-        {
-            let sum = ScaledSum { scale, units: 0, seen: false, nan: false, result: self.call.result };
-            return Ok(Box::new(sum));
+        if let Some(totals) = self.call.totals() {
+            return Ok(Box::new(totals));
         }
         Ok(Box::new(RowAccumulator {
             state: Mutex::new((self.call.function.state)(&self.call.args)),
@@ -130,6 +135,17 @@ impl AggregateUDFImpl for RowAggregate {
             call: self.call.clone(),
             context: self.context.clone(),
         }))
+    }
+
+    fn groups_accumulator_supported(&self, _args: AccumulatorArgs<'_>) -> bool {
+        self.call.formula.is_some()
+    }
+
+    fn create_groups_accumulator(&self, _args: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
+        match self.call.totals() {
+            Some(totals) => Ok(Box::new(totals)),
+            None => Err(external(SqlError::internal("an aggregate whose groups have states of their own"))),
+        }
     }
 }
 
@@ -155,7 +171,7 @@ pub(crate) fn is_sorted(rel: &Rel, ctes: &BTreeMap<u32, Rel>) -> bool {
     }
 }
 
-fn not_mergeable<T>() -> Result<T> {
+pub(crate) fn not_mergeable<T>() -> Result<T> {
     Err(external(SqlError::internal("an aggregate was split over partitions")))
 }
 
@@ -339,68 +355,4 @@ impl Accumulator for FirstSeen {
     fn merge_batch(&mut self, _states: &[ArrayRef]) -> Result<()> {
         not_mergeable()
     }
-}
-
-/// The sum of `numeric(p, s)` values as units of 10⁻ˢ: exact in 128 bits for any table.
-#[derive(Debug)]
-struct ScaledSum {
-    scale: u16,
-    units: i128,
-    seen: bool,
-    nan: bool,
-    result: Type,
-}
-
-impl Accumulator for ScaledSum {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let Some(array) = values.first().and_then(|array| array.as_any().downcast_ref::<Int64Array>()) else {
-            return Err(external(SqlError::internal("a scaled sum over another column")));
-        };
-        for units in array.iter().flatten() {
-            self.seen = true;
-            match Codec::Scaled(self.scale).decode(archipel_engine::cell::Cell::Int8(units)) {
-                Datum::Numeric(value) if units == i64::MAX && value.is_nan() => self.nan = true,
-                _ => self.units += i128::from(units),
-            }
-        }
-        Ok(())
-    }
-
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        let value = if !self.seen {
-            Datum::Null
-        } else if self.nan {
-            Datum::Numeric(Numeric::NAN)
-        } else {
-            let number = match i64::try_from(self.units) {
-                Ok(units) => Numeric::from_scaled(units, self.scale),
-                Err(_) => scaled_text(self.units, self.scale)
-                    .parse()
-                    .map_err(|_| external(SqlError::internal("a sum that is no number")))?,
-            };
-            Datum::Numeric(number)
-        };
-        scalar(&value, self.result).map_err(external)
-    }
-
-    fn size(&self) -> usize {
-        size_of_val(self)
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        not_mergeable()
-    }
-
-    fn merge_batch(&mut self, _states: &[ArrayRef]) -> Result<()> {
-        not_mergeable()
-    }
-}
-
-/// Units of 10⁻ˢ as decimal text.
-fn scaled_text(units: i128, scale: u16) -> String {
-    let sign = if units < 0 { "-" } else { "" };
-    let scale = usize::from(scale);
-    let digits = format!("{:0>width$}", units.unsigned_abs(), width = scale + 1);
-    let (whole, fraction) = digits.split_at(digits.len() - scale);
-    if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
 }

@@ -40,6 +40,7 @@ use crate::error::{AnalyticsError, sql_error};
 use crate::evaluate::{Context, evaluate, is_volatile, refusal};
 use crate::function::RowFunction;
 use crate::keys::{has_key_form, key_form};
+use crate::scaled::Formula;
 use crate::scan::{SnapshotTable, column_name};
 use crate::settle::{of_dates, settled};
 
@@ -403,8 +404,18 @@ impl<'a> Lowerer<'a> {
             .collect::<Lowering<_>>()?;
         let input = self.rel(input)?;
         let mut places = Vec::with_capacity(calls.len());
+        let mut formulas: Vec<Option<Formula>> = Vec::with_capacity(calls.len());
         for (call, _) in &calls {
             places.push(exprs.len());
+            let formula = self.formula(call, &input.columns);
+            if let Some(formula) = &formula {
+                exprs.extend(formula.args.iter().cloned());
+            }
+            let computed = formula.is_some();
+            formulas.push(formula);
+            if computed {
+                continue;
+            }
             // What FILTER leaves out may not be computed at all: `sum(1/x) FILTER (WHERE x > 0)`.
             exprs.extend(call.args.iter().map(|arg| match (&call.filter, &arg.kind) {
                 (None, _) | (_, ExprKind::Column { .. } | ExprKind::Const(_)) => arg.clone(),
@@ -423,14 +434,24 @@ impl<'a> Lowerer<'a> {
             input.columns[..group_by.len()].iter().map(|(column, _)| Expr::Column(column.clone())).collect();
         let mut columns: Vec<(Column, Type)> = input.columns[..group_by.len()].to_vec();
         let mut outputs = Vec::with_capacity(calls.len());
-        for (&(call, function), place) in calls.iter().zip(places) {
-            let width = call.args.len() + call.order_by.len() + usize::from(call.filter.is_some());
+        for ((&(call, function), place), formula) in calls.iter().zip(places).zip(formulas) {
+            let width = match &formula {
+                Some(formula) => formula.args.len(),
+                None => call.args.len() + call.order_by.len() + usize::from(call.filter.is_some()),
+            };
             let args: Vec<Expr> = input.columns[place..place + width]
                 .iter()
                 .map(|(column, _)| Expr::Column(column.clone()))
                 .collect();
             let name = self.name();
-            outputs.push(self.aggregate_call(call, function, args).alias(name.as_str()));
+            let output = match formula {
+                Some(formula) => {
+                    let call = Call::of_formula(function, formula, call.result);
+                    AggregateUDF::from(RowAggregate::new(self.name(), call, self.context.clone())).call(args)
+                }
+                None => self.aggregate_call(call, function, args),
+            };
+            outputs.push(output.alias(name.as_str()));
             columns.push((Column::new_unqualified(name), call.result));
         }
         // Of what a key stands for, the first one is shown.
@@ -442,6 +463,18 @@ impl<'a> Lowerer<'a> {
             columns[*at] = (Column::new_unqualified(name), *ty);
         }
         Ok(Lowered { plan: planned(input.plan.aggregate(groups, outputs))?, columns })
+    }
+
+    /// What a plain sum or average is of, if that can be computed in integers.
+    fn formula(&self, call: &AggregateCall, columns: &[(Column, Type)]) -> Option<Formula> {
+        let Accumulator::Builtin(function) = &call.function else { return None };
+        let plain = !call.distinct && call.order_by.is_empty() && call.filter.is_none();
+        match (function.name, &call.args[..]) {
+            ("sum" | "avg", [arg]) if plain && arg.ty.oid == Oid::NUMERIC => {
+                Formula::of(&settled(arg, &self.context), columns)
+            }
+            _ => None,
+        }
     }
 
     /// DataFusion's own aggregate where it is the same function, else ours.
@@ -479,6 +512,7 @@ impl<'a> Lowerer<'a> {
                 .collect(),
             filter: call.filter.is_some(),
             result: call.result,
+            formula: None,
         };
         // DataFusion does not tell an accumulator without arguments how many rows there are.
         let call = if args.is_empty() {
