@@ -1,9 +1,11 @@
-//! Uncorrelated subqueries run first, once; what they answer takes their place in the tree.
+//! What is read more than once, or as a value, runs first, once: queries of WITH that several places read, and
+//! uncorrelated subqueries. What they answer takes their place in the tree.
 
 use std::collections::VecDeque;
 
-use archipel_planner::bind::visit::{visit_rel, visit_rel_mut};
+use archipel_planner::bind::visit::{calls_volatile, is_correlated, visit_rel, visit_rel_mut};
 use archipel_planner::bound::*;
+use archipel_planner::native::visit_relations;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::array_of_values;
@@ -16,16 +18,21 @@ use crate::{Analytics, AnalyticsError, Environment};
 /// More values than this are searched row by row too slowly: the native executor hashes them.
 const VALUES_MAX: usize = 10_000;
 
+/// So many rows of a query that is read more than once stand in the tree.
+const KEPT_ROWS_MAX: usize = 32_768;
+
 /// Answers the tree without subqueries, but for those that can be joined.
 pub async fn resolve(
     analytics: &Analytics,
     rel: &Rel,
     environment: &Environment,
 ) -> Result<Rel, AnalyticsError> {
+    let mut rel = rel.clone();
+    keep_shared(analytics, &mut rel, environment).await?;
     let mut found: Vec<Subquery> = Vec::new();
     let mut ctes: Vec<Cte> = Vec::new();
-    collect_ctes(rel, &mut ctes);
-    visit_rel(rel, 0, &mut |expr, _| match &expr.kind {
+    collect_ctes(&rel, &mut ctes);
+    visit_rel(&rel, 0, &mut |expr, _| match &expr.kind {
         // It is joined later; there may be others in it.
         ExprKind::Subquery(subquery) if is_joinable(subquery) => true,
         ExprKind::Subquery(subquery) => {
@@ -34,7 +41,6 @@ pub async fn resolve(
         }
         _ => true,
     });
-    let mut rel = rel.clone();
     if found.is_empty() {
         return Ok(rel);
     }
@@ -67,6 +73,67 @@ pub async fn resolve(
     Ok(rel)
 }
 
+/// Runs queries of the outermost WITH that several places read, if they answer few rows: others are lowered
+/// once for each place.
+async fn keep_shared(
+    analytics: &Analytics,
+    rel: &mut Rel,
+    environment: &Environment,
+) -> Result<(), AnalyticsError> {
+    let Rel::With { ctes, body } = rel else { return Ok(()) };
+    for place in 0..ctes.len() {
+        let CteBody::Query(query) = &ctes[place].body else { continue };
+        let later = ctes[place + 1..].iter().filter_map(|cte| match &cte.body {
+            CteBody::Query(rel) => Some(rel),
+            _ => None,
+        });
+        let readers: usize = later.chain([&**body]).map(|rel| readers_in(rel, ctes[place].id)).sum();
+        if readers < 2 || is_correlated(query) {
+            continue;
+        }
+        let types = query.types();
+        let query = Rel::With { ctes: ctes[..place].to_vec(), body: Box::new(query.clone()) };
+        let once = calls_volatile(&query);
+        let query = limited(query, KEPT_ROWS_MAX as i64 + 1);
+        let mut rows = Box::pin(analytics.execute_rel(&query, environment)).await?;
+        let mut kept: Vec<Vec<BoundExpr>> = Vec::new();
+        while let Some(batch) = rows.next().await? {
+            kept.extend(batch.into_iter().map(|row| {
+                row.into_iter().zip(&types).map(|(value, ty)| BoundExpr::constant(value, *ty)).collect()
+            }));
+        }
+        if kept.len() <= KEPT_ROWS_MAX {
+            ctes[place].body = CteBody::Query(Rel::Values { rows: kept, types });
+        } else if once {
+            return Err(AnalyticsError::Unsupported("a query with effects that is read twice".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// How many places read a query of WITH.
+fn readers_in(rel: &Rel, id: u32) -> usize {
+    let mut readers = 0;
+    let mut count = |rel: &Rel| {
+        visit_relations(rel, &mut |rel| {
+            readers += usize::from(matches!(rel, Rel::CteScan { id: read, .. } if *read == id));
+        });
+    };
+    count(rel);
+    visit_rel(rel, 0, &mut |expr, _| {
+        if let ExprKind::Subquery(subquery) = &expr.kind {
+            count(&subquery.rel);
+        }
+        true
+    });
+    readers
+}
+
+fn limited(rel: Rel, rows: i64) -> Rel {
+    let limit = Some(BoundExpr::constant(Datum::Int8(rows), Type::INT8));
+    Rel::Limit { input: Box::new(rel), limit, offset: None, with_ties: false }
+}
+
 /// What stands in a subquery's place.
 type Answer = ExprKind;
 
@@ -83,12 +150,6 @@ async fn answer(
     rel: Rel,
     environment: &Environment,
 ) -> Result<Answer, AnalyticsError> {
-    let limited = |rel: Rel, rows: i64| Rel::Limit {
-        input: Box::new(rel),
-        limit: Some(BoundExpr::constant(Datum::Int8(rows), Type::INT8)),
-        offset: None,
-        with_ties: false,
-    };
     let rel = match kind {
         SubqueryKind::Exists => limited(rel, 1),
         SubqueryKind::Scalar => limited(rel, 2),
