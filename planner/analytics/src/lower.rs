@@ -406,26 +406,14 @@ impl<'a> Lowerer<'a> {
         let mut places = Vec::with_capacity(calls.len());
         let mut formulas: Vec<Option<Formula>> = Vec::with_capacity(calls.len());
         for (call, _) in &calls {
-            places.push(exprs.len());
+            let from = exprs.len();
             let formula = self.formula(call, &input.columns);
-            if let Some(formula) = &formula {
-                exprs.extend(formula.args.iter().cloned());
+            match &formula {
+                Some(formula) => exprs.extend(formula.args.iter().cloned()),
+                None => exprs.extend(inputs_of(call)),
             }
-            let computed = formula.is_some();
+            places.push(from..exprs.len());
             formulas.push(formula);
-            if computed {
-                continue;
-            }
-            // What FILTER leaves out may not be computed at all: `sum(1/x) FILTER (WHERE x > 0)`.
-            exprs.extend(call.args.iter().map(|arg| match (&call.filter, &arg.kind) {
-                (None, _) | (_, ExprKind::Column { .. } | ExprKind::Const(_)) => arg.clone(),
-                (Some(filter), _) => {
-                    let arms = vec![(filter.clone(), arg.clone())];
-                    BoundExpr::new(ExprKind::Case { arms, otherwise: None }, arg.ty)
-                }
-            }));
-            exprs.extend(call.order_by.iter().map(|key| key.expr.clone()));
-            exprs.extend(call.filter.iter().cloned());
         }
         let shown: Vec<usize> = (0..group_by.len()).filter(|at| !comparable(group_by[*at].ty)).collect();
         exprs.extend(shown.iter().map(|at| group_by[*at].clone()));
@@ -435,14 +423,8 @@ impl<'a> Lowerer<'a> {
         let mut columns: Vec<(Column, Type)> = input.columns[..group_by.len()].to_vec();
         let mut outputs = Vec::with_capacity(calls.len());
         for ((&(call, function), place), formula) in calls.iter().zip(places).zip(formulas) {
-            let width = match &formula {
-                Some(formula) => formula.args.len(),
-                None => call.args.len() + call.order_by.len() + usize::from(call.filter.is_some()),
-            };
-            let args: Vec<Expr> = input.columns[place..place + width]
-                .iter()
-                .map(|(column, _)| Expr::Column(column.clone()))
-                .collect();
+            let columns_read = input.columns[place].iter();
+            let args: Vec<Expr> = columns_read.map(|(column, _)| Expr::Column(column.clone())).collect();
             let name = self.name();
             let output = match formula {
                 Some(formula) => {
@@ -661,6 +643,20 @@ impl<'a> Lowerer<'a> {
         }
         Ok(Some(natives))
     }
+}
+
+/// What a call reads: its arguments, its sort keys, its filter.
+fn inputs_of(call: &AggregateCall) -> Vec<BoundExpr> {
+    // What FILTER leaves out may not be computed at all: `sum(1/x) FILTER (WHERE x > 0)`.
+    let args = call.args.iter().map(|arg| match (&call.filter, &arg.kind) {
+        (None, _) | (_, ExprKind::Column { .. } | ExprKind::Const(_)) => arg.clone(),
+        (Some(filter), _) => {
+            let arms = vec![(filter.clone(), arg.clone())];
+            BoundExpr::new(ExprKind::Case { arms, otherwise: None }, arg.ty)
+        }
+    });
+    let keys = call.order_by.iter().map(|key| key.expr.clone());
+    args.chain(keys).chain(call.filter.iter().cloned()).collect()
 }
 
 fn require_comparable(types: impl IntoIterator<Item = Type>) -> Lowering<()> {
