@@ -1,7 +1,6 @@
 //! Type conversion by PostgreSQL's rules (chapter 10; parse_coerce.c): which conversions exist,
 //! how they are spelled in the bound tree, and which type several expressions have in common.
 
-use archipel_sql::datetime::interval_depends_on_style;
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{self, CastContext, CastMethod, ResolvedFunction};
@@ -10,7 +9,7 @@ use archipel_sql::io;
 use archipel_sql::type_table::{array_of, element_of, type_info, type_name};
 use archipel_sql::types::{Oid, Type};
 
-use super::literal::is_name;
+use super::literal::{depends_on_settings, is_name};
 use super::record::{as_record, is_variable_row};
 use super::{Binder, STEPS_PER_LEVEL};
 use crate::bound::{BoundExpr, ExprKind};
@@ -311,13 +310,11 @@ impl Binder<'_, '_> {
         if named && self.env.is_settled {
             return Ok(self.settled_name(text, ty).unwrap_or_else(late));
         }
-        if named
-            || matches!(target.oid, Oid::TIMESTAMPTZ | Oid::TIMETZ)
-            || (matches!(target.oid, Oid::DATE | Oid::TIMESTAMP | Oid::TIME)
-                && text.bytes().any(|byte| byte.is_ascii_alphabetic()))
-            || (matches!(target.oid, Oid::DATE | Oid::TIMESTAMP) && !begins_with_year(text))
-            || (target.oid == Oid::INTERVAL && interval_depends_on_style(text))
-        {
+        let of_time = depends_on_settings(target.oid, text);
+        if of_time && let Some(moments) = &mut self.env.moments {
+            moments.push((text.to_owned(), target.oid));
+        }
+        if named || of_time {
             if self.env.late_literals {
                 return Ok(late());
             }
@@ -691,10 +688,4 @@ fn fold_integer(value: &Datum, to: Oid) -> Option<Datum> {
         Oid::FLOAT8 if value.unsigned_abs() <= 1 << 53 => Some(Datum::Float8(value as f64)),
         _ => None,
     }
-}
-
-/// Whether a date is read alike in every order of day and month.
-fn begins_with_year(text: &str) -> bool {
-    let digits = text.trim_start().bytes().take_while(u8::is_ascii_digit).count();
-    digits >= 4
 }

@@ -1,10 +1,12 @@
 //! Constants and parameters.
 
+use archipel_sql::datetime::interval_depends_on_style;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CastContext, FunctionContext};
 use archipel_sql::io;
 use archipel_sql::system::Defined;
+use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{DateTimeField, Expr, Interval, Value};
 
@@ -160,6 +162,45 @@ fn field_place(field: &DateTimeField) -> Result<usize> {
 
 fn field_bit(field: &DateTimeField) -> Result<i32> {
     field_place(field).map(|place| FIELD_BITS[place])
+}
+
+/// Whether a type's values, or their elements, are numbers of what a session knows by names.
+pub(super) fn is_name(ty: Oid) -> bool {
+    let element = element_of(ty);
+    element == Some(Oid::REGCLASS)
+        || matches!(
+            element.unwrap_or(ty),
+            Oid::REGTYPE
+                | Oid::REGPROC
+                | Oid::REGPROCEDURE
+                | Oid::REGOPER
+                | Oid::REGOPERATOR
+                | Oid::REGROLE
+                | Oid::REGNAMESPACE
+        )
+}
+
+/// Whether what a literal of a type of time means depends on the session's settings, or on the day. The
+/// elements of an array are not looked at: one of them might.
+pub(super) fn depends_on_settings(ty: Oid, text: &str) -> bool {
+    match ty {
+        Oid::TIMESTAMPTZ | Oid::TIMETZ => true,
+        Oid::DATE | Oid::TIMESTAMP => {
+            text.bytes().any(|byte| byte.is_ascii_alphabetic()) || !begins_with_year(text)
+        }
+        Oid::TIME => text.bytes().any(|byte| byte.is_ascii_alphabetic()),
+        Oid::INTERVAL => interval_depends_on_style(text),
+        _ => matches!(
+            element_of(ty),
+            Some(Oid::DATE | Oid::TIME | Oid::TIMETZ | Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::INTERVAL)
+        ),
+    }
+}
+
+/// Whether a date is read alike in every order of day and month.
+fn begins_with_year(text: &str) -> bool {
+    let digits = text.trim_start().bytes().take_while(u8::is_ascii_digit).count();
+    digits >= 4
 }
 
 /// The name of a date field, as `extract` takes it.

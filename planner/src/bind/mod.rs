@@ -143,6 +143,9 @@ pub struct BindEnv<'a> {
     /// Literals whose meaning depends on the session are read when the plan runs: routines are
     /// compiled once for all sessions.
     pub late_literals: bool,
+    /// The literals of types of time whose meaning depends on the session, as they are met: they are
+    /// gathered where there is a list.
+    pub moments: Option<Vec<(String, Oid)>>,
     /// A definition that is kept: it cannot name what may go without a word, the places of rows.
     pub is_kept: bool,
     /// What is bound was understood when it was defined: nobody is asked again whether he may look into
@@ -177,6 +180,7 @@ impl<'a> BindEnv<'a> {
             variables: None,
             session_dependent: false,
             late_literals: false,
+            moments: None,
             is_kept: false,
             is_settled: false,
             references: &[],

@@ -245,7 +245,7 @@ fn settled_table(table: &TableRef, work: &Work<'_>) -> Result<Option<Table>> {
     let to = Move::from_session(&table.schema, work);
     // What it was before, and what it has from others, is settled.
     let parents = table.inherits.iter().filter_map(|parent| work.catalog.table_by_oid(*parent));
-    let known: Vec<String> = work
+    let known: Vec<(String, Option<Type>)> = work
         .env
         .catalog
         .table_by_oid(table.oid)
@@ -253,19 +253,15 @@ fn settled_table(table: &TableRef, work: &Work<'_>) -> Result<Option<Table>> {
         .chain(parents)
         .flat_map(|known| {
             let mut own = (*known).clone();
-            texts_of(&mut own, &known).into_iter().map(|(text, ..)| text.clone()).collect::<Vec<_>>()
+            let texts = texts_of(&mut own, &known).into_iter().map(|(text, ..)| text.clone());
+            texts.zip(targets(&known)).collect::<Vec<_>>()
         })
         .collect();
     let mut after = (**table).clone();
-    // Columns come first, each with its default before what it is generated from.
-    let of_columns = table
-        .columns
-        .iter()
-        .flat_map(|column| column.default.iter().chain(&column.generated).map(|_| Some(column.ty)));
-    let targets = of_columns.chain(std::iter::repeat(None));
     let mut changed = false;
-    for ((text, about, clause), target) in texts_of(&mut after, table).into_iter().zip(targets) {
-        if !known.contains(text) {
+    for ((text, about, clause), target) in texts_of(&mut after, table).into_iter().zip(targets(table)) {
+        // What a literal is depends on the column that it is for.
+        if !known.iter().any(|(known, of)| known == text && *of == target) {
             if let Some(to) = &to {
                 changed |= to.settle(text, &about, clause)?;
             }
@@ -273,6 +269,16 @@ fn settled_table(table: &TableRef, work: &Work<'_>) -> Result<Option<Table>> {
         }
     }
     Ok(changed.then_some(after))
+}
+
+/// What texts that are literals alone are taken as, in the order of [`texts_of`].
+fn targets(table: &Table) -> impl Iterator<Item = Option<Type>> {
+    // Columns come first, each with its default before what it is generated from.
+    let of_columns = table
+        .columns
+        .iter()
+        .flat_map(|column| column.default.iter().chain(&column.generated).map(|_| Some(column.ty)));
+    of_columns.chain(std::iter::repeat(None))
 }
 
 fn settled_routine(routine: &Routine, work: &Work<'_>) -> Result<Option<Routine>> {

@@ -1,23 +1,28 @@
 //! Literals of dates and times in texts that the catalog keeps: which moment `'2020-01-02 10:00'` is
 //! depends on the session's time zone, which day `'03/04/2020'` on its DateStyle, and `'today'` on the
 //! day. They go on meaning what they meant to the session that wrote them: there they are read, and
-//! kept in a form that every session reads alike.
+//! kept in a form that every session reads alike. So it is with the queries of views and the bodies of
+//! routines that are understood when they are written.
 
-use archipel_sql::catalog::Catalog;
+use std::ops::Range;
+
+use archipel_sql::ast::Statement;
+use archipel_sql::catalog::{Catalog, Routine, ViewReference};
 use archipel_sql::datetime::zone::for_setting;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::{FunctionContext, SessionHost};
 use archipel_sql::io;
-use archipel_sql::parser::{LexemeKind, lexemes};
+use archipel_sql::parser::{LexemeKind, lexemes, parse_stored};
 use archipel_sql::style::{DateOrder, Style};
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
 use super::work::Work;
 use crate::bind::kept::{About, bind_text_in, definition_path, mean_the_same};
-use crate::bind::{Clause, visit};
-use crate::bound::{BoundExpr, ExprKind};
+use crate::bind::shown::Arguments;
+use crate::bind::{BindEnv, Clause, VariableScope, bind_statement, visit};
+use crate::bound::{BoundExpr, BoundStatement, ExprKind};
 
 /// Rewrites the literals of a new text of something in a schema; true if there were any. `target` is
 /// what a text that is a literal alone is taken as.
@@ -127,4 +132,102 @@ fn rewritten(
     }
     result.push_str(&text[copied..]);
     Ok(result)
+}
+
+/// Rewrites the literals of the statements of a view or of a routine's body.
+pub(super) fn settle_statements(
+    text: &mut String,
+    references: &[ViewReference],
+    routine: Option<&Routine>,
+    work: &Work<'_>,
+) -> Result<()> {
+    if !text.contains(['\'', '$']) {
+        return Ok(());
+    }
+    let read = |text: &str| meaning_of(text, references, routine, work);
+    // Whoever binds it in its place tells what is wrong with it.
+    let Some((meaning, moments)) = read(text) else { return Ok(()) };
+    let usual = FunctionContext::detached();
+    let mut forms: Vec<(Range<usize>, Vec<String>)> = Vec::new();
+    for part in lexemes(text)? {
+        let LexemeKind::String(literal) = &part.kind else { continue };
+        let mut written: Vec<String> = Vec::new();
+        for (_, ty) in moments.iter().filter(|(known, ty)| known == literal && is_of_time(*ty)) {
+            let ty = Type::of(*ty);
+            let Ok(value) = io::text_in(literal, ty, work.env.context) else { continue };
+            let form = format!("'{}'", io::to_text(&value, ty, &usual));
+            if !written.contains(&form) {
+                written.push(form);
+            }
+        }
+        if !written.is_empty() {
+            forms.push((part.range.clone(), written));
+        }
+    }
+    let mut chosen: Vec<Option<&str>> =
+        forms.iter().map(|(_, written)| written.first().map(String::as_str)).collect();
+    let means_the_same = |chosen: &[Option<&str>]| {
+        read(&with_forms(text, &forms, chosen)).is_some_and(|(changed, _)| changed == meaning)
+    };
+    if !means_the_same(&chosen) {
+        // Some are texts, or of several types: one after the other.
+        chosen.fill(None);
+        for place in 0..forms.len() {
+            for form in &forms[place].1 {
+                chosen[place] = Some(form.as_str());
+                if means_the_same(&chosen) {
+                    break;
+                }
+                chosen[place] = None;
+            }
+        }
+    }
+    let settled = with_forms(text, &forms, &chosen);
+    *text = settled;
+    Ok(())
+}
+
+/// A text with these forms in place of its literals; those without one stay.
+fn with_forms(text: &str, forms: &[(Range<usize>, Vec<String>)], chosen: &[Option<&str>]) -> String {
+    let (mut result, mut copied) = (String::with_capacity(text.len() + 16), 0);
+    for ((range, _), form) in forms.iter().zip(chosen) {
+        if let Some(form) = form {
+            result.push_str(&text[copied..range.start]);
+            result.push_str(form);
+            copied = range.end;
+        }
+    }
+    result.push_str(&text[copied..]);
+    result
+}
+
+/// What statements mean to this session, and which of their literals are moments.
+type Meaning = (Vec<BoundStatement>, Vec<(String, Oid)>);
+
+fn meaning_of(
+    text: &str,
+    references: &[ViewReference],
+    routine: Option<&Routine>,
+    work: &Work<'_>,
+) -> Option<Meaning> {
+    let arguments = routine.map(Arguments::of);
+    let (mut bound, mut moments) = (Vec::new(), Vec::new());
+    for statement in parse_stored(text).ok()? {
+        let statement = &statement.statement;
+        let over_rows = matches!(
+            statement,
+            Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
+        );
+        if !over_rows {
+            return None;
+        }
+        let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
+        env.references = references;
+        env.params_fixed = true;
+        env.moments = Some(Vec::new());
+        env.variables = arguments.as_ref().map(|arguments| arguments as &dyn VariableScope);
+        bound.push(bind_statement(statement, &mut env).ok()?);
+        moments.append(&mut env.moments.take().unwrap_or_default());
+    }
+    Some((bound, moments))
 }

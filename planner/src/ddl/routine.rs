@@ -78,7 +78,7 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
     };
     if let RoutineBody::Return(text) | RoutineBody::Atomic(text) = &create.body {
         let returns = matches!(create.body, RoutineBody::Return(_));
-        let stored = StoredBody { returns, ..super::view::stored_body(text, work)? };
+        let stored = StoredBody { returns, ..super::view::stored_body(text, &routine, work)? };
         routine.traits.stored = Some(Box::new(stored));
     }
     check_leakproof(&create.clauses, work)?;

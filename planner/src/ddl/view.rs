@@ -7,8 +7,8 @@ use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{is_temporary_schema, undefined_column};
 use archipel_sql::catalog::view::reference;
 use archipel_sql::catalog::{
-    Catalog, CheckOption, Column, ObjectKind, Persistence, Relation, StoredBody, Table, TableKind, TableRef,
-    View, ViewReference,
+    Catalog, CheckOption, Column, ObjectKind, Persistence, Relation, Routine, StoredBody, Table, TableKind,
+    TableRef, View, ViewReference,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{Positions, parse, parse_query};
@@ -16,7 +16,7 @@ use archipel_sql::type_table::format_type;
 use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Visit, Visitor};
 
 use super::work::Work;
-use super::{alter, expression, kept, owner, schema, user_type};
+use super::{alter, expression, kept, literal, owner, schema, user_type};
 use crate::bind::name::{ident_name, object_name_span, own_rows, schema_and_name};
 use crate::bind::target::check_updatable;
 use crate::bind::{BindEnv, bind_statement};
@@ -49,6 +49,7 @@ pub(super) fn create_view(create: &CreateView, work: &mut Work<'_>) -> Result<()
         ));
     }
     let mut view = stored_query(&create.query, &names, work);
+    literal::settle_statements(&mut view.query, &view.references, None, work)?;
     set_options(&mut view, &create.options)?;
     view.check_option = create.check_option.or(view.check_option);
     let temporary_inputs = view.references.iter().any(|reference| {
@@ -296,7 +297,7 @@ fn stored_query(text: &str, names: &RelationNames, work: &Work<'_>) -> View {
 
 /// The statements of a routine as they are understood now. The relations that a statement changes keep
 /// their names.
-pub(super) fn stored_body(text: &str, work: &Work<'_>) -> Result<StoredBody> {
+pub(super) fn stored_body(text: &str, routine: &Routine, work: &Work<'_>) -> Result<StoredBody> {
     let mut read = RelationNames::default();
     let mut changed = RelationNames::default();
     for statement in parse(text)? {
@@ -314,7 +315,8 @@ pub(super) fn stored_body(text: &str, work: &Work<'_>) -> Result<StoredBody> {
         known.ctes.append(&mut names.ctes);
     }
     let changed = stored_query(text, &changed, work).references;
-    let View { query: text, mut references, search_path, .. } = stored_query(text, &read, work);
+    let View { query: mut text, mut references, search_path, .. } = stored_query(text, &read, work);
+    literal::settle_statements(&mut text, &references, Some(routine), work)?;
     for reference in changed {
         if !references.contains(&reference) {
             references.push(reference);

@@ -352,9 +352,19 @@ pub(super) fn walk(statements: &[Statement], visit: &mut dyn FnMut(&Statement)) 
 
 /// Variables that statements may assign.
 pub(super) fn assigned_in(compiler: &Compiler<'_>, statements: &[Statement]) -> Vec<VariableId> {
+    assigned_where(compiler, statements, |_| true)
+}
+
+/// Variables that statements may assign by such targets, or otherwise than by a target.
+pub(super) fn assigned_where(
+    compiler: &Compiler<'_>,
+    statements: &[Statement],
+    counts: impl Fn(&Target) -> bool,
+) -> Vec<VariableId> {
+    let variable = |target: &Target| counts(target).then_some(target.variable);
     let mut assigned = vec![compiler.body.found];
     walk(statements, &mut |statement| match &statement.kind {
-        StatementKind::Assign { target, .. } => assigned.push(target.variable),
+        StatementKind::Assign { target, .. } => assigned.extend(variable(target)),
         StatementKind::Block(block) => {
             assigned.extend(&block.declared);
             if let Some(exceptions) = &block.exceptions {
@@ -365,7 +375,7 @@ pub(super) fn assigned_in(compiler: &Compiler<'_>, statements: &[Statement]) -> 
         StatementKind::ForQuery { targets, .. }
         | StatementKind::ForDynamic { targets, .. }
         | StatementKind::ForEach { targets, .. } => {
-            assigned.extend(targets.iter().map(|t| t.variable));
+            assigned.extend(targets.iter().filter_map(variable));
         }
         StatementKind::ForCursor { record, cursor, .. } => {
             assigned.push(*record);
@@ -378,17 +388,17 @@ pub(super) fn assigned_in(compiler: &Compiler<'_>, statements: &[Statement]) -> 
             assigned.extend(cursor.iter().flat_map(|c| &c.args));
         }
         StatementKind::Fetch { into, .. } => {
-            assigned.extend(into.iter().flat_map(|i| &i.targets).map(|t| t.variable));
+            assigned.extend(into.iter().flat_map(|i| &i.targets).filter_map(variable));
         }
         StatementKind::Sql { text, into } => {
-            assigned.extend(into.iter().flat_map(|i| &i.targets).map(|t| t.variable));
+            assigned.extend(into.iter().flat_map(|i| &i.targets).filter_map(variable));
             assigned.extend(call_variables(compiler, text));
         }
         StatementKind::Dynamic { into, .. } => {
-            assigned.extend(into.iter().flat_map(|i| &i.targets).map(|t| t.variable));
+            assigned.extend(into.iter().flat_map(|i| &i.targets).filter_map(variable));
         }
         StatementKind::GetDiagnostics { items, .. } => {
-            assigned.extend(items.iter().map(|(target, _)| target.variable));
+            assigned.extend(items.iter().filter_map(|(target, _)| variable(target)));
         }
         _ => {}
     });

@@ -15,6 +15,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::type_name;
 use archipel_sql::types::{Oid, Type};
 
+use super::control::{assigned_in, assigned_where};
 use super::storage::Storage;
 use super::trace::Symbol;
 use super::{Compiler, Environment, is_input, sql};
@@ -122,13 +123,27 @@ pub(crate) fn compile_trigger(
 ) -> Result<Program> {
     let body = parser::parse(&routine.source, &Signature::of(routine))?;
     let mut compiler = Compiler::new(routine, &body, environment, linker)?;
-    compiler.trace_rows();
+    let statements = &body.block.body;
+    let whole = assigned_where(&compiler, statements, |target| target.path.is_empty());
+    let assigned = assigned_in(&compiler, statements);
+    // What is told when it runs: a row that is assigned as a whole may be NULL afterwards, and one that is
+    // not there may be there.
+    let told = |variable: VariableId, present: bool| match present {
+        true => whole.contains(&variable),
+        false => assigned.contains(&variable),
+    };
+    let rows = body.parameters.iter().zip(known.present);
+    let late: Vec<VariableId> = rows
+        .filter(|(variable, present)| told(**variable, *present))
+        .map(|(variable, _)| *variable)
+        .collect();
+    compiler.trace_rows(&late);
     let named = known.named.iter().zip(&body.parameters[2..]);
     let named = named.map(|(name, variable)| (name.to_string(), compiler.register_of(*variable))).collect();
     let transitions = Transitions { named, table: known.table.clone() };
     let mut rows = Rows { absent: Vec::new(), absent_fields: Vec::new(), transitions };
     for (variable, present) in body.parameters.iter().zip(known.present) {
-        if !present {
+        if !present && !late.contains(variable) {
             rows.absent.push(*variable);
             if let Storage::Row { fields, .. } = &compiler.storage[*variable as usize] {
                 rows.absent_fields.push(fields.iter().map(|field| field.register).collect());
@@ -169,7 +184,7 @@ pub(crate) fn compile_condition(
 ) -> Result<Condition> {
     let body = sql::body_of(routine);
     let mut compiler = Compiler::new(routine, &body, environment, linker)?;
-    compiler.trace_rows();
+    compiler.trace_rows(&[]);
     let fragment = Fragment { text: text.to_string(), start: 0, line: 1, names: body.block.line };
     let bound = compiler.bind(&fragment, None)?;
     if bound.ty != Type::BOOL && !matches!(bound.kind, ExprKind::Const(Datum::Null)) {
@@ -203,8 +218,8 @@ impl Compiler<'_> {
     }
 
     /// The fields of the row arguments are arguments of their own, in order; nothing is known of
-    /// the others.
-    fn trace_rows(&mut self) {
+    /// the others. Whether those named are there is told when it runs.
+    fn trace_rows(&mut self, told_late: &[VariableId]) {
         let mut next: u16 = 0;
         let inputs = self.routine.args.iter().zip(&self.body.parameters);
         let inputs: Vec<VariableId> =
@@ -212,8 +227,10 @@ impl Compiler<'_> {
         for variable in inputs {
             match &mut self.storage[variable as usize] {
                 Storage::Row { fields, present, .. } => {
-                    // Such a row is there, or it is known that it is not.
-                    *present = None;
+                    // Any other is there, or it is known that it is not.
+                    if !told_late.contains(&variable) {
+                        *present = None;
+                    }
                     for field in fields {
                         self.trace.set_argument(field.register, next, field.ty);
                         next += 1;

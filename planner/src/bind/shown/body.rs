@@ -10,13 +10,13 @@ use super::*;
 use crate::bind::{VariableConflict, VariableScope};
 
 /// The arguments of a routine, as its statements name them.
-pub(super) struct Arguments<'r> {
+pub(crate) struct Arguments<'r> {
     routine: &'r str,
     inputs: Vec<(Option<&'r str>, Type)>,
 }
 
 impl Arguments<'_> {
-    fn of(routine: &Routine) -> Arguments<'_> {
+    pub(crate) fn of(routine: &Routine) -> Arguments<'_> {
         let inputs = routine.input_args().map(|arg| (arg.name.as_deref(), arg.ty)).collect();
         Arguments { routine: &routine.name, inputs }
     }
