@@ -26,8 +26,6 @@ const SETS_MAX: usize = 4096;
 pub(crate) struct Grouping {
     pub exprs: Vec<BoundExpr>,
     pub sets: Vec<Vec<u16>>,
-    /// Whether the clause has grouping sets rather than a plain list.
-    pub explicit_sets: bool,
     /// Columns that are worth what the first row of a group has there, each with its aggregate.
     pub first_of: Vec<(BoundExpr, u16)>,
 }
@@ -95,12 +93,10 @@ impl Binder<'_, '_> {
                 Ok(vec![set])
             }
             Expr::Rollup(elements) => {
-                grouping.explicit_sets = true;
                 let parts = self.grouping_parts(elements, targets, grouping)?;
                 Ok((0..=parts.len()).rev().map(|length| union(&parts[..length])).collect())
             }
             Expr::Cube(elements) => {
-                grouping.explicit_sets = true;
                 let parts = self.grouping_parts(elements, targets, grouping)?;
                 if parts.len() > 12 {
                     return Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, "CUBE is limited to 12 elements"));
@@ -121,7 +117,6 @@ impl Binder<'_, '_> {
                     .collect())
             }
             Expr::GroupingSets(elements) => {
-                grouping.explicit_sets = true;
                 let mut sets = Vec::new();
                 for element in elements {
                     let as_sets = nested_sets(element);
@@ -255,19 +250,20 @@ impl Binder<'_, '_> {
     /// nothing of their rows, which may have it again: theirs join its group, whose first row speaks for
     /// the others, as in PostgreSQL.
     pub(crate) fn add_dependent_columns(&self, level: &mut Level, grouping: &mut Grouping) {
-        if grouping.explicit_sets || grouping.sets.len() != 1 {
-            return;
-        }
+        // Of several sets, what all have in common.
+        let Some((first, others)) = grouping.sets.split_first() else { return };
+        let in_all = |place: &&u16| others.iter().all(|set| set.contains(place));
+        let common: Vec<u16> = first.iter().filter(in_all).copied().collect();
         let mut first_of: Vec<BoundExpr> = Vec::new();
         for relation in &level.relations {
             let Some(key) = relation.table.as_ref().and_then(|table| table.primary_key.as_ref()) else {
                 continue;
             };
             let grouped = |column: &u16| {
-                relation
-                    .columns
-                    .get(usize::from(*column))
-                    .is_some_and(|column| grouping.exprs.iter().any(|expr| same_expr(expr, &column.expr)))
+                relation.columns.get(usize::from(*column)).is_some_and(|column| {
+                    let same = |place: &u16| same_expr(&grouping.exprs[usize::from(*place)], &column.expr);
+                    common.iter().any(same)
+                })
             };
             if !key.columns.iter().all(grouped) {
                 continue;
@@ -289,7 +285,8 @@ impl Binder<'_, '_> {
             }
             for expr in missing {
                 grouping.exprs.push(expr);
-                grouping.sets[0].push((grouping.exprs.len() - 1) as u16);
+                let place = (grouping.exprs.len() - 1) as u16;
+                grouping.sets.iter_mut().for_each(|set| set.push(place));
             }
         }
         for expr in first_of {

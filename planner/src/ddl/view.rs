@@ -13,6 +13,7 @@ use archipel_sql::catalog::{
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{Positions, parse, parse_query};
 use archipel_sql::type_table::format_type;
+use archipel_sql::types::Oid;
 use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Visit, Visitor};
 
 use super::work::Work;
@@ -85,6 +86,10 @@ pub(super) fn create_view(create: &CreateView, work: &mut Work<'_>) -> Result<()
                 SqlState::DUPLICATE_COLUMN,
                 format!("column \"{}\" specified more than once", column.name),
             ));
+        }
+        if matches!(column.ty.oid, Oid::RECORD | Oid::RECORD_ARRAY | Oid::VOID) {
+            let message = format!("column \"{}\" has pseudo-type {}", column.name, format_type(column.ty));
+            return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
         }
     }
     match work.catalog.relation_in(&schema, &create.name.name) {

@@ -67,9 +67,8 @@ impl Compiler<'_> {
                 .find(|given| given.name.is_some() && given.name == arg.name)
                 .or_else(|| call.args.get(position).filter(|given| given.name.is_none()));
             let Some(given) = given else {
-                // Left out, its default taken: the result goes nowhere.
-                registers.push(self.scratch());
-                continue;
+                // Left out, its default taken: that takes nothing.
+                return Err(not_writable(arg.name.as_deref(), position));
             };
             let target = self.out_target(&given.value.text, text, arg.name.as_deref(), position)?;
             if let (Storage::Row { ty, fields, present }, []) =

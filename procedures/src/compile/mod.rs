@@ -62,7 +62,7 @@ use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{ArgMode, Authority, Catalog, Language, Requirement, RoutineRef, ViewReference};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, NoSession, SessionHost};
-use archipel_sql::system::type_along;
+use archipel_sql::system::bare_type_along;
 use archipel_sql::types::{Oid, Type};
 
 use crate::plpgsql::ast::*;
@@ -336,10 +336,7 @@ pub fn signature_text(routine: &archipel_sql::catalog::Routine, environment: &En
         .args
         .iter()
         .filter(|arg| is_input(arg.mode))
-        .map(|arg| {
-            let declared = Type::of(arg.declared().oid);
-            type_along(&environment.catalog, &environment.search_path, declared)
-        })
+        .map(|arg| bare_type_along(&environment.catalog, &environment.search_path, arg.declared().oid))
         .collect();
     let name = quote_identifier(&routine.name);
     let found = environment.catalog.routines(None, &routine.name, &environment.search_path);

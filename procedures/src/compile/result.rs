@@ -316,18 +316,9 @@ pub(super) fn check_columns(bound: &BoundStatement, declared: &Columns, message:
     if *declared == Columns::Record {
         return Ok(());
     }
-    if columns.len() != wanted.len() {
-        return Err(mismatch_error(
-            message,
-            format!(
-                "Number of returned columns ({}) does not match expected column count ({}).",
-                columns.len(),
-                wanted.len()
-            ),
-        ));
-    }
     for (index, (column, (_, ty))) in columns.iter().zip(&wanted).enumerate() {
-        if column.ty.oid != ty.oid {
+        // A type's modifier counts where one is declared.
+        if column.ty.oid != ty.oid || (ty.typmod >= 0 && column.ty.typmod != ty.typmod) {
             return Err(mismatch_error(
                 message,
                 format!(
@@ -338,6 +329,16 @@ pub(super) fn check_columns(bound: &BoundStatement, declared: &Columns, message:
                 ),
             ));
         }
+    }
+    if columns.len() != wanted.len() {
+        return Err(mismatch_error(
+            message,
+            format!(
+                "Number of returned columns ({}) does not match expected column count ({}).",
+                columns.len(),
+                wanted.len()
+            ),
+        ));
     }
     Ok(())
 }

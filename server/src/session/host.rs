@@ -392,6 +392,13 @@ impl SessionHost for Host {
     }
 
     fn require_sequence(&self, sequence: Oid, one_of: Privileges) -> Result<()> {
+        let catalog = &self.catalog.catalog;
+        if catalog.sequence_by_oid(sequence).is_none()
+            && let Some(other) = catalog.relation_by_oid(sequence)
+        {
+            let message = format!("\"{}\" is not a sequence", other.name());
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
         let asked = (sequence.0, one_of.0);
         let rights = self.rights();
         // Owners can take rights from themselves.

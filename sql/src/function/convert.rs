@@ -48,7 +48,8 @@ fn to_float4(x: f64) -> Result<Datum> {
 
 fn numeric_to_float8(n: &Numeric) -> Result<f64> {
     let x = n.to_f64();
-    if x.is_infinite() && n.is_finite() {
+    // Neither too large nor so small that nothing is left of it.
+    if n.is_finite() && (x.is_infinite() || (x == 0.0 && !n.is_zero())) {
         let shown = n.to_string();
         return Err(SqlError::new(
             SqlState::NUMERIC_VALUE_OUT_OF_RANGE,

@@ -103,7 +103,12 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
         for value in &array(v, 0)?.values {
             let Datum::Oid(ty) = value else { continue };
             names.push(if crate::type_table::type_info(*ty).is_some() {
-                text_datum(crate::type_table::format_type(Type::of(*ty)))
+                // Without a modifier this one is spelled out.
+                text_datum(match *ty {
+                    Oid::BPCHAR => "character".to_owned(),
+                    Oid::BPCHAR_ARRAY => "character[]".to_owned(),
+                    ty => crate::type_table::format_type(Type::of(ty)),
+                })
             } else {
                 c.session
                     .call("format_type", &[Datum::Oid(*ty), Datum::Null])

@@ -167,10 +167,11 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
             }
             // A modifier of -1 that was asked for (not NULL) shows the internal spelling.
             let named = crate::type_table::format_type(Type { oid, typmod });
-            Ok(text_datum(if named == "bpchar" && v.get(1).is_some_and(Datum::is_null) {
-                "character".to_owned()
-            } else {
-                named
+            let no_modifier = v.get(1).is_some_and(Datum::is_null);
+            Ok(text_datum(match &*named {
+                "bpchar" if no_modifier => "character".to_owned(),
+                "bpchar[]" if no_modifier => "character[]".to_owned(),
+                _ => named,
             }))
         }
     }),

@@ -1,11 +1,11 @@
 //! Arguments and results of built-in functions by their numbers, as pg_proc and its functions tell them.
 
 use super::SystemSource;
-use super::definition::type_text;
+use super::definition::bare_type_text;
 use super::type_functions;
 use crate::function;
 use crate::ordered_set::HYPOTHETICAL;
-use crate::types::{Oid, Type};
+use crate::types::Oid;
 
 /// The types of a function's arguments.
 pub(super) fn args(oid: Oid) -> Option<&'static [Oid]> {
@@ -28,7 +28,7 @@ pub(super) fn aggregate_kind(name: &str) -> (&'static str, i16) {
 
 /// pg_get_function_arguments.
 pub(super) fn arguments(source: &dyn SystemSource, oid: Oid) -> Option<String> {
-    let types: Vec<String> = args(oid)?.iter().map(|arg| type_text(source, Type::of(*arg))).collect();
+    let types: Vec<String> = args(oid)?.iter().map(|arg| bare_type_text(source, *arg)).collect();
     let aggregate = function::all_aggregates().iter().find(|f| f.oid == oid);
     let (kind, direct) = aggregate.map_or(("n", 0), |f| aggregate_kind(f.name));
     let list = |types: &[String]| types.join(", ");
@@ -45,7 +45,7 @@ pub(super) fn arguments(source: &dyn SystemSource, oid: Oid) -> Option<String> {
 
 /// pg_get_function_result.
 pub(super) fn result(source: &dyn SystemSource, oid: Oid) -> Option<String> {
-    let shown = |ty: Oid| type_text(source, Type::of(ty));
+    let shown = |ty: Oid| bare_type_text(source, ty);
     let scalar = function::function_by_oid(oid).map(|f| shown(f.result));
     let aggregate = || function::all_aggregates().iter().find(|f| f.oid == oid).map(|f| shown(f.result));
     let set = || {

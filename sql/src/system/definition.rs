@@ -75,6 +75,21 @@ pub(super) fn type_text(source: &dyn SystemSource, ty: Type) -> String {
     type_along(source.catalog(), source.search_path(), ty)
 }
 
+/// As [`type_along`], where no modifier is asked for (format_type_be): it spells `character` out, which
+/// with a modifier of none is `bpchar`.
+pub fn bare_type_along(catalog: &Catalog, search_path: &[String], ty: Oid) -> String {
+    match ty {
+        Oid::BPCHAR => "character".to_owned(),
+        Oid::BPCHAR_ARRAY => "character[]".to_owned(),
+        ty => type_along(catalog, search_path, Type::of(ty)),
+    }
+}
+
+/// [`bare_type_along`] the path of whoever asks.
+pub(super) fn bare_type_text(source: &dyn SystemSource, ty: Oid) -> String {
+    bare_type_along(source.catalog(), source.search_path(), ty)
+}
+
 fn column_names(table: &Table, columns: &[u16]) -> String {
     columns
         .iter()
@@ -304,7 +319,7 @@ fn argument(source: &dyn SystemSource, routine: &Routine, arg: &RoutineArg, with
         Some(default) if with_default => format!(" DEFAULT {default}"),
         _ => String::new(),
     };
-    format!("{mode}{name}{}{default}", type_text(source, Type::of(arg.declared().oid)))
+    format!("{mode}{name}{}{default}", bare_type_text(source, arg.declared().oid))
 }
 
 /// The default of an argument.
@@ -365,7 +380,7 @@ pub(super) fn function_result(source: &dyn SystemSource, routine: &Routine) -> O
             .collect();
         return Some(format!("TABLE({})", columns.join(", ")));
     }
-    let result = type_text(source, Type::of(routine.declared_result().oid));
+    let result = bare_type_text(source, routine.declared_result().oid);
     Some(if routine.returns_set { format!("SETOF {result}") } else { result })
 }
 
@@ -442,6 +457,6 @@ pub(super) fn function_definition(source: &dyn SystemSource, routine: &Routine) 
 /// The name of a type for a routine's signature.
 pub(super) fn signature(source: &dyn SystemSource, routine: &Routine) -> String {
     let types: Vec<String> =
-        routine.input_args().map(|arg| type_text(source, Type::of(arg.declared().oid))).collect();
+        routine.input_args().map(|arg| bare_type_text(source, arg.declared().oid)).collect();
     types.join(",")
 }

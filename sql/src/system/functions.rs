@@ -2,8 +2,8 @@
 //! as [`crate::function::SessionHost::call`] is asked for them.
 
 use super::definition::{
-    argument_default, constraint_definition, function_arguments, function_definition, function_result,
-    identity_arguments, index_column, index_definition, type_text, type_visibility,
+    argument_default, bare_type_text, constraint_definition, function_arguments, function_definition,
+    function_result, identity_arguments, index_column, index_definition, type_text, type_visibility,
 };
 use super::heirs;
 use super::names::*;
@@ -171,11 +171,8 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         "regprocedureout" => optional(procedure_name(source, first)),
         "regtypein" => return Some(type_oid(source, text_at(args, 0)).map(Datum::Oid)),
         "to_regtype" => return Some(lenient(type_oid(source, text_at(args, 0)))),
-        // Where no modifier is asked for, PostgreSQL spells this one out.
-        "regtypeout" if matches!(first, Oid::BPCHAR | Oid::BPCHAR_ARRAY) => {
-            text(type_text(source, Type::of(first)).replace("bpchar", "character"))
-        }
-        "regtypeout" | "format_type" => text(type_text(
+        "regtypeout" => text(bare_type_text(source, first)),
+        "format_type" => text(type_text(
             source,
             Type {
                 oid: first,

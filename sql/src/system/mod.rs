@@ -49,7 +49,7 @@ use crate::function::FunctionContext;
 use crate::types::{Oid, Type};
 
 pub use defined::Defined;
-pub use definition::{key_expression, type_along, type_as_written};
+pub use definition::{bare_type_along, key_expression, type_along, type_as_written};
 pub use functions::call;
 pub use names::built_in_name;
 pub use objects::{default_operator_class, operator_class_named};

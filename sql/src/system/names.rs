@@ -2,7 +2,7 @@
 
 use super::SystemSource;
 use super::builtin;
-use super::definition::{signature, type_text};
+use super::definition::{bare_type_text, signature};
 use super::type_functions;
 use crate::ast::QualifiedName;
 use crate::catalog::names::{
@@ -12,7 +12,7 @@ use crate::catalog::{Authority, Privileges, Relation, RoutineRef};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::function;
-use crate::types::{Oid, Type};
+use crate::types::Oid;
 
 /// The name of a relation, qualified if the search path does not find it.
 pub(super) fn relation_name(source: &dyn SystemSource, oid: Oid) -> Option<String> {
@@ -274,7 +274,7 @@ pub(super) fn function_name(source: &dyn SystemSource, oid: Oid) -> Option<Strin
 pub(super) fn procedure_name(source: &dyn SystemSource, oid: Oid) -> Option<String> {
     let name = function_name(source, oid)?;
     let types = match builtin::args(oid) {
-        Some(args) => args.iter().map(|a| type_text(source, Type::of(*a))).collect::<Vec<_>>().join(","),
+        Some(args) => args.iter().map(|a| bare_type_text(source, *a)).collect::<Vec<_>>().join(","),
         None => signature(source, &*source.catalog().routine_by_oid(oid)?),
     };
     Some(format!("{name}({types})"))
@@ -336,8 +336,8 @@ pub(super) fn operator_name(oid: Oid) -> Option<String> {
 /// regoperatorout.
 pub(super) fn operator_signature(source: &dyn SystemSource, oid: Oid) -> Option<String> {
     let operator = function::operator_by_oid(oid)?;
-    let left = operator.left.map_or_else(|| "NONE".to_owned(), |left| type_text(source, Type::of(left)));
-    Some(format!("{}({left},{})", operator.name, type_text(source, Type::of(operator.right))))
+    let left = operator.left.map_or_else(|| "NONE".to_owned(), |left| bare_type_text(source, left));
+    Some(format!("{}({left},{})", operator.name, bare_type_text(source, operator.right)))
 }
 
 /// pg_table_is_visible: NULL for an oid that is no relation.
