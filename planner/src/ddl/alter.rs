@@ -484,6 +484,7 @@ fn drop_constraint(
         table = work.catalog.table_by_oid(oid).map_or(table, |table| (*table).clone());
     }
     if primary {
+        view::release_key(&table, name, cascade, work)?;
         return drop_primary_key(table, work);
     }
     if let Some(place) = table.indexes.iter().position(|index| index.name == name) {

@@ -7,8 +7,8 @@ use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{is_temporary_schema, undefined_column};
 use archipel_sql::catalog::view::reference;
 use archipel_sql::catalog::{
-    Catalog, CheckOption, Column, ObjectKind, Persistence, Relation, Routine, StoredBody, Table, TableKind,
-    TableRef, View, ViewReference,
+    Catalog, CatalogChange, CheckOption, Column, Object, ObjectKind, Persistence, Relation, Routine,
+    StoredBody, Table, TableKind, TableRef, View, ViewReference,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{Positions, parse, parse_query};
@@ -429,6 +429,47 @@ pub(super) fn release_column(table: &Table, place: u16, cascade: bool, work: &mu
         let mut changed = (*reader).clone();
         changed.view = changed.view.map(|view| view.without_column(table.oid, usize::from(place)));
         work.put_table(changed);
+    }
+    Ok(())
+}
+
+/// Makes room for a primary key to go: the views in which columns stand beside a GROUP BY that has it go
+/// too, or the key stays.
+pub(super) fn release_key(table: &Table, name: &str, cascade: bool, work: &mut Work<'_>) -> Result<()> {
+    let without = Table { primary_key: None, ..table.clone() };
+    let after = work.catalog.apply(&[CatalogChange::Put(Object::Table(TableRef::new(without)))]);
+    let mut users: Vec<TableRef> = work
+        .catalog
+        .tables()
+        .filter(|candidate| {
+            candidate.view.as_ref().is_some_and(|view| {
+                view.reads(table.oid)
+                    && bound(view, &work.catalog, work).is_ok()
+                    && bound(view, &after, work).is_err()
+            })
+        })
+        .cloned()
+        .collect();
+    users.sort_by_key(|view| view.oid);
+    if users.is_empty() {
+        return Ok(());
+    }
+    let described = format!("constraint {name} on table {}", table.name);
+    if !cascade {
+        let dependents: Vec<Dependent> = users.into_iter().map(Dependent::View).collect();
+        return Err(still_depended_on(&described, &dependents));
+    }
+    for direct in users.clone() {
+        for over in work.catalog.views_over(direct.oid) {
+            if !users.iter().any(|known| known.oid == over.oid) {
+                users.push(over);
+            }
+        }
+    }
+    let dependents: Vec<Dependent> = users.iter().cloned().map(Dependent::View).collect();
+    super::drop::cascade_notice(&dependents, work);
+    for user in users {
+        work.drop(ObjectKind::Table, user.oid);
     }
     Ok(())
 }
