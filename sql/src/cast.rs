@@ -29,7 +29,7 @@ pub enum CastPath {
 pub fn relabel(value: Datum, from: Oid, to: Oid) -> Datum {
     match value {
         Datum::Oid(number) if to == Oid::INT4 => Datum::Int4(number.0 as i32),
-        Datum::Int4(number) if names_object(to) => Datum::Oid(Oid(number as u32)),
+        Datum::Int4(number) if is_object(to) => Datum::Oid(Oid(number as u32)),
         Datum::Record(record) if to == Oid::RECORD && from.is_composite() => {
             Datum::Record(record.or_described(|| Arc::new(RecordDescriptor::Named(from))))
         }
@@ -39,24 +39,14 @@ pub fn relabel(value: Datum, from: Oid, to: Oid) -> Datum {
 
 /// Whether [`relabel`] makes another value of it.
 pub fn relabels(from: Oid, to: Oid) -> bool {
-    (from == Oid::INT4 && names_object(to))
-        || (to == Oid::INT4 && names_object(from))
+    (from == Oid::INT4 && is_object(to))
+        || (to == Oid::INT4 && is_object(from))
         || (to == Oid::RECORD && from.is_composite())
 }
 
-fn names_object(oid: Oid) -> bool {
-    matches!(
-        oid,
-        Oid::OID
-            | Oid::REGCLASS
-            | Oid::REGTYPE
-            | Oid::REGPROC
-            | Oid::REGPROCEDURE
-            | Oid::REGOPER
-            | Oid::REGOPERATOR
-            | Oid::REGROLE
-            | Oid::REGNAMESPACE
-    )
+/// `oid` itself, too.
+fn is_object(oid: Oid) -> bool {
+    oid == Oid::OID || oid.names_object()
 }
 
 /// Whether every string type reads and writes every other type through text.

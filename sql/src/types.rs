@@ -72,6 +72,23 @@ impl Oid {
         if self.is_composite() { Some(Oid((self.0 - Self::COMPOSITES) / 2)) } else { None }
     }
 
+    /// Whether its values are the oids of objects, which read and show as their names: regclass and
+    /// its like.
+    #[inline]
+    pub fn names_object(self) -> bool {
+        matches!(
+            self,
+            Oid::REGCLASS
+                | Oid::REGTYPE
+                | Oid::REGPROC
+                | Oid::REGPROCEDURE
+                | Oid::REGOPER
+                | Oid::REGOPERATOR
+                | Oid::REGROLE
+                | Oid::REGNAMESPACE
+        )
+    }
+
     /// Whether it is the oid of an enum's label.
     #[inline]
     pub const fn is_enum_label(self) -> bool {

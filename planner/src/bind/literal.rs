@@ -15,20 +15,6 @@ use super::name::ident_name;
 use super::{Binder, Clause};
 use crate::bound::{BoundExpr, ExprKind};
 
-/// The types whose values are objects by their names; relations are looked up by themselves.
-pub(super) fn is_name(ty: Oid) -> bool {
-    matches!(
-        ty,
-        Oid::REGTYPE
-            | Oid::REGPROC
-            | Oid::REGPROCEDURE
-            | Oid::REGOPER
-            | Oid::REGOPERATOR
-            | Oid::REGROLE
-            | Oid::REGNAMESPACE
-    )
-}
-
 impl Binder<'_, '_> {
     pub(crate) fn value(&mut self, value: &Value) -> Result<BoundExpr> {
         let unknown = |text: &str| BoundExpr::constant(Datum::text(text), Type::UNKNOWN);
@@ -166,18 +152,11 @@ fn field_bit(field: &DateTimeField) -> Result<i32> {
 
 /// Whether a type's values, or their elements, are numbers of what a session knows by names.
 pub(super) fn is_name(ty: Oid) -> bool {
-    let element = element_of(ty);
-    element == Some(Oid::REGCLASS)
-        || matches!(
-            element.unwrap_or(ty),
-            Oid::REGTYPE
-                | Oid::REGPROC
-                | Oid::REGPROCEDURE
-                | Oid::REGOPER
-                | Oid::REGOPERATOR
-                | Oid::REGROLE
-                | Oid::REGNAMESPACE
-        )
+    match element_of(ty) {
+        Some(element) => element.names_object(),
+        // Relations are looked up by themselves.
+        None => ty.names_object() && ty != Oid::REGCLASS,
+    }
 }
 
 /// Whether what a literal of a type of time means depends on the session's settings, or on the day. The

@@ -43,8 +43,7 @@ fn is_of_time(oid: Oid) -> bool {
 
 /// Arrays, records, enums and names of catalog objects.
 fn looks_further(oid: Oid) -> bool {
-    let named = matches!(oid, Oid::REGCLASS | Oid::REGPROC | Oid::REGTYPE | Oid::REGROLE | Oid::REGNAMESPACE);
-    named
+    oid.names_object()
         || oid == Oid::RECORD
         || oid.is_composite()
         || oid.is_enum()

@@ -164,14 +164,7 @@ pub(super) fn shown_by_name(function: &str, args: Vec<BoundExpr>) -> Vec<BoundEx
         return args;
     }
     let shown = |arg: BoundExpr| match arg.ty.oid {
-        Oid::REGCLASS
-        | Oid::REGTYPE
-        | Oid::REGPROC
-        | Oid::REGPROCEDURE
-        | Oid::REGOPER
-        | Oid::REGOPERATOR
-        | Oid::REGROLE
-        | Oid::REGNAMESPACE => BoundExpr::new(ExprKind::ConvertIo(Box::new(arg)), Type::TEXT),
+        oid if oid.names_object() => BoundExpr::new(ExprKind::ConvertIo(Box::new(arg)), Type::TEXT),
         // With its blanks.
         Oid::BPCHAR if arg.ty.typmod >= 0 => BoundExpr::new(ExprKind::ConvertIo(Box::new(arg)), Type::TEXT),
         Oid::BPCHAR => match arg.kind {

@@ -469,17 +469,7 @@ fn check_initial(text: &str, state: Type, work: &Work<'_>) -> Result<()> {
     if state.oid.is_enum() {
         return work.catalog.enum_value(state.oid, text).map(drop);
     }
-    if matches!(
-        state.oid,
-        Oid::REGCLASS
-            | Oid::REGTYPE
-            | Oid::REGPROC
-            | Oid::REGPROCEDURE
-            | Oid::REGOPER
-            | Oid::REGOPERATOR
-            | Oid::REGROLE
-            | Oid::REGNAMESPACE
-    ) {
+    if state.oid.names_object() {
         return Ok(());
     }
     io::text_in(text, state, work.env.context).map(drop)

@@ -230,12 +230,7 @@ pub(crate) fn comparable(column: &BoundExpr, value: &BoundExpr) -> bool {
     use archipel_sql::types::Oid;
     let family = |oid: Oid| match oid {
         Oid::INT2 | Oid::INT4 | Oid::INT8 | Oid::OID => Oid::INT8,
-        Oid::REGCLASS
-        | Oid::REGPROC
-        | Oid::REGTYPE
-        | Oid::REGPROCEDURE
-        | Oid::REGROLE
-        | Oid::REGNAMESPACE => Oid::INT8,
+        oid if oid.names_object() => Oid::INT8,
         Oid::TEXT | Oid::VARCHAR | Oid::NAME | Oid::BPCHAR | Oid::UNKNOWN => Oid::TEXT,
         other => other,
     };

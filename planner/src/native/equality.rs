@@ -25,7 +25,7 @@ pub(super) fn widened(value: BoundExpr, to: Type) -> Option<BoundExpr> {
 pub fn equality(left: Oid, right: Oid) -> Result<ResolvedFunction> {
     let plain = |oid: Oid| match oid {
         Oid::VARCHAR | Oid::NAME => Oid::TEXT,
-        Oid::REGCLASS | Oid::REGPROC | Oid::REGTYPE | Oid::REGROLE | Oid::REGNAMESPACE => Oid::OID,
+        other if other.names_object() => Oid::OID,
         other if left != right => other,
         other if other.is_enum() => Oid::ANYENUM,
         other if element_of(other).is_some() => Oid::ANYARRAY,
