@@ -73,6 +73,11 @@ pub struct SubmitOptions<'i> {
     /// Through the queues even if all partitions are idle: whichever executor of their islands
     /// has time runs the program, while the caller goes on.
     pub queued: bool,
+    /// It reads as of a snapshot, page by page, and holds nothing between two pages: its
+    /// transaction's snapshot, or under READ COMMITTED one of its own, taken when it begins. Stops
+    /// with [`Stop::Interactive`] where it would write. For a program that runs apart, under a
+    /// transaction.
+    pub paged: bool,
 }
 
 impl Engine {
@@ -425,6 +430,7 @@ pub(crate) fn submit_on<P: Program>(
         client: options.client.cloned(),
         apart: options.apart,
         queued: options.queued,
+        paged: options.paged && options.transaction.is_some(),
         ..RunOptions::default()
     };
     if let Some(interactive) = &run_options.interactive {
@@ -440,9 +446,12 @@ pub(crate) fn submit_on<P: Program>(
         worker.refresh(shared);
         let mut claims = worker.scratch.claims.take().unwrap_or_default();
         claims.clear();
-        program.predict(&worker.routing, &mut claims);
+        if !run_options.paged {
+            program.predict(&worker.routing, &mut claims);
+        }
         if let Some(interactive) = &run_options.interactive
             && interactive.wrote_references()
+            && !run_options.paged
         {
             claims.add_group(crate::table::REFERENCE_GROUP);
         }

@@ -5,7 +5,7 @@
 //! runs; a wrong prediction, a row wait or a layout change undoes it and runs it again from the
 //! start, which is why `run` must be restartable.
 
-use crate::id::{Epoch, ExecutorId};
+use crate::id::{Epoch, ExecutorId, TreeId};
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::txn::Txn;
 
@@ -28,6 +28,11 @@ pub trait Program: Send + 'static {
         false
     }
 
+    /// The tables that it is known to read, which are locked before it reads in pages.
+    fn tables(&self) -> Vec<TreeId> {
+        Vec::new()
+    }
+
     /// Runs to completion. Every call starts afresh: state left by an earlier, undone run must
     /// be reset here. Errors of [`Stop`] must be passed up untouched.
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop>;
@@ -45,6 +50,10 @@ impl<P: Program> Program for Box<P> {
 
     fn keeps_view(&self) -> bool {
         (**self).keeps_view()
+    }
+
+    fn tables(&self) -> Vec<TreeId> {
+        (**self).tables()
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
@@ -65,7 +74,7 @@ pub enum Stop {
     /// program and runs it again, seeing the row as it is now. Never seen in an [`Outcome`].
     Reevaluate,
     /// The program cannot go on as a one-shot (it sleeps, or exceeded its budget): run it again
-    /// as an interactive transaction.
+    /// as an interactive transaction. Or it cannot go on in pages (it writes): run it again without.
     Interactive,
     /// A table or index changed its layout since the program was compiled.
     Recompile,

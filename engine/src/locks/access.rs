@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::table::{Asked, Asker, Looked};
 use super::{LockTag, ObjectLock, ObjectMode};
 use crate::client::{Client, WaitOn};
-use crate::id::{SequenceId, TxnId};
+use crate::id::{SequenceId, TreeId, TxnId};
 use crate::partition::Root;
 use crate::program::Stop;
 use crate::table::TableMeta;
@@ -148,6 +148,19 @@ impl Txn<'_> {
         }
         self.admit_unclaimed(LockTag::Sequence(id), ObjectMode::RowExclusive)?;
         self.drawn_from.push(id);
+        Ok(())
+    }
+
+    /// Takes the ACCESS SHARE locks of a statement that is about to read these tables in pages.
+    pub(crate) fn admit_tables(&mut self, tables: &[TreeId]) -> Result<(), Stop> {
+        let mode = ObjectMode::AccessShare;
+        for id in tables.iter().copied() {
+            // Of the tables that are gone by now the statement finds out itself.
+            if !self.admitted(id, mode) && self.table(id).is_some() {
+                self.admit_unclaimed(LockTag::Table(id), mode)?;
+                self.note_admitted(id, mode);
+            }
+        }
         Ok(())
     }
 

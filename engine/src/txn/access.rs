@@ -57,8 +57,8 @@ impl Txn<'_> {
                 return Ok(partition);
             }
         }
-        if self.holds_nothing {
-            return Err(Stop::Restart);
+        if let Some(stop) = self.claims_no_more() {
+            return Err(stop);
         }
         self.worker.refresh(self.shared);
         let routes = self.worker.routing.routes(group);
@@ -88,10 +88,19 @@ impl Txn<'_> {
         Err(Stop::Restart)
     }
 
+    /// What a program ends with here that may hold nothing, or no more than a page at a time.
+    fn claims_no_more(&self) -> Option<Stop> {
+        match (self.holds_nothing, &self.pages) {
+            (true, _) => Some(Stop::Restart),
+            (false, Some(_)) => Some(Stop::Interactive),
+            (false, None) => None,
+        }
+    }
+
     #[cold]
     fn claim_missing(&mut self, group: GroupId, key: &[u8]) -> Result<PartitionRef, Stop> {
-        if self.holds_nothing {
-            return Err(Stop::Restart);
+        if let Some(stop) = self.claims_no_more() {
+            return Err(stop);
         }
         self.worker.refresh(self.shared);
         let Some(partition) = self.worker.routing.find(group, key) else {

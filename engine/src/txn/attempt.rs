@@ -42,6 +42,8 @@ pub(crate) struct RunOptions {
     pub apart: bool,
     /// Its submitter does not run it on the spot.
     pub queued: bool,
+    /// It reads in pages.
+    pub paged: bool,
     /// What the statement saw before it waited.
     pub view: Option<Arc<StatementView>>,
 }
@@ -119,7 +121,13 @@ pub(crate) fn run_held<P: Program>(
         if options.is_cancelled() {
             break Err(Stop::Cancelled);
         }
-        let result = match catch_unwind(AssertUnwindSafe(|| program.run(&mut txn))) {
+        let run = || {
+            if options.paged {
+                txn.begin_pages(&program.tables())?;
+            }
+            program.run(&mut txn)
+        };
+        let result = match catch_unwind(AssertUnwindSafe(run)) {
             Ok(result) => result,
             Err(_) => {
                 crate::panics::survive();

@@ -127,6 +127,11 @@ impl InteractiveState {
         self.snapshot.lock().as_ref().is_some_and(|snapshot| snapshot.is_cancelled())
     }
 
+    /// What keeps its snapshot, if it has one.
+    pub fn registration(&self) -> Option<Arc<Registration>> {
+        self.snapshot.lock().clone()
+    }
+
     pub fn own_trees(&self) -> SmallVec<[TreeId; 4]> {
         self.own_trees.lock().clone()
     }

@@ -142,7 +142,7 @@ impl Txn<'_> {
     }
 
     /// Whether a tree was made by this very transaction, so that nobody else knows it.
-    fn is_own(&self, place: Place) -> bool {
+    pub(super) fn is_own(&self, place: Place) -> bool {
         self.own_trees.contains(&place.id)
     }
 

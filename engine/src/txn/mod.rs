@@ -29,7 +29,7 @@
 //! - `ddl`         definitions changed under a claim of everything
 //! - `repartition` splits, merges and moves   - `memory` rows that follow to another memory node
 //! - `interactive` BEGIN … COMMIT       - `early` rows of tables that nobody else knows
-//! - `attempt`   running, restarting, waiting
+//! - `attempt`   running, restarting, waiting  - `pages` long reads
 //! - `epoch`       epochs
 
 mod access;
@@ -49,6 +49,7 @@ mod isolation;
 mod limits;
 mod memory;
 mod overlay;
+mod pages;
 mod past;
 mod read;
 mod reference;
@@ -245,6 +246,8 @@ pub struct Txn<'w> {
     started_nanos: u64,
     /// It may take as long as it takes: see [`Txn::budget_exceeded`].
     pub(crate) apart: bool,
+    /// It has been told that it took too long.
+    outlived: bool,
     /// The reference tables as of the first access to one.
     references: Option<Arc<ReferenceVector>>,
     references_read: smallvec::SmallVec<[TreeId; 4]>,
@@ -260,6 +263,8 @@ pub struct Txn<'w> {
     finishing: Option<TxnId>,
     /// A look at reference tables for a prediction: partitions are not to be claimed.
     holds_nothing: bool,
+    /// Set: it reads page by page, and holds nothing in between.
+    pages: Option<Box<pages::Pages>>,
     client: Option<Arc<Client>>,
     /// In [`Txn::lock_row`]: the table is not going to be written.
     locking_only: bool,
@@ -329,6 +334,7 @@ impl<'w> Txn<'w> {
             started_at: None,
             started_nanos: 0,
             apart: false,
+            outlived: false,
             references: None,
             references_read: smallvec::SmallVec::new(),
             reference_writes: Vec::new(),
@@ -337,6 +343,7 @@ impl<'w> Txn<'w> {
             woken: Vec::new(),
             finishing: None,
             holds_nothing: false,
+            pages: None,
             client: None,
             locking_only: false,
             objects: None,
@@ -414,7 +421,13 @@ impl<'w> Txn<'w> {
             self.started_nanos = now.max(1);
             return false;
         }
-        now - self.started_nanos > self.shared.config.one_shot_budget_micros * 1_000
+        self.outlived = now - self.started_nanos > self.shared.config.one_shot_budget_micros * 1_000;
+        self.outlived
+    }
+
+    /// Whether [`Txn::budget_exceeded`] has said so.
+    pub fn has_outlived(&self) -> bool {
+        self.outlived
     }
 
     /// Whether somebody asked for this program's end: long loops look, and stop with
@@ -562,6 +575,11 @@ impl<'w> Txn<'w> {
         if self.depends_on < epoch {
             self.depends_on = epoch;
         }
+    }
+
+    /// Whether the run has written or locked a row, or has changed a definition.
+    pub fn has_written(&self) -> bool {
+        self.wrote() || !self.worker.scratch.overlay_undo.is_empty()
     }
 
     /// Whether anything was written, so that there is something to commit.

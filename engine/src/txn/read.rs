@@ -109,6 +109,9 @@ impl Txn<'_> {
         snapshot: Option<Epoch>,
         own: bool,
     ) -> Result<Option<&[u8]>, Stop> {
+        if self.pages.is_some() && !place.is_reference() {
+            return self.page_row(place, key, snapshot, own);
+        }
         if place.is_reference() {
             self.admit_reference(place)?;
             if own
@@ -212,6 +215,9 @@ impl Txn<'_> {
             self.admit_reference(place)?;
             return self.scan_reference(place, range, direction, visit);
         }
+        if self.pages.is_some() {
+            return self.scan_pages(place, range, direction, visit);
+        }
         match direction {
             Direction::Ascending => self.scan_up(place, range, visit),
             Direction::Descending => self.scan_down(place, range, visit),
@@ -298,7 +304,7 @@ impl Txn<'_> {
         stop
     }
 
-    fn scan_partition(
+    pub(super) fn scan_partition(
         &mut self,
         partition: PartitionRef,
         place: Place,
@@ -332,7 +338,7 @@ impl Txn<'_> {
 }
 
 /// The uncommitted image of a row, if `me` wrote one.
-fn own_image(root: &Root, key: &[u8], me: TxnId) -> Option<&'static Option<crate::storage::Row>> {
+pub(super) fn own_image(root: &Root, key: &[u8], me: TxnId) -> Option<&'static Option<crate::storage::Row>> {
     let image = root.overlay.get(key)?.image_of(me)?;
     // SAFETY: the image lives in a partition this transaction holds, which is never freed;
     // the caller ties the reference to its borrow of the transaction, and every change of the

@@ -215,6 +215,7 @@ impl Txn<'_> {
                 self.reevaluates = true;
                 Stop::Reevaluate
             }
+            _ if self.renews_snapshot() => Stop::Recompile,
             _ => Stop::ConcurrentUpdate,
         }
     }

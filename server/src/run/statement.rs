@@ -4,13 +4,15 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use archipel_engine::id::TreeId;
 use archipel_engine::txn::Txn;
 use archipel_engine::{ClaimSet, Program, RoutingTable, Stop};
+use archipel_planner::bound::BoundStatement;
 use archipel_planner::native::cursor::Cursors;
 use archipel_planner::native::notify::Notifications;
 use archipel_planner::native::{
-    ConstraintModes, DeferredCheck, Drawn, ExecContext, ExecError, ExecResult, Notice, Usage,
-    finish_deferred, numbers_for_next_attempt,
+    CompiledRoutine, ConstraintModes, DeferredCheck, Drawn, ExecContext, ExecError, ExecResult, Notice,
+    Usage, finish_deferred, numbers_for_next_attempt,
 };
 use archipel_planner::route::{RouteInputs, predict};
 use archipel_procedures::run::pause::Paused;
@@ -79,6 +81,10 @@ pub struct StatementRun {
     pub in_block: bool,
     /// Whether it has found that it needs one: it is to be run again there.
     pub needs_block: bool,
+    /// Whether the last attempt had written or locked something when it ended.
+    pub has_written: bool,
+    /// Whether it ended because it took longer than a one-shot may.
+    pub has_outlived: bool,
     /// Whether its routines are in the form that stops for the session wherever it can.
     pub in_pieces: bool,
     /// Whether it has found that it needs that: it is to be run again so.
@@ -106,6 +112,22 @@ impl StatementRun {
         }
         self.plan = plan;
         true
+    }
+
+    /// Whether a run that cannot go on as a one-shot may begin again in pages, where it holds nobody: it
+    /// has written nothing so far, and it is not known that it will. What has only stopped to sleep is
+    /// not to sleep twice.
+    pub fn goes_by_pages(&self) -> bool {
+        if self.has_written || self.plan.touches_nothing() || self.plan.writes_late() {
+            return false;
+        }
+        let writes = match &self.plan.code {
+            Code::Native(compiled) => compiled.writes,
+            Code::Call(call) => CompiledRoutine::accesses(&*call.program).iter().any(|access| access.write),
+            Code::Trigger(_) => return false,
+        };
+        let is_change = !matches!(self.plan.bound, BoundStatement::Query(_) | BoundStatement::Call(_));
+        !writes || (self.has_outlived && !is_change)
     }
 
     fn evaluate(&mut self, txn: &mut Txn<'_>) -> ExecResult<()> {
@@ -179,6 +201,8 @@ impl StatementRun {
                 (Err(error), ..) => Err(error),
             }
         });
+        self.has_written = context.txn.has_written();
+        self.has_outlived = context.txn.has_outlived();
         self.params = std::mem::take(&mut context.params);
         self.notices = std::mem::take(&mut context.notices);
         self.usage = context.usage.take();
@@ -237,6 +261,14 @@ impl Program for StatementRun {
         matches!(self.plan.code, Code::Native(_))
     }
 
+    fn tables(&self) -> Vec<TreeId> {
+        match &self.plan.code {
+            Code::Native(compiled) => compiled.tables.iter().map(|(tree, _)| *tree).collect(),
+            // As it comes to them.
+            Code::Call(_) | Code::Trigger(_) => Vec::new(),
+        }
+    }
+
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
         let _depth = Depth::of(self.host.settings.stack_depth_kb);
         let _watch = Watch::of(self.host.clone());
@@ -259,6 +291,9 @@ impl Program for StatementRun {
         self.needs_block = false;
         self.wants_pieces = false;
         self.guards_waits = false;
+        // What panics is not run again.
+        self.has_written = true;
+        self.has_outlived = false;
         self.host.begin_run();
         let result = catch_unwind(AssertUnwindSafe(|| self.evaluate(txn)));
         match result {

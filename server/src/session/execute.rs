@@ -472,6 +472,8 @@ impl Session {
             may_command: true,
             in_block: self.transaction.is_block(),
             needs_block: false,
+            has_written: false,
+            has_outlived: false,
             in_pieces: false,
             wants_pieces: false,
             refused_waits: Vec::new(),

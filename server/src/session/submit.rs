@@ -1,5 +1,9 @@
 //! Handing a statement's run to the engine: as a one-shot, in the transaction at hand, or on a thread
 //! of its own.
+//!
+//! What takes longer than a one-shot may, and has written nothing, begins again as of a snapshot, and
+//! holds a partition for a page at a time ([`How::InPages`]); whatever writes holds its claims to its
+//! end, on a thread of its own.
 
 use std::time::Instant;
 
@@ -11,6 +15,17 @@ use crate::design::counts::Counted;
 use crate::run::statement::StatementRun;
 use crate::settings::session::Tracked;
 use crate::statement::Code;
+
+/// How a run is handed over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// As a one-shot, or a statement that is as short.
+    Briefly,
+    /// On a thread of its own, for as long as it takes.
+    Apart,
+    /// As before, reading in pages.
+    InPages,
+}
 
 impl Session {
     /// Hands a run to the engine and waits for it; one that takes long is run again apart from
@@ -48,26 +63,37 @@ impl Session {
         let read_only = run.plan.read_only;
         if run.plan.computes_long() {
             let (plan, begun) = (run.plan.clone(), Instant::now());
-            let done = self.submit_apart(run).await;
+            let done = self.submit_apart(run, How::Apart).await;
             plan.note_long(begun.elapsed() > self.server.engine.one_shot_budget());
             return (done, None);
         }
-        let (run, outcome) = self.submit_in(run, read_only, None, false).await;
-        if outcome.result != Err(Stop::Interactive) {
-            return ((run, outcome), None);
+        let (mut run, first) = self.submit_in(run, read_only, None, How::Briefly).await;
+        if first.result != Err(Stop::Interactive) {
+            return ((run, first), None);
         }
         run.plan.note_long(true);
-        (self.submit_apart(run).await, Some(outcome))
+        // Tables that the transaction has defined have no past to read.
+        if run.goes_by_pages() && self.transaction.staged().is_none() {
+            let (paged, outcome) = self.submit_apart(run, How::InPages).await;
+            match outcome.result {
+                Err(Stop::Interactive) => paged.plan.note_writes_late(),
+                // Versions of rows took too much memory: under claims there is no need of any.
+                Err(Stop::SnapshotTooOld) => {}
+                _ => return ((paged, outcome), Some(first)),
+            }
+            run = paged;
+        }
+        (self.submit_apart(run, How::Apart).await, Some(first))
     }
 
     /// Runs on a thread of its own, a one-shot as an interactive transaction of its own.
-    async fn submit_apart(&mut self, run: Box<StatementRun>) -> (Box<StatementRun>, Outcome) {
+    async fn submit_apart(&mut self, run: Box<StatementRun>, how: How) -> (Box<StatementRun>, Outcome) {
         let read_only = run.plan.read_only;
         if self.transaction.interactive().is_some() {
-            return self.submit_in(run, read_only, None, true).await;
+            return self.submit_in(run, read_only, None, how).await;
         }
         let own = self.begin_interactive();
-        let (mut run, mut outcome) = self.submit_in(run, read_only, Some(&own), true).await;
+        let (mut run, mut outcome) = self.submit_in(run, read_only, Some(&own), how).await;
         let own = if outcome.result.is_ok() && !run.deferred.is_empty() {
             match self.check_own(&mut run, &mut outcome, own).await {
                 Some(own) => own,
@@ -135,7 +161,7 @@ impl Session {
         mut run: Box<StatementRun>,
         read_only: bool,
         own: Option<&Interactive>,
-        apart: bool,
+        how: How,
     ) -> (Box<StatementRun>, Outcome) {
         let transaction = own.or(self.transaction.interactive());
         run.one_shot = transaction.is_none();
@@ -143,7 +169,8 @@ impl Session {
             transaction,
             read_only,
             client: Some(&self.entry().engine),
-            apart,
+            apart: how != How::Briefly,
+            paged: how == How::InPages,
             ..SubmitOptions::default()
         };
         let submission = self.server.engine.submit(run, options);

@@ -102,6 +102,8 @@ pub struct RowPlan {
     pub counts: Option<Arc<RoutineCounts>>,
     /// Whether its last run took longer than a one-shot may.
     long: AtomicBool,
+    /// Whether a run of it has written after it had read for longer than a one-shot may.
+    writes_late: AtomicBool,
     /// Whether a run of it has changed settings.
     sets: AtomicBool,
 }
@@ -115,8 +117,8 @@ pub enum Code {
 
 impl RowPlan {
     pub fn new(bound: BoundStatement, code: Code, read_only: bool, analytic: bool) -> RowPlan {
-        let (long, sets) = (AtomicBool::new(false), AtomicBool::new(false));
-        RowPlan { bound, code, read_only, analytic, counts: None, long, sets }
+        let (long, writes_late, sets) = Default::default();
+        RowPlan { bound, code, read_only, analytic, counts: None, long, writes_late, sets }
     }
 
     /// The same plan, of a call of this routine.
@@ -142,6 +144,16 @@ impl RowPlan {
     /// Notes whether a run took longer than a one-shot may.
     pub fn note_long(&self, long: bool) {
         self.long.store(long, Ordering::Relaxed);
+    }
+
+    /// Whether a long run of it is likely to write: reading in pages beforehand would be in vain.
+    pub fn writes_late(&self) -> bool {
+        self.writes_late.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a run in pages came to where it writes.
+    pub fn note_writes_late(&self) {
+        self.writes_late.store(true, Ordering::Relaxed);
     }
 
     /// Whether what the client sends after it may have to be read with other settings: a run of it has

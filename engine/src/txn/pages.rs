@@ -1,0 +1,455 @@
+//! Long reads: a run that holds a partition for one page, and nothing in between.
+//!
+//! A one-shot that outlives `archipel.one_shot_budget` without having written is undone, and begins
+//! again *in pages* on a thread of its own:
+//!
+//! ```text
+//!   lock its tables ─ register S ─┬─ claim, read a page as of S, release ─┬─ … ─ reply, once S is durable
+//!                                 └───────── again, by the last key ◄─────┘
+//! ```
+//!
+//! - A page is one row read by its key, or up to [`PAGE_ROWS_MAX`] rows of a scan; the row is copied,
+//!   those of a scan go to the visitor, which decodes them and does no more. Whatever is computed from
+//!   them, and whoever takes the result, comes while nothing is held: others wait for one page at most,
+//!   a client that reads slowly keeps nobody, and rows may leave before the last one is known.
+//! - Pages are addressed by key, so splits, merges and moves between two of them do not matter.
+//! - **Claims.** A page claims its partition directly if that is idle soon, else it enters the queue like
+//!   everybody; the thread stands still meanwhile, which it may: it is no executor, and holds nothing.
+//! - **Strictly serializable.** S is taken after the statement began and before it answers, and its rows
+//!   are those of S exactly: it stands in the serial order where S closed. What it answers depends on
+//!   the epochs of what it read, up to S.
+//! - **Writes.** Whatever asks for a partition in another way than to read a page stops the run with
+//!   [`Stop::Interactive`]: it has written nothing, and begins again under claims. `FOR UPDATE` is a
+//!   write.
+//! - **Transactions.** Beyond READ COMMITTED S is the transaction's own snapshot, otherwise the
+//!   statement's. Images of the transaction's own lie above S, and nobody else changes those meanwhile.
+//! - **Definitions.** The tables known beforehand are locked (ACCESS SHARE) before S is taken, so none
+//!   of them is made anew. One whose place alone has changed, by CREATE INDEX say, is found again.
+//! - **Memory.** Old versions kept for S count against `archipel.max_version_memory`; past it the oldest
+//!   snapshot ends, and its next page says so ([`Stop::SnapshotTooOld`]).
+
+use std::cell::RefCell;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::read::own_image;
+use super::{Direction, InteractiveState, Isolation, KeyRange, Place, Txn, Visit};
+use crate::engine::Shared;
+use crate::executor::Worker;
+use crate::id::{Epoch, GroupId, TreeId};
+use crate::locks::ObjectMode;
+use crate::partition::{ClaimSet, HeldList, Job, PartitionData, PartitionRef, Ticket};
+use crate::program::Stop;
+use crate::snapshot::{PAGE_BYTES_MAX, Registration};
+use crate::storage::key::{KeyBuf, excludes_all, reaches};
+use crate::sync::Backoff;
+use crate::table::TableMeta;
+
+/// A page has no more rows than this: some hundreds of microseconds.
+const PAGE_ROWS_MAX: usize = 1024;
+
+/// How often a thread that waits for its turn looks whether it is still to go on.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// See the module's head.
+pub(super) struct Pages {
+    registration: Arc<Registration>,
+    /// The statement's tables, as they were when its snapshot was taken.
+    tables: Vec<Arc<TableMeta>>,
+    /// The row that was read last by its key.
+    row: Vec<u8>,
+}
+
+/// Where a page lies.
+#[derive(Clone, Copy)]
+enum At<'k> {
+    /// In the partition of this key.
+    Key(&'k [u8]),
+    /// In the partition of the greatest keys below this one; of the group, without one.
+    Below(Option<&'k [u8]>),
+}
+
+impl At<'_> {
+    fn is_in(self, data: &PartitionData) -> bool {
+        match (self, &data.high) {
+            (At::Key(key), _) => data.covers(key),
+            (At::Below(None), high) => high.is_none(),
+            (At::Below(Some(below)), None) => data.low[..] < *below,
+            (At::Below(Some(below)), Some(high)) => data.low[..] < *below && *below <= high[..],
+        }
+    }
+}
+
+/// How a page of a scan ended.
+enum PageEnd {
+    /// The visitor had enough.
+    Enough,
+    /// After this key.
+    Full(KeyBuf),
+    /// With its partition; where the range goes on, if it does.
+    Through(Option<KeyBuf>),
+}
+
+impl Txn<'_> {
+    /// Lets the run read in pages. Stops with [`Stop::Wait`] where a table is locked against it.
+    pub(super) fn begin_pages(&mut self, tables: &[TreeId]) -> Result<(), Stop> {
+        let Some(interactive) = self.interactive.clone().filter(|_| self.pages.is_none()) else {
+            return Ok(());
+        };
+        self.admit_tables(tables)?;
+        let holder = interactive.client.number() as u64;
+        let own = interactive.registration();
+        let registration = own.unwrap_or_else(|| Registration::of_transaction(self.shared, holder));
+        // What changed while a lock was waited for is there to see.
+        self.worker.refresh(self.shared);
+        let tables = tables.iter().filter_map(|id| self.table(*id)).collect();
+        self.snapshot = Some(registration.epoch());
+        self.own_trees = interactive.own_trees();
+        self.pages = Some(Box::new(Pages { registration, tables, row: Vec::new() }));
+        Ok(())
+    }
+
+    /// The epoch as of which the run reads in pages, if it does. Everything it has read by now depends
+    /// on this epoch or on older ones.
+    pub fn pages_at(&self) -> Option<Epoch> {
+        self.pages.as_ref().map(|pages| pages.registration.epoch())
+    }
+
+    /// Whether the run can begin again at another snapshot.
+    pub(super) fn renews_snapshot(&self) -> bool {
+        let reads_committed = |own: &Arc<InteractiveState>| own.isolation() == Isolation::ReadCommitted;
+        self.pages.is_some() && self.interactive.as_ref().is_some_and(reads_committed)
+    }
+
+    /// A row by its key, as a page of its own.
+    pub(super) fn page_row(
+        &mut self,
+        place: Place,
+        key: &[u8],
+        snapshot: Option<Epoch>,
+        own: bool,
+    ) -> Result<Option<&[u8]>, Stop> {
+        if snapshot.is_none() && !self.is_own(place) {
+            // Whoever asks for what is committed now is about to write.
+            return Err(Stop::Interactive);
+        }
+        let found = self.in_page(place, At::Key(key), |txn, partition, place| {
+            txn.copy_row(partition, place, key, (snapshot, own))
+        })?;
+        Ok(self.pages.as_ref().filter(|_| found).map(|pages| &pages.row[..]))
+    }
+
+    /// Copies a row of a held partition to where it stays; whether there is one.
+    fn copy_row(
+        &mut self,
+        partition: PartitionRef,
+        place: Place,
+        key: &[u8],
+        (snapshot, own): (Option<Epoch>, bool),
+    ) -> Result<bool, Stop> {
+        let root = self.root(partition, place)?;
+        self.admit(root, place, ObjectMode::AccessShare)?;
+        let image = self.transaction_id().filter(|_| own).and_then(|me| own_image(root, key, me));
+        let row = match image {
+            Some(image) => image.as_deref(),
+            None => {
+                let found = root.tree.lookup(key);
+                // SAFETY: held by this transaction; `root` and `found` are only read meanwhile.
+                let epoch = unsafe { partition.data_mut() }.epoch_of(found.stamp);
+                match snapshot {
+                    None => {
+                        self.depend(epoch);
+                        found.row.map(|row| &**row)
+                    }
+                    Some(snapshot) if root.since > snapshot => return Err(self.past_is_gone()),
+                    Some(snapshot) => {
+                        self.depend(epoch.min(snapshot));
+                        root.versions.at(key, snapshot, found.row)
+                    }
+                }
+            }
+        };
+        let (Some(row), Some(pages)) = (row, &mut self.pages) else { return Ok(false) };
+        pages.row.clear();
+        pages.row.extend_from_slice(row);
+        Ok(true)
+    }
+
+    /// Visits a range, page by page.
+    pub(super) fn scan_pages(
+        &mut self,
+        place: Place,
+        range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Stop> {
+        if self.reads_at(place).is_none() && !self.is_own(place) {
+            return Err(Stop::Interactive);
+        }
+        let (mut low, mut high) = (range.low.map(KeyBuf::from_slice), range.high.map(KeyBuf::from_slice));
+        let mut below = range.end();
+        loop {
+            let left = KeyRange { low: borrowed(&low), high: borrowed(&high) };
+            if excludes_all(left.low, left.high) {
+                return Ok(());
+            }
+            let at = match direction {
+                Direction::Ascending => At::Key(left.start()),
+                Direction::Descending => At::Below(below.as_deref()),
+            };
+            let end = self.in_page(place, at, |txn, partition, place| {
+                txn.scan_page(partition, place, left, direction, visit)
+            })?;
+            match (end, direction) {
+                (PageEnd::Enough | PageEnd::Through(None), _) => return Ok(()),
+                (PageEnd::Full(last), Direction::Ascending) => low = Bound::Excluded(last),
+                (PageEnd::Full(last), Direction::Descending) => {
+                    below = Some(last.clone());
+                    high = Bound::Excluded(last);
+                }
+                (PageEnd::Through(Some(next)), Direction::Ascending) => low = Bound::Included(next),
+                (PageEnd::Through(Some(next)), Direction::Descending) => below = Some(next),
+            }
+        }
+    }
+
+    /// Visits a range as far as one page goes.
+    fn scan_page(
+        &mut self,
+        partition: PartitionRef,
+        place: Place,
+        range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<PageEnd, Stop> {
+        let (mut rows, mut bytes, mut last, mut enough) = (0, 0, None, false);
+        let _ = self.scan_partition(partition, place, range, direction, &mut |key, row| {
+            if visit(key, row).is_break() {
+                enough = true;
+                return ControlFlow::Break(());
+            }
+            rows += 1;
+            bytes += row.len();
+            if rows < PAGE_ROWS_MAX && bytes < PAGE_BYTES_MAX {
+                return ControlFlow::Continue(());
+            }
+            last = Some(KeyBuf::from_slice(key));
+            ControlFlow::Break(())
+        })?;
+        if enough {
+            return Ok(PageEnd::Enough);
+        }
+        if let Some(last) = last {
+            return Ok(PageEnd::Full(last));
+        }
+        // SAFETY: held by this transaction; read until the end of the function.
+        let data = unsafe { partition.data_mut() };
+        Ok(PageEnd::Through(match direction {
+            Direction::Ascending => data.high.clone().filter(|high| reaches(range.high, high)),
+            Direction::Descending => {
+                let goes_on = match range.low {
+                    Bound::Included(low) | Bound::Excluded(low) => *low < data.low[..],
+                    Bound::Unbounded => true,
+                };
+                (goes_on && !data.low.is_empty()).then(|| data.low.clone())
+            }
+        }))
+    }
+
+    /// Runs `body` over the partition of a page; once more where the table has another place by now.
+    fn in_page<R>(
+        &mut self,
+        mut place: Place,
+        at: At<'_>,
+        mut body: impl FnMut(&mut Self, PartitionRef, Place) -> Result<R, Stop>,
+    ) -> Result<R, Stop> {
+        loop {
+            let done = match self.begin_page(place.group, at) {
+                Ok(partition) => {
+                    let done = body(self, partition, place);
+                    self.end_page();
+                    done
+                }
+                Err(stop) => Err(stop),
+            };
+            match done {
+                Err(Stop::Recompile) => place = self.place_now(place).ok_or(Stop::Recompile)?,
+                done => return done,
+            }
+        }
+    }
+
+    /// Claims the partition of a page, when its turn comes.
+    fn begin_page(&mut self, group: GroupId, at: At<'_>) -> Result<PartitionRef, Stop> {
+        debug_assert!(self.held.is_empty(), "a page is read with nothing else held");
+        loop {
+            if self.is_cancelled() {
+                return Err(Stop::Cancelled);
+            }
+            self.worker.refresh(self.shared);
+            let routes = self.worker.routing.routes(group);
+            let after = match at {
+                At::Key(key) => routes.partition_point(|route| route.low[..] <= *key),
+                At::Below(Some(below)) => routes.partition_point(|route| route.low[..] < *below),
+                At::Below(None) => routes.len(),
+            };
+            let Some(route) = after.checked_sub(1).and_then(|at| routes.get(at)) else {
+                // The group is gone, so the table is, too.
+                return Err(Stop::Recompile);
+            };
+            let (partition, low) = (route.partition, route.low.clone());
+            if claims_soon(partition) {
+                self.held.push(partition);
+            } else {
+                self.held = self.await_turn(partition, &low)?;
+            }
+            // SAFETY: held by this transaction, and each reference ends with its look.
+            let is_here = |held: &PartitionRef| held.group == group && at.is_in(unsafe { held.data_mut() });
+            if let Some(place) = self.held.iter().position(is_here) {
+                // Asked under the claim: until here nothing that it needs may have gone.
+                if self.pages.as_ref().is_some_and(|pages| pages.registration.is_cancelled()) {
+                    self.end_page();
+                    return Err(Stop::SnapshotTooOld);
+                }
+                self.recent = place;
+                return Ok(self.held[place]);
+            }
+            // The range went elsewhere meanwhile.
+            self.end_page();
+        }
+    }
+
+    /// Gives back what the page was read from.
+    fn end_page(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        self.recent = 0;
+        self.shared.release_all(self.worker, &held);
+    }
+
+    /// Waits in the queue of a partition until this thread holds it; with nothing, if the queue has
+    /// moved.
+    fn await_turn(&mut self, partition: PartitionRef, low: &[u8]) -> Result<HeldList, Stop> {
+        if self.worker.executor.is_some() {
+            // No executor ever stands still.
+            return Err(Stop::Interactive);
+        }
+        let shared = self.shared;
+        let seat = Arc::new(Seat::default());
+        let mut claims = ClaimSet::new();
+        claims.add_point(partition.group, low);
+        let mut wanted = HeldList::new();
+        wanted.push(partition);
+        let entered: RefCell<Option<Arc<Ticket>>> = RefCell::new(None);
+        let note = |ticket: &Arc<Ticket>| *entered.borrow_mut() = Some(ticket.clone());
+        let job = Box::new(Turn { claims, seat: seat.clone() });
+        shared.enter_queues(self.worker, wanted, job, false, &note);
+        loop {
+            if let Some(held) = seat.take() {
+                return Ok(held);
+            }
+            if self.is_cancelled() {
+                if let Some((_, lent)) = entered.borrow().as_ref().and_then(|ticket| ticket.cancel()) {
+                    shared.release_all(self.worker, &lent);
+                    return Err(Stop::Cancelled);
+                }
+                // It is being brought: the next look finds it, and the page's own look the request.
+            }
+            if !shared.help() {
+                seat.wait();
+            }
+        }
+    }
+
+    /// Where a tree of the statement is now, if nothing but its place has changed.
+    fn place_now(&self, place: Place) -> Option<Place> {
+        let is_of = |table: &&Arc<TableMeta>| {
+            table.version == place.version && (table.def.id == place.id || table.index(place.id).is_some())
+        };
+        let before = self.pages.as_ref()?.tables.iter().find(is_of)?;
+        let now = self.table(before.def.id)?;
+        let is_same = now.def.columns == before.def.columns && now.def.key == before.def.key;
+        if !is_same || now.version == before.version || now.is_reference() {
+            return None;
+        }
+        if now.def.id == place.id {
+            return Some(Place::of(&now));
+        }
+        now.index(place.id).map(|index| Place::of_index(&now, index))
+    }
+}
+
+/// Claims a partition if it is idle, or about to be: a thread that it has to be brought to holds it for
+/// nothing until it wakes.
+fn claims_soon(partition: PartitionRef) -> bool {
+    let backoff = Backoff::new();
+    loop {
+        if partition.try_claim() {
+            return true;
+        }
+        if backoff.is_completed() {
+            return false;
+        }
+        backoff.snooze();
+    }
+}
+
+fn borrowed(bound: &Bound<KeyBuf>) -> Bound<&[u8]> {
+    match bound {
+        Bound::Included(key) => Bound::Included(&key[..]),
+        Bound::Excluded(key) => Bound::Excluded(&key[..]),
+        Bound::Unbounded => Bound::Unbounded,
+    }
+}
+
+/// A thread's place in the queue of a partition, which is brought to it.
+struct Turn {
+    claims: ClaimSet,
+    seat: Arc<Seat>,
+}
+
+/// Where the thread waits for what is brought.
+#[derive(Default)]
+struct Seat {
+    brought: Mutex<Option<HeldList>>,
+    came: Condvar,
+}
+
+impl Seat {
+    fn put(&self, held: HeldList) {
+        *self.brought.lock() = Some(held);
+        self.came.notify_one();
+    }
+
+    fn take(&self) -> Option<HeldList> {
+        self.brought.lock().take()
+    }
+
+    /// Waits a moment, unless something has come.
+    fn wait(&self) {
+        let mut brought = self.brought.lock();
+        if brought.is_none() {
+            self.came.wait_for(&mut brought, LOOK_EVERY);
+        }
+    }
+}
+
+impl Job for Turn {
+    fn run(self: Box<Self>, _shared: &Arc<Shared>, _worker: &mut Worker, held: HeldList) {
+        self.seat.put(held);
+    }
+
+    fn resubmit(self: Box<Self>, _shared: &Arc<Shared>, _worker: &mut Worker) {
+        self.seat.put(HeldList::new());
+    }
+
+    fn end(self: Box<Self>, _reason: Stop) {
+        self.seat.put(HeldList::new());
+    }
+
+    fn claims(&self) -> &ClaimSet {
+        &self.claims
+    }
+}

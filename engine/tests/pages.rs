@@ -1,0 +1,223 @@
+//! Runs that read in pages: as of one snapshot, holding nothing between two pages.
+
+mod common;
+
+use std::ops::{Bound, ControlFlow};
+use std::sync::atomic::Ordering;
+
+use archipel_engine::id::{GroupId, TreeId};
+use archipel_engine::{
+    ClaimSet, DdlOp, Direction, Engine, Inserted, Interactive, KeyRange, Program, RoutingTable, Stop,
+    SubmitOptions, Txn,
+};
+use common::*;
+
+/// Runs a statement of a transaction in pages.
+fn paged<T: Send + 'static>(
+    engine: &Engine,
+    transaction: &Interactive,
+    body: impl FnMut(&mut Txn<'_>) -> Result<T, Stop> + Send + 'static,
+) -> Result<T, Stop> {
+    let options = SubmitOptions { transaction: Some(transaction), paged: true, ..SubmitOptions::default() };
+    finish(engine.submit(script(|_, _| {}, body), options).wait()).0
+}
+
+/// The balances of some accounts, in the order of a scan.
+fn balances(txn: &mut Txn<'_>, range: KeyRange<'_>, direction: Direction) -> Result<Vec<(i64, i64)>, Stop> {
+    let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+    let mut rows = Vec::new();
+    txn.scan(&table, range, direction, &mut |_, row| {
+        rows.push((int8(&table, row, 0), int8(&table, row, 2)));
+        ControlFlow::Continue(())
+    })?;
+    Ok(rows)
+}
+
+fn change_everything(engine: &Engine, accounts: i64) {
+    unpredicted(engine, move |txn| {
+        let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+        for id in 0..accounts {
+            match id % 3 {
+                0 => assert!(txn.delete(&table, &account_key(id))?),
+                _ => assert_eq!(set_balance(txn, id, 7)?, Inserted::Ok),
+            }
+        }
+        assert_eq!(insert_account(txn, accounts + 5, "late", 7)?, Inserted::Ok);
+        Ok(())
+    })
+    .0
+    .expect("nothing is held between two pages");
+    let cuts = vec![account_key(accounts / 4), account_key(accounts / 2)];
+    engine.pre_split(GroupId(ACCOUNTS.0), cuts).wait().outcome.result.expect("it splits");
+}
+
+#[test]
+fn others_write_between_two_pages_and_the_reader_sees_its_snapshot() {
+    const ACCOUNTS_OPENED: i64 = 5_000;
+    for direction in [Direction::Ascending, Direction::Descending] {
+        let (engine, _store) = stepped();
+        open_bank(&engine, ACCOUNTS_OPENED);
+        let cuts = vec![account_key(1_000), account_key(4_000)];
+        engine.pre_split(GroupId(ACCOUNTS.0), cuts).wait().outcome.result.expect("it splits");
+        let reader = engine.begin();
+        let of_reader = engine.clone();
+        let rows = paged(&engine, &reader, move |txn| {
+            let middle = account_key(1_500);
+            let upper = KeyRange { low: Bound::Included(&middle), high: Bound::Unbounded };
+            let lower = KeyRange { low: Bound::Unbounded, high: Bound::Excluded(&middle) };
+            let (first, second) = match direction {
+                Direction::Ascending => (lower, upper),
+                Direction::Descending => (upper, lower),
+            };
+            let mut rows = balances(txn, first, direction)?;
+            assert_eq!(txn.partitions_held(), 0);
+            change_everything(&of_reader, ACCOUNTS_OPENED);
+            rows.extend(balances(txn, second, direction)?);
+            assert_eq!(balance(txn, 3)?, Some(100), "deleted since");
+            assert_eq!(balance(txn, ACCOUNTS_OPENED + 5)?, None, "inserted since");
+            assert!(account_of(txn, "owner 3")?.is_some(), "its entry is there as well");
+            assert!(account_of(txn, "late")?.is_none());
+            Ok(rows)
+        });
+        let mut expected: Vec<(i64, i64)> = (0..ACCOUNTS_OPENED).map(|id| (id, 100)).collect();
+        if direction == Direction::Descending {
+            expected.reverse();
+        }
+        assert_eq!(rows.expect("read"), expected);
+        // READ COMMITTED: the next statement sees what is there now.
+        let now = paged(&engine, &reader, |txn| balances(txn, KeyRange::ALL, Direction::Ascending));
+        let now = now.expect("read");
+        assert!(now.iter().all(|(id, balance)| id % 3 != 0 && *balance == 7));
+        engine.commit(&reader).wait().outcome.result.expect("committed");
+    }
+}
+
+#[test]
+fn a_run_in_pages_that_writes_or_locks_is_run_again_without() {
+    let (engine, _store) = stepped();
+    open_bank(&engine, 10);
+    let own = engine.begin();
+    let writes: [fn(&mut Txn<'_>) -> Result<(), Stop>; 3] = [
+        |txn| set_balance(txn, 1, 5).map(drop),
+        |txn| insert_account(txn, 77, "new", 5).map(drop),
+        |txn| {
+            let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+            let mode = archipel_engine::LockMode::Update;
+            txn.lock_row(&table, &account_key(1), mode, archipel_engine::LockWait::Wait).map(drop)
+        },
+    ];
+    for write in writes {
+        let stopped = paged(&engine, &own, move |txn| {
+            assert_eq!(balance(txn, 1)?, Some(100));
+            write(txn)
+        });
+        assert_eq!(stopped, Err(Stop::Interactive));
+    }
+    assert!(own.is_empty());
+}
+
+#[test]
+fn a_transaction_sees_its_own_images_above_the_snapshot() {
+    let (engine, _store) = stepped();
+    open_bank(&engine, 3_000);
+    let own = engine.begin();
+    within(&engine, &own, |txn| {
+        let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+        assert_eq!(set_balance(txn, 10, 1)?, Inserted::Ok);
+        assert!(txn.delete(&table, &account_key(2_000))?);
+        assert_eq!(insert_account(txn, 9_000, "own", 2)?, Inserted::Ok);
+        Ok(())
+    })
+    .expect("written");
+    let of_reader = engine.clone();
+    let rows = paged(&engine, &own, move |txn| {
+        assert_eq!(balance(txn, 10)?, Some(1));
+        unpredicted(&of_reader, |txn| set_balance(txn, 11, 3)).0.map(drop).expect("of somebody else");
+        assert_eq!(balance(txn, 11)?, Some(100));
+        balances(txn, KeyRange::ALL, Direction::Ascending)
+    })
+    .expect("read");
+    assert_eq!(rows.len(), 3_000);
+    assert_eq!((rows[10], rows[11], rows[2_999]), ((10, 1), (11, 100), (9_000, 2)));
+    assert!(rows.iter().all(|(id, _)| *id != 2_000));
+}
+
+#[test]
+fn an_index_may_be_made_between_two_pages() {
+    let (engine, _store) = stepped();
+    open_bank(&engine, 3_000);
+    let own = engine.begin();
+    let of_reader = engine.clone();
+    let rows = paged_over(&engine, &own, move |txn| {
+        let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+        let before = balance(txn, 1)?;
+        ddl(&of_reader, DdlOp::CreateIndex { table: ACCOUNTS, index: balance_index_def() }).expect("made");
+        let again = txn.get(&table, &account_key(1))?.map(|row| int8(&table, row, 2));
+        assert_eq!(again, before);
+        let mut rows = 0;
+        txn.scan(&table, KeyRange::ALL, Direction::Ascending, &mut |_, _| {
+            rows += 1;
+            ControlFlow::Continue(())
+        })?;
+        Ok(rows)
+    });
+    assert_eq!(rows, Ok(3_000));
+}
+
+/// As [`paged`], of a statement that says which table it reads.
+fn paged_over<T: Send + 'static>(
+    engine: &Engine,
+    transaction: &Interactive,
+    body: impl FnMut(&mut Txn<'_>) -> Result<T, Stop> + Send + 'static,
+) -> Result<T, Stop> {
+    let options = SubmitOptions { transaction: Some(transaction), paged: true, ..SubmitOptions::default() };
+    let program = OverAccounts(script(|_, _| {}, body));
+    let completed = engine.submit(program, options).wait();
+    completed.outcome.result.map(|()| completed.program.0.value.expect("it has a value"))
+}
+
+struct OverAccounts<T>(Script<T>);
+
+impl<T: Send + 'static> Program for OverAccounts<T> {
+    fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
+        self.0.predict(routing, claims);
+    }
+
+    fn tables(&self) -> Vec<TreeId> {
+        vec![ACCOUNTS]
+    }
+
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        self.0.run(txn)
+    }
+}
+
+#[test]
+fn a_reader_waits_in_the_queue_of_a_busy_partition() {
+    let (engine, _store) = stepped();
+    open_bank(&engine, 3_000);
+    let (stop, threads) = start_executors(&engine, 2);
+    let writers: Vec<_> = (0..2)
+        .map(|number| {
+            let engine = engine.clone();
+            std::thread::spawn(move || {
+                for turn in 0..3_000 {
+                    let id = number * 1_000 + turn % 1_000;
+                    unpredicted(&engine, move |txn| transfer(txn, id, id + 1, 0)).0.expect("moved");
+                }
+            })
+        })
+        .collect();
+    for _ in 0..20 {
+        let own = engine.begin();
+        let rows = paged(&engine, &own, |txn| balances(txn, KeyRange::ALL, Direction::Ascending));
+        assert_eq!(rows.expect("read").len(), 3_000);
+    }
+    for writer in writers {
+        writer.join().expect("it ends");
+    }
+    stop.store(true, Ordering::Relaxed);
+    for thread in threads {
+        thread.join().expect("it ends");
+    }
+}
