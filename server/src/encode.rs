@@ -17,6 +17,7 @@ use archipel_sql::function::length::check_buffer;
 use archipel_sql::types::{Oid, Type};
 use archipel_sql::{interrupt, io, memory, parts};
 
+use crate::run::portions::Portions;
 use crate::wire::frame;
 
 /// The format of each result column.
@@ -91,7 +92,7 @@ pub struct RowEncoder {
 }
 
 /// Beyond this the rows of one statement are refused rather than let the server run out of
-/// memory: the protocol sends them only after the transaction committed.
+/// memory: where they do not leave while it runs, they are sent after the transaction has committed.
 pub const RESULT_BYTES_MAX: usize = 1 << 30;
 
 /// Fewer bytes than this left in a large buffer, and it is given room for more rows.
@@ -187,6 +188,8 @@ pub struct Sink<'a> {
     pub context: FunctionContext<'a>,
     pub out: &'a mut Vec<u8>,
     pub kept: &'a mut Vec<Vec<Datum>>,
+    /// Where they go while the program runs, if somebody takes them.
+    pub portions: Option<&'a mut Portions>,
     pub rows: u64,
 }
 
@@ -208,6 +211,9 @@ impl RowSink for Sink<'_> {
                 }
                 self.kept.push(row.to_vec());
             }
+        }
+        if let Some(portions) = &mut self.portions {
+            portions.hand_over(self.out)?;
         }
         if self.out.len() > RESULT_BYTES_MAX {
             return Err(SqlError::new(

@@ -492,9 +492,11 @@ impl<P: Program> Job for Attempt<P> {
             shared.release_all(worker, &held);
             return self.finish(Stop::TransactionEnded);
         }
-        match worker.executor {
-            Some(_) if self.options.apart => self.run_apart(shared, worker, held),
-            _ => self.run_here(shared, worker, held),
+        // What reads in pages may stand still: on no thread that somebody else's program has woken it on.
+        if self.options.apart && (worker.executor.is_some() || self.options.paged) {
+            self.run_apart(shared, worker, held);
+        } else {
+            self.run_here(shared, worker, held);
         }
     }
 

@@ -50,6 +50,23 @@ pub fn classify(statement: &BoundStatement, compiled: &CompiledStatement) -> Cla
     Class::Native
 }
 
+/// Whether a statement is a query that calls no routine.
+pub fn is_plain_query(statement: &BoundStatement) -> bool {
+    let BoundStatement::Query(query) = statement else { return false };
+    let mut calls = false;
+    crate::native::visit_relations(&query.rel, &mut |rel| match rel {
+        Rel::Function { call: crate::bound::SetCall::Routine { .. }, .. } => calls = true,
+        Rel::Aggregate { aggregates, .. } => {
+            calls |= aggregates.iter().any(|call| matches!(call.function, Accumulator::Defined(_)));
+        }
+        _ => {}
+    });
+    crate::native::visit_expressions(&query.rel, &mut |expr| {
+        calls |= matches!(expr.kind, ExprKind::Routine { .. });
+    });
+    !calls
+}
+
 fn sleeps_in(rel: &Rel) -> bool {
     let mut found = false;
     crate::native::visit_expressions(rel, &mut |expr| {

@@ -18,7 +18,7 @@ use archipel_engine::cell::ColumnKind;
 use archipel_engine::id::GroupId;
 use archipel_engine::schema::KeyColumn;
 
-pub use accesses::{Class, accesses_of_expression, classify};
+pub use accesses::{Class, accesses_of_expression, classify, is_plain_query};
 pub use evaluate::{RouteInputs, access_over_arguments, evaluate, is_row_free};
 pub use predict::{Classification, Spread, classify_accesses, predict, route_key_bytes};
 

@@ -5,6 +5,7 @@
 //! - [`call`]       a routine with the arguments of one CALL
 //! - [`definition`] one DDL statement
 //! - [`load`]       a batch of COPY rows
+//! - [`portions`]   rows that leave while a run goes on
 //!
 //! Invariant: a program owns all it needs, may run on any executor, and starts afresh at every
 //! run. A panic in evaluation is caught here, undone by the engine and answered XX000; panics
@@ -15,13 +16,14 @@ pub mod computed;
 pub mod definition;
 pub mod load;
 pub mod pipeline;
+pub mod portions;
 pub mod statement;
 
 use std::any::Any;
 
 use archipel_engine::Stop;
 use archipel_planner::native::{ExecContext, ExecError, ExecResult};
-use archipel_sql::error::SqlError;
+use archipel_sql::error::{SqlError, SqlState};
 
 /// Turns a panic's payload into the error the client sees.
 pub(crate) fn panic_error(payload: &(dyn Any + Send)) -> SqlError {
@@ -41,6 +43,14 @@ pub(crate) fn require_silence(context: &ExecContext<'_, '_>) -> ExecResult<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// What a statement fails with that others do not let come to its end.
+pub(crate) fn outdated() -> SqlError {
+    SqlError::new(
+        SqlState::OBJECT_IN_USE,
+        "the definitions this statement uses changed while it ran, again and again",
+    )
 }
 
 /// Keeps an SQL error in `slot` and answers how the engine must stop.

@@ -158,8 +158,14 @@ impl PipelineRun {
             from = *at;
             let before = out.len();
             context.params = std::mem::take(params);
-            let mut sink =
-                Sink { rows_to: &*rows_to, context: functions, out: &mut out, kept: &mut kept, rows: 0 };
+            let mut sink = Sink {
+                rows_to: &*rows_to,
+                context: functions,
+                out: &mut out,
+                kept: &mut kept,
+                portions: None,
+                rows: 0,
+            };
             let ran = compiled.run(context, &mut sink);
             *params = std::mem::take(&mut context.params);
             if ran.is_err() {

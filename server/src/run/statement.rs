@@ -14,7 +14,7 @@ use archipel_planner::native::{
     CompiledRoutine, ConstraintModes, DeferredCheck, Drawn, ExecContext, ExecError, ExecResult, Notice,
     Usage, finish_deferred, numbers_for_next_attempt,
 };
-use archipel_planner::route::{RouteInputs, predict};
+use archipel_planner::route::{RouteInputs, is_plain_query, predict};
 use archipel_procedures::run::pause::Paused;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
@@ -23,7 +23,8 @@ use archipel_sql::interrupt::Watch;
 use archipel_sql::stack::Depth;
 use archipel_sql::types::Oid;
 
-use super::{panic_error, stop_with};
+use super::portions::Portions;
+use super::{outdated, panic_error, stop_with};
 use crate::encode::{RowsTo, Sink};
 use crate::notifications::Ticket;
 use crate::session::host::Host;
@@ -46,6 +47,10 @@ pub struct StatementRun {
     pub read_only: bool,
     /// Rows read, or affected.
     pub rows: u64,
+    /// Whether its client may have rows before the last one is known.
+    pub may_stream: bool,
+    /// Where they go then.
+    pub portions: Option<Portions>,
     /// The rows themselves, for [`RowsTo::Kept`].
     pub kept: Vec<Vec<Datum>>,
     pub notices: Vec<Notice>,
@@ -130,11 +135,28 @@ impl StatementRun {
         !writes || (self.has_outlived && !is_change)
     }
 
+    /// Whether its rows can leave while it runs, where it reads in pages.
+    pub fn streams(&self) -> bool {
+        self.may_stream
+            && self.plan.read_only
+            && matches!(self.plan.code, Code::Native(_))
+            && is_plain_query(&self.plan.bound)
+    }
+
+    /// Whether rows have left.
+    pub fn has_sent(&self) -> bool {
+        self.portions.as_ref().is_some_and(Portions::has_sent)
+    }
+
     fn evaluate(&mut self, txn: &mut Txn<'_>) -> ExecResult<()> {
         let now = match self.now {
             Some(now) => now,
             None => txn.started_at(),
         };
+        if let Some(portions) = &mut self.portions {
+            // An executor's thread does not wait for a client.
+            portions.begin(txn.pages_at().filter(|_| txn.executor().is_none()));
+        }
         let host = self.host.clone();
         let functions = FunctionContext { now, session: &*host };
         let mut context = ExecContext::new(txn, functions, &*host);
@@ -166,6 +188,7 @@ impl StatementRun {
             context: functions,
             out: &mut self.out,
             kept: &mut self.kept,
+            portions: self.portions.as_mut(),
             rows: 0,
         };
         let done = match &self.plan.code {
@@ -272,6 +295,11 @@ impl Program for StatementRun {
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
         let _depth = Depth::of(self.host.settings.stack_depth_kb);
         let _watch = Watch::of(self.host.clone());
+        if self.has_sent() {
+            // It would answer them once more.
+            self.error = Some(outdated());
+            return Err(Stop::Abort);
+        }
         self.out.truncate(self.mark);
         self.kept.clear();
         self.error = None;
@@ -296,6 +324,10 @@ impl Program for StatementRun {
         self.has_outlived = false;
         self.host.begin_run();
         let result = catch_unwind(AssertUnwindSafe(|| self.evaluate(txn)));
+        if self.has_sent() {
+            // What was before the rows has left with them.
+            self.mark = 0;
+        }
         match result {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {

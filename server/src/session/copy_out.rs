@@ -91,7 +91,8 @@ impl Session {
         let done = match analytic {
             Some(done) => done,
             None => {
-                let run = self.statement_run(plan.clone(), Vec::new(), rows_to);
+                let mut run = self.statement_run(plan.clone(), Vec::new(), rows_to);
+                run.may_stream = self.may_stream();
                 self.run_to_end(&prepared, run).await
             }
         };

@@ -22,6 +22,7 @@ use super::host::Host;
 use super::role;
 use crate::catalog::CatalogState;
 use crate::encode::{Formats, RowsTo};
+use crate::run::outdated;
 use crate::run::statement::StatementRun;
 use crate::statement::{Body, Code, Prepared, RowPlan};
 use crate::wire::output::{Output, Severity};
@@ -37,13 +38,6 @@ const DEFINED_WITHIN: Duration = Duration::from_millis(500);
 /// Whether a utility tells the client no columns of the query that it runs before it has run it.
 fn reads_for_itself(statement: &Statement) -> bool {
     matches!(statement, Statement::DeclareCursor(_) | Statement::Copy(_))
-}
-
-fn outdated() -> SqlError {
-    SqlError::new(
-        SqlState::OBJECT_IN_USE,
-        "the definitions this statement uses changed while it ran, again and again",
-    )
 }
 
 /// A row statement that has run.
@@ -196,6 +190,7 @@ impl Session {
         }
         let mut run = self.statement_run(plan, params, rows_to);
         run.may_end = self.may_end();
+        run.may_stream = streaming && self.may_stream();
         self.run_to_end(prepared, run).await
     }
 
@@ -453,6 +448,8 @@ impl Session {
             now: self.began_at(),
             read_only: self.is_read_only(),
             rows: 0,
+            may_stream: false,
+            portions: None,
             kept: Vec::new(),
             notices: Vec::new(),
             tracked: self.settings.effective().tracked,

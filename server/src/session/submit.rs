@@ -8,13 +8,16 @@
 use std::time::Instant;
 
 use archipel_engine::txn::Interactive;
-use archipel_engine::{Outcome, Stop, SubmitOptions};
+use archipel_engine::{Completed, Outcome, Stop, SubmitOptions};
+use archipel_sql::error::Result;
 
 use super::Session;
 use crate::design::counts::Counted;
+use crate::run::portions::{Portion, Portions};
 use crate::run::statement::StatementRun;
 use crate::settings::session::Tracked;
 use crate::statement::Code;
+use crate::wire::output::Output;
 
 /// How a run is handed over.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,7 +81,7 @@ impl Session {
             match outcome.result {
                 Err(Stop::Interactive) => paged.plan.note_writes_late(),
                 // Versions of rows took too much memory: under claims there is no need of any.
-                Err(Stop::SnapshotTooOld) => {}
+                Err(Stop::SnapshotTooOld) if !paged.has_sent() => {}
                 _ => return ((paged, outcome), Some(first)),
             }
             run = paged;
@@ -90,10 +93,16 @@ impl Session {
     async fn submit_apart(&mut self, run: Box<StatementRun>, how: How) -> (Box<StatementRun>, Outcome) {
         let read_only = run.plan.read_only;
         if self.transaction.interactive().is_some() {
-            return self.submit_in(run, read_only, None, how).await;
+            return match how == How::InPages && run.streams() {
+                true => self.submit_streaming(run, None).await,
+                false => self.submit_in(run, read_only, None, how).await,
+            };
         }
         let own = self.begin_interactive();
-        let (mut run, mut outcome) = self.submit_in(run, read_only, Some(&own), how).await;
+        let (mut run, mut outcome) = match how == How::InPages && run.streams() {
+            true => self.submit_streaming(run, Some(&own)).await,
+            false => self.submit_in(run, read_only, Some(&own), how).await,
+        };
         let own = if outcome.result.is_ok() && !run.deferred.is_empty() {
             match self.check_own(&mut run, &mut outcome, own).await {
                 Some(own) => own,
@@ -154,6 +163,64 @@ impl Session {
             outcome.result = Err(Stop::Abort);
         }
         own
+    }
+
+    /// Whether rows may leave before their statement has ended: nobody adds to, or takes out of, what it
+    /// answers.
+    pub(super) fn may_stream(&self) -> bool {
+        self.overheard.is_none() && !self.has_put_off()
+    }
+
+    /// Runs in pages, and sends the rows as they come and as the client takes them.
+    async fn submit_streaming(
+        &mut self,
+        mut run: Box<StatementRun>,
+        own: Option<&Interactive>,
+    ) -> (Box<StatementRun>, Outcome) {
+        let (portions, mut rows) = Portions::new();
+        run.portions = Some(portions);
+        run.one_shot = false;
+        let options = SubmitOptions {
+            transaction: own.or(self.transaction.interactive()),
+            read_only: true,
+            client: Some(&self.entry().engine),
+            apart: true,
+            paged: true,
+            ..SubmitOptions::default()
+        };
+        let mut submission = self.server.engine.submit(run, options);
+        let mut is_taken = true;
+        let Completed { program, outcome } = loop {
+            let portion = tokio::select! {
+                biased;
+                portion = rows.recv(), if is_taken => portion,
+                completed = self.cancellable_by(&mut submission) => break completed,
+            };
+            is_taken = match portion {
+                Some(portion) => self.pass_on(portion).await.is_ok(),
+                None => false,
+            };
+            if !is_taken {
+                // The run finds nobody to take what comes next.
+                rows.close();
+            }
+        };
+        // What it has handed over before its end.
+        while let Some(portion) = rows.try_recv().ok().filter(|_| is_taken) {
+            is_taken = self.pass_on(portion).await.is_ok();
+        }
+        if is_taken {
+            return (program, outcome);
+        }
+        // It may have come to its end while its last rows were refused.
+        (program, Outcome { result: outcome.result.and(Err(Stop::Cancelled)), ..outcome })
+    }
+
+    /// Sends what a run has handed over; refused where the statement has been cancelled.
+    async fn pass_on(&mut self, portion: Portion) -> Result<()> {
+        self.depend_on(portion.epoch);
+        self.output = Output::from_messages(portion.messages);
+        self.flush_part().await
     }
 
     async fn submit_in(

@@ -35,6 +35,14 @@ impl Session {
     /// Waits for a submission: cancels it when somebody asks for that or it has waited for a row
     /// beyond `lock_timeout`, and looks for a deadlock after `deadlock_timeout`.
     pub(super) async fn cancellable<P: Program>(&self, mut submission: Submission<P>) -> Completed<P> {
+        self.cancellable_by(&mut submission).await
+    }
+
+    /// The same for a submission that the caller keeps, who may stop waiting and begin again.
+    pub(super) async fn cancellable_by<P: Program>(
+        &self,
+        mut submission: &mut Submission<P>,
+    ) -> Completed<P> {
         if let Some(completed) = submission.try_take() {
             return completed;
         }
