@@ -30,6 +30,7 @@ use crate::front::{Door, Doors, Front};
 use crate::listen::{self, ListenError, SocketAccess};
 use crate::notifications::Hub;
 use crate::replies::Durability;
+use crate::session::streamed::OPEN_MAX;
 use crate::sessions::Sessions;
 use crate::settings::live::Live;
 use crate::statement::planning::PlanningThreads;
@@ -482,7 +483,8 @@ fn start_analytical_threads(
 ) -> Result<tokio::runtime::Runtime, StartError> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(executors.clamp(1, 8))
-        .max_blocking_threads(usize::try_from(connections_max).unwrap_or(0).max(64))
+        // A session runs one query at a time, beside those of its cursors.
+        .max_blocking_threads(usize::try_from(connections_max).unwrap_or(0).max(64) + OPEN_MAX)
         .thread_stack_size(THREAD_BYTES)
         .thread_name("analytics")
         .on_thread_start(begin_beside)

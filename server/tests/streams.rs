@@ -13,11 +13,15 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// What the server may take; the results below are larger.
 const LIMIT: &str = "max_memory=256MB";
 
-const ROWS: usize = 40_000;
-
-/// A query that reads a range of keys, and answers 400 MB.
+/// A query that reads a range of keys, which native execution does, and answers 400 MB.
 const LARGE: &str = "SELECT t.v, t.id, repeat('x', 10000) FROM t, generate_series(1, 8) n \
                      WHERE t.id BETWEEN 1 AND 5000";
+const LARGE_ROWS: usize = 40_000;
+
+/// A query that reads a table whole, over a snapshot; its rows as values take about as much as the server
+/// may.
+const WHOLE: &str = "SELECT t.v, t.id, repeat('x', 100) FROM t, generate_series(1, 200) n";
+const WHOLE_ROWS: usize = 1_000_000;
 
 fn started() -> (Server, Raw, Raw) {
     let server = Server::start(&[LIMIT]);
@@ -78,7 +82,7 @@ fn others_write(other: &mut Raw) {
     }
 }
 
-fn is_streamed(begin: &[&str], query: &str) {
+fn is_streamed(begin: &[&str], query: &str, count: usize) {
     let (_server, mut raw, mut other) = started();
     for statement in begin {
         raw.query(statement);
@@ -87,17 +91,17 @@ fn is_streamed(begin: &[&str], query: &str) {
     assert_eq!(first_value(&first(&mut raw, b'D')), b"1");
     others_write(&mut other);
     let (rows, last) = rest(&mut raw, b'D', |row| assert_eq!(first_value(row), b"1", "as of one moment"));
-    assert_eq!((rows + 1, last), (ROWS, (b'C', b"SELECT 40000\0".to_vec())));
+    assert_eq!((rows + 1, last), (count, (b'C', format!("SELECT {count}\0").into_bytes())));
 }
 
 #[test]
 fn a_result_is_streamed() {
-    is_streamed(&[], LARGE);
+    is_streamed(&[], LARGE, LARGE_ROWS);
 }
 
 #[test]
 fn a_result_is_streamed_in_a_transaction() {
-    is_streamed(&["BEGIN"], LARGE);
+    is_streamed(&["BEGIN"], LARGE, LARGE_ROWS);
 }
 
 #[test]
@@ -105,12 +109,13 @@ fn a_result_is_streamed_in_a_transaction_that_has_written() {
     is_streamed(
         &["BEGIN", "CREATE TEMP TABLE mine (a int)", "COMMIT", "BEGIN", "INSERT INTO mine VALUES (1)"],
         LARGE,
+        LARGE_ROWS,
     );
 }
 
 #[test]
 fn a_result_of_a_whole_table_is_streamed() {
-    is_streamed(&[], "SELECT t.v, t.id, repeat('x', 10000) FROM t, generate_series(1, 8) n");
+    is_streamed(&[], WHOLE, WHOLE_ROWS);
 }
 
 #[test]
@@ -120,7 +125,7 @@ fn a_copy_is_streamed() {
     assert!(first(&mut raw, b'd').starts_with(b"1\t"));
     others_write(&mut other);
     let (rows, last) = rest(&mut raw, b'd', |row| assert!(row.starts_with(b"1\t"), "as of one moment"));
-    assert_eq!((rows + 1, last), (ROWS, (b'C', b"COPY 40000\0".to_vec())));
+    assert_eq!((rows + 1, last), (LARGE_ROWS, (b'C', b"COPY 40000\0".to_vec())));
 }
 
 /// As PostgreSQL: rows before it, and then the error.
@@ -130,7 +135,7 @@ fn what_fails_later_is_told_behind_the_rows() {
     ask(&mut raw, &LARGE.replacen("t.v", "1 / (4999 - t.id)", 1));
     let (rows, (kind, error)) = rest(&mut raw, b'D', |_| ());
     assert_eq!((kind, state(&[(kind, error)]).as_deref()), (b'E', Some("22012")));
-    assert!(rows > 0 && rows < ROWS, "{rows} rows before the error");
+    assert!(rows > 0 && rows < LARGE_ROWS, "{rows} rows before the error");
     assert_eq!(state(&raw.query("SELECT 1")), None);
 }
 
@@ -145,5 +150,135 @@ fn who_does_not_read_can_be_cancelled() {
     assert_eq!(state(&cancelled), None);
     let (rows, (kind, error)) = rest(&mut raw, b'D', |_| ());
     assert_eq!((kind, state(&[(kind, error)]).as_deref()), (b'E', Some("57014")));
-    assert!(rows < ROWS);
+    assert!(rows < LARGE_ROWS);
+}
+
+fn extended(raw: &mut Raw, messages: &[(u8, Vec<u8>)]) {
+    for (kind, body) in messages {
+        raw.send(*kind, body);
+    }
+}
+
+fn execute(rows_max: u32) -> (u8, Vec<u8>) {
+    (b'E', [b"\0", &rows_max.to_be_bytes()[..]].concat())
+}
+
+#[test]
+fn a_portal_is_streamed() {
+    let (_server, mut raw, mut other) = started();
+    raw.query("BEGIN");
+    let parse = (b'P', [b"\0", WHOLE.as_bytes(), b"\0\0\0"].concat());
+    let bind = (b'B', vec![0; 8]);
+    extended(&mut raw, &[parse, bind, execute(10), (b'H', Vec::new())]);
+    let mut rows = 0;
+    loop {
+        let (kind, body) = raw.receive().expect("the server goes on talking");
+        match kind {
+            b'1' | b'2' => {}
+            b'D' => {
+                assert_eq!(first_value(&body), b"1", "as of one moment");
+                rows += 1;
+            }
+            b's' => {
+                if rows == 10 {
+                    others_write(&mut other);
+                }
+                extended(&mut raw, &[execute(20_000), (b'H', Vec::new())]);
+            }
+            b'C' => break,
+            other => panic!("{}: {}", other as char, String::from_utf8_lossy(&body)),
+        }
+    }
+    assert_eq!(rows, WHOLE_ROWS);
+    extended(&mut raw, &[(b'S', Vec::new())]);
+    assert_eq!(rest(&mut raw, b'D', |_| ()).0, 0);
+}
+
+#[test]
+fn a_cursor_is_streamed() {
+    let (_server, mut raw, mut other) = started();
+    raw.query("BEGIN");
+    assert_eq!(state(&raw.query(&format!("DECLARE cu CURSOR FOR {WHOLE}"))), None);
+    for _ in 0..3 {
+        ask(&mut raw, "FETCH 10 FROM cu");
+        assert_eq!(rest(&mut raw, b'D', |row| assert_eq!(first_value(row), b"1")).0, 10);
+    }
+    others_write(&mut other);
+    ask(&mut raw, "MOVE 1000 FROM cu");
+    assert_eq!(rest(&mut raw, b'D', |_| ()), (0, (b'C', b"MOVE 1000\0".to_vec())));
+    ask(&mut raw, "FETCH ALL FROM cu");
+    let (rows, last) = rest(&mut raw, b'D', |row| assert_eq!(first_value(row), b"1", "as of one moment"));
+    assert_eq!(
+        (rows, last),
+        (WHOLE_ROWS - 1_030, (b'C', format!("FETCH {}\0", WHOLE_ROWS - 1_030).into_bytes()))
+    );
+    assert_eq!(state(&raw.query("COMMIT")), None);
+}
+
+/// The rows of an answer, by their first column.
+fn values(raw: &mut Raw, statement: &str) -> Vec<String> {
+    let answer = raw.query(statement);
+    assert_eq!(state(&answer), None, "{statement}");
+    let rows = answer.iter().filter(|(kind, _)| *kind == b'D');
+    rows.map(|(_, body)| String::from_utf8_lossy(first_value(body)).into_owned()).collect()
+}
+
+#[test]
+fn a_cursor_goes_back_to_rows_that_it_has_let_go() {
+    let (_server, mut raw, mut other) = started();
+    raw.query("CREATE TABLE numbers (id int PRIMARY KEY)");
+    raw.query("INSERT INTO numbers SELECT generate_series(1, 60000)");
+    raw.query("BEGIN");
+    raw.query("DECLARE cu SCROLL CURSOR FOR SELECT id FROM numbers");
+    assert_eq!(values(&mut raw, "FETCH 3 FROM cu"), ["1", "2", "3"]);
+    assert_eq!(state(&other.query("DELETE FROM numbers WHERE id % 2 = 0")), None);
+    raw.query("MOVE 50000 FROM cu");
+    assert_eq!(values(&mut raw, "FETCH 2 FROM cu"), ["50004", "50005"]);
+    assert_eq!(values(&mut raw, "FETCH BACKWARD 2 FROM cu"), ["50004", "50003"]);
+    assert_eq!(values(&mut raw, "FETCH FIRST FROM cu"), ["1"]);
+    assert_eq!(values(&mut raw, "FETCH LAST FROM cu"), ["60000"]);
+    assert_eq!(values(&mut raw, "FETCH NEXT FROM cu"), [""; 0]);
+    assert_eq!(values(&mut raw, "FETCH PRIOR FROM cu"), ["60000"]);
+    assert_eq!(values(&mut raw, "FETCH ABSOLUTE 20000 FROM cu"), ["20000"]);
+    assert_eq!(values(&mut raw, "FETCH RELATIVE 0 FROM cu"), ["20000"]);
+    assert_eq!(values(&mut raw, "FETCH RELATIVE -19998 FROM cu"), ["2"]);
+}
+
+#[test]
+fn a_routine_moves_a_cursor_whose_rows_have_not_come() {
+    let (_server, mut raw, _other) = started();
+    raw.query("CREATE TABLE numbers (id int PRIMARY KEY)");
+    raw.query("INSERT INTO numbers SELECT generate_series(1, 60000)");
+    raw.query(
+        "CREATE FUNCTION further(c refcursor, n int) RETURNS int LANGUAGE plpgsql AS $$ \
+         DECLARE r record; \
+         BEGIN \
+         BEGIN MOVE FORWARD n FROM c; EXCEPTION WHEN OTHERS THEN RETURN -1; END; \
+         FETCH c INTO r; RETURN r.id; END $$",
+    );
+    raw.query("BEGIN");
+    raw.query("DECLARE cu CURSOR FOR SELECT id FROM numbers");
+    assert_eq!(values(&mut raw, "FETCH 3 FROM cu"), ["1", "2", "3"]);
+    assert_eq!(values(&mut raw, "SELECT further('cu', 55000)"), ["55004"]);
+    assert_eq!(values(&mut raw, "FETCH 2 FROM cu"), ["55005", "55006"]);
+    assert_eq!(values(&mut raw, "SELECT further('cu', 1)"), ["55008"]);
+}
+
+#[test]
+fn what_a_cursor_fails_with_comes_where_its_row_would_be() {
+    let (_server, mut raw, _other) = started();
+    raw.query("CREATE TABLE numbers (id int PRIMARY KEY)");
+    raw.query("INSERT INTO numbers SELECT generate_series(1, 60000)");
+    raw.query("BEGIN");
+    raw.query("DECLARE cu CURSOR FOR SELECT 100000 / (59999 - id) FROM numbers");
+    assert_eq!(values(&mut raw, "FETCH 2 FROM cu"), ["1", "1"]);
+    assert_eq!(state(&raw.query("FETCH ALL FROM cu")).as_deref(), Some("22012"));
+    raw.query("ROLLBACK");
+    // What is closed lets go of its query.
+    for _ in 0..100 {
+        raw.query("BEGIN");
+        raw.query("DECLARE cu CURSOR FOR SELECT id FROM numbers");
+        assert_eq!(values(&mut raw, "FETCH 1 FROM cu"), ["1"]);
+        raw.query("COMMIT");
+    }
 }

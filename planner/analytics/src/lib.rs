@@ -38,7 +38,7 @@ mod settle;
 mod stop;
 pub mod subquery;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use archipel_engine::{Engine, Snapshot, TableMeta};
 use archipel_planner::bound::{BoundQuery, Rel};
@@ -64,6 +64,9 @@ use evaluate::Context;
 use lower::Lowerer;
 use ordered::{OrderTests, PushDown};
 
+/// Tables that a query has read.
+pub type TablesRead = Arc<Mutex<Vec<Arc<TableMeta>>>>;
+
 /// What one execution needs to know of its surroundings.
 #[derive(Clone)]
 pub struct Environment {
@@ -73,6 +76,9 @@ pub struct Environment {
     /// Transaction start, microseconds since 2000-01-01 UTC.
     pub now: i64,
     pub params: Vec<Datum>,
+    /// Set if the snapshot is to serve the query again: the tables that it has read of it, subqueries
+    /// included.
+    pub tables_read: Option<TablesRead>,
 }
 
 /// The analytical executor. One for the process; cheap to clone.
@@ -112,7 +118,10 @@ impl Analytics {
     ) -> Result<Rows, AnalyticsError> {
         let (rows, tables) = self.start(&query.rel, environment).await?;
         // Subqueries have read what they read: what is left are the plan's own tables.
-        environment.snapshot.narrow(&tables);
+        match &environment.tables_read {
+            None => environment.snapshot.narrow(&tables),
+            Some(read) => environment.snapshot.narrow(&read.lock().unwrap_or_else(PoisonError::into_inner)),
+        }
         Ok(rows)
     }
 
@@ -135,6 +144,9 @@ impl Analytics {
         let mut lowerer = Lowerer::new(&environment.engine, environment.snapshot.clone(), context.clone());
         let lowered = lowerer.rel(&rel)?;
         let tables = std::mem::take(&mut lowerer.tables);
+        if let Some(read) = &environment.tables_read {
+            read.lock().unwrap_or_else(PoisonError::into_inner).extend(tables.iter().cloned());
+        }
         let types: Vec<Type> = lowered.columns.iter().map(|(_, ty)| *ty).collect();
         let outputs: Vec<_> = lowered
             .columns

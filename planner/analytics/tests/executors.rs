@@ -136,6 +136,7 @@ impl Database {
             session: Arc::new(NoSession),
             now: 0,
             params: Vec::new(),
+            tables_read: None,
         };
         let types: Vec<Type> = query.columns.iter().map(|column| column.ty).collect();
         self.runtime.block_on(async {

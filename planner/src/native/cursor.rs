@@ -1,13 +1,24 @@
 //! Open cursors of a transaction: those of DECLARE and of routines, and portals of the protocol
 //! whose rows are fetched bit by bit.
 //!
-//! A cursor's query runs when the cursor is opened and its rows are kept: it shows the database
-//! as it was then, as PostgreSQL's insensitive cursors do. Rows are shared, so that a run that
-//! is undone and starts again gets the cursors as they were for the price of their names.
+//! A cursor shows the database as it was when it was opened, as PostgreSQL's insensitive cursors do.
+//! Its query runs to its end then and its rows are kept; or it goes on beside the session, and its rows
+//! come when somebody moves to them ([`MoreRows`]). Of these a cursor keeps a window: what comes behind
+//! it is asked for, what was before it comes again from the beginning.
+//!
+//! ```text
+//!   row    1 … base │ base + 1 …  rows.count │ …          whoever waits for them: the session
+//!          passed   │ the window: `rows`     │ `source`   ◄── poll_more
+//! ```
+//!
+//! A run waits for nobody, so a routine that moves to rows which are not in the window is undone, and
+//! runs again when the session has brought all of them. Rows are shared: a run that is undone and
+//! starts again gets the cursors as they were for the price of their names.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use archipel_sql::ast::FetchDirection;
 use archipel_sql::datum::Datum;
@@ -37,6 +48,27 @@ impl CursorRows {
     }
 }
 
+/// Rows of a query that goes on beside the session.
+pub trait MoreRows: std::fmt::Debug + Send + Sync {
+    /// The next rows; `None` after the last one. Nothing comes behind an error.
+    fn poll_more(&self, context: &mut Context<'_>) -> Poll<Option<Result<Vec<Vec<Datum>>>>>;
+
+    /// The same rows, from the first one on.
+    fn again(&self) -> Arc<dyn MoreRows>;
+}
+
+/// Which rows a cursor must have before it moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// Whether some that it has let go are among them.
+    pub passed: bool,
+    /// How many from the first one on; `None`: all.
+    pub rows: Option<usize>,
+}
+
+/// Rows that are kept of a cursor which may move back to them.
+const WINDOW_ROWS: usize = 16 << 10;
+
 /// The primary key of a table's row, which stands in each row of a cursor behind the visible columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CursorKey {
@@ -48,7 +80,15 @@ pub struct CursorKey {
 #[derive(Clone, Debug)]
 pub struct OpenCursor {
     pub columns: Arc<[OutputColumn]>,
-    pub rows: Arc<CursorRows>,
+    rows: Arc<CursorRows>,
+    /// How many rows there were before them, which have been let go.
+    base: usize,
+    /// What further rows come from, and those before the window.
+    source: Option<Arc<dyn MoreRows>>,
+    /// Whether the last row has come.
+    is_whole: bool,
+    /// Whether somebody has moved to rows that were not there.
+    wanted: bool,
     /// What CURRENT OF finds rows by.
     pub keys: Arc<[CursorKey]>,
     /// Its statement, for `pg_cursors`.
@@ -80,6 +120,10 @@ impl OpenCursor {
         OpenCursor {
             columns,
             rows: Arc::new(rows),
+            base: 0,
+            source: None,
+            is_whole: true,
+            wanted: false,
             keys: Arc::default(),
             text: Arc::default(),
             at: 0,
@@ -95,11 +139,116 @@ impl OpenCursor {
         }
     }
 
-    /// Moves, and answers the places (from zero) of the rows passed, in the order passed.
-    pub fn advance(&mut self, direction: FetchDirection) -> Result<Vec<usize>> {
-        let (count, end) = (self.rows.count as i64, self.rows.count as i64 + 1);
+    /// The rows it has are the first ones; more of them come from there.
+    pub fn with_more(mut self, source: Arc<dyn MoreRows>) -> OpenCursor {
+        self.source = Some(source);
+        self.is_whole = false;
+        self
+    }
+
+    /// How many of its rows are known by now.
+    pub fn known(&self) -> usize {
+        self.base + self.rows.count
+    }
+
+    /// What further rows come from, while there may be some.
+    pub fn source(&self) -> Option<&Arc<dyn MoreRows>> {
+        self.source.as_ref().filter(|_| !self.is_whole)
+    }
+
+    /// Whether it has all of its rows.
+    pub fn is_complete(&self) -> bool {
+        self.is_whole && self.base == 0
+    }
+
+    /// Whether it has let go of rows.
+    pub fn has_passed(&self) -> bool {
+        self.base > 0
+    }
+
+    /// Whether further rows may come.
+    pub fn goes_on(&self) -> bool {
+        !self.is_whole
+    }
+
+    /// How many rows it has before it, to move on to.
+    pub fn ahead(&self) -> usize {
+        self.known().saturating_sub(self.position)
+    }
+
+    /// Takes rows that have come.
+    pub fn add_rows(&mut self, rows: Vec<Vec<Datum>>) {
+        let kept = Arc::make_mut(&mut self.rows);
+        kept.count += rows.len();
+        kept.values.extend(rows.into_iter().flatten());
+    }
+
+    /// Its last row has come, or what the query has failed with behind it.
+    pub fn end(&mut self, failure: Option<SqlError>) {
+        self.is_whole = true;
+        self.failure = failure.map(Arc::new);
+    }
+
+    /// What its query has failed with before the first row, unless that is to be told later.
+    pub fn begins_well(&self, later: impl FnOnce(&SqlError) -> bool) -> Result<()> {
+        match &self.failure {
+            Some(failure) if self.known() == 0 && !later(failure) => Err(SqlError::clone(failure)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets go of rows that it has passed, where they can come again: all, if it does not move back.
+    pub fn forget_passed(&mut self) {
+        let passed = self.position.saturating_sub(1).min(self.known()).saturating_sub(self.base);
+        // Not again for each row: those that stay are moved.
+        let due = passed * 2 >= self.rows.count && (!self.backward || passed > WINDOW_ROWS);
+        if passed == 0 || self.source.is_none() || !due {
+            return;
+        }
+        let kept = Arc::make_mut(&mut self.rows);
+        kept.values.drain(..passed * kept.width);
+        kept.count -= passed;
+        self.base += passed;
+    }
+
+    /// Rows that it has let go are to come again: it has none now.
+    pub fn begin_again(&mut self) {
+        if let Some(source) = &self.source {
+            let rows = CursorRows { width: self.rows.width, ..CursorRows::default() };
+            (self.source, self.rows) = (Some(source.again()), Arc::new(rows));
+            (self.base, self.is_whole, self.failure) = (0, false, None);
+        }
+    }
+
+    /// What it needs to move so.
+    pub fn needs(&self, direction: FetchDirection) -> Needs {
+        let (first, last) = self.target(direction);
         let here = self.position as i64;
-        let (first, last) = match direction {
+        if (first < here || last < here) && !self.backward {
+            // It will be refused.
+            return Needs { passed: false, rows: Some(0) };
+        }
+        let from_end = matches!(direction, FetchDirection::Absolute(place) if place < 0);
+        let rows = (!from_end).then(|| usize::try_from(first.max(last)).unwrap_or(0));
+        // A row that it stands on has stayed.
+        let passed = (first.min(last).max(1) as usize) <= self.base || (from_end && self.base > 0);
+        Needs { passed, rows }
+    }
+
+    /// A row, by its place.
+    pub fn row(&self, place: usize) -> &[Datum] {
+        self.rows.row(place - self.base)
+    }
+
+    /// All of its rows, of a cursor that is complete.
+    pub fn all_rows(&self) -> &Arc<CursorRows> {
+        &self.rows
+    }
+
+    /// The places, from one, that a movement begins and ends at, as far as is known.
+    fn target(&self, direction: FetchDirection) -> (i64, i64) {
+        let (here, end) = (self.position as i64, self.known() as i64 + 1);
+        match direction {
             FetchDirection::Forward(0) | FetchDirection::Backward(0) | FetchDirection::Relative(0) => {
                 (here, here)
             }
@@ -110,7 +259,14 @@ impl OpenCursor {
             FetchDirection::Absolute(place) if place >= 0 => (place, place),
             FetchDirection::Absolute(place) => (end.saturating_add(place), end.saturating_add(place)),
             FetchDirection::Relative(rows) => (here.saturating_add(rows), here.saturating_add(rows)),
-        };
+        }
+    }
+
+    /// Moves, and answers the places (from zero) of the rows passed, in the order passed.
+    pub fn advance(&mut self, direction: FetchDirection) -> Result<Vec<usize>> {
+        let (count, end) = (self.known() as i64, self.known() as i64 + 1);
+        let here = self.position as i64;
+        let (first, last) = self.target(direction);
         if (first < here || last < here) && !self.backward {
             return Err(SqlError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -119,6 +275,11 @@ impl OpenCursor {
             .with_hint("Declare it with SCROLL option to enable backward scan."));
         }
         let from_end = matches!(direction, FetchDirection::Absolute(place) if place < 0);
+        let needs = self.needs(direction);
+        if needs.passed || (!self.is_whole && needs.rows.is_none_or(|rows| rows > self.known())) {
+            self.wanted = true;
+            return Err(SqlError::internal("rows of a cursor were moved to that nobody had brought"));
+        }
         if let Some(failure) = &self.failure
             && (from_end || first.max(last) > count)
         {
@@ -165,8 +326,8 @@ impl OpenCursor {
 
     /// The row it stands on.
     pub fn current(&self) -> Option<&[Datum]> {
-        let at = self.position.checked_sub(1).filter(|at| *at < self.rows.count)?;
-        Some(self.rows.row(at))
+        let at = self.position.checked_sub(1).filter(|at| *at < self.known())?;
+        Some(self.row(at))
     }
 }
 
@@ -198,6 +359,11 @@ impl Cursors {
         self.open.is_empty()
     }
 
+    /// Whether somebody has moved one of them to rows that were not there.
+    pub fn is_wanting(&self) -> bool {
+        self.open.values().any(|cursor| cursor.wanted)
+    }
+
     /// Names and cursors, in the names' order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &OpenCursor)> {
         self.open.iter().map(|(name, cursor)| (name.as_str(), cursor))
@@ -205,6 +371,11 @@ impl Cursors {
 
     pub fn has(&self, name: &str) -> bool {
         self.open.contains_key(name)
+    }
+
+    /// Whoever has moved to rows that were not there finds them the next time.
+    pub fn forget_wants(&mut self) {
+        self.open.values_mut().for_each(|cursor| cursor.wanted = false);
     }
 
     pub fn get(&self, name: &str) -> Result<&OpenCursor> {
@@ -294,6 +465,62 @@ impl Cursors {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug)]
+    struct Nobody;
+
+    impl MoreRows for Nobody {
+        fn poll_more(&self, _context: &mut Context<'_>) -> Poll<Option<Result<Vec<Vec<Datum>>>>> {
+            Poll::Ready(None)
+        }
+
+        fn again(&self) -> Arc<dyn MoreRows> {
+            Arc::new(Nobody)
+        }
+    }
+
+    fn ten_rows(from: i32) -> Vec<Vec<Datum>> {
+        (from..from + 10).map(|value| vec![Datum::Int4(value)]).collect()
+    }
+
+    #[test]
+    fn a_cursor_keeps_a_window_of_rows_that_come_when_they_are_asked_for() {
+        let rows = CursorRows { values: Vec::new(), width: 1, count: 0 };
+        let mut cursor = OpenCursor::new(Arc::from([]), rows, false).with_more(Arc::new(Nobody));
+        cursor.add_rows(ten_rows(0));
+        assert_eq!(cursor.needs(FetchDirection::Forward(15)), Needs { passed: false, rows: Some(15) });
+        assert!(cursor.advance(FetchDirection::Forward(15)).is_err());
+        assert!(cursor.wanted);
+        cursor.wanted = false;
+        assert_eq!(cursor.advance(FetchDirection::Forward(8)).unwrap(), (0..8).collect::<Vec<usize>>());
+        cursor.forget_passed();
+        assert_eq!((cursor.base, cursor.rows.count, cursor.ahead()), (7, 3, 2));
+        assert_eq!(cursor.current(), Some(&[Datum::Int4(7)][..]));
+        assert_eq!(cursor.advance(FetchDirection::Forward(0)).unwrap(), [7]);
+        cursor.add_rows(ten_rows(10));
+        assert_eq!(cursor.advance(FetchDirection::Forward(3)).unwrap(), [8, 9, 10]);
+        assert_eq!(cursor.row(10), [Datum::Int4(10)]);
+        cursor.end(None);
+        assert_eq!(cursor.advance(FetchDirection::Forward(i64::MAX)).unwrap().len(), 9);
+        assert_eq!(cursor.advance(FetchDirection::Forward(1)).unwrap(), [] as [usize; 0]);
+        assert!(!cursor.wanted);
+    }
+
+    #[test]
+    fn rows_before_the_window_come_again() {
+        let rows = CursorRows { values: Vec::new(), width: 1, count: 0 };
+        let mut cursor = OpenCursor::new(Arc::from([]), rows, true).with_more(Arc::new(Nobody));
+        for from in 0..3_000 {
+            cursor.add_rows(ten_rows(from * 10));
+        }
+        cursor.advance(FetchDirection::Forward(29_000)).unwrap();
+        cursor.forget_passed();
+        assert_eq!(cursor.base, 28_999);
+        assert_eq!(cursor.needs(FetchDirection::Backward(1)), Needs { passed: true, rows: Some(28_999) });
+        cursor.begin_again();
+        cursor.add_rows(ten_rows(0));
+        assert_eq!(cursor.needs(FetchDirection::Backward(1)), Needs { passed: false, rows: Some(28_999) });
+    }
 
     #[test]
     fn cursors_move_as_postgres_moves_them() {

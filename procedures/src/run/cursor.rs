@@ -134,7 +134,7 @@ impl Invocation<'_, '_> {
         };
         let moved = ctx.effects_mut().cursors.get_mut(&name).and_then(|cursor| {
             let places = cursor.advance(direction)?;
-            let row = places.first().map(|at| cursor.rows.row(*at)[..cursor.columns.len()].to_vec());
+            let row = places.first().map(|at| cursor.row(*at)[..cursor.columns.len()].to_vec());
             Ok((places.len() as u64, row.unwrap_or_default(), cursor.columns.clone()))
         });
         let (count, row, columns) = moved.map_err(|e| self.at(e.into(), site))?;
@@ -188,7 +188,7 @@ impl Invocation<'_, '_> {
         loop {
             let next = ctx.effects_mut().cursors.get_mut(&name).and_then(|cursor| {
                 let places = cursor.advance(FetchDirection::Forward(1))?;
-                Ok(places.first().map(|at| (*at, cursor.rows.clone())))
+                Ok(places.first().map(|at| (*at, cursor.all_rows().clone())))
             });
             let Some((at, rows)) = next.map_err(|e| self.at(e.into(), site))? else { break };
             rounds += 1;

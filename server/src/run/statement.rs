@@ -86,6 +86,8 @@ pub struct StatementRun {
     pub in_block: bool,
     /// Whether it has found that it needs one: it is to be run again there.
     pub needs_block: bool,
+    /// Whether a routine has moved a cursor to rows that its session has still to bring.
+    pub wants_rows: bool,
     /// Whether the last attempt had written or locked something when it ended.
     pub has_written: bool,
     /// Whether it ended because it took longer than a one-shot may.
@@ -240,12 +242,18 @@ impl StatementRun {
             done => done,
         };
         if let Some(mut effects) = context.take_effects() {
+            self.wants_rows = effects.cursors.is_wanting();
             self.sequences = effects.sequences;
             self.numbers_left = effects.numbers_left;
             self.sequences_set = effects.sequences_set;
             self.cursors_changed = effects.cursors.take_changed();
             self.deferred = effects.deferred;
             self.notifications = effects.notifications;
+        }
+        if self.wants_rows {
+            // Whatever became of it, it did not see what it was to see.
+            self.paused = None;
+            return Err(Stop::Abort.into());
         }
         self.rows = done?;
         // It holds its partitions: whoever comes after it draws later.
@@ -318,6 +326,7 @@ impl Program for StatementRun {
         self.paused = None;
         self.needs_block = false;
         self.wants_pieces = false;
+        self.wants_rows = false;
         self.guards_waits = false;
         // What panics is not run again.
         self.has_written = true;

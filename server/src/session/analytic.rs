@@ -13,22 +13,24 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use archipel_analytics::{AnalyticsError, Environment};
-use archipel_engine::Isolation;
+use archipel_analytics::{AnalyticsError, Environment, TablesRead};
 use archipel_engine::id::{Epoch, TreeId};
+use archipel_engine::{Interactive, Isolation, Snapshot};
 use archipel_planner::bind::visit::visit_rel;
 use archipel_planner::bound::{BoundStatement, ExprKind, Rel};
 use archipel_planner::native::visit_relations;
 use archipel_planner::route::RouteKey;
 use archipel_sql::datum::Datum;
-use archipel_sql::error::Result;
+use archipel_sql::error::{Result, SqlError};
 use archipel_sql::interrupt::Watch;
 use archipel_sql::memory;
 use tokio::sync::mpsc;
 
 use super::Session;
 use super::execute::Ran;
+use super::host::Host;
 use crate::encode::{RowsTo, copy_row};
+use crate::server::Server;
 use crate::statement::{Code, RowPlan};
 use crate::wire::output::Output;
 
@@ -37,7 +39,7 @@ const BATCHES_UNDERWAY: usize = 4;
 /// Encoded rows are handed over in portions of this size.
 const PORTION_BYTES: usize = 64 * 1024;
 
-enum Event {
+pub(super) enum Event {
     /// The query runs over the snapshot of this epoch.
     Started(Epoch),
     Rows(Vec<Vec<Datum>>),
@@ -52,6 +54,69 @@ impl Drop for GivenUpOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
+}
+
+/// A query and what it runs in.
+#[derive(Clone)]
+pub(super) struct Query {
+    server: Arc<Server>,
+    host: Arc<Host>,
+    plan: Arc<RowPlan>,
+    params: Vec<Datum>,
+    now: i64,
+    holder: u64,
+    snapshot: Option<Arc<Snapshot>>,
+    /// Set if it is to run again over that.
+    tables_read: Option<TablesRead>,
+}
+
+impl Query {
+    /// Settles what it is about to see, however often it runs.
+    pub fn take_snapshot(&mut self) -> Arc<Snapshot> {
+        self.tables_read.get_or_insert_default();
+        let (engine, holder) = (&self.server.engine, self.holder);
+        self.snapshot.get_or_insert_with(|| Arc::new(engine.snapshot_for(holder))).clone()
+    }
+
+    /// Lets it run, for as long as somebody keeps the second part of the answer.
+    pub fn start(&self) -> (mpsc::Receiver<Event>, GivenUpOnDrop) {
+        let (sender, events) = mpsc::channel(BATCHES_UNDERWAY);
+        let given_up = Arc::new(AtomicBool::new(false));
+        let host = Arc::new(self.host.beside(given_up.clone()));
+        let asked = host.clone();
+        let Query { server, plan, params, now, holder, snapshot, tables_read, .. } = self.clone();
+        let (threads, analytics) = (server.analytical_threads.clone(), server.analytics.clone());
+        let query = async move {
+            let snapshot = snapshot.unwrap_or_else(|| Arc::new(server.engine.snapshot_for(holder)));
+            // The session may be gone: then nobody wants the rows.
+            let _ = sender.send(Event::Started(snapshot.epoch())).await;
+            let engine = server.engine.clone();
+            let environment = Environment { engine, snapshot, session: host, now, params, tables_read };
+            let BoundStatement::Query(query) = &plan.bound else { return };
+            let ended = async {
+                let mut rows = analytics.execute(query, &environment).await?;
+                while let Some(batch) = rows.next().await? {
+                    if sender.send(Event::Rows(batch)).await.is_err() {
+                        break;
+                    }
+                }
+                Ok(())
+            };
+            let ended = ended.await;
+            let _ = sender.send(Event::Ended(ended)).await;
+        };
+        let runtime = threads.clone();
+        threads.spawn_blocking(move || {
+            let _watch = Watch::of(asked);
+            runtime.block_on(query);
+        });
+        (events, GivenUpOnDrop(given_up))
+    }
+}
+
+/// What a query has failed with that ended without saying so.
+pub(super) fn failed_by_bug() -> SqlError {
+    SqlError::internal("the analytical query failed by a bug in the server")
 }
 
 /// How an analytical query went.
@@ -137,7 +202,7 @@ impl Session {
             // Its tables may have changed while it waited: native execution finds out.
             return Ok(Analytic::Native(params));
         }
-        let (mut events, _given_up) = self.start_analytic(plan, params.clone());
+        let (mut events, _given_up) = self.query(plan, params.clone()).start();
         let entry = self.entry().clone();
         let (mut rows, mut kept) = (0, Vec::new());
         loop {
@@ -162,55 +227,25 @@ impl Session {
                     return Ok(Analytic::Native(params));
                 }
                 Some(Event::Ended(Err(AnalyticsError::Sql(error)))) => return Err(error),
-                None => {
-                    return Err(archipel_sql::error::SqlError::internal(
-                        "the analytical query failed by a bug in the server",
-                    ));
-                }
+                None => return Err(failed_by_bug()),
             }
         }
     }
 
-    fn start_analytic(
-        &mut self,
-        plan: &Arc<RowPlan>,
-        params: Vec<Datum>,
-    ) -> (mpsc::Receiver<Event>, GivenUpOnDrop) {
-        let (sender, events) = mpsc::channel(BATCHES_UNDERWAY);
-        let given_up = Arc::new(AtomicBool::new(false));
-        let host = Arc::new(self.host().beside(given_up.clone()));
-        let asked = host.clone();
-        let now = self.began_at().unwrap_or_else(crate::server::now);
-        let holder = self.entry().process_id;
-        let (server, plan) = (self.server.clone(), plan.clone());
-        let analytics = server.analytics.clone();
-        // A transaction beyond READ COMMITTED sees what its first statement saw.
-        let snapshot = self.transaction.interactive().and_then(archipel_engine::Interactive::snapshot);
-        let query = async move {
-            let snapshot = Arc::new(snapshot.unwrap_or_else(|| server.engine.snapshot_for(holder as u64)));
-            // The session may be gone: then nobody wants the rows.
-            let _ = sender.send(Event::Started(snapshot.epoch())).await;
-            let environment =
-                Environment { engine: server.engine.clone(), snapshot, session: host, now, params };
-            let BoundStatement::Query(query) = &plan.bound else { return };
-            let ended = async {
-                let mut rows = analytics.execute(query, &environment).await?;
-                while let Some(batch) = rows.next().await? {
-                    if sender.send(Event::Rows(batch)).await.is_err() {
-                        break;
-                    }
-                }
-                Ok(())
-            };
-            let ended = ended.await;
-            let _ = sender.send(Event::Ended(ended)).await;
-        };
-        let threads = self.server.analytical_threads.clone();
-        self.server.analytical_threads.spawn_blocking(move || {
-            let _watch = Watch::of(asked);
-            threads.block_on(query);
-        });
-        (events, GivenUpOnDrop(given_up))
+    /// A query, to be run over a snapshot: that of the transaction beyond READ COMMITTED, which sees what
+    /// its first statement saw; otherwise one that is taken when it starts.
+    pub(super) fn query(&mut self, plan: &Arc<RowPlan>, params: Vec<Datum>) -> Query {
+        let snapshot = self.transaction.interactive().and_then(Interactive::snapshot);
+        Query {
+            server: self.server.clone(),
+            host: self.host(),
+            plan: plan.clone(),
+            params,
+            now: self.began_at().unwrap_or_else(crate::server::now),
+            holder: self.entry().process_id as u64,
+            snapshot: snapshot.map(Arc::new),
+            tables_read: None,
+        }
     }
 
     fn take_batch(

@@ -1,14 +1,15 @@
 //! DECLARE, FETCH, MOVE and CLOSE: a query whose rows are asked for bit by bit.
 //!
-//! The query runs when the cursor is declared, and its rows are kept: the cursor shows the
-//! database as it was then, as PostgreSQL's insensitive cursors do. What fails over the rows is kept
-//! too, for FETCH to tell. Portals of the protocol are cursors as well ([`super::portal`]).
+//! The query runs when the cursor is declared, and its rows are kept, or come as they are fetched
+//! ([`super::streamed`]): the cursor shows the database as it was then, as PostgreSQL's insensitive
+//! cursors do. What fails over the rows is kept too, for FETCH to tell. Portals of the protocol are
+//! cursors as well ([`super::portal`]).
 
 use std::sync::Arc;
 
 use archipel_planner::bound::{BoundStatement, OutputColumn};
 use archipel_planner::native::cursor::missing_cursor;
-use archipel_sql::ast::{DeclareCursor, Fetch, Positioned, Statement, row_lock};
+use archipel_sql::ast::{DeclareCursor, Fetch, FetchDirection, Positioned, Statement, row_lock};
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -118,12 +119,28 @@ impl Session {
             BoundStatement::Query(query) => query.rel.is_over_rows() || !plan.read_only,
             _ => true,
         };
-        let (rows, failure) = match is_lazy && !declare.hold && self.transaction.is_open() {
-            true => self.rows_or_failure(&prepared, plan, params, alone).await?,
-            false => (self.cursor_rows(&prepared, plan, params, alone).await?, None),
-        };
         let locks = !declare.query.locks.is_empty();
-        let mut cursor = cursor_over(&prepared, rows, declare.scroll.unwrap_or(!locks));
+        let backward = declare.scroll.unwrap_or(!locks);
+        let tells_later = is_lazy && !declare.hold && self.transaction.is_open();
+        let streamed = match declare.hold {
+            false => self.open_streamed(&prepared, plan, &params, backward).await?,
+            true => None,
+        };
+        let mut cursor = match streamed {
+            Some(cursor) => {
+                cursor.begins_well(|error| tells_later && is_of_rows(error))?;
+                cursor
+            }
+            None => {
+                let (rows, failure) = match tells_later {
+                    true => self.rows_or_failure(&prepared, plan, params, alone).await?,
+                    false => (self.cursor_rows(&prepared, plan, params, alone).await?, None),
+                };
+                let mut cursor = cursor_over(&prepared, rows, backward);
+                cursor.failure = failure;
+                cursor
+            }
+        };
         let scroll = match declare.scroll {
             None => "",
             Some(true) => "SCROLL ",
@@ -134,7 +151,6 @@ impl Session {
         cursor.text = format!("DECLARE {name} {scroll}CURSOR{hold} FOR {}", declare.text).into();
         cursor.at = self.transaction.start().unwrap_or_else(crate::server::now);
         (cursor.hold, cursor.binary, cursor.locks) = (declare.hold, declare.binary, locks);
-        cursor.failure = failure;
         self.cursors.open(declare.name.clone(), cursor);
         Ok(())
     }
@@ -209,34 +225,45 @@ impl Session {
         }
     }
 
-    /// Moves a cursor; answers its columns and the places of the rows passed.
-    fn advance(&mut self, fetch: &Fetch) -> Result<Vec<usize>> {
-        let cursor = self.cursors.get_mut(&fetch.cursor)?;
-        if cursor.spent {
-            let message = format!("portal \"{}\" cannot be run", fetch.cursor);
+    /// Refuses a cursor whose query has failed for somebody to see.
+    fn require_unspent(&self, name: &str) -> Result<()> {
+        if self.cursors.get(name)?.spent {
+            let message = format!("portal \"{name}\" cannot be run");
             return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
         }
-        cursor.advance(fetch.direction)
+        Ok(())
     }
 
-    /// Moves a cursor and, for FETCH, appends the rows passed; answers how many.
-    pub(super) fn fetch(&mut self, fetch: &Fetch, formats: &Formats) -> Result<u64> {
-        let places = self.advance(fetch)?;
+    /// Moves a cursor; answers the places of the rows passed.
+    async fn advance(&mut self, fetch: &Fetch) -> Result<Vec<usize>> {
+        self.require_unspent(&fetch.cursor)?;
+        self.bring_rows(&fetch.cursor, fetch.direction).await?;
+        self.cursors.get_mut(&fetch.cursor)?.advance(fetch.direction)
+    }
+
+    /// Moves a cursor and, for FETCH, sends the rows passed; answers how many.
+    pub(super) async fn fetch(&mut self, fetch: &Fetch, formats: &Formats) -> Result<u64> {
+        if let FetchDirection::Forward(rows) = fetch.direction
+            && rows > 0
+        {
+            self.require_unspent(&fetch.cursor)?;
+            return self.move_forward(&fetch.cursor, rows, (!fetch.move_only).then_some(formats)).await;
+        }
+        let places = self.advance(fetch).await?;
         if !fetch.move_only {
-            let cursor = self.cursors.get(&fetch.cursor)?;
+            let cursor = self.cursors.get(&fetch.cursor)?.clone();
             let encoder = RowEncoder { columns: cursor.columns.clone(), formats: formats.clone() };
-            let rows = cursor.rows.clone();
-            self.send_places(&encoder, &rows, &places)?;
+            self.send_places(&encoder, &cursor, &places)?;
         }
         Ok(places.len() as u64)
     }
 
     /// Moves a cursor; answers its columns and the rows passed.
-    pub(super) fn fetched(&mut self, fetch: &Fetch) -> Result<Fetched> {
-        let places = self.advance(fetch)?;
+    pub(super) async fn fetched(&mut self, fetch: &Fetch) -> Result<Fetched> {
+        let places = self.advance(fetch).await?;
         let cursor = self.cursors.get(&fetch.cursor)?;
         let visible = cursor.columns.len();
-        let rows = places.into_iter().map(|place| cursor.rows.row(place)[..visible].to_vec()).collect();
+        let rows = places.into_iter().map(|place| cursor.row(place)[..visible].to_vec()).collect();
         Ok((cursor.columns.clone(), rows))
     }
 

@@ -266,6 +266,14 @@ impl Session {
                 Ok(()) | Err(Stop::Abort) if run.needs_block && run.error.is_none() => {
                     *block = Some(self.begin_for(&mut run, &TransactionModes::default())?);
                 }
+                Ok(()) | Err(Stop::Abort) if run.wants_rows && run.error.is_none() => {
+                    if let Err(error) = self.complete_cursors().await {
+                        run.out.truncate(run.mark);
+                        self.output = Output::from_messages(run.out);
+                        return Err(error);
+                    }
+                    run.cursors = self.cursors.clone();
+                }
                 Ok(()) if run.has_command() => {
                     self.run_command(&mut run, outcome.depends_on).await?;
                     recompiles = 0;
@@ -471,6 +479,7 @@ impl Session {
             needs_block: false,
             has_written: false,
             has_outlived: false,
+            wants_rows: false,
             in_pieces: false,
             wants_pieces: false,
             refused_waits: Vec::new(),
@@ -609,7 +618,7 @@ impl Session {
 
     /// `archipel.require_route`: refuses what would claim every partition of a group for want
     /// of a route, and says why.
-    fn require_route(&mut self, plan: &RowPlan, _params: &[Datum]) -> Result<()> {
+    pub(super) fn require_route(&mut self, plan: &RowPlan, _params: &[Datum]) -> Result<()> {
         if !self.settings.effective().require_route {
             return Ok(());
         }

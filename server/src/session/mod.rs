@@ -22,7 +22,7 @@
 //! - [`lock`]    LOCK TABLE, and the locks of definitions
 //! - [`maintenance`] VACUUM, ANALYZE, REINDEX, CLUSTER
 //! - [`notification`] LISTEN, NOTIFY
-//! - [`cursor`]      DECLARE, FETCH, MOVE, CLOSE
+//! - [`cursor`]      DECLARE, FETCH, MOVE, CLOSE; [`streamed`] rows that come when they are fetched
 //! - [`moving`]      a session that goes to another executor
 //! - [`role`]        in whose name
 //! - [`host`]        what SQL functions may ask of the session
@@ -62,6 +62,7 @@ pub(crate) mod role;
 mod simple;
 mod slow;
 mod staging;
+pub(crate) mod streamed;
 mod submit;
 pub(crate) mod temporary;
 mod transaction;

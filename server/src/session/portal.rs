@@ -2,21 +2,21 @@
 //!
 //! A portal whose rows are fetched bit by bit is a cursor of the session's, and so is what DECLARE and
 //! routines open: Describe, Execute and Close take either, and so do FETCH, MOVE, CLOSE and WHERE
-//! CURRENT OF. Rows are kept as values and encoded for whoever fetches them. What Execute runs to its
-//! end goes to the client without being kept.
+//! CURRENT OF. Rows are values, kept or brought as they are fetched ([`super::streamed`]), and encoded for
+//! whoever fetches them. What Execute runs to its end goes to the client without being kept.
 
 use std::sync::Arc;
 
 use archipel_planner::bound::{BoundStatement, OutputColumn};
 use archipel_planner::native::cursor::OpenCursor;
-use archipel_sql::ast::{FetchDirection, Statement};
+use archipel_sql::ast::Statement;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::Session;
 use super::utility::sees_database;
-use crate::encode::{Formats, RowEncoder, RowsTo};
+use crate::encode::{Formats, RowsTo};
 use crate::statement::cursor::cursor_over;
 use crate::statement::prepare::failed_transaction;
 use crate::statement::{Body, Prepared, same_columns};
@@ -113,7 +113,7 @@ impl Session {
         rest: &[u8],
     ) -> Result<()> {
         let Some(portal) = self.portal_mut(name) else {
-            return self.fetch_portal(name, rows_max, &Formats::TEXT);
+            return self.fetch_portal(name, rows_max, &Formats::TEXT).await;
         };
         let (prepared, formats) = (portal.prepared.clone(), portal.formats.clone());
         let whole = rows_max == 0 || portal.columns.is_none();
@@ -132,11 +132,11 @@ impl Session {
                 }
                 self.executor.outbox.write();
                 self.open_portal(name, &prepared, params, last).await?;
-                self.fetch_portal(name, rows_max, &formats)
+                self.fetch_portal(name, rows_max, &formats).await
             }
             PortalState::Open => {
                 portal.state = PortalState::Open;
-                self.fetch_portal(name, rows_max, &formats)
+                self.fetch_portal(name, rows_max, &formats).await
             }
             PortalState::Done => match (&prepared.body, &portal.columns) {
                 (Body::Empty, _) => {
@@ -194,6 +194,10 @@ impl Session {
                 let Body::Rows(plan) = &prepared.body else {
                     return Err(SqlError::internal("a query that is none"));
                 };
+                if let Some(cursor) = self.open_streamed(&prepared, plan, &params, false).await? {
+                    cursor.begins_well(|_| false)?;
+                    return Ok(Gathered { cursor, tag: prepared.tag });
+                }
                 let (_, rows) =
                     self.run_rows_to(&prepared, plan.clone(), params, RowsTo::Kept, alone, false).await?;
                 return Ok(Gathered { cursor: cursor_over(&prepared, rows, false), tag: prepared.tag });
@@ -212,7 +216,7 @@ impl Session {
             }
             Statement::Fetch(fetch) => {
                 Box::pin(self.open_named(&fetch.cursor, alone)).await?;
-                let (columns, rows) = self.fetched(fetch)?;
+                let (columns, rows) = self.fetched(fetch).await?;
                 let mut cursor = cursor_over(prepared, rows, false);
                 cursor.columns = columns;
                 return Ok(Gathered { cursor, tag: prepared.tag });
@@ -262,24 +266,22 @@ impl Session {
     }
 
     /// The next rows of an open portal or cursor, for Execute.
-    fn fetch_portal(&mut self, name: &str, rows_max: usize, formats: &Formats) -> Result<()> {
+    async fn fetch_portal(&mut self, name: &str, rows_max: usize, formats: &Formats) -> Result<()> {
         if self.in_failed_transaction() && self.cursors.has(name) {
             return Err(failed_transaction());
         }
-        let cursor = self.cursors.get_mut(name).map_err(|_| missing_portal(name))?;
+        let cursor = self.cursors.get(name).map_err(|_| missing_portal(name))?;
         if cursor.spent {
             return Err(spent_portal(name));
         }
+        let tag = cursor.tag;
         let wanted = if rows_max == 0 { i64::MAX } else { rows_max as i64 };
-        let places = cursor.advance(FetchDirection::Forward(wanted))?;
-        let encoder = RowEncoder { columns: cursor.columns.clone(), formats: formats.clone() };
-        let (tag, rows) = (cursor.tag, cursor.rows.clone());
-        self.send_places(&encoder, &rows, &places)?;
+        let sent = self.move_forward(name, wanted, Some(formats)).await?;
         // As PostgreSQL, it does not look past the limit: reaching it exactly suspends.
-        if rows_max > 0 && places.len() >= rows_max {
+        if rows_max > 0 && sent >= rows_max as u64 {
             self.output.portal_suspended();
         } else {
-            self.output.rows_complete(tag, places.len() as u64);
+            self.output.rows_complete(tag, sent);
         }
         Ok(())
     }

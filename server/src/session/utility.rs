@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use archipel_planner::bound::OutputColumn;
-use archipel_planner::native::cursor::CursorRows;
+use archipel_planner::native::cursor::OpenCursor;
 use archipel_planner::prepared::check_arguments;
 use archipel_sql::ast::{
     AlterSystem, DiscardTarget, Execute, ExplainFormat, Prepare, Reset, Set, SetTransaction, SetValue, Show,
@@ -148,7 +148,7 @@ impl Session {
             }
             Statement::Fetch(fetch) => {
                 Box::pin(self.open_named(&fetch.cursor, alone)).await?;
-                let count = self.fetch(fetch, formats)?;
+                let count = self.fetch(fetch, formats).await?;
                 self.output.command_complete_count(prepared.tag, count);
             }
             Statement::Lock(lock) => {
@@ -268,7 +268,7 @@ impl Session {
     pub(super) fn send_places(
         &mut self,
         encoder: &RowEncoder,
-        rows: &CursorRows,
+        cursor: &OpenCursor,
         places: &[usize],
     ) -> Result<()> {
         let host = self.host();
@@ -277,7 +277,7 @@ impl Session {
         let mut out = self.output.take();
         let encoded = places
             .iter()
-            .try_for_each(|place| encoder.encode(&rows.row(*place)[..visible], &context, &mut out));
+            .try_for_each(|place| encoder.encode(&cursor.row(*place)[..visible], &context, &mut out));
         self.output = crate::wire::output::Output::from_messages(out);
         encoded
     }

@@ -1,0 +1,286 @@
+//! Cursors and portals whose query goes on beside the session.
+//!
+//! A query that reads tables whole runs on an analytical thread, over a snapshot, and hands its rows over
+//! in batches through a queue that holds a few ([`super::analytic`]). A statement takes all of them; a
+//! cursor takes as many as somebody fetches and leaves the query waiting for room, so that FETCH 10 of
+//! two million rows costs ten rows, and memory is bounded by the queue and the cursor's window
+//! ([`archipel_planner::native::cursor`]).
+//!
+//! ```text
+//!   DECLARE, Execute with a limit ──► query ── batch ─►│ queue │─► window ──► FETCH, MOVE, Execute
+//!                                     waits for room ──┘       └── as far as they move
+//! ```
+//!
+//! Decisions.
+//! - *What is seen* is the snapshot of the moment the cursor was opened (beyond READ COMMITTED, the
+//!   transaction's), and its tables stay locked (ACCESS SHARE) as long as the transaction. Where that has
+//!   written, native execution gathers the rows, as it does for whatever DataFusion does not run: they
+//!   would have to show its writes, and none that come later.
+//! - *Back to rows that have gone*: the query runs again over the same snapshot, which gives the same
+//!   rows. The snapshot keeps old versions of the query's tables and of no others.
+//! - *Errors* come where their row would be. A query that has failed is at its end.
+//! - *WITH HOLD* gathers: such a cursor outlives its snapshot's transaction.
+//! - *Threads*: a query holds one while its cursor is open, so the server has [`OPEN_MAX`] such cursors at
+//!   most; those beyond gather their rows.
+//! - *Routines* wait for nobody: one that moves a cursor of the session's to rows that have not come is
+//!   undone, and run again when all of them have ([`Session::complete_cursors`]).
+//! - *Durability*: the reply that opens the cursor waits for the snapshot's epoch, and all others come
+//!   after it.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+
+use archipel_analytics::AnalyticsError;
+use archipel_planner::native::cursor::{MoreRows, OpenCursor};
+use archipel_sql::ast::FetchDirection;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError};
+use archipel_sql::memory;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use super::analytic::{Event, GivenUpOnDrop, Query, failed_by_bug};
+use super::{EARLY_BYTES_MIN, Session};
+use crate::encode::{Formats, RowEncoder};
+use crate::statement::cursor::cursor_over;
+use crate::statement::{Prepared, RowPlan};
+
+/// How many cursors of all sessions may have a query going on.
+pub(crate) const OPEN_MAX: usize = 32;
+
+/// How many there are.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// So many rows of a large FETCH are sent at a time.
+const ROWS_AT_ONCE: i64 = 1024;
+
+/// A place among [`OPEN_MAX`].
+struct Place;
+
+impl Place {
+    fn take() -> Option<Arc<Place>> {
+        let more = |open: usize| (open < OPEN_MAX).then_some(open + 1);
+        OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Arc::new(Place))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The rows of a query that goes on; it ends when nobody keeps them.
+struct Streamed {
+    query: Query,
+    events: Mutex<mpsc::Receiver<Event>>,
+    place: Arc<Place>,
+    _given_up: GivenUpOnDrop,
+}
+
+impl Streamed {
+    fn start(query: Query, place: Arc<Place>) -> Streamed {
+        let (events, given_up) = query.start();
+        Streamed { query, events: Mutex::new(events), place, _given_up: given_up }
+    }
+}
+
+impl fmt::Debug for Streamed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("rows of a query that goes on")
+    }
+}
+
+impl MoreRows for Streamed {
+    fn poll_more(&self, context: &mut Context<'_>) -> Poll<Option<Result<Vec<Vec<Datum>>>>> {
+        loop {
+            return Poll::Ready(match ready!(self.events.lock().poll_recv(context)) {
+                Some(Event::Started(_)) => continue,
+                Some(Event::Rows(rows)) => Some(Ok(rows)),
+                Some(Event::Ended(Ok(()))) => None,
+                Some(Event::Ended(Err(AnalyticsError::Sql(error)))) => Some(Err(error)),
+                Some(Event::Ended(Err(AnalyticsError::Unsupported(reason)))) => {
+                    Some(Err(SqlError::internal(format!("a query that ran does not run again: {reason}"))))
+                }
+                None => Some(Err(failed_by_bug())),
+            });
+        }
+    }
+
+    fn again(&self) -> Arc<dyn MoreRows> {
+        Arc::new(Streamed::start(self.query.clone(), self.place.clone()))
+    }
+}
+
+impl Session {
+    /// A cursor over a query that goes on beside the session; `None`: its rows are to be gathered.
+    pub(super) async fn open_streamed(
+        &mut self,
+        prepared: &Prepared,
+        plan: &Arc<RowPlan>,
+        params: &[Datum],
+        backward: bool,
+    ) -> Result<Option<OpenCursor>> {
+        if !self.is_analytic(plan) {
+            return Ok(None);
+        }
+        let Some(place) = Place::take() else { return Ok(None) };
+        prepared.allowed()?;
+        self.require_settled(plan)?;
+        self.require_route(plan, params)?;
+        // It keeps the tables as they are.
+        self.enter_transaction(false);
+        if !self.is_analytic(plan) {
+            return Ok(None);
+        }
+        self.note_query();
+        let version = self.catalog_version();
+        let _locks = self.lock_for_reading(plan).await?;
+        if self.catalog_version() != version {
+            return Ok(None);
+        }
+        let mut query = self.query(plan, params.to_vec());
+        let epoch = query.take_snapshot().epoch();
+        let streamed = Streamed::start(query, place);
+        let first = self.next_event(&streamed).await?;
+        self.depend_on(epoch);
+        let (mut rows, mut ended) = match first {
+            Event::Rows(rows) => (rows, None),
+            Event::Ended(Ok(())) => (Vec::new(), Some(None)),
+            Event::Ended(Err(AnalyticsError::Sql(error))) => (Vec::new(), Some(Some(error))),
+            Event::Ended(Err(AnalyticsError::Unsupported(_))) => return Ok(None),
+            Event::Started(_) => return Err(SqlError::internal("a query began twice")),
+        };
+        // What has come by now is taken: of a few rows nothing is left to go on.
+        while ended.is_none() {
+            match streamed.events.lock().try_recv() {
+                Ok(Event::Rows(more)) => rows.extend(more),
+                Ok(Event::Ended(Ok(()))) => ended = Some(None),
+                Ok(Event::Ended(Err(AnalyticsError::Sql(error)))) => ended = Some(Some(error)),
+                _ => break,
+            }
+        }
+        let mut cursor = cursor_over(prepared, rows, backward);
+        match ended {
+            Some(failure) => cursor.end(failure),
+            None => cursor = cursor.with_more(Arc::new(streamed)),
+        }
+        Ok(Some(cursor))
+    }
+
+    /// What comes from a query after it has begun.
+    async fn next_event(&self, streamed: &Streamed) -> Result<Event> {
+        let entry = self.entry().clone();
+        loop {
+            let event = tokio::select! {
+                biased;
+                event = poll_fn(|context| streamed.events.lock().poll_recv(context)) => event,
+                () = entry.cancel_asked() => return Err(entry.cancel_error()),
+                () = self.client_lost() => return Err(entry.cancel_error()),
+            };
+            match event {
+                Some(Event::Started(_)) => {}
+                Some(event) => return Ok(event),
+                None => return Err(failed_by_bug()),
+            }
+        }
+    }
+
+    /// Brings the rows of a cursor that it needs to move so.
+    pub(super) async fn bring_rows(&mut self, name: &str, direction: FetchDirection) -> Result<()> {
+        let Ok(cursor) = self.cursors.get(name) else { return Ok(()) };
+        if cursor.is_complete() {
+            return Ok(());
+        }
+        let needs = cursor.needs(direction);
+        if needs.passed {
+            self.cursors.get_mut(name)?.begin_again();
+        }
+        self.bring(name, needs.rows).await
+    }
+
+    /// Brings rows of a cursor up to some number, from its first one on; all without it.
+    async fn bring(&mut self, name: &str, rows: Option<usize>) -> Result<()> {
+        let entry = self.entry().clone();
+        loop {
+            let Ok(cursor) = self.cursors.get(name) else { return Ok(()) };
+            let Some(source) = cursor.source().cloned() else { return Ok(()) };
+            if rows.is_some_and(|rows| cursor.known() >= rows) {
+                return Ok(());
+            }
+            let more = tokio::select! {
+                biased;
+                more = poll_fn(|context| source.poll_more(context)) => more,
+                () = entry.cancel_asked() => return Err(entry.cancel_error()),
+                () = self.client_lost() => return Err(entry.cancel_error()),
+            };
+            if let Some(Ok(rows)) = &more {
+                memory::require(rows.iter().map(|row| size_of_val(&row[..])).sum(), "PortalContext")?;
+            }
+            let cursor = self.cursors.get_mut(name)?;
+            match more {
+                Some(Ok(rows)) => cursor.add_rows(rows),
+                Some(Err(error)) => cursor.end(Some(error)),
+                None => cursor.end(None),
+            }
+        }
+    }
+
+    /// Brings all rows of all cursors, for a routine that moves one.
+    pub(super) async fn complete_cursors(&mut self) -> Result<()> {
+        let names: Vec<String> = self.cursors.iter().map(|(name, _)| name.to_owned()).collect();
+        for name in names {
+            if self.cursors.get(&name)?.has_passed() {
+                self.cursors.get_mut(&name)?.begin_again();
+            }
+            self.bring(&name, None).await?;
+        }
+        self.cursors.forget_wants();
+        Ok(())
+    }
+
+    /// Moves a cursor forward, and sends the rows it passes as they come and as the client takes them,
+    /// if it is to; answers how many there were.
+    pub(super) async fn move_forward(
+        &mut self,
+        name: &str,
+        rows_max: i64,
+        formats: Option<&Formats>,
+    ) -> Result<u64> {
+        let columns = self.cursors.get(name)?.columns.clone();
+        let encoder = formats.map(|formats| RowEncoder { columns, formats: formats.clone() });
+        let mut sent = 0;
+        loop {
+            let left = rows_max.saturating_sub(sent);
+            // Of rows that are there already, all; nobody looks behind the last one that is asked for.
+            let step = match self.cursors.get(name)?.goes_on() {
+                true => left.min(ROWS_AT_ONCE),
+                false => left,
+            };
+            let direction = FetchDirection::Forward(step);
+            self.bring_rows(name, direction).await?;
+            let cursor = self.cursors.get_mut(name)?;
+            // Rows before the one that has failed are sent.
+            let step = match cursor.ahead() as i64 {
+                ahead if ahead > 0 && cursor.failure.is_some() => step.min(ahead),
+                _ => step,
+            };
+            let places = cursor.advance(FetchDirection::Forward(step))?;
+            if let Some(encoder) = &encoder {
+                let cursor = cursor.clone();
+                self.send_places(encoder, &cursor, &places)?;
+            }
+            self.cursors.get_mut(name)?.forget_passed();
+            sent += places.len() as i64;
+            if (places.len() as i64) < step || sent >= rows_max {
+                return Ok(sent as u64);
+            }
+            if encoder.is_some() && self.output.len() >= EARLY_BYTES_MIN && self.may_stream() {
+                self.flush_part().await?;
+            }
+        }
+    }
+}
