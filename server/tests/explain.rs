@@ -203,3 +203,136 @@ async fn what_has_no_plan_says_so_in_each_format() {
     assert_eq!(error.code(), Some(&SqlState::FEATURE_NOT_SUPPORTED));
     assert_eq!(error.as_db_error().unwrap().message(), "EXPLAIN (FORMAT DOT) of a query is not supported");
 }
+
+/// What the nodes of a plan did, from the top: what they are, what they are on, rows and loops.
+fn counted(plan: &Value, found: &mut Vec<(String, u64, u64)>) {
+    let what = plan["Node Type"].as_str().unwrap();
+    let on = plan["Alias"].as_str().map_or(String::new(), |alias| format!(" {alias}"));
+    let figure = |name: &str| plan[name].as_u64().unwrap_or_else(|| panic!("{name}: {plan:#}"));
+    found.push((format!("{what}{on}"), figure("Actual Rows"), figure("Actual Loops")));
+    for below in plan["Plans"].as_array().map_or(&[][..], |plans| &plans[..]) {
+        counted(below, found);
+    }
+}
+
+async fn nodes(client: &Client, statement: &str) -> Vec<(String, u64, u64)> {
+    let told = document(client, ", ANALYZE", statement).await;
+    let mut found = Vec::new();
+    counted(&told[0]["Plan"], &mut found);
+    found
+}
+
+fn node<'n>(nodes: &'n [(String, u64, u64)], name: &str) -> &'n (String, u64, u64) {
+    nodes.iter().find(|(what, ..)| what.contains(name)).unwrap_or_else(|| panic!("{name}: {nodes:?}"))
+}
+
+/// Ten groups of ten rows; three rows of `two` for each of `one`.
+async fn filled(client: &Client) {
+    tables(client).await;
+    client
+        .batch_execute(
+            "INSERT INTO one SELECT g, g % 10 FROM generate_series(1, 100) g;
+             INSERT INTO two SELECT g, (g + 2) / 3, g % 5 FROM generate_series(1, 300) g;
+             INSERT INTO parted SELECT g, g FROM generate_series(1, 15) g",
+        )
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn analyze_counts_what_each_node_does() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    filled(&client).await;
+
+    let scan = nodes(&client, "SELECT * FROM one x WHERE b > 5").await;
+    assert_eq!(scan, [("Seq Scan x".to_owned(), 40, 1)]);
+
+    let grouped =
+        nodes(&client, "SELECT b, count(*) FROM one x WHERE id <= 40 GROUP BY b ORDER BY b LIMIT 3").await;
+    let told: Vec<_> = grouped.iter().map(|(what, rows, loops)| (what.as_str(), *rows, *loops)).collect();
+    let expected = [("Limit", 3, 1), ("Sort", 3, 1), ("Aggregate", 10, 1), ("Index Scan x", 40, 1)];
+    assert_eq!(told, expected);
+
+    let having = nodes(&client, "SELECT b FROM one x GROUP BY b HAVING min(id) > 7").await;
+    assert_eq!(node(&having, "Aggregate").1, 3, "{having:?}");
+    assert_eq!(node(&having, "Scan x").1, 100, "{having:?}");
+
+    let limited = nodes(&client, "SELECT * FROM one x LIMIT 4").await;
+    assert_eq!(node(&limited, "Scan x").1, 4, "{limited:?}");
+
+    let joined = nodes(&client, "SELECT * FROM one x JOIN two y ON y.one_id = x.id WHERE x.id <= 5").await;
+    assert_eq!(joined[0].1, 15, "{joined:?}");
+    assert_eq!((node(&joined, "Scan x").1, node(&joined, "Scan x").2), (5, 1), "{joined:?}");
+    match node(&joined, "Scan y") {
+        (_, rows, 1) => assert!([15, 300].contains(rows), "{joined:?}"),
+        (_, rows, loops) => assert_eq!((*rows, *loops), (3, 5), "{joined:?}"),
+    }
+
+    let three = "SELECT * FROM one x JOIN two y ON y.one_id = x.id JOIN one z ON z.id = y.b WHERE x.id <= 5";
+    let three = nodes(&client, three).await;
+    let joins: Vec<u64> = three
+        .iter()
+        .filter(|(what, ..)| what.ends_with("Loop") || what.ends_with("Join"))
+        .map(|(_, rows, loops)| rows * loops)
+        .collect();
+    assert_eq!(joins, [12, 15], "{three:?}");
+
+    let nothing =
+        nodes(&client, "SELECT * FROM one x LEFT JOIN two y ON y.one_id = x.id WHERE x.id < 0").await;
+    assert_eq!((nothing[0].1, nothing[0].2), (0, 1), "{nothing:?}");
+
+    let asked = "SELECT (SELECT count(*) FROM two y WHERE y.one_id = x.id) FROM one x WHERE x.id <= 4";
+    let asked = nodes(&client, asked).await;
+    assert_eq!((node(&asked, "Aggregate").1, node(&asked, "Aggregate").2), (1, 4), "{asked:?}");
+    assert_eq!((node(&asked, "Scan y").1, node(&asked, "Scan y").2), (3, 4), "{asked:?}");
+
+    let with = "WITH c AS MATERIALIZED (SELECT * FROM one x WHERE b = 1) SELECT * FROM c WHERE id > 50";
+    let with = nodes(&client, with).await;
+    assert_eq!(node(&with, "CTE Scan").1, 5, "{with:?}");
+    assert_eq!(node(&with, "Seq Scan x").1, 10, "{with:?}");
+
+    let members = nodes(&client, "SELECT * FROM parted p WHERE b > 7").await;
+    assert_eq!(node(&members, "Append").1, 8, "{members:?}");
+    let of_members: Vec<u64> =
+        members.iter().filter(|(what, ..)| what.contains("Scan")).map(|found| found.1).collect();
+    assert_eq!(of_members, [2, 6], "{members:?}");
+
+    let changed = nodes(&client, "UPDATE one x SET b = b + 1 WHERE id <= 7").await;
+    assert_eq!((changed[0].1, node(&changed, "Scan x").1), (0, 7), "{changed:?}");
+    let changed =
+        nodes(&client, "DELETE FROM two y USING one x WHERE x.id = y.one_id AND x.id <= 2 RETURNING y.id")
+            .await;
+    assert_eq!((changed[0].1, node(&changed, "Scan x").1), (6, 2), "{changed:?}");
+}
+
+#[tokio::test]
+async fn analyze_tells_what_nodes_do_in_text() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    filled(&client).await;
+    let told = async |options: &str, statement: &str| -> Vec<String> {
+        let told = client.simple_query(&format!("EXPLAIN ({options}) {statement}")).await.unwrap();
+        let line = |message: &SimpleQueryMessage| match message {
+            SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            _ => None,
+        };
+        told.iter().filter_map(line).collect()
+    };
+    let lines = told("ANALYZE, TIMING OFF", "SELECT * FROM one x WHERE b > 5").await;
+    assert!(lines.iter().any(|line| line == "Seq Scan on one x (actual rows=40 loops=1)"), "{lines:?}");
+    for name in ["Planning Time: ", "Execution Time: "] {
+        assert!(lines.iter().any(|line| line.starts_with(name)), "{lines:?}");
+    }
+    let lines = told("ANALYZE", "SELECT * FROM one x WHERE id = 3").await;
+    let scan = lines.iter().find(|line| line.starts_with("Index Scan using one_pkey on one x (actual time="));
+    assert!(scan.is_some_and(|line| line.ends_with(" rows=1 loops=1)")), "{lines:?}");
+    let lines = told("ANALYZE, TIMING OFF", "UPDATE one x SET b = 0 WHERE id <= 3").await;
+    assert!(
+        lines.iter().any(|line| line.starts_with("Update on one x (actual rows=0 loops=1)")),
+        "{lines:?}"
+    );
+    // What is not run is not counted.
+    let lines = told("COSTS OFF", "SELECT * FROM one x WHERE b > 5").await;
+    assert!(lines.iter().all(|line| !line.contains("actual")), "{lines:?}");
+}

@@ -55,7 +55,10 @@ pub fn told(statement: &CompiledStatement, telling: &Telling) -> Vec<String> {
 
 /// The same of a plan of these accesses.
 pub(crate) fn of_plan(plan: &[(usize, PlanNode)], accesses: &[Access], telling: &Telling) -> Vec<String> {
-    let tops = tree::tops(plan);
+    let mut tops = tree::tops(plan);
+    if telling.run.is_none() || !tops.iter().any(tree::PlanTree::has_run) {
+        tops = tops.into_iter().map(tree::PlanTree::uncounted).collect();
+    }
     let partitions = partitions(&classify_accesses(accesses));
     match telling.options.format {
         ExplainFormat::Text => text(&tops, &partitions, telling),
@@ -67,9 +70,21 @@ fn text(tops: &[PlanTree], partitions: &str, telling: &Telling) -> Vec<String> {
     let options = telling.options;
     let mut lines = Vec::new();
     if telling.analytic {
-        lines.push("Analytic: DataFusion over a snapshot; natively, if it cannot be lowered:".to_owned());
+        let how = match telling.run {
+            None => "natively, if it cannot be lowered",
+            // Whose nodes are counted.
+            Some(_) => "natively for ANALYZE",
+        };
+        lines.push(format!("Analytic: DataFusion over a snapshot; {how}:"));
     }
-    tops.iter().for_each(|top| top.lines(None, options, &mut lines));
+    for top in tops {
+        let first = lines.len();
+        top.lines(None, options, &mut lines);
+        let figures = telling.run.and_then(|run| top.figures_of_run(run));
+        if let (Some(figures), Some(line)) = (figures, lines.get_mut(first)) {
+            line.push_str(&format!(" {}", figures.text(options)));
+        }
+    }
     lines.push(format!("Partitions: {partitions}"));
     if options.settings == Some(true) && !telling.settings.is_empty() {
         let settings = telling.settings.iter().map(|(name, value)| format!("{name} = '{value}'"));

@@ -4,6 +4,7 @@
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
 
 use super::document::Value;
+use super::run::WatchedBy;
 
 /// A plan: its nodes, outermost first, with their depth.
 pub type PlanLines = Vec<(usize, PlanNode)>;
@@ -30,6 +31,8 @@ pub struct PlanNode {
     pub output: Vec<Shown>,
     /// `Filter: (a > 1)`.
     pub properties: Vec<(&'static str, Value)>,
+    /// What it does when it runs, where that is counted.
+    pub watched: Option<WatchedBy>,
 }
 
 /// A column that a node hands up.
@@ -78,6 +81,7 @@ impl PlanNode {
             scan: None,
             output: Vec::new(),
             properties: Vec::new(),
+            watched: None,
         }
     }
 

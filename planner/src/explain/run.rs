@@ -1,5 +1,7 @@
-//! What EXPLAIN ANALYZE tells of a run.
+//! What EXPLAIN ANALYZE tells of a run: of the whole, and of each node.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use archipel_sql::ast::ExplainOptions;
@@ -42,14 +44,95 @@ impl Run {
         whole
     }
 
-    /// What a document says of the node at the top. Times of the nodes below are not taken.
-    pub(super) fn of_top(self, own: &mut Properties, answers_nothing: bool, options: ExplainOptions) {
-        if options.timing != Some(false) {
-            add(own, "Actual Startup Time", Value::decimal(milliseconds(self.elapsed), 3));
-            add(own, "Actual Total Time", Value::decimal(milliseconds(self.elapsed), 3));
+    /// What is told of the node at the top where it was not counted.
+    pub(super) fn of_top(self, answers_nothing: bool) -> Figures {
+        let rows = if answers_nothing { 0 } else { self.rows };
+        let time = milliseconds(self.elapsed);
+        Figures { startup: time, total: time, rows, loops: 1 }
+    }
+}
+
+/// What a node has done in a run.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    loops: AtomicU64,
+    rows: AtomicU64,
+    /// Until the first row of each loop, and for all that the node did itself and had done below it: in
+    /// nanoseconds.
+    startup: AtomicU64,
+    total: AtomicU64,
+}
+
+/// The same as the plan and the node that runs share it.
+#[derive(Clone, Debug)]
+pub struct WatchedBy(pub(crate) Arc<Watch>);
+
+impl PartialEq for WatchedBy {
+    fn eq(&self, other: &WatchedBy) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for WatchedBy {}
+
+/// What is told of a node: of a loop on average, and how many there were.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Figures {
+    startup: f64,
+    total: f64,
+    rows: u64,
+    pub(super) loops: u64,
+}
+
+impl Watch {
+    /// Before a run: another one may have been undone.
+    pub fn reset(&self) {
+        for figure in [&self.loops, &self.rows, &self.startup, &self.total] {
+            figure.store(0, Ordering::Relaxed);
         }
-        add(own, "Actual Rows", if answers_nothing { 0 } else { self.rows });
-        add(own, "Actual Loops", 1u64);
+    }
+
+    /// One loop more.
+    pub fn add(&self, rows: u64, startup: Duration, total: Duration) {
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.loops.fetch_add(1, Ordering::Relaxed);
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+        self.startup.fetch_add(nanoseconds(startup), Ordering::Relaxed);
+        self.total.fetch_add(nanoseconds(total), Ordering::Relaxed);
+    }
+
+    pub(super) fn figures(&self) -> Figures {
+        let loops = self.loops.load(Ordering::Relaxed);
+        let mean = |figure: &AtomicU64| figure.load(Ordering::Relaxed) as f64 / loops.max(1) as f64;
+        Figures {
+            startup: mean(&self.startup) / 1e6,
+            total: mean(&self.total) / 1e6,
+            rows: mean(&self.rows).round_ties_even() as u64,
+            loops,
+        }
+    }
+}
+
+impl Figures {
+    /// `(actual time=0.010..0.012 rows=3 loops=1)`.
+    pub fn text(self, options: ExplainOptions) -> String {
+        if self.loops == 0 {
+            return "(never executed)".to_owned();
+        }
+        let time = match options.timing {
+            Some(false) => String::new(),
+            _ => format!("time={:.3}..{:.3} ", self.startup, self.total),
+        };
+        format!("(actual {time}rows={} loops={})", self.rows, self.loops)
+    }
+
+    pub fn add_to(self, own: &mut Properties, options: ExplainOptions) {
+        if options.timing != Some(false) {
+            add(own, "Actual Startup Time", Value::decimal(self.startup, 3));
+            add(own, "Actual Total Time", Value::decimal(self.total, 3));
+        }
+        add(own, "Actual Rows", self.rows);
+        add(own, "Actual Loops", self.loops);
     }
 }
 

@@ -13,6 +13,7 @@ use super::Telling;
 use super::document::{Properties, Value, add};
 use super::estimate::{self, Estimate};
 use super::plan::{CTE, PlanNode, SUB_PLAN};
+use super::run::{Figures, Run, WatchedBy};
 
 /// A node with those below it.
 #[derive(Debug)]
@@ -94,7 +95,10 @@ fn level(lines: &[(usize, PlanNode)], at: &mut usize, depth: usize, count: &mut 
 impl PlanTree {
     /// As text: `->  Sort` from column `pad` on, or the top of a plan.
     pub fn lines(&self, pad: Option<usize>, options: ExplainOptions, out: &mut Vec<String>) {
-        let text = self.node.text(options.verbose);
+        let mut text = self.node.text(options.verbose);
+        if let Some(figures) = self.figures() {
+            text.push_str(&format!(" {}", figures.text(options)));
+        }
         let (first, inner) = match pad {
             Some(pad) => (format!("{}->  {text}", " ".repeat(pad)), pad + 6),
             None => (text, 2),
@@ -120,6 +124,38 @@ impl PlanTree {
         self.asides.iter().filter(|query| query.what != SUB_PLAN).for_each(|query| aside(query, out));
         self.plans.iter().for_each(|plan| plan.lines(Some(inner), options, out));
         self.asides.iter().filter(|query| query.what == SUB_PLAN).for_each(|query| aside(query, out));
+    }
+
+    /// What it did, where that was counted. What is told beside a node that is counted is not counted itself.
+    fn figures(&self) -> Option<Figures> {
+        match &self.node.watched {
+            Some(WatchedBy(watch)) => Some(watch.figures()),
+            // Its rows are those that it is built of, and it hands up none.
+            None if self.node.what == "Hash" => self.plans.first()?.figures(),
+            None => None,
+        }
+    }
+
+    /// What the run says of the top of a plan that was not counted itself: a change of rows.
+    pub fn figures_of_run(&self, run: Run) -> Option<Figures> {
+        let answers_nothing = self.node.is_change() && self.node.output.is_empty();
+        self.figures().is_none().then(|| run.of_top(answers_nothing))
+    }
+
+    /// Whether its nodes were counted in a run: another plan may have run in the place of this one.
+    pub fn has_run(&self) -> bool {
+        let of_below = || self.plans.iter().any(PlanTree::has_run);
+        self.figures().is_some_and(|figures| figures.loops > 0) || of_below()
+    }
+
+    /// Forgets what was not counted.
+    pub fn uncounted(mut self) -> PlanTree {
+        self.node.watched = None;
+        self.plans = self.plans.into_iter().map(PlanTree::uncounted).collect();
+        for aside in &mut self.asides {
+            aside.plans = std::mem::take(&mut aside.plans).into_iter().map(PlanTree::uncounted).collect();
+        }
+        self
     }
 
     fn output(&self) -> Vec<String> {
@@ -191,8 +227,9 @@ impl PlanTree {
             add(&mut own, "Plan Rows", Value::decimal(expected.rows, 0));
             add(&mut own, "Plan Width", u64::from(expected.width));
         }
-        if let (None, Some(run)) = (place, telling.run) {
-            run.of_top(&mut own, node.is_change() && node.output.is_empty(), options);
+        let of_run = telling.run.filter(|_| place.is_none()).and_then(|run| self.figures_of_run(run));
+        if let Some(figures) = self.figures().or(of_run) {
+            figures.add_to(&mut own, options);
         }
         if options.verbose && !node.output.is_empty() {
             add(&mut own, "Output", self.output());

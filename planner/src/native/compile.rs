@@ -137,6 +137,8 @@ pub(crate) struct PlanText {
     indent: usize,
     /// What columns are called, where that is to be told.
     pub describing: Option<Describing>,
+    /// Whether what nodes do is counted, and whether their times are taken with it.
+    pub watching: Option<bool>,
     /// What the query calls the relation that is about to be planned.
     pub alias: Alias,
 }

@@ -56,6 +56,18 @@ enum Prefix<'s> {
     AllBut(&'s [u32]),
 }
 
+impl Name {
+    /// What is in its slot, without parentheses.
+    fn plain(&self, slot: u32, prefix: Prefix<'_>) -> &str {
+        let with_relation = match prefix {
+            Prefix::None => false,
+            Prefix::All => true,
+            Prefix::AllBut(own) => !own.contains(&slot),
+        };
+        if with_relation { &self.qualified } else { &self.bare }
+    }
+}
+
 impl Describing {
     /// For a statement whose columns are asked for.
     pub fn of(statement: &BoundStatement, options: ExplainOptions) -> Option<Describing> {
@@ -87,13 +99,8 @@ impl Describing {
 
     fn text(&self, slot: u32, prefix: Prefix<'_>) -> Option<String> {
         let name = self.names.get(&slot)?;
-        let with_relation = match prefix {
-            Prefix::None => false,
-            Prefix::All => true,
-            Prefix::AllBut(own) => !own.contains(&slot),
-        };
-        let text = if with_relation { &name.qualified } else { &name.bare };
-        Some(if name.relation.is_some() { text.clone() } else { format!("({text})") })
+        let text = name.plain(slot, prefix);
+        Some(if name.relation.is_some() { text.to_owned() } else { format!("({text})") })
     }
 
     /// How columns are told in Output.
@@ -121,7 +128,7 @@ fn relations_in(statement: &BoundStatement) -> usize {
 /// The same of what is in no expression.
 fn named_in(statement: &BoundStatement) -> usize {
     match statement {
-        BoundStatement::Query(query) => relations_of(&query.rel),
+        BoundStatement::Query(query) => relations_of(&query.rel) + values_within(&query.rel),
         BoundStatement::Insert(insert) => 1 + relations_of(&insert.source),
         BoundStatement::Update(update) => 1 + update.from.as_ref().map_or(0, relations_of),
         BoundStatement::Delete(delete) => 1 + delete.using.as_ref().map_or(0, relations_of),
@@ -139,6 +146,15 @@ fn named_in_cte(cte: &Cte) -> usize {
         CteBody::Recursive { initial, recursive, .. } => relations_of(initial) + relations_of(recursive),
         CteBody::Modify(statement) => named_in(statement),
     }
+}
+
+/// Rows of VALUES in FROM: what they are the rows of counts as a relation besides.
+fn values_within(rel: &Rel) -> usize {
+    let mut count = 0;
+    visit_relations(rel, &mut |part| {
+        count += usize::from(matches!(part, Rel::Values { rows, .. } if rows.len() > 1));
+    });
+    if matches!(rel, Rel::Values { .. }) { 0 } else { count }
 }
 
 fn relations_of(rel: &Rel) -> usize {
@@ -241,9 +257,9 @@ impl Compiler<'_> {
     fn column_told(&self, depth: u16, index: u16, prefix: Prefix<'_>, own: &[Shown]) -> String {
         let slot = self.peek(depth, index);
         let computed = slot.and_then(|slot| {
-            let computed = self.plan.describing.as_ref()?.names.get(&slot)?.relation.is_none();
-            let here = own.iter().find(|column| column.slot == Some(slot)).filter(|_| computed)?;
-            Some(here.text.clone())
+            let name = self.plan.describing.as_ref()?.names.get(&slot)?;
+            let here = name.relation.is_none() && own.iter().any(|column| column.slot == Some(slot));
+            here.then(|| name.plain(slot, prefix).to_owned())
         });
         let named = || self.plan.describing.as_ref()?.text(slot?, prefix);
         computed.or_else(named).unwrap_or_else(|| format!("column {}", index + 1))
@@ -360,23 +376,18 @@ impl Compiler<'_> {
         self.conditions(&conjuncts, prefix, &[])
     }
 
-    /// How a conjunct of a join reads, if that is told.
-    pub fn join_condition(&mut self, conjunct: &Conjunct<'_>) -> Option<String> {
-        let prefix = self.plan.describing.as_ref()?.in_keys();
-        self.conditions(std::slice::from_ref(conjunct), prefix, &[]).pop()
-    }
-
     /// What a join compares, as properties of its node.
     pub fn join_properties(
         &mut self,
-        hashed: &[String],
+        hashed: &[Conjunct<'_>],
         conjuncts: &[Conjunct<'_>],
     ) -> Vec<(&'static str, Value)> {
         let mut properties = Vec::new();
         let Some(describing) = &self.plan.describing else { return properties };
         let prefix = describing.in_keys();
+        let hashed = self.conditions(hashed, prefix, &[]);
         if !hashed.is_empty() {
-            properties.push(("Hash Cond", explain::typed_all(hashed).into()));
+            properties.push(("Hash Cond", explain::typed_all(&hashed).into()));
         }
         let filter = self.conditions(conjuncts, prefix, &[]);
         if !filter.is_empty() {
@@ -386,7 +397,7 @@ impl Compiler<'_> {
     }
 
     /// Says of the join that is being planned what it compares.
-    pub fn describe_join(&mut self, hashed: &[String], conjuncts: &[Conjunct<'_>]) {
+    pub fn describe_join(&mut self, hashed: &[Conjunct<'_>], conjuncts: &[Conjunct<'_>]) {
         let properties = self.join_properties(hashed, conjuncts);
         if let Some(node) = self.opened_node() {
             node.properties.extend(properties);
@@ -394,7 +405,7 @@ impl Compiler<'_> {
     }
 
     /// Puts the join of all that was told since there were `since` lines above it.
-    pub fn wrap_in_join(&mut self, since: usize, hashed: &[String], conjuncts: &[Conjunct<'_>]) {
+    pub fn wrap_in_join(&mut self, since: usize, hashed: &[Conjunct<'_>], conjuncts: &[Conjunct<'_>]) {
         if !self.is_describing() {
             return;
         }

@@ -12,6 +12,7 @@ use super::context::{ExecContext, ExecResult};
 use super::described::Describing;
 use super::node::Out;
 use super::statement::Body;
+use super::watched;
 use crate::bound::BoundStatement;
 use crate::explain::plan::PlanLines;
 use crate::explain::run::Run;
@@ -42,9 +43,10 @@ impl Compiler<'_> {
         let (lines, accesses) = (self.plan.lines.len(), self.accesses.len());
         let own = Describing::of(statement, options);
         let outer = std::mem::replace(&mut self.plan.describing, own);
+        let watching = std::mem::replace(&mut self.plan.watching, options.watches());
         let body = self.body(statement);
         self.settle_outputs(lines);
-        self.plan.describing = outer;
+        (self.plan.describing, self.plan.watching) = (outer, watching);
         let (body, plan) = (body?, self.plan.lines[lines..].to_vec());
         let (accesses, planning) = (self.accesses[accesses..].to_vec(), began.elapsed());
         Ok(Explained { body, plan, accesses, planning, options, slot })
@@ -53,6 +55,7 @@ impl Compiler<'_> {
 
 impl Explained {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+        watched::reset(&self.plan);
         let began = Instant::now();
         let rows = self.body.run(ctx, &mut |_| Ok(ControlFlow::Continue(())))?;
         let run = Run { rows, elapsed: began.elapsed() };

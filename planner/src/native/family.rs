@@ -311,7 +311,8 @@ impl Compiler<'_> {
             let (accesses, rows) = (self.accesses.len(), self.known_rows.len());
             let locks = self.locking_scans();
             self.plan.alias = called.clone();
-            let planned = self.plan_scan(&member.table, &own, conjuncts, facts, wanted, usage)?;
+            let planned =
+                self.counted(|c| c.plan_scan(&member.table, &own, conjuncts, facts, wanted, usage))?;
             ordered &= planned.ordered;
             let keys = self.with_lock_slots(&[], locks);
             self.among(accesses, place, chosen);

@@ -138,7 +138,7 @@ impl Compiler<'_> {
             Node::Hash(join) => join.right_first = true,
             _ => {}
         }
-        Ok(Planned { node, ordered: left.ordered })
+        Ok(Planned { node: self.watched(start, node), ordered: left.ordered })
     }
 
     fn order_group<'b>(
@@ -225,7 +225,7 @@ impl Compiler<'_> {
             join.kept = count.filter(|_| memo.is_empty());
             join.memo = memo;
         }
-        Ok(node)
+        Ok(self.watched(start, node))
     }
 
     /// Takes inner joins, filters and mere renamings apart.
@@ -293,7 +293,7 @@ impl Compiler<'_> {
                     _ => (table, None),
                 };
                 self.plan.alias = alias;
-                self.plan_scan(read, &layout, &conjuncts, &facts, &[], usage)?.node
+                self.counted(|c| c.plan_scan(read, &layout, &conjuncts, &facts, &[], usage))?.node
             }
             Some(from) => {
                 let mut items = vec![Item { usage, ..Item::new(scan, layout) }];
@@ -381,10 +381,10 @@ impl Compiler<'_> {
         facts: &FxHashMap<u32, BoundExpr>,
         wanted: &[OrderKey],
     ) -> Result<Planned> {
-        if let Some(left) = item.lateral.clone() {
-            return self.scoped(&left, |c| c.plan_rel(item.rel, conjuncts, facts, wanted, item.usage));
-        }
-        self.plan_rel(item.rel, conjuncts, facts, wanted, item.usage)
+        self.counted(|c| match item.lateral.clone() {
+            Some(left) => c.scoped(&left, |c| c.plan_rel(item.rel, conjuncts, facts, wanted, item.usage)),
+            None => c.plan_rel(item.rel, conjuncts, facts, wanted, item.usage),
+        })
     }
 
     fn plan_rel<'b>(
@@ -466,7 +466,8 @@ impl Compiler<'_> {
         if joined || item.usage.key.is_some() {
             let right = self.plan_item(item, conjuncts, facts, &[])?.node;
             self.wrap_in_join(start, &[], &[]);
-            return Ok(self.nested(left, right, &[], &item.layout, None, LoopKind::Inner, false));
+            let node = self.nested(left, right, &[], &item.layout, None, LoopKind::Inner, false);
+            return Ok(self.watched(start, node));
         }
         self.join_once(start, left, &item.layout, conjuncts, |c, local| c.plan_item(item, local, facts, &[]))
     }
@@ -494,7 +495,8 @@ impl Compiler<'_> {
         self.wrap_in_join(start, &hashed, &rest);
         let kept = self.with_lock_slots(layout, locking);
         let on = self.all_of(&rest)?;
-        Ok(self.hash_or_buffer(left, right, &[], &kept, keys, on, LoopKind::Inner))
+        let node = self.hash_or_buffer(left, right, &[], &kept, keys, on, LoopKind::Inner);
+        Ok(self.watched(start, node))
     }
 
     /// LEFT and FULL joins, and inner ones that must stay where they are.
@@ -585,7 +587,8 @@ impl Compiler<'_> {
                 let (inside, outside): (Vec<_>, Vec<_>) =
                     conjuncts.into_iter().partition(|c| c.reads_any(&bare.layout));
                 if self.is_joined(bare.rel, &bare.layout, &inside, &facts)? {
-                    let right = self.plan_rel(bare.rel, inside, &facts, &[], ScanUse::default())?.node;
+                    let plan = |c: &mut Self| c.plan_rel(bare.rel, inside, &facts, &[], ScanUse::default());
+                    let right = self.counted(plan)?.node;
                     self.describe_join(&[], &outside);
                     let on = self.all_of(&outside)?;
                     let node = self.nested(planned.node, right, &left_layout, &right_layout, on, kind, false);

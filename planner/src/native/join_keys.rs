@@ -8,17 +8,17 @@ use super::expression::Source;
 use super::operator::{Comparison, comparison};
 use crate::bound::{BoundExpr, ExprKind};
 
-/// The keys of the left side with those of the right one, the conditions that are left, and how those that
-/// became keys read, if the plan tells it.
-pub(super) type HashKeys<'b> = (Vec<(Source, Source)>, Vec<Conjunct<'b>>, Vec<String>);
+/// The keys of the left side with those of the right one, the conditions that are left, and those that became
+/// keys, for the plan to tell.
+pub(super) type HashKeys<'b> = (Vec<(Source, Source)>, Vec<Conjunct<'b>>, Vec<Conjunct<'b>>);
 
 impl Compiler<'_> {
-    /// Takes the equalities between the right side and the rest out of some conditions; answers them, the
-    /// rest, and how they read if the plan tells it.
+    /// Takes the equalities between the right side and the rest out of some conditions. What they are called
+    /// is not known before the right side is planned.
     pub fn hash_keys<'b>(&mut self, conjuncts: Vec<Conjunct<'b>>, right: &[u32]) -> Result<HashKeys<'b>> {
         let mut keys = Vec::new();
         let mut rest = Vec::new();
-        let mut texts = Vec::new();
+        let mut hashed = Vec::new();
         for conjunct in conjuncts {
             let sides = match &conjunct.expr.kind {
                 ExprKind::Call { function, args }
@@ -47,11 +47,11 @@ impl Compiler<'_> {
                 Some((left, right)) => {
                     let pair = self.in_conjunct(&conjunct, |c| Ok((c.source(left)?, c.source(right)?)))?;
                     keys.push(pair);
-                    texts.extend(self.join_condition(&conjunct));
+                    hashed.push(conjunct);
                 }
                 None => rest.push(conjunct),
             }
         }
-        Ok((keys, rest, texts))
+        Ok((keys, rest, hashed))
     }
 }

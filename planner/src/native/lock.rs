@@ -107,6 +107,7 @@ fn streamed_scan(node: &mut Node) -> Option<&mut Scan> {
     match node {
         Node::Scan(scan) => Some(scan),
         Node::Compute { input, .. } => streamed_scan(input),
+        Node::Watched(watched) => streamed_scan(&mut watched.input),
         _ => None,
     }
 }
@@ -114,6 +115,7 @@ fn streamed_scan(node: &mut Node) -> Option<&mut Scan> {
 /// Tells the locks right below a limit that they are.
 pub(super) fn lock_one_by_one(node: &mut Node) {
     match node {
+        Node::Watched(watched) => lock_one_by_one(&mut watched.input),
         Node::Lock(locking) => locking.targets.iter_mut().for_each(|target| target.lock.under_limit = true),
         node => {
             if let Some(lock) = streamed_scan(node).and_then(|scan| scan.lock.as_mut()) {

@@ -98,6 +98,7 @@ mod text;
 mod trigger;
 mod usage;
 mod walk;
+mod watched;
 mod window;
 mod with;
 mod write;

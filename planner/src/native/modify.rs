@@ -98,8 +98,8 @@ impl Compiler<'_> {
         let (mut node, old, scope, key) = planned?;
         let called = self.changed_name(table, &old);
         self.describe_change(line, table, called, &scope[old.len()..], update.returning.as_ref());
-        let deferrable = match &node {
-            Node::Scan(scan) if scan.path.unique => scan_columns(table, &meta, &old),
+        let deferrable = match node.as_scan() {
+            Some(scan) if scan.path.unique => scan_columns(table, &meta, &old),
             _ => Vec::new(),
         };
         let ((change, returning), deferred) = self.deferring(deferrable, |c| {
@@ -128,7 +128,7 @@ impl Compiler<'_> {
                 .transpose()?;
             Ok((change, returning))
         })?;
-        if let Node::Scan(scan) = &mut node {
+        if let Some(scan) = node.as_scan_mut() {
             scan.deferred = deferred;
         }
         let mut kept: Vec<u32> = change.set.iter().map(|(_, slot, ..)| *slot).collect();

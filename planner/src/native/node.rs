@@ -62,6 +62,8 @@ pub(crate) enum Node {
         input: Box<Node>,
         slot: u32,
     },
+    /// Is counted.
+    Watched(Box<super::watched::Watched>),
     Expand(super::relation::Expansion),
     Loop(Loop),
     Hash(HashJoin),
@@ -220,6 +222,7 @@ impl Node {
                     out(ctx)
                 })
             }
+            Node::Watched(watched) => watched.run(ctx, out),
             Node::Expand(expansion) => expansion.run(ctx, out),
             Node::Loop(join) => join.run(ctx, out),
             Node::Hash(join) => join.run(ctx, out),

@@ -69,6 +69,15 @@ impl Compiler<'_> {
         pushed: Vec<Conjunct<'b>>,
         wanted: &[OrderKey],
     ) -> Result<Planned> {
+        self.counted(|c| c.plan_uncounted(rel, pushed, wanted))
+    }
+
+    fn plan_uncounted<'b>(
+        &mut self,
+        rel: &'b Rel,
+        pushed: Vec<Conjunct<'b>>,
+        wanted: &[OrderKey],
+    ) -> Result<Planned> {
         stack::check()?;
         interrupt::check()?;
         let since = self.plan.lines.len();
@@ -480,6 +489,7 @@ pub(crate) fn expect_rows(node: &mut Node, rows: i64) {
         Node::Append(append) => append.parts.iter_mut().for_each(|part| expect_rows(&mut part.node, rows)),
         Node::Compute { input, .. } => expect_rows(input, rows),
         Node::Lock(locking) => expect_rows(&mut locking.input, rows),
+        Node::Watched(watched) => expect_rows(&mut watched.input, rows),
         _ => {}
     }
 }

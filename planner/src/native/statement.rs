@@ -25,7 +25,7 @@ use super::parts::{Parts, targets_of};
 use super::row_read::{RowColumns, row_columns};
 use super::rows::RowBuffer;
 use super::target::Found;
-use super::{CompileEnv, CompiledRoutine, RowSink};
+use super::{CompileEnv, CompiledRoutine, RowSink, watched};
 use crate::bound::{BoundStatement, Cte, CteBody, LockStrength, OutputColumn, Rel};
 use crate::explain::plan::PlanLines;
 use crate::route::Access;
@@ -70,6 +70,8 @@ pub struct CompiledStatement {
     pub tables: Vec<(TreeId, u32)>,
     /// The plan as EXPLAIN shows it.
     pub plan: PlanLines,
+    /// Whether its plan counts what its nodes do.
+    counts: bool,
     /// Whether it may write.
     pub writes: bool,
     /// The command a READ ONLY transaction refuses.
@@ -191,6 +193,7 @@ fn fills_every_slot(node: &Node) -> bool {
     match node {
         Node::Scan(_) => true,
         Node::Compute { input, .. } | Node::Filter { input, .. } => fills_every_slot(input),
+        Node::Watched(watched) => fills_every_slot(&watched.input),
         _ => false,
     }
 }
@@ -228,6 +231,7 @@ pub fn compile_explained(
 ) -> Result<CompiledStatement> {
     let mut compiler = Compiler::new(env);
     compiler.plan.describing = Describing::of(statement, options);
+    compiler.plan.watching = options.watches();
     compile(statement, compiler)
 }
 
@@ -241,6 +245,7 @@ fn compile(statement: &BoundStatement, mut compiler: Compiler<'_>) -> Result<Com
         accesses: compiler.accesses,
         known_rows: compiler.known_rows,
         tables: compiler.tables,
+        counts: compiler.plan.watching.is_some(),
         plan: compiler.plan.lines,
         writes,
         refused_read_only: refused_read_only(statement),
@@ -259,6 +264,7 @@ fn stops_early(body: &Body) -> bool {
             Node::Append(append) => append.parts.iter().all(|part| streams(&part.node)),
             Node::Compute { input, .. } => streams(input),
             Node::Filter { input, .. } => streams(input),
+            Node::Watched(watched) => streams(&watched.input),
             Node::Lock(locking) => streams(&locking.input),
             _ => false,
         }
@@ -509,6 +515,9 @@ impl CompiledStatement {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, sink: &mut dyn RowSink) -> ExecResult<u64> {
         if let Some(command) = self.refused_read_only {
             ctx.require_writable(command)?;
+        }
+        if self.counts {
+            watched::reset(&self.plan);
         }
         ctx.in_frame(&self.shape, |ctx| self.body.run(ctx, &mut |row| row.to(sink)))
     }

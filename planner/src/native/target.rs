@@ -129,7 +129,7 @@ impl Targets {
         returned: Option<&Returning>,
         may_at_once: bool,
     ) -> Targets {
-        let single = matches!(&node, Node::Scan(scan) if scan.path.unique);
+        let single = node.as_scan().is_some_and(|scan| scan.path.unique);
         // A query in RETURNING sees the rows as they were.
         let reads = returned.is_some_and(|returned| returned.exprs.iter().any(reads_rows));
         let at_once = may_at_once && single && !reads;
@@ -139,7 +139,7 @@ impl Targets {
     /// Whether the targets come from a walk over storage keys, which no change of other columns leads
     /// astray.
     pub fn are_walked(&self) -> bool {
-        matches!(&self.node, Node::Scan(scan) if matches!(scan.path.tree, Tree::Storage))
+        self.node.as_scan().is_some_and(|scan| matches!(scan.path.tree, Tree::Storage))
     }
 
     /// Whether each target is changed as soon as it is found.
@@ -178,7 +178,7 @@ impl Targets {
         };
         let mut seen: FxHashSet<Vec<u8>> = FxHashSet::default();
         // A scan alone visits no row twice.
-        let joined = !matches!(self.node, Node::Scan(_));
+        let joined = self.node.as_scan().is_none();
         let viewed = ctx.txn.has_view();
         let mut changed = false;
         let begun = ctx.txn.savepoint();

@@ -89,11 +89,28 @@ impl Session {
                     false => None,
                 };
                 let planning = asked.began.elapsed();
-                let run = self.explained_run(prepared, plan, params, asked).await?;
                 let settings = if options.settings == Some(true) { self.plan_settings() } else { Vec::new() };
                 let analytic = plan.analytic && !self.looks_up(plan);
-                let telling = Telling { options, planning, run, analytic, settings };
-                Ok(explain::told(described.as_ref().unwrap_or(compiled), &telling))
+                let telling = Telling { options, planning, run: None, analytic, settings };
+                let counts = options.analyze && asked.creating.is_none();
+                match described {
+                    // The plan that counts what its nodes do runs, and natively: another has other nodes.
+                    Some(counting) if counts => {
+                        let code = Code::Native(counting);
+                        let counting =
+                            Arc::new(RowPlan::new(plan.bound.clone(), code, plan.read_only, false));
+                        let run = self.explained_run(prepared, &counting, params, asked).await?;
+                        Ok(match &counting.code {
+                            Code::Native(counted) => explain::told(counted, &Telling { run, ..telling }),
+                            Code::Call(_) | Code::Trigger(_) => Vec::new(),
+                        })
+                    }
+                    described => {
+                        let run = self.explained_run(prepared, plan, params, asked).await?;
+                        let told = described.as_ref().unwrap_or(compiled);
+                        Ok(explain::told(told, &Telling { run, ..telling }))
+                    }
+                }
             }
             (Code::Call(call), ExplainFormat::Text) => {
                 let mut lines = archipel_procedures::explain(&call.program);

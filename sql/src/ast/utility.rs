@@ -253,9 +253,14 @@ pub struct ExplainOptions {
 }
 
 impl ExplainOptions {
+    /// Whether what the nodes of a plan do is counted, and whether times are taken.
+    pub fn watches(self) -> Option<bool> {
+        self.analyze.then_some(self.timing != Some(false))
+    }
+
     /// Whether more is told of a plan than the lines of a plain text.
     pub fn tells_columns(self) -> bool {
-        self.verbose || self.format != ExplainFormat::Text
+        self.verbose || self.analyze || self.format != ExplainFormat::Text
     }
 }
 
