@@ -5,6 +5,8 @@
 //! - A table without a key goes to where the rows it is filled beside are, by the column that
 //!   gets their argument; one whose primary key has several columns goes by the one that meets most
 //!   others ([`crate::columns`]).
+//! - A table that meets no other one goes by the column of its key that routes its calls, if the present one
+//!   routes fewer.
 //! - A small table that routines only read, each time by a value of its own, beside tables that
 //!   routines write, becomes a reference table; and a distributed one again once a routine writes
 //!   it.
@@ -43,6 +45,8 @@ pub enum Kind {
     Reference,
     /// A reference table that routines write.
     Distribute,
+    /// A table by itself, which another column routes.
+    Route,
 }
 
 impl Kind {
@@ -52,6 +56,7 @@ impl Kind {
             Kind::Colocate => "co-locate",
             Kind::Reference => "reference",
             Kind::Distribute => "distribute",
+            Kind::Route => "route",
         }
     }
 }
@@ -89,6 +94,7 @@ pub fn design(catalog: &Catalog, evidence: &[Evidence], sizes: &dyn Sizes) -> De
     let links = advisor.links();
     advisor.settle_links(&links);
     advisor.advise_links(links);
+    advisor.advise_alone();
     advisor.advise_references();
     advisor.design
 }
@@ -285,6 +291,46 @@ impl Advisor<'_> {
         }
     }
 
+    /// The tables that a routine has shown something of so far.
+    fn advised(&self) -> BTreeSet<Oid> {
+        self.design.advice.iter().flat_map(|advice| &advice.tables).map(|(oid, _)| *oid).collect()
+    }
+
+    /// Tables with a better column that meet no other table by it.
+    fn advise_alone(&mut self) {
+        let (linked, everywhere) = (self.advised(), self.everywhere());
+        let better =
+            self.columns.iter().filter(|(oid, _)| !linked.contains(oid) && !everywhere.contains(oid));
+        let better: Vec<(TableRef, u16)> =
+            better.filter_map(|(oid, column)| Some((self.table(*oid)?, *column))).collect();
+        for (table, column) in better {
+            if !is_keyed(&table) || !self.is_alone(&table) {
+                continue;
+            }
+            let evidence = self.evidence;
+            let shown = evidence.iter().enumerate().find_map(|(place, evidence)| {
+                let mut reaches = evidence.reaches.iter().filter(|reach| reach.table == table.oid);
+                let argument = reaches.find_map(|reach| arguments_on(reach, &table, column).next())?;
+                Some((place, argument.text.clone()))
+            });
+            let Some((evidence, argument)) = shown else { continue };
+            let by_hand = table.distributed_by == DistributedBy::Request;
+            let refused = by_hand.then(|| format!("{} was distributed by hand", label(&table)));
+            if refused.is_none() {
+                self.design.moves.push((table.oid, EvidentPlace::Column(column)));
+            }
+            self.design.advice.push(Advice {
+                kind: Kind::Route,
+                evidence,
+                argument,
+                tables: vec![(table.oid, Some(column))],
+                refused,
+                applied: false,
+                statements: vec![format!("SELECT create_distributed_table({});", named(&table, column))],
+            });
+        }
+    }
+
     /// What some routine writes.
     fn written(&self) -> BTreeSet<Oid> {
         let reaches = self.evidence.iter().flat_map(|evidence| &evidence.reaches);
@@ -298,7 +344,7 @@ impl Advisor<'_> {
         let read: BTreeSet<Oid> =
             reaches.map(|reach| reach.table).filter(|oid| !written.contains(oid)).collect();
         let small = |table: &TableRef| {
-            self.could_be_reference(table)
+            self.is_alone(table)
                 && table.distributed_by != DistributedBy::Request
                 && self.sizes.rows(table) <= REFERENCE_ROWS_MAX
         };
@@ -308,8 +354,7 @@ impl Advisor<'_> {
     /// Small tables that are read beside others, and reference tables that are written.
     fn advise_references(&mut self) {
         let written = self.written();
-        let linked: BTreeSet<Oid> =
-            self.design.advice.iter().flat_map(|advice| &advice.tables).map(|(oid, _)| *oid).collect();
+        let linked = self.advised();
         for (place, evidence) in self.evidence.iter().enumerate() {
             let mut told = BTreeSet::new();
             for reach in &evidence.reaches {
@@ -320,7 +365,7 @@ impl Advisor<'_> {
                     Kind::Distribute
                 } else if !written.contains(&table.oid)
                     && !linked.contains(&table.oid)
-                    && (reference && by_evidence || self.could_be_reference(&table))
+                    && (reference && by_evidence || self.is_alone(&table))
                     && self.reads_beside(evidence, table.oid, &written)
                 {
                     Kind::Reference
@@ -370,7 +415,7 @@ impl Advisor<'_> {
     }
 
     /// A table alone in its group.
-    fn could_be_reference(&self, table: &Table) -> bool {
+    fn is_alone(&self, table: &Table) -> bool {
         let Distribution::Column { group, .. } = table.distribution else { return false };
         self.catalog.tables().filter(|other| group_of(other) == Some(group)).count() == 1
     }
@@ -425,6 +470,12 @@ fn divide(evidence: usize, argument: &str, tables: Vec<(TableRef, u16)>) -> Vec<
     links
 }
 
+/// A table and the column that distributes it, as arguments of a call.
+fn named(table: &Table, column: u16) -> String {
+    let column = table.columns.get(usize::from(column)).map_or("", |column| column.name.as_str());
+    format!("{}, {}", literal(&label(table)), literal(&quote_identifier(column)))
+}
+
 /// The calls that would co-locate tables with the first of them that has a key and keeps its column.
 fn by_hand(tables: &[(TableRef, u16)]) -> Vec<String> {
     let is_there = |(table, column): &&(TableRef, u16)| distribution_column(table) == Some(*column);
@@ -432,19 +483,15 @@ fn by_hand(tables: &[(TableRef, u16)]) -> Vec<String> {
     let Some((first, first_column)) = tables.iter().find(is_there).or_else(keyed) else {
         return Vec::new();
     };
-    let name = |table: &Table, column: u16| {
-        let column = table.columns.get(usize::from(column)).map_or("", |column| column.name.as_str());
-        format!("{}, {}", literal(&label(table)), literal(&quote_identifier(column)))
-    };
     let others = tables.iter().filter(|(table, column)| {
         table.oid != first.oid
             && (group_of(table) != group_of(first) || distribution_column(table) != Some(*column))
     });
-    let mut statements = vec![format!("SELECT create_distributed_table({});", name(first, *first_column))];
+    let mut statements = vec![format!("SELECT create_distributed_table({});", named(first, *first_column))];
     statements.extend(others.map(|(table, column)| {
         format!(
             "SELECT create_distributed_table({}, colocate_with => {});",
-            name(table, *column),
+            named(table, *column),
             literal(&label(first))
         )
     }));

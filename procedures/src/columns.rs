@@ -12,8 +12,10 @@
 //!
 //! A column takes another's place if by it the table meets more tables, no call is left without a
 //! route for it, and rows are named by both columns where the other is no argument: where nothing at
-//! all is said of the other, an index may be what is missing. Each change raises the number of
-//! meetings of all tables together, so that one look after another comes to an end.
+//! all is said of the other, an index may be what is missing. So does one by which the table meets as
+//! many, none perhaps, if it routes more calls to one partition. Each change raises the number of
+//! meetings of all tables together, or leaves it and raises that of such calls, so that one look after
+//! another comes to an end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -117,19 +119,17 @@ impl Chooser<'_> {
             let Some(present) = distribution_column(&table).filter(|_| table.partition_of().is_none()) else {
                 continue;
             };
-            let routed = self.routed(&table, present);
+            let routed = self.routed(&table, present, false);
+            let gain = |column: u16| (self.meetings(&table, column), self.routed(&table, column, true));
             // The first of those that are best.
             let best = key_candidates(&table)
                 .iter()
                 .rev()
                 .filter(|column| **column != present && self.is_shown(&table, **column))
-                .filter(|column| self.routed(&table, **column) >= routed)
-                .map(|column| (self.meetings(&table, *column), *column))
-                .max_by_key(|(meetings, _)| *meetings);
-            let Some((meetings, column)) = best else { continue };
-            if meetings <= self.meetings(&table, present) {
-                continue;
-            }
+                .filter(|column| self.routed(&table, **column, false) >= routed)
+                .map(|column| (gain(*column), *column))
+                .max_by_key(|(gain, _)| *gain);
+            let Some((_, column)) = best.filter(|(better, _)| *better > gain(present)) else { continue };
             if table.distributed_by == DistributedBy::Request {
                 by_hand.push((table.oid, column));
             } else {
@@ -148,11 +148,11 @@ impl Chooser<'_> {
         })
     }
 
-    /// In how many ways routines reach the table that a column routes.
-    fn routed(&self, table: &Table, column: u16) -> usize {
+    /// In how many ways routines reach the table that a column routes: at all, or to one partition.
+    fn routed(&self, table: &Table, column: u16, to_one: bool) -> usize {
         let reaches = self.evidence.iter().flat_map(|evidence| &evidence.reaches);
         let known = |reach: &&Reach| {
-            arguments_on(reach, table, column).next().is_some()
+            arguments_on(reach, table, column).any(|argument| argument.single || !to_one)
                 || reach.constant && distribution_column(table) == Some(column)
         };
         reaches.filter(|reach| reach.table == table.oid).filter(known).count()

@@ -148,3 +148,34 @@ fn what_shows_nothing_changes_nothing() {
           WHERE goods = u.g AND shop = u.s AND random() > 2;",
     );
 }
+
+/// What a routine shows of the room alone: whether it would go by the shop.
+fn alone(body: &str) -> bool {
+    let mut db = database();
+    db.script(&format!(
+        "CREATE PROCEDURE take(p integer, items integer[]) LANGUAGE plpgsql AS $$ BEGIN {body} END $$;"
+    ));
+    let evidence = [Evidence::of(&db.program("take"), &db.catalog)];
+    let design = advice::design(&db.catalog, &evidence, &Rows(1 << 20));
+    let told: Vec<_> = design.advice.iter().map(|advice| (advice.kind, &advice.statements[..])).collect();
+    match design.moves.len() {
+        0 => assert!(told.is_empty(), "{body}"),
+        _ => {
+            let statement = "SELECT create_distributed_table('room', 'shop');".to_owned();
+            assert_eq!(told, [(Kind::Route, &[statement][..])], "{body}");
+        }
+    }
+    design.moves.len() == 1
+}
+
+#[test]
+fn a_table_that_meets_no_other_goes_by_what_routes_its_calls() {
+    assert!(alone("UPDATE room SET n = 1 WHERE goods = ANY (items) AND shop = p;"));
+    assert!(alone("FOR i IN 1 .. 9 LOOP INSERT INTO room VALUES (i, p, 0); END LOOP;"));
+    assert!(alone("DELETE FROM room USING unnest(items) AS u (g) WHERE goods = u.g AND shop = p;"));
+    // It is routed as it is.
+    assert!(!alone("UPDATE room SET n = 1 WHERE goods = p AND shop = ANY (items);"));
+    assert!(!alone("UPDATE room SET n = 1 WHERE goods = p AND shop = p;"));
+    // An index on it would do as well.
+    assert!(!alone("UPDATE room SET n = 1 WHERE shop = p;"));
+}

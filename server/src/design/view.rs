@@ -92,6 +92,7 @@ fn reason(host: &Host, advice: &Advice) -> String {
         Kind::Colocate => "reached through the same argument",
         Kind::Reference => "read by a value of its own, and written by no routine",
         Kind::Distribute => "written by a routine",
+        Kind::Route => "reached by one argument on this column, and by none or several on the present one",
     };
     match &advice.refused {
         Some(refused) => format!("{why}; not done: {refused}"),
