@@ -17,6 +17,7 @@ use archipel_sql::types::Oid;
 use serde_json::json;
 
 use super::Session;
+use super::utility::in_whole;
 use crate::encode::RowsTo;
 use crate::run::call::CallPlan;
 use crate::settings::table::SETTINGS;
@@ -47,7 +48,9 @@ impl Session {
         let types: Vec<Oid> = outer.params.iter().map(|ty| ty.oid).collect();
         let text = &outer.text[explained.statement.range.clone()];
         let asked = Asked { options: explained.options, alone, creating: None, began: Instant::now() };
-        self.explain_text(text, (&types[..], params), asked).await
+        let before = &outer.text[..explained.statement.range.start];
+        let lines = self.explain_text(text, (&types[..], params), asked).await;
+        lines.map_err(|error| in_whole(error, before))
     }
 
     /// Of a text with parameters of these types and values.

@@ -29,6 +29,14 @@ fn text_column(name: &str) -> OutputColumn {
     OutputColumn { name: name.to_owned(), ty: Type::TEXT, source: None }
 }
 
+/// An error about a part of a text as one about the whole: this stands before the part.
+pub(super) fn in_whole(mut error: SqlError, before: &str) -> SqlError {
+    if let Some(position) = &mut error.fields_mut().position {
+        *position += before.chars().count() as u32;
+    }
+    error
+}
+
 impl Session {
     /// The result columns of a utility statement, if it answers rows.
     pub(crate) fn utility_columns(&mut self, statement: &Statement) -> Result<Option<Vec<OutputColumn>>> {
@@ -73,13 +81,8 @@ impl Session {
         let Some(query) = query.filter(|query| query.contains('$')) else {
             return Ok(declared.iter().map(|oid| Type::of(*oid)).collect());
         };
-        let before = text.find(query).map_or(0, |start| text[..start].chars().count() as u32);
-        let shift = |mut error: SqlError| {
-            if let Some(position) = &mut error.fields_mut().position {
-                *position += before;
-            }
-            error
-        };
+        let before = text.find(query).map_or("", |start| &text[..start]);
+        let shift = |error: SqlError| in_whole(error, before);
         let query: Arc<str> = query.into();
         let statements = self.read(&query).await.map_err(shift)?;
         let prepared = self.prepare_parsed(&query, statements, declared).await.map_err(shift)?;
@@ -450,8 +453,10 @@ impl Session {
             .collect::<Result<Vec<Oid>>>()?;
         archipel_sql::memory::require(outer.len(), "CachedPlanSource")?;
         let text: Arc<str> = outer[prepare.statement.range.clone()].into();
-        let statements = self.read(&text).await?;
-        let prepared = self.prepare_parsed(&text, statements, &declared).await?;
+        let before = &outer[..prepare.statement.range.start];
+        let shift = |error: SqlError| in_whole(error, before);
+        let statements = self.read(&text).await.map_err(shift)?;
+        let prepared = self.prepare_parsed(&text, statements, &declared).await.map_err(shift)?;
         self.keep_statement(&prepare.name, prepared, outer.clone(), true);
         Ok(())
     }
