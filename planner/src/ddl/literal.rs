@@ -164,6 +164,9 @@ pub(super) fn settle_statements(
             forms.push((part.range.clone(), written));
         }
     }
+    if forms.is_empty() {
+        return Ok(());
+    }
     let mut chosen: Vec<Option<&str>> =
         forms.iter().map(|(_, written)| written.first().map(String::as_str)).collect();
     let means_the_same = |chosen: &[Option<&str>]| {
