@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use archipel_sql::error::{Result, SqlError, SqlState};
 use sqlparser::ast::{
-    AccessExpr, DataType, Expr, FunctionArguments, Ident, ObjectName, ObjectNamePart, SelectItem, SetExpr,
-    Subscript, TrimWhereField,
+    AccessExpr, BinaryOperator, DataType, Expr, FunctionArguments, Ident, ObjectName, ObjectNamePart,
+    SelectItem, SetExpr, Subscript, TrimWhereField,
 };
 use sqlparser::tokenizer::Span;
 
@@ -139,6 +139,7 @@ fn figure(expr: &Expr) -> Option<(String, bool)> {
             Some(TrimWhereField::Both) | None => "btrim",
         }),
         Expr::AtTimeZone { .. } => good("timezone"),
+        Expr::BinaryOp { op: BinaryOperator::Overlaps, .. } => good("overlaps"),
         Expr::Ceil { .. } => good("ceil"),
         Expr::Floor { .. } => good("floor"),
         _ => None,
