@@ -93,6 +93,7 @@ fn as_join(part: &BoundExpr) -> Option<(&Subquery, JoinType)> {
         _ => (part, JoinType::LeftSemi),
     };
     let ExprKind::Subquery(subquery) = &part.kind else { return None };
+    let subquery: &Subquery = subquery;
     // NOT IN is unknown beside a NULL, which keeps a row out that has no partner.
     let fits = kind == JoinType::LeftSemi || subquery.kind == SubqueryKind::Exists;
     (fits && is_joinable(subquery)).then_some((subquery, kind))

@@ -14,6 +14,7 @@ use archipel_planner::row::Codec;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::numeric::Numeric;
+use archipel_sql::stack;
 use archipel_sql::types::{Oid, Type};
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Int16Array, Int32Array, Int64Array};
 use datafusion::common::Column;
@@ -120,6 +121,8 @@ fn place(arg: &BoundExpr, args: &mut Vec<BoundExpr>) -> usize {
 }
 
 fn node(expr: &BoundExpr, columns: &[(Column, Type)], args: &mut Vec<BoundExpr>) -> Option<(Node, u16)> {
+    // Whoever lowers what is too deep says so.
+    stack::check().ok()?;
     // As it is carried, not as somebody calls it.
     let carried = |expr: &BoundExpr| match expr.kind {
         ExprKind::Column { depth: 0, index } => columns.get(usize::from(index)).map(|(_, ty)| *ty),

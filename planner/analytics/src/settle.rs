@@ -9,6 +9,7 @@ use archipel_planner::bind::visit::visit_children_mut;
 use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_sql::datum::Datum;
 use archipel_sql::function::{ResolvedFunction, Volatility};
+use archipel_sql::stack;
 use archipel_sql::types::Oid;
 use datafusion::logical_expr::Operator;
 
@@ -27,6 +28,10 @@ pub(crate) fn settled(expr: &BoundExpr, context: &Context) -> BoundExpr {
 
 /// Puts values in the place of what has one; whether the whole expression has.
 fn settle(expr: &mut BoundExpr, context: &Context) -> bool {
+    // Whoever lowers what is too deep says so.
+    if stack::check().is_err() {
+        return false;
+    }
     let own = match &expr.kind {
         ExprKind::Const(_) => return true,
         ExprKind::Column { .. } => false,
