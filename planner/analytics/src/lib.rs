@@ -7,8 +7,9 @@
 //!    for partners of a row become joins ([`nested`]);
 //! 2. [`lower`] turns operators into DataFusion's ([`sets`]: what functions in FROM answer), and
 //!    expressions into native ones where they mean the same, else into row-wise [`function`]s over
-//!    [`evaluate`], with what is the same for all rows computed once ([`settle`]); aggregates keep PostgreSQL's states ([`aggregate`]) or count units ([`scaled`]),
-//!    values that are carried in several forms are compared in one ([`keys`]);
+//!    [`evaluate`], with what is the same for all rows computed once ([`settle`]); aggregates keep
+//!    PostgreSQL's states ([`aggregate`]) or count units ([`scaled`]), and values that are carried in
+//!    several forms are compared in one ([`keys`]);
 //! 3. DataFusion optimises and executes, tests that can fail last ([`ordered`]); tables are read
 //!    page by page ([`scan`]) at a pace that leaves transactions theirs ([`pace`]), values travel in
 //!    Arrow arrays as [`carrier`] says; a query that nobody waits for ends ([`stop`]), and so does one
