@@ -255,6 +255,11 @@ impl SessionEntry {
         self.terminated.load(Ordering::Acquire)
     }
 
+    /// Whether it was its time that asked the statement to stop.
+    pub fn has_timed_out(&self) -> bool {
+        self.is_cancelled() && self.reason.load(Ordering::Relaxed) == CancelReason::StatementTimeout as u8
+    }
+
     /// The error of a statement that was asked to stop.
     pub fn cancel_error(&self) -> SqlError {
         let reason = self.reason.load(Ordering::Relaxed);

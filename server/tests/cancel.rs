@@ -339,3 +339,21 @@ fn whatever_waits_is_ended() {
     other.query("COMMIT");
     assert_eq!(value(&raw.query("SELECT v FROM t")), "2");
 }
+
+#[test]
+fn the_time_of_a_statement_runs_between_its_messages() {
+    let (_server, mut raw) = server();
+    raw.query("SET statement_timeout = '200ms'");
+    raw.send(b'P', b"kept\0SELECT $1::int4\0\0\0");
+    // Nothing more is sent: the error comes by itself.
+    let answer = raw.until(b'E');
+    assert_eq!((kinds(&answer).as_str(), message(&answer).as_str()), ("1E", TIMED_OUT));
+    raw.send(b'D', b"Skept\0");
+    raw.send(b'S', b"");
+    assert_eq!(kinds(&raw.until(b'Z')), "Z");
+    // After Sync nothing runs whose time there could be.
+    std::thread::sleep(Duration::from_millis(600));
+    without_timeout(&mut raw);
+    let kept = raw.query("SELECT count(*) FROM pg_prepared_statements WHERE name = 'kept'");
+    assert_eq!(value(&kept), "1");
+}

@@ -326,7 +326,7 @@ impl Session {
             match received {
                 Ok(Received::Bytes(0)) => break,
                 Ok(Received::Bytes(_)) => {}
-                Ok(Received::Request) => self.end_stopped_copy().await,
+                Ok(Received::Request) => self.end_stopped_wait().await,
                 Err(Some(error)) => {
                     self.output.report(Severity::Fatal, &error);
                     self.flush().await;
@@ -355,13 +355,14 @@ impl Session {
             match futures::poll!(read.as_mut()) {
                 Poll::Ready(arrived) => arrived,
                 Poll::Pending => {
-                    // A COPY that waits for data is a statement that runs.
-                    let copies = self.copy_in.is_some();
-                    if !copies {
+                    // A COPY that waits for data is a statement that runs, and the time of one whose
+                    // messages have not all come goes on.
+                    let runs = self.copy_in.is_some() || self.timer.is_some();
+                    if !runs {
                         self.become_idle();
                     }
                     let session = &*self;
-                    let mut stopped = std::pin::pin!(session.copy_stopped());
+                    let mut stopped = std::pin::pin!(session.wait_stopped());
                     let next = std::future::poll_fn(|context| {
                         if let Some(listener) = &session.listener {
                             listener.mailbox.wait(context.waker());
@@ -376,7 +377,7 @@ impl Session {
                         stopped.as_mut().poll(context).map(|()| None)
                     });
                     let arrived = match session.idle_limit() {
-                        _ if copies => next.await,
+                        _ if runs => next.await,
                         (None, ..) => next.await,
                         (Some(limit), state, message) => match tokio::time::timeout(limit, next).await {
                             Ok(arrived) => arrived,
@@ -449,13 +450,16 @@ impl Session {
     async fn message(&mut self, message: Message<'_>, rest: &[u8]) -> Flow {
         stack::set_depth(self.settings.effective().stack_depth_kb);
         if self.copy_in.is_some() {
-            return self.copy_message(message).await;
+            let flow = self.copy_message(message).await;
+            self.stop_timer();
+            return flow;
         }
         match message {
             Message::Terminate => return Flow::Close,
             Message::Sync => {
                 self.skip_until_sync = false;
                 self.sync().await;
+                self.stop_timer();
             }
             // After a failed COPY the client's data may still be underway.
             Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_) => {}
@@ -468,7 +472,10 @@ impl Session {
                 self.flush().await;
             }
             _ if self.skip_until_sync => {}
-            Message::Query(text) => self.simple_query(text).await,
+            Message::Query(text) => {
+                self.simple_query(text).await;
+                self.stop_timer();
+            }
             Message::Unexpected(kind) => {
                 let what = if kind == b'F' { "function call messages" } else { "password messages now" };
                 self.fail(&SqlError::unsupported(what)).await;
@@ -495,7 +502,8 @@ impl Session {
 
     /// Tells the error of a message of the extended protocol, at once: clients wait for it before
     /// they send Sync. What comes until then is skipped.
-    async fn refuse(&mut self, error: SqlError) {
+    pub(super) async fn refuse(&mut self, error: SqlError) {
+        self.timer = None;
         let error = self.first_error(error).await;
         self.fail(&error).await;
         self.skip_until_sync = true;

@@ -244,6 +244,7 @@ impl Session {
     /// Ends the COPY that takes data with an error. What the client still sends of them is passed over.
     pub(super) async fn fail_copy(&mut self, error: SqlError) {
         let error = self.copy_failed(error).await;
+        self.timer = None;
         let simple = self.abandon_copy();
         self.fail(&error).await;
         if simple {
@@ -254,23 +255,36 @@ impl Session {
         }
     }
 
-    /// Resolves when the COPY that waits for data is asked to stop. Where the session ends, its socket
-    /// tells.
-    pub(super) async fn copy_stopped(&self) {
-        if self.copy_in.is_some() {
+    /// Resolves when the session is asked to stop that waits for what its client sends next: for the data
+    /// of a COPY, or for the rest of a statement whose time runs. Where it ends, its socket tells.
+    pub(super) async fn wait_stopped(&self) {
+        let runs = self.copy_in.is_some() || self.timer.is_some();
+        if runs {
             self.entry().cancel_asked().await;
         }
-        if self.copy_in.is_none() || self.entry().is_terminated() {
+        if !runs || self.entry().is_terminated() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// Ends the COPY that waits for data, if it was asked to stop.
-    pub(super) async fn end_stopped_copy(&mut self) {
+    /// Ends what waits for more from the client, if it was asked to stop: a COPY, or a statement between
+    /// its messages that has used up its time.
+    pub(super) async fn end_stopped_wait(&mut self) {
         let entry = self.entry();
-        if self.copy_in.is_some() && entry.is_cancelled() && !entry.is_terminated() {
-            let error = entry.cancel_error();
+        if !entry.is_cancelled() || entry.is_terminated() {
+            return;
+        }
+        let error = entry.cancel_error();
+        if self.copy_in.is_some() {
             self.fail_copy(error).await;
+        } else if self.timer.is_some() {
+            if entry.has_timed_out() {
+                self.refuse(error).await;
+                self.flush().await;
+            } else {
+                // Between messages there is nothing that a request could stop.
+                entry.forget_cancellation();
+            }
         }
     }
 

@@ -332,6 +332,13 @@ impl Session {
         }
     }
 
+    /// The statement is over, unless it is a COPY that takes data: nothing is left to be timed.
+    fn stop_timer(&mut self) {
+        if self.copy_in.is_none() {
+            self.timer = None;
+        }
+    }
+
     /// The session waits for its client again.
     fn become_idle(&mut self) {
         self.timer = None;
