@@ -413,6 +413,10 @@ impl Binder<'_, '_> {
         // An array constructor takes the element type from the cast around it.
         if let (Some(element), Expr::Array(array)) = (element_of(target.oid), unnest(operand)) {
             let array = self.array(&array.elem, Some(Type { oid: element, typmod: target.typmod }))?;
+            if is_vector(target.oid) {
+                // The constructor makes one at once: no cast leads to it.
+                return Ok(BoundExpr::new(ExprKind::Relabel(Box::new(array)), Type::of(target.oid)));
+            }
             let cast = self.coerce_or_fail(array, target, CastContext::Explicit);
             let cast = cast.map_err(|error| error.at(self.cast_position(operand, colons)))?;
             return self.coerce_domain(cast, domain);
