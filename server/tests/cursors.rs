@@ -68,10 +68,10 @@ fn a_portal_is_a_cursor_and_each_fetch_has_formats_of_its_own() {
     assert_eq!(told(&shown)[..2], ["p|SELECT a, b FROM t ORDER BY a|f", "q|SELECT a, b FROM t ORDER BY a|f"]);
     // And where its rows are locked.
     let locked = parse("SELECT a FROM t ORDER BY a FOR UPDATE");
-    send(&mut raw, &[locked, bind("l", b"\0\0"), execute("l", 2)]);
+    raw.pipeline(&[locked, bind("l", b"\0\0"), execute("l", 2)]);
     let changed = raw.query("UPDATE t SET b = 'held' WHERE CURRENT OF l RETURNING a");
     assert_eq!(told(&changed), ["2", "UPDATE 1"]);
-    assert_eq!(told(&send(&mut raw, &[execute("l", 1)])), ["3", "s"]);
+    assert_eq!(told(&raw.pipeline(&[execute("l", 1)])), ["3", "s"]);
     assert_eq!(told(&raw.query("CLOSE q")), ["CLOSE CURSOR"]);
     assert_eq!(told(&raw.pipeline(&[execute("q", 1)])), ["34000"]);
     raw.query("ROLLBACK");

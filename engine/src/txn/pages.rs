@@ -276,7 +276,7 @@ impl Txn<'_> {
                 Err(stop) => Err(stop),
             };
             match done {
-                Err(Stop::Recompile) => place = self.place_now(place).ok_or(Stop::Recompile)?,
+                Err(Stop::Recompile) => place = self.place_of_page(place).ok_or(Stop::Recompile)?,
                 done => return done,
             }
         }
@@ -364,7 +364,7 @@ impl Txn<'_> {
     }
 
     /// Where a tree of the statement is now, if nothing but its place has changed.
-    fn place_now(&self, place: Place) -> Option<Place> {
+    fn place_of_page(&self, place: Place) -> Option<Place> {
         let is_of = |table: &&Arc<TableMeta>| {
             table.version == place.version && (table.def.id == place.id || table.index(place.id).is_some())
         };

@@ -4,6 +4,7 @@ use super::relations::IndexView;
 use super::{KeptExpression, Subject, SystemSource};
 use crate::catalog::names::{is_temporary_schema, quote_identifier, quote_qualified};
 use crate::catalog::{ArgMode, Catalog, Check, Language, Routine, RoutineArg, RoutineKind, Table};
+use crate::datum::Datum;
 use crate::type_table::{format_type, type_info};
 use crate::types::{Oid, Type};
 use sqlparser::ast::Expr;
