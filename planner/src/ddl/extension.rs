@@ -1,15 +1,19 @@
 //! Extensions: their functions, made and dropped together.
 
-use archipel_sql::ast::{AlterExtension, CreateExtension, DropExtension};
+use archipel_sql::ast::{
+    AlterExtension, AlterExtensionAction, CreateExtension, DropExtension, RoutineSignature, RoutineWord,
+};
 use archipel_sql::catalog::dependency::routine_signature;
 use archipel_sql::catalog::extension::{Extension, find};
 use archipel_sql::catalog::names::undefined_schema;
-use archipel_sql::catalog::{Comments, DATABASE, Object, ObjectClass, ObjectKind, Privileges, RoutineRef};
+use archipel_sql::catalog::{
+    Comments, DATABASE, Object, ObjectClass, ObjectKind, Privileges, RoutineKind, RoutineRef,
+};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::work::Work;
-use super::{definition, drop, plan_into, routine, trigger};
+use super::{definition, drop, plan_into, routine, schema, trigger};
 
 fn undefined(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("extension \"{name}\" does not exist"))
@@ -86,7 +90,13 @@ fn no_version(name: &str, version: &str) -> SqlError {
 pub(super) fn alter(alter: &AlterExtension, work: &mut Work<'_>) -> Result<()> {
     let extension = require(&alter.name, work)?;
     require_owner(extension, work)?;
-    if let Some(version) = alter.version.as_deref().filter(|version| *version != extension.version) {
+    let version = match &alter.action {
+        AlterExtensionAction::Update(version) => version,
+        AlterExtensionAction::SetSchema(schema) => return set_schema(extension, schema, work),
+        AlterExtensionAction::Add(word, signature) => return add(extension, (*word, signature), work),
+        AlterExtensionAction::Drop(word, signature) => return take_out(extension, (*word, signature), work),
+    };
+    if let Some(version) = version.as_deref().filter(|version| *version != extension.version) {
         let (name, from) = (extension.name, extension.version);
         let message = format!(
             "extension \"{name}\" has no update path from version \"{from}\" to version \"{version}\""
@@ -98,6 +108,83 @@ pub(super) fn alter(alter: &AlterExtension, work: &mut Work<'_>) -> Result<()> {
         extension.version, extension.name
     ));
     Ok(())
+}
+
+/// Moves all that belongs to it.
+fn set_schema(extension: &Extension, schema: &str, work: &mut Work<'_>) -> Result<()> {
+    if !work.catalog.schema_exists(schema) {
+        return Err(undefined_schema(schema));
+    }
+    if extension.is_built_in() {
+        let message = format!("extension \"{}\" does not support SET SCHEMA", extension.name);
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
+    schema::check_target(schema, work)?;
+    if work.catalog.extension_schema(extension).as_deref() == Some(schema) {
+        return Ok(());
+    }
+    for member in work.catalog.extension_members(extension.name) {
+        if member.schema != schema {
+            schema::move_routine(&member, schema, work)?;
+        }
+    }
+    Ok(())
+}
+
+/// 55000.
+fn not_as_it_is(message: String) -> SqlError {
+    SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+}
+
+/// The routine that ALTER EXTENSION … ADD or DROP names, and how messages call it.
+fn named_routine(
+    (word, signature): (RoutineWord, &RoutineSignature),
+    work: &Work<'_>,
+) -> Result<(RoutineRef, String)> {
+    let found = routine::find(&work.catalog, signature, word, work.search_path())?;
+    work.require_owner(found.oid)?;
+    let kind = if found.kind == RoutineKind::Procedure { "procedure" } else { "function" };
+    let called = format!("{kind} {}", routine_signature(&found));
+    Ok((found, called))
+}
+
+fn add(extension: &Extension, named: (RoutineWord, &RoutineSignature), work: &mut Work<'_>) -> Result<()> {
+    let (found, called) = named_routine(named, work)?;
+    if let Some(of) = &found.traits.extension {
+        return Err(not_as_it_is(format!("{called} is already a member of extension \"{of}\"")));
+    }
+    if extension.is_built_in() {
+        return Err(SqlError::unsupported(format_args!("ALTER EXTENSION {} ADD", extension.name)));
+    }
+    belongs_to(&found, Some(extension.name), work);
+    Ok(())
+}
+
+fn take_out(
+    extension: &Extension,
+    named: (RoutineWord, &RoutineSignature),
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let (found, called) = named_routine(named, work)?;
+    if found.traits.extension.as_deref() != Some(extension.name) {
+        return Err(not_as_it_is(format!("{called} is not a member of extension \"{}\"", extension.name)));
+    }
+    // It is there while one of its functions is.
+    if work.catalog.extension_members(extension.name).len() == 1 {
+        return Err(SqlError::unsupported(format_args!(
+            "ALTER EXTENSION {} DROP of its last function",
+            extension.name
+        )));
+    }
+    belongs_to(&found, None, work);
+    Ok(())
+}
+
+fn belongs_to(routine: &RoutineRef, extension: Option<&str>, work: &mut Work<'_>) {
+    let mut changed = (**routine).clone();
+    changed.traits.extension = extension.map(str::to_owned);
+    changed.version += 1;
+    work.put(Object::Routine(changed.into()));
 }
 
 pub(super) fn drop_extensions(statement: &DropExtension, work: &mut Work<'_>) -> Result<()> {

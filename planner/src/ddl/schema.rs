@@ -10,7 +10,8 @@ use archipel_sql::catalog::authority::{must_be_owner, undefined_role};
 use archipel_sql::catalog::names::{undefined_column, undefined_relation, undefined_schema};
 use archipel_sql::catalog::{
     ARCHIPEL, Comments, DATABASE, INFORMATION_SCHEMA, Object, ObjectClass, ObjectKind, PG_CATALOG, PUBLIC,
-    Privileges, Relation, RoutineKind, SUPERUSER_NAME, Schema, SequenceRef, SessionRoles, Table, TableKind,
+    Privileges, Relation, Routine, RoutineKind, RoutineRef, SUPERUSER_NAME, Schema, SequenceRef,
+    SessionRoles, Table, TableKind,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -168,27 +169,41 @@ pub(super) fn rename(rename: &Rename, work: &mut Work<'_>) -> Result<()> {
                     kept::follow_routine(&mut changed, &found.schema, work)?;
                 }
             }
-            if work.catalog.routine_in(&changed.schema, &changed.name, &changed.input_types()).is_some() {
-                return Err(SqlError::new(
-                    SqlState::DUPLICATE_FUNCTION,
-                    format!(
-                        "function {} already exists in schema \"{}\"",
-                        archipel_sql::catalog::dependency::routine_signature(&changed),
-                        changed.schema
-                    ),
-                ));
-            }
-            changed.version += 1;
-            let before = work.catalog.clone();
-            let renaming = Renaming {
-                said: Said::Call(found.oid),
-                from: (found.schema.clone(), found.name.clone()),
-                to: (changed.schema.clone(), changed.name.clone()),
-            };
-            work.put(Object::Routine(Arc::new(changed)));
-            renaming.follow(&before, work)
+            replace_routine(&found, changed, work)
         }
     }
+}
+
+/// Puts a renamed routine, and the new name into the texts that say the old one.
+fn replace_routine(found: &RoutineRef, mut changed: Routine, work: &mut Work<'_>) -> Result<()> {
+    let types = changed.input_types();
+    if work.catalog.routine_in(&changed.schema, &changed.name, &types).is_some() {
+        let types: Vec<String> = types.into_iter().map(archipel_sql::ast::type_display_name).collect();
+        let message = format!(
+            "function {}({}) already exists in schema \"{}\"",
+            changed.name,
+            types.join(", "),
+            changed.schema
+        );
+        return Err(SqlError::new(SqlState::DUPLICATE_FUNCTION, message));
+    }
+    changed.version += 1;
+    let before = work.catalog.clone();
+    let renaming = Renaming {
+        said: Said::Call(found.oid),
+        from: (found.schema.clone(), found.name.clone()),
+        to: (changed.schema.clone(), changed.name.clone()),
+    };
+    work.put(Object::Routine(Arc::new(changed)));
+    renaming.follow(&before, work)
+}
+
+/// A routine into another schema.
+pub(super) fn move_routine(found: &RoutineRef, schema: &str, work: &mut Work<'_>) -> Result<()> {
+    let mut changed = (**found).clone();
+    changed.schema = schema.to_owned();
+    kept::follow_routine(&mut changed, &found.schema, work)?;
+    replace_routine(found, changed, work)
 }
 
 fn rename_schema(name: &str, action: &RenameAction, work: &mut Work<'_>) -> Result<()> {

@@ -1,5 +1,7 @@
 //! Extensions.
 
+use super::{RoutineSignature, RoutineWord};
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateExtension {
     pub name: String,
@@ -8,12 +10,20 @@ pub struct CreateExtension {
     pub version: Option<String>,
 }
 
-/// ALTER EXTENSION … UPDATE.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AlterExtension {
     pub name: String,
-    /// TO.
-    pub version: Option<String>,
+    pub action: AlterExtensionAction,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum AlterExtensionAction {
+    /// UPDATE, perhaps TO a version.
+    Update(Option<String>),
+    SetSchema(String),
+    /// ADD and DROP of a routine.
+    Add(RoutineWord, RoutineSignature),
+    Drop(RoutineWord, RoutineSignature),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -77,8 +77,10 @@ impl Catalog {
         if extension.is_built_in() {
             return Some("pg_catalog".to_owned());
         }
-        let of = |routine: &&RoutineRef| routine.traits.extension.as_deref() == Some(extension.name);
-        self.routines_all().find(of).map(|routine| routine.schema.clone())
+        let members = self.extension_members(extension.name);
+        // What somebody has added may be elsewhere.
+        let own = |routine: &&RoutineRef| extension.script.contains(&format!("@schema@.{}(", routine.name));
+        members.iter().find(own).or_else(|| members.first()).map(|routine| routine.schema.clone())
     }
 }
 

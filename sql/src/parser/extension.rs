@@ -2,7 +2,9 @@
 
 use sqlparser::tokenizer::Token;
 
-use crate::ast::{AlterExtension, CreateExtension, DropExtension, Statement};
+use crate::ast::{
+    AlterExtension, AlterExtensionAction, CreateExtension, DropExtension, RoutineWord, Statement,
+};
 use crate::error::{Result, SqlError, SqlState};
 
 use super::cursor::Cursor;
@@ -42,11 +44,28 @@ impl Cursor<'_> {
     pub(super) fn alter_extension(&mut self) -> Result<Statement> {
         self.skip(1);
         let name = self.identifier()?;
-        if !self.take("update") {
-            return Ok(self.refuse("ALTER EXTENSION"));
-        }
-        let version = if self.take("to") { Some(self.version()?) } else { None };
-        Ok(Statement::AlterExtension(AlterExtension { name, version }))
+        let action = if self.take("update") {
+            AlterExtensionAction::Update(if self.take("to") { Some(self.version()?) } else { None })
+        } else if self.take_words(&["set", "schema"]) {
+            AlterExtensionAction::SetSchema(self.identifier()?)
+        } else if self.at("add") || self.at("drop") {
+            let adds = self.at("add");
+            let word = match &*self.word_at(1) {
+                "function" => RoutineWord::Function,
+                "procedure" => RoutineWord::Procedure,
+                "routine" => RoutineWord::Routine,
+                _ => return Ok(self.refuse("ALTER EXTENSION … ADD and DROP of what is no function")),
+            };
+            self.skip(2);
+            let signature = self.routine_signature()?;
+            match adds {
+                true => AlterExtensionAction::Add(word, signature),
+                false => AlterExtensionAction::Drop(word, signature),
+            }
+        } else {
+            return Err(self.unexpected());
+        };
+        Ok(Statement::AlterExtension(AlterExtension { name, action }))
     }
 
     /// After DROP, at EXTENSION.
