@@ -219,7 +219,9 @@ pub fn text_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum>
 
 /// A reg* value: a number stands for itself, a name is the session's to look up.
 fn registered(ty: Oid, text: &str, ctx: &FunctionContext<'_>) -> Result<Datum> {
-    if text == "-" {
+    // Of operators it is one's name.
+    let of_operators = matches!(ty, Oid::REGOPER | Oid::REGOPERATOR);
+    if text == "-" && !of_operators {
         return Ok(Datum::Oid(Oid(0)));
     }
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
@@ -241,7 +243,8 @@ fn registered(ty: Oid, text: &str, ctx: &FunctionContext<'_>) -> Result<Datum> {
 /// The name behind a reg* value, or its number where there is none.
 fn registered_name(ty: Oid, oid: Oid, ctx: &FunctionContext<'_>, out: &mut dyn Write) -> std::fmt::Result {
     if oid.0 == 0 {
-        return out.write_str("-");
+        let of_operators = matches!(ty, Oid::REGOPER | Oid::REGOPERATOR);
+        return out.write_str(if of_operators { "0" } else { "-" });
     }
     if ty == Oid::REGTYPE && crate::type_table::type_info(oid).is_some() {
         return out.write_str(&crate::type_table::type_name(oid));
