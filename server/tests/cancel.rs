@@ -85,6 +85,20 @@ fn one_call_of_a_function_is_ended() {
         "DO $$ BEGIN PERFORM translate(repeat('a', 3000000), repeat('b', 3000000), ''); EXCEPTION WHEN OTHERS THEN RAISE NOTICE 'caught'; END $$",
     );
     assert_eq!(value(&raw.query("SELECT string_agg(v, '') FROM t")), "aaaaaaaaa");
+    // Where no call is long, and thousands of them come in one batch.
+    for short in [
+        "sum(repeat('9', 100000 + g % 2)::numeric)",
+        "var_pop(repeat('9', 100000 + g % 2)::numeric)",
+        "max(upper(repeat('a', 10000000 + g % 2)))",
+    ] {
+        times_out(&mut raw, "300ms", &format!("SELECT {short} FROM generate_series(1, 10000000) g"));
+    }
+    // Nor any of those that a row makes of another query's rows.
+    raw.query("CREATE TABLE n (k int PRIMARY KEY, v text); INSERT INTO n SELECT i, 'v' || i FROM generate_series(1, 30000) i");
+    times_out(&mut raw, "300ms", "SELECT count(*) FROM n WHERE v ~ ANY (SELECT v || 'z' FROM n)");
+    // A number that is too long is not read first, which takes the square of its length.
+    let refused = raw.query("SELECT repeat('1', 30000000)::numeric");
+    assert_eq!(state(&refused).as_deref(), Some("22003"));
 }
 
 #[test]

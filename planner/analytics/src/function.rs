@@ -6,6 +6,7 @@ use std::sync::Arc;
 use archipel_planner::bound::BoundExpr;
 use archipel_planner::native::hash::ValueSet;
 use archipel_sql::datum::Datum;
+use archipel_sql::interrupt;
 use archipel_sql::types::Type;
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::DataType;
@@ -17,7 +18,7 @@ use crate::error::external;
 use crate::evaluate::{Context, evaluate, is_volatile};
 
 /// Rows after which a function asks whether its query is still wanted.
-const ASKS_EVERY: usize = 256;
+const ASKS_EVERY: usize = 16;
 
 /// Evaluates `expr` row by row; its columns are places in the argument list.
 #[derive(Debug)]
@@ -106,6 +107,12 @@ impl ScalarUDFImpl for RowFunction {
                 Some(values) => values.contains(value).map_or(Datum::Null, Datum::Bool),
                 None => value,
             };
+            // A batch holds thousands of them, however large they are.
+            if let Datum::Text(text) | Datum::Jsonb(text) = &value {
+                interrupt::steps(text.len()).map_err(external)?;
+            } else if let Datum::Bytea(bytes) = &value {
+                interrupt::steps(bytes.len()).map_err(external)?;
+            }
             writer.push(&value).map_err(external)?;
         }
         Ok(ColumnarValue::Array(writer.finish()))

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::ResolvedFunction;
+use archipel_sql::interrupt;
 
 use super::CompiledPredicate;
 use super::compile::Compiler;
@@ -171,6 +172,9 @@ impl Compiler<'_> {
     }
 }
 
+/// What comparing two values counts as ([`interrupt::steps`]).
+const STEPS_PER_COMPARISON: usize = 16;
+
 /// `(l1, l2) op (r1, r2)`: all of the comparisons.
 fn row_holds(
     ctx: &ExecContext<'_, '_>,
@@ -180,6 +184,8 @@ fn row_holds(
 ) -> ExecResult<Option<bool>> {
     let mut result = Some(true);
     for ((left, right), operator) in left.iter().zip(right).zip(operators) {
+        // Of all rows of a subquery, between two of the statement's own.
+        interrupt::steps(STEPS_PER_COMPARISON)?;
         if left.is_null() || right.is_null() {
             result = None;
             continue;

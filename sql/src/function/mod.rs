@@ -29,6 +29,7 @@ mod integer;
 mod json;
 mod jsonpath;
 pub mod length;
+mod letters;
 mod lsn;
 mod matches;
 mod number_text;

@@ -363,6 +363,9 @@ pub fn regular_expression(pattern: &str, flags: &str) -> Result<Arc<Regex>> {
     compile(pattern, parse_flags(flags)?)
 }
 
+/// What making an expression counts as beside its length ([`interrupt::steps`]).
+const STEPS_PER_EXPRESSION: usize = 1 << 12;
+
 pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
     let flags = Flags { global: false, ..flags };
     let cached = COMPILED.with_borrow_mut(|list| {
@@ -375,6 +378,7 @@ pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
     if let Some(regex) = cached {
         return Ok(regex);
     }
+    interrupt::steps(STEPS_PER_EXPRESSION + 16 * pattern.len())?;
     let translated = if flags.literal { regex::escape(pattern) } else { translate(pattern)? };
     let regex = RegexBuilder::new(&translated)
         .case_insensitive(flags.ignore_case)

@@ -2,6 +2,7 @@
 
 use super::args::*;
 use super::length::{VALUE_MAX, check_buffer, check_value, push, written};
+use super::letters::{in_case, initcap, reverse};
 use super::{Eval, FunctionContext};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
@@ -147,18 +148,6 @@ fn nth_field<'a>(fields: impl Iterator<Item = &'a str>, n: u32) -> Result<Option
     Ok(None)
 }
 
-fn initcap(text: &str) -> Result<String> {
-    let mut out = String::with_capacity(text.len());
-    let mut inside = false;
-    for c in text.chars() {
-        interrupt::step()?;
-        // The C locale knows ASCII letters only.
-        out.push(if inside { c.to_ascii_lowercase() } else { c.to_ascii_uppercase() });
-        inside = c.is_ascii_alphanumeric();
-    }
-    Ok(out)
-}
-
 fn translate(text: &str, from: &str, to: &str) -> Result<String> {
     let from: Vec<char> = from.chars().collect();
     let to: Vec<char> = to.chars().collect();
@@ -169,15 +158,6 @@ fn translate(text: &str, from: &str, to: &str) -> Result<String> {
             Some(at) => out.extend(to.get(at)),
             None => out.push(c),
         }
-    }
-    Ok(out)
-}
-
-fn reverse(text: &str) -> Result<String> {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars().rev() {
-        interrupt::step()?;
-        out.push(c);
     }
     Ok(out)
 }
@@ -549,11 +529,6 @@ fn repeat(text: &str, count: i32) -> Result<String> {
     Ok(out)
 }
 
-/// Lower and upper case under the C locale: ASCII letters only.
-fn lower(text: &str) -> String {
-    text.to_ascii_lowercase()
-}
-
 /// The character with a code.
 pub fn chr(code: i32) -> Result<char> {
     if code == 0 {
@@ -602,8 +577,8 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("textoctetlen", |_, v| Ok(Datum::Int4(text(v, 0)?.len() as i32))),
     ("bpcharoctetlen", |_, v| Ok(Datum::Int4(text(v, 0)?.len() as i32))),
     ("sql_1811", |_, v| bit_length(text(v, 0)?.len())),
-    ("lower", |_, v| Ok(text_datum(lower(text(v, 0)?)))),
-    ("upper", |_, v| Ok(text_datum(text(v, 0)?.to_ascii_uppercase()))),
+    ("lower", |_, v| Ok(text_datum(in_case(text(v, 0)?, str::to_ascii_lowercase)?))),
+    ("upper", |_, v| Ok(text_datum(in_case(text(v, 0)?, str::to_ascii_uppercase)?))),
     ("initcap", |_, v| Ok(text_datum(initcap(text(v, 0)?)?))),
     ("text_substr", |_, v| Ok(text_datum(substring(text(v, 0)?, int4(v, 1)?, Some(int4(v, 2)?))?))),
     ("text_substr_no_len", |_, v| Ok(text_datum(substring(text(v, 0)?, int4(v, 1)?, None)?))),
@@ -645,7 +620,13 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
         Datum::Null => Ok(Datum::Null),
         _ => Ok(text_datum(format(c, text(v, 0)?, &[])?)),
     }),
-    ("quote_ident", |_, v| Ok(text_datum(quote_identifier(text(v, 0)?)))),
+    ("quote_ident", |_, v| {
+        let name = text(v, 0)?;
+        // It is doubled, and then put between quotes.
+        memory::check(name.len().saturating_mul(4))?;
+        interrupt::steps(name.len())?;
+        Ok(text_datum(quote_identifier(name)))
+    }),
     ("quote_literal", |_, v| Ok(text_datum(quoted(text(v, 0)?)?))),
     ("sql_1285", |c, v| Ok(text_datum(quoted(&shown(c, any(v, 0)?)?)?))),
     ("quote_nullable", |_, v| match any(v, 0)? {

@@ -4,7 +4,9 @@ use num_bigint::BigInt;
 use num_integer::Integer;
 use num_traits::{Signed, Zero};
 
-use super::{Numeric, POW10, Repr, SCALE_MAX, digits_big, digits_i128, division_by_zero, pow10, pow10_i128};
+use super::{
+    Numeric, POW10, Repr, SCALE_MAX, digits_big, digits_i128, division_by_zero, pow10, pow10_i128, steps_for,
+};
 use crate::error::Result;
 use crate::interrupt;
 
@@ -184,6 +186,7 @@ impl Numeric {
         let (Some((a, sa)), Some((b, sb))) = (self.parts(), other.parts()) else {
             return self.add(other);
         };
+        steps_for(a.bits().max(b.bits()))?;
         let scale = sa.max(sb);
         let sum = a * pow10(u32::from(scale - sa)) + b * pow10(u32::from(scale - sb));
         Ok(Numeric::from_big(sum, scale))
@@ -194,6 +197,7 @@ impl Numeric {
         let (Some((a, sa)), Some((b, sb))) = (self.parts(), other.parts()) else {
             return self.mul(other);
         };
+        steps_for(a.bits().max(b.bits()))?;
         match sa.checked_add(sb) {
             Some(scale) => Ok(Numeric::from_big(a * b, scale)),
             None => self.mul(other),

@@ -22,6 +22,7 @@ use num_bigint::{BigInt, Sign};
 use num_traits::{Signed, ToPrimitive, Zero};
 
 use crate::error::{Result, SqlError, SqlState};
+use crate::interrupt;
 
 /// Most decimal digits before the point (PostgreSQL's NUMERIC_WEIGHT_MAX in digits).
 const INTEGER_DIGITS_MAX: u64 = 131_072;
@@ -67,6 +68,14 @@ fn pow10_i128(n: u32) -> Option<i128> {
 /// 10^n.
 fn pow10(n: u32) -> BigInt {
     num_traits::pow(BigInt::from(10), n as usize)
+}
+
+/// Before work on a number of so many bits that takes the square of its length: many of them after one
+/// another take long, and nobody else looks between two.
+#[inline]
+fn steps_for(bits: u64) -> Result<()> {
+    let words = bits / 64;
+    interrupt::steps((words + words * words / 16) as usize)
 }
 
 fn overflow() -> SqlError {
@@ -131,6 +140,7 @@ impl Numeric {
 
     /// As [`Numeric::from_big`], refusing what PostgreSQL's format cannot hold.
     fn checked_big(mantissa: BigInt, scale: u32) -> Result<Numeric> {
+        steps_for(mantissa.bits())?;
         let Ok(short) = u16::try_from(scale) else { return Err(overflow()) };
         // bits / 3.4 over-estimates the digits: most values skip the exact count.
         if short > SCALE_MAX

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use num_bigint::BigInt;
 
-use super::{INTEGER_DIGITS_MAX, Numeric, Repr, overflow, pow10};
+use super::{INTEGER_DIGITS_MAX, Numeric, Repr, overflow, pow10, steps_for};
 use crate::error::{SqlError, SqlState};
 
 fn invalid(text: &str) -> SqlError {
@@ -84,7 +84,14 @@ impl FromStr for Numeric {
             return Ok(Numeric::from_scaled(if negative { -signed } else { signed }, scale));
         }
         let mut value: BigInt = match wide {
-            Some(digits) => digits.parse().map_err(|_| invalid(text))?,
+            Some(digits) => {
+                // Before it is read, which takes the square of its length.
+                if digits.len() as i64 - scale > INTEGER_DIGITS_MAX as i64 {
+                    return Err(overflow());
+                }
+                steps_for(digits.len() as u64 * 10 / 3)?;
+                digits.parse().map_err(|_| invalid(text))?
+            }
             None => BigInt::from(mantissa),
         };
         if negative {
