@@ -43,7 +43,7 @@ pub(super) fn note(store: &dyn LogStore, replay_from: BatchNumber) -> Result<(),
 }
 
 fn number(bytes: &[u8], what: &str) -> Result<BatchNumber, StoreError> {
-    let bytes = bytes.try_into().map_err(|_| StoreError::Damaged(format!("{what} is malformed")))?;
+    let bytes: [u8; 8] = bytes.try_into().map_err(|_| StoreError::Damaged(format!("{what} is malformed")))?;
     Ok(BatchNumber(u64::from_le_bytes(bytes)))
 }
 
