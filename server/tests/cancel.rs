@@ -102,6 +102,24 @@ fn one_call_of_a_function_is_ended() {
 }
 
 #[test]
+fn loops_of_every_form_are_ended() {
+    let (_server, mut raw) = server();
+    for body in [
+        "LOOP END LOOP",
+        "LOOP CONTINUE; END LOOP",
+        "WHILE true LOOP CONTINUE; END LOOP",
+        "LOOP IF x = 0 THEN CONTINUE; END IF; x := 1; END LOOP",
+        "<<a>> LOOP LOOP CONTINUE a; END LOOP; END LOOP",
+        "<<a>> LOOP FOR i IN 1..3 LOOP CONTINUE a WHEN i = 1; END LOOP; END LOOP",
+        "<<a>> WHILE x = 0 LOOP FOREACH y IN ARRAY ARRAY[1, 2] LOOP CONTINUE a; END LOOP; END LOOP",
+        "LOOP BEGIN CONTINUE; EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP",
+        "LOOP PERFORM 1; CONTINUE; END LOOP",
+    ] {
+        times_out(&mut raw, "300ms", &format!("DO $$ DECLARE x int := 0; y int; BEGIN {body}; END $$"));
+    }
+}
+
+#[test]
 fn a_handler_takes_the_end_of_a_call() {
     let (_server, mut raw) = server();
     // Its block has begun by then.

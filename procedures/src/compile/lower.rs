@@ -459,19 +459,24 @@ impl Lowering {
         let tells = matches!(looping.kind, LoopKind::Integer { .. } | LoopKind::Array { .. });
         let open = Open { number: looping.number, again: Some(again), leave, tells };
         match &looping.kind {
+            // CONTINUE comes to the end of the body, too: nothing goes round without a look.
             LoopKind::Forever => {
-                self.place(again);
+                let head = self.label();
+                self.place(head);
                 self.inside(open, &looping.body)?;
-                self.push(Instruction::Again { to: again.0 });
+                self.place(again);
+                self.push(Instruction::Again { to: head.0 });
                 self.place(leave);
             }
             LoopKind::While { condition } => {
-                self.place(again);
+                let head = self.label();
+                self.place(head);
                 let lowest = self.lowest;
                 self.unless(condition.scalar.as_ref()?, leave)?;
                 self.lowest = lowest;
                 self.inside(open, &looping.body)?;
-                self.push(Instruction::Again { to: again.0 });
+                self.place(again);
+                self.push(Instruction::Again { to: head.0 });
                 self.place(leave);
             }
             LoopKind::Integer { register, lower, upper, step, reverse, .. } => {
