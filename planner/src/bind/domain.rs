@@ -37,6 +37,7 @@ impl Binder<'_, '_> {
     /// conditions to be met.
     pub(crate) fn coerce_domain(&mut self, value: BoundExpr, domain: Option<Oid>) -> Result<BoundExpr> {
         let Some(oid) = domain else { return Ok(value) };
+        self.remember_domain(&value, oid);
         let domains = self.env.catalog.domains_of(oid);
         let of_array = domains.last().is_some_and(|own| own.array_type() == oid);
         if !of_array {

@@ -83,6 +83,7 @@ impl Binder<'_, '_> {
             self.env.param_types[place] = None;
         }
         let ty = self.env.param_types[place].unwrap_or(Type::UNKNOWN);
+        self.typed_last = None;
         self.guarded_row(BoundExpr::new(ExprKind::Param(number), ty))
     }
 

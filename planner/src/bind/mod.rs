@@ -131,6 +131,8 @@ pub struct BindEnv<'a> {
     pub context: &'a FunctionContext<'a>,
     /// Types of `$1`, `$2`, …: declared ones on the way in, inferred ones on the way out.
     pub param_types: Vec<Option<Type>>,
+    /// The domains among these types, of which only the plain types count while a statement is bound.
+    pub param_domains: Vec<(u16, Oid)>,
     /// Whether `param_types` is all there is, so that `$n` beyond it is 42P02.
     pub params_fixed: bool,
     /// Parameters stand for literals: what nothing gives a type is text.
@@ -175,6 +177,7 @@ impl<'a> BindEnv<'a> {
             text: "",
             context,
             param_types: Vec::new(),
+            param_domains: Vec::new(),
             params_fixed: false,
             params_are_literals: false,
             variables: None,
@@ -422,6 +425,8 @@ pub(crate) struct Binder<'e, 'a> {
     pub(crate) literals: Vec<(String, Span)>,
     /// Where parameters were met that had no type yet.
     open_parameters: Vec<(u16, Span)>,
+    /// The parameter that the last expression gave its type.
+    typed_last: Option<u16>,
     /// One of them may have been left without: in a row, as an argument of type `any`.
     stays_open: bool,
     /// What a MERGE calls its target, which its source may not look at.
@@ -451,6 +456,7 @@ impl<'e, 'a> Binder<'e, 'a> {
             locks: Vec::new(),
             literals: Vec::new(),
             open_parameters: Vec::new(),
+            typed_last: None,
             stays_open: false,
             out_of_reach: None,
             numbers: false,

@@ -2,7 +2,7 @@
 //! it, and until then they have none, in rows and as arguments of type `any`, too.
 
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::{format_type, type_info};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
@@ -23,11 +23,38 @@ impl Binder<'_, '_> {
                 )))
             }
             Some(slot) => {
+                if slot.is_none() {
+                    self.typed_last = Some(number);
+                }
                 *slot = Some(ty);
                 Ok(())
             }
             None => Err(SqlError::internal("a parameter without a slot")),
         }
+    }
+
+    /// A value becomes one of a domain: if it is a parameter that has just been given its type, that type
+    /// is the domain.
+    pub(super) fn remember_domain(&mut self, value: &BoundExpr, domain: Oid) {
+        let Some(number) = self.typed_last.take() else { return };
+        let mut within = value;
+        loop {
+            within = match &within.kind {
+                ExprKind::Param(found) if *found == number => break,
+                ExprKind::Relabel(inner) => inner,
+                // Brought to a length, by the function that has the name of the type.
+                ExprKind::Call { function, args }
+                    if type_info(within.ty.oid).is_some_and(|info| info.name == function.function.name) =>
+                {
+                    match args.first() {
+                        Some(first) => first,
+                        None => return,
+                    }
+                }
+                _ => return,
+            };
+        }
+        self.env.param_domains.push((number, domain));
     }
 
     /// Whether it is a parameter that has no type yet, and may go without for now.

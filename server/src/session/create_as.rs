@@ -178,7 +178,7 @@ impl Session {
             let (noting, asked) = planning.noting();
             let (bound, params, _, needed) =
                 noting.bind(&query, &text, &types, (&search_path[..], &Origin::Text))?;
-            Ok(BoundFilling { bound, params: params.len(), needed, search_path, asked: asked.finish() })
+            Ok(BoundFilling { bound, params: params.types.len(), needed, search_path, asked: asked.finish() })
         };
         let good = |query: BoundFilling, host: &Host| -> Option<BoundFilling> {
             let holds = query.search_path == host.search_path && query.asked.hold(&host.catalog.catalog);

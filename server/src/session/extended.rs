@@ -89,7 +89,7 @@ impl Session {
         text: Arc<str>,
         from_sql: bool,
     ) {
-        let shown = PreparedByName { text, at: now(), types: prepared.params.clone(), from_sql };
+        let shown = PreparedByName { text, at: now(), types: prepared.told_params().clone(), from_sql };
         self.memory.prepared.lock().insert(name.to_owned(), shown);
         self.statements.insert(name.to_owned(), prepared);
     }
@@ -181,7 +181,7 @@ impl Session {
         if prepared.columns.is_some() && self.in_failed_transaction() {
             return Err(failed_transaction());
         }
-        self.output.parameter_description(prepared.params.iter().map(|ty| ty.oid.0));
+        self.output.parameter_description(prepared.told_params().iter().map(|ty| ty.oid.0));
         match &prepared.columns {
             Some(columns) => self.describe_columns(columns, &Formats::TEXT),
             None => self.output.no_data(),

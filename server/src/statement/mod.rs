@@ -38,6 +38,8 @@ pub struct Prepared {
     /// Command tag, without counts.
     pub tag: &'static str,
     pub params: Arc<[Type]>,
+    /// What clients are told of these, where some are of domains.
+    pub told: Option<Arc<[Type]>>,
     /// The columns of its result; `None` for statements that answer no rows.
     pub columns: Option<Arc<[OutputColumn]>>,
     pub body: Body,
@@ -177,6 +179,11 @@ impl RowPlan {
 }
 
 impl Prepared {
+    /// The types of the parameters as clients are told them, domains by their own numbers.
+    pub fn told_params(&self) -> &Arc<[Type]> {
+        self.told.as_ref().unwrap_or(&self.params)
+    }
+
     /// 42501 if the role it was prepared for may not run it.
     pub fn allowed(&self) -> Result<(), SqlError> {
         match &self.denied {

@@ -25,7 +25,14 @@ use crate::session::execute::RECOMPILES_MAX;
 use crate::session::host::Host;
 
 /// See [`Session::bind_rows_in`].
-type BoundRows = (BoundStatement, Vec<Type>, bool, Vec<Requirement>);
+type BoundRows = (BoundStatement, BoundParams, bool, Vec<Requirement>);
+
+/// The parameters of a bound statement.
+pub(crate) struct BoundParams {
+    pub types: Vec<Type>,
+    /// What clients are told of them, where some are of domains.
+    told: Option<Arc<[Type]>>,
+}
 
 impl Session {
     /// What routines are compiled against.
@@ -148,6 +155,7 @@ impl Session {
             origin,
             tag: statement.as_ref().map_or("", Statement::tag),
             params: Arc::from([]),
+            told: None,
             columns: None,
             body: Body::Empty,
             catalog_version: self.catalog_version(),
@@ -209,6 +217,7 @@ impl Session {
             tag: if matches!(origin, Origin::Block) { "DO" } else { "" },
             origin,
             params: Arc::from([]),
+            told: None,
             columns: None,
             body: Body::Rows(plan),
             catalog_version: self.catalog_version(),
@@ -380,7 +389,8 @@ impl Planning {
         prepared.catalog_version = self.host.catalog.version;
         prepared.basis = Some(Basis { bound: asked.finish(), compiled, needed: needed.into() });
         prepared.session_dependent = session_dependent;
-        prepared.params = params.into();
+        prepared.params = params.types.into();
+        prepared.told = params.told;
         prepared.columns = result_columns(&plan.bound).map(Arc::from);
         prepared.body = Body::Rows(Arc::new(plan));
         Ok(())
@@ -403,8 +413,12 @@ impl Planning {
             _ => None,
         };
         environment.params_are_literals = matches!(origin, Origin::Shape);
-        environment.param_types =
-            declared.iter().map(|oid| (oid.0 != 0 && *oid != Oid::UNKNOWN).then(|| Type::of(*oid))).collect();
+        for (number, oid) in declared.iter().enumerate() {
+            let is_declared = oid.0 != 0 && *oid != Oid::UNKNOWN;
+            let (plain, domain) = host.catalog.catalog.plain_type(Type::of(*oid));
+            environment.param_types.push(is_declared.then_some(plain));
+            environment.param_domains.extend(domain.map(|domain| (number as u16, domain)));
+        }
         let bound = bind_statement(statement, &mut environment);
         if bound.is_err() {
             // What is in a schema is not told to those who may not look into it.
@@ -413,7 +427,17 @@ impl Planning {
             host.rights().require_all(&schemas)?;
         }
         let bound = bound?;
-        let params = environment.parameter_types()?;
+        let types = environment.parameter_types()?;
+        let told = (!environment.param_domains.is_empty()).then(|| {
+            let mut told = types.clone();
+            for (number, domain) in &environment.param_domains {
+                if let Some(ty) = told.get_mut(usize::from(*number)) {
+                    *ty = Type::of(*domain);
+                }
+            }
+            told.into()
+        });
+        let params = BoundParams { types, told };
         Ok((bound, params, environment.session_dependent, environment.required))
     }
 
