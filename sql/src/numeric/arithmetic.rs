@@ -36,7 +36,8 @@ const GCD_AT_ONCE_BITS: u64 = 1 << 16;
 
 /// The greatest common divisor, which is not negative.
 fn greatest_common_divisor(mut a: BigInt, mut b: BigInt) -> Result<BigInt> {
-    while a.bits().min(b.bits()) > GCD_AT_ONCE_BITS {
+    // The one of two that is long alone, too: what `gcd` does goes through it bit by bit.
+    while a.bits().max(b.bits()) > GCD_AT_ONCE_BITS && !b.is_zero() {
         interrupt::steps(a.bits() as usize / 8)?;
         let rest = &a % &b;
         a = std::mem::replace(&mut b, rest);
