@@ -213,14 +213,25 @@ impl Depends<'_> {
     }
 }
 
+/// What stands in the literal whose closing quote comes next. A quote within it is written twice.
+fn literal_at_end(text: &str) -> Option<String> {
+    let mut end = text.len();
+    loop {
+        let quote = text[..end].rfind('\'')?;
+        if !text[..quote].ends_with('\'') {
+            return Some(text[quote + 1..].replace("''", "'"));
+        }
+        end = quote - 1;
+    }
+}
+
 /// The sequences that an expression names in `'…'::regclass`.
 fn sequences_named(source: &dyn SystemSource, text: &str) -> Vec<Oid> {
     let mut found = Vec::new();
-    for part in text.split("::regclass") {
-        let Some(name) = part.strip_suffix('\'') else { continue };
-        let Some((_, name)) = name.rsplit_once('\'') else { continue };
+    for (end, _) in text.match_indices("'::regclass") {
+        let Some(name) = literal_at_end(&text[..end]) else { continue };
         if let Ok(Relation::Sequence(sequence)) =
-            source.catalog().relation_by_text(name, source.search_path())
+            source.catalog().relation_by_text(&name, source.search_path())
             && !found.contains(&sequence.oid)
         {
             found.push(sequence.oid);
