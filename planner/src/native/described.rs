@@ -32,7 +32,7 @@ pub(crate) struct Describing {
     /// Whether the statement has several relations: then columns are told with theirs.
     several: bool,
     names: FxHashMap<u32, Name>,
-    /// How often relations were called something.
+    /// What relations are called, and how often others were to be called so.
     taken: FxHashMap<String, usize>,
     /// Queries of WITH, by their ids.
     ctes: FxHashMap<u32, String>,
@@ -82,9 +82,13 @@ impl Describing {
 
     /// A name for a relation that no other one in the plan has.
     fn unique(&mut self, name: &str) -> String {
-        let taken = self.taken.entry(name.to_owned()).or_insert(0);
-        let unique = if *taken == 0 { name.to_owned() } else { format!("{name}_{taken}") };
-        *taken += 1;
+        let mut unique = name.to_owned();
+        while self.taken.contains_key(&unique) {
+            let again = self.taken.entry(name.to_owned()).or_insert(0);
+            *again += 1;
+            unique = format!("{name}_{again}");
+        }
+        self.taken.insert(unique.clone(), 0);
         unique
     }
 
