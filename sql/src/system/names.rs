@@ -340,13 +340,13 @@ pub(super) fn operator_signature(source: &dyn SystemSource, oid: Oid) -> Option<
     Some(format!("{}({left},{})", operator.name, bare_type_text(source, operator.right)))
 }
 
-/// pg_table_is_visible: NULL for an oid that is no relation.
 /// Whether a plain name finds this composite type.
 fn type_is_found(source: &dyn SystemSource, composite: &crate::catalog::Table) -> bool {
     let found = source.catalog().user_type(None, &composite.name, source.search_path());
     found.is_some_and(|ty| ty.oid == composite.row_type())
 }
 
+/// pg_table_is_visible: NULL for an oid that is no relation.
 pub(super) fn relation_is_visible(source: &dyn SystemSource, oid: Oid) -> Datum {
     match source.catalog().relation_by_oid(oid) {
         Some(relation) => Datum::Bool(source.catalog().is_visible(&relation, source.search_path())),
