@@ -16,7 +16,7 @@
 //! - [`constraint`]   keys, checks, foreign keys, and their names
 //! - [`expression`]   defaults and conditions as the catalog keeps them
 //! - [`kept`]         the names in texts that the catalog keeps; [`renamed`] other names for what they
-//!   mean; [`literal`] their dates and times
+//!   mean; [`literal`] their dates and times; [`looked`] whether their schemas may be looked into
 //! - [`index`]        CREATE and DROP INDEX, local and global; [`operator_class`] how their keys are ordered
 //! - [`nominal`]      definitions without an effect: indexes that serve no query, REPLICA IDENTITY
 //! - [`defined_class`] operator classes that users define
@@ -58,6 +58,7 @@ mod inherit;
 mod kept;
 mod key_timing;
 mod literal;
+mod looked;
 mod nominal;
 mod operator_class;
 mod owner;
@@ -89,6 +90,7 @@ pub use computed::{Computed, ComputedValue, FieldWay};
 pub use distribution::{DistributionCall, EvidentPlace, encoded_alike};
 pub use drop::{named_for_truncate, truncated_tables};
 pub use expression::has_subquery;
+pub use looked::require_schemas;
 use work::Work;
 pub use work::require_user_table;
 

@@ -286,9 +286,11 @@ impl Session {
                 roles,
             };
             match source {
-                Source::Statement(statement, _) | Source::System(statement) => {
+                Source::Statement(statement, text) => {
+                    archipel_planner::ddl::require_schemas(text, &environment)?;
                     archipel_planner::ddl::plan(statement, &environment)
                 }
+                Source::System(statement) => archipel_planner::ddl::plan(statement, &environment),
                 Source::Distribution(call) => archipel_planner::ddl::plan_distribution(call, &environment),
             }
         };
