@@ -17,7 +17,7 @@
 //! - [`ahead`]     rows whose keys are known before they are read
 //! - [`trigger`]   what fires when rows are written; `usage` how long routines take
 //! - [`explained`] EXPLAIN ANALYZE among the rows of another statement; `described` what columns of a
-//!   plan are called
+//!   plan are called, [`watched`] what its nodes do
 //! - [`effects`]   what a run leaves: the open [`cursor`]s of a transaction, what it tells listeners
 //!   ([`notify`]), numbers of sequences, checks that wait
 //! - [`statement`] the whole, and [`program`]: one statement as an engine program
