@@ -123,6 +123,9 @@ pub fn truncate_name(text: &str) -> &str {
 /// refuses over-long strings instead: pass the result of `ty` without modifier to
 /// [`crate::typmod::coerce_typmod`] for that).
 pub fn text_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum> {
+    if text.len() >= interrupt::PIECE {
+        interrupt::check()?;
+    }
     let style = ctx.style();
     Ok(match ty.oid {
         Oid::INT4 => {
