@@ -2,7 +2,8 @@
 //! with pinned versions, against a server of its own.
 //!
 //! What a program expects holds on PostgreSQL 15; `tests/run --long` runs each there too, and the
-//! programs that take longer to install. `tests/drivers/run NAME` runs one by hand.
+//! programs that take longer to install. `tests/drivers/run NAME` runs one by hand. The suite that a
+//! driver has of its own is run there by `tests/drivers/suite NAME`.
 
 use std::process::{Command, Stdio};
 
@@ -59,6 +60,33 @@ fn works(driver: &str) {
 fn works_at_length(driver: &str) {
     if archipel_tests::long() {
         works(driver);
+    } else {
+        archipel_tests::skipped("belongs to tests/run --long");
+    }
+}
+
+/// Runs a driver's own suite; panics unless what fails is what is noted.
+fn run_suite(driver: &str, server: &str, url: &str, arguments: &[&str]) {
+    let output = Command::new("timeout")
+        .args(["-k", "5", LIMIT_S])
+        .arg(archipel_tests::file("drivers/suite"))
+        .arg(driver)
+        .args(arguments)
+        .env("DATABASE_URL", url)
+        .stdin(Stdio::null())
+        .output()
+        .expect("timeout of coreutils is installed");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    println!("suite of {driver} on {server}: {}", said.lines().last().unwrap_or_default());
+    assert!(output.status.success(), "{driver} on {server}: {}\n{said}\n{errors}", output.status);
+}
+
+#[test]
+fn the_suite_of_pgx_fails_where_it_is_said_to() {
+    if archipel_tests::long() {
+        run_suite("pgx", "PostgreSQL", &Postgres::start().url(), &["--all"]);
+        run_suite("pgx", "Archipel", &Server::start(&[]).url(), &[]);
     } else {
         archipel_tests::skipped("belongs to tests/run --long");
     }
