@@ -99,8 +99,10 @@ pub fn apply(
     ctx: &FunctionContext<'_>,
 ) -> Result<Datum> {
     match path {
-        CastPath::Relabel => Ok(value.clone()),
-        CastPath::Function(function) => call(function, value, target, ctx),
+        CastPath::Relabel => Ok(relabel(value.clone(), source.oid, target.oid)),
+        CastPath::Function(function) => {
+            Ok(relabel(call(function, value, target, ctx)?, function.result, target.oid))
+        }
         CastPath::InOut => {
             // A boolean's name, unlike its text form, is spelled out only by its own cast.
             let text = crate::io::text_of(value, source, ctx)?;

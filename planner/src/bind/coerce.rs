@@ -1,6 +1,7 @@
 //! Type conversion by PostgreSQL's rules (chapter 10; parse_coerce.c): which conversions exist,
 //! how they are spelled in the bound tree, and which type several expressions have in common.
 
+use archipel_sql::cast;
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{self, CastContext, CastMethod, ResolvedFunction};
@@ -9,7 +10,7 @@ use archipel_sql::io;
 use archipel_sql::type_table::{array_of, element_of, type_info, type_name};
 use archipel_sql::types::{Oid, Type};
 
-use super::literal::{depends_on_settings, is_name};
+use super::literal::{depends_on_settings, is_name, relabelled};
 use super::record::{as_record, is_variable_row};
 use super::{Binder, STEPS_PER_LEVEL};
 use crate::bound::{BoundExpr, ExprKind};
@@ -190,9 +191,7 @@ impl Binder<'_, '_> {
         {
             return Ok(Some(BoundExpr::constant(value, Type::of(to))));
         }
-        let Some(path) = pathway(from, to, context) else {
-            return Ok(None);
-        };
+        let Some(path) = pathway(from, to, context) else { return Ok(None) };
         if let (ExprKind::Const(Datum::Text(text)), Oid::TEXT | Oid::VARCHAR) = (&expr.kind, from)
             && is_unmeasured(target, context)
         {
@@ -200,12 +199,7 @@ impl Binder<'_, '_> {
         }
         let ty = Type::of(to);
         let kind = match path {
-            Pathway::Relabel => {
-                if let ExprKind::Const(value) = expr.kind {
-                    return Ok(Some(BoundExpr::constant(archipel_sql::cast::relabel(value, from, to), ty)));
-                }
-                ExprKind::Relabel(Box::new(expr))
-            }
+            Pathway::Relabel => return Ok(Some(relabelled(expr, ty))),
             Pathway::Function(function) => {
                 let mut args = vec![expr];
                 // Cast functions may take the modifier and whether the cast is explicit.
@@ -213,12 +207,16 @@ impl Binder<'_, '_> {
                     args.push(BoundExpr::constant(Datum::Int4(target.typmod), Type::INT4));
                 }
                 if function.args.len() > 2 {
-                    let explicit = context == CastContext::Explicit;
-                    args.push(BoundExpr::constant(Datum::Bool(explicit), Type::BOOL));
+                    let explicit = Datum::Bool(context == CastContext::Explicit);
+                    args.push(BoundExpr::constant(explicit, Type::BOOL));
                 }
                 let typmod = if args.len() > 1 { target.typmod } else { -1 };
-                let result = Type { oid: to, typmod };
-                return Ok(Some(self.folded(function, args, result)));
+                if cast::relabels(function.result, to) {
+                    // `smallint` becomes `oid` by way of `integer`, of which values are held otherwise.
+                    let own = Type::of(function.result);
+                    return Ok(Some(relabelled(self.folded(function, args, own), ty)));
+                }
+                return Ok(Some(self.folded(function, args, Type { oid: to, typmod })));
             }
             Pathway::ThroughText if is_composite(to) || to.is_composite_array() => {
                 let row = BoundExpr::new(ExprKind::ConvertIo(Box::new(expr)), ty);

@@ -1,5 +1,6 @@
 //! Constants and parameters.
 
+use archipel_sql::cast;
 use archipel_sql::datetime::interval_depends_on_style;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -188,5 +189,15 @@ pub(crate) fn field_name(field: &DateTimeField) -> String {
     match field {
         DateTimeField::Custom(ident) => ident_name(ident),
         other => other.to_string().to_lowercase(),
+    }
+}
+
+/// An expression as one of a type that holds the same; a constant is held as that type holds it.
+pub(super) fn relabelled(expr: BoundExpr, ty: Type) -> BoundExpr {
+    match expr {
+        BoundExpr { kind: ExprKind::Const(value), ty: from } => {
+            BoundExpr::constant(cast::relabel(value, from.oid, ty.oid), ty)
+        }
+        expr => BoundExpr::new(ExprKind::Relabel(Box::new(expr)), ty),
     }
 }

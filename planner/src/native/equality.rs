@@ -14,8 +14,11 @@ pub(super) fn widened(value: BoundExpr, to: Type) -> Option<BoundExpr> {
     match cast::find(value.ty.oid, to.oid, CastContext::Implicit)? {
         CastPath::Relabel => Some(BoundExpr::new(ExprKind::Relabel(Box::new(value)), ty)),
         CastPath::Function(function) if function.args.len() == 1 => {
-            let function = ResolvedFunction { function, result: ty };
-            Some(BoundExpr::new(ExprKind::Call { function, args: vec![value] }, ty))
+            let relabels = cast::relabels(function.result, to.oid);
+            let result = if relabels { Type::of(function.result) } else { ty };
+            let function = ResolvedFunction { function, result };
+            let call = BoundExpr::new(ExprKind::Call { function, args: vec![value] }, result);
+            Some(if relabels { BoundExpr::new(ExprKind::Relabel(Box::new(call)), ty) } else { call })
         }
         _ => None,
     }

@@ -352,7 +352,7 @@ pub fn undefined_column(column: &str, table: &str) -> SqlError {
 /// An identifier as SQL text, quoted where it must be.
 pub fn quote_identifier(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '$')
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
         && !crate::parser::is_keyword_needing_quotes(name);
     if plain { name.to_string() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
