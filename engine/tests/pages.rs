@@ -97,7 +97,8 @@ fn a_run_in_pages_that_writes_or_locks_is_run_again_without() {
     let (engine, _store) = stepped();
     open_bank(&engine, 10);
     let own = engine.begin();
-    let writes: [fn(&mut Txn<'_>) -> Result<(), Stop>; 3] = [
+    type Write = fn(&mut Txn<'_>) -> Result<(), Stop>;
+    let writes: [Write; 3] = [
         |txn| set_balance(txn, 1, 5).map(drop),
         |txn| insert_account(txn, 77, "new", 5).map(drop),
         |txn| {

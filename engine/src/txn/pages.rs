@@ -350,12 +350,12 @@ impl Txn<'_> {
             if let Some(held) = seat.take() {
                 return Ok(held);
             }
-            if self.is_cancelled() {
-                if let Some((_, lent)) = entered.borrow().as_ref().and_then(|ticket| ticket.cancel()) {
-                    shared.release_all(self.worker, &lent);
-                    return Err(Stop::Cancelled);
-                }
-                // It is being brought: the next look finds it, and the page's own look the request.
+            // Otherwise it is being brought: the next look finds it, and the page's own look the request.
+            if self.is_cancelled()
+                && let Some((_, lent)) = entered.borrow().as_ref().and_then(|ticket| ticket.cancel())
+            {
+                shared.release_all(self.worker, &lent);
+                return Err(Stop::Cancelled);
             }
             if !shared.help() {
                 seat.wait();
