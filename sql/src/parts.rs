@@ -59,7 +59,7 @@ fn check_all(parts: &[Datum]) -> Result<()> {
                 return Err(buffer_too_large(ALLOCATION_MAX, bytes - ALLOCATION_MAX));
             }
             memory::check(bytes)?;
-            asked = bytes.saturating_mul(2);
+            asked = bytes.saturating_mul(2).min(ALLOCATION_MAX);
         }
         if let Some(inner) = parts_of(value) {
             open.push(inner.iter());
