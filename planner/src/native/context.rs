@@ -537,6 +537,11 @@ impl Frame {
         Some(true)
     }
 
+    /// Forgets what is kept for a run: the parameters have other values now.
+    pub(super) fn forget(&mut self) {
+        self.caches.iter_mut().for_each(|cache| *cache = Cache::default());
+    }
+
     fn clear(&mut self, shape: &FrameShape) {
         for run in &shape.filled {
             self.slots[run.clone()].iter_mut().for_each(|slot| slot.set(Datum::Null));

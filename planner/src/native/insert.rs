@@ -395,6 +395,7 @@ impl Insert {
             let mut row = std::mem::take(&mut ctx.frame.row);
             self.begin(ctx)?;
             while next(ctx)? {
+                ctx.frame.forget();
                 let _ = self.source.run(ctx, &mut |ctx| {
                     count += self.one(ctx, &mut row, &mut touched, &mut |_| Ok(ControlFlow::Continue(())))?;
                     Ok(ControlFlow::Continue(()))
