@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 
 use archipel_engine::id::{GroupId, TreeId};
 use archipel_engine::{
-    ClaimSet, DdlOp, Direction, Engine, Inserted, Interactive, KeyRange, Program, RoutingTable, Stop,
-    SubmitOptions, Txn,
+    ClaimSet, DdlOp, Direction, Engine, Inserted, Interactive, KeyRange, Program, Repartition, RoutingTable,
+    Stop, SubmitOptions, Txn,
 };
 use common::*;
 
@@ -88,6 +88,79 @@ fn others_write_between_two_pages_and_the_reader_sees_its_snapshot() {
         let now = paged(&engine, &reader, |txn| balances(txn, KeyRange::ALL, Direction::Ascending));
         let now = now.expect("read");
         assert!(now.iter().all(|(id, balance)| id % 3 != 0 && *balance == 7));
+        engine.commit(&reader).wait().outcome.result.expect("committed");
+    }
+}
+
+#[test]
+fn two_partitions_may_become_one_between_two_pages() {
+    const ACCOUNTS_OPENED: i64 = 3_000;
+    const CUT: i64 = 1_500;
+    for (direction, last) in [(Direction::Ascending, CUT - 1), (Direction::Descending, CUT)] {
+        let (engine, _store) = stepped();
+        open_bank(&engine, ACCOUNTS_OPENED);
+        engine
+            .pre_split(GroupId(ACCOUNTS.0), vec![account_key(CUT)])
+            .wait()
+            .outcome
+            .result
+            .expect("it splits");
+        let reader = engine.begin();
+        let of_reader = engine.clone();
+        let rows = paged(&engine, &reader, move |txn| {
+            let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+            let mut rows = Vec::new();
+            txn.scan(&table, KeyRange::ALL, direction, &mut |_, row| {
+                let id = int8(&table, row, 0);
+                if id == last {
+                    // The turn of this comes when the page has been read.
+                    let routing = of_reader.routing();
+                    let ids: Vec<_> =
+                        routing.routes(GroupId(ACCOUNTS.0)).iter().map(|route| route.partition()).collect();
+                    drop(of_reader.repartition(Repartition::Merge(ids[0], ids[1]), "test"));
+                }
+                rows.push(id);
+                ControlFlow::Continue(())
+            })?;
+            Ok(rows)
+        });
+        let mut expected: Vec<i64> = (0..ACCOUNTS_OPENED).collect();
+        if direction == Direction::Descending {
+            expected.reverse();
+        }
+        assert_eq!(rows.expect("read"), expected, "{direction:?}");
+        assert_eq!(engine.routing().routes(GroupId(ACCOUNTS.0)).len(), 1, "they are one");
+        engine.commit(&reader).wait().outcome.result.expect("committed");
+    }
+}
+
+#[test]
+fn rows_that_came_later_are_passed_over_in_pages_too() {
+    const ACCOUNTS_OPENED: i64 = 100;
+    const LATER: i64 = 10_000;
+    for direction in [Direction::Ascending, Direction::Descending] {
+        let (engine, _store) = stepped();
+        open_bank(&engine, ACCOUNTS_OPENED);
+        let reader = engine.begin();
+        let of_reader = engine.clone();
+        let rows = paged(&engine, &reader, move |txn| {
+            assert_eq!(balance(txn, 1)?, Some(100));
+            unpredicted(&of_reader, |txn| {
+                for id in (1..=LATER).flat_map(|id| [-id, ACCOUNTS_OPENED + id]) {
+                    assert_eq!(insert_account(txn, id, &format!("later {id}"), 7)?, Inserted::Ok);
+                }
+                Ok(())
+            })
+            .0
+            .expect("inserted");
+            let ids = balances(txn, KeyRange::ALL, direction)?.into_iter().map(|(id, _)| id);
+            Ok(ids.collect::<Vec<_>>())
+        });
+        let mut expected: Vec<i64> = (0..ACCOUNTS_OPENED).collect();
+        if direction == Direction::Descending {
+            expected.reverse();
+        }
+        assert_eq!(rows.expect("read"), expected);
         engine.commit(&reader).wait().outcome.result.expect("committed");
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Bound;
 
 use parking_lot::Mutex;
 
-use super::read::{merged_scan, patches};
+use super::read::{merged_scan, pass, patches};
 use super::{Direction, KeyRange, Place, Txn, Visit};
 use crate::executor::FanOut;
 use crate::locks::ObjectMode;
@@ -50,7 +50,7 @@ impl Txn<'_> {
                 None => self.reference_tree(place)?,
             };
             let scan = |visit: &mut Visit<'_>| {
-                let _ = merged_scan(tree, range, Direction::Ascending, None, visit);
+                let _ = merged_scan(tree, range, Direction::Ascending, None, visit, &mut pass);
             };
             return Ok(vec![body(PartRows { scan: &scan })]);
         }
@@ -72,7 +72,8 @@ impl Txn<'_> {
             let stamp = std::cell::Cell::new(0);
             let scan = |visit: &mut Visit<'_>| {
                 let own = patches(Some(root), range, Direction::Ascending, me, snapshot, None);
-                stamp.set(merged_scan(&root.tree, range, Direction::Ascending, own, visit).1);
+                let seen = merged_scan(&root.tree, range, Direction::Ascending, own, visit, &mut pass);
+                stamp.set(seen.1);
             };
             let result = body(PartRows { scan: &scan });
             *results[index].lock() = Some((result, stamp.get()));

@@ -8,8 +8,9 @@
 //!                                 └───────── again, by the last key ◄─────┘
 //! ```
 //!
-//! - A page is one row read by its key, or up to [`PAGE_ROWS_MAX`] rows of a scan; the row is copied,
-//!   those of a scan go to the visitor, which decodes them and does no more. Whatever is computed from
+//! - A page is one row read by its key, or up to [`PAGE_ROWS_MAX`] rows of a scan, with those that came
+//!   after S and are passed over; the row is copied, those of a scan go to the visitor, which decodes
+//!   them and does no more. Whatever is computed from
 //!   them, and whoever takes the result, comes while nothing is held: others wait for one page at most,
 //!   a client that reads slowly keeps nobody, and rows may leave before the last one is known.
 //! - Pages are addressed by key, so splits, merges and moves between two of them do not matter.
@@ -50,6 +51,9 @@ use crate::table::TableMeta;
 
 /// A page has no more rows than this: some hundreds of microseconds.
 const PAGE_ROWS_MAX: usize = 1024;
+
+/// Nor does it pass over more than this many.
+const PAGE_PASSED_MAX: usize = 4 * PAGE_ROWS_MAX;
 
 /// How often a thread that waits for its turn looks whether it is still to go on.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
@@ -206,12 +210,12 @@ impl Txn<'_> {
             match (end, direction) {
                 (PageEnd::Enough | PageEnd::Through(None), _) => return Ok(()),
                 (PageEnd::Full(last), Direction::Ascending) => low = Bound::Excluded(last),
-                (PageEnd::Full(last), Direction::Descending) => {
-                    below = Some(last.clone());
-                    high = Bound::Excluded(last);
-                }
                 (PageEnd::Through(Some(next)), Direction::Ascending) => low = Bound::Included(next),
-                (PageEnd::Through(Some(next)), Direction::Descending) => below = Some(next),
+                // Of a range that goes on in the next partition, too: by then it may be one with this.
+                (PageEnd::Full(next) | PageEnd::Through(Some(next)), Direction::Descending) => {
+                    below = Some(next.clone());
+                    high = Bound::Excluded(next);
+                }
             }
         }
     }
@@ -225,24 +229,34 @@ impl Txn<'_> {
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<PageEnd, Stop> {
-        let (mut rows, mut bytes, mut last, mut enough) = (0, 0, None, false);
-        let _ = self.scan_partition(partition, place, range, direction, &mut |key, row| {
+        let (mut rows, mut bytes, mut passed, mut enough) = (0, 0, 0, false);
+        // Where the page is full: either of the two looks may find that it is.
+        let last: RefCell<Option<KeyBuf>> = RefCell::new(None);
+        let fill = |is_full: bool, key: &[u8]| {
+            if !is_full {
+                return ControlFlow::Continue(());
+            }
+            *last.borrow_mut() = Some(KeyBuf::from_slice(key));
+            ControlFlow::Break(())
+        };
+        let mut visit_row = |key: &[u8], row: &[u8]| {
             if visit(key, row).is_break() {
                 enough = true;
                 return ControlFlow::Break(());
             }
             rows += 1;
             bytes += row.len();
-            if rows < PAGE_ROWS_MAX && bytes < PAGE_BYTES_MAX {
-                return ControlFlow::Continue(());
-            }
-            last = Some(KeyBuf::from_slice(key));
-            ControlFlow::Break(())
-        })?;
+            fill(rows >= PAGE_ROWS_MAX || bytes >= PAGE_BYTES_MAX, key)
+        };
+        let mut pass_row = |key: &[u8]| {
+            passed += 1;
+            fill(passed >= PAGE_PASSED_MAX, key)
+        };
+        let _ = self.scan_partition(partition, place, range, direction, &mut visit_row, &mut pass_row)?;
         if enough {
             return Ok(PageEnd::Enough);
         }
-        if let Some(last) = last {
+        if let Some(last) = last.into_inner() {
             return Ok(PageEnd::Full(last));
         }
         // SAFETY: held by this transaction; read until the end of the function.

@@ -20,6 +20,14 @@ use crate::table::TableMeta;
 /// What a scan calls with every key and value.
 pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
 
+/// What a scan calls with every key that it finds and passes over: its reader sees no row there.
+pub(super) type Pass<'p> = dyn FnMut(&[u8]) -> ControlFlow<()> + 'p;
+
+/// For whoever goes on as far as it takes.
+pub(super) fn pass(_key: &[u8]) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
 impl Txn<'_> {
     /// The row under a storage key.
     #[inline]
@@ -243,11 +251,11 @@ impl Txn<'_> {
         let own = patches(root, range, direction, me, None, past);
         let scanned = match self.reads_at(place) {
             Some(snapshot) => self.reference_at(place, snapshot).map(|table| {
-                let _ = merged_scan(&table.tree, range, direction, own, visit);
+                let _ = merged_scan(&table.tree, range, direction, own, visit, &mut pass);
                 table.epoch
             }),
             None => self.reference_tree(place).map(|tree| {
-                let _ = merged_scan(tree, range, direction, own, visit);
+                let _ = merged_scan(tree, range, direction, own, visit, &mut pass);
                 Epoch(0)
             }),
         };
@@ -263,7 +271,8 @@ impl Txn<'_> {
                 Ok(partition) => partition,
                 Err(stop) => return Err(self.miss_range(place, &at, range, stop)),
             };
-            let flow = self.scan_partition(partition, place, range, Direction::Ascending, visit)?;
+            let flow =
+                self.scan_partition(partition, place, range, Direction::Ascending, visit, &mut pass)?;
             // SAFETY: held by this transaction; read for the length of the match.
             match &unsafe { partition.data_mut() }.high {
                 Some(high) if flow.is_continue() && reaches(range.high, high) => at = high.clone(),
@@ -281,7 +290,8 @@ impl Txn<'_> {
                 Ok(partition) => partition,
                 Err(stop) => return Err(self.miss_range(place, range.start(), range, stop)),
             };
-            let flow = self.scan_partition(partition, place, range, Direction::Descending, visit)?;
+            let flow =
+                self.scan_partition(partition, place, range, Direction::Descending, visit, &mut pass)?;
             // SAFETY: held by this transaction; read until the end of the iteration.
             let low = &unsafe { partition.data_mut() }.low;
             let more = match range.low {
@@ -311,6 +321,7 @@ impl Txn<'_> {
         range: KeyRange<'_>,
         direction: Direction,
         visit: &mut Visit<'_>,
+        pass: &mut Pass<'_>,
     ) -> Result<ControlFlow<()>, Stop> {
         let root = self.root(partition, place)?;
         self.admit(root, place, ObjectMode::AccessShare)?;
@@ -328,7 +339,7 @@ impl Txn<'_> {
         } else {
             None
         };
-        let (flow, stamp) = merged_scan(&root.tree, range, direction, own, visit);
+        let (flow, stamp) = merged_scan(&root.tree, range, direction, own, visit, pass);
         self.give_replaced(place, replaced);
         // SAFETY: held by this transaction; the reference ends with the statement.
         let epoch = unsafe { partition.data_mut() }.epoch_of(stamp);
@@ -427,6 +438,7 @@ pub(super) fn merged_scan<P: Pointer>(
     direction: Direction,
     patches: Option<Patches<'_>>,
     visit: &mut Visit<'_>,
+    pass: &mut Pass<'_>,
 ) -> (ControlFlow<()>, u64) {
     let mut flow = ControlFlow::Continue(());
     let up = direction == Direction::Ascending;
@@ -446,15 +458,16 @@ pub(super) fn merged_scan<P: Pointer>(
     let step = |key: &[u8], row: &crate::storage::Row| {
         let before = |patch: &Patch<'_>| if up { *patch.0 < *key } else { *patch.0 > *key };
         while let Some((patched, image)) = left.next_if(before) {
-            if let Some(image) = image {
-                flow = visit(patched, image);
-                if flow.is_break() {
-                    return flow;
-                }
+            flow = match image {
+                Some(image) => visit(patched, image),
+                None => pass(patched),
+            };
+            if flow.is_break() {
+                return flow;
             }
         }
         match left.next_if(|patch| *patch.0 == *key) {
-            Some((_, None)) => {}
+            Some((_, None)) => flow = pass(key),
             Some((_, Some(image))) => flow = visit(key, image),
             None => flow = visit(key, row),
         }
@@ -465,9 +478,10 @@ pub(super) fn merged_scan<P: Pointer>(
     while flow.is_continue()
         && let Some((patched, image)) = left.next()
     {
-        if let Some(image) = image {
-            flow = visit(patched, image);
-        }
+        flow = match image {
+            Some(image) => visit(patched, image),
+            None => pass(patched),
+        };
     }
     (flow, stamp)
 }
