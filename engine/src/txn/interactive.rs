@@ -341,6 +341,12 @@ impl Interactive {
         !self.state.has_notes()
     }
 
+    /// Whether it wrote rows of reference tables: statements that read such tables claim their
+    /// partition to see them.
+    pub fn wrote_references(&self) -> bool {
+        self.state.wrote_references()
+    }
+
     /// Says that it made these trees: its own reads and writes of them need no snapshot.
     pub fn own(&self, trees: &[TreeId]) {
         let mut own = self.state.own_trees.lock();

@@ -109,11 +109,27 @@ impl Txn<'_> {
         let registration = own.unwrap_or_else(|| Registration::of_transaction(self.shared, holder));
         // What changed while a lock was waited for is there to see.
         self.worker.refresh(self.shared);
-        let tables = tables.iter().filter_map(|id| self.table(*id)).collect();
-        self.snapshot = Some(registration.epoch());
+        let tables: Vec<_> = tables.iter().filter_map(|id| self.table(*id)).collect();
+        let snapshot = registration.epoch();
+        self.snapshot = Some(snapshot);
         self.own_trees = interactive.own_trees();
+        let mut references: Vec<Place> = Vec::new();
+        for table in tables.iter().filter(|table| table.is_reference()) {
+            references.push(Place::of(table));
+            references.extend(table.indexes.iter().map(|index| Place::of_index(table, index)));
+        }
         self.pages = Some(Box::new(Pages { registration, tables, row: Vec::new() }));
+        // As they are now they can be read later, whatever becomes of them, or of the snapshot. One that
+        // cannot be found says so to whoever reads it.
+        for place in references {
+            let _ = self.reference_at(place, snapshot);
+        }
         Ok(())
+    }
+
+    /// Whether the snapshot that the run reads in pages has ended, so that what it needs may be gone.
+    pub(super) fn pages_are_gone(&self) -> bool {
+        self.pages.as_ref().is_some_and(|pages| pages.registration.is_cancelled())
     }
 
     /// The epoch as of which the run reads in pages, if it does. Everything it has read by now depends
@@ -324,7 +340,7 @@ impl Txn<'_> {
             let is_here = |held: &PartitionRef| held.group == group && at.is_in(unsafe { held.data_mut() });
             if let Some(place) = self.held.iter().position(is_here) {
                 // Asked under the claim: until here nothing that it needs may have gone.
-                if self.pages.as_ref().is_some_and(|pages| pages.registration.is_cancelled()) {
+                if self.pages_are_gone() {
                     self.end_page();
                     return Err(Stop::SnapshotTooOld);
                 }

@@ -212,9 +212,14 @@ impl Txn<'_> {
         snapshot: Epoch,
     ) -> Result<Arc<ReferenceTable>, Stop> {
         if let Some((_, table)) = self.past_references.iter().find(|(id, _)| *id == place.id) {
-            return Ok(table.clone());
+            let table = table.clone();
+            return if table.version == place.version { Ok(table) } else { Err(self.past_is_gone()) };
         }
         let table = self.shared.references.at(place.id, snapshot);
+        // Nothing is claimed here, so this is asked when it has been found.
+        if self.pages_are_gone() {
+            return Err(Stop::SnapshotTooOld);
+        }
         match table {
             Some(table) if table.version == place.version => {
                 self.past_references.push((place.id, table.clone()));

@@ -75,8 +75,10 @@ impl Session {
             return ((run, first), None);
         }
         run.plan.note_long(true);
-        // Tables that the transaction has defined have no past to read.
-        if run.goes_by_pages() && self.transaction.staged().is_none() {
+        // Tables that the transaction has defined have no past to read, and what it wrote into reference
+        // tables is read under the claim of their partition: where rows have left, it is too late to say so.
+        let claims = self.transaction.interactive().is_some_and(Interactive::wrote_references);
+        if run.goes_by_pages() && self.transaction.staged().is_none() && !claims {
             let (paged, outcome) = self.submit_apart(run, How::InPages).await;
             match outcome.result {
                 Err(Stop::Interactive) => paged.plan.note_writes_late(),
