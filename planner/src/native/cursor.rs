@@ -4,7 +4,8 @@
 //! A cursor shows the database as it was when it was opened, as PostgreSQL's insensitive cursors do.
 //! Its query runs to its end then and its rows are kept; or it goes on beside the session, and its rows
 //! come when somebody moves to them ([`MoreRows`]). Of these a cursor keeps a window: what comes behind
-//! it is asked for, what was before it comes again from the beginning.
+//! it is asked for, what was before it comes again from the beginning. One that moves back keeps all that
+//! has come of a query which might answer other rows, or in another order, the next time.
 //!
 //! ```text
 //!   row    1 … base │ base + 1 …  rows.count │ …          whoever waits for them: the session
@@ -53,7 +54,10 @@ pub trait MoreRows: std::fmt::Debug + Send + Sync {
     /// The next rows; `None` after the last one. Nothing comes behind an error.
     fn poll_more(&self, context: &mut Context<'_>) -> Poll<Option<Result<Vec<Vec<Datum>>>>>;
 
-    /// The same rows, from the first one on.
+    /// Whether the query answers the same rows in the same order each time.
+    fn repeats(&self) -> bool;
+
+    /// The same rows, from the first one on, if it repeats them.
     fn again(&self) -> Arc<dyn MoreRows>;
 }
 
@@ -161,9 +165,14 @@ impl OpenCursor {
         self.is_whole && self.base == 0
     }
 
-    /// Whether it has let go of rows.
+    /// Whether it has let go of rows that somebody may move back to.
     pub fn has_passed(&self) -> bool {
-        self.base > 0
+        self.backward && self.base > 0
+    }
+
+    /// Whether somebody has moved to rows that were not there.
+    pub fn is_wanting(&self) -> bool {
+        self.wanted
     }
 
     /// Whether further rows may come.
@@ -187,6 +196,18 @@ impl OpenCursor {
     pub fn end(&mut self, failure: Option<SqlError>) {
         self.is_whole = true;
         self.failure = failure.map(Arc::new);
+        if !self.backward || self.base == 0 {
+            // Nothing will be asked for again.
+            self.source = None;
+        }
+    }
+
+    /// Somebody has stopped waiting for rows, or some are lost: it cannot be moved any more.
+    pub fn give_up(&mut self, reason: &SqlError) {
+        self.source = None;
+        self.is_whole = true;
+        self.failure = Some(Arc::new(reason.clone()));
+        self.spent = true;
     }
 
     /// What its query has failed with before the first row, unless that is to be told later.
@@ -199,10 +220,12 @@ impl OpenCursor {
 
     /// Lets go of rows that it has passed, where they can come again: all, if it does not move back.
     pub fn forget_passed(&mut self) {
+        let Some(source) = &self.source else { return };
         let passed = self.position.saturating_sub(1).min(self.known()).saturating_sub(self.base);
         // Not again for each row: those that stay are moved.
-        let due = passed * 2 >= self.rows.count && (!self.backward || passed > WINDOW_ROWS);
-        if passed == 0 || self.source.is_none() || !due {
+        let due =
+            passed * 2 >= self.rows.count && (!self.backward || (passed > WINDOW_ROWS && source.repeats()));
+        if passed == 0 || !due {
             return;
         }
         let kept = Arc::make_mut(&mut self.rows);
@@ -231,7 +254,8 @@ impl OpenCursor {
         let from_end = matches!(direction, FetchDirection::Absolute(place) if place < 0);
         let rows = (!from_end).then(|| usize::try_from(first.max(last)).unwrap_or(0));
         // A row that it stands on has stayed.
-        let passed = (first.min(last).max(1) as usize) <= self.base || (from_end && self.base > 0);
+        let is_before = (first.min(last).max(1) as usize) <= self.base || from_end;
+        let passed = self.has_passed() && is_before;
         Needs { passed, rows }
     }
 
@@ -273,6 +297,9 @@ impl OpenCursor {
                 "cursor can only scan forward",
             )
             .with_hint("Declare it with SCROLL option to enable backward scan."));
+        }
+        if let Some(failure) = self.failure.as_ref().filter(|_| self.spent) {
+            return Err(SqlError::clone(failure));
         }
         let from_end = matches!(direction, FetchDirection::Absolute(place) if place < 0);
         let needs = self.needs(direction);
@@ -361,7 +388,7 @@ impl Cursors {
 
     /// Whether somebody has moved one of them to rows that were not there.
     pub fn is_wanting(&self) -> bool {
-        self.open.values().any(|cursor| cursor.wanted)
+        self.open.values().any(OpenCursor::is_wanting)
     }
 
     /// Names and cursors, in the names' order.
@@ -466,8 +493,9 @@ impl Cursors {
 mod tests {
     use super::*;
 
+    /// No rows come; whether they would be the same the next time.
     #[derive(Debug)]
-    struct Nobody;
+    struct Nobody(bool);
 
     impl MoreRows for Nobody {
         fn poll_more(&self, _context: &mut Context<'_>) -> Poll<Option<Result<Vec<Vec<Datum>>>>> {
@@ -475,7 +503,11 @@ mod tests {
         }
 
         fn again(&self) -> Arc<dyn MoreRows> {
-            Arc::new(Nobody)
+            Arc::new(Nobody(self.0))
+        }
+
+        fn repeats(&self) -> bool {
+            self.0
         }
     }
 
@@ -486,7 +518,7 @@ mod tests {
     #[test]
     fn a_cursor_keeps_a_window_of_rows_that_come_when_they_are_asked_for() {
         let rows = CursorRows { values: Vec::new(), width: 1, count: 0 };
-        let mut cursor = OpenCursor::new(Arc::from([]), rows, false).with_more(Arc::new(Nobody));
+        let mut cursor = OpenCursor::new(Arc::from([]), rows, false).with_more(Arc::new(Nobody(true)));
         cursor.add_rows(ten_rows(0));
         assert_eq!(cursor.needs(FetchDirection::Forward(15)), Needs { passed: false, rows: Some(15) });
         assert!(cursor.advance(FetchDirection::Forward(15)).is_err());
@@ -509,7 +541,7 @@ mod tests {
     #[test]
     fn rows_before_the_window_come_again() {
         let rows = CursorRows { values: Vec::new(), width: 1, count: 0 };
-        let mut cursor = OpenCursor::new(Arc::from([]), rows, true).with_more(Arc::new(Nobody));
+        let mut cursor = OpenCursor::new(Arc::from([]), rows, true).with_more(Arc::new(Nobody(true)));
         for from in 0..3_000 {
             cursor.add_rows(ten_rows(from * 10));
         }
@@ -520,6 +552,35 @@ mod tests {
         cursor.begin_again();
         cursor.add_rows(ten_rows(0));
         assert_eq!(cursor.needs(FetchDirection::Backward(1)), Needs { passed: false, rows: Some(28_999) });
+    }
+
+    #[test]
+    fn a_cursor_keeps_what_might_come_otherwise_the_next_time() {
+        for (backward, base) in [(true, 0), (false, 28_999)] {
+            let rows = CursorRows { values: Vec::new(), width: 1, count: 0 };
+            let mut cursor =
+                OpenCursor::new(Arc::from([]), rows, backward).with_more(Arc::new(Nobody(false)));
+            for from in 0..3_000 {
+                cursor.add_rows(ten_rows(from * 10));
+            }
+            cursor.advance(FetchDirection::Forward(29_000)).unwrap();
+            cursor.forget_passed();
+            assert_eq!((cursor.base, cursor.has_passed()), (base, false));
+            cursor.end(None);
+            assert_eq!(cursor.advance(FetchDirection::Forward(i64::MAX)).unwrap().len(), 1_000);
+            assert!(!cursor.wanted);
+        }
+    }
+
+    #[test]
+    fn what_has_been_given_up_is_not_moved_again() {
+        let rows = CursorRows { values: Vec::new(), width: 1, count: 0 };
+        let mut cursor = OpenCursor::new(Arc::from([]), rows, true).with_more(Arc::new(Nobody(true)));
+        cursor.add_rows(ten_rows(0));
+        cursor.give_up(&SqlError::new(SqlState::QUERY_CANCELED, "enough"));
+        assert!(cursor.source().is_none());
+        let moved = cursor.advance(FetchDirection::Forward(1));
+        assert_eq!(moved.map_err(|error| error.state()), Err(SqlState::QUERY_CANCELED));
     }
 
     #[test]

@@ -35,7 +35,7 @@ use crate::statement::{Code, RowPlan};
 use crate::wire::output::Output;
 
 /// Batches underway between the analytical threads and the session.
-const BATCHES_UNDERWAY: usize = 4;
+pub(super) const BATCHES_UNDERWAY: usize = 4;
 /// Encoded rows are handed over in portions of this size.
 const PORTION_BYTES: usize = 64 * 1024;
 
@@ -82,7 +82,10 @@ impl Query {
     pub fn start(&self) -> (mpsc::Receiver<Event>, GivenUpOnDrop) {
         let (sender, events) = mpsc::channel(BATCHES_UNDERWAY);
         let given_up = Arc::new(AtomicBool::new(false));
-        let host = Arc::new(self.host.beside(given_up.clone()));
+        let host = Arc::new(match self.tables_read.is_some() {
+            true => self.host.between_statements(given_up.clone()),
+            false => self.host.beside(given_up.clone()),
+        });
         let asked = host.clone();
         let Query { server, plan, params, now, holder, snapshot, tables_read, .. } = self.clone();
         let (threads, analytics) = (server.analytical_threads.clone(), server.analytics.clone());

@@ -267,7 +267,7 @@ impl Session {
                     *block = Some(self.begin_for(&mut run, &TransactionModes::default())?);
                 }
                 Ok(()) | Err(Stop::Abort) if run.wants_rows && run.error.is_none() => {
-                    if let Err(error) = self.complete_cursors().await {
+                    if let Err(error) = self.complete_cursors(run.cursors_changed.take()).await {
                         run.out.truncate(run.mark);
                         self.output = Output::from_messages(run.out);
                         return Err(error);

@@ -102,6 +102,9 @@ pub struct Host {
     /// Nobody waits any longer for the query that this host was made for; never set where it
     /// serves a session.
     given_up: Arc<AtomicBool>,
+    /// Whether that query outlives the statement which began it: who asks a statement to stop does not
+    /// mean the query.
+    outlives: bool,
 }
 
 /// A host with some settings changed, or in another's name, and the next such: a list that only
@@ -137,6 +140,7 @@ impl Host {
             pending_reload: Default::default(),
             with_settings: Default::default(),
             given_up: Default::default(),
+            outlives: false,
         }
     }
 
@@ -144,6 +148,16 @@ impl Host {
     /// waits for it any longer: by then the session may run another statement.
     pub fn beside(&self, given_up: Arc<AtomicBool>) -> Host {
         Host { given_up, ..self.with(self.settings.clone()) }
+    }
+
+    /// The same for the query of a cursor, which goes on between the statements that fetch its rows.
+    pub fn between_statements(&self, given_up: Arc<AtomicBool>) -> Host {
+        Host { outlives: true, ..self.beside(given_up) }
+    }
+
+    /// Whether somebody has asked the statement to stop that this host serves.
+    fn is_cancelled(&self) -> bool {
+        !self.outlives && self.entry.is_cancelled()
     }
 
     /// A host with other settings that asks the same session.
@@ -154,6 +168,7 @@ impl Host {
             pending_repartitions: self.pending_repartitions.clone(),
             pending_reload: self.pending_reload.clone(),
             given_up: self.given_up.clone(),
+            outlives: self.outlives,
             ..Host::new(
                 (self.server.clone(), self.entry.clone()),
                 settings,
@@ -183,6 +198,7 @@ impl Host {
             pending_reload: self.pending_reload.clone(),
             with_settings: Default::default(),
             given_up: self.given_up.clone(),
+            outlives: self.outlives,
         };
         (host, asked)
     }
@@ -267,19 +283,20 @@ impl SessionHost for Host {
     }
 
     fn interrupted(&self) -> bool {
-        self.entry.is_cancelled() || self.given_up.load(Ordering::Relaxed)
+        self.is_cancelled() || self.given_up.load(Ordering::Relaxed)
     }
 
     fn interruption(&self) -> Option<SqlError> {
-        if self.given_up.load(Ordering::Relaxed) && !self.entry.is_cancelled() {
-            let message = "canceling statement due to user request";
-            return Some(SqlError::new(SqlState::QUERY_CANCELED, message));
+        if self.is_cancelled() {
+            return self.entry.interruption();
         }
-        self.entry.interruption()
+        let message = "canceling statement due to user request";
+        let given_up = self.given_up.load(Ordering::Relaxed);
+        given_up.then(|| SqlError::new(SqlState::QUERY_CANCELED, message))
     }
 
     fn cancellation(&self) -> Option<SqlError> {
-        let error = self.entry.is_cancelled().then(|| self.entry.cancel_error());
+        let error = self.is_cancelled().then(|| self.entry.cancel_error());
         error.filter(|error| error.state() == SqlState::QUERY_CANCELED)
     }
 

@@ -136,6 +136,7 @@ impl Session {
             }
             PortalState::Open => {
                 portal.state = PortalState::Open;
+                self.show_activity(&prepared.text);
                 self.fetch_portal(name, rows_max, &formats).await
             }
             PortalState::Done => match (&prepared.body, &portal.columns) {

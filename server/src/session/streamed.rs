@@ -17,8 +17,11 @@
 //!   written, native execution gathers the rows, as it does for whatever DataFusion does not run: they
 //!   would have to show its writes, and none that come later.
 //! - *Back to rows that have gone*: the query runs again over the same snapshot, which gives the same
-//!   rows. The snapshot keeps old versions of the query's tables and of no others.
+//!   rows. The snapshot keeps old versions of the query's tables and of no others. Where other rows might
+//!   come, or in another order ([`repeats`]), a cursor that moves back lets go of none.
 //! - *Errors* come where their row would be. A query that has failed is at its end.
+//! - *Cancels* and timeouts are those of the statement that fetches, after which the cursor cannot be moved
+//!   any more; one between two of them does not touch it.
 //! - *WITH HOLD* gathers: such a cursor outlives its snapshot's transaction.
 //! - *Threads*: a query holds one while its cursor is open, so the server has [`OPEN_MAX`] such cursors at
 //!   most; those beyond gather their rows.
@@ -34,7 +37,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use archipel_analytics::AnalyticsError;
-use archipel_planner::native::cursor::{MoreRows, OpenCursor};
+use archipel_planner::bind::visit::{calls_volatile, visit_rel};
+use archipel_planner::bound::{BoundStatement, ExprKind, Rel};
+use archipel_planner::native::cursor::{Cursors, MoreRows, OpenCursor};
+use archipel_planner::native::visit_relations;
 use archipel_sql::ast::FetchDirection;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
@@ -42,7 +48,7 @@ use archipel_sql::memory;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use super::analytic::{Event, GivenUpOnDrop, Query, failed_by_bug};
+use super::analytic::{BATCHES_UNDERWAY, Event, GivenUpOnDrop, Query, failed_by_bug};
 use super::{EARLY_BYTES_MIN, Session};
 use crate::encode::{Formats, RowEncoder};
 use crate::statement::cursor::cursor_over;
@@ -78,14 +84,33 @@ struct Streamed {
     query: Query,
     events: Mutex<mpsc::Receiver<Event>>,
     place: Arc<Place>,
+    repeats: bool,
     _given_up: GivenUpOnDrop,
 }
 
 impl Streamed {
-    fn start(query: Query, place: Arc<Place>) -> Streamed {
+    fn start(query: Query, place: Arc<Place>, repeats: bool) -> Streamed {
         let (events, given_up) = query.start();
-        Streamed { query, events: Mutex::new(events), place, _given_up: given_up }
+        Streamed { query, events: Mutex::new(events), place, repeats, _given_up: given_up }
     }
+}
+
+/// Whether a query answers the same rows in the same order, however often it runs over one snapshot: it
+/// makes no volatile call, and does not take what comes first of several inputs.
+fn repeats(plan: &RowPlan) -> bool {
+    let BoundStatement::Query(query) = &plan.bound else { return false };
+    let mut mixes = false;
+    let mut look = |rel: &Rel| {
+        visit_relations(rel, &mut |rel| mixes |= matches!(rel, Rel::SetOp { .. } | Rel::Family { .. }));
+    };
+    look(&query.rel);
+    visit_rel(&query.rel, 0, &mut |expr, _| {
+        if let ExprKind::Subquery(subquery) = &expr.kind {
+            look(&subquery.rel);
+        }
+        true
+    });
+    !mixes && !calls_volatile(&query.rel)
 }
 
 impl fmt::Debug for Streamed {
@@ -110,8 +135,12 @@ impl MoreRows for Streamed {
         }
     }
 
+    fn repeats(&self) -> bool {
+        self.repeats
+    }
+
     fn again(&self) -> Arc<dyn MoreRows> {
-        Arc::new(Streamed::start(self.query.clone(), self.place.clone()))
+        Arc::new(Streamed::start(self.query.clone(), self.place.clone(), self.repeats))
     }
 }
 
@@ -144,7 +173,7 @@ impl Session {
         }
         let mut query = self.query(plan, params.to_vec());
         let epoch = query.take_snapshot().epoch();
-        let streamed = Streamed::start(query, place);
+        let streamed = Streamed::start(query, place, repeats(plan));
         let first = self.next_event(&streamed).await?;
         self.depend_on(epoch);
         let (mut rows, mut ended) = match first {
@@ -155,7 +184,10 @@ impl Session {
             Event::Started(_) => return Err(SqlError::internal("a query began twice")),
         };
         // What has come by now is taken: of a few rows nothing is left to go on.
-        while ended.is_none() {
+        for _ in 0..=BATCHES_UNDERWAY {
+            if ended.is_some() {
+                break;
+            }
             match streamed.events.lock().try_recv() {
                 Ok(Event::Rows(more)) => rows.extend(more),
                 Ok(Event::Ended(Ok(()))) => ended = Some(None),
@@ -202,8 +234,24 @@ impl Session {
         self.bring(name, needs.rows).await
     }
 
-    /// Brings rows of a cursor up to some number, from its first one on; all without it.
+    /// Brings rows of a cursor up to some number, from its first one on; all without it. Where that is
+    /// stopped, the cursor cannot be moved any more, as in PostgreSQL.
     async fn bring(&mut self, name: &str, rows: Option<usize>) -> Result<()> {
+        let brought = self.bring_up_to(name, rows).await;
+        self.give_up_on_error(name, &brought);
+        brought
+    }
+
+    /// Lets a cursor's query end if some of its rows have got lost on their way.
+    fn give_up_on_error<T>(&mut self, name: &str, done: &Result<T>) {
+        if let Err(error) = done
+            && let Ok(cursor) = self.cursors.get_mut(name)
+        {
+            cursor.give_up(error);
+        }
+    }
+
+    async fn bring_up_to(&mut self, name: &str, rows: Option<usize>) -> Result<()> {
         let entry = self.entry().clone();
         loop {
             let Ok(cursor) = self.cursors.get(name) else { return Ok(()) };
@@ -213,8 +261,8 @@ impl Session {
             }
             let more = tokio::select! {
                 biased;
-                more = poll_fn(|context| source.poll_more(context)) => more,
                 () = entry.cancel_asked() => return Err(entry.cancel_error()),
+                more = poll_fn(|context| source.poll_more(context)) => more,
                 () = self.client_lost() => return Err(entry.cancel_error()),
             };
             if let Some(Ok(rows)) = &more {
@@ -229,9 +277,16 @@ impl Session {
         }
     }
 
-    /// Brings all rows of all cursors, for a routine that moves one.
-    pub(super) async fn complete_cursors(&mut self) -> Result<()> {
-        let names: Vec<String> = self.cursors.iter().map(|(name, _)| name.to_owned()).collect();
+    /// Brings all rows of the cursors that a routine has moved further than they were there; `after` are
+    /// the cursors as it has left them.
+    pub(super) async fn complete_cursors(&mut self, after: Option<Cursors>) -> Result<()> {
+        let after = after.unwrap_or_default();
+        let wanting = after.iter().filter(|(_, cursor)| cursor.is_wanting());
+        let mut names: Vec<String> = wanting.map(|(name, _)| name.to_owned()).collect();
+        names.retain(|name| self.cursors.has(name));
+        if names.is_empty() {
+            names = self.cursors.iter().map(|(name, _)| name.to_owned()).collect();
+        }
         for name in names {
             if self.cursors.get(&name)?.has_passed() {
                 self.cursors.get_mut(&name)?.begin_again();
@@ -279,7 +334,9 @@ impl Session {
                 return Ok(sent as u64);
             }
             if encoder.is_some() && self.output.len() >= EARLY_BYTES_MIN && self.may_stream() {
-                self.flush_part().await?;
+                let taken = self.flush_part().await;
+                self.give_up_on_error(name, &taken);
+                taken?;
             }
         }
     }
