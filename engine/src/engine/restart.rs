@@ -86,7 +86,8 @@ impl RecoverySpeed {
     }
 }
 
-/// Of `checkpoint_bytes`, the log may have this part whatever the target.
+/// Of `checkpoint_bytes`, the log may have this part whatever the target, and so much as replays in this part
+/// of the time that the rows take.
 const LEAST_PART: u64 = 4;
 
 /// The bound on the log.
@@ -110,13 +111,17 @@ impl RestartBound {
 
     /// The length the log should stay below: what the target leaves beside the rows, a fifth
     /// kept back; not so much that replaying it takes memory out of proportion. It is at least a
-    /// part of `checkpoint_bytes`: a target that the rows alone exceed cannot be met, and a shorter log
-    /// would keep the machine writing checkpoints for nothing.
+    /// part of `checkpoint_bytes`, and the longer the rows take the more, up to all of it: a target that
+    /// they alone exceed cannot be met, and a shorter log would keep the machine writing them again and
+    /// again for nothing.
     pub fn log_bytes_max(&self, rows: u64) -> u64 {
-        let left = self.target.saturating_sub(self.estimate(rows, 0)).as_secs_f64();
+        let load = self.estimate(rows, 0);
+        let left = self.target.saturating_sub(load).as_secs_f64();
         let fits = left * self.speed.log_bytes_per_second as f64 * 0.8;
         let in_memory = (self.memory_max_bytes / 8).max(self.checkpoint_bytes);
-        let least = self.checkpoint_bytes / LEAST_PART;
+        let beside_rows = load.as_secs_f64() * self.speed.log_bytes_per_second as f64;
+        let least = (self.checkpoint_bytes / LEAST_PART)
+            .max((beside_rows as u64 / LEAST_PART).min(self.checkpoint_bytes));
         (fits as u64).max(least).min(self.checkpoint_bytes.saturating_mul(4)).min(in_memory)
     }
 
@@ -161,7 +166,9 @@ mod tests {
 
     #[test]
     fn a_target_that_cannot_be_met_still_leaves_a_log_to_write() {
-        assert_eq!(bound(1).log_bytes_max(10_000_000), 128 << 20);
+        assert_eq!(bound(1).log_bytes_max(1_000_000), 128 << 20);
+        assert_eq!(bound(1).log_bytes_max(10_000_000), 250 << 20);
+        assert_eq!(bound(15).log_bytes_max(50_000_000), 512 << 20);
         let small = RestartBound { checkpoint_bytes: 1 << 20, ..bound(15) };
         assert_eq!(small.log_bytes_max(0), 4 << 20);
         let poor = RestartBound { memory_max_bytes: 512 << 20, checkpoint_bytes: 32 << 20, ..bound(15) };
