@@ -24,8 +24,9 @@ use datafusion::scalar::ScalarValue;
 
 use crate::aggregate::not_mergeable;
 use crate::carrier::{Writer, scalar};
+use crate::condition::can_fail;
 use crate::error::external;
-use crate::evaluate::refusal;
+use crate::evaluate::{is_volatile, refusal};
 
 /// Products of more digits than this behind the point are not worth it.
 const SCALE_MAX: u16 = 30;
@@ -106,7 +107,7 @@ impl Formula {
     /// reads a row.
     pub(crate) fn of(expr: &BoundExpr, columns: &[(Column, Type)]) -> Option<Formula> {
         let mut args = Vec::new();
-        let (root, scale) = node(expr, columns, &mut args)?;
+        let (root, scale) = node(expr, columns, true, &mut args)?;
         (!args.is_empty()).then_some(Formula { root, scale, args })
     }
 }
@@ -120,7 +121,14 @@ fn place(arg: &BoundExpr, args: &mut Vec<BoundExpr>) -> usize {
     args.len() - 1
 }
 
-fn node(expr: &BoundExpr, columns: &[(Column, Type)], args: &mut Vec<BoundExpr>) -> Option<(Node, u16)> {
+/// An expression's node, and its scale. The conditions within are computed for all rows: where not all of them
+/// come to the expression (`always`), they cannot fail.
+fn node(
+    expr: &BoundExpr,
+    columns: &[(Column, Type)],
+    always: bool,
+    args: &mut Vec<BoundExpr>,
+) -> Option<(Node, u16)> {
     // Whoever lowers what is too deep says so.
     stack::check().ok()?;
     // As it is carried, not as somebody calls it.
@@ -141,17 +149,17 @@ fn node(expr: &BoundExpr, columns: &[(Column, Type)], args: &mut Vec<BoundExpr>)
             Some((Node::Const { units: i128::from(mantissa), scale }, scale))
         }
         ExprKind::Relabel(inner) if inner.ty.oid == Oid::NUMERIC && expr.ty.oid == Oid::NUMERIC => {
-            node(inner, columns, args)
+            node(inner, columns, always, args)
         }
         ExprKind::Case { arms, otherwise } => {
             let [(condition, result)] = &arms[..] else { return None };
-            if refusal(condition).is_some() {
+            if refusal(condition).is_some() || is_volatile(condition) || !always && can_fail(condition) {
                 return None;
             }
             let condition = place(condition, args);
-            let (result, left) = node(result, columns, args)?;
+            let (result, left) = node(result, columns, false, args)?;
             let (otherwise, right) = match otherwise {
-                Some(otherwise) => node(otherwise, columns, args)?,
+                Some(otherwise) => node(otherwise, columns, false, args)?,
                 None => (Node::Null, 0),
             };
             let (factors, scale) = factors(left, right)?;
@@ -166,15 +174,15 @@ fn node(expr: &BoundExpr, columns: &[(Column, Type)], args: &mut Vec<BoundExpr>)
                 Some((Node::Units { at: place(inner, args), scale: 0 }, 0))
             }
             (name @ ("numeric_add" | "numeric_sub"), [left, right]) => {
-                let (left, left_scale) = node(left, columns, args)?;
-                let (right, right_scale) = node(right, columns, args)?;
+                let (left, left_scale) = node(left, columns, always, args)?;
+                let (right, right_scale) = node(right, columns, always, args)?;
                 let (factors, scale) = factors(left_scale, right_scale)?;
                 let minus = name == "numeric_sub";
                 Some((Node::Sum { sides: Box::new([left, right]), factors, minus }, scale))
             }
             ("numeric_mul", [left, right]) => {
-                let (left, left_scale) = node(left, columns, args)?;
-                let (right, right_scale) = node(right, columns, args)?;
+                let (left, left_scale) = node(left, columns, always, args)?;
+                let (right, right_scale) = node(right, columns, always, args)?;
                 let scale = left_scale + right_scale;
                 (scale <= SCALE_MAX).then(|| (Node::Product(Box::new([left, right])), scale))
             }
