@@ -11,7 +11,7 @@ use sqlparser::ast::{BinaryOperator, Expr, Query};
 use super::expr::{operator_name, unnest};
 use super::record::{is_whole_row, record_field};
 use super::span::query_span;
-use super::visit::{is_correlated, visit_expr, visit_expr_mut};
+use super::visit::{is_correlated, is_volatile, visit_expr, visit_expr_mut};
 use super::{Binder, Clause};
 use crate::bound::*;
 
@@ -585,24 +585,69 @@ pub(crate) fn pair(args: Vec<BoundExpr>) -> Result<[BoundExpr; 2]> {
     <[BoundExpr; 2]>::try_from(args).map_err(|_| SqlError::internal("a binary operator without two operands"))
 }
 
-/// What EXISTS asks: nothing of the SELECT list is evaluated, unless what is below it depends on that.
-fn without_list(rel: Rel) -> Rel {
-    match rel {
-        Rel::Project { input, .. }
-            if matches!(
-                *input,
-                Rel::Unit
-                    | Rel::Values { .. }
-                    | Rel::Scan { .. }
-                    | Rel::Family { .. }
-                    | Rel::Function { .. }
-                    | Rel::Filter { .. }
-                    | Rel::Join { .. }
-                    | Rel::CteScan { .. }
-            ) =>
-        {
-            *input
-        }
-        rel => rel,
+/// What EXISTS asks: nothing of the SELECT list is evaluated, unless what is below it depends on that; nor is
+/// anything sorted, or looked at for repetitions or a LIMIT that lets a row pass (simplify_EXISTS_query in
+/// subselect.c).
+fn without_list(mut rel: Rel) -> Rel {
+    for _ in 0..operators_above_rows(&rel).unwrap_or(0) {
+        rel = match rel {
+            Rel::Project { input, .. }
+            | Rel::Sort { input, .. }
+            | Rel::Distinct { input, .. }
+            | Rel::Limit { input, .. } => *input,
+            rel => rel,
+        };
     }
+    rel
+}
+
+/// How many operators of a SELECT make no difference to whether it has rows: its list and all above it.
+fn operators_above_rows(mut rel: &Rel) -> Option<usize> {
+    let mut above = 0;
+    // Of a subquery in FROM all columns are computed that have effects.
+    let mut may_be_in_from = false;
+    loop {
+        above += 1;
+        rel = match rel {
+            Rel::Project { input, exprs } if are_rows(input) => {
+                let computed = may_be_in_from && exprs.iter().any(is_volatile);
+                return (!computed).then_some(above);
+            }
+            // Its columns beside those to sort by.
+            Rel::Project { input, exprs }
+                if above == 1
+                    && exprs.iter().all(|expr| matches!(expr.kind, ExprKind::Column { depth: 0, .. })) =>
+            {
+                may_be_in_from = true;
+                input
+            }
+            Rel::Sort { input, .. } | Rel::Distinct { input, .. } => input,
+            Rel::Limit { input, limit, offset: None, with_ties: false }
+                if limit.as_ref().is_none_or(lets_a_row_pass) =>
+            {
+                input
+            }
+            _ => return None,
+        };
+    }
+}
+
+/// Whether an operator stands below a SELECT list that it does not depend on.
+fn are_rows(rel: &Rel) -> bool {
+    matches!(
+        rel,
+        Rel::Unit
+            | Rel::Values { .. }
+            | Rel::Scan { .. }
+            | Rel::Family { .. }
+            | Rel::Function { .. }
+            | Rel::Filter { .. }
+            | Rel::Join { .. }
+            | Rel::CteScan { .. }
+    )
+}
+
+/// Whether a LIMIT is written as a number other than 0.
+fn lets_a_row_pass(limit: &BoundExpr) -> bool {
+    matches!(limit.kind, ExprKind::Const(Datum::Int8(rows)) if rows > 0)
 }
