@@ -13,7 +13,7 @@ use archipel_engine::{Engine, Snapshot, TableMeta};
 use archipel_planner::bind::visit::{visit_expr, visit_expr_mut};
 use archipel_planner::bound::*;
 use archipel_planner::native::hash::ValueSet;
-use archipel_planner::native::members_left;
+use archipel_planner::native::{is_known, members_left};
 use archipel_planner::partition::Family;
 use archipel_planner::route::RouteInputs;
 use archipel_planner::row::Codec;
@@ -286,7 +286,16 @@ impl<'a> Lowerer<'a> {
         let mut columns = Vec::with_capacity(exprs.len());
         for expr in exprs {
             let name = self.name();
-            outputs.push(self.expr(expr, &input.columns)?.alias(name.as_str()));
+            let output = match self.expr(expr, &input.columns) {
+                // What fails without a look at a row fails when there is one, unless PostgreSQL plans with it.
+                Err(AnalyticsError::Sql(_))
+                    if columns_of(expr).is_empty() && !is_known(expr) && refusal(expr).is_none() =>
+                {
+                    self.row_function(expr, None, &input.columns)?
+                }
+                output => output?,
+            };
+            outputs.push(output.alias(name.as_str()));
             columns.push((Column::new_unqualified(name), expr.ty));
         }
         // A plan without columns loses its row count in some operators.
@@ -389,6 +398,9 @@ impl<'a> Lowerer<'a> {
         group_by: &[BoundExpr],
         calls: &[AggregateCall],
     ) -> Lowering<Lowered> {
+        if group_by.iter().any(|expr| !comparable(expr.ty) && is_volatile(expr)) {
+            return unsupported("grouping by what its key may not be made of");
+        }
         let keys = group_by.iter().map(|expr| key_form(expr, "grouping by this type"));
         // First a projection that computes what is grouped by and aggregated.
         let mut exprs = keys.collect::<Lowering<Vec<BoundExpr>>>()?;

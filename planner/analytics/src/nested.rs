@@ -8,7 +8,7 @@
 //!     rows, filtered by own parts ⋉ input, filtered by inner, ON outer
 //! ```
 
-use archipel_planner::bind::visit::{is_correlated, visit_expr, visit_expr_mut};
+use archipel_planner::bind::visit::{calls_volatile, is_correlated, visit_expr, visit_expr_mut};
 use archipel_planner::bound::{BoundExpr, ExprKind, Rel, Subquery, SubqueryKind};
 use archipel_sql::types::Type;
 use datafusion::common::JoinType;
@@ -40,7 +40,8 @@ fn parts(rel: &Rel) -> Parts<'_> {
 /// Whether a nested query can be joined with the rows around it where it is a part of a condition on them:
 /// nothing but its own conditions reads these rows, and nothing reads others further out.
 pub(crate) fn is_joinable(subquery: &Subquery) -> bool {
-    if !subquery.correlated {
+    // What may answer differently each time is asked for each row.
+    if !subquery.correlated || calls_volatile(&subquery.rel) {
         return false;
     }
     let Parts { outputs, conditions, input } = parts(&subquery.rel);
