@@ -4,7 +4,8 @@
 //! it runs over a snapshot, beside the transactions, on threads of its own:
 //!
 //! 1. [`subquery`] runs uncorrelated subqueries and puts their results into the tree; those that ask
-//!    for partners of a row become joins ([`nested`]);
+//!    for partners of a row become joins ([`nested`]); a query of WITH that several places read runs once
+//!    ([`with`]);
 //! 2. [`lower`] turns operators into DataFusion's ([`sets`]: what functions in FROM answer), and
 //!    expressions into native ones where they mean the same, else into row-wise [`function`]s over
 //!    [`evaluate`], with what is the same for all rows computed once ([`settle`]); aggregates keep
@@ -38,6 +39,7 @@ mod sets;
 mod settle;
 mod stop;
 pub mod subquery;
+mod with;
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,9 +1,12 @@
-//! What is read more than once, or as a value, runs first, once: queries of WITH that several places read, and
-//! uncorrelated subqueries. What they answer takes their place in the tree.
+//! What is read more than once, or as a value, runs first, once: queries of WITH that several places read
+//! ([`crate::with`]), and uncorrelated subqueries. What they answer takes their place in the tree.
+//!
+//! PostgreSQL runs a subquery when a row asks for it, if one does. One that fails here leaves the query to
+//! the native executor, which does the same.
 
 use std::collections::VecDeque;
 
-use archipel_planner::bind::visit::{calls_volatile, is_correlated, visit_rel, visit_rel_mut};
+use archipel_planner::bind::visit::{visit_rel, visit_rel_mut};
 use archipel_planner::bound::*;
 use archipel_planner::native::visit_relations;
 use archipel_sql::datum::Datum;
@@ -13,13 +16,11 @@ use archipel_sql::type_table::array_of;
 use archipel_sql::types::Type;
 
 use crate::nested::is_joinable;
+use crate::with::{keep_shared, runs_anew, within};
 use crate::{Analytics, AnalyticsError, Environment};
 
 /// More values than this are searched row by row too slowly: the native executor hashes them.
 const VALUES_MAX: usize = 10_000;
-
-/// So many rows of a query that is read more than once stand in the tree.
-const KEPT_ROWS_MAX: usize = 32_768;
 
 /// Answers the tree without subqueries, but for those that can be joined.
 pub async fn resolve(
@@ -27,8 +28,14 @@ pub async fn resolve(
     rel: &Rel,
     environment: &Environment,
 ) -> Result<Rel, AnalyticsError> {
+    if let Some(what) = hindrance(rel) {
+        return Err(AnalyticsError::Unsupported(what.to_owned()));
+    }
     let mut rel = rel.clone();
     keep_shared(analytics, &mut rel, environment).await?;
+    if runs_anew(&rel) {
+        return Err(AnalyticsError::Unsupported("a query with effects that is read twice".to_owned()));
+    }
     let mut found: Vec<Subquery> = Vec::new();
     let mut ctes: Vec<Cte> = Vec::new();
     collect_ctes(&rel, &mut ctes);
@@ -46,16 +53,14 @@ pub async fn resolve(
     }
     let mut answers: VecDeque<Answer> = VecDeque::with_capacity(found.len());
     for subquery in found {
-        if subquery.correlated {
-            return Err(AnalyticsError::Unsupported("a correlated subquery".to_owned()));
-        }
         // A subquery may read the query names of the query around it.
-        let inner = if ctes.is_empty() {
-            subquery.rel
-        } else {
-            Rel::With { ctes: ctes.clone(), body: Box::new(subquery.rel) }
-        };
-        answers.push_back(Box::pin(answer(analytics, subquery.kind, inner, environment)).await?);
+        let inner = within(&ctes, rows_wanted(&subquery.kind, subquery.rel));
+        match Box::pin(answer(analytics, subquery.kind, inner, environment)).await {
+            Err(AnalyticsError::Sql(error)) if is_told_later(&error) => {
+                return Err(AnalyticsError::Unsupported("a subquery that fails".to_owned()));
+            }
+            answered => answers.push_back(answered?),
+        }
     }
     visit_rel_mut(&mut rel, 0, &mut |expr, _| {
         if let ExprKind::Subquery(subquery) = &expr.kind {
@@ -73,63 +78,43 @@ pub async fn resolve(
     Ok(rel)
 }
 
-/// Runs queries of the outermost WITH that several places read, if they answer few rows: others are lowered
-/// once for each place.
-async fn keep_shared(
-    analytics: &Analytics,
-    rel: &mut Rel,
-    environment: &Environment,
-) -> Result<(), AnalyticsError> {
-    let Rel::With { ctes, body } = rel else { return Ok(()) };
-    for place in 0..ctes.len() {
-        let CteBody::Query(query) = &ctes[place].body else { continue };
-        let later = ctes[place + 1..].iter().filter_map(|cte| match &cte.body {
-            CteBody::Query(rel) => Some(rel),
-            _ => None,
-        });
-        let readers: usize = later.chain([&**body]).map(|rel| readers_in(rel, ctes[place].id)).sum();
-        if readers < 2 || is_correlated(query) {
-            continue;
-        }
-        let types = query.types();
-        let query = Rel::With { ctes: ctes[..place].to_vec(), body: Box::new(query.clone()) };
-        let once = calls_volatile(&query);
-        let query = limited(query, KEPT_ROWS_MAX as i64 + 1);
-        let mut rows = Box::pin(analytics.execute_rel(&query, environment)).await?;
-        let mut kept: Vec<Vec<BoundExpr>> = Vec::new();
-        while let Some(batch) = rows.next().await? {
-            kept.extend(batch.into_iter().map(|row| {
-                row.into_iter().zip(&types).map(|(value, ty)| BoundExpr::constant(value, *ty)).collect()
-            }));
-        }
-        if kept.len() <= KEPT_ROWS_MAX {
-            ctes[place].body = CteBody::Query(Rel::Values { rows: kept, types });
-        } else if once {
-            return Err(AnalyticsError::Unsupported("a query with effects that is read twice".to_owned()));
-        }
-    }
-    Ok(())
-}
-
-/// How many places read a query of WITH.
-fn readers_in(rel: &Rel, id: u32) -> usize {
-    let mut readers = 0;
-    let mut count = |rel: &Rel| {
+/// What a look at a query shows that keeps it from running here, before any part of it has run in vain.
+fn hindrance(rel: &Rel) -> Option<&'static str> {
+    let mut found = None;
+    let mut look = |rel: &Rel| {
         visit_relations(rel, &mut |rel| {
-            readers += usize::from(matches!(rel, Rel::CteScan { id: read, .. } if *read == id));
+            let what = match rel {
+                Rel::Window { .. } => "a window function",
+                Rel::Join { lateral: true, .. } => "a lateral join",
+                Rel::SetOp { op, .. } if *op != SetOp::Union => "INTERSECT and EXCEPT",
+                Rel::Distinct { on: Some(_), .. } => "DISTINCT ON",
+                Rel::With { ctes, .. } if !ctes.iter().all(|cte| matches!(cte.body, CteBody::Query(_))) => {
+                    "a query of WITH that is recursive or changes data"
+                }
+                _ => return,
+            };
+            found = Some(what);
         });
     };
-    count(rel);
+    look(rel);
+    let mut correlated = false;
     visit_rel(rel, 0, &mut |expr, _| {
         if let ExprKind::Subquery(subquery) = &expr.kind {
-            count(&subquery.rel);
+            correlated |= subquery.correlated && !is_joinable(subquery);
+            look(&subquery.rel);
         }
         true
     });
-    readers
+    found.or(correlated.then_some("a correlated subquery"))
 }
 
-fn limited(rel: Rel, rows: i64) -> Rel {
+/// Whether an error is one of the rows, which PostgreSQL may never come to: not of what ends a query.
+pub(crate) fn is_told_later(error: &SqlError) -> bool {
+    let state = error.state();
+    !["53", "57", "XX"].iter().any(|class| state.as_str().starts_with(class))
+}
+
+pub(crate) fn limited(rel: Rel, rows: i64) -> Rel {
     let limit = Some(BoundExpr::constant(Datum::Int8(rows), Type::INT8));
     Rel::Limit { input: Box::new(rel), limit, offset: None, with_ties: false }
 }
@@ -144,17 +129,22 @@ fn collect_ctes(rel: &Rel, into: &mut Vec<Cte>) {
     }
 }
 
+/// A subquery, but for rows that its answer does not depend on.
+fn rows_wanted(kind: &SubqueryKind, rel: Rel) -> Rel {
+    let rows = match kind {
+        SubqueryKind::Exists => 1,
+        SubqueryKind::Scalar => 2,
+        _ => VALUES_MAX as i64 + 1,
+    };
+    limited(rel, rows)
+}
+
 async fn answer(
     analytics: &Analytics,
     kind: SubqueryKind,
     rel: Rel,
     environment: &Environment,
 ) -> Result<Answer, AnalyticsError> {
-    let rel = match kind {
-        SubqueryKind::Exists => limited(rel, 1),
-        SubqueryKind::Scalar => limited(rel, 2),
-        _ => limited(rel, VALUES_MAX as i64 + 1),
-    };
     let ty = rel.types().first().copied().unwrap_or(Type::INT4);
     let mut rows = analytics.execute_rel(&rel, environment).await?;
     let mut values: Vec<Datum> = Vec::new();

@@ -253,8 +253,14 @@ const QUERIES: &[&str] = &[
     "select id from item where timestamp '2020-02-01' = made or made <> '2020-03-01 01:00'::timestamp and id < 5",
     "select id from item where at >= to_timestamp('2020-01-05', 'YYYY-MM-DD') and at < to_timestamp('2020-01-05', 'YYYY-MM-DD') + interval '2 days'",
     "select i.id, i.big from item i join sale s on i.big = s.line::bigint * 1000000000 where s.line < 10",
+    "with c as materialized (select * from item where id > (select min(id) from item)) select count(*) from c",
+    "with c as (select id, kind from item where id > (select min(id) from item)), d as (select id from c where id < (select max(id) from c)) select count(*), max(a.id) from d a, d b, c where a.id = b.id and c.id = a.id",
+    "select count(*) from (with c as (select id from item) select a.id from c a, c b where a.id = b.id) s",
     "select sum(case when id <> 7 then case when 10 / (id - 7) > 1 then price * 2 else price end else 1 end) from item",
     "select avg(case when id = 7 then price else case when 10 / (id - 7) > 1 then price else price * 2 end * 3 end) from item",
+    "select id from item where exists (select 1 / (line - line) from sale where item_id = id order by amount limit 1)",
+    "select id from item where not exists (select distinct note from sale where item_id = id and quantity > 7 limit 5)",
+    "select to_date(name, 'YYYY'), to_date('no date', 'YYYY') from item where id > 1000",
 ];
 
 #[test]
@@ -310,6 +316,12 @@ fn what_cannot_be_lowered_is_left_to_the_native_executor() {
         "select distinct on (kind) kind, id from item order by kind, id",
         "select array_agg(id) from (select id, price from item order by price desc) s",
         "select id from item where id = (select item_id from sale)",
+        "select id from item where id = 1000 and price = (select 1 / (line - line) from sale limit 1)",
+        "with c as (select 1 / (id - 7) as x from item) select id from item where id = 1000 and exists (select 1 from c) and id in (select x from c)",
+        "select count(*) from (with c as (select random() as r from item) select a.r from c a, c b where a.r = b.r) s",
+        "select count(*) from (with c as (select random() as r from item), d as (select r from c) select a.r from d a where exists (select 1 from d b where b.r = a.r)) s",
+        "select id from item where exists (select 1 from sale where item_id = id and random() < 0.5)",
+        "select (random() * 3)::numeric, count(*) from item group by 1",
     ] {
         match database.analytic(&statement(sql)) {
             Err(AnalyticsError::Unsupported(_)) => {}
