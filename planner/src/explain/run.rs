@@ -126,6 +126,7 @@ impl Figures {
         format!("(actual {time}rows={} loops={})", self.rows, self.loops)
     }
 
+    /// Adds what a node of a plan did to what is told of it.
     pub fn add_to(self, own: &mut Properties, options: ExplainOptions) {
         if options.timing != Some(false) {
             add(own, "Actual Startup Time", Value::decimal(self.startup, 3));

@@ -61,6 +61,7 @@ impl Node {
         }
     }
 
+    /// The scan that is counted, if it is one.
     pub fn as_scan_mut(&mut self) -> Option<&mut Scan> {
         match self {
             Node::Scan(scan) => Some(scan),
@@ -71,6 +72,7 @@ impl Node {
 }
 
 impl Watched {
+    /// Runs a node, counting its rows and its time.
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
         let mut rows = 0;
         if !self.timed {
