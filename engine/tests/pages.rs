@@ -238,6 +238,33 @@ fn an_index_may_be_made_between_two_pages() {
     assert_eq!(rows, Ok(3_000));
 }
 
+/// The page that comes next waits behind the definition, and has taken the tables as they were before.
+#[test]
+fn an_index_may_be_made_while_a_page_is_waited_for() {
+    let (engine, _store) = stepped();
+    open_bank(&engine, 3_000);
+    let own = engine.begin();
+    let of_reader = engine.clone();
+    let rows = paged_over(&engine, &own, move |txn| {
+        let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+        let mut rows = 0;
+        txn.scan(&table, KeyRange::ALL, Direction::Ascending, &mut |_, _| {
+            if rows == 0 {
+                let make = |txn: &mut Txn<'_>| {
+                    txn.ddl(DdlOp::CreateIndex { table: ACCOUNTS, index: balance_index_def() }).map(drop)
+                };
+                let program = script(|_, claims: &mut ClaimSet| claims.everything(), make);
+                drop(of_reader.submit(program, SubmitOptions::default()));
+            }
+            rows += 1;
+            ControlFlow::Continue(())
+        })?;
+        assert!(txn.table(ACCOUNTS).is_some_and(|now| now.version > table.version), "it has been made");
+        Ok(rows)
+    });
+    assert_eq!(rows, Ok(3_000));
+}
+
 /// As [`paged`], of a statement that says which table it reads.
 fn paged_over<T: Send + 'static>(
     engine: &Engine,

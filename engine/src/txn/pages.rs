@@ -306,7 +306,11 @@ impl Txn<'_> {
                 Err(stop) => Err(stop),
             };
             match done {
-                Err(Stop::Recompile) => place = self.place_of_page(place).ok_or(Stop::Recompile)?,
+                Err(Stop::Recompile) => {
+                    // It may have waited behind whoever changed the definition.
+                    self.worker.refresh(self.shared);
+                    place = self.place_of_page(place).ok_or(Stop::Recompile)?;
+                }
                 done => return done,
             }
         }
