@@ -401,7 +401,6 @@ impl Compiler<'_> {
     }
 
     /// Says of the join that is being planned what it compares.
-    /// Adds the conditions of a join to what is told of it: those that are hashed, and the others.
     pub fn describe_join(&mut self, hashed: &[Conjunct<'_>], conjuncts: &[Conjunct<'_>]) {
         let properties = self.join_properties(hashed, conjuncts);
         if let Some(node) = self.opened_node() {
@@ -410,7 +409,6 @@ impl Compiler<'_> {
     }
 
     /// Puts the join of all that was told since there were `since` lines above it.
-    /// Tells a join above what has been described since a line.
     pub fn wrap_in_join(&mut self, since: usize, hashed: &[Conjunct<'_>], conjuncts: &[Conjunct<'_>]) {
         if !self.is_describing() {
             return;

@@ -20,7 +20,6 @@ fn room(lengths: impl Iterator<Item = usize>) -> Result<String> {
 }
 
 /// The text of an array.
-/// The text of an array of elements that are texts of JSON.
 pub fn array<'n>(items: impl Iterator<Item = &'n str> + Clone) -> Result<String> {
     let mut out = room(items.clone().map(|item| item.len() + 2))?;
     out.push('[');
@@ -35,7 +34,6 @@ pub fn array<'n>(items: impl Iterator<Item = &'n str> + Clone) -> Result<String>
 }
 
 /// The text of an object; the fields are in jsonb's order.
-/// The text of an object of keys and values that are texts of JSON.
 pub fn object<'n>(fields: impl Iterator<Item = (&'n str, &'n str)> + Clone) -> Result<String> {
     let mut out = room(fields.clone().map(|(key, value)| key.len() + value.len() + 6))?;
     out.push('{');
