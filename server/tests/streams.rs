@@ -13,15 +13,14 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// What the server may take; the results below are larger.
 const LIMIT: &str = "max_memory=256MB";
 
-/// A query that reads a range of keys, which native execution does, and answers 400 MB.
-const LARGE: &str = "SELECT t.v, t.id, repeat('x', 10000) FROM t, generate_series(1, 8) n \
+/// A query that reads a range of keys, which native execution does, and answers 300 MB.
+const LARGE: &str = "SELECT t.v, t.id, repeat('x', 10000) FROM t, generate_series(1, 6) n \
                      WHERE t.id BETWEEN 1 AND 5000";
-const LARGE_ROWS: usize = 40_000;
+const LARGE_ROWS: usize = 30_000;
 
-/// A query that reads a table whole, over a snapshot; its rows as values take about as much as the server
-/// may.
-const WHOLE: &str = "SELECT t.v, t.id, repeat('x', 100) FROM t, generate_series(1, 200) n";
-const WHOLE_ROWS: usize = 1_000_000;
+/// A query that reads a table whole, over a snapshot; its rows as values are more than the server may take.
+const WHOLE: &str = "SELECT t.v, t.id, repeat('x', 700) FROM t, generate_series(1, 80) n";
+const WHOLE_ROWS: usize = 400_000;
 
 fn started() -> (Server, Raw, Raw) {
     let server = Server::start(&[LIMIT]);
@@ -125,7 +124,41 @@ fn a_copy_is_streamed() {
     assert!(first(&mut raw, b'd').starts_with(b"1\t"));
     others_write(&mut other);
     let (rows, last) = rest(&mut raw, b'd', |row| assert!(row.starts_with(b"1\t"), "as of one moment"));
-    assert_eq!((rows + 1, last), (LARGE_ROWS, (b'C', b"COPY 40000\0".to_vec())));
+    assert_eq!((rows + 1, last), (LARGE_ROWS, (b'C', format!("COPY {LARGE_ROWS}\0").into_bytes())));
+}
+
+/// What a transaction has written into reference tables is there for each row, where it is looked for after
+/// others could have left, too.
+#[test]
+fn a_result_shows_what_was_written_into_reference_tables() {
+    const ROWS: usize = 40_000;
+    let server = Server::start(&["archipel.one_shot_budget=1"]);
+    let mut raw = server.raw();
+    for statement in [
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "INSERT INTO t SELECT generate_series(1, 40000)",
+        "CREATE TABLE names (id int PRIMARY KEY, name text)",
+        "SELECT create_reference_table('names')",
+        "INSERT INTO names VALUES (1, 'before')",
+        "BEGIN",
+        "UPDATE names SET name = 'after'",
+    ] {
+        assert_eq!(state(&raw.query(statement)), None, "{statement}");
+    }
+    ask(
+        &mut raw,
+        "SELECT CASE WHEN t.id > 39000 THEN (SELECT name FROM names WHERE names.id = t.id / t.id) ELSE '' END, \
+         repeat('x', 500) FROM t WHERE t.id BETWEEN 1 AND 40000",
+    );
+    let named = std::cell::Cell::new(0);
+    let (rows, last) = rest(&mut raw, b'D', |row| match first_value(row) {
+        b"" => {}
+        name => {
+            assert_eq!(name, b"after");
+            named.set(named.get() + 1);
+        }
+    });
+    assert_eq!((rows, last.0, named.get()), (ROWS, b'C', 1_000));
 }
 
 /// As PostgreSQL: rows before it, and then the error.
@@ -242,6 +275,41 @@ fn a_cursor_goes_back_to_rows_that_it_has_let_go() {
     assert_eq!(values(&mut raw, "FETCH ABSOLUTE 20000 FROM cu"), ["20000"]);
     assert_eq!(values(&mut raw, "FETCH RELATIVE 0 FROM cu"), ["20000"]);
     assert_eq!(values(&mut raw, "FETCH RELATIVE -19998 FROM cu"), ["2"]);
+}
+
+/// Rows that a query answers otherwise, or in another order, the next time.
+#[test]
+fn a_cursor_goes_back_to_the_same_rows() {
+    let (_server, mut raw, _other) = started();
+    raw.query("CREATE TABLE numbers (id int PRIMARY KEY)");
+    raw.query("INSERT INTO numbers SELECT generate_series(1, 60000)");
+    for query in ["SELECT random() FROM numbers", "SELECT id FROM numbers UNION ALL SELECT -id FROM numbers"]
+    {
+        raw.query("BEGIN");
+        raw.query(&format!("DECLARE cu SCROLL CURSOR FOR {query}"));
+        let before = values(&mut raw, "FETCH 55000 FROM cu");
+        raw.query("MOVE ABSOLUTE 0 FROM cu");
+        assert!(values(&mut raw, "FETCH 55000 FROM cu") == before, "{query}");
+        raw.query("ROLLBACK");
+    }
+}
+
+/// As in PostgreSQL: rows have got lost on their way.
+#[test]
+fn a_cursor_that_was_stopped_is_not_moved_again() {
+    let (_server, mut raw, _other) = started();
+    raw.query("BEGIN");
+    raw.query("DECLARE cu CURSOR FOR SELECT t.id FROM t, generate_series(1, 100000) n");
+    assert_eq!(values(&mut raw, "FETCH 1 FROM cu").len(), 1);
+    raw.query("SAVEPOINT s");
+    raw.query("SET LOCAL statement_timeout = '200ms'");
+    assert_eq!(state(&raw.query("SELECT pg_sleep(600)")).as_deref(), Some("57014"));
+    raw.query("ROLLBACK TO s");
+    assert_eq!(values(&mut raw, "FETCH 1 FROM cu").len(), 1, "it was another statement");
+    raw.query("SET LOCAL statement_timeout = '200ms'");
+    assert_eq!(state(&raw.query("MOVE ALL FROM cu")).as_deref(), Some("57014"));
+    raw.query("ROLLBACK TO s");
+    assert_eq!(state(&raw.query("FETCH 1 FROM cu")).as_deref(), Some("55000"));
 }
 
 #[test]
