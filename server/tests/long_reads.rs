@@ -53,14 +53,14 @@ async fn opened() -> (Server, Client) {
     (server, client)
 }
 
-async fn until_active(client: &Client, others: usize) {
-    let active = "SELECT count(*) FROM pg_stat_activity \
-                  WHERE state = 'active' AND pid <> pg_backend_pid()";
-    while one(client, active).await != others.to_string() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    // Beyond its time as a one-shot.
-    tokio::time::sleep(Duration::from_millis(200)).await;
+/// Waits until a statement of another session reads as of a snapshot.
+async fn until_it_reads(client: &Client) {
+    let read = async {
+        while one(client, "SELECT count(*) FROM archipel.snapshots").await == "0" {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    patiently("the snapshot", read).await;
 }
 
 /// While `sql` reads, and then sleeps, others read and write what it has read.
@@ -69,7 +69,7 @@ async fn nobody_waits_for(before: &str, sql: &'static str) {
     let long = server.client().await;
     long.batch_execute(before).await.expect("it begins");
     let running = tokio::spawn(async move { long.simple_query(sql).await.map(drop) });
-    until_active(&client, 1).await;
+    until_it_reads(&client).await;
     for id in 1..=20 {
         one(&client, &format!("UPDATE t SET v = v + 1 WHERE id = {id}")).await;
         assert_eq!(one(&client, &format!("SELECT v FROM t WHERE id = {id}")).await, "2");
@@ -115,7 +115,7 @@ async fn a_long_reader_sees_one_moment() {
     one(&client, "SELECT pg_advisory_lock(1)").await;
     let long = server.client().await;
     let running = tokio::spawn(async move { one(&long, "SELECT twice()").await });
-    until_active(&client, 1).await;
+    until_it_reads(&client).await;
     one(&client, "UPDATE t SET v = 2 WHERE id <= 1000").await;
     one(&client, "DELETE FROM t WHERE id > 4990").await;
     one(&client, "INSERT INTO t SELECT g, 5 FROM generate_series(6001, 6100) g").await;
@@ -134,7 +134,7 @@ async fn a_long_reader_sees_what_its_transaction_has_written() {
         .await
         .expect("it writes");
     let running = tokio::spawn(async move { one(&long, "SELECT twice()").await });
-    until_active(&client, 1).await;
+    until_it_reads(&client).await;
     one(&client, "UPDATE t SET v = 2 WHERE id BETWEEN 1001 AND 2000").await;
     one(&client, "SELECT pg_advisory_unlock(1)").await;
     assert_eq!(patiently("the reader", running).await.expect("it ends"), "5109 5109");
