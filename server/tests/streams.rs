@@ -161,6 +161,31 @@ fn a_result_shows_what_was_written_into_reference_tables() {
     assert_eq!((rows, last.0, named.get()), (ROWS, b'C', 1_000));
 }
 
+/// Who waits begins anew, so its rows have not left by then.
+#[test]
+fn a_query_that_waits_between_two_rows_answers_all() {
+    let server = Server::start(&["archipel.one_shot_budget=1"]);
+    let (mut raw, mut other) = (server.raw(), server.raw());
+    raw.query("CREATE TABLE t (id int PRIMARY KEY)");
+    raw.query("INSERT INTO t SELECT generate_series(1, 20000)");
+    other.query("SELECT pg_advisory_lock(15000)");
+    ask(
+        &mut raw,
+        "SELECT 'row', repeat('x', 500), CASE WHEN id = 15000 THEN pg_advisory_lock(id) END FROM t \
+         WHERE id BETWEEN 1 AND 20000",
+    );
+    let waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'advisory'";
+    for turn in 0.. {
+        if !values(&mut other, waits).is_empty() {
+            break;
+        }
+        assert!(turn < 6_000, "nobody waits");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    other.query("SELECT pg_advisory_unlock(15000)");
+    assert_eq!(rest(&mut raw, b'D', |_| ()), (20_000, (b'C', b"SELECT 20000\0".to_vec())));
+}
+
 /// As PostgreSQL: rows before it, and then the error.
 #[test]
 fn what_fails_later_is_told_behind_the_rows() {

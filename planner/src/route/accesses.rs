@@ -2,6 +2,7 @@
 
 use archipel_sql::catalog::TableKind;
 use archipel_sql::error::Result;
+use archipel_sql::function::Volatility;
 
 use super::{Access, RouteKey};
 use crate::bound::{Accumulator, BoundExpr, BoundStatement, CteBody, ExprKind, Rel};
@@ -50,21 +51,37 @@ pub fn classify(statement: &BoundStatement, compiled: &CompiledStatement) -> Cla
     Class::Native
 }
 
-/// Whether a statement is a query that calls no routine.
+/// Volatile functions that others cannot make wait.
+const UNHINDERED: [&str; 4] = ["random", "clock_timestamp", "timeofday", "gen_random_uuid"];
+
+/// Whether a statement is a query that calls no routine and waits for nobody on its way: it takes no
+/// advisory locks, and draws from no sequence.
 pub fn is_plain_query(statement: &BoundStatement) -> bool {
     let BoundStatement::Query(query) = statement else { return false };
+    let mut is_plain = !calls_routines(&query.rel);
+    crate::native::visit_expressions(&query.rel, &mut |expr| match &expr.kind {
+        ExprKind::Routine { .. } => is_plain = false,
+        ExprKind::Subquery(subquery) => is_plain &= !calls_routines(&subquery.rel),
+        ExprKind::Call { function, .. } => {
+            let function = function.function;
+            is_plain &= function.volatility != Volatility::Volatile || UNHINDERED.contains(&function.name);
+        }
+        _ => {}
+    });
+    is_plain
+}
+
+/// Whether a relation calls routines otherwise than in its expressions.
+fn calls_routines(rel: &Rel) -> bool {
     let mut calls = false;
-    crate::native::visit_relations(&query.rel, &mut |rel| match rel {
+    crate::native::visit_relations(rel, &mut |rel| match rel {
         Rel::Function { call: crate::bound::SetCall::Routine { .. }, .. } => calls = true,
         Rel::Aggregate { aggregates, .. } => {
             calls |= aggregates.iter().any(|call| matches!(call.function, Accumulator::Defined(_)));
         }
         _ => {}
     });
-    crate::native::visit_expressions(&query.rel, &mut |expr| {
-        calls |= matches!(expr.kind, ExprKind::Routine { .. });
-    });
-    !calls
+    calls
 }
 
 fn sleeps_in(rel: &Rel) -> bool {

@@ -16,8 +16,8 @@
 //!
 //! Sorts and aggregates gather what they must before they give the first row, within the memory of the
 //! statement; only what comes out of them is streamed. A routine's notices, and tables that are locked
-//! when it comes to them, do not go with rows that have left: what calls routines is answered in one
-//! piece.
+//! when it comes to them, do not go with rows that have left, and neither do waits for advisory locks and
+//! sequences, after which a run begins anew: what calls these is answered in one piece.
 
 use archipel_engine::Stop;
 use archipel_engine::id::Epoch;
