@@ -4,13 +4,14 @@ use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_planner::row::Codec;
 use archipel_sql::datum::Datum;
 use archipel_sql::function::ResolvedFunction;
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::{Expr, Operator, cast, lit};
 
 use crate::carrier::comparable;
 use crate::evaluate::is_volatile;
+use crate::keys::sides_of_key;
 use crate::lower::{Lowerer, Lowering, columns_of};
 use crate::settle::{of_dates, settled};
 
@@ -20,15 +21,20 @@ impl Lowerer<'_> {
     /// that a part written before it rules out: such parts are one function, which goes through
     /// them in order and stops at the first that does not hold. What cannot fail is a test of
     /// its own besides. A function takes only parts over the tables it reads anyway, so that it
-    /// is still tested below a join.
+    /// is still tested below a join. What a join can hash ([`sides_of_key`]) is computed of all rows that
+    /// come to the join, as PostgreSQL does.
     pub(crate) fn tests(&mut self, predicate: &BoundExpr, columns: &[(Column, Type)]) -> Lowering<Vec<Expr>> {
         let predicate = settled(predicate, &self.context);
-        let parts: Vec<(&BoundExpr, bool, Vec<_>)> = conjuncts(&predicate)
+        let (keys, parts): (Vec<_>, Vec<_>) = conjuncts(&predicate)
             .into_iter()
-            .map(|part| (part, can_fail(part), tables_of(part, columns)))
-            .collect();
+            .partition(|part| can_fail(part) && sides_of_key(part, columns).is_some());
+        let parts: Vec<(&BoundExpr, bool, Vec<_>)> =
+            parts.into_iter().map(|part| (part, can_fail(part), tables_of(part, columns))).collect();
         let within = |tables: &[_], of: &[_]| tables.iter().all(|table| of.contains(table));
-        let mut tests = Vec::with_capacity(parts.len());
+        let mut tests = Vec::with_capacity(keys.len() + parts.len());
+        for sides in keys.into_iter().filter_map(|part| sides_of_key(part, columns)) {
+            tests.push(self.equal_keys(sides, columns)?);
+        }
         for (place, (part, fails, tables)) in parts.iter().enumerate() {
             if !fails {
                 tests.push(self.expr(part, columns)?);
@@ -158,6 +164,44 @@ pub(crate) fn can_fail(expr: &BoundExpr) -> bool {
     }
 }
 
+/// Whether evaluating an expression fails for nothing but a value that is out of range.
+pub(crate) fn fails_by_range_alone(expr: &BoundExpr) -> bool {
+    match &expr.kind {
+        ExprKind::Relabel(inner) => fails_by_range_alone(inner),
+        ExprKind::Coalesce(list) => list.iter().all(fails_by_range_alone),
+        ExprKind::Call { function, args } => {
+            let fits = native_operator(function).is_some()
+                || is_range_checked(function.function.name)
+                || is_widening(function, args);
+            fits && args.iter().all(fails_by_range_alone)
+        }
+        _ => !can_fail(expr),
+    }
+}
+
+/// Whether a function adds, subtracts or multiplies, or changes nothing but the letters of a text.
+fn is_range_checked(name: &str) -> bool {
+    const INTEGERS: [&str; 9] =
+        ["int2", "int4", "int8", "int24", "int42", "int28", "int82", "int48", "int84"];
+    const OTHERS: [&str; 8] =
+        ["numeric_add", "numeric_sub", "numeric_mul", "date_pli", "date_mii", "date_mi", "lower", "upper"];
+    let of_integers = ["pl", "mi", "mul"]
+        .into_iter()
+        .any(|suffix| name.strip_suffix(suffix).is_some_and(|prefix| INTEGERS.contains(&prefix)));
+    of_integers || OTHERS.contains(&name)
+}
+
+/// Whether a call casts an integer to a type that has room for all of its type.
+fn is_widening(function: &ResolvedFunction, args: &[BoundExpr]) -> bool {
+    let [inner] = args else { return false };
+    match function.function.name {
+        "numeric" => matches!(inner.ty.oid, Oid::INT2 | Oid::INT4 | Oid::INT8),
+        "int8" => matches!(inner.ty.oid, Oid::INT2 | Oid::INT4),
+        "int4" => inner.ty.oid == Oid::INT2,
+        _ => false,
+    }
+}
+
 /// Whether a call matches LIKE a pattern that cannot end in an escape.
 fn is_safe_like(function: &ResolvedFunction, args: &[BoundExpr]) -> bool {
     let like = ["textlike", "textnlike"].contains(&function.function.name);
@@ -166,7 +210,10 @@ fn is_safe_like(function: &ResolvedFunction, args: &[BoundExpr]) -> bool {
 }
 
 /// The tables whose columns an expression reads; a computed column is of none.
-fn tables_of<'c>(expr: &BoundExpr, columns: &'c [(Column, Type)]) -> Vec<Option<&'c TableReference>> {
+pub(crate) fn tables_of<'c>(
+    expr: &BoundExpr,
+    columns: &'c [(Column, Type)],
+) -> Vec<Option<&'c TableReference>> {
     let used = columns_of(expr);
     used.iter()
         .filter_map(|index| columns.get(usize::from(*index)))

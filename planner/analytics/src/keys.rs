@@ -8,11 +8,12 @@ use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_planner::row::Codec;
 use archipel_sql::function::{ResolvedFunction, lookup_functions};
 use archipel_sql::types::{Oid, Type};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Column;
-use datafusion::logical_expr::{Expr, Operator, binary_expr};
+use datafusion::logical_expr::{Expr, Operator, binary_expr, cast};
 
 use crate::carrier::comparable;
-use crate::condition::can_fail;
+use crate::condition::{can_fail, fails_by_range_alone, native_operator, tables_of};
 use crate::evaluate::{is_volatile, refusal};
 use crate::lower::{Lowerer, Lowering, columns_of, unsupported};
 
@@ -53,7 +54,73 @@ fn widened(expr: &BoundExpr) -> &BoundExpr {
     }
 }
 
+/// The sides of an equality that a join can hash, by what they are computed of: each of rows of its own
+/// tables, which may fail for a value that is out of range alone.
+pub(crate) fn sides_of_key<'e>(
+    part: &'e BoundExpr,
+    columns: &[(Column, Type)],
+) -> Option<[&'e BoundExpr; 2]> {
+    let ExprKind::Call { function, args } = &part.kind else { return None };
+    let [left, right] = &args[..] else { return None };
+    let alike = match (integer_width(left.ty), integer_width(right.ty)) {
+        (Some(_), Some(_)) => true,
+        (None, None) => {
+            let numerics = left.ty.oid == Oid::NUMERIC && right.ty.oid == Oid::NUMERIC;
+            numerics || comparable(left.ty) && Codec::of(left.ty) == Codec::of(right.ty)
+        }
+        _ => false,
+    };
+    if native_operator(function) != Some(Operator::Eq) || !alike {
+        return None;
+    }
+    let fits = |side: &BoundExpr| refusal(side).is_none() && !is_volatile(side) && fails_by_range_alone(side);
+    let [ours, theirs] = [left, right].map(|side| tables_of(side, columns));
+    // A computed column is of no table that has a name.
+    let apart = !ours.is_empty()
+        && !theirs.is_empty()
+        && !ours.iter().any(|table| table.is_some() && theirs.contains(table))
+        && !columns_of(left).iter().any(|column| columns_of(right).contains(column));
+    (apart && fits(left) && fits(right)).then_some([left, right])
+}
+
+fn integer_width(ty: Type) -> Option<u8> {
+    match ty.oid {
+        Oid::INT2 => Some(2),
+        Oid::INT4 => Some(4),
+        Oid::INT8 => Some(8),
+        _ => None,
+    }
+}
+
 impl Lowerer<'_> {
+    /// Whether two sides are equal ([`sides_of_key`]), in a form that a join can hash.
+    pub(crate) fn equal_keys(
+        &mut self,
+        sides: [&BoundExpr; 2],
+        columns: &[(Column, Type)],
+    ) -> Lowering<Expr> {
+        let width = sides.iter().filter_map(|side| integer_width(side.ty)).max();
+        let mut keys = Vec::with_capacity(sides.len());
+        for side in sides {
+            let key = match trimmed(side) {
+                Some(key) => self.row_function(&key, None, columns)?,
+                None => match self.native(side, columns)? {
+                    Some(native) => native,
+                    None => self.row_function(side, None, columns)?,
+                },
+            };
+            keys.push(match width {
+                Some(8) if integer_width(side.ty) != width => cast(key, DataType::Int64),
+                Some(4) if integer_width(side.ty) != width => cast(key, DataType::Int32),
+                _ => key,
+            });
+        }
+        match <[Expr; 2]>::try_from(keys) {
+            Ok([left, right]) => Ok(binary_expr(left, Operator::Eq, right)),
+            Err(_) => unsupported("an equality of other than two sides"),
+        }
+    }
+
     /// Whether two numerics are equal that are carried differently or without a fixed scale, in a form that
     /// a join can hash.
     pub(crate) fn equal_numerics(

@@ -10,10 +10,12 @@
 
 use archipel_planner::bind::visit::{calls_volatile, is_correlated, visit_expr, visit_expr_mut};
 use archipel_planner::bound::{BoundExpr, ExprKind, Rel, Subquery, SubqueryKind};
+use archipel_sql::function::ResolvedFunction;
 use archipel_sql::types::Type;
 use datafusion::common::JoinType;
+use datafusion::logical_expr::Operator;
 
-use crate::condition::conjuncts;
+use crate::condition::{conjuncts, fails_by_range_alone, native_operator};
 use crate::evaluate::is_volatile;
 use crate::lower::{Lowered, Lowerer, Lowering, planned};
 
@@ -38,7 +40,7 @@ fn parts(rel: &Rel) -> Parts<'_> {
 }
 
 /// Whether a nested query can be joined with the rows around it where it is a part of a condition on them:
-/// nothing but its own conditions reads these rows, and nothing reads others further out.
+/// nothing but its own conditions reads these rows, nothing reads others further out, and something is equal.
 pub(crate) fn is_joinable(subquery: &Subquery) -> bool {
     // What may answer differently each time is asked for each row.
     if !subquery.correlated || calls_volatile(&subquery.rel) {
@@ -48,18 +50,55 @@ pub(crate) fn is_joinable(subquery: &Subquery) -> bool {
     if input.width() == 0 || is_correlated(input) {
         return false;
     }
-    let conditions = conditions.into_iter().all(|part| !reads_outside(part) || is_plain(part, 1));
-    conditions
-        && match &subquery.kind {
-            SubqueryKind::Exists => true,
-            SubqueryKind::Any { left, operators } => {
-                left.len() == outputs.len()
-                    && left.len() == operators.len()
-                    && left.iter().all(|expr| is_plain(expr, 0))
-                    && outputs.iter().all(|expr| is_plain(expr, 1))
+    if !conditions.iter().all(|part| !reads_outside(part) || is_plain(part, 1)) {
+        return false;
+    }
+    let found = conditions.into_iter().any(|part| match &part.kind {
+        ExprKind::Call { function, args } => match &args[..] {
+            [left, right] => {
+                let depths = [left, right].map(depth_read);
+                finds_partners(function, [left, right])
+                    && (depths == [Some(0), Some(1)] || depths == [Some(1), Some(0)])
             }
-            SubqueryKind::Scalar | SubqueryKind::All { .. } | SubqueryKind::Array { .. } => false,
+            _ => false,
+        },
+        _ => false,
+    });
+    match &subquery.kind {
+        SubqueryKind::Exists => found,
+        SubqueryKind::Any { left, operators } => {
+            let mut pairs = left.iter().zip(operators).zip(outputs);
+            let found = found
+                || pairs.any(|((left, operator), output)| {
+                    finds_partners(operator, [left, output])
+                        && [left, output].map(depth_read) == [Some(0), Some(0)]
+                });
+            found
+                && left.len() == outputs.len()
+                && left.len() == operators.len()
+                && left.iter().all(|expr| is_plain(expr, 0))
+                && outputs.iter().all(|expr| is_plain(expr, 1))
         }
+        SubqueryKind::Scalar | SubqueryKind::All { .. } | SubqueryKind::Array { .. } => false,
+    }
+}
+
+/// Whether a join can find partners by a hash of what is equal. Where it cannot, it looks at all pairs of rows:
+/// the native executor stops at the first partner, and may have an index.
+fn finds_partners(function: &ResolvedFunction, sides: [&BoundExpr; 2]) -> bool {
+    native_operator(function) == Some(Operator::Eq) && sides.into_iter().all(fails_by_range_alone)
+}
+
+/// How far out the rows are that an expression reads, if they are all one row.
+fn depth_read(expr: &BoundExpr) -> Option<u16> {
+    let (mut read, mut one) = (None, true);
+    visit_expr(expr, 0, &mut |part, _| {
+        if let ExprKind::Column { depth, .. } = part.kind {
+            one &= *read.get_or_insert(depth) == depth;
+        }
+        one
+    });
+    read.filter(|_| one)
 }
 
 /// Whether a part of a nested query's condition reads rows outside of the query.

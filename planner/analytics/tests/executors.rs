@@ -260,6 +260,14 @@ const QUERIES: &[&str] = &[
     "select avg(case when id = 7 then price else case when 10 / (id - 7) > 1 then price else price * 2 end * 3 end) from item",
     "select id from item where exists (select 1 / (line - line) from sale where item_id = id order by amount limit 1)",
     "select id from item where not exists (select distinct note from sale where item_id = id and quantity > 7 limit 5)",
+    "select a.id, b.line from item a left join sale b on b.line = a.id + 1 and b.quantity > 3 where a.id < 30",
+    "select a.id, b.line from item a join sale b on a.free * 3 = b.quantity and b.line = a.id * 5 - 4",
+    "select a.id, b.id from item a join item b on a.big = b.id + 999999999 or lower(a.name) = b.name and a.id < 3",
+    "select a.id, b.id from item a join item b on upper(a.name) = upper(b.name) and a.id <> b.id where a.id < 9",
+    "select a.id, b.id, c.line from item a join item b on a.price + 1.25 = b.price full join sale c on c.line = b.id + 190 where c.line > 195 or b.id < 7",
+    "select a.id, b.id from item a join item b on a.made = b.made + 1 and coalesce(a.kind, 'none') = coalesce(b.kind, 'none')",
+    "select id from item where exists (select 1 from sale where line = id + 1 and amount < price)",
+    "select id from item where not exists (select 1 from sale where line - 1 = id * 4 and quantity > 3) and id + 1 in (select quantity from sale where item_id = id - 1)",
     "select to_date(name, 'YYYY'), to_date('no date', 'YYYY') from item where id > 1000",
 ];
 
@@ -286,6 +294,7 @@ fn errors_pass_through_unchanged() {
         "select id * 100000000 from item",
         "select count(*) from item where (name || 'x')::int = 1",
         "select sum(case when 10 / (id - 7) > 1 then price * 2 end) from item",
+        "select count(*) from item a join item b on a.id = b.id + 2147483600",
         "select sum(big * big) from item",
         "select id from item limit -1",
     ] {
@@ -321,6 +330,8 @@ fn what_cannot_be_lowered_is_left_to_the_native_executor() {
         "select count(*) from (with c as (select random() as r from item) select a.r from c a, c b where a.r = b.r) s",
         "select count(*) from (with c as (select random() as r from item), d as (select r from c) select a.r from d a where exists (select 1 from d b where b.r = a.r)) s",
         "select id from item where exists (select 1 from sale where item_id = id and random() < 0.5)",
+        "select id from item where exists (select 1 from sale where item_id < id)",
+        "select id from item where not exists (select 1 from sale where id > 7)",
         "select (random() * 3)::numeric, count(*) from item group by 1",
     ] {
         match database.analytic(&statement(sql)) {
