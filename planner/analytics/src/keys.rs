@@ -4,6 +4,7 @@
 //! not carried alike. Without the zeros at its end a value has one form, whose bytes have the order of
 //! numerics: that is the key. What a query shows of a group is a value that came, as it was written.
 
+use archipel_planner::bind::visit::visit_expr_mut;
 use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_planner::row::Codec;
 use archipel_sql::function::{ResolvedFunction, lookup_functions};
@@ -62,25 +63,83 @@ pub(crate) fn sides_of_key<'e>(
 ) -> Option<[&'e BoundExpr; 2]> {
     let ExprKind::Call { function, args } = &part.kind else { return None };
     let [left, right] = &args[..] else { return None };
-    let alike = match (integer_width(left.ty), integer_width(right.ty)) {
-        (Some(_), Some(_)) => true,
-        (None, None) => {
-            let numerics = left.ty.oid == Oid::NUMERIC && right.ty.oid == Oid::NUMERIC;
-            numerics || comparable(left.ty) && Codec::of(left.ty) == Codec::of(right.ty)
-        }
-        _ => false,
-    };
-    if native_operator(function) != Some(Operator::Eq) || !alike {
+    if native_operator(function) != Some(Operator::Eq) || !are_alike(left.ty, right.ty) {
         return None;
     }
-    let fits = |side: &BoundExpr| refusal(side).is_none() && !is_volatile(side) && fails_by_range_alone(side);
     let [ours, theirs] = [left, right].map(|side| tables_of(side, columns));
     // A computed column is of no table that has a name.
     let apart = !ours.is_empty()
         && !theirs.is_empty()
         && !ours.iter().any(|table| table.is_some() && theirs.contains(table))
         && !columns_of(left).iter().any(|column| columns_of(right).contains(column));
-    (apart && fits(left) && fits(right)).then_some([left, right])
+    (apart && is_fit(left) && is_fit(right)).then_some([left, right])
+}
+
+/// Whether values of two types can be compared as they are carried, or as keys.
+fn are_alike(left: Type, right: Type) -> bool {
+    match (integer_width(left), integer_width(right)) {
+        (Some(_), Some(_)) => true,
+        (None, None) => {
+            let numerics = left.oid == Oid::NUMERIC && right.oid == Oid::NUMERIC;
+            numerics || comparable(left) && Codec::of(left) == Codec::of(right)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a side of a comparison can be computed of all rows, whatever else is asked of them.
+fn is_fit(side: &BoundExpr) -> bool {
+    refusal(side).is_none() && !is_volatile(side) && fails_by_range_alone(side)
+}
+
+/// A comparison of what a row on one side of a join comes to with what one on the other does.
+pub(crate) struct Apart {
+    pub operator: Operator,
+    pub ours: BoundExpr,
+    /// Its columns are counted from the first of its side.
+    pub theirs: BoundExpr,
+    /// What integers of different widths are compared as.
+    pub wide: Option<DataType>,
+}
+
+/// A comparison over the columns of both sides of a join, of which the first side has `width`, taken apart.
+pub(crate) fn compared_apart(part: &BoundExpr, width: usize) -> Option<Apart> {
+    let ExprKind::Call { function, args } = &part.kind else { return None };
+    let [left, right] = &args[..] else { return None };
+    let operator = native_operator(function)?;
+    if !are_alike(left.ty, right.ty) || !is_fit(left) || !is_fit(right) {
+        return None;
+    }
+    let (operator, ours, theirs) = match (is_of_first(left, width)?, is_of_first(right, width)?) {
+        (true, false) => (operator, left, right),
+        (false, true) => (operator.swap()?, right, left),
+        _ => return None,
+    };
+    let wide = match integer_width(left.ty).max(integer_width(right.ty)) {
+        None => None,
+        Some(8) => Some(DataType::Int64),
+        Some(4) => Some(DataType::Int32),
+        Some(_) => Some(DataType::Int16),
+    };
+    let key = |side: &BoundExpr| trimmed(side).unwrap_or_else(|| side.clone());
+    let mut theirs = key(theirs);
+    visit_expr_mut(&mut theirs, 0, &mut |part, nesting| {
+        if let ExprKind::Column { depth, index } = &mut part.kind
+            && *depth == nesting
+        {
+            *index -= width as u16;
+        }
+        true
+    });
+    Some(Apart { operator, ours: key(ours), theirs, wide })
+}
+
+/// Whether an expression reads the first columns alone, or the others alone.
+fn is_of_first(side: &BoundExpr, width: usize) -> Option<bool> {
+    let used = columns_of(side);
+    let is_first = |column: &u16| usize::from(*column) < width;
+    let first = is_first(used.first()?);
+    used.iter().all(|column| is_first(column) == first).then_some(first)
 }
 
 fn integer_width(ty: Type) -> Option<u8> {

@@ -81,7 +81,7 @@ impl<'a> Lowerer<'a> {
         Lowerer { engine, snapshot, context, ctes: BTreeMap::new(), tables: Vec::new(), names: 0 }
     }
 
-    fn name(&mut self) -> String {
+    pub(crate) fn name(&mut self) -> String {
         self.names += 1;
         format!("x{}", self.names)
     }

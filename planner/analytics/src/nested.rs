@@ -12,12 +12,15 @@ use archipel_planner::bind::visit::{calls_volatile, is_correlated, visit_expr, v
 use archipel_planner::bound::{BoundExpr, ExprKind, Rel, Subquery, SubqueryKind};
 use archipel_sql::function::ResolvedFunction;
 use archipel_sql::types::Type;
-use datafusion::common::JoinType;
-use datafusion::logical_expr::Operator;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Column, JoinType};
+use datafusion::logical_expr::{Expr, Operator, binary_expr, cast};
 
 use crate::condition::{conjuncts, fails_by_range_alone, native_operator};
 use crate::evaluate::is_volatile;
+use crate::keys::{Apart, compared_apart};
 use crate::lower::{Lowered, Lowerer, Lowering, planned};
+use crate::settle::settled;
 
 /// A nested query: what it answers of rows that meet conditions.
 struct Parts<'s> {
@@ -154,6 +157,9 @@ fn beside(expr: &BoundExpr, width: usize) -> BoundExpr {
     expr
 }
 
+/// Something that is compared of a row: its name, how it is computed, and as which integer it is compared.
+type Key = (String, BoundExpr, Option<DataType>);
+
 fn all_of(parts: Vec<BoundExpr>) -> BoundExpr {
     BoundExpr::new(ExprKind::And(parts), Type::BOOL)
 }
@@ -203,10 +209,61 @@ impl Lowerer<'_> {
         }
         on.extend(outer.into_iter().map(|part| beside(part, width)));
         let mut columns = rows.columns.clone();
-        columns.extend(partners.columns);
-        let tests = self.tests(&all_of(on), &columns)?;
-        let partners = planned(partners.plan.build())?;
-        let plan = planned(rows.plan.join_on(partners, kind, tests))?;
+        columns.extend(partners.columns.iter().cloned());
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        let (mut tests, mut rest) = (Vec::new(), Vec::new());
+        for part in on {
+            let part = settled(&part, &self.context);
+            // What has a native form may be tested of many pairs.
+            let apart = match self.native(&part, &columns)? {
+                Some(_) => None,
+                None => compared_apart(&part, width),
+            };
+            match apart {
+                Some(Apart { operator, ours: our, theirs: their, wide }) => {
+                    let names = [self.name(), self.name()];
+                    let [left, right] = names.clone().map(|name| Expr::Column(Column::new_unqualified(name)));
+                    tests.push(binary_expr(left, operator, right));
+                    let [left, right] = names;
+                    ours.push((left, our, wide.clone()));
+                    theirs.push((right, their, wide));
+                }
+                None => rest.push(part),
+            }
+        }
+        if tests.is_empty() || !rest.is_empty() {
+            tests.extend(self.tests(&all_of(rest), &columns)?);
+        }
+        let with_keys = !ours.is_empty();
+        let rows = self.with_keys(rows, ours)?;
+        let partners = planned(self.with_keys(partners, theirs)?.plan.build())?;
+        let mut plan = planned(rows.plan.join_on(partners, kind, tests))?;
+        if with_keys {
+            let own = rows.columns.iter().map(|(column, _)| Expr::Column(column.clone()));
+            plan = planned(plan.project(own))?;
+        }
         Ok(Lowered { plan, columns: rows.columns })
+    }
+
+    /// Rows with what is compared of them beside their columns, by names: computed once for each row, not for
+    /// each pair.
+    fn with_keys(&mut self, rows: Lowered, keys: Vec<Key>) -> Lowering<Lowered> {
+        if keys.is_empty() {
+            return Ok(rows);
+        }
+        let mut outputs: Vec<Expr> =
+            rows.columns.iter().map(|(column, _)| Expr::Column(column.clone())).collect();
+        for (name, key, wide) in keys {
+            let value = match self.native(&key, &rows.columns)? {
+                Some(native) => native,
+                None => self.row_function(&key, None, &rows.columns)?,
+            };
+            let value = match wide {
+                Some(wide) => cast(value, wide),
+                None => value,
+            };
+            outputs.push(value.alias(name));
+        }
+        Ok(Lowered { plan: planned(rows.plan.project(outputs))?, columns: rows.columns })
     }
 }

@@ -268,6 +268,9 @@ const QUERIES: &[&str] = &[
     "select a.id, b.id from item a join item b on a.made = b.made + 1 and coalesce(a.kind, 'none') = coalesce(b.kind, 'none')",
     "select id from item where exists (select 1 from sale where line = id + 1 and amount < price)",
     "select id from item where not exists (select 1 from sale where line - 1 = id * 4 and quantity > 3) and id + 1 in (select quantity from sale where item_id = id - 1)",
+    "select id from item where exists (select 1 from sale where item_id = id and amount > price + 100)",
+    "select id from item where not exists (select 1 from item j where j.kind = item.kind and j.free > item.free * 1.50 and item.big - 1 < j.id + j.big)",
+    "select id, free from item where free in (select j.free from item j where j.id % 3 = 1 and item.price - 0.5 <> j.price + 0.5 and -j.id < item.id) and exists (select 1 from sale where item_id = id and line * 1.0 >= free)",
     "select to_date(name, 'YYYY'), to_date('no date', 'YYYY') from item where id > 1000",
 ];
 
