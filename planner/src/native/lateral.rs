@@ -84,10 +84,10 @@ impl Compiler<'_> {
     }
 
     /// The slots of a relation's rows in parts that nothing within it connects: it has a row for each of the
-    /// combinations of theirs.
+    /// combinations of theirs. What sorts, cuts off or locks rows is a query that PostgreSQL plans by itself,
+    /// and looks for nothing to keep above it.
     pub(super) fn parts_of(&mut self, rel: &Rel) -> Vec<Vec<u32>> {
         match rel {
-            Rel::Sort { input, .. } | Rel::Limit { input, .. } | Rel::Lock { input } => self.parts_of(input),
             Rel::Filter { input, predicate } => {
                 let mut parts = self.parts_of(input);
                 let layout = self.declare(input);
@@ -98,10 +98,23 @@ impl Compiler<'_> {
             }
             Rel::Project { input, exprs } => {
                 let below = self.declare(input);
-                match exprs.iter().all(|expr| passed_through(expr, &below).is_some()) {
-                    true => self.parts_of(input),
-                    false => vec![self.declare(rel)],
+                let layout = self.declare(rel);
+                if exprs.iter().any(walk::is_volatile) {
+                    return vec![layout];
                 }
+                let mut parts = self.parts_of(input);
+                for (expr, slot) in exprs.iter().zip(layout) {
+                    if passed_through(expr, &below).is_none() {
+                        let read = self.slots_read(expr, &below);
+                        connect(&mut parts, &read);
+                        if let Some(part) =
+                            parts.iter_mut().find(|part| part.iter().any(|s| read.contains(s)))
+                        {
+                            part.push(slot);
+                        }
+                    }
+                }
+                parts
             }
             Rel::Join { left, right, on, lateral, .. } => {
                 let (before, after) = (self.declare(left), self.declare(right));
