@@ -290,7 +290,13 @@ fn arguments(
         (None, None) => return Err(invalid("aggregate input type must be specified")),
         (None, Some(base)) if base.to_string().eq_ignore_ascii_case("any") => Vec::new(),
         (None, Some(base)) => {
-            vec![ArgumentDefinition { name: None, mode: ArgMode::In, ty: base.clone(), default: None }]
+            vec![ArgumentDefinition {
+                name: None,
+                mode: ArgMode::In,
+                mode_written: false,
+                ty: base.clone(),
+                default: None,
+            }]
         }
     };
     for definition in &definitions {

@@ -607,7 +607,7 @@ pub(super) fn find(
     let mut found = overloads.iter().find(|routine| routine.input_types() == inputs);
     // Without modes, the list may be of all the arguments of a procedure.
     if matches!(word, RoutineWord::Procedure | RoutineWord::Routine)
-        && args.iter().all(|arg| matches!(arg.mode, ArgMode::In))
+        && args.iter().all(|arg| !arg.mode_written)
         && let Some(whole) = overloads.iter().find(|routine| passed_or_answered(routine) == inputs)
     {
         if found.is_some_and(|routine| routine.oid != whole.oid) {

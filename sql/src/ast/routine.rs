@@ -80,6 +80,8 @@ pub enum RoutineSetting {
 pub struct ArgumentDefinition {
     pub name: Option<String>,
     pub mode: crate::catalog::ArgMode,
+    /// Whether the mode is written: it is `In` where none is.
+    pub mode_written: bool,
     pub ty: TypeName,
     pub default: Option<Expression>,
 }

@@ -89,7 +89,8 @@ impl Cursor<'_> {
         self.skip(1);
         let columns = self.parenthesized(|cursor| {
             let name = Some(cursor.label()?);
-            Ok(ArgumentDefinition { name, mode: ArgMode::Table, ty: cursor.type_name()?, default: None })
+            let ty = cursor.type_name()?;
+            Ok(ArgumentDefinition { name, mode: ArgMode::Table, mode_written: false, ty, default: None })
         })?;
         args.extend(columns);
         Ok(Returns::Table)
@@ -324,7 +325,8 @@ impl Cursor<'_> {
         let ty = self.type_name()?;
         let default =
             if self.take("default") || self.take_token(&Token::Eq) { Some(self.expression()?) } else { None };
-        Ok(ArgumentDefinition { name, mode: mode.unwrap_or(ArgMode::In), ty, default })
+        let mode_written = mode.is_some();
+        Ok(ArgumentDefinition { name, mode: mode.unwrap_or(ArgMode::In), mode_written, ty, default })
     }
 
     fn argument_mode(&mut self) -> Option<ArgMode> {
