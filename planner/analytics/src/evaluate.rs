@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use archipel_planner::bound::{BoundExpr, ExprKind, Subscript, row_descriptor};
-use archipel_planner::native::{array_of_items, convert_io, element, has_arrays, is_known};
+use archipel_planner::native::{array_of_items, convert_io, element, has_arrays, is_known, known_within};
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, ResolvedFunction, SessionHost, Volatility};
@@ -140,7 +140,7 @@ pub fn evaluate(expr: &BoundExpr, row: &[Datum], context: &Context) -> Result<Da
             if function.function.strict && args.iter().any(BoundExpr::is_null_constant) =>
         {
             // What PostgreSQL computes when it plans, it computes for its errors.
-            args.iter().filter(|arg| is_known(arg)).try_for_each(|arg| eval(arg).map(drop))?;
+            known_within(args, usize::MAX).into_iter().try_for_each(|part| eval(part).map(drop))?;
             Datum::Null
         }
         ExprKind::Call { function, args } => match &args[..] {

@@ -4,9 +4,13 @@
 //! comparison with it would have no native form. A part that reads no row and has no effects has one value
 //! for the whole query: it is computed beforehand and stands there as a constant. One that fails stays as it
 //! is: its error is told when a row comes to it, if one does.
+//!
+//! Beside a NULL that PostgreSQL knows when it plans, a strict call computes nothing of its rows. One that
+//! only a run tells has no such effect, so it is not put in its place.
 
 use archipel_planner::bind::visit::visit_children_mut;
 use archipel_planner::bound::{BoundExpr, ExprKind};
+use archipel_planner::native::{is_known_of_known, known_within};
 use archipel_sql::datum::Datum;
 use archipel_sql::function::{ResolvedFunction, Volatility};
 use archipel_sql::stack;
@@ -26,35 +30,65 @@ pub(crate) fn settled(expr: &BoundExpr, context: &Context) -> BoundExpr {
     expr
 }
 
-/// Puts values in the place of what has one; whether the whole expression has.
-fn settle(expr: &mut BoundExpr, context: &Context) -> bool {
+/// What a part of an expression is for all rows of an execution; of several parts, the least counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Standing {
+    /// Nothing is put in its place.
+    Left,
+    /// A constant now, which PostgreSQL computes when it runs.
+    Steady,
+    /// A constant, which PostgreSQL knows when it plans.
+    Known,
+}
+
+/// Puts values in the place of what has one.
+fn settle(expr: &mut BoundExpr, context: &Context) -> Standing {
     // Whoever lowers what is too deep says so.
     if stack::check().is_err() {
-        return false;
+        return Standing::Left;
     }
-    let own = match &expr.kind {
-        ExprKind::Const(_) => return true,
-        ExprKind::Column { .. } => false,
-        ExprKind::Call { function, .. } => function.function.volatility != Volatility::Volatile,
+    let mut standing = match &expr.kind {
+        ExprKind::Const(_) => return Standing::Known,
+        ExprKind::Column { .. } => Standing::Left,
+        ExprKind::Call { function, .. } if function.function.volatility == Volatility::Volatile => {
+            Standing::Left
+        }
         // What these do with a value is not looked into.
-        ExprKind::ArrayConvert { .. } | ExprKind::RowConvert { .. } | ExprKind::Domain { .. } => false,
-        _ => true,
+        ExprKind::ArrayConvert { .. } | ExprKind::RowConvert { .. } | ExprKind::Domain { .. } => {
+            Standing::Left
+        }
+        _ if is_known_of_known(expr) => Standing::Known,
+        _ => Standing::Steady,
     };
-    let mut all = own;
     visit_children_mut(expr, 0, &mut |part, _| {
-        all &= settle(part, context);
+        standing = standing.min(settle(part, context));
         false
     });
-    if !all {
-        return false;
+    if is_null_call(expr) {
+        expr.kind = ExprKind::Const(Datum::Null);
+        return Standing::Known;
+    }
+    if standing == Standing::Left {
+        return standing;
     }
     match evaluate(expr, &[], context) {
+        Ok(Datum::Null) if standing == Standing::Steady => Standing::Left,
         Ok(value) => {
             expr.kind = ExprKind::Const(value);
-            true
+            standing
         }
-        Err(_) => false,
+        Err(_) => Standing::Left,
     }
+}
+
+/// Whether a strict call has a constant NULL among its arguments, and nothing is computed for its errors.
+/// Conditions have native forms, which joins are made by.
+fn is_null_call(expr: &BoundExpr) -> bool {
+    let ExprKind::Call { function, args } = &expr.kind else { return false };
+    function.function.strict
+        && expr.ty.oid != Oid::BOOL
+        && args.iter().any(BoundExpr::is_null_constant)
+        && known_within(args, usize::MAX).is_empty()
 }
 
 /// A comparison of a date with a timestamp that is a constant, as one of dates: the places of the date

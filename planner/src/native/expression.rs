@@ -138,16 +138,15 @@ impl Compiler<'_> {
                 if function.function.strict && args.iter().any(fold::is_null) {
                     return self.null_beside(args);
                 }
-                if let Some(code) = self.integer_call(expr)? {
-                    return Ok(Source::Code(code));
+                if let Some(source) = self.integer_call(expr)? {
+                    return Ok(source);
                 }
                 let context = immutable::body_context(function.function, args);
                 let written = args;
                 let args = self.arguments(expr, written)?;
                 let is_null = |arg: &Source| arg.constant().is_some_and(Datum::is_null);
                 if function.function.strict && args.iter().any(is_null) {
-                    let known = args.into_iter().zip(written).filter(|(_, arg)| immutable::is_known(arg));
-                    return Ok(fold::null_after(known.map(|(source, _)| source)));
+                    return self.null_found(written, args);
                 }
                 if function.function.name == "pg_trigger_depth" {
                     return Ok(Source::Code(Box::new(|ctx| Ok(Datum::Int4(ctx.trigger_depth as i32)))));
@@ -237,7 +236,7 @@ impl Compiler<'_> {
             }
             ExprKind::NullIf { left, right, equality } => {
                 let sides = [self.source(left)?, self.source(right)?];
-                let [left, right] = match fold::null_if([left, right], sides) {
+                let [left, right] = match fold::null_if([left, right], sides, equality.function) {
                     Ok(value) => return Ok(value),
                     Err(sides) => sides,
                 };

@@ -16,7 +16,7 @@ use super::{case, immutable};
 use crate::bind::visit::visit_expr;
 use crate::bound::{BoundExpr, ExprKind};
 
-/// How many known parts are compiled besides those that a call finds NULL when it runs. Of calls in calls
+/// How many known parts are compiled besides those that a call finds NULL when it runs, or is compiled. Of calls in calls
 /// each would compile all that is known within it.
 const KNOWN_PARTS: usize = 16;
 
@@ -111,16 +111,23 @@ pub(super) fn null_after(computed: impl Iterator<Item = Source>) -> Source {
 }
 
 /// NULLIF where a side is known to be NULL: it is the first of them then. PostgreSQL computes no more of the
-/// second than what it computes when it plans. Sides of which nothing is known come back.
+/// second than what it computes when it plans. Two constants are compared. Sides of which less is known come
+/// back.
 pub(super) fn null_if(
     written: [&BoundExpr; 2],
     sides: [Source; 2],
+    equality: &'static ScalarFunction,
 ) -> std::result::Result<Source, [Source; 2]> {
     let is_known_null = |at: usize| is_null(written[at]) || sides[at].constant().is_some_and(Datum::is_null);
     let nulls = [is_known_null(0), is_known_null(1)];
+    let equal = if nulls == [false, false] { value(equality, &sides) } else { None };
     let [left, right] = sides;
     match nulls {
-        [false, false] => Err([left, right]),
+        [false, false] => match equal {
+            Some(Datum::Bool(true)) => Ok(Source::Operand(Operand::Const(Datum::Null))),
+            Some(_) => Ok(left),
+            None => Err([left, right]),
+        },
         [true, second] => {
             let computed = (second || immutable::is_known(written[1])).then_some(right);
             Ok(null_after(std::iter::once(left).chain(computed)))
@@ -137,7 +144,7 @@ pub(super) fn null_if(
 
 /// The largest parts of arguments that PostgreSQL knows when it plans, whole arguments perhaps: those that
 /// it reaches through calls alone, and computes. No more of them than `most`.
-fn known_within<'e>(exprs: impl IntoIterator<Item = &'e BoundExpr>, most: usize) -> Vec<&'e BoundExpr> {
+pub fn known_within<'e>(exprs: impl IntoIterator<Item = &'e BoundExpr>, most: usize) -> Vec<&'e BoundExpr> {
     let mut known = Vec::new();
     exprs.into_iter().for_each(|expr| add_known(expr, most, &mut known));
     known
@@ -242,6 +249,26 @@ impl Compiler<'_> {
     /// the errors of those are told.
     pub(super) fn null_beside(&mut self, args: &[BoundExpr]) -> Result<Source> {
         self.null_behind(known_within(args, usize::MAX))
+    }
+
+    /// The same of an argument that has come to NULL where it was compiled.
+    pub(super) fn null_found(&mut self, written: &[BoundExpr], args: Vec<Source>) -> Result<Source> {
+        let (mut computed, mut other) = (Vec::new(), Vec::new());
+        for (expr, source) in written.iter().zip(args) {
+            match immutable::is_known(expr) {
+                true => computed.push(source),
+                false => other.push(expr),
+            }
+        }
+        for part in known_within(other, KNOWN_PARTS) {
+            computed.push(self.source(part)?);
+        }
+        Ok(null_after(computed.into_iter()))
+    }
+
+    /// The same of arguments that have been compiled as something else.
+    pub(super) fn null_within(&mut self, written: &[BoundExpr]) -> Result<Source> {
+        self.null_behind(known_within(written, KNOWN_PARTS))
     }
 
     /// NULL, behind what else PostgreSQL has computed.

@@ -49,16 +49,21 @@ pub(super) fn dissolved_context(
 pub fn is_known(expr: &BoundExpr) -> bool {
     let mut known = true;
     visit_expr(expr, 0, &mut |part, _| {
-        known &= match &part.kind {
-            ExprKind::Column { .. } | ExprKind::Variable(_) => false,
-            ExprKind::Subquery(_) | ExprKind::Routine { .. } => false,
-            ExprKind::Call { function, .. } => function.function.volatility == Volatility::Immutable,
-            ExprKind::ConvertIo(inner) => is_written_alike(inner.ty.oid) && is_written_alike(part.ty.oid),
-            _ => true,
-        };
+        known &= is_known_of_known(part);
         known
     });
     known
+}
+
+/// Whether PostgreSQL knows a value when it plans if it knows the parts.
+pub fn is_known_of_known(expr: &BoundExpr) -> bool {
+    match &expr.kind {
+        ExprKind::Column { .. } | ExprKind::Variable(_) => false,
+        ExprKind::Subquery(_) | ExprKind::Routine { .. } => false,
+        ExprKind::Call { function, .. } => function.function.volatility == Volatility::Immutable,
+        ExprKind::ConvertIo(inner) => is_written_alike(inner.ty.oid) && is_written_alike(expr.ty.oid),
+        _ => true,
+    }
 }
 
 /// Whether values of a type have one text, whatever the session's settings.

@@ -2,7 +2,8 @@
 //! machine integers, and becomes a [`Datum`] only at its end.
 //!
 //! Errors and their order are those of the functions: every argument is computed before a NULL
-//! among them makes the result NULL, and each step is checked against its own width.
+//! among them makes the result NULL, and each step is checked against its own width. Beside a NULL that is
+//! known when a statement is planned, nothing of a row is computed.
 
 use std::cmp::Ordering;
 
@@ -33,6 +34,11 @@ enum Lane {
 }
 
 impl Lane {
+    /// Whether it is NULL for all rows.
+    fn is_null(&self) -> bool {
+        matches!(self, Lane::Const(None))
+    }
+
     #[inline(always)]
     fn get(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Option<i64>> {
         match self {
@@ -146,29 +152,35 @@ pub(super) fn is_constant(expr: &BoundExpr) -> bool {
 impl Compiler<'_> {
     /// Compiles a call of integer arithmetic, or a comparison of integers; `None` if it is something
     /// else.
-    pub fn integer_call(&mut self, expr: &BoundExpr) -> Result<Option<CompiledExpr>> {
+    pub fn integer_call(&mut self, expr: &BoundExpr) -> Result<Option<Source>> {
         let ExprKind::Call { function, args } = &expr.kind else { return Ok(None) };
         if is_constant(expr) {
             return Ok(None);
         }
         if let (Some(holds), [left, right]) = (comparison(function.function), &args[..]) {
             let (left, right) = (self.lane(left)?, self.lane(right)?);
-            return Ok(Some(Box::new(move |ctx| {
+            if left.is_null() || right.is_null() {
+                return self.null_within(args).map(Some);
+            }
+            return Ok(Some(Source::Code(Box::new(move |ctx| {
                 let (left, right) = (left.get(ctx)?, right.get(ctx)?);
                 let order = left.zip(right).map(|(left, right)| left.cmp(&right));
                 Ok(match order {
                     Some(order) => Datum::Bool(holds(order)),
                     None => Datum::Null,
                 })
-            })));
+            }))));
         }
         let Some((operation, width)) = operation(function.function) else { return Ok(None) };
         if let [left, right] = &args[..] {
             let (left, right) = (self.lane(left)?, self.lane(right)?);
-            return Ok(Some(value_of_two(operation, width, left, right)));
+            if left.is_null() || right.is_null() {
+                return self.null_within(args).map(Some);
+            }
+            return Ok(Some(Source::Code(value_of_two(operation, width, left, right))));
         }
         let lane = self.lane(expr)?;
-        Ok(Some(match width {
+        Ok(Some(Source::Code(match width {
             Width::Four => Box::new(move |ctx| match lane.get(ctx)? {
                 Some(value) => Ok(Datum::Int4(value as i32)),
                 None => Ok(Datum::Null),
@@ -177,7 +189,7 @@ impl Compiler<'_> {
                 Some(value) => Ok(Datum::Int8(value)),
                 None => Ok(Datum::Null),
             }),
-        }))
+        })))
     }
 
     fn lane(&mut self, expr: &BoundExpr) -> Result<Lane> {
@@ -189,18 +201,26 @@ impl Compiler<'_> {
                 [only] => Ok(Lane::Code(one(operation, width, self.lane(only)?))),
                 [left, right] => {
                     let (left, right) = (self.lane(left)?, self.lane(right)?);
+                    if left.is_null() || right.is_null() {
+                        return Ok(lane_of(self.null_within(args)?));
+                    }
                     Ok(Lane::Code(two(operation, width, left, right)))
                 }
                 _ => Err(SqlError::internal("integer arithmetic over more than two integers")),
             };
         }
-        Ok(match self.source(expr)? {
-            Source::Operand(Operand::Const(value)) => Lane::Const(integer(&value)),
-            Source::Operand(Operand::Slot(slot)) => Lane::Slot(slot),
-            Source::Operand(Operand::Variable(register)) => Lane::Variable(register),
-            Source::Operand(operand) => Lane::Operand(operand),
-            Source::Code(code) => Lane::Value(code),
-        })
+        Ok(lane_of(self.source(expr)?))
+    }
+}
+
+/// A value as an integer.
+fn lane_of(source: Source) -> Lane {
+    match source {
+        Source::Operand(Operand::Const(value)) => Lane::Const(integer(&value)),
+        Source::Operand(Operand::Slot(slot)) => Lane::Slot(slot),
+        Source::Operand(Operand::Variable(register)) => Lane::Variable(register),
+        Source::Operand(operand) => Lane::Operand(operand),
+        Source::Code(code) => Lane::Value(code),
     }
 }
 

@@ -36,6 +36,9 @@ impl Operand {
     pub fn element(array: Operand, index: Operand) -> Operand {
         match (array, index) {
             (Operand::Variable(array), Operand::Variable(index)) => Operand::VariableElement(array, index),
+            (Operand::Const(array), Operand::Const(index)) => {
+                Operand::Const(other_element(&array, &index).clone())
+            }
             parts => Operand::Element(Box::new(parts)),
         }
     }

@@ -18,6 +18,14 @@ use crate::bound::{BoundExpr, ExprKind, SubqueryKind};
 /// From how many constants on an IN list is searched by hash.
 const HASHED_LIST_LEN_MIN: usize = 9;
 
+/// A value as a condition.
+fn truth_of(source: Source) -> CompiledPredicate {
+    match source {
+        Source::Operand(operand) => Box::new(move |ctx| Ok(truth(operand.get(ctx)))),
+        Source::Code(code) => Box::new(move |ctx| Ok(truth(&code(ctx)?))),
+    }
+}
+
 impl Compiler<'_> {
     /// Compiles a condition; `None` is UNKNOWN.
     pub fn predicate(&mut self, expr: &BoundExpr) -> Result<CompiledPredicate> {
@@ -90,6 +98,10 @@ impl Compiler<'_> {
                 // Constant comparisons fold in the general path, and NULLs leave the other side out there.
                 let left = self.source(&args[0])?;
                 let right = self.source(&args[1])?;
+                let is_null = |side: &Source| side.constant().is_some_and(Datum::is_null);
+                if is_null(&left) || is_null(&right) {
+                    return Ok(truth_of(self.null_found(args, vec![left, right])?));
+                }
                 match comparison(function.function) {
                     Some(comparison) => compare(comparison, left, right),
                     None => self.general(expr)?,
@@ -150,10 +162,7 @@ impl Compiler<'_> {
     }
 
     fn general(&mut self, expr: &BoundExpr) -> Result<CompiledPredicate> {
-        Ok(match self.source(expr)? {
-            Source::Operand(operand) => Box::new(move |ctx| Ok(truth(operand.get(ctx)))),
-            Source::Code(code) => Box::new(move |ctx| Ok(truth(&code(ctx)?))),
-        })
+        Ok(truth_of(self.source(expr)?))
     }
 
     fn null_test(&mut self, inner: &BoundExpr, wanted: bool) -> Result<CompiledPredicate> {
