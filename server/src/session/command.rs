@@ -90,9 +90,7 @@ impl Session {
             Box::pin(self.rollback_transaction()).await;
         }
         run.in_block = false;
-        // What comes now is of another transaction, which begins now and not where the message came.
         run.now = None;
-        self.message_start = None;
         run.constraints = Some(self.transaction.constraint_modes());
         Ok(())
     }

@@ -300,6 +300,9 @@ impl Session {
                     if joined || begun == Some(Begun::Block) {
                         self.end_for(&mut run).await?;
                     }
+                    // Another transaction begins, and not where the message came.
+                    run.now = None;
+                    self.message_start = None;
                     self.next_transaction(&mut run).await?;
                     if let Some(modes) = modes.filter(|modes| *modes != self.current_modes()) {
                         *block = Some(self.begin_for(&mut run, &modes)?);
