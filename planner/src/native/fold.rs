@@ -188,10 +188,10 @@ impl Compiler<'_> {
         args
     }
 
-    /// A call that is the same throughout a run is computed by the first who asks, and kept with the run's
-    /// frame; but for what is a part of such a call itself.
+    /// A call over rows that is the same for all of them is computed by the first who asks, and kept with the
+    /// run's frame; but for what is a part of such a call itself.
     pub(super) fn kept_for_run(&mut self, call: &BoundExpr, code: CompiledExpr) -> CompiledExpr {
-        let is_kept = is_kept_for_run(call) || self.is_over_rows() && is_one_moment(call);
+        let is_kept = self.is_over_rows() && (is_kept_for_run(call) || is_one_moment(call));
         if self.within_kept || !is_kept {
             return code;
         }
