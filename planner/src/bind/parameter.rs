@@ -42,6 +42,8 @@ impl Binder<'_, '_> {
             within = match &within.kind {
                 ExprKind::Param(found) if *found == number => break,
                 ExprKind::Relabel(inner) => inner,
+                // Its elements are brought to a length.
+                ExprKind::ArrayConvert { array, .. } if array.ty.oid == within.ty.oid => array,
                 // Brought to a length, by the function that has the name of the type.
                 ExprKind::Call { function, args }
                     if type_info(within.ty.oid).is_some_and(|info| info.name == function.function.name) =>

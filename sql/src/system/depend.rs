@@ -225,11 +225,33 @@ fn literal_at_end(text: &str) -> Option<String> {
     }
 }
 
-/// The sequences that an expression names in `'…'::regclass`.
+/// What stands in the literal that begins behind an opening quote.
+fn literal_at_start(text: &str) -> Option<String> {
+    let mut end = 0;
+    loop {
+        let quote = end + text[end..].find('\'')?;
+        if !text[quote + 1..].starts_with('\'') {
+            return Some(text[..quote].replace("''", "'"));
+        }
+        end = quote + 2;
+    }
+}
+
+/// Whether a text ends with the name of a function that takes a sequence.
+fn calls_for_sequence(text: &str) -> bool {
+    let begin = text.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_').map_or(0, |at| at + 1);
+    ["nextval", "currval", "setval"].iter().any(|name| text[begin..].eq_ignore_ascii_case(name))
+}
+
+/// The sequences that an expression names in `'…'::regclass`, or passes to `nextval` and its like.
 fn sequences_named(source: &dyn SystemSource, text: &str) -> Vec<Oid> {
+    let cast = text.match_indices("'::regclass").filter_map(|(end, _)| literal_at_end(&text[..end]));
+    let passed = text
+        .match_indices("('")
+        .filter(|(at, _)| calls_for_sequence(&text[..*at]))
+        .filter_map(|(at, opening)| literal_at_start(&text[at + opening.len()..]));
     let mut found = Vec::new();
-    for (end, _) in text.match_indices("'::regclass") {
-        let Some(name) = literal_at_end(&text[..end]) else { continue };
+    for name in cast.chain(passed) {
         if let Ok(Relation::Sequence(sequence)) =
             source.catalog().relation_by_text(&name, source.search_path())
             && !found.contains(&sequence.oid)
