@@ -10,12 +10,14 @@ pub struct CreateExtension {
     pub version: Option<String>,
 }
 
+/// ALTER EXTENSION.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AlterExtension {
     pub name: String,
     pub action: AlterExtensionAction,
 }
 
+/// What ALTER EXTENSION does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AlterExtensionAction {
     /// UPDATE, perhaps TO a version.
