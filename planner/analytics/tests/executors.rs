@@ -65,7 +65,9 @@ struct Database {
 
 impl Database {
     fn new(script: &str) -> Database {
-        let engine = Engine::open(EngineConfig::with_executors(1), Arc::new(MemoryStore::new())).unwrap();
+        // Nobody waits here for a query that takes long.
+        let config = EngineConfig { one_shot_budget_micros: 60_000_000, ..EngineConfig::with_executors(1) };
+        let engine = Engine::open(config, Arc::new(MemoryStore::new())).unwrap();
         let mut database = Database {
             engine,
             catalog: Catalog::initial(Vec::new()),
@@ -247,7 +249,7 @@ const QUERIES: &[&str] = &[
     "select x, sum(y) from (values (1.10, 1), (1.1, 2), (null, 3), (null, 4), ('NaN', 5), (-2, 6), (-2.00, 7)) v(x, y) group by x order by x",
     "select y from (values (1.10, 2), (1.1, 1), (-1, 3), (-1.5, 4), ('infinity', 5), ('NaN', 6), ('-infinity', 7), (0.0, 9), (0, 8)) v(x, y) order by x, y",
     "select a.id, s.line from item a join sale s on a.free * 3 = s.quantity where s.line < 30",
-    "select a.id, s.line from item a join sale s on a.price = s.line where s.line < 30 and not exists (select from item b where b.free = s.line)",
+    "select a.id, s.line from item a join sale s on a.price = s.line where not exists (select from item b where b.free = s.line)",
     "select count(*) from item a, sale s where a.price = s.amount or a.free = s.amount",
     "select id from item where made < timestamp '2020-02-01 00:00' + interval '12 hours' and made >= date '2020-01-10' - interval '1 day'",
     "select id from item where timestamp '2020-02-01' = made or made <> '2020-03-01 01:00'::timestamp and id < 5",
