@@ -9,6 +9,7 @@
 //! - [`table`]       CREATE and ALTER TABLE
 //! - [`constraint_timing`] ALTER CONSTRAINT
 //! - [`domain`]      CREATE and ALTER DOMAIN
+//! - `array_word`  ARRAY behind the name of a type
 //! - `apart`       parts that are read later, with their places
 //! - [`element`]     elements of array columns as targets
 //! - [`frame`]       EXCLUDE in window frames
@@ -47,6 +48,7 @@
 
 mod aggregate;
 mod apart;
+mod array_word;
 mod constraint_timing;
 mod copy;
 mod current_of;

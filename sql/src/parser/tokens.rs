@@ -11,6 +11,7 @@ use crate::ast::RowLockStrength;
 use crate::error::{Result, SqlError, SqlState};
 use crate::interrupt;
 
+use super::array_word::rewrite_array_words;
 use super::dialect::ArchipelDialect;
 use super::element::rewrite_elements;
 use super::frame::{rewrite_bounds, rewrite_exclusions};
@@ -153,7 +154,7 @@ pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> 
         return Err(syntax_error(near.unwrap_or_default(), positions.character(at).unwrap_or(1)));
     }
     interrupt::check()?;
-    let tokens = rewrite_merge_sources(tokens);
+    let tokens = rewrite_merge_sources(rewrite_array_words(tokens));
     let tokens = rewrite_recursion(rewrite_elements(tokens, positions), positions);
     let tokens = rewrite_inference(rewrite_table(tokens), positions);
     interrupt::check()?;
@@ -266,8 +267,9 @@ fn join_strings(raw: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
 }
 
 /// What no grammar may take and sqlparser's would: the second of two strings that stand side by side,
-/// which it reads as an alias, and INSERT OVERWRITE, which only the rewriting that follows may say. Only
-/// DO has a string behind another: its body behind its language.
+/// which it reads as an alias, INSERT OVERWRITE, which only the rewriting that follows may say, and ARRAY
+/// behind a type that is an array's already. Only DO has a string behind another: its body behind its
+/// language.
 fn out_of_place(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
     let is_string = |token: &TokenWithSpan| {
         matches!(
@@ -280,6 +282,7 @@ fn out_of_place(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
     let first = tokens.windows(2).enumerate().position(|(at, pair)| {
         (is_string(&pair[0]) && is_string(&pair[1]) && !names_language(at))
             || (is_word(Some(&pair[0]), "insert") && is_word(Some(&pair[1]), "overwrite"))
+            || (pair[0].token == Token::RBracket && is_word(Some(&pair[1]), "array"))
     })?;
     tokens.get(first + 1)
 }
