@@ -3,12 +3,14 @@
 mod common;
 
 use std::ops::{Bound, ControlFlow};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use archipel_engine::id::{GroupId, TreeId};
+use archipel_engine::log::MemoryStore;
 use archipel_engine::{
-    ClaimSet, DdlOp, Direction, Engine, Inserted, Interactive, KeyRange, Program, Repartition, RoutingTable,
-    Stop, SubmitOptions, Txn,
+    ClaimSet, DdlOp, Direction, Engine, EngineConfig, Inserted, Interactive, Interleave, KeyRange, Point,
+    Program, Repartition, RoutingTable, Seams, Stop, SubmitOptions, Txn,
 };
 use common::*;
 
@@ -162,6 +164,34 @@ fn rows_that_came_later_are_passed_over_in_pages_too() {
         }
         assert_eq!(rows.expect("read"), expected);
         engine.commit(&reader).wait().outcome.result.expect("committed");
+    }
+}
+
+/// Counts pages that are about to be claimed.
+#[derive(Default)]
+struct PagesSeen(AtomicUsize);
+
+impl Interleave for PagesSeen {
+    fn at(&self, point: Point) {
+        if point == Point::BeforePage {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
+fn a_page_has_as_many_rows_as_the_configuration_says() {
+    let pages = Arc::new(PagesSeen::default());
+    let config = EngineConfig { background: false, page_rows_max: 4, ..config(2) };
+    let seams = Seams { interleave: Some(pages.clone()), ..Seams::default() };
+    let engine = Engine::open_with(config, Arc::new(MemoryStore::new()), seams, &|_| {}).expect("it opens");
+    open_bank(&engine, 10);
+    for direction in [Direction::Ascending, Direction::Descending] {
+        let reader = engine.begin();
+        let before = pages.0.load(Ordering::Relaxed);
+        let rows = paged(&engine, &reader, move |txn| balances(txn, KeyRange::ALL, direction));
+        assert_eq!(rows.expect("read").len(), 10);
+        assert_eq!(pages.0.load(Ordering::Relaxed) - before, 3, "four, four and two");
     }
 }
 

@@ -62,6 +62,10 @@ pub struct EngineConfig {
     pub version_memory_max_bytes: i64,
     /// A one-shot that runs longer is asked to become interactive.
     pub one_shot_budget_micros: u64,
+    /// A long read holds a partition for this many rows at most, at least one, and passes over no
+    /// more than four times as many that came after its snapshot. The default takes some hundreds of
+    /// microseconds.
+    pub page_rows_max: usize,
     /// A partition one of whose trees has more rows than this splits.
     pub split_rows: u64,
     /// Whether the engine runs its own log writer and checkpointer. The simulator steps the
@@ -101,6 +105,7 @@ impl Default for EngineConfig {
             pin_threads: true,
             max_memory_bytes: 4 << 30,
             one_shot_budget_micros: 20_000,
+            page_rows_max: 1024,
             version_memory_max_bytes: 1 << 30,
             split_rows: 100_000,
             background: true,
@@ -134,6 +139,11 @@ pub enum Point {
     BeforeServe,
     /// A split, merge or move has published its routes and holds its partitions still.
     RoutesPublished,
+    /// A long read is about to claim its next page, and holds nothing.
+    BeforePage,
+    /// A long read stands in the queue of its page's partition. Its thread waits until that is
+    /// brought, so that whoever comes between must serve the queues.
+    AwaitsPage,
 }
 
 /// The simulator's way in: called at every [`Point`] if it is set.

@@ -8,11 +8,11 @@
 //!                                 └───────── again, by the last key ◄─────┘
 //! ```
 //!
-//! - A page is one row read by its key, or up to [`PAGE_ROWS_MAX`] rows of a scan, with those that came
-//!   after S and are passed over; the row is copied, those of a scan go to the visitor, which decodes
-//!   them and does no more. Whatever is computed from
-//!   them, and whoever takes the result, comes while nothing is held: others wait for one page at most,
-//!   a client that reads slowly keeps nobody, and rows may leave before the last one is known.
+//! - A page is one row read by its key, or up to [`crate::EngineConfig::page_rows_max`] rows of a scan,
+//!   with those that came after S and are passed over; the row is copied, those of a scan go to the
+//!   visitor, which decodes them and does no more. Whatever is computed from them, and whoever takes
+//!   the result, comes while nothing is held: others wait for one page at most, a client that reads
+//!   slowly keeps nobody, and rows may leave before the last one is known.
 //! - Pages are addressed by key, so splits, merges and moves between two of them do not matter.
 //! - **Claims.** A page claims its partition directly if that is idle soon, else it enters the queue like
 //!   everybody; the thread stands still meanwhile, which it may: it is no executor, and holds nothing.
@@ -38,7 +38,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::read::own_image;
 use super::{Direction, InteractiveState, Isolation, KeyRange, Place, Txn, Visit};
-use crate::engine::Shared;
+use crate::engine::{Point, Shared};
 use crate::executor::Worker;
 use crate::id::{Epoch, GroupId, TreeId};
 use crate::locks::ObjectMode;
@@ -49,11 +49,8 @@ use crate::storage::key::{KeyBuf, excludes_all, reaches};
 use crate::sync::Backoff;
 use crate::table::TableMeta;
 
-/// A page has no more rows than this: some hundreds of microseconds.
-const PAGE_ROWS_MAX: usize = 1024;
-
-/// Nor does it pass over more than this many.
-const PAGE_PASSED_MAX: usize = 4 * PAGE_ROWS_MAX;
+/// For each row that a page may have it passes over this many at most.
+const PASSED_PER_ROW_MAX: usize = 4;
 
 /// How often a thread that waits for its turn looks whether it is still to go on.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
@@ -245,6 +242,8 @@ impl Txn<'_> {
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<PageEnd, Stop> {
+        let rows_max = self.shared.config.page_rows_max;
+        let passed_max = rows_max.saturating_mul(PASSED_PER_ROW_MAX);
         let (mut rows, mut bytes, mut passed, mut enough) = (0, 0, 0, false);
         // Where the page is full: either of the two looks may find that it is.
         let last: RefCell<Option<KeyBuf>> = RefCell::new(None);
@@ -262,11 +261,11 @@ impl Txn<'_> {
             }
             rows += 1;
             bytes += row.len();
-            fill(rows >= PAGE_ROWS_MAX || bytes >= PAGE_BYTES_MAX, key)
+            fill(rows >= rows_max || bytes >= PAGE_BYTES_MAX, key)
         };
         let mut pass_row = |key: &[u8]| {
             passed += 1;
-            fill(passed >= PAGE_PASSED_MAX, key)
+            fill(passed >= passed_max, key)
         };
         let _ = self.scan_partition(partition, place, range, direction, &mut visit_row, &mut pass_row)?;
         if enough {
@@ -297,6 +296,7 @@ impl Txn<'_> {
         mut body: impl FnMut(&mut Self, PartitionRef, Place) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
         loop {
+            self.shared.point(Point::BeforePage);
             let done = match self.begin_page(place.group, at) {
                 Ok(partition) => {
                     let done = body(self, partition, place);
@@ -384,6 +384,7 @@ impl Txn<'_> {
             if let Some(held) = seat.take() {
                 return Ok(held);
             }
+            shared.point(Point::AwaitsPage);
             // Otherwise it is being brought: the next look finds it, and the page's own look the request.
             if self.is_cancelled()
                 && let Some((_, lent)) = entered.borrow().as_ref().and_then(|ticket| ticket.cancel())
