@@ -331,6 +331,7 @@ impl Simulation {
     pub fn crash(&self, seed: u64) {
         self.acknowledge();
         self.expect(self.history.borrow().check_order());
+        self.expect(self.check_sights());
         let doomed = self.doomed.borrow_mut().take();
         let store = doomed.unwrap_or_else(|| self.crashed_store());
         self.forget();

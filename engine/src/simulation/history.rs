@@ -55,6 +55,11 @@ impl History {
         self.transfers.insert(id, Transfer { from, to, amount });
     }
 
+    /// Whether a transfer takes from this account.
+    pub fn is_from(&self, id: i64, account: i64) -> bool {
+        self.transfers.get(&id).is_some_and(|transfer| transfer.from == account)
+    }
+
     pub fn undone(&mut self, id: i64) {
         self.undone.insert(id);
     }

@@ -1,10 +1,11 @@
 //! The engine under a seeded scheduler, on one thread.
 //!
 //! Virtual executors, clients, the log writer, repartitioning, memory that follows partitions, cores
-//! that come and go, checkpoints, snapshots, faults and crashes are steps; the scheduler draws the
-//! next one from the seed. At every point where a thread may be preempted — inside a program, before its commit, before its release, between
-//! entering the queues and serving them, between slices of a checkpoint, in the middle of a slow
-//! sync — it may take other steps in between, so that claim holders are interrupted, tickets are
+//! that come and go, checkpoints, snapshots, long reads, faults and crashes are steps; the scheduler
+//! draws the next one from the seed. At every point where a thread may be preempted — inside a
+//! program, before its commit, before its release, between entering the queues and serving them,
+//! between slices of a checkpoint, between pages of a long read, in the middle of a slow sync — it
+//! may take other steps in between, so that claim holders are interrupted, tickets are
 //! lent partitions one by one, ranges move under both, and work queues behind them.
 //!
 //! Checked on every seed, with the numbers of the invariants in ARCHITECTURE.md:
@@ -16,8 +17,9 @@
 //! 5. a crash leaves the state of whole transfers, and balances and indexes to match;
 //! 6. readers find every account once, whatever was split, merged or moved meanwhile, and no
 //!    transfer runs twice or vanishes (the engine itself asserts the routing table's cover);
-//! 7. readers and snapshots see all or nothing of every transfer; and one serial order, in
-//!    agreement with real time, explains what everybody saw ([`history`]).
+//! 7. readers and snapshots see all or nothing of every transfer, readers in pages just those up to
+//!    their snapshot ([`readers`]); and one serial order, in agreement with real time, explains
+//!    what everybody saw ([`history`]).
 //!
 //! `ARCHIPEL_SEEDS=from..to` runs other seeds. A seed that fails prints the steps that led there,
 //! and runs through them again exactly.
@@ -29,6 +31,7 @@ mod cores;
 mod faults;
 mod history;
 mod programs;
+mod readers;
 mod tests;
 
 use std::cell::RefCell;
@@ -58,6 +61,7 @@ use common::*;
 use faults::{FaultyStore, LeapingClock, Quiet};
 use history::{History, Whole};
 use programs::*;
+use readers::Reader;
 
 const ACCOUNTS_COUNT: i64 = 24;
 const TOTAL: i64 = ACCOUNTS_COUNT * 100;
@@ -97,7 +101,11 @@ impl Interleave for Points {
                 }
                 return;
             }
-            simulation.come_between();
+            match point {
+                Point::BeforePage => simulation.between_pages(),
+                Point::AwaitsPage => simulation.while_a_page_is_awaited(),
+                _ => simulation.come_between(),
+            }
         }
     }
 }
@@ -138,6 +146,10 @@ struct Simulation {
     changes: RefCell<Vec<(&'static str, Submission<Repartitioning>)>>,
     sessions: RefCell<Vec<Session>>,
     snapshots: RefCell<Vec<Rc<Snapshot>>>,
+    /// Who reads in pages just now, the one highest on the stack last.
+    readers: RefCell<Vec<Reader>>,
+    /// What readers in pages saw in this life: as of which epoch, and which transfers.
+    sights: RefCell<Vec<(Epoch, BTreeSet<i64>)>>,
     history: RefCell<History>,
     /// Committed transfers and the epochs their replies depend on.
     committed: RefCell<BTreeMap<i64, Epoch>>,
@@ -187,6 +199,8 @@ impl Simulation {
             changes: RefCell::default(),
             sessions: RefCell::default(),
             snapshots: RefCell::default(),
+            readers: RefCell::default(),
+            sights: RefCell::default(),
             history: RefCell::default(),
             committed: RefCell::default(),
             acknowledged: RefCell::default(),
@@ -210,6 +224,8 @@ impl Simulation {
             recovery_threads: 1,
             // Many slices a partition.
             checkpoint_slice_bytes: 256,
+            // Many pages a read.
+            page_rows_max: 1 + (seed % 4) as usize,
             monitor: eager_monitor(),
             ..EngineConfig::default()
         };
@@ -329,7 +345,8 @@ impl Simulation {
         }
         match self.below(1_000) {
             0..340 => self.submit_transfer(),
-            340..600 => self.drain(),
+            340..588 => self.drain(),
+            588..600 => self.read_in_pages(),
             600..620 => self.follow_memory(),
             620..690 => self.submit_read(),
             690..720 => self.submit_price(),
@@ -547,6 +564,7 @@ impl Simulation {
             check_indexes(engine);
         });
         self.expect(self.history.borrow().check_order());
+        self.expect(self.check_sights());
         self.step_log();
         *self.depth.borrow_mut() = 0;
         self.sheltered.replace(sheltered);

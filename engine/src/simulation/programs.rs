@@ -43,7 +43,8 @@ pub struct Seen {
     pub missing: Option<&'static str>,
 }
 
-fn list_of(table: &crate::TableMeta, row: &[u8]) -> Vec<i64> {
+/// The transfers in a row of `lists`.
+pub fn list_of(table: &crate::TableMeta, row: &[u8]) -> Vec<i64> {
     match table.layout.get(row, 1) {
         Cell::Bytes(bytes) => bytes
             .chunks_exact(8)

@@ -99,6 +99,8 @@ const MUST_HAPPEN: &[&str] = &[
     "regroup",
     "compared",
     "looked",
+    "read in pages",
+    "page awaited",
 ];
 
 /// How often each kind of work and fault has happened.
