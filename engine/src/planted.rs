@@ -20,6 +20,11 @@ pub(crate) enum Bug {
     LateDivision,
     /// A held partition is used for a key that it does not cover any more.
     StaleRouting,
+    /// A long read that goes backwards keeps its upper bound when it comes to the next partition, which
+    /// by then may be one with the last.
+    StaleBound,
+    /// A page of a long read shows what is committed now, and not what its snapshot shows.
+    NewerPage,
     /// Not a mistake in a protocol, but a panic where none may be survived.
     PanicAtCommit,
     PanicInStorage,

@@ -246,3 +246,13 @@ fn a_queue_divided_too_late_is_found() {
 fn trust_in_stale_routing_is_found() {
     is_found(Bug::StaleRouting);
 }
+
+#[test]
+fn a_page_that_goes_on_at_a_stale_bound_is_found() {
+    is_found(Bug::StaleBound);
+}
+
+#[test]
+fn a_page_that_is_newer_than_its_snapshot_is_found() {
+    is_found(Bug::NewerPage);
+}

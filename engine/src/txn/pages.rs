@@ -224,6 +224,12 @@ impl Txn<'_> {
                 (PageEnd::Enough | PageEnd::Through(None), _) => return Ok(()),
                 (PageEnd::Full(last), Direction::Ascending) => low = Bound::Excluded(last),
                 (PageEnd::Through(Some(next)), Direction::Ascending) => low = Bound::Included(next),
+                #[cfg(test)]
+                (PageEnd::Through(Some(next)), Direction::Descending)
+                    if crate::planted::is(crate::planted::Bug::StaleBound) =>
+                {
+                    below = Some(next);
+                }
                 // Of a range that goes on in the next partition, too: by then it may be one with this.
                 (PageEnd::Full(next) | PageEnd::Through(Some(next)), Direction::Descending) => {
                     below = Some(next.clone());
@@ -267,7 +273,18 @@ impl Txn<'_> {
             passed += 1;
             fill(passed >= passed_max, key)
         };
-        let _ = self.scan_partition(partition, place, range, direction, &mut visit_row, &mut pass_row)?;
+        #[cfg(test)]
+        let snapshot = self.snapshot;
+        #[cfg(test)]
+        if crate::planted::is(crate::planted::Bug::NewerPage) {
+            self.snapshot = None;
+        }
+        let scanned = self.scan_partition(partition, place, range, direction, &mut visit_row, &mut pass_row);
+        #[cfg(test)]
+        {
+            self.snapshot = snapshot;
+        }
+        let _ = scanned?;
         if enough {
             return Ok(PageEnd::Enough);
         }
