@@ -481,7 +481,7 @@ impl Binder<'_, '_> {
         };
         // ARRAY of arrays is one array of more dimensions.
         if let Some(inner) = element_of(common.oid).filter(|_| !is_vector(common.oid)) {
-            return Ok(BoundExpr::new(ExprKind::Array { element: inner, items }, Type::of(common.oid)));
+            return Ok(BoundExpr::new(ExprKind::Array { element: inner, items }, common));
         }
         let Some(array) = array_of(common.oid) else {
             return Err(SqlError::new(

@@ -22,6 +22,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::function::{CastContext, FunctionContext};
 use archipel_sql::io;
 use archipel_sql::system::{KeptExpression, Subject};
+use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value,
@@ -530,12 +531,7 @@ impl<'b, 'e> Shower<'b, 'e> {
             return Some(Piece::simple(format!("{text}::{}", self.type_name(named))));
         }
         if let (Expr::Array(array), ExprKind::Array { items, .. }) = (operand, &bound.kind) {
-            let exprs: Vec<&Expr> = array.elem.iter().collect();
-            let text = format!("ARRAY[{}]", self.list(&exprs, items)?);
-            return Some(Piece::simple(match items.is_empty() {
-                true => format!("{text}::{}", self.type_name(named)),
-                false => text,
-            }));
+            return self.cast_array(array, items, named, ty);
         }
         let inner = self.bind(operand)?;
         if inner.ty.oid == Oid::UNKNOWN {
@@ -550,7 +546,52 @@ impl<'b, 'e> Shower<'b, 'e> {
         if inner.ty.oid == ty.oid && named == ty && (ty.typmod < 0 || inner.ty.typmod == ty.typmod) {
             return Some(piece);
         }
+        // A number that is given its scale stands without parentheses (get_coercion_expr).
+        if let ExprKind::Const(value) = &inner.kind
+            && is_number(operand)
+            && inner.ty == Type::of(ty.oid)
+            && named == ty
+        {
+            let text = io::to_text(value, inner.ty, self.binder.env.context);
+            let plain =
+                text.starts_with(|first: char| first.is_ascii_digit()) && text.contains(['.', 'e', 'E']);
+            let text = if plain { text } else { quoted(&text) };
+            let text = format!("{text}::{}", self.type_name(named));
+            return Some(Piece { text, kind: Kind::Cast(Box::new(Kind::Simple)) });
+        }
         Some(self.cast(piece, named))
+    }
+
+    /// An array constructor beneath a cast, which each of its elements is given (transformArrayExpr).
+    fn cast_array(
+        &mut self,
+        array: &sqlparser::ast::Array,
+        items: &[BoundExpr],
+        named: Type,
+        ty: Type,
+    ) -> Option<Piece> {
+        if array.elem.len() != items.len() {
+            return None;
+        }
+        if items.is_empty() {
+            let plain = Type::of(ty.oid);
+            let empty = Piece::simple(format!("ARRAY[]::{}", self.type_name(plain)));
+            return Some(if named == plain { empty } else { self.cast(empty, named) });
+        }
+        let element = Type { oid: element_of(ty.oid)?, typmod: ty.typmod };
+        let mut texts = Vec::with_capacity(items.len());
+        for (expr, item) in array.elem.iter().zip(items) {
+            let piece = match (unnest(expr), &item.kind) {
+                (Expr::Array(inner), ExprKind::Array { items, .. }) => {
+                    self.cast_array(inner, items, ty, ty)?
+                }
+                (expr, _) if element.typmod >= 0 => self.written_cast(expr, element, element, item)?,
+                _ => self.piece(expr, item, true)?,
+            };
+            texts.push(self.alone(piece));
+        }
+        let written = Piece::simple(format!("ARRAY[{}]", texts.join(", ")));
+        Some(if named.oid == ty.oid { written } else { self.cast(written, named) })
     }
 
     fn call(&mut self, function: &Function, bound: &BoundExpr) -> Option<Piece> {
@@ -643,5 +684,14 @@ fn arguments(bound: &BoundExpr) -> Option<&[BoundExpr]> {
     match &bound.kind {
         ExprKind::Call { args, .. } => Some(args),
         _ => None,
+    }
+}
+
+/// Whether a number is written, with a sign or without.
+fn is_number(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(value) => matches!(value.value, Value::Number(..)),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => is_number(unnest(expr)),
+        _ => false,
     }
 }
