@@ -35,9 +35,9 @@ const ROWS_DEPTH_MAX: u32 = 64;
 impl Binder<'_, '_> {
     /// A value of the plain type of a domain (or of an array of one) as a value of that: with the
     /// conditions to be met.
-    pub(crate) fn coerce_domain(&mut self, value: BoundExpr, domain: Option<Oid>) -> Result<BoundExpr> {
+    pub(crate) fn coerce_domain(&mut self, mut value: BoundExpr, domain: Option<Oid>) -> Result<BoundExpr> {
         let Some(oid) = domain else { return Ok(value) };
-        self.remember_domain(&value, oid);
+        self.remember_domain(&mut value, oid);
         let domains = self.env.catalog.domains_of(oid);
         let of_array = domains.last().is_some_and(|own| own.array_type() == oid);
         if !of_array {

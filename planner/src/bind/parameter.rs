@@ -1,6 +1,7 @@
 //! Parameters whose types nothing has said yet (parse_param.c): the first place that asks for one gives
 //! it, and until then they have none, in rows and as arguments of type `any`, too.
 
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::{format_type, type_info};
 use archipel_sql::types::{Oid, Type};
@@ -34,10 +35,10 @@ impl Binder<'_, '_> {
     }
 
     /// A value becomes one of a domain: if it is a parameter that has just been given its type, that type
-    /// is the domain.
-    pub(super) fn remember_domain(&mut self, value: &BoundExpr, domain: Oid) {
+    /// is the domain. What clients pass is then refused if it is too long, and not cut as by a cast.
+    pub(super) fn remember_domain(&mut self, value: &mut BoundExpr, domain: Oid) {
         let Some(number) = self.typed_last.take() else { return };
-        let mut within = value;
+        let mut within = &*value;
         loop {
             within = match &within.kind {
                 ExprKind::Param(found) if *found == number => break,
@@ -57,6 +58,15 @@ impl Binder<'_, '_> {
             };
         }
         self.env.param_domains.push((number, domain));
+        visit_expr_mut(value, 0, &mut |part, _| {
+            if let ExprKind::Call { args, .. } = &mut part.kind
+                && let [_, _, explicit] = &mut args[..]
+                && matches!(explicit.kind, ExprKind::Const(Datum::Bool(true)))
+            {
+                explicit.kind = ExprKind::Const(Datum::Bool(false));
+            }
+            true
+        });
     }
 
     /// Whether it is a parameter that has no type yet, and may go without for now.
