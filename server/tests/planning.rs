@@ -198,3 +198,14 @@ fn others_are_answered_while_an_index_is_filled() {
     }
     panic!("nobody is answered before an index is filled");
 }
+
+#[test]
+fn execute_takes_more_arguments_than_a_select_has_columns() {
+    let server = server();
+    let mut raw = server.raw();
+    let list = |form: &dyn Fn(u32) -> String| (1..=2500).map(form).collect::<Vec<_>>().join(", ");
+    let marks = list(&|number| format!("${number}"));
+    assert_eq!(state(&raw.query(&format!("PREPARE many AS SELECT 2500 IN ({marks})"))), None);
+    let answer = raw.query(&format!("EXECUTE many({})", list(&|number| number.to_string())));
+    assert_eq!(value(&answer).as_deref(), Some("t"), "{:?}", state(&answer));
+}

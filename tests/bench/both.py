@@ -12,7 +12,10 @@ from side_by_side import Archipel, PostgreSql, Transport
 
 def psql(server, *words, text=None):
     command = ["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-d", server.url, *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True, input=text).stdout
+    run = subprocess.run(command, capture_output=True, text=True, input=text)
+    if run.returncode != 0:
+        raise SystemExit(f"{server.name}: {run.stderr[:400]}")
+    return run.stdout
 
 
 def timed_ms(server, statements):

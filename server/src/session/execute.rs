@@ -613,10 +613,18 @@ impl Session {
     pub(super) async fn evaluate_as(&mut self, texts: &[&str], types: &[Type]) -> Result<Vec<Datum>> {
         let catalog = self.host().catalog.catalog.clone();
         let written = |ty: &Type| archipel_sql::system::type_as_written(&catalog, *ty);
-        let items: Vec<String> =
-            texts.iter().zip(types).map(|(text, ty)| format!("CAST(({text}) AS {})", written(ty))).collect();
-        let rows = self.rows_of(&format!("SELECT {}", items.join(", ")), false).await?;
-        rows.into_iter().next().ok_or_else(|| SqlError::internal("a SELECT without FROM answered no row"))
+        // A SELECT answers no more columns than this; PostgreSQL computes each argument by itself.
+        const COLUMNS: usize = 1000;
+        let mut values = Vec::with_capacity(texts.len());
+        for (texts, types) in texts.chunks(COLUMNS).zip(types.chunks(COLUMNS)) {
+            let casts = texts.iter().zip(types);
+            let items: Vec<String> =
+                casts.map(|(text, ty)| format!("CAST(({text}) AS {})", written(ty))).collect();
+            let rows = self.rows_of(&format!("SELECT {}", items.join(", ")), false).await?;
+            let row = rows.into_iter().next();
+            values.extend(row.ok_or_else(|| SqlError::internal("a SELECT without FROM answered no row"))?);
+        }
+        Ok(values)
     }
 
     /// `archipel.require_route`: refuses what would claim every partition of a group for want
