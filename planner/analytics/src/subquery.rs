@@ -22,6 +22,9 @@ use crate::{Analytics, AnalyticsError, Environment};
 /// More values than this are searched row by row too slowly: the native executor hashes them.
 const VALUES_MAX: usize = 10_000;
 
+/// How many conditions of one AND go to DataFusion, whose optimizer compares each of them with each.
+const CONDITIONS_MAX: usize = 200;
+
 /// Answers the tree without subqueries, but for those that can be joined.
 pub async fn resolve(
     analytics: &Analytics,
@@ -97,15 +100,20 @@ fn hindrance(rel: &Rel) -> Option<&'static str> {
         });
     };
     look(rel);
-    let mut correlated = false;
+    let (mut correlated, mut conditions) = (false, false);
     visit_rel(rel, 0, &mut |expr, _| {
+        if let ExprKind::And(parts) = &expr.kind {
+            conditions |= parts.len() > CONDITIONS_MAX;
+        }
         if let ExprKind::Subquery(subquery) = &expr.kind {
             correlated |= subquery.correlated && !is_joinable(subquery);
             look(&subquery.rel);
         }
         true
     });
-    found.or(correlated.then_some("a correlated subquery"))
+    found
+        .or(correlated.then_some("a correlated subquery"))
+        .or(conditions.then_some("hundreds of conditions that all have to hold"))
 }
 
 /// Whether an error is one of the rows, which PostgreSQL may never come to: not of what ends a query.
