@@ -28,24 +28,28 @@ fn prepare(driver: &str) {
 /// Runs a driver's program, which empties schema `public` first; panics with its output unless
 /// all its checks pass.
 fn run(driver: &str, server: &str, url: &str) {
+    let said = output_of("run", driver, server, url, &[]);
+    let count = said.lines().last().unwrap_or_default();
+    let all_passed = count.ends_with(" passed, 0 failed") && !count.starts_with("0 ");
+    assert!(all_passed, "{driver} on {server}: {said}");
+}
+
+/// What a script of `tests/drivers` says of a driver; panics with it unless it ends well.
+fn output_of(script: &str, driver: &str, server: &str, url: &str, arguments: &[&str]) -> String {
     let output = Command::new("timeout")
         .args(["-k", "5", LIMIT_S])
-        .arg(archipel_tests::file("drivers/run"))
+        .arg(archipel_tests::file(&format!("drivers/{script}")))
         .arg(driver)
+        .args(arguments)
         .env("DATABASE_URL", url)
         .stdin(Stdio::null())
         .output()
         .expect("timeout of coreutils is installed");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
-    let count = said.lines().last().unwrap_or_default();
-    println!("{driver} on {server}: {count}");
-    let all_passed = count.ends_with(" passed, 0 failed") && !count.starts_with("0 ");
-    assert!(
-        output.status.success() && all_passed,
-        "{driver} on {server}: {}\n{said}\n{errors}",
-        output.status
-    );
+    println!("{script} {driver} on {server}: {}", said.lines().last().unwrap_or_default());
+    assert!(output.status.success(), "{driver} on {server}: {}\n{said}\n{errors}", output.status);
+    said
 }
 
 fn works(driver: &str) {
@@ -65,28 +69,11 @@ fn works_at_length(driver: &str) {
     }
 }
 
-/// Runs a driver's own suite; panics unless what fails is what is noted.
-fn run_suite(driver: &str, server: &str, url: &str, arguments: &[&str]) {
-    let output = Command::new("timeout")
-        .args(["-k", "5", LIMIT_S])
-        .arg(archipel_tests::file("drivers/suite"))
-        .arg(driver)
-        .args(arguments)
-        .env("DATABASE_URL", url)
-        .stdin(Stdio::null())
-        .output()
-        .expect("timeout of coreutils is installed");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    println!("suite of {driver} on {server}: {}", said.lines().last().unwrap_or_default());
-    assert!(output.status.success(), "{driver} on {server}: {}\n{said}\n{errors}", output.status);
-}
-
 #[test]
 fn the_suite_of_pgx_fails_where_it_is_said_to() {
     if archipel_tests::long() {
-        run_suite("pgx", "PostgreSQL", &Postgres::start().url(), &["--all"]);
-        run_suite("pgx", "Archipel", &Server::start(&[]).url(), &[]);
+        output_of("suite", "pgx", "PostgreSQL", &Postgres::start().url(), &["--all"]);
+        output_of("suite", "pgx", "Archipel", &Server::start(&[]).url(), &[]);
     } else {
         archipel_tests::skipped("belongs to tests/run --long");
     }

@@ -36,12 +36,10 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::read::own_image;
 use super::{Direction, InteractiveState, Isolation, KeyRange, Place, Txn, Visit};
 use crate::engine::{Point, Shared};
 use crate::executor::Worker;
 use crate::id::{Epoch, GroupId, TreeId};
-use crate::locks::ObjectMode;
 use crate::partition::{ClaimSet, HeldList, Job, PartitionData, PartitionRef, Ticket};
 use crate::program::Stop;
 use crate::snapshot::{PAGE_BYTES_MAX, Registration};
@@ -154,45 +152,14 @@ impl Txn<'_> {
             return Err(Stop::Interactive);
         }
         let found = self.in_page(place, At::Key(key), |txn, partition, place| {
-            txn.copy_row(partition, place, key, (snapshot, own))
+            let row = txn.row_in(partition, place, key, (snapshot, own))?;
+            // It is copied to where it stays when the partition has been given back.
+            let (Some(row), Some(pages)) = (row, &mut txn.pages) else { return Ok(false) };
+            pages.row.clear();
+            pages.row.extend_from_slice(row);
+            Ok(true)
         })?;
         Ok(self.pages.as_ref().filter(|_| found).map(|pages| &pages.row[..]))
-    }
-
-    /// Copies a row of a held partition to where it stays; whether there is one.
-    fn copy_row(
-        &mut self,
-        partition: PartitionRef,
-        place: Place,
-        key: &[u8],
-        (snapshot, own): (Option<Epoch>, bool),
-    ) -> Result<bool, Stop> {
-        let root = self.root(partition, place)?;
-        self.admit(root, place, ObjectMode::AccessShare)?;
-        let image = self.transaction_id().filter(|_| own).and_then(|me| own_image(root, key, me));
-        let row = match image {
-            Some(image) => image.as_deref(),
-            None => {
-                let found = root.tree.lookup(key);
-                // SAFETY: held by this transaction; `root` and `found` are only read meanwhile.
-                let epoch = unsafe { partition.data_mut() }.epoch_of(found.stamp);
-                match snapshot {
-                    None => {
-                        self.depend(epoch);
-                        found.row.map(|row| &**row)
-                    }
-                    Some(snapshot) if root.since > snapshot => return Err(self.past_is_gone()),
-                    Some(snapshot) => {
-                        self.depend(epoch.min(snapshot));
-                        root.versions.at(key, snapshot, found.row)
-                    }
-                }
-            }
-        };
-        let (Some(row), Some(pages)) = (row, &mut self.pages) else { return Ok(false) };
-        pages.row.clear();
-        pages.row.extend_from_slice(row);
-        Ok(true)
     }
 
     /// Visits a range, page by page.

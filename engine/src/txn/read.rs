@@ -134,6 +134,18 @@ impl Txn<'_> {
             };
         }
         let partition = self.partition_for(place.group, key)?;
+        self.row_in(partition, place, key, (snapshot, own))
+    }
+
+    /// A row of a held partition, as [`Txn::read_as_of`] tells it. It is to be used before the partition is
+    /// given back or changed.
+    pub(super) fn row_in(
+        &mut self,
+        partition: PartitionRef,
+        place: Place,
+        key: &[u8],
+        (snapshot, own): (Option<Epoch>, bool),
+    ) -> Result<Option<&'static [u8]>, Stop> {
         let root = self.root(partition, place)?;
         self.admit(root, place, ObjectMode::AccessShare)?;
         if let Some(me) = self.transaction_id().filter(|_| own)

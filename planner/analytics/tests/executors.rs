@@ -345,3 +345,15 @@ fn what_cannot_be_lowered_is_left_to_the_native_executor() {
         }
     }
 }
+
+#[test]
+fn many_conditions_are_left_to_the_native_executor() {
+    let database = Database::new(SCHEMA);
+    let query = |count: u32| {
+        let conditions: Vec<String> = (0..count).map(|number| format!("price <> -{number}")).collect();
+        format!("select count(*) from item where {}", conditions.join(" and "))
+    };
+    let few = database.analytic(&statement(&query(100))).unwrap();
+    assert!(matches!(database.analytic(&statement(&query(2000))), Err(AnalyticsError::Unsupported(_))));
+    assert_eq!(database.native(&statement(&query(2000))).unwrap(), few);
+}

@@ -86,7 +86,6 @@ impl Compiler<'_> {
         let planned = self.plan(left, below, wanted)?;
         let ordered = planned.ordered;
         let on = on.map(|on| self.conjuncts(on, whole)).unwrap_or_default();
-        let facts = self.constants_of(&on);
         if lateral {
             let memo = self.memo_between(left, right);
             let right = self.scoped(&left_layout, |c| Ok(c.plan(right, Vec::new(), &[])?.node))?;
@@ -116,7 +115,6 @@ impl Compiler<'_> {
                 }
             }
         }
-        let _ = facts;
         let (local, across): (Vec<_>, Vec<_>) = on.into_iter().partition(|c| {
             kind != LoopKind::Full
                 && !walk::is_volatile(c.expr)
