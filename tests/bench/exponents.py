@@ -67,6 +67,14 @@ SHAPES = {
     "group by": (lambda n: [f"SELECT {numbers(n, 'a + {}')} FROM points WHERE id < 3 GROUP BY {numbers(n, 'a + {}')}"], 100),
     "calls": (lambda n: [f"SELECT given(1) {numbers(n, ', given({})', '')}"], 100),
     "joins": (lambda n: [f"SELECT count(*) FROM points p0 {numbers(n, 'JOIN points p{0} ON p{0}.id = p0.id', ' ')} WHERE p0.id = 1"], 2),
+    "view of moments": (
+        lambda n: [
+            # One of the literals is a text.
+            f"CREATE VIEW moments AS SELECT * FROM target WHERE {numbers(n, 'now() > $$2020-01-01 00:00:01.{}$$', ' OR ')} OR c = $$2020-01-01 00:00:01.1$$",
+            "DROP VIEW moments",
+        ],
+        100,
+    ),
     "script": (lambda n: [f"DO $do$ BEGIN {numbers(n, 'PERFORM {};', ' ')} END $do$"], 250),
     "functions": (
         definitions(

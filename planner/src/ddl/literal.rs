@@ -167,27 +167,44 @@ pub(super) fn settle_statements(
     if forms.is_empty() {
         return Ok(());
     }
-    let mut chosen: Vec<Option<&str>> =
-        forms.iter().map(|(_, written)| written.first().map(String::as_str)).collect();
-    let means_the_same = |chosen: &[Option<&str>]| {
+    let mut chosen: Vec<Option<&str>> = vec![None; forms.len()];
+    choose(0..forms.len(), &forms, &mut chosen, &mut |chosen| {
         read(&with_forms(text, &forms, chosen)).is_some_and(|(changed, _)| changed == meaning)
-    };
-    if !means_the_same(&chosen) {
-        // Some are texts, or of several types: one after the other.
-        chosen.fill(None);
-        for place in 0..forms.len() {
-            for form in &forms[place].1 {
-                chosen[place] = Some(form.as_str());
-                if means_the_same(&chosen) {
-                    break;
-                }
-                chosen[place] = None;
-            }
-        }
-    }
+    });
     let settled = with_forms(text, &forms, &chosen);
     *text = settled;
     Ok(())
+}
+
+/// Chooses forms for a part of the literals, all at once if that means the same. Where some are texts, or of
+/// several types, the halves are looked at by themselves: a text is read as often as there are such, times
+/// the logarithm of all.
+fn choose<'f>(
+    part: Range<usize>,
+    forms: &'f [(Range<usize>, Vec<String>)],
+    chosen: &mut [Option<&'f str>],
+    means_the_same: &mut dyn FnMut(&[Option<&str>]) -> bool,
+) {
+    for (place, (_, written)) in chosen[part.clone()].iter_mut().zip(&forms[part.clone()]) {
+        *place = written.first().map(String::as_str);
+    }
+    if means_the_same(chosen) {
+        return;
+    }
+    chosen[part.clone()].fill(None);
+    if part.len() > 1 {
+        let middle = part.start + part.len() / 2;
+        choose(part.start..middle, forms, chosen, means_the_same);
+        choose(middle..part.end, forms, chosen, means_the_same);
+        return;
+    }
+    for form in forms[part.start].1.iter().skip(1) {
+        chosen[part.start] = Some(form.as_str());
+        if means_the_same(chosen) {
+            return;
+        }
+    }
+    chosen[part.start] = None;
 }
 
 /// A text with these forms in place of its literals; those without one stay.

@@ -60,7 +60,7 @@ fn is_one_moment(expr: &BoundExpr) -> bool {
         expr.ty.oid,
         Oid::DATE | Oid::TIME | Oid::TIMETZ | Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::INTERVAL
     );
-    if !is_time || !matches!(&expr.kind, ExprKind::Call { args, .. } if !args.is_empty()) {
+    if !is_time || !is_small(expr) || !matches!(&expr.kind, ExprKind::Call { args, .. } if !args.is_empty()) {
         return false;
     }
     let mut one = true;
@@ -164,6 +164,18 @@ fn add_known<'e>(expr: &'e BoundExpr, most: usize, known: &mut Vec<&'e BoundExpr
     }
 }
 
+/// Whether a call has so few parts that each of them may look through all below it: a chain of calls has
+/// thousands.
+fn is_small(call: &BoundExpr) -> bool {
+    const PARTS_MAX: usize = 256;
+    let mut parts = 0;
+    visit_expr(call, 0, &mut |_, _| {
+        parts += 1;
+        parts <= PARTS_MAX
+    });
+    parts <= PARTS_MAX
+}
+
 /// Whether a call is the same throughout a run, and may come to a value that is too large for a plan.
 fn is_kept_for_run(call: &BoundExpr) -> bool {
     let ExprKind::Call { function, .. } = &call.kind else { return false };
@@ -174,7 +186,8 @@ fn is_kept_for_run(call: &BoundExpr) -> bool {
         let ExprKind::Call { args, .. } = &call.kind else { return false };
         args.iter().any(is_kept_for_run)
     };
-    let steady = !immutable::reads_time_zone(function.function) && immutable::is_known(call);
+    let steady =
+        !immutable::reads_time_zone(function.function) && is_small(call) && immutable::is_known(call);
     steady && (large || of_large())
 }
 
@@ -182,7 +195,7 @@ impl Compiler<'_> {
     /// The arguments of a call.
     pub(super) fn arguments(&mut self, call: &BoundExpr, written: &[BoundExpr]) -> Result<Vec<Source>> {
         let outer = self.within_kept;
-        self.within_kept = outer || is_kept_for_run(call);
+        self.within_kept = outer || self.is_over_rows() && is_kept_for_run(call);
         let args = self.exprs(written);
         self.within_kept = outer;
         args
@@ -191,8 +204,7 @@ impl Compiler<'_> {
     /// A call over rows that is the same for all of them is computed by the first who asks, and kept with the
     /// run's frame; but for what is a part of such a call itself.
     pub(super) fn kept_for_run(&mut self, call: &BoundExpr, code: CompiledExpr) -> CompiledExpr {
-        let is_kept = self.is_over_rows() && (is_kept_for_run(call) || is_one_moment(call));
-        if self.within_kept || !is_kept {
+        if self.within_kept || !self.is_over_rows() || !(is_kept_for_run(call) || is_one_moment(call)) {
             return code;
         }
         let cache = self.cache();
