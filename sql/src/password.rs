@@ -1,65 +1,43 @@
 //! Passwords as PostgreSQL keeps them: verifiers of SCRAM-SHA-256 (RFC 5802, RFC 7677).
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
+
+use crate::error::{Result, SqlError};
 
 /// PostgreSQL's number of rounds.
 const ROUNDS: u32 = 4096;
-const BLOCK: usize = 64;
 
-fn sha256(bytes: &[u8]) -> [u8; 32] {
-    Sha256::digest(bytes).into()
+/// An HMAC-SHA-256 keyed with some bytes, to be given a message.
+fn keyed(key: &[u8]) -> Result<Hmac<Sha256>> {
+    Hmac::new_from_slice(key).map_err(|_| SqlError::internal("a key of HMAC has any length"))
 }
 
-/// HMAC-SHA-256 (RFC 2104).
-pub fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    let mut block = [0_u8; BLOCK];
-    if key.len() > BLOCK {
-        block[..32].copy_from_slice(&sha256(key));
-    } else {
-        block[..key.len()].copy_from_slice(key);
-    }
-    let mut inner = Sha256::new();
-    inner.update(block.map(|byte| byte ^ 0x36));
-    for part in parts {
-        inner.update(part);
-    }
-    let inner: [u8; 32] = inner.finalize().into();
-    let mut outer = Sha256::new();
-    outer.update(block.map(|byte| byte ^ 0x5c));
-    outer.update(inner);
-    outer.finalize().into()
+fn hmac(key: &[u8], message: &[u8]) -> Result<[u8; 32]> {
+    let mut mac = keyed(key)?;
+    mac.update(message);
+    Ok(mac.finalize().into_bytes().into())
 }
 
-/// Hi() of RFC 5802: PBKDF2 with one block.
-fn salted(password: &str, salt: &[u8], rounds: u32) -> [u8; 32] {
-    let mut last = hmac(password.as_bytes(), &[salt, &1_u32.to_be_bytes()]);
+/// Hi() of RFC 5802, that is PBKDF2 with one block.
+fn salted(password: &str, salt: &[u8], rounds: u32) -> Result<[u8; 32]> {
+    let mac = keyed(password.as_bytes())?;
+    let next = |message: &[&[u8]]| -> [u8; 32] {
+        let mut mac = mac.clone();
+        message.iter().for_each(|part| mac.update(part));
+        mac.finalize().into_bytes().into()
+    };
+    let mut last = next(&[salt, &1_u32.to_be_bytes()]);
     let mut result = last;
     for _ in 1..rounds {
-        last = hmac(password.as_bytes(), &[&last]);
+        last = next(&[&last]);
         for (sum, byte) in result.iter_mut().zip(last) {
             *sum ^= byte;
         }
     }
-    result
-}
-
-/// Base64 with padding.
-pub fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let mut group = [0_u8; 3];
-        group[..chunk.len()].copy_from_slice(chunk);
-        let bits = u32::from_be_bytes([0, group[0], group[1], group[2]]);
-        for place in 0..4 {
-            if place <= chunk.len() {
-                text.push(char::from(LETTERS[(bits >> (18 - 6 * place)) as usize & 63]));
-            } else {
-                text.push('=');
-            }
-        }
-    }
-    text
+    Ok(result)
 }
 
 /// Whether a text is a verifier already, as dumps carry them.
@@ -78,15 +56,17 @@ fn is_verifier(text: &str) -> bool {
     md5 || scram
 }
 
-/// What is kept of a password (pg_authid.rolpassword).
-pub fn verifier(password: &str, salt: [u8; 16]) -> String {
+/// What is kept of a password (pg_authid.rolpassword). Passwords are prepared by SASLprep (RFC 4013),
+/// and taken as they are where it refuses them, as PostgreSQL does.
+pub fn verifier(password: &str, salt: [u8; 16]) -> Result<String> {
     if is_verifier(password) {
-        return password.to_owned();
+        return Ok(password.to_owned());
     }
-    let salted = salted(password, &salt, ROUNDS);
-    let stored = sha256(&hmac(&salted, &[b"Client Key"]));
-    let server = hmac(&salted, &[b"Server Key"]);
-    format!("SCRAM-SHA-256${ROUNDS}:{}${}:{}", base64(&salt), base64(&stored), base64(&server))
+    let prepared = stringprep::saslprep(password);
+    let salted = salted(prepared.as_deref().unwrap_or(password), &salt, ROUNDS)?;
+    let stored = STANDARD.encode(Sha256::digest(hmac(&salted, b"Client Key")?));
+    let server = STANDARD.encode(hmac(&salted, b"Server Key")?);
+    Ok(format!("SCRAM-SHA-256${ROUNDS}:{}${stored}:{server}", STANDARD.encode(salt)))
 }
 
 #[cfg(test)]
@@ -98,19 +78,30 @@ mod tests {
     fn the_verifier_fits_the_exchange_of_the_standard() {
         let salt =
             [0x5b, 0x6d, 0x99, 0x68, 0x9d, 0x12, 0x35, 0x8e, 0xec, 0xa0, 0x4b, 0x14, 0x12, 0x36, 0xfa, 0x81];
-        assert_eq!(base64(&salt), "W22ZaJ0SNY7soEsUEjb6gQ==");
+        assert_eq!(STANDARD.encode(salt), "W22ZaJ0SNY7soEsUEjb6gQ==");
         let messages = "n=user,r=rOprNGfwEbeRWgbNEkqO,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
                         s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096,c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
-        let server = hmac(&salted("pencil", &salt, ROUNDS), &[b"Server Key"]);
-        let signature = hmac(&server, &[messages.as_bytes()]);
-        assert_eq!(base64(&signature), "6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
-        assert!(verifier("pencil", salt).ends_with(&base64(&server)));
+        let salted = salted("pencil", &salt, ROUNDS).expect("any key will do");
+        let server = hmac(&salted, b"Server Key").expect("any key will do");
+        let signature = hmac(&server, messages.as_bytes()).expect("any key will do");
+        assert_eq!(STANDARD.encode(signature), "6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
+        assert!(verifier("pencil", salt).expect("made").ends_with(&STANDARD.encode(server)));
     }
 
     #[test]
     fn verifiers_are_kept_as_they_are() {
-        let kept = verifier("secret", [7; 16]);
-        assert_eq!(verifier(&kept, [8; 16]), kept);
-        assert_ne!(verifier("secret", [8; 16]), kept);
+        let made = |password: &str, salt| verifier(password, salt).expect("made");
+        let kept = made("secret", [7; 16]);
+        assert_eq!(made(&kept, [8; 16]), kept);
+        assert_ne!(made("secret", [8; 16]), kept);
+    }
+
+    /// RFC 4013, section 3: a soft hyphen is mapped to nothing, and ª to a.
+    #[test]
+    fn passwords_are_prepared() {
+        let made = |password: &str| verifier(password, [7; 16]).expect("made");
+        assert_eq!(made("I\u{ad}X"), made("IX"));
+        assert_eq!(made("\u{aa}"), made("a"));
+        assert_ne!(made("\u{7}"), made(""));
     }
 }

@@ -11,6 +11,8 @@ use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
+use tar::Header;
+
 use super::{BackupError, io, sync};
 
 /// The last file of an archive.
@@ -21,26 +23,24 @@ const FORMAT: &str = "FORMAT";
 const FORMAT_BYTES_MAX: usize = 64;
 
 const BLOCK: usize = 512;
-const NAME_BYTES: usize = 100;
 
-/// The header of a file.
+/// The header of a file, of a name that its field has room for: a backup's names are short.
 pub fn header(name: &str, length: u64) -> [u8; BLOCK] {
-    let mut block = [0; BLOCK];
-    let mut put = |at: usize, text: &[u8]| block[at..at + text.len()].copy_from_slice(text);
-    let name = &name.as_bytes()[..name.len().min(NAME_BYTES)];
-    put(0, name);
-    put(100, b"0000600\0");
-    put(108, b"0000000\0");
-    put(116, b"0000000\0");
-    put(124, format!("{length:011o}\0").as_bytes());
-    put(136, b"00000000000\0");
-    put(148, b"        ");
-    put(156, b"0");
-    put(257, b"ustar\0");
-    put(263, b"00");
-    let sum: u32 = block.iter().map(|&byte| u32::from(byte)).sum();
-    block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    block
+    let mut header = Header::new_ustar();
+    let field = &mut header.as_old_mut().name;
+    let name = &name.as_bytes()[..name.len().min(field.len())];
+    field[..name.len()].copy_from_slice(name);
+    header.set_mode(0o600);
+    header.set_size(length);
+    header.set_cksum();
+    *header.as_bytes()
+}
+
+/// Whether a header is what its own checksum says.
+fn is_whole(header: &Header) -> bool {
+    let mut summed = header.clone();
+    summed.set_cksum();
+    header.cksum().is_ok_and(|sum| summed.cksum().is_ok_and(|expected| sum == expected))
 }
 
 /// Bytes that fill a file of this length up to whole blocks.
@@ -161,19 +161,12 @@ impl Unpacker {
             return Err(BackupError::Damaged("there are files after the manifest".to_owned()));
         }
         let unreadable = || BackupError::Damaged("a file header cannot be read".to_owned());
-        let field = |from: usize, to: usize| {
-            let bytes = &block[from..to];
-            let end = bytes.iter().position(|&byte| byte == 0 || byte == b' ').unwrap_or(bytes.len());
-            std::str::from_utf8(&bytes[..end]).map_err(|_| unreadable())
-        };
-        let name = field(0, NAME_BYTES)?.to_owned();
-        let length = u64::from_str_radix(field(124, 136)?, 8).map_err(|_| unreadable())?;
-        let sum = u32::from_str_radix(field(148, 155)?, 8).map_err(|_| unreadable())?;
-        let mut blanked = block.to_vec();
-        blanked[148..156].fill(b' ');
-        if blanked.iter().map(|&byte| u32::from(byte)).sum::<u32>() != sum {
+        let header = Header::from_byte_slice(block);
+        if !is_whole(header) {
             return Err(unreadable());
         }
+        let name = String::from_utf8(header.path_bytes().into_owned()).map_err(|_| unreadable())?;
+        let length = header.entry_size().map_err(|_| unreadable())?;
         let file = match &self.directory {
             Some(directory) if name != MANIFEST => Some(create(directory, &name)?),
             _ => None,

@@ -1,5 +1,9 @@
 //! Functions of binary strings, their text encodings and digests.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use md5::Md5;
+use sha2::digest::Output;
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
 use super::Eval;
@@ -52,15 +56,14 @@ fn position(haystack: &[u8], needle: &[u8]) -> Result<Option<usize>> {
 }
 
 fn md5_hex(bytes: &[u8]) -> Result<Datum> {
-    let mut digest = md5::Context::new();
-    interrupt::in_pieces(bytes, |piece| digest.consume(piece))?;
-    Ok(text_datum(format!("{:x}", digest.finalize())))
+    Ok(text_datum(hexadecimal(&digest_of::<Md5>(bytes)?)?))
 }
 
-fn digest_of<D: Digest>(bytes: &[u8]) -> Result<Datum> {
+/// A digest of some bytes; it hears interrupts.
+pub(super) fn digest_of<D: Digest>(bytes: &[u8]) -> Result<Output<D>> {
     let mut digest = D::new();
     interrupt::in_pieces(bytes, |piece| digest.update(piece))?;
-    Ok(bytes_datum(digest.finalize().as_slice()))
+    Ok(digest.finalize())
 }
 
 fn hexadecimal(bytes: &[u8]) -> Result<String> {
@@ -118,68 +121,65 @@ fn decode(text: &str, name: &str) -> Result<Vec<u8>> {
     }
 }
 
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
+/// Base64 in the lines of RFC 2045.
 fn base64_encode(bytes: &[u8]) -> Result<String> {
+    const LINE: usize = 57;
     let mut out = String::new();
-    let mut column = 0;
-    for chunk in bytes.chunks(3) {
-        interrupt::steps(8)?;
-        let word = u32::from(chunk[0]) << 16
-            | u32::from(*chunk.get(1).unwrap_or(&0)) << 8
-            | u32::from(*chunk.get(2).unwrap_or(&0));
-        for i in 0..4 {
-            out.push(if i <= chunk.len() {
-                BASE64[(word >> (18 - 6 * i)) as usize & 63] as char
-            } else {
-                '='
-            });
-        }
-        column += 4;
-        // RFC 2045 lines of 76 characters.
-        if column == 76 {
+    for (at, line) in bytes.chunks(LINE).enumerate() {
+        interrupt::steps(line.len())?;
+        if at > 0 {
             out.push('\n');
-            column = 0;
         }
-    }
-    if out.ends_with('\n') {
-        out.pop();
+        STANDARD.encode_string(line, &mut out);
     }
     Ok(out)
 }
 
+/// As PostgreSQL reads base64 (its encode.c): blanks are passed over, and what an end leaves open is
+/// taken from what follows it, which no library does.
 fn base64_decode(text: &str) -> Result<Vec<u8>> {
     let mut out = Vec::new();
-    let (mut word, mut count) = (0u32, 0);
-    let mut symbols = 0;
-    interrupt::in_pieces(text.as_bytes(), |piece| {
-        symbols += piece.iter().filter(|b| !b.is_ascii_whitespace()).count();
-    })?;
-    if symbols % 4 != 0 {
+    let (mut group, mut count, mut end) = (0_u32, 0, 3);
+    for symbol in text.chars() {
+        interrupt::steps(8)?;
+        let value = match (symbol, count) {
+            (' ' | '\t' | '\n' | '\r', _) => continue,
+            ('=', _) if end < 3 => 0,
+            ('=', 2 | 3) => {
+                end = count - 1;
+                0
+            }
+            ('=', _) => {
+                return Err(invalid_parameter("unexpected \"=\" while decoding base64 sequence"));
+            }
+            _ => base64_value(symbol).ok_or_else(|| {
+                invalid_parameter(format!("invalid symbol \"{symbol}\" found while decoding base64 sequence"))
+            })?,
+        };
+        group = group << 6 | value;
+        count += 1;
+        if count == 4 {
+            out.extend_from_slice(&group.to_be_bytes()[1..1 + end]);
+            (group, count) = (0, 0);
+        }
+    }
+    if count != 0 {
         return Err(invalid_parameter("invalid base64 end sequence")
             .with_hint("Input data is missing padding, is truncated, or is otherwise corrupted."));
     }
-    for c in text.bytes().filter(|b| !b.is_ascii_whitespace() && *b != b'=') {
-        interrupt::steps(8)?;
-        let value = BASE64.iter().position(|b| *b == c).ok_or_else(|| {
-            invalid_parameter(format!(
-                "invalid symbol \"{}\" found while decoding base64 sequence",
-                c as char
-            ))
-        })?;
-        word = word << 6 | value as u32;
-        count += 1;
-        if count == 4 {
-            out.extend_from_slice(&word.to_be_bytes()[1..]);
-            (word, count) = (0, 0);
-        }
-    }
-    match count {
-        2 => out.push((word >> 4) as u8),
-        3 => out.extend_from_slice(&((word >> 2) as u16).to_be_bytes()),
-        _ => {}
-    }
     Ok(out)
+}
+
+fn base64_value(symbol: char) -> Option<u32> {
+    let value = match symbol {
+        'A'..='Z' => u32::from(symbol) - u32::from('A'),
+        'a'..='z' => u32::from(symbol) - u32::from('a') + 26,
+        '0'..='9' => u32::from(symbol) - u32::from('0') + 52,
+        '+' => 62,
+        '/' => 63,
+        _ => return None,
+    };
+    Some(value)
 }
 
 fn bytes_datum(bytes: &[u8]) -> Datum {
@@ -215,10 +215,10 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("byteartrim", |_, v| trim_bytes(bytea(v, 0)?, bytea(v, 1)?, false, true)),
     ("md5_text", |_, v| md5_hex(text(v, 0)?.as_bytes())),
     ("md5_bytea", |_, v| md5_hex(bytea(v, 0)?)),
-    ("sha224_bytea", |_, v| digest_of::<Sha224>(bytea(v, 0)?)),
-    ("sha256_bytea", |_, v| digest_of::<Sha256>(bytea(v, 0)?)),
-    ("sha384_bytea", |_, v| digest_of::<Sha384>(bytea(v, 0)?)),
-    ("sha512_bytea", |_, v| digest_of::<Sha512>(bytea(v, 0)?)),
+    ("sha224_bytea", |_, v| Ok(bytes_datum(&digest_of::<Sha224>(bytea(v, 0)?)?))),
+    ("sha256_bytea", |_, v| Ok(bytes_datum(&digest_of::<Sha256>(bytea(v, 0)?)?))),
+    ("sha384_bytea", |_, v| Ok(bytes_datum(&digest_of::<Sha384>(bytea(v, 0)?)?))),
+    ("sha512_bytea", |_, v| Ok(bytes_datum(&digest_of::<Sha512>(bytea(v, 0)?)?))),
     ("binary_encode", |_, v| Ok(text_datum(encode(bytea(v, 0)?, text(v, 1)?)?))),
     ("binary_decode", |_, v| Ok(Datum::Bytea(decode(text(v, 0)?, text(v, 1)?)?.into()))),
     ("pg_convert_to", |_, v| Ok(bytes_datum(text(v, 0)?.as_bytes()))),

@@ -1,6 +1,8 @@
 //! Names and numbers of the catalog as values: the bytes of a `name`, identifiers taken apart, types
 //! spelled out, and the numbers that stand for versions of rows.
 
+use md5::{Digest, Md5};
+
 use super::args::*;
 use super::{Eval, FunctionContext};
 use crate::datum::Datum;
@@ -82,7 +84,7 @@ fn row_version(values: &[Datum]) -> Result<Datum> {
         // What no text of a value holds keeps them apart, and NULL from what is empty.
         text.push(if value.is_null() { '\u{1}' } else { '\u{0}' });
     }
-    let digest = md5::compute(text.as_bytes());
+    let digest = Md5::digest(text.as_bytes());
     let number = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);
     Ok(Datum::Oid(Oid(number.max(FIRST_VERSION))))
 }
