@@ -8,7 +8,8 @@
 //! - `numeric(p,s)` with p ≤ 18: an `Int8` counting units of 10⁻ˢ; NaN, which PostgreSQL
 //!   sorts above every number, is `i64::MAX`;
 //! - every other numeric: bytes whose order is the numeric order (see [`encode_numeric`]);
-//! - text-likes and bytea: their bytes (the C collation);
+//! - text-likes and bytea: their bytes (the C collation); `char(n)` without the blanks at its end, which
+//!   reading gives back, `bpchar` without a length with them;
 //! - the rest (arrays, intervals, composites): a self-describing byte form.
 //!
 //! What is stored otherwise than it sorts stands in keys in another form (see [`derived`]).
@@ -30,6 +31,7 @@ use archipel_sql::error::{Result, SqlError};
 use archipel_sql::numeric::Numeric;
 use archipel_sql::parts;
 use archipel_sql::types::{Oid, Type};
+use archipel_sql::typmod::{padded, padded_length, without_blanks};
 
 use crate::text::text_of;
 use smallvec::SmallVec;
@@ -51,6 +53,14 @@ pub enum Codec {
     /// Any other numeric.
     Numeric,
     Text,
+    /// `char(n)`: without the blanks at the end, which reading gives back. As nothing is lost, it stands in
+    /// keys as it is stored.
+    Padded(u32),
+    /// `bpchar` without a length: as it is given.
+    Blanks,
+    /// Arrays of `char(n)`, as [`Codec::Generic`]. Their elements were stored without blanks once, and get
+    /// them back.
+    PaddedArray(u32),
     /// The canonical text, which does not sort as the values do.
     Jsonb,
     Bytea,
@@ -86,7 +96,6 @@ impl Codec {
             },
             Oid::TEXT
             | Oid::VARCHAR
-            | Oid::BPCHAR
             | Oid::NAME
             | Oid::JSON
             | Oid::JSONPATH
@@ -94,6 +103,11 @@ impl Codec {
             | Oid::UNKNOWN
             | Oid::CSTRING
             | Oid::REFCURSOR => Codec::Text,
+            Oid::BPCHAR => padded_length(ty).map_or(Codec::Blanks, |length| Codec::Padded(length as u32)),
+            Oid::BPCHAR_ARRAY => {
+                let element = Type { oid: Oid::BPCHAR, ..ty };
+                padded_length(element).map_or(Codec::Generic, |length| Codec::PaddedArray(length as u32))
+            }
             Oid::JSONB => Codec::Jsonb,
             Oid::BYTEA => Codec::Bytea,
             Oid::DATE => Codec::Date,
@@ -133,14 +147,47 @@ impl Codec {
             Codec::Float4 => ColumnKind::Float4,
             Codec::Float8 => ColumnKind::Float8,
             Codec::Uuid => ColumnKind::Fixed16,
-            Codec::Numeric | Codec::Text | Codec::Jsonb | Codec::Bytea | Codec::Generic => ColumnKind::Bytes,
+            Codec::Numeric
+            | Codec::Text
+            | Codec::Padded(_)
+            | Codec::Blanks
+            | Codec::PaddedArray(_)
+            | Codec::Jsonb
+            | Codec::Bytea
+            | Codec::Generic => ColumnKind::Bytes,
         }
     }
 
     /// Whether the stored order is the SQL order and equal values are stored alike, so that
-    /// keys over the column serve comparisons as they are.
+    /// keys over the column serve comparisons as they are; or, of `bpchar`, all but the blanks at the end,
+    /// which are in no key.
     pub fn ordered(self) -> bool {
-        !matches!(self, Codec::Generic | Codec::Numeric | Codec::Jsonb)
+        !matches!(self, Codec::Generic | Codec::PaddedArray(_) | Codec::Numeric | Codec::Jsonb)
+    }
+
+    /// The codec of what is looked for by a column of a key. `bpchar` without a length that stands in a key
+    /// as it is stored is of a table that was made when it was stored without its blanks.
+    pub fn in_key(self, column: &KeyColumn) -> Codec {
+        match (self, column.form) {
+            (Codec::Blanks, KeyForm::Stored) => Codec::Padded(0),
+            (codec, _) => codec,
+        }
+    }
+
+    /// The codec by which values of a stored column of a table are written: without blanks where a key
+    /// holds them as they are stored, since it would tell them apart (see [`Codec::in_key`]).
+    pub fn written(self, def: &TableDef, place: u16) -> Codec {
+        if self != Codec::Blanks {
+            return self;
+        }
+        let keys = def.key.iter().chain(def.indexes.iter().flat_map(|index| &index.key));
+        keys.filter(|column| column.column == place).fold(self, |codec, column| codec.in_key(column))
+    }
+
+    /// Whether equal values of two codecs have the same bytes in keys.
+    pub fn keyed_alike(self, other: Codec) -> bool {
+        let is_padded = |codec: Codec| matches!(codec, Codec::Padded(_) | Codec::Blanks);
+        self == other || is_padded(self) && is_padded(other)
     }
 
     /// Whether keys serve comparisons of a column of this codec: they were made when such columns had
@@ -168,6 +215,10 @@ impl Codec {
             },
             Codec::Text => match place.variable(row) {
                 Some(bytes) => Datum::Text(text_of(bytes)),
+                None => Datum::Null,
+            },
+            Codec::Padded(length) => match place.variable(row) {
+                Some(bytes) => Datum::Bpchar(padded(text_of(bytes), length as usize)),
                 None => Datum::Null,
             },
             _ => self.decode(place.get(row)),
@@ -218,6 +269,8 @@ impl Codec {
                 Datum::Numeric(if v == SCALED_NAN { Numeric::NAN } else { Numeric::from_scaled(v, scale) })
             }
             (Codec::Text, Cell::Bytes(b)) => Datum::Text(text_of(b)),
+            (Codec::Padded(length), Cell::Bytes(b)) => Datum::Bpchar(padded(text_of(b), length as usize)),
+            (Codec::Blanks, Cell::Bytes(b)) => Datum::Bpchar(text_of(b)),
             (Codec::Jsonb, Cell::Bytes(b)) => Datum::Jsonb(text_of(b)),
             (Codec::Timestamp, Cell::Int8(v)) => Datum::Timestamp(v),
             (Codec::TimestampTz, Cell::Int8(v)) => Datum::TimestampTz(v),
@@ -235,6 +288,10 @@ impl Codec {
             (Codec::Generic, Cell::Bytes(b)) => {
                 let mut at = 0;
                 read_generic(b, &mut at).unwrap_or(Datum::Null)
+            }
+            (Codec::PaddedArray(length), Cell::Bytes(b)) => {
+                let mut at = 0;
+                read_generic(b, &mut at).map_or(Datum::Null, |array| padded_elements(array, length as usize))
             }
             // A cell of another kind than its column's codec: the layout and the catalog
             // disagree, which the version check excludes.
@@ -265,7 +322,7 @@ impl Codec {
                 }
                 number.to_scaled(scale).map(Cell::Int8).ok_or_else(|| mismatch(self, datum))
             }
-            (Codec::Generic, _) => {
+            (Codec::Generic | Codec::PaddedArray(_), _) => {
                 parts::check(datum)?;
                 write_generic(datum, space);
                 Ok(Cell::Bytes(space))
@@ -283,6 +340,10 @@ impl Codec {
             (Codec::Int8, Datum::Int8(v)) => Cell::Int8(*v),
             (Codec::Scaled(scale), Datum::Numeric(n)) => Cell::Int8(n.to_scaled(scale)?),
             (Codec::Text, Datum::Text(s)) | (Codec::Jsonb, Datum::Jsonb(s)) => Cell::Bytes(s.as_bytes()),
+            (Codec::Blanks, Datum::Bpchar(s) | Datum::Text(s)) => Cell::Bytes(s.as_bytes()),
+            (Codec::Padded(_), Datum::Bpchar(s) | Datum::Text(s)) | (Codec::Text, Datum::Bpchar(s)) => {
+                Cell::Bytes(without_blanks(s).as_bytes())
+            }
             (Codec::Timestamp, Datum::Timestamp(v)) => Cell::Int8(*v),
             (Codec::TimestampTz, Datum::TimestampTz(v)) => Cell::Int8(*v),
             (Codec::Bool, Datum::Bool(v)) => Cell::Bool(*v),
@@ -303,6 +364,18 @@ impl Codec {
             _ => return None,
         })
     }
+}
+
+/// An array whose elements are of `char(n)`, each with its blanks.
+fn padded_elements(mut array: Datum, length: usize) -> Datum {
+    if let Datum::Array(array) = &mut array {
+        for element in &mut Arc::make_mut(array).values {
+            if let Datum::Bpchar(text) = element {
+                *text = padded(std::mem::take(text), length);
+            }
+        }
+    }
+    array
 }
 
 /// PostgreSQL's numeric typmod: precision and scale.

@@ -306,9 +306,13 @@ struct Extreme {
 
 impl AggregateState for Extreme {
     fn update(&mut self, _: &FunctionContext<'_>, args: &[Datum]) -> Result<()> {
-        // Of equal values the last one, as PostgreSQL's `…_larger` and `…_smaller` have it.
-        let worse = self.wanted.reverse();
-        if self.best.as_ref().is_none_or(|best| compare(&args[0], best) != worse) {
+        // Of equal values the last one, as PostgreSQL's `…_larger` and `…_smaller` have it, but the first
+        // one of those that differ by blanks.
+        let replaces = |best: &Datum| match compare(&args[0], best) {
+            Ordering::Equal => !matches!(args[0], Datum::Bpchar(_)),
+            order => order == self.wanted,
+        };
+        if self.best.as_ref().is_none_or(replaces) {
             self.best = Some(args[0].clone());
         }
         Ok(())

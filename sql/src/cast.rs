@@ -25,11 +25,13 @@ pub enum CastPath {
 }
 
 /// A value whose type changes while its bits stay: the number of an object is an integer with a sign,
-/// and a row of a named type says so itself where it becomes a `record`.
+/// a text that becomes `bpchar` is one whose blanks do not count, and a row of a named type says so itself
+/// where it becomes a `record`.
 pub fn relabel(value: Datum, from: Oid, to: Oid) -> Datum {
     match value {
         Datum::Oid(number) if to == Oid::INT4 => Datum::Int4(number.0 as i32),
         Datum::Int4(number) if is_object(to) => Datum::Oid(Oid(number as u32)),
+        Datum::Text(text) if to == Oid::BPCHAR => Datum::Bpchar(text),
         Datum::Record(record) if to == Oid::RECORD && from.is_composite() => {
             Datum::Record(record.or_described(|| Arc::new(RecordDescriptor::Named(from))))
         }
@@ -41,6 +43,7 @@ pub fn relabel(value: Datum, from: Oid, to: Oid) -> Datum {
 pub fn relabels(from: Oid, to: Oid) -> bool {
     (from == Oid::INT4 && is_object(to))
         || (to == Oid::INT4 && is_object(from))
+        || (to == Oid::BPCHAR && from != Oid::BPCHAR)
         || (to == Oid::RECORD && from.is_composite())
 }
 
@@ -66,7 +69,7 @@ pub fn find(source: Oid, target: Oid, context: CastContext) -> Option<CastPath> 
         if allowed(cast.context) {
             return Some(match cast.method {
                 CastMethod::Function(function) => CastPath::Function(function),
-                // Values of char(n) are held without the blanks at their end, which others may have.
+                // Values of char(n) are held otherwise than texts.
                 CastMethod::Binary if target == Oid::BPCHAR => CastPath::InOut,
                 CastMethod::Binary => CastPath::Relabel,
                 CastMethod::InOut => CastPath::InOut,

@@ -9,6 +9,7 @@ use std::hash::{Hash, Hasher};
 
 use crate::datum::{Array, Datum, Interval};
 use crate::json::order;
+use crate::typmod::without_blanks;
 
 /// Microseconds of a day.
 const DAY: i128 = 86_400_000_000;
@@ -59,6 +60,7 @@ pub fn compare(a: &Datum, b: &Datum) -> Ordering {
         (Int4(a), Int4(b)) => a.cmp(b),
         (Int8(a), Int8(b)) => a.cmp(b),
         (Text(a), Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+        (Bpchar(a), Bpchar(b)) => without_blanks(a).as_bytes().cmp(without_blanks(b).as_bytes()),
         (Numeric(a), Numeric(b)) => a.cmp(b),
         (Null, Null) => Ordering::Equal,
         (Null, _) => Ordering::Greater,
@@ -81,7 +83,8 @@ pub fn compare(a: &Datum, b: &Datum) -> Ordering {
     }
 }
 
-/// Integers and floats of different widths; anything else by kind, so that the order is total.
+/// Integers and floats of different widths, and fields of `char(n)` that were stored when they were
+/// texts without blanks; anything else by kind, so that the order is total.
 fn compare_mixed(a: &Datum, b: &Datum) -> Ordering {
     if let (Some(a), Some(b)) = (integer(a), integer(b)) {
         return a.cmp(&b);
@@ -89,6 +92,9 @@ fn compare_mixed(a: &Datum, b: &Datum) -> Ordering {
     match (a, b) {
         (Datum::Float4(a), Datum::Float8(b)) => compare_floats(f64::from(*a), *b),
         (Datum::Float8(a), Datum::Float4(b)) => compare_floats(*a, f64::from(*b)),
+        (Datum::Text(a), Datum::Bpchar(b)) | (Datum::Bpchar(a), Datum::Text(b)) => {
+            without_blanks(a).as_bytes().cmp(without_blanks(b).as_bytes())
+        }
         _ => kind(a).cmp(&kind(b)),
     }
 }
@@ -109,7 +115,7 @@ fn kind(value: &Datum) -> u8 {
         Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_) | Datum::Oid(_) => 1,
         Datum::Float4(_) | Datum::Float8(_) => 2,
         Datum::Numeric(_) => 3,
-        Datum::Text(_) => 4,
+        Datum::Text(_) | Datum::Bpchar(_) => 4,
         Datum::Bytea(_) => 5,
         Datum::Date(_) => 6,
         Datum::Time(_) => 7,
@@ -144,6 +150,7 @@ pub fn hash<H: Hasher>(value: &Datum, state: &mut H) {
         Datum::Float8(x) => hash_float(*x, state),
         Datum::Numeric(n) => n.hash(state),
         Datum::Text(s) => s.as_bytes().hash(state),
+        Datum::Bpchar(s) => without_blanks(s).as_bytes().hash(state),
         Datum::Jsonb(text) => order::hash_text(text, state),
         Datum::Bytea(b) => b.hash(state),
         Datum::Date(d) => d.hash(state),

@@ -8,8 +8,8 @@ use crate::datetime::TimeTz;
 use crate::record::Record;
 use crate::types::Oid;
 
-/// A value. Which SQL type it has is known to the plan, not to the value: `text`, `varchar`,
-/// `bpchar` and `name` are all [`Datum::Text`].
+/// A value. Which SQL type it has is known to the plan, not to the value: `text`, `varchar` and
+/// `name` are all [`Datum::Text`].
 #[derive(Debug, PartialEq)]
 pub enum Datum {
     Null,
@@ -20,8 +20,11 @@ pub enum Datum {
     Float4(f32),
     Float8(f64),
     Numeric(crate::numeric::Numeric),
-    /// `text`, `varchar`, `name`, json text; `char(n)` without its trailing blanks.
+    /// `text`, `varchar`, `name`, json text.
     Text(CompactString),
+    /// `char(n)` and `bpchar`, with the blanks at the end: they show, and count for nothing where values
+    /// are compared, wherever they stand.
+    Bpchar(CompactString),
     /// The canonical text of a `jsonb` value: told from text because its order and equality are
     /// others, wherever it stands.
     Jsonb(CompactString),
@@ -125,6 +128,7 @@ impl Datum {
             Float8(v) => Float8(*v),
             Numeric(v) => Numeric(v.clone()),
             Text(v) => Text(v.clone()),
+            Bpchar(v) => Bpchar(v.clone()),
             Jsonb(v) => Jsonb(v.clone()),
             Bytea(v) => Bytea(v.clone()),
             Date(v) => Date(*v),
@@ -143,6 +147,11 @@ impl Datum {
     /// A text value.
     pub fn text(s: &str) -> Datum {
         Datum::Text(CompactString::new(s))
+    }
+
+    /// A value of `bpchar`, with the blanks at its end.
+    pub fn bpchar(s: &str) -> Datum {
+        Datum::Bpchar(CompactString::new(s))
     }
 
     /// A jsonb value, from its canonical text.

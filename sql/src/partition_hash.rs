@@ -143,6 +143,7 @@ pub(crate) fn hash_value(value: &Datum, seed: u64) -> Option<u64> {
         Datum::Float4(value) => hash_float(f64::from(*value), seed),
         Datum::Float8(value) => hash_float(*value, seed),
         Datum::Text(text) => hash_bytes(text.as_bytes(), seed),
+        Datum::Bpchar(text) => hash_bytes(crate::typmod::without_blanks(text).as_bytes(), seed),
         Datum::Bytea(bytes) => hash_bytes(bytes, seed),
         Datum::Uuid(uuid) => hash_bytes(&uuid[..], seed),
         Datum::Date(days) => hash_u32(*days as u32, seed),
@@ -231,6 +232,7 @@ mod tests {
         hashes_to(Datum::Int8(-123456789012345), 1319997625056975514);
         hashes_to(Datum::Text("".into()), -5700645584453517373);
         hashes_to(Datum::Text("a".into()), -6705225459120232837);
+        hashes_to(Datum::bpchar("a  "), -6705225459120232837);
         hashes_to(Datum::Text("hello world!".into()), -1886269529411655687);
         hashes_to(Datum::Text("a longer text than twelve".into()), -7785834388530430271);
         hashes_to(Datum::Text("ünï".into()), -2114390743872756100);

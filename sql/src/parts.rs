@@ -25,7 +25,7 @@ fn parts_of(value: &Datum) -> Option<&[Datum]> {
 /// About what a value takes that is made of no others.
 fn bytes_of(value: &Datum) -> usize {
     match value {
-        Datum::Text(text) | Datum::Jsonb(text) => LEAST_BYTES + text.len(),
+        Datum::Text(text) | Datum::Bpchar(text) | Datum::Jsonb(text) => LEAST_BYTES + text.len(),
         Datum::Bytea(bytes) => LEAST_BYTES + bytes.len(),
         Datum::Numeric(number) => LEAST_BYTES + number.digits_about(),
         _ => LEAST_BYTES,

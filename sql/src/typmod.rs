@@ -4,6 +4,8 @@
 //! An assignment refuses what an explicit cast cuts off (SQL:2016 6.13 and 9.2): too long a
 //! string is 22001 on assignment unless only blanks are lost, and is truncated by a cast.
 
+use compact_str::CompactString;
+
 use crate::datum::{Datum, Interval};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{Oid, Type};
@@ -11,6 +13,30 @@ use crate::types::{Oid, Type};
 /// Byte index after `count` characters, or `None` if the text has no more than that.
 fn cut_at(text: &str, count: usize) -> Option<usize> {
     if text.len() <= count { None } else { text.char_indices().nth(count).map(|(at, _)| at) }
+}
+
+/// A text without the blanks at its end: what of a value of `bpchar` is compared, and becomes a text.
+#[inline]
+pub fn without_blanks(text: &str) -> &str {
+    text.trim_end_matches(' ')
+}
+
+/// A text with as many blanks at its end as it lacks characters.
+#[inline]
+pub fn padded(mut text: CompactString, length: usize) -> CompactString {
+    let held = if text.is_ascii() { text.len() } else { text.chars().count() };
+    let missing = length.saturating_sub(held);
+    if missing > 0 {
+        text.reserve(missing);
+        (0..missing).for_each(|_| text.push(' '));
+    }
+    text
+}
+
+/// How many characters a value of `char(n)` has; `None` for `bpchar` without a length, and other types.
+#[inline]
+pub fn padded_length(ty: Type) -> Option<usize> {
+    if ty.oid == Oid::BPCHAR && ty.typmod >= 4 { Some((ty.typmod - 4) as usize) } else { None }
 }
 
 /// Whether a value of this type can need [`coerce_typmod`] at all.
@@ -24,8 +50,13 @@ pub fn coerce_typmod(value: Datum, ty: Type, explicit: bool) -> Result<Datum> {
         return Ok(value);
     }
     match value {
-        Datum::Text(text) if matches!(ty.oid, Oid::VARCHAR | Oid::BPCHAR) => {
-            coerce_text(text, ty, explicit).map(Datum::Text)
+        Datum::Text(text) if ty.oid == Oid::VARCHAR => coerce_text(text, ty, explicit).map(Datum::Text),
+        Datum::Text(text) | Datum::Bpchar(text) if ty.oid == Oid::BPCHAR => {
+            let text = coerce_text(text, ty, explicit)?;
+            Ok(Datum::Bpchar(match padded_length(ty) {
+                Some(length) => padded(text, length),
+                None => text,
+            }))
         }
         Datum::Numeric(number) if ty.oid == Oid::NUMERIC => number.with_typmod(ty.typmod).map(Datum::Numeric),
         Datum::Timestamp(at) => Ok(Datum::Timestamp(round_timestamp(at, ty.typmod))),
@@ -54,18 +85,13 @@ pub fn coerce_typmod(value: Datum, ty: Type, explicit: bool) -> Result<Datum> {
     }
 }
 
-fn coerce_text(
-    mut text: compact_str::CompactString,
-    ty: Type,
-    explicit: bool,
-) -> Result<compact_str::CompactString> {
-    let blank_padded = ty.oid == Oid::BPCHAR;
+fn coerce_text(mut text: CompactString, ty: Type, explicit: bool) -> Result<CompactString> {
     if ty.typmod >= 4 {
         let limit = (ty.typmod - 4) as usize;
         if let Some(at) = cut_at(&text, limit) {
             // SQL: blanks alone may be lost in silence.
             if !explicit && !text[at..].bytes().all(|b| b == b' ') {
-                let name = if blank_padded { "character" } else { "character varying" };
+                let name = if ty.oid == Oid::BPCHAR { "character" } else { "character varying" };
                 return Err(SqlError::new(
                     SqlState::STRING_DATA_RIGHT_TRUNCATION,
                     format!("value too long for type {name}({limit})"),
@@ -73,10 +99,6 @@ fn coerce_text(
             }
             text.truncate(at);
         }
-    }
-    if blank_padded && text.ends_with(' ') {
-        let length = text.trim_end_matches(' ').len();
-        text.truncate(length);
     }
     Ok(text)
 }
@@ -136,5 +158,20 @@ mod tests {
             (error.state(), error.message()),
             (SqlState::STRING_DATA_RIGHT_TRUNCATION, "value too long for type character varying(3)")
         );
+    }
+
+    #[test]
+    fn padded_strings_keep_their_blanks() {
+        let fit = |text: &str, typmod, explicit| {
+            coerce_typmod(Datum::text(text), Type { oid: Oid::BPCHAR, typmod }, explicit)
+        };
+        assert_eq!(fit("ab ", -1, false), Ok(Datum::bpchar("ab ")));
+        assert_eq!(fit("ab ", 9, false), Ok(Datum::bpchar("ab   ")));
+        assert_eq!(fit("äb", 7, false), Ok(Datum::bpchar("äb ")));
+        assert_eq!(fit("ab   ", 7, false), Ok(Datum::bpchar("ab ")));
+        assert_eq!(fit("abcd", 7, true), Ok(Datum::bpchar("abc")));
+        let shorter = coerce_typmod(Datum::bpchar("ab   "), Type { oid: Oid::BPCHAR, typmod: 6 }, false);
+        assert_eq!(shorter, Ok(Datum::bpchar("ab")));
+        assert_eq!(without_blanks("a b  "), "a b");
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! A column of a plan is carried by the Arrow type of its storage form ([`Codec`]): integers,
 //! dates and timestamps by integers, `numeric(p, s)` with p ≤ 18 by 64-bit units of 10⁻ˢ, text
-//! by Utf8, everything without an Arrow form of equal meaning by the bytes the engine stores.
-//! So scanned cells go into arrays without a detour, and a native comparison of carriers is
-//! used only where [`comparable`] says that their order is PostgreSQL's.
+//! by Utf8 (`char(n)` without the blanks at its end), everything without an Arrow form of equal
+//! meaning by the bytes the engine stores. So scanned cells go into arrays without a detour, and a
+//! native comparison of carriers is used only where [`comparable`] says that their order is
+//! PostgreSQL's.
 
 use std::sync::Arc;
 
@@ -37,15 +38,23 @@ pub fn data_type(ty: Type) -> DataType {
         Codec::Float4 => DataType::Float32,
         Codec::Float8 => DataType::Float64,
         Codec::Uuid => DataType::FixedSizeBinary(16),
-        Codec::Text | Codec::Jsonb => DataType::Utf8,
-        Codec::Bytea | Codec::Numeric | Codec::Generic => DataType::Binary,
+        Codec::Text | Codec::Padded(_) | Codec::Blanks | Codec::Jsonb => DataType::Utf8,
+        Codec::Bytea | Codec::Numeric | Codec::Generic | Codec::PaddedArray(_) => DataType::Binary,
     }
 }
 
 /// Whether carriers of the type compare, group and sort as the values do. Not so for floats
-/// (negative zero), for numerics without a fixed scale (1.0 and 1.00) and for byte forms.
+/// (negative zero), for numerics without a fixed scale (1.0 and 1.00), for `bpchar` without a length, whose
+/// blanks do not count, and for byte forms.
 pub fn comparable(ty: Type) -> bool {
-    !matches!(Codec::of(ty), Codec::Float4 | Codec::Float8 | Codec::Numeric | Codec::Jsonb | Codec::Generic)
+    let by_value = matches!(Codec::of(ty), Codec::Float4 | Codec::Float8 | Codec::Numeric | Codec::Blanks);
+    !by_value && !matches!(Codec::of(ty), Codec::Jsonb | Codec::Generic | Codec::PaddedArray(_))
+}
+
+/// Whether values of two types are carried alike: `char(n)` of any length is, without its blanks.
+pub fn carried_alike(one: Type, other: Type) -> bool {
+    let (one, other) = (Codec::of(one), Codec::of(other));
+    one == other || matches!((one, other), (Codec::Padded(_), Codec::Padded(_)))
 }
 
 /// An array of carriers, read value by value.
@@ -58,6 +67,8 @@ pub enum Reader<'a> {
     Float8(&'a Float64Array),
     Uuid(&'a FixedSizeBinaryArray),
     Text(&'a StringArray),
+    /// Of `bpchar`.
+    Padded(&'a StringArray, Codec),
     Jsonb(&'a StringArray),
     Bytes(&'a BinaryArray, Codec),
 }
@@ -80,6 +91,9 @@ impl<'a> Reader<'a> {
             DataType::Float64 => Reader::Float8(cast(array)?),
             DataType::FixedSizeBinary(_) => Reader::Uuid(cast(array)?),
             DataType::Utf8 if codec == Codec::Jsonb => Reader::Jsonb(cast(array)?),
+            DataType::Utf8 if matches!(codec, Codec::Padded(_) | Codec::Blanks) => {
+                Reader::Padded(cast(array)?, codec)
+            }
             DataType::Utf8 => Reader::Text(cast(array)?),
             _ => Reader::Bytes(cast(array)?, codec),
         })
@@ -95,6 +109,9 @@ impl<'a> Reader<'a> {
             Reader::Float4(array) if array.is_valid(row) => Datum::Float4(array.value(row)),
             Reader::Float8(array) if array.is_valid(row) => Datum::Float8(array.value(row)),
             Reader::Text(array) if array.is_valid(row) => Datum::text(array.value(row)),
+            Reader::Padded(array, codec) if array.is_valid(row) => {
+                codec.decode(Cell::Bytes(array.value(row).as_bytes()))
+            }
             Reader::Jsonb(array) if array.is_valid(row) => Datum::jsonb(array.value(row)),
             Reader::Bytes(array, codec) if array.is_valid(row) => codec.decode(Cell::Bytes(array.value(row))),
             Reader::Uuid(array) if array.is_valid(row) => match <[u8; 16]>::try_from(array.value(row)) {

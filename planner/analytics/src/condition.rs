@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::{Expr, Operator, cast, lit};
 
-use crate::carrier::comparable;
+use crate::carrier::{carried_alike, comparable};
 use crate::evaluate::is_volatile;
 use crate::keys::sides_of_key;
 use crate::lower::{Lowerer, Lowering, columns_of};
@@ -82,6 +82,15 @@ impl Lowerer<'_> {
         if scaled_beside_constant {
             return self.native(expr, columns);
         }
+        // A `bpchar` beside a `char(n)` is carried as that one is: without its blanks.
+        let is_given = |expr: &BoundExpr| matches!(expr.kind, ExprKind::Const(_) | ExprKind::Param(_));
+        match (Codec::of(own), Codec::of(their)) {
+            (Codec::Blanks, Codec::Padded(_)) if is_given(expr) => {
+                return self.native(&BoundExpr { ty: their, ..expr.clone() }, columns);
+            }
+            (Codec::Padded(_), Codec::Blanks) if is_given(other) => return self.native(expr, columns),
+            _ => {}
+        }
         let width = |ty: Type| match Codec::of(ty) {
             Codec::Int2 => Some(2),
             Codec::Int4 => Some(4),
@@ -99,9 +108,7 @@ impl Lowerer<'_> {
                     other => other,
                 })
             }
-            (None, None) if Codec::of(own) == Codec::of(their) && comparable(own) => {
-                self.native(expr, columns)
-            }
+            (None, None) if carried_alike(own, their) && comparable(own) => self.native(expr, columns),
             _ => Ok(None),
         }
     }

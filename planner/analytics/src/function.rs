@@ -108,7 +108,7 @@ impl ScalarUDFImpl for RowFunction {
                 None => value,
             };
             // A batch holds thousands of them, however large they are.
-            if let Datum::Text(text) | Datum::Jsonb(text) = &value {
+            if let Datum::Text(text) | Datum::Bpchar(text) | Datum::Jsonb(text) = &value {
                 interrupt::steps(text.len()).map_err(external)?;
             } else if let Datum::Bytea(bytes) = &value {
                 interrupt::steps(bytes.len()).map_err(external)?;

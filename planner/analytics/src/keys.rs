@@ -13,7 +13,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Column;
 use datafusion::logical_expr::{Expr, Operator, binary_expr, cast};
 
-use crate::carrier::comparable;
+use crate::carrier::{carried_alike, comparable};
 use crate::condition::{can_fail, fails_by_range_alone, native_operator, tables_of};
 use crate::evaluate::{is_volatile, refusal};
 use crate::lower::{Lowerer, Lowering, columns_of, unsupported};
@@ -81,7 +81,7 @@ fn are_alike(left: Type, right: Type) -> bool {
         (Some(_), Some(_)) => true,
         (None, None) => {
             let numerics = left.oid == Oid::NUMERIC && right.oid == Oid::NUMERIC;
-            numerics || comparable(left) && Codec::of(left) == Codec::of(right)
+            numerics || comparable(left) && carried_alike(left, right)
         }
         _ => false,
     }

@@ -73,7 +73,7 @@ async fn few_rows(
 /// What a value has besides itself, about.
 fn bytes_of(value: &Datum) -> usize {
     match value {
-        Datum::Text(text) | Datum::Jsonb(text) => text.len(),
+        Datum::Text(text) | Datum::Bpchar(text) | Datum::Jsonb(text) => text.len(),
         Datum::Bytea(bytes) => bytes.len(),
         Datum::Array(array) => {
             array.values.iter().map(|value| size_of::<Datum>() + bytes_of(value)).sum::<usize>()

@@ -74,7 +74,7 @@ fn pathway(from: Oid, to: Oid, context: Coercion) -> Option<Pathway> {
             return None;
         }
         return Some(match cast.method {
-            // Values of char(n) are held without the blanks at their end, which others may have.
+            // Values of char(n) are held otherwise than texts.
             CastMethod::Binary if to == Oid::BPCHAR => Pathway::ThroughText,
             CastMethod::Binary => Pathway::Relabel,
             CastMethod::Function(function) => Pathway::Function(function),
@@ -95,20 +95,6 @@ fn pathway(from: Oid, to: Oid, context: Coercion) -> Option<Pathway> {
         return Some(Pathway::ThroughText);
     }
     None
-}
-
-/// Whether an explicit cast makes a value of `bpchar` that is as long as it is given.
-fn is_unmeasured(target: Type, context: Coercion) -> bool {
-    target.oid == Oid::BPCHAR && target.typmod < 0 && context == CastContext::Explicit
-}
-
-/// A constant of `bpchar`, whose length is that of its text: held without the blanks at its end, as
-/// `char(n)` is, it is shown with them.
-pub(super) fn with_blanks(text: &str) -> BoundExpr {
-    let held = text.trim_end_matches(' ');
-    let length = i32::try_from(text.chars().count()).ok().filter(|_| held.len() < text.len());
-    let typmod = length.map_or(-1, |length| length.saturating_add(4));
-    BoundExpr::constant(Datum::text(held), Type { oid: Oid::BPCHAR, typmod })
 }
 
 /// Whether a value of one type may become one of the other (can_coerce_type). A polymorphic
@@ -192,10 +178,10 @@ impl Binder<'_, '_> {
             return Ok(Some(BoundExpr::constant(value, Type::of(to))));
         }
         let Some(path) = pathway(from, to, context) else { return Ok(None) };
-        if let (ExprKind::Const(Datum::Text(text)), Oid::TEXT | Oid::VARCHAR) = (&expr.kind, from)
-            && is_unmeasured(target, context)
+        if let (ExprKind::Const(Datum::Text(text)), Oid::TEXT | Oid::VARCHAR, Oid::BPCHAR) =
+            (&expr.kind, from, to)
         {
-            return Ok(Some(with_blanks(text)));
+            return Ok(Some(BoundExpr::constant(Datum::Bpchar(text.clone()), Type::BPCHAR)));
         }
         let ty = Type::of(to);
         let kind = match path {
@@ -245,7 +231,6 @@ impl Binder<'_, '_> {
         }
         match &expr.kind {
             ExprKind::Const(Datum::Null) => Ok(BoundExpr::constant(Datum::Null, Type::of(to))),
-            ExprKind::Const(Datum::Text(text)) if is_unmeasured(target, context) => Ok(with_blanks(text)),
             ExprKind::Const(Datum::Text(text)) => {
                 let text = text.clone();
                 self.literal(&text, target)

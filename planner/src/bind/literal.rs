@@ -11,7 +11,6 @@ use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{DateTimeField, Expr, Interval, Value};
 
-use super::coerce::with_blanks;
 use super::name::ident_name;
 use super::{Binder, Clause};
 use crate::bound::{BoundExpr, ExprKind};
@@ -26,7 +25,7 @@ impl Binder<'_, '_> {
             | Value::EscapedStringLiteral(text)
             | Value::UnicodeStringLiteral(text) => unknown(text),
             Value::DollarQuotedString(quoted) => unknown(&quoted.value),
-            Value::NationalStringLiteral(text) => with_blanks(text),
+            Value::NationalStringLiteral(text) => BoundExpr::constant(Datum::bpchar(text), Type::BPCHAR),
             Value::Boolean(value) => BoundExpr::constant(Datum::Bool(*value), Type::BOOL),
             Value::Null => BoundExpr::constant(Datum::Null, Type::UNKNOWN),
             Value::Placeholder(name) => self.parameter(name)?,

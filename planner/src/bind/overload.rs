@@ -136,18 +136,6 @@ fn instance(routine: RoutineRef, declared: &[Oid], actual: &[Type], result: Type
     Ok(Arc::new(concrete))
 }
 
-/// What a function answers that hands on what it was given. `char(n)` keeps its length there: without it
-/// nobody would know of the blanks, which values are held without.
-fn handed_on(result: Oid, actual: &[Type]) -> Type {
-    let is_padded = |ty: &&Type| matches!(ty.oid, Oid::BPCHAR | Oid::BPCHAR_ARRAY);
-    let mut given = actual.iter().filter(is_padded).map(|ty| ty.typmod);
-    let plain = Type::of(result);
-    match given.next() {
-        Some(typmod) if is_padded(&&plain) && given.all(|other| other == typmod) => Type { typmod, ..plain },
-        _ => plain,
-    }
-}
-
 /// Matches actual arguments to parameters; `None` if they cannot fit by number or name.
 fn fit(
     parameters: &[Parameter],
@@ -584,15 +572,10 @@ impl Binder<'_, '_> {
         if let Some(oid) = built_in.filter(|oid| self.env.catalog.access(*oid).is_some()) {
             self.need_routine(oid);
         }
-        let handed_on = |result| handed_on(result, &actual);
         Ok(match candidate.callee {
             Callee::Scalar(function) => {
-                let polymorphic = is_polymorphic(function.result);
-                let result = if polymorphic { handed_on(result) } else { Type::of(result) };
-                Resolved::Scalar {
-                    args: super::resolve::shown_by_name(function.name, filled),
-                    function: ResolvedFunction { function, result },
-                }
+                let args = super::resolve::shown_by_name(function.name, filled);
+                Resolved::Scalar { args, function: ResolvedFunction { function, result: Type::of(result) } }
             }
             Callee::Routine(routine) if routine.kind == RoutineKind::Aggregate => {
                 self.need_routine(routine.oid);
@@ -613,17 +596,17 @@ impl Binder<'_, '_> {
                     .columns
                     .iter()
                     .map(|(_, ty)| {
-                        resolve_polymorphic(&candidate.types, &actual, *ty).map(|(_, ty)| handed_on(ty))
+                        resolve_polymorphic(&candidate.types, &actual, *ty).map(|(_, ty)| Type::of(ty))
                     })
                     .collect::<Result<Vec<_>>>()?;
                 Resolved::Set { function, args: filled, columns }
             }
             Callee::Aggregate(function) => {
                 let function = Accumulator::Builtin(function);
-                Resolved::Aggregate { function, args: filled, result: handed_on(result) }
+                Resolved::Aggregate { function, args: filled, result: Type::of(result) }
             }
             Callee::Ranking(function) => {
-                Resolved::Ranking { name: function.name, args: filled, result: handed_on(result) }
+                Resolved::Ranking { name: function.name, args: filled, result: Type::of(result) }
             }
         })
     }

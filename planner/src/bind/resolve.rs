@@ -142,37 +142,16 @@ pub fn type_list(types: &[Type]) -> String {
 /// Functions that show values of any type as text: of those whose values are numbers of objects,
 /// only the type says that they show as names.
 pub(super) fn shown_by_name(function: &str, args: Vec<BoundExpr>) -> Vec<BoundExpr> {
-    const SHOWING: &[&str] = &[
-        "textanycat",
-        "anytextcat",
-        "concat",
-        "concat_ws",
-        "format",
-        "quote_literal",
-        "quote_nullable",
-        "octet_length",
-        "bpcharlike",
-        "bpcharnlike",
-        "bpchariclike",
-        "bpcharicnlike",
-        "bpcharregexeq",
-        "bpcharregexne",
-        "bpcharicregexeq",
-        "bpcharicregexne",
-    ];
+    const SHOWING: &[&str] =
+        &["textanycat", "anytextcat", "concat", "concat_ws", "format", "quote_literal", "quote_nullable"];
     if !SHOWING.contains(&function) {
         return args;
     }
-    let shown = |arg: BoundExpr| match arg.ty.oid {
-        oid if oid.names_object() => BoundExpr::new(ExprKind::ConvertIo(Box::new(arg)), Type::TEXT),
-        // With its blanks.
-        Oid::BPCHAR if arg.ty.typmod >= 0 => BoundExpr::new(ExprKind::ConvertIo(Box::new(arg)), Type::TEXT),
-        Oid::BPCHAR => match arg.kind {
-            // A text that was made one without a length has the blanks still.
-            ExprKind::ConvertIo(text) if matches!(text.ty.oid, Oid::TEXT | Oid::VARCHAR) => *text,
-            kind => BoundExpr { kind, ..arg },
-        },
-        _ => arg,
+    let shown = |arg: BoundExpr| {
+        if arg.ty.oid.names_object() {
+            return BoundExpr::new(ExprKind::ConvertIo(Box::new(arg)), Type::TEXT);
+        }
+        arg
     };
     args.into_iter().map(shown).collect()
 }

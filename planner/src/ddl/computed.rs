@@ -8,7 +8,7 @@ use archipel_sql::catalog::{Catalog, Table};
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::SqlError;
 use archipel_sql::type_table::element_of;
-use archipel_sql::types::{Oid, Type};
+use archipel_sql::types::Type;
 
 use crate::bind::kept::definition_path;
 
@@ -107,8 +107,7 @@ impl ComputedValue {
                 None => archipel_sql::type_table::format_type(Type::of(ty.oid)),
             },
         };
-        let cast = if ty.oid == Oid::BPCHAR { "text".to_owned() } else { written };
-        let text = format!("SELECT CAST(({expression}) AS {cast}){from}");
+        let text = format!("SELECT CAST(({expression}) AS {written}){from}");
         let types = table.columns.iter().map(|column| column.ty).collect();
         ComputedValue::Query { text, types, search_path: None }
     }

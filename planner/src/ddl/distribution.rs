@@ -193,7 +193,7 @@ fn group_by_foreign_key(table: &Table, column: u16, work: &Work<'_>) -> Option<u
 /// Whether two columns have the same bytes in a key.
 pub fn encoded_alike(own: &Table, column: u16, other: &Table, other_column: u16) -> bool {
     let (own, other) = (&own.columns[usize::from(column)], &other.columns[usize::from(other_column)]);
-    own.not_null && other.not_null && Codec::of(own.ty) == Codec::of(other.ty)
+    own.not_null && other.not_null && Codec::of(own.ty).keyed_alike(Codec::of(other.ty))
 }
 
 /// Gives every index its place: in the table's partitions if its first column is the

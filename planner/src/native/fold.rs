@@ -82,7 +82,7 @@ fn is_one_moment(expr: &BoundExpr) -> bool {
 fn may_be_kept(value: &Datum) -> bool {
     const BYTES_MAX: usize = 64 << 10;
     match value {
-        Datum::Text(text) | Datum::Jsonb(text) => text.len() <= BYTES_MAX,
+        Datum::Text(text) | Datum::Bpchar(text) | Datum::Jsonb(text) => text.len() <= BYTES_MAX,
         Datum::Bytea(bytes) => bytes.len() <= BYTES_MAX,
         Datum::Array(array) => {
             array.values.len() * size_of::<Datum>() <= BYTES_MAX && array.values.iter().all(may_be_kept)

@@ -371,7 +371,10 @@ impl Compiler<'_> {
         };
         let columns = key
             .iter()
-            .map(|column| (*column, stored_type(on.table, column.column).map_or(Codec::Int8, Codec::of)))
+            .map(|column| {
+                let codec = stored_type(on.table, column.column).map_or(Codec::Int8, Codec::of);
+                (*column, codec.in_key(column))
+            })
             .collect::<Vec<_>>();
         let mut implied = Vec::new();
         let mut equals = Vec::new();
@@ -504,8 +507,9 @@ impl Compiler<'_> {
             let Some(value) = value else { return };
             values.push(value);
         }
-        let codec =
-            |column: &KeyColumn| on.table.columns.get(usize::from(column.column)).map(|c| Codec::of(c.ty));
+        let codec = |column: &KeyColumn| {
+            on.table.columns.get(usize::from(column.column)).map(|c| Codec::of(c.ty).in_key(column))
+        };
         let columns = key.iter().map(|column| Some((*column, codec(column)?))).collect::<Option<_>>();
         if let Some(columns) = columns {
             self.known_rows.push(KnownRow::new(on.meta.clone(), columns, values));
@@ -559,7 +563,7 @@ impl Compiler<'_> {
             write,
             key_column: first,
             kind: meta.def.columns[position],
-            codec: stored_type(table, first.column).map_or(Codec::Int8, Codec::of),
+            codec: stored_type(table, first.column).map_or(Codec::Int8, Codec::of).in_key(&first),
             key,
             among: None,
             candidates: Vec::new(),

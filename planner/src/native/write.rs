@@ -85,14 +85,18 @@ struct Stored {
 
 impl Target {
     pub fn new(table: &TableRef, meta: Meta) -> Target {
+        let (visible, hidden) = (table.columns.len(), crate::row::has_hidden_id(table));
         let codecs: Vec<Codec> = table
             .columns
             .iter()
             .map(|column| column.ty)
             .chain(table.index_expressions().map(|(_, part)| part.ty))
-            .map(Codec::of)
+            .enumerate()
+            .map(|(place, ty)| {
+                let stored = place + usize::from(hidden && place >= visible);
+                Codec::of(ty).written(&meta.def, stored as u16)
+            })
             .collect();
-        let (visible, hidden) = (table.columns.len(), crate::row::has_hidden_id(table));
         let places = meta.layout.places().iter().enumerate();
         let stored: Vec<Stored> = places
             .map(|(stored, at)| {

@@ -1,5 +1,5 @@
 //! Key bytes of the types whose stored bytes do not sort as their values do: any numeric, intervals,
-//! arrays, rows and jsonb.
+//! arrays, rows, jsonb and `bpchar` without a length.
 //!
 //! The engine keeps a row's values as [`super::Codec`] stores them and asks here, whenever such a value
 //! stands in a key, for bytes that compare as the type's btree operators do, and are equal for equal
@@ -14,6 +14,7 @@ use archipel_sql::json::{Kind, Node};
 use archipel_sql::numeric::Numeric;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
+use archipel_sql::typmod::without_blanks;
 
 use super::{Codec, encode_numeric, read_generic};
 use crate::text::text_of;
@@ -23,13 +24,16 @@ const NUMERIC: u8 = 1;
 /// Values that say of which kind they are: intervals, arrays and rows.
 const GENERIC: u8 = 2;
 const JSONB: u8 = 3;
+/// Stored texts without the blanks at their ends.
+const BLANKS: u8 = 4;
 
 /// How values of a type stand in keys.
 pub fn key_form(ty: Type) -> KeyForm {
     let form = match Codec::of(ty) {
         Codec::Numeric => NUMERIC,
         Codec::Jsonb => JSONB,
-        Codec::Generic
+        Codec::Blanks => BLANKS,
+        Codec::Generic | Codec::PaddedArray(_)
             if ty.oid == Oid::INTERVAL
                 || ty.oid.is_composite()
                 || element_of(ty.oid).is_some_and(is_sorted) =>
@@ -68,6 +72,11 @@ fn derive(form: u8, stored: &[u8], key: &mut Vec<u8>) {
             append_value(&value.unwrap_or(Datum::Null), key);
         }
         JSONB => append_jsonb_text(&text_of(stored), key),
+        // As what is stored without them: columns that were keys before the blanks were kept have no other.
+        BLANKS => {
+            let length = stored.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
+            key.extend_from_slice(&stored[..length]);
+        }
         _ => unreachable!("forms of keys are made here"),
     }
 }
@@ -87,6 +96,7 @@ fn append_value(value: &Datum, key: &mut Vec<u8>) {
         Datum::Float8(v) => append_float(*v, key),
         Datum::Numeric(v) => append_numeric(v, key),
         Datum::Text(v) => append_bytes(v.as_bytes(), key),
+        Datum::Bpchar(v) => append_bytes(without_blanks(v).as_bytes(), key),
         Datum::Bytea(v) => append_bytes(v, key),
         Datum::Jsonb(v) => append_jsonb_text(v, key),
         Datum::Uuid(v) => key.extend_from_slice(v.as_slice()),
@@ -321,6 +331,19 @@ mod tests {
         }
 
         #[test]
+        fn padded_texts_keep_their_order(a in "[\u{1}\u{2} a]{0,3}", b in "[\u{1}\u{2} a]{0,3}") {
+            check(&Datum::bpchar(&a), &Datum::bpchar(&b), Type::BPCHAR);
+        }
+
+        #[test]
+        fn arrays_of_padded_texts_keep_their_order(
+            a in array(Oid::BPCHAR, "[\u{1} a]{0,3}".prop_map(|text: String| Datum::bpchar(&text))),
+            b in array(Oid::BPCHAR, "[\u{1} a]{0,3}".prop_map(|text: String| Datum::bpchar(&text))),
+        ) {
+            check(&a, &b, Type::BPCHAR_ARRAY);
+        }
+
+        #[test]
         fn arrays_of_numerics_keep_their_order(
             a in array(Oid::NUMERIC, numeric().prop_map(Datum::Numeric)),
             b in array(Oid::NUMERIC, numeric().prop_map(Datum::Numeric)),
@@ -355,6 +378,7 @@ mod tests {
             key(&Datum::Interval(Arc::new(Interval { months, days, microseconds })), Type::INTERVAL)
         };
         assert_eq!(span(1, 0, 0), span(0, 30, 0));
+        assert_eq!(key(&Datum::bpchar("a  "), Type::BPCHAR), key(&Datum::bpchar("a"), Type::BPCHAR));
         assert_eq!(span(0, 1, 0), span(0, 0, 86_400_000_000));
         assert_eq!(key(&jsonb("{\"a\": 1}"), Type::JSONB), key(&jsonb("{\"a\": 1.00}"), Type::JSONB));
         let row =

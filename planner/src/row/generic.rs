@@ -34,6 +34,7 @@ pub fn write_generic(datum: &Datum, out: &mut Vec<u8>) {
             bytes(out, 7, &space);
         }
         Datum::Text(s) => bytes(out, 8, s.as_bytes()),
+        Datum::Bpchar(s) => bytes(out, 23, s.as_bytes()),
         Datum::Jsonb(s) => bytes(out, 19, s.as_bytes()),
         Datum::Bytea(b) => bytes(out, 9, b),
         Datum::Date(v) => bytes(out, 10, &v.to_be_bytes()),
@@ -92,6 +93,13 @@ fn as_jsonb(value: &mut Datum) {
     }
 }
 
+/// Elements were written as texts once, without the blanks at their ends.
+fn as_bpchar(value: &mut Datum) {
+    if let Datum::Text(text) = value {
+        *value = Datum::Bpchar(std::mem::take(text));
+    }
+}
+
 /// Reads what [`write_generic`] wrote; `None` when the bytes are cut or foreign.
 pub fn read_generic(bytes: &[u8], at: &mut usize) -> Option<Datum> {
     fn take<'b>(bytes: &'b [u8], at: &mut usize, count: usize) -> Option<&'b [u8]> {
@@ -117,8 +125,10 @@ pub fn read_generic(bytes: &[u8], at: &mut usize) -> Option<Datum> {
                 .collect::<Option<Vec<_>>>()?;
             let count = number(bytes, at)?;
             let mut values = (0..count).map(|_| read_generic(bytes, at)).collect::<Option<Vec<_>>>()?;
-            if element == Oid::JSONB {
-                values.iter_mut().for_each(as_jsonb);
+            match element {
+                Oid::JSONB => values.iter_mut().for_each(as_jsonb),
+                Oid::BPCHAR => values.iter_mut().for_each(as_bpchar),
+                _ => {}
             }
             return Some(Datum::Array(Arc::new(Array { element, dimensions, values })));
         }
@@ -153,6 +163,7 @@ pub fn read_generic(bytes: &[u8], at: &mut usize) -> Option<Datum> {
         6 => Datum::Float8(f64::from_be_bytes(piece.try_into().ok()?)),
         7 => Datum::Numeric(decode_numeric(piece)),
         8 => Datum::Text(text_of(piece)),
+        23 => Datum::Bpchar(text_of(piece)),
         19 => Datum::Jsonb(text_of(piece)),
         9 => Datum::Bytea(Arc::from(piece)),
         10 => Datum::Date(i32::from_be_bytes(piece.try_into().ok()?)),

@@ -78,3 +78,44 @@ fn scaled_numerics_round_trip() {
     assert_eq!(codec.encode(&number, &mut Vec::new()).unwrap(), Cell::Int8(1250));
     assert_eq!(codec.decode(Cell::Int8(1250)), number);
 }
+
+#[test]
+fn padded_texts_get_their_blanks_back() {
+    let codec = Codec::of(Type { oid: Oid::BPCHAR, typmod: 8 });
+    assert_eq!(codec, Codec::Padded(4));
+    let value = Datum::bpchar("ä   ");
+    assert_eq!(codec.encode_plain(&value), Some(Cell::Bytes("ä".as_bytes())));
+    assert_eq!(codec.decode(Cell::Bytes("ä".as_bytes())), value);
+    let unmeasured = Codec::of(Type::BPCHAR);
+    assert_eq!(unmeasured.encode_plain(&Datum::bpchar("a ")), Some(Cell::Bytes(b"a ")));
+    assert_eq!(unmeasured.decode(Cell::Bytes(b"a ")), Datum::bpchar("a "));
+}
+
+/// As older versions stored them.
+#[test]
+fn elements_without_blanks_get_them_back() {
+    let array = |values| {
+        let dimensions = vec![Dimension { length: 2, lower_bound: 1 }];
+        Datum::Array(Arc::new(Array { element: Oid::BPCHAR, dimensions, values }))
+    };
+    let mut stored = Vec::new();
+    write_generic(&array(vec![Datum::text("a"), Datum::Null]), &mut stored);
+    let codec = Codec::of(Type { oid: Oid::BPCHAR_ARRAY, typmod: 7 });
+    assert_eq!(codec.decode(Cell::Bytes(&stored)), array(vec![Datum::bpchar("a  "), Datum::Null]));
+}
+
+/// Keys that were made of stored values without blanks go on without them.
+#[test]
+fn older_keys_hold_no_blanks() {
+    let mut column = KeyColumn {
+        column: 0,
+        descending: false,
+        nulls_first: false,
+        nullable: false,
+        form: KeyForm::Stored,
+    };
+    let older = Codec::Blanks.in_key(&column);
+    assert_eq!(older.encode_plain(&Datum::bpchar("a ")), Some(Cell::Bytes(b"a")));
+    column.form = key_form(Type::BPCHAR);
+    assert_eq!(Codec::Blanks.in_key(&column), Codec::Blanks);
+}

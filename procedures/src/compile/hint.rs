@@ -164,6 +164,10 @@ fn access_of(
 /// Whether values of a type are keys of a column that is stored so.
 fn fits(ty: Type, stored: Codec) -> bool {
     let integer = |codec: Codec| matches!(codec, Codec::Int2 | Codec::Int4 | Codec::Int8);
-    let own = Codec::of(ty);
-    own == stored || (integer(own) && integer(stored))
+    // A text is a `char(n)` once its blanks are taken off.
+    let own = match (Codec::of(ty), stored) {
+        (Codec::Text, Codec::Padded(_) | Codec::Blanks) => stored,
+        (own, _) => own,
+    };
+    own.keyed_alike(stored) || (integer(own) && integer(stored))
 }

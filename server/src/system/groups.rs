@@ -88,7 +88,7 @@ impl GroupKeys {
         let Some((column, kind, ty, _)) = &self.0 else { return Ok(None) };
         let datum = io::text_in(value, *ty, context)?;
         let mut space = Vec::new();
-        let cell = Codec::of(*ty).encode(&datum, &mut space)?;
+        let cell = Codec::of(*ty).in_key(column).encode(&datum, &mut space)?;
         let mut key = KeyBuf::new();
         encode_cell(&mut key, cell, column, *kind);
         Ok(Some(key))

@@ -45,9 +45,9 @@ readers! {
 
 #[inline]
 pub(crate) fn text(args: &[Datum], index: usize) -> Result<&str> {
-    match args.get(index).and_then(Datum::json_text) {
-        Some(value) => Ok(value),
-        None => Err(mismatch("Text", args, index)),
+    match args.get(index) {
+        Some(Datum::Text(value) | Datum::Jsonb(value) | Datum::Bpchar(value)) => Ok(value),
+        _ => Err(mismatch("Text", args, index)),
     }
 }
 

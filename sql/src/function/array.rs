@@ -328,7 +328,7 @@ fn fill(v: &[Datum]) -> Result<Datum> {
     };
     let count = if lengths.is_empty() { 0 } else { total };
     let apart = match value {
-        Datum::Text(text) if text.is_heap_allocated() => text.len(),
+        Datum::Text(text) | Datum::Bpchar(text) if text.is_heap_allocated() => text.len(),
         _ => 0,
     };
     crate::memory::check(count.saturating_mul(size_of::<Datum>() + apart))?;

@@ -12,6 +12,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::io::record::Fields;
 use crate::record::Record;
 use crate::types::Oid;
+use crate::typmod::without_blanks;
 
 /// Six operators from one order. The order sees the context and both arguments.
 macro_rules! comparisons {
@@ -62,6 +63,21 @@ fn by_float(_: &FunctionContext<'_>, v: &[Datum]) -> Order {
     Ok(compare_floats(wide(0)?, wide(1)?))
 }
 
+/// Texts without the blanks at their ends.
+fn by_bpchar(_: &FunctionContext<'_>, v: &[Datum]) -> Order {
+    Ok(without_blanks(text(v, 0)?).as_bytes().cmp(without_blanks(text(v, 1)?).as_bytes()))
+}
+
+/// Whether two values may be of one type, as far as they tell: fields of `char(n)` were stored as texts
+/// once.
+fn may_be_alike(left: &Datum, right: &Datum) -> bool {
+    let is_string = |value: &Datum| matches!(value, Datum::Text(_) | Datum::Bpchar(_));
+    left.is_null()
+        || right.is_null()
+        || std::mem::discriminant(left) == std::mem::discriminant(right)
+        || is_string(left) && is_string(right)
+}
+
 /// Rows, field by field; the first fields that differ decide, and must be of one type.
 fn by_record(ctx: &FunctionContext<'_>, v: &[Datum]) -> Order {
     let (Datum::Record(left), Datum::Record(right)) = (any(v, 0)?, any(v, 1)?) else {
@@ -84,12 +100,7 @@ fn by_record(ctx: &FunctionContext<'_>, v: &[Datum]) -> Order {
         let known = types.as_ref().and_then(|(left, right)| Some((left.known(place)?, right.known(place)?)));
         let alike = match known {
             Some((left, right)) => left.oid == right.oid,
-            // As far as values tell.
-            None => {
-                left.is_null()
-                    || right.is_null()
-                    || std::mem::discriminant(&left) == std::mem::discriminant(&right)
-            }
+            None => may_be_alike(&left, &right),
         };
         if !alike {
             let (left, right) =
@@ -155,7 +166,7 @@ pub(super) const OPERATORS: &[(&str, Eval)] = comparisons! {
     "float84eq" "float84ne" "float84lt" "float84le" "float84gt" "float84ge" = by_float;
     "numeric_eq" "numeric_ne" "numeric_lt" "numeric_le" "numeric_gt" "numeric_ge" = by_numeric;
     "texteq" "textne" "text_lt" "text_le" "text_gt" "text_ge" = by_text;
-    "bpchareq" "bpcharne" "bpcharlt" "bpcharle" "bpchargt" "bpcharge" = by_text;
+    "bpchareq" "bpcharne" "bpcharlt" "bpcharle" "bpchargt" "bpcharge" = by_bpchar;
     "nameeq" "namene" "namelt" "namele" "namegt" "namege" = by_text;
     "nameeqtext" "namenetext" "namelttext" "nameletext" "namegttext" "namegetext" = by_text;
     "texteqname" "textnename" "textltname" "textlename" "textgtname" "textgename" = by_text;
@@ -180,7 +191,7 @@ pub(super) const OPERATORS: &[(&str, Eval)] = comparisons! {
     "timestamptz_eq_timestamp" "timestamptz_ne_timestamp" "timestamptz_lt_timestamp" "timestamptz_le_timestamp" "timestamptz_gt_timestamp" "timestamptz_ge_timestamp" = by_moment;
     "record_image_eq" "record_image_ne" "record_image_lt" "record_image_le" "record_image_gt" "record_image_ge" = by_image;
     "texteq" "textne" "text_pattern_lt" "text_pattern_le" "text_pattern_gt" "text_pattern_ge" = by_text;
-    "bpchareq" "bpcharne" "bpchar_pattern_lt" "bpchar_pattern_le" "bpchar_pattern_gt" "bpchar_pattern_ge" = by_text;
+    "bpchareq" "bpcharne" "bpchar_pattern_lt" "bpchar_pattern_le" "bpchar_pattern_gt" "bpchar_pattern_ge" = by_bpchar;
 };
 
 fn sign(_: &FunctionContext<'_>, v: &[Datum]) -> Result<Datum> {
@@ -213,7 +224,7 @@ pub(super) const SUPPORT: &[(&str, Eval)] = &[
     ("btoidcmp", sign),
     ("btnamecmp", sign),
     ("bttextcmp", sign),
-    ("bpcharcmp", sign),
+    ("bpcharcmp", |c, v| Ok(Datum::Int4(by_bpchar(c, v)? as i32))),
     ("btboolcmp", sign),
     ("btarraycmp", sign),
     ("btrecordcmp", sign),
@@ -242,7 +253,9 @@ pub(super) const SUPPORT: &[(&str, Eval)] = &[
     ("float8larger", larger),
     ("numeric_larger", larger),
     ("text_larger", larger),
-    ("bpchar_larger", larger),
+    ("bpchar_larger", |c, v| {
+        Ok(if by_bpchar(c, v)? == Ordering::Less { v[1].clone() } else { v[0].clone() })
+    }),
     ("date_larger", larger),
     ("time_larger", larger),
     ("timetz_larger", larger),
@@ -260,7 +273,9 @@ pub(super) const SUPPORT: &[(&str, Eval)] = &[
     ("float8smaller", smaller),
     ("numeric_smaller", smaller),
     ("text_smaller", smaller),
-    ("bpchar_smaller", smaller),
+    ("bpchar_smaller", |c, v| {
+        Ok(if by_bpchar(c, v)? == Ordering::Greater { v[1].clone() } else { v[0].clone() })
+    }),
     ("date_smaller", smaller),
     ("time_smaller", smaller),
     ("timetz_smaller", smaller),

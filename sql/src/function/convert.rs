@@ -7,7 +7,7 @@ use crate::datum::{Datum, Interval};
 use crate::error::{Result, SqlError, SqlState};
 use crate::numeric::Numeric;
 use crate::types::{Oid, Type};
-use crate::typmod::coerce_typmod;
+use crate::typmod::{coerce_typmod, without_blanks};
 
 fn narrow<T, U: TryFrom<T>>(value: T, name: &str) -> Result<U> {
     U::try_from(value).map_err(|_| out_of_range(name))
@@ -96,11 +96,11 @@ fn time_of(at: i64) -> Datum {
 }
 
 /// `"char"` as a text: what it is shown as.
-fn char_text(value: &str) -> Result<Datum> {
+fn char_text(value: &str) -> compact_str::CompactString {
     let mut shown = String::new();
     // Writing to a String cannot fail.
     let _ = crate::io::byte_out(value, &mut shown);
-    Ok(text_datum(shown))
+    shown.into()
 }
 
 pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
@@ -152,15 +152,14 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
         Ok(crate::io::byte_value(byte as u8))
     }),
     ("booltext", |_, v| Ok(text_datum(if boolean(v, 0)? { "true" } else { "false" }))),
-    // The string types share one representation; blanks of char(n) are already gone.
-    ("rtrim1", |_, v| Ok(text_datum(text(v, 0)?.trim_end_matches(' ')))),
-    ("char_text", |_, v| char_text(text(v, 0)?)),
-    ("char_bpchar", |_, v| char_text(text(v, 0)?)),
+    ("rtrim1", |_, v| Ok(text_datum(without_blanks(text(v, 0)?)))),
+    ("char_text", |_, v| Ok(Datum::Text(char_text(text(v, 0)?)))),
+    ("char_bpchar", |_, v| Ok(Datum::Bpchar(char_text(text(v, 0)?)))),
     ("text_char", |_, v| Ok(crate::io::byte_in(text(v, 0)?))),
     ("text_name", |_, v| Ok(text_datum(crate::io::truncate_name(text(v, 0)?)))),
-    ("bpchar_name", |_, v| Ok(text_datum(crate::io::truncate_name(text(v, 0)?.trim_end_matches(' '))))),
+    ("bpchar_name", |_, v| Ok(text_datum(crate::io::truncate_name(without_blanks(text(v, 0)?))))),
     ("name_text", |_, v| Ok(any(v, 0)?.clone())),
-    ("name_bpchar", |_, v| Ok(any(v, 0)?.clone())),
+    ("name_bpchar", |_, v| Ok(Datum::bpchar(text(v, 0)?))),
     ("varchar", |_, v| coerce(Oid::VARCHAR, v)),
     ("bpchar", |_, v| coerce(Oid::BPCHAR, v)),
     ("numeric", |_, v| coerce(Oid::NUMERIC, v)),

@@ -15,6 +15,7 @@ use crate::io::{byte_of, natural_type, record};
 use crate::numeric::Numeric;
 use crate::type_table::{element_of, type_info, type_name};
 use crate::types::{Oid, Type};
+use crate::typmod::{padded, padded_length};
 
 /// What alignment of data in arrays and rows goes by at most (MAXALIGN).
 const ALIGNMENT_MAX: usize = 8;
@@ -140,14 +141,11 @@ fn word(value: &Datum, ty: Type) -> Option<(u64, usize)> {
 /// The bytes of a value of a type that is passed by reference, without its length.
 fn image(value: &Datum, ty: Type, ctx: &FunctionContext<'_>) -> Vec<u8> {
     match value {
-        Datum::Text(text) => {
-            let mut bytes = text.as_bytes().to_vec();
-            if ty.oid == Oid::BPCHAR && ty.typmod >= 4 {
-                let missing = ((ty.typmod - 4) as usize).saturating_sub(text.chars().count());
-                bytes.extend(std::iter::repeat_n(b' ', missing));
-            }
-            bytes
-        }
+        // What was stored of a `char(n)` within another value may lack its blanks.
+        Datum::Text(text) | Datum::Bpchar(text) => match padded_length(ty) {
+            Some(length) => padded(text.clone(), length).as_bytes().to_vec(),
+            None => text.as_bytes().to_vec(),
+        },
         Datum::Jsonb(text) => text.as_bytes().to_vec(),
         Datum::Numeric(number) => numeric(number),
         Datum::Bytea(bytes) => bytes.to_vec(),

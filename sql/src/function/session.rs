@@ -224,7 +224,9 @@ fn column_size(value: &Datum) -> i32 {
         Datum::Int8(_) | Datum::Float8(_) | Datum::Time(_) | Datum::Timestamp(_) | Datum::TimestampTz(_) => 8,
         Datum::TimeTz(_) => 12,
         Datum::Interval(_) | Datum::Uuid(_) => 16,
-        Datum::Text(text) | Datum::Jsonb(text) => text.len() as i32 + if text.len() < 127 { 1 } else { 4 },
+        Datum::Text(text) | Datum::Bpchar(text) | Datum::Jsonb(text) => {
+            text.len() as i32 + if text.len() < 127 { 1 } else { 4 }
+        }
         Datum::Bytea(bytes) => bytes.len() as i32 + if bytes.len() < 127 { 1 } else { 4 },
         Datum::Numeric(number) => {
             let mut wire = Vec::new();

@@ -546,10 +546,11 @@ pub fn chr(code: i32) -> Result<char> {
     })
 }
 
-/// A value cast to text, which is its output but for booleans.
+/// A value cast to text, which is its output but for booleans and the blanks of `bpchar`.
 fn as_text(context: &FunctionContext<'_>, value: &Datum) -> Result<String> {
     match value {
         Datum::Bool(value) => Ok(value.to_string()),
+        Datum::Bpchar(value) => Ok(crate::typmod::without_blanks(value).to_owned()),
         value => shown(context, value),
     }
 }

@@ -288,13 +288,14 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
             }
         }
         Datum::Text(text) if ty.oid == Oid::CHAR => out.push(super::byte_of(text)),
-        Datum::Text(text) => {
+        Datum::Text(text) | Datum::Bpchar(text) => {
             if ty.oid == Oid::JSONPATH {
                 out.push(1);
             }
             out.extend_from_slice(text.as_bytes());
-            if ty.oid == Oid::BPCHAR && ty.typmod >= 4 {
-                let missing = ((ty.typmod - 4) as usize).saturating_sub(text.chars().count());
+            // What was stored of a `char(n)` within another value may lack its blanks.
+            if let Some(length) = crate::typmod::padded_length(ty) {
+                let missing = length.saturating_sub(text.chars().count());
                 out.extend(std::iter::repeat_n(b' ', missing));
             }
         }

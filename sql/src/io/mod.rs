@@ -400,10 +400,11 @@ pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dy
         Datum::Int8(n) => out.write_str(buffer.format(*n)),
         Datum::Int2(n) => out.write_str(buffer.format(*n)),
         Datum::Text(text) if ty.oid == Oid::CHAR => byte_out(text, out),
-        Datum::Text(text) => {
+        Datum::Text(text) | Datum::Bpchar(text) => {
             out.write_str(text)?;
-            if ty.oid == Oid::BPCHAR && ty.typmod >= 4 {
-                for _ in text.chars().count()..(ty.typmod - 4) as usize {
+            // What was stored of a `char(n)` within another value may lack its blanks.
+            if let Some(length) = crate::typmod::padded_length(ty) {
+                for _ in text.chars().count()..length {
                     out.write_str(" ")?;
                 }
             }
@@ -478,6 +479,7 @@ pub fn to_text(value: &Datum, ty: Type, ctx: &FunctionContext<'_>) -> String {
 pub fn may_be(value: &Datum, ty: Oid) -> bool {
     match value {
         Datum::Null => true,
+        Datum::Bpchar(_) => ty == Oid::BPCHAR,
         Datum::Text(_) => {
             let shown = [Oid::BOOL, Oid::BYTEA, Oid::JSONB, Oid::UUID, Oid::RECORD];
             let category = crate::type_table::type_info(ty).map(|info| info.category);
@@ -511,6 +513,7 @@ pub fn natural_type(value: &Datum) -> Type {
         Datum::Float8(_) => Type::FLOAT8,
         Datum::Numeric(_) => Type::NUMERIC,
         Datum::Text(_) => Type::TEXT,
+        Datum::Bpchar(_) => Type::BPCHAR,
         Datum::Jsonb(_) => Type::JSONB,
         Datum::Bytea(_) => Type::BYTEA,
         Datum::Date(_) => Type::DATE,

@@ -35,8 +35,7 @@ pub struct Writing {
 impl Writing {
     fn value(&mut self, kind: Kind, value: Option<&'static str>) {
         match &mut self.parameters {
-            // A parameter has no length, and without one Archipel does not keep the blanks at its end.
-            Some(parameters) if kind != Kind::Char && (!self.of_wire || kind.of_wire().is_some()) => {
+            Some(parameters) if !self.of_wire || kind.of_wire().is_some() => {
                 parameters.push((kind, value));
                 self.text += &format!("${}", parameters.len());
             }

@@ -74,7 +74,8 @@ impl Compiler<'_> {
                 if let Some(value) = self.scoped(scope, |c| Ok(c.row_free(expr)))? {
                     self.known.insert(slot, value);
                 }
-                Ok((*column, slot, Codec::of(table.columns[usize::from(*column)].ty), source))
+                let codec = Codec::of(table.columns[usize::from(*column)].ty);
+                Ok((*column, slot, codec.written(&meta.def, *column), source))
             })
             .collect::<Result<Vec<_>>>()?;
         for (column, slot, ..) in &set {
@@ -91,7 +92,7 @@ impl Compiler<'_> {
             let source = self.scoped(&row, |c| c.source(&expr))?;
             let slot = self.slot();
             self.mark(slot);
-            let codec = Codec::of(table.columns[usize::from(column)].ty);
+            let codec = Codec::of(table.columns[usize::from(column)].ty).written(&meta.def, column);
             set.retain(|(known, ..)| *known != column);
             set.push((column, slot, codec, source));
             generated += 1;
@@ -117,7 +118,10 @@ impl Compiler<'_> {
             for_indexes.iter().map(|part| part.as_ref().map(|part| part.slot)).collect();
         for (place, part) in for_indexes.into_iter().enumerate() {
             let Some(part) = part else { continue };
-            set.push(((table.columns.len() + place) as u16, part.slot, part.codec, part.source));
+            let hidden = usize::from(crate::row::has_hidden_id(table));
+            let column = table.columns.len() + place;
+            let codec = part.codec.written(&meta.def, (column + hidden) as u16);
+            set.push((column as u16, part.slot, codec, part.source));
             generated += 1;
         }
         let for_indexes = slots;
