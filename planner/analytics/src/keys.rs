@@ -7,7 +7,7 @@
 use archipel_planner::bind::visit::visit_expr_mut;
 use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_planner::row::Codec;
-use archipel_sql::function::{ResolvedFunction, lookup_functions};
+use archipel_sql::function::{self, CastMethod, ResolvedFunction, lookup_functions};
 use archipel_sql::types::{Oid, Type};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Column;
@@ -31,17 +31,24 @@ pub(crate) fn key_form(expr: &BoundExpr, what: &str) -> Lowering<BoundExpr> {
 
 /// Whether values of a type can be told apart by a key.
 pub(crate) fn has_key_form(ty: Type) -> bool {
-    comparable(ty) || Codec::of(ty) == Codec::Numeric
+    comparable(ty) || matches!(Codec::of(ty), Codec::Numeric | Codec::Blanks)
 }
 
-/// A numeric without the zeros at its end.
+/// A numeric without the zeros at its end; a `bpchar` without a length as a text, which has no blanks there.
 fn trimmed(expr: &BoundExpr) -> Option<BoundExpr> {
-    if expr.ty.oid != Oid::NUMERIC {
-        return None;
-    }
-    let function = *lookup_functions("trim_scale").iter().find(|function| function.args == [Oid::NUMERIC])?;
-    let function = ResolvedFunction { function, result: Type::NUMERIC };
-    Some(BoundExpr::new(ExprKind::Call { function, args: vec![expr.clone()] }, Type::NUMERIC))
+    let (function, result) = match Codec::of(expr.ty) {
+        _ if expr.ty.oid == Oid::NUMERIC => {
+            let mut known = lookup_functions("trim_scale").iter();
+            (*known.find(|function| function.args == [Oid::NUMERIC])?, Type::NUMERIC)
+        }
+        Codec::Blanks => match function::cast(Oid::BPCHAR, Oid::TEXT)?.method {
+            CastMethod::Function(function) => (function, Type::TEXT),
+            CastMethod::Binary | CastMethod::InOut => return None,
+        },
+        _ => return None,
+    };
+    let function = ResolvedFunction { function, result };
+    Some(BoundExpr::new(ExprKind::Call { function, args: vec![expr.clone()] }, result))
 }
 
 /// What a cast to numeric takes, where it is an integer: that cannot fail.
@@ -80,8 +87,8 @@ fn are_alike(left: Type, right: Type) -> bool {
     match (integer_width(left), integer_width(right)) {
         (Some(_), Some(_)) => true,
         (None, None) => {
-            let numerics = left.oid == Oid::NUMERIC && right.oid == Oid::NUMERIC;
-            numerics || comparable(left) && carried_alike(left, right)
+            let by_key = left.oid == right.oid && matches!(left.oid, Oid::NUMERIC | Oid::BPCHAR);
+            by_key || comparable(left) && carried_alike(left, right)
         }
         _ => false,
     }
@@ -180,9 +187,9 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Whether two numerics are equal that are carried differently or without a fixed scale, in a form that
-    /// a join can hash.
-    pub(crate) fn equal_numerics(
+    /// Whether two numerics are equal that are carried differently or without a fixed scale, or two values of
+    /// `bpchar` of which one has no length, in a form that a join can hash.
+    pub(crate) fn equal_by_key(
         &mut self,
         equality: &ResolvedFunction,
         sides: [&BoundExpr; 2],
@@ -193,13 +200,11 @@ impl Lowerer<'_> {
             !left.is_empty() && !right.is_empty() && !left.iter().any(|column| right.contains(column));
         let fit =
             |side: &BoundExpr| refusal(side).is_none() && !is_volatile(side) && !can_fail(widened(side));
-        if equality.function.name != "numeric_eq" || !apart || !sides.into_iter().all(fit) {
+        let by_key = matches!(equality.function.name, "numeric_eq" | "bpchareq")
+            && sides.iter().all(|side| matches!(side.ty.oid, Oid::NUMERIC | Oid::BPCHAR));
+        if !by_key || !apart || !sides.into_iter().all(fit) {
             return Ok(None);
         }
-        let [left, right] = sides.map(trimmed);
-        let (Some(left), Some(right)) = (left, right) else { return Ok(None) };
-        let left = self.row_function(&left, None, columns)?;
-        let right = self.row_function(&right, None, columns)?;
-        Ok(Some(binary_expr(left, Operator::Eq, right)))
+        self.equal_keys(sides, columns).map(Some)
     }
 }

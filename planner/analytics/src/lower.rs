@@ -623,7 +623,7 @@ impl<'a> Lowerer<'a> {
                     let left_native = self.comparand(left, Some(right), columns)?;
                     let right_native = self.comparand(right, Some(left), columns)?;
                     let (Some(left_native), Some(right_native)) = (left_native, right_native) else {
-                        return self.equal_numerics(function, [left, right], columns);
+                        return self.equal_by_key(function, [left, right], columns);
                     };
                     // In the condition of an outer join, DataFusion loses rows where a literal comes first.
                     Some(match operator.swap() {
