@@ -121,16 +121,16 @@ fn decode(text: &str, name: &str) -> Result<Vec<u8>> {
     }
 }
 
-/// Base64 in the lines of RFC 2045.
+/// Base64 in the lines of RFC 2045; a full one ends, also where nothing follows.
 fn base64_encode(bytes: &[u8]) -> Result<String> {
     const LINE: usize = 57;
     let mut out = String::new();
-    for (at, line) in bytes.chunks(LINE).enumerate() {
+    for line in bytes.chunks(LINE) {
         interrupt::steps(line.len())?;
-        if at > 0 {
+        STANDARD.encode_string(line, &mut out);
+        if line.len() == LINE {
             out.push('\n');
         }
-        STANDARD.encode_string(line, &mut out);
     }
     Ok(out)
 }
