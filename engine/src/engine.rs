@@ -78,6 +78,9 @@ pub struct SubmitOptions<'i> {
     /// with [`Stop::Interactive`] where it would write. For a program that runs apart, under a
     /// transaction.
     pub paged: bool,
+    /// Somebody else holds the locks of its tables ([`Program::tables`]) for as long as it reads in
+    /// pages, so it asks for none: it could have to wait behind who waits for their holder.
+    pub locked: bool,
 }
 
 impl Engine {
@@ -431,6 +434,7 @@ pub(crate) fn submit_on<P: Program>(
         apart: options.apart,
         queued: options.queued,
         paged: options.paged && options.transaction.is_some(),
+        locked: options.locked,
         ..RunOptions::default()
     };
     if let Some(interactive) = &run_options.interactive {

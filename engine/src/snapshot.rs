@@ -278,6 +278,13 @@ impl Registration {
         self.state.epoch
     }
 
+    /// Says that from now on no rows but those of these tables are read through it.
+    pub fn narrow(&self, tables: &[TreeId]) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.snapshots.narrow(&self.state, Trees::of(tables.iter().copied()));
+        }
+    }
+
     /// See [`Snapshot::is_cancelled`].
     pub fn is_cancelled(&self) -> bool {
         self.state.cancelled.load(Ordering::SeqCst)

@@ -44,6 +44,8 @@ pub(crate) struct RunOptions {
     pub queued: bool,
     /// It reads in pages.
     pub paged: bool,
+    /// And its tables are locked for it.
+    pub locked: bool,
     /// What the statement saw before it waited.
     pub view: Option<Arc<StatementView>>,
 }
@@ -123,7 +125,7 @@ pub(crate) fn run_held<P: Program>(
         }
         let run = || {
             if options.paged {
-                txn.begin_pages(&program.tables())?;
+                txn.begin_pages(&program.tables(), options.locked)?;
             }
             program.run(&mut txn)
         };

@@ -336,6 +336,18 @@ impl Interactive {
         self.state.adopt(snapshot)
     }
 
+    /// Takes its snapshot now, through which only rows of these tables will be read: no other table's old
+    /// rows are kept for it. `None` under READ COMMITTED, and where it has a snapshot already.
+    pub fn take_snapshot_of(&self, tables: &[TreeId]) -> Option<Epoch> {
+        if self.state.snapshot_epoch().is_some() {
+            return None;
+        }
+        self.state.take_snapshot(&self.shared);
+        let registration = self.state.registration()?;
+        registration.narrow(tables);
+        Some(registration.epoch())
+    }
+
     /// Whether it locked or wrote anything; an empty transaction ends without a program.
     pub fn is_empty(&self) -> bool {
         !self.state.has_notes()

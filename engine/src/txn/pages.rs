@@ -25,7 +25,9 @@
 //! - **Transactions.** Beyond READ COMMITTED S is the transaction's own snapshot, otherwise the
 //!   statement's. Images of the transaction's own lie above S, and nobody else changes those meanwhile.
 //! - **Definitions.** The tables known beforehand are locked (ACCESS SHARE) before S is taken, so none
-//!   of them is made anew. One whose place alone has changed, by CREATE INDEX say, is found again.
+//!   of them is made anew. One whose place alone has changed, by CREATE INDEX say, is found again. The
+//!   rows of a cursor are read under the locks of the transaction that has opened it
+//!   ([`crate::SubmitOptions::locked`]).
 //! - **Memory.** Old versions kept for S count against `archipel.max_version_memory`; past it the oldest
 //!   snapshot ends, and its next page says so ([`Stop::SnapshotTooOld`]).
 
@@ -40,6 +42,7 @@ use super::{Direction, InteractiveState, Isolation, KeyRange, Place, Txn, Visit}
 use crate::engine::{Point, Shared};
 use crate::executor::Worker;
 use crate::id::{Epoch, GroupId, TreeId};
+use crate::locks::ObjectMode;
 use crate::partition::{ClaimSet, HeldList, Job, PartitionData, PartitionRef, Ticket};
 use crate::program::Stop;
 use crate::snapshot::{PAGE_BYTES_MAX, Registration};
@@ -93,18 +96,29 @@ enum PageEnd {
 }
 
 impl Txn<'_> {
-    /// Lets the run read in pages. Stops with [`Stop::Wait`] where a table is locked against it.
-    pub(super) fn begin_pages(&mut self, tables: &[TreeId]) -> Result<(), Stop> {
+    /// Lets the run read in pages. Stops with [`Stop::Wait`] where a table is locked against it, unless
+    /// somebody holds the locks for it.
+    pub(super) fn begin_pages(&mut self, tables: &[TreeId], locked: bool) -> Result<(), Stop> {
         let Some(interactive) = self.interactive.clone().filter(|_| self.pages.is_none()) else {
             return Ok(());
         };
-        self.admit_tables(tables)?;
+        if !locked {
+            self.admit_tables(tables)?;
+        }
         let holder = interactive.client.number() as u64;
         let own = interactive.registration();
         let registration = own.unwrap_or_else(|| Registration::of_transaction(self.shared, holder));
         // What changed while a lock was waited for is there to see.
         self.worker.refresh(self.shared);
         let tables: Vec<_> = tables.iter().filter_map(|id| self.table(*id)).collect();
+        if locked {
+            for table in &tables {
+                self.note_admitted(table.def.id, ObjectMode::AccessShare);
+                for index in &table.indexes {
+                    self.note_admitted(index.def.id, ObjectMode::AccessShare);
+                }
+            }
+        }
         let snapshot = registration.epoch();
         self.snapshot = Some(snapshot);
         self.own_trees = interactive.own_trees();
