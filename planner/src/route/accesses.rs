@@ -5,7 +5,7 @@ use archipel_sql::error::Result;
 use archipel_sql::function::Volatility;
 
 use super::{Access, RouteKey};
-use crate::bound::{Accumulator, BoundExpr, BoundStatement, CteBody, ExprKind, Rel};
+use crate::bound::{Accumulator, BoundExpr, BoundStatement, CteBody, ExprKind, Rel, SetCall, SetItem};
 use crate::native::sleep::sleeps;
 use crate::native::{CompileEnv, CompiledStatement, compile_expression};
 
@@ -75,7 +75,12 @@ pub fn is_plain_query(statement: &BoundStatement) -> bool {
 fn calls_routines(rel: &Rel) -> bool {
     let mut calls = false;
     crate::native::visit_relations(rel, &mut |rel| match rel {
-        Rel::Function { call: crate::bound::SetCall::Routine { .. }, .. } => calls = true,
+        Rel::Function { call: SetCall::Routine { .. }, .. } => calls = true,
+        Rel::ProjectSet { items, .. } => {
+            let is_routine =
+                |item: &SetItem| matches!(item, SetItem::Set { call: SetCall::Routine { .. }, .. });
+            calls |= items.iter().any(is_routine);
+        }
         Rel::Aggregate { aggregates, .. } => {
             calls |= aggregates.iter().any(|call| matches!(call.function, Accumulator::Defined(_)));
         }
@@ -98,7 +103,7 @@ fn needs_native(rel: &Rel) -> bool {
     crate::native::visit_relations(rel, &mut |rel| match rel {
         Rel::Family { lock, .. } => needed |= lock.is_some(),
         Rel::Scan { table, lock, .. } => needed |= lock.is_some() || table.kind == TableKind::System,
-        Rel::Function { call: crate::bound::SetCall::Routine { .. }, .. } => needed = true,
+        Rel::Function { call: SetCall::Routine { .. }, .. } => needed = true,
         Rel::Explained { .. } => needed = true,
         Rel::Aggregate { aggregates, .. } => {
             needed |= aggregates.iter().any(|call| matches!(call.function, Accumulator::Defined(_)));
