@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use archipel_engine::id::{GroupId, TreeId};
 use archipel_engine::log::MemoryStore;
 use archipel_engine::{
-    ClaimSet, DdlOp, Direction, Engine, EngineConfig, Inserted, Interactive, Interleave, KeyRange, Point,
-    Program, Repartition, RoutingTable, Seams, Stop, SubmitOptions, Txn,
+    ClaimSet, DdlOp, Direction, Engine, EngineConfig, Inserted, Interactive, Interleave, Isolation, KeyRange,
+    LockTables, LockWait, ObjectMode, Point, Program, Repartition, RoutingTable, Seams, Stop, Submission,
+    SubmitOptions, Txn,
 };
 use common::*;
 
@@ -351,4 +352,47 @@ fn a_reader_waits_in_the_queue_of_a_busy_partition() {
     for thread in threads {
         thread.join().expect("it ends");
     }
+}
+
+/// The rows of a cursor are read under the locks of the transaction that has opened it, behind which
+/// somebody may wait; and its snapshot is for all of its reads.
+#[test]
+fn a_reader_whose_tables_are_locked_for_it_stands_in_no_queue() {
+    const ACCOUNTS_OPENED: i64 = 2_000;
+    let (engine, _store) = stepped();
+    open_bank(&engine, ACCOUNTS_OPENED);
+    let lock = |transaction: &Interactive, mode: ObjectMode| -> Submission<LockTables> {
+        let options = SubmitOptions { transaction: Some(transaction), ..SubmitOptions::default() };
+        engine.submit(LockTables::new(vec![ACCOUNTS], mode, LockWait::Wait), options)
+    };
+    let (holder, waiter) = (engine.begin(), engine.begin());
+    lock(&holder, ObjectMode::AccessShare).wait().outcome.result.expect("nobody else has it");
+    let mut waits = lock(&waiter, ObjectMode::AccessExclusive);
+    assert!(waits.try_take().is_none());
+    let reader = engine.begin_at(Isolation::RepeatableRead, true);
+    let epoch = reader.take_snapshot_of(&[ACCOUNTS]).expect("it has none yet");
+    assert_eq!(reader.take_snapshot_of(&[ACCOUNTS]), None);
+    let read = || {
+        let body = move |txn: &mut Txn<'_>| {
+            assert_eq!(txn.pages_at(), Some(epoch));
+            assert!(account_of(txn, "owner 3")?.is_some(), "through an index, too");
+            balances(txn, KeyRange::ALL, Direction::Ascending)
+        };
+        let options = SubmitOptions {
+            transaction: Some(&reader),
+            read_only: true,
+            paged: true,
+            locked: true,
+            ..SubmitOptions::default()
+        };
+        let completed = engine.submit(OverAccounts(script(|_, _| {}, body)), options).wait();
+        completed.outcome.result.map(|()| completed.program.0.value.expect("it has a value"))
+    };
+    let expected: Vec<(i64, i64)> = (0..ACCOUNTS_OPENED).map(|id| (id, 100)).collect();
+    assert_eq!(read().expect("read"), expected);
+    engine.commit(&holder).wait().outcome.result.expect("committed");
+    waits.wait().outcome.result.expect("its turn has come");
+    engine.rollback(&waiter).wait().outcome.result.expect("rolled back");
+    change_everything(&engine, ACCOUNTS_OPENED);
+    assert_eq!(read().expect("read"), expected);
 }
