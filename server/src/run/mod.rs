@@ -6,6 +6,7 @@
 //! - [`definition`] one DDL statement
 //! - [`load`]       a batch of COPY rows
 //! - [`portions`]   rows that leave while a run goes on
+//! - [`cursor`]     rows that come as a cursor fetches them
 //!
 //! Invariant: a program owns all it needs, may run on any executor, and starts afresh at every
 //! run. A panic in evaluation is caught here, undone by the engine and answered XX000; panics
@@ -13,6 +14,7 @@
 
 pub mod call;
 pub mod computed;
+pub mod cursor;
 pub mod definition;
 pub mod load;
 pub mod pipeline;

@@ -135,9 +135,12 @@ const LOOKED_UP_PER_ROW_READ: u64 = 16;
 impl Session {
     /// Whether a plan is for the analytical executor, here and now.
     pub(super) fn is_analytic(&self, plan: &RowPlan) -> bool {
-        if !plan.analytic || self.looks_up(plan) {
-            return false;
-        }
+        plan.analytic && !self.looks_up(plan) && self.reads_beside()
+    }
+
+    /// Whether what is read now may be read as of a snapshot, beside the transaction: this has nothing to
+    /// show that is not in it.
+    pub(super) fn reads_beside(&self) -> bool {
         let Some(open) = self.transaction.interactive() else { return true };
         // SERIALIZABLE answers at its commit for what it read, which native execution notes.
         let answers = self.isolation() == Isolation::Serializable && !self.is_read_only();

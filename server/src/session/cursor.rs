@@ -1,7 +1,7 @@
 //! DECLARE, FETCH, MOVE and CLOSE: a query whose rows are asked for bit by bit.
 //!
 //! The query runs when the cursor is declared, and its rows are kept, or come as they are fetched
-//! ([`super::streamed`]): the cursor shows the database as it was then, as PostgreSQL's insensitive
+//! ([`super::streamed`], [`super::paged`]): the cursor shows the database as it was then, as PostgreSQL's insensitive
 //! cursors do. What fails over the rows is kept too, for FETCH to tell. Portals of the protocol are
 //! cursors as well ([`super::portal`]).
 
@@ -123,7 +123,7 @@ impl Session {
         let backward = declare.scroll.unwrap_or(!locks);
         let tells_later = is_lazy && !declare.hold && self.transaction.is_open();
         let streamed = match declare.hold {
-            false => self.open_streamed(&prepared, plan, &params, backward).await?,
+            false => self.open_streamed(&prepared, plan, &params, backward, None).await?,
             true => None,
         };
         let mut cursor = match streamed {

@@ -22,7 +22,8 @@
 //! - [`lock`]    LOCK TABLE, and the locks of definitions
 //! - [`maintenance`] VACUUM, ANALYZE, REINDEX, CLUSTER
 //! - [`notification`] LISTEN, NOTIFY
-//! - [`cursor`]      DECLARE, FETCH, MOVE, CLOSE; [`streamed`] rows that come when they are fetched
+//! - [`cursor`]      DECLARE, FETCH, MOVE, CLOSE; [`streamed`], [`paged`] rows that come when they are
+//!   fetched
 //! - [`moving`]      a session that goes to another executor
 //! - [`role`]        in whose name
 //! - [`host`]        what SQL functions may ask of the session
@@ -55,6 +56,7 @@ mod maintenance;
 mod modes;
 pub mod moving;
 mod notification;
+mod paged;
 mod pipeline;
 mod portal;
 mod rebase;

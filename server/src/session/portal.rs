@@ -2,8 +2,8 @@
 //!
 //! A portal whose rows are fetched bit by bit is a cursor of the session's, and so is what DECLARE and
 //! routines open: Describe, Execute and Close take either, and so do FETCH, MOVE, CLOSE and WHERE
-//! CURRENT OF. Rows are values, kept or brought as they are fetched ([`super::streamed`]), and encoded for
-//! whoever fetches them. What Execute runs to its end goes to the client without being kept.
+//! CURRENT OF. Rows are values, kept or brought as they are fetched ([`super::streamed`],
+//! [`super::paged`]), and encoded for whoever fetches them. What Execute runs to its end goes to the client without being kept.
 
 use std::sync::Arc;
 
@@ -131,7 +131,7 @@ impl Session {
                     return self.execute(&prepared, params, &formats, last).await;
                 }
                 self.executor.outbox.write();
-                self.open_portal(name, &prepared, params, last).await?;
+                self.open_portal(name, &prepared, params, last, last.then_some(rows_max)).await?;
                 self.fetch_portal(name, rows_max, &formats).await
             }
             PortalState::Open => {
@@ -154,20 +154,22 @@ impl Session {
         }
     }
 
-    /// Runs what a portal was bound to, and keeps its rows.
+    /// Runs what a portal was bound to, and keeps its rows, or lets them come as they are fetched. `only`:
+    /// how many are asked for at most, where nobody can come back for others.
     async fn open_portal(
         &mut self,
         name: &str,
         prepared: &Arc<Prepared>,
         params: Vec<Datum>,
         alone: bool,
+        only: Option<usize>,
     ) -> Result<()> {
         self.allowed_now(prepared)?;
         if let Body::Rows(plan) = &prepared.body {
             self.show_cursors(plan);
         }
         let begun = std::time::Instant::now();
-        let Gathered { mut cursor, tag } = self.gather(name, prepared, params, alone).await?;
+        let Gathered { mut cursor, tag } = self.gather(name, prepared, params, alone, only).await?;
         self.tell_if_slow(prepared, begun.elapsed());
         if let Some(portal) = self.portal_mut(name) {
             if !same_columns(portal.columns.as_deref(), Some(&cursor.columns[..])) {
@@ -188,6 +190,7 @@ impl Session {
         prepared: &Arc<Prepared>,
         params: Vec<Datum>,
         alone: bool,
+        only: Option<usize>,
     ) -> Result<Gathered> {
         let statement = match &prepared.body {
             Body::Rows(_) => {
@@ -195,7 +198,7 @@ impl Session {
                 let Body::Rows(plan) = &prepared.body else {
                     return Err(SqlError::internal("a query that is none"));
                 };
-                if let Some(cursor) = self.open_streamed(&prepared, plan, &params, false).await? {
+                if let Some(cursor) = self.open_streamed(&prepared, plan, &params, false, only).await? {
                     cursor.begins_well(|_| false)?;
                     return Ok(Gathered { cursor, tag: prepared.tag });
                 }
@@ -213,7 +216,7 @@ impl Session {
             Statement::Execute(execute) => {
                 let (inner, params) = self.prepared_with_arguments(execute).await?;
                 self.allowed_now(&inner)?;
-                return Box::pin(self.gather(name, &inner, params, alone)).await;
+                return Box::pin(self.gather(name, &inner, params, alone, only)).await;
             }
             Statement::Fetch(fetch) => {
                 Box::pin(self.open_named(&fetch.cursor, alone)).await?;
@@ -224,7 +227,7 @@ impl Session {
             }
             Statement::Positioned(positioned) => {
                 let (at_row, params) = self.at_row(positioned, prepared, params, alone).await?;
-                return Box::pin(self.gather("", &at_row, params, alone)).await;
+                return Box::pin(self.gather("", &at_row, params, alone, only)).await;
             }
             _ => self.utility_rows(&statement, prepared, params, alone).await?,
         };
@@ -256,7 +259,7 @@ impl Session {
         let Some(columns) = portal.columns.clone() else { return Ok(()) };
         let prepared = portal.prepared.clone();
         match std::mem::replace(&mut portal.state, PortalState::Done) {
-            PortalState::Ready(params) => self.open_portal(name, &prepared, params, alone).await,
+            PortalState::Ready(params) => self.open_portal(name, &prepared, params, alone, None).await,
             // It has run to its end.
             PortalState::Open | PortalState::Done => {
                 let cursor = OpenCursor::new(columns, Default::default(), false);

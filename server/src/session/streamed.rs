@@ -1,4 +1,4 @@
-//! Cursors and portals whose query goes on beside the session.
+//! Cursors and portals whose query goes on beside the session, where DataFusion runs it.
 //!
 //! A query that reads tables whole runs on an analytical thread, over a snapshot, and hands its rows over
 //! in batches through a queue that holds a few ([`super::analytic`]). A statement takes all of them; a
@@ -14,8 +14,8 @@
 //! Decisions.
 //! - *What is seen* is the snapshot of the moment the cursor was opened (beyond READ COMMITTED, the
 //!   transaction's), and its tables stay locked (ACCESS SHARE) as long as the transaction. Where that has
-//!   written, native execution gathers the rows, as it does for whatever DataFusion does not run: they
-//!   would have to show its writes, and none that come later.
+//!   written, native execution gathers the rows: they would have to show its writes, and none that come
+//!   later. Whatever DataFusion does not run goes on in pages ([`super::paged`]), if it can.
 //! - *Back to rows that have gone*: the query runs again over the same snapshot, which gives the same
 //!   rows. The snapshot keeps old versions of the query's tables and of no others. Where other rows might
 //!   come, or in another order ([`repeats`]), a cursor that moves back lets go of none.
@@ -24,7 +24,7 @@
 //!   any more; one between two of them does not touch it.
 //! - *WITH HOLD* gathers: such a cursor outlives its snapshot's transaction.
 //! - *Threads*: a query holds one while its cursor is open, so the server has [`OPEN_MAX`] such cursors at
-//!   most; those beyond gather their rows.
+//!   most; those beyond are read as what DataFusion does not run.
 //! - *Routines* wait for nobody: one that moves a cursor of the session's to rows that have not come is
 //!   undone, and run again when all of them have ([`Session::complete_cursors`]).
 //! - *Durability*: the reply that opens the cursor waits for the snapshot's epoch, and all others come
@@ -63,20 +63,26 @@ static OPEN: AtomicUsize = AtomicUsize::new(0);
 /// So many rows of a large FETCH are sent at a time.
 const ROWS_AT_ONCE: i64 = 1024;
 
-/// A place among [`OPEN_MAX`].
-struct Place;
+/// A place among so many cursors as may be open.
+pub(super) struct Place(&'static AtomicUsize);
 
 impl Place {
-    fn take() -> Option<Arc<Place>> {
-        let more = |open: usize| (open < OPEN_MAX).then_some(open + 1);
-        OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Arc::new(Place))
+    /// Takes one if fewer than `max` of those are taken that are counted here.
+    pub fn take(taken: &'static AtomicUsize, max: usize) -> Option<Arc<Place>> {
+        let more = |open: usize| (open < max).then_some(open + 1);
+        taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Arc::new(Place(taken)))
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        OPEN.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// What the values of rows take, but for those that lie elsewhere.
+pub(super) fn bytes_of(rows: &[Vec<Datum>]) -> usize {
+    rows.iter().map(|row| size_of_val(&row[..])).sum()
 }
 
 /// The rows of a query that goes on; it ends when nobody keeps them.
@@ -145,8 +151,24 @@ impl MoreRows for Streamed {
 }
 
 impl Session {
-    /// A cursor over a query that goes on beside the session; `None`: its rows are to be gathered.
+    /// A cursor over a query that goes on beside the session, if there are rows left when it is open;
+    /// `None`: they are to be gathered. `only`: how many will be asked for at most, where that is known.
     pub(super) async fn open_streamed(
+        &mut self,
+        prepared: &Prepared,
+        plan: &Arc<RowPlan>,
+        params: &[Datum],
+        backward: bool,
+        only: Option<usize>,
+    ) -> Result<Option<OpenCursor>> {
+        match self.open_analytic(prepared, plan, params, backward).await? {
+            Some(cursor) => Ok(Some(cursor)),
+            None => self.open_paged(prepared, plan, params, backward, only).await,
+        }
+    }
+
+    /// The same for a query that is for DataFusion.
+    async fn open_analytic(
         &mut self,
         prepared: &Prepared,
         plan: &Arc<RowPlan>,
@@ -156,7 +178,7 @@ impl Session {
         if !self.is_analytic(plan) {
             return Ok(None);
         }
-        let Some(place) = Place::take() else { return Ok(None) };
+        let Some(place) = Place::take(&OPEN, OPEN_MAX) else { return Ok(None) };
         prepared.allowed()?;
         self.require_settled(plan)?;
         self.require_route(plan, params)?;
@@ -266,7 +288,7 @@ impl Session {
                 () = self.client_lost() => return Err(entry.cancel_error()),
             };
             if let Some(Ok(rows)) = &more {
-                memory::require(rows.iter().map(|row| size_of_val(&row[..])).sum(), "PortalContext")?;
+                memory::require(bytes_of(rows), "PortalContext")?;
             }
             let cursor = self.cursors.get_mut(name)?;
             match more {

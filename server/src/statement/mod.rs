@@ -143,6 +143,11 @@ impl RowPlan {
         self.long.load(Ordering::Relaxed) && self.touches_nothing()
     }
 
+    /// Whether its last run took longer than a one-shot may.
+    pub fn is_long(&self) -> bool {
+        self.long.load(Ordering::Relaxed)
+    }
+
     /// Notes whether a run took longer than a one-shot may.
     pub fn note_long(&self, long: bool) {
         self.long.store(long, Ordering::Relaxed);
