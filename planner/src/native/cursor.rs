@@ -70,8 +70,20 @@ pub struct Needs {
     pub rows: Option<usize>,
 }
 
-/// Rows that are kept of a cursor which may move back to them.
+/// Rows that are kept of a cursor which may move back to them, unless these take more than so many bytes.
 const WINDOW_ROWS: usize = 16 << 10;
+const WINDOW_BYTES: usize = 16 << 20;
+
+/// About what values take.
+fn bytes_of(values: &[Datum]) -> usize {
+    let beside = |value: &Datum| match value {
+        Datum::Text(text) | Datum::Jsonb(text) => text.len(),
+        Datum::Bytea(bytes) => bytes.len(),
+        Datum::Array(array) => size_of_val(&array.values[..]),
+        _ => 0,
+    };
+    size_of_val(values) + values.iter().map(beside).sum::<usize>()
+}
 
 /// The primary key of a table's row, which stands in each row of a cursor behind the visible columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +99,8 @@ pub struct OpenCursor {
     rows: Arc<CursorRows>,
     /// How many rows there were before them, which have been let go.
     base: usize,
+    /// About what they take, where others may come.
+    bytes: usize,
     /// What further rows come from, and those before the window.
     source: Option<Arc<dyn MoreRows>>,
     /// Whether the last row has come.
@@ -125,6 +139,7 @@ impl OpenCursor {
             columns,
             rows: Arc::new(rows),
             base: 0,
+            bytes: 0,
             source: None,
             is_whole: true,
             wanted: false,
@@ -147,6 +162,7 @@ impl OpenCursor {
     pub fn with_more(mut self, source: Arc<dyn MoreRows>) -> OpenCursor {
         self.source = Some(source);
         self.is_whole = false;
+        self.bytes = bytes_of(&self.rows.values);
         self
     }
 
@@ -187,6 +203,7 @@ impl OpenCursor {
 
     /// Takes rows that have come.
     pub fn add_rows(&mut self, rows: Vec<Vec<Datum>>) {
+        self.bytes += rows.iter().map(|row| bytes_of(row)).sum::<usize>();
         let kept = Arc::make_mut(&mut self.rows);
         kept.count += rows.len();
         kept.values.extend(rows.into_iter().flatten());
@@ -223,13 +240,15 @@ impl OpenCursor {
         let Some(source) = &self.source else { return };
         let passed = self.position.saturating_sub(1).min(self.known()).saturating_sub(self.base);
         // Not again for each row: those that stay are moved.
-        let due =
-            passed * 2 >= self.rows.count && (!self.backward || (passed > WINDOW_ROWS && source.repeats()));
+        let is_large = passed > WINDOW_ROWS || self.bytes > WINDOW_BYTES;
+        let due = passed * 2 >= self.rows.count && (!self.backward || (is_large && source.repeats()));
         if passed == 0 || !due {
             return;
         }
         let kept = Arc::make_mut(&mut self.rows);
-        kept.values.drain(..passed * kept.width);
+        let gone = passed * kept.width;
+        self.bytes = self.bytes.saturating_sub(bytes_of(&kept.values[..gone]));
+        kept.values.drain(..gone);
         kept.count -= passed;
         self.base += passed;
     }
@@ -239,7 +258,7 @@ impl OpenCursor {
         if let Some(source) = &self.source {
             let rows = CursorRows { width: self.rows.width, ..CursorRows::default() };
             (self.source, self.rows) = (Some(source.again()), Arc::new(rows));
-            (self.base, self.is_whole, self.failure) = (0, false, None);
+            (self.base, self.bytes, self.is_whole, self.failure) = (0, 0, false, None);
         }
     }
 
@@ -552,6 +571,22 @@ mod tests {
         cursor.begin_again();
         cursor.add_rows(ten_rows(0));
         assert_eq!(cursor.needs(FetchDirection::Backward(1)), Needs { passed: false, rows: Some(28_999) });
+    }
+
+    #[test]
+    fn a_window_of_wide_rows_is_narrow() {
+        let rows = CursorRows { values: Vec::new(), width: 1, count: 0 };
+        let mut cursor = OpenCursor::new(Arc::from([]), rows, true).with_more(Arc::new(Nobody(true)));
+        let wide = || vec![Datum::text(&"x".repeat(1 << 20))];
+        cursor.add_rows((0..10).map(|_| wide()).collect());
+        cursor.advance(FetchDirection::Forward(10)).unwrap();
+        cursor.forget_passed();
+        assert_eq!(cursor.base, 0);
+        cursor.add_rows((0..10).map(|_| wide()).collect());
+        cursor.advance(FetchDirection::Forward(10)).unwrap();
+        cursor.forget_passed();
+        assert_eq!((cursor.base, cursor.rows.count), (19, 1));
+        assert!(cursor.bytes < WINDOW_BYTES / 8);
     }
 
     #[test]

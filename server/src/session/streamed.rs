@@ -60,7 +60,7 @@ pub(crate) const OPEN_MAX: usize = 32;
 /// How many there are.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// So many rows of a large FETCH are sent at a time.
+/// So many rows of a large FETCH are sent at a time at most.
 const ROWS_AT_ONCE: i64 = 1024;
 
 /// A place among so many cursors as may be open.
@@ -332,9 +332,14 @@ impl Session {
         let mut sent = 0;
         loop {
             let left = rows_max.saturating_sub(sent);
-            // Of rows that are there already, all; nobody looks behind the last one that is asked for.
+            // Of rows that are there already, all; nobody looks behind the last one that is asked for, or
+            // waits for more rows than have come: few wide ones may be all that there is room for.
             let step = match self.cursors.get(name)?.goes_on() {
-                true => left.min(ROWS_AT_ONCE),
+                true => {
+                    self.bring_rows(name, FetchDirection::Forward(1)).await?;
+                    let ahead = self.cursors.get(name)?.ahead() as i64;
+                    left.min(ahead.clamp(1, ROWS_AT_ONCE))
+                }
                 false => left,
             };
             let direction = FetchDirection::Forward(step);
