@@ -119,6 +119,20 @@ fn memory_is_bounded_by_what_is_fetched() {
     until_nobody_reads(&mut other);
 }
 
+/// Of rows that are wide few are kept, by a cursor that may move back to them, too.
+#[test]
+fn wide_rows_pass_one_by_one() {
+    let (_server, mut raw, mut other) = started();
+    done(&mut raw, "BEGIN");
+    let wide = "SELECT id, repeat('x', 1000000) FROM t WHERE id BETWEEN 1 AND 5000";
+    done(&mut raw, &format!("DECLARE cu CURSOR FOR {wide}"));
+    assert_eq!(count_rows(&mut raw, "FETCH 300 FROM cu", |_| ()), 300);
+    assert_eq!(count_rows(&mut raw, "FETCH 1 FROM cu", |row| assert!(begins_with(row, b"301"))), 1);
+    assert_eq!(count_rows(&mut raw, "FETCH FIRST FROM cu", |row| assert!(begins_with(row, b"1"))), 1);
+    done(&mut raw, "COMMIT");
+    until_nobody_reads(&mut other);
+}
+
 #[test]
 fn a_portal_takes_portions_over_many_messages() {
     let (_server, mut raw, mut other) = started();
