@@ -1,9 +1,9 @@
 //! DECLARE, FETCH, MOVE and CLOSE: a query whose rows are asked for bit by bit.
 //!
 //! The query runs when the cursor is declared, and its rows are kept, or come as they are fetched
-//! ([`super::streamed`], [`super::paged`]): the cursor shows the database as it was then, as PostgreSQL's insensitive
-//! cursors do. What fails over the rows is kept too, for FETCH to tell. Portals of the protocol are
-//! cursors as well ([`super::portal`]).
+//! ([`super::streamed`], [`super::paged`]): the cursor shows the database as it was then, as
+//! PostgreSQL's insensitive cursors do. What fails over the rows is kept too, for FETCH to tell. Portals
+//! of the protocol are cursors as well ([`super::portal`]).
 
 use std::sync::Arc;
 
