@@ -482,6 +482,11 @@ impl<'e> Compiler<'e> {
         Ok(meta)
     }
 
+    /// How many rows a table has, about, while this is compiled: good for guesses alone.
+    pub fn rows_of(&self, table: &Table) -> u64 {
+        self.env.tables.rows(TreeId(table.tree))
+    }
+
     /// A scan of a table, alive until the end of the compilation.
     pub fn kept_scan(&mut self, table: &TableRef, alias: &Alias) -> Arc<Rel> {
         let rel = Arc::new(Rel::Scan { table: table.clone(), lock: None, alias: alias.clone() });

@@ -22,7 +22,10 @@ use super::walk;
 use crate::bound::{BoundExpr, JoinKind, Rel};
 use archipel_sql::catalog::{TableKind, TableRef};
 
+mod estimate;
 mod outer;
+
+pub(super) use estimate::share_kept;
 
 /// What stands in a FROM clause.
 pub(super) struct Item<'b> {
@@ -44,8 +47,8 @@ impl<'b> Item<'b> {
 }
 
 /// Which of some items each slot belongs to.
-fn owners(items: &[Item<'_>]) -> FxHashMap<u32, usize> {
-    let slots = |(place, item): (usize, &Item<'_>)| -> Vec<(u32, usize)> {
+fn owners(items: &[&Item<'_>]) -> FxHashMap<u32, usize> {
+    let slots = |(place, item): (usize, &&Item<'_>)| -> Vec<(u32, usize)> {
         item.layout.iter().map(|slot| (*slot, place)).collect()
     };
     items.iter().enumerate().flat_map(slots).collect()
@@ -149,11 +152,19 @@ impl Compiler<'_> {
         // Where rows of the items without effects are counted, and the slots of those placed since.
         let mut counted: Option<(u32, Vec<u32>)> = None;
         let mut done: Vec<Item<'b>> = Vec::new();
+        let mut beginning = self.beginning(&items, &conjuncts, facts, wanted)?;
         while !items.is_empty() {
-            let next = self.best_item(&items, &conjuncts, &placed_slots, facts, wanted, placed.is_none())?;
+            let next = match beginning.take() {
+                Some(first) => first,
+                None => {
+                    let open: Vec<&Item<'b>> = items.iter().collect();
+                    self.best_item(&open, &conjuncts, &placed_slots, facts, wanted, placed.is_none())?
+                }
+            };
             let item = items.remove(next);
-            let unplaced = owners(&items);
-            let waits = |c: &Conjunct<'_>| c.slots.iter().any(|slot| unplaced.contains_key(slot));
+            let unplaced: FxHashSet<u32> =
+                items.iter().flat_map(|item| item.layout.iter().copied()).collect();
+            let waits = |c: &Conjunct<'_>| c.slots.iter().any(|slot| unplaced.contains(slot));
             let (later, now): (Vec<_>, Vec<_>) = conjuncts.into_iter().partition(waits);
             conjuncts = later;
             placed = Some(match placed {
@@ -303,7 +314,7 @@ impl Compiler<'_> {
     /// The item to place next.
     fn best_item(
         &mut self,
-        items: &[Item<'_>],
+        items: &[&Item<'_>],
         conjuncts: &[Conjunct<'_>],
         placed: &FxHashSet<u32>,
         facts: &FxHashMap<u32, BoundExpr>,

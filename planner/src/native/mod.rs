@@ -168,11 +168,20 @@ impl RowSink for NoRows {
 /// The engine's tables, by tree.
 pub trait TableSource {
     fn table(&self, tree: TreeId) -> Option<Arc<TableMeta>>;
+
+    /// How many rows a table has, about; zero where that is not known.
+    fn rows(&self, _tree: TreeId) -> u64 {
+        0
+    }
 }
 
 impl TableSource for archipel_engine::Engine {
     fn table(&self, tree: TreeId) -> Option<Arc<TableMeta>> {
         archipel_engine::Engine::table(self, tree)
+    }
+
+    fn rows(&self, tree: TreeId) -> u64 {
+        self.rows_at_most(tree)
     }
 }
 

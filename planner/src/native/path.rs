@@ -18,6 +18,7 @@ use super::ahead::KnownRow;
 use super::compile::Compiler;
 use super::conjunct::{Conjunct, Restriction, split};
 use super::expression::Source;
+use super::join::share_kept;
 use super::operator::Comparison;
 use crate::bound::BoundExpr;
 use crate::route::{Access, RouteKey, key_candidates};
@@ -72,7 +73,8 @@ pub(crate) struct Choice<'b> {
     equals: Vec<ChosenPart<'b>>,
     low: Option<(usize, &'b BoundExpr, bool)>,
     high: Option<(usize, &'b BoundExpr, bool)>,
-    unique: bool,
+    /// At most one row a key.
+    pub unique: bool,
     pub ordered: bool,
     reverse: bool,
     pub score: u32,
@@ -456,8 +458,9 @@ impl Compiler<'_> {
         } else {
             self.note_table(on.table, on.meta, write, route);
         }
-        if let Some(access) = self.accesses.last_mut().filter(|_| !candidates.is_empty()) {
+        if let Some(access) = self.accesses.last_mut().filter(|access| access.oid == on.table.oid) {
             access.candidates = candidates;
+            access.kept = share_kept(on.conjuncts, on.layout);
         }
     }
 
@@ -566,6 +569,7 @@ impl Compiler<'_> {
             codec: stored_type(table, first.column).map_or(Codec::Int8, Codec::of).in_key(&first),
             key,
             among: None,
+            kept: 1.0,
             candidates: Vec::new(),
         }
     }

@@ -49,6 +49,8 @@ pub struct Access {
     pub key: RouteKey,
     /// A member of a family: what tells whether it is met at all, and its place among them.
     pub among: Option<(Arc<Among>, usize)>,
+    /// What share of the rows that it reads the conditions on them alone keep: a guess, by their form.
+    pub kept: f64,
     /// What else could route the rows, as evidence of where they belong and for nothing else: what an
     /// INSERT puts into columns of a table that has no key, and what is known of the columns of a
     /// primary key ([`key_candidates`]).

@@ -337,5 +337,6 @@ pub(crate) fn unknown_access(what: &str, reason: &str) -> Access {
         key: RouteKey::Unknown(reason.to_string()),
         among: None,
         candidates: Vec::new(),
+        kept: 1.0,
     }
 }
