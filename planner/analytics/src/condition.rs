@@ -199,7 +199,7 @@ fn is_range_checked(name: &str) -> bool {
 }
 
 /// Whether a call casts an integer to a type that has room for all of its type.
-fn is_widening(function: &ResolvedFunction, args: &[BoundExpr]) -> bool {
+pub(crate) fn is_widening(function: &ResolvedFunction, args: &[BoundExpr]) -> bool {
     let [inner] = args else { return false };
     match function.function.name {
         "numeric" => matches!(inner.ty.oid, Oid::INT2 | Oid::INT4 | Oid::INT8),

@@ -4,7 +4,8 @@
 //! it runs over a snapshot, beside the transactions, on threads of its own:
 //!
 //! 1. [`subquery`] runs uncorrelated subqueries and puts their results into the tree; those that ask
-//!    for partners of a row become joins ([`nested`]); a query of WITH that several places read runs once
+//!    for partners of a row become joins ([`nested`]), aggregates of the rows that belong to a row are
+//!    computed for all rows together ([`grouped`]); a query of WITH that several places read runs once
 //!    ([`with`]);
 //! 2. [`lower`] turns operators into DataFusion's ([`sets`]: what functions in FROM answer), and
 //!    expressions into native ones where they mean the same, else into row-wise [`function`]s over
@@ -27,6 +28,7 @@ mod condition;
 pub mod error;
 pub mod evaluate;
 pub mod function;
+mod grouped;
 mod keys;
 pub mod lower;
 mod memory;

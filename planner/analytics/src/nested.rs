@@ -93,7 +93,7 @@ fn finds_partners(function: &ResolvedFunction, sides: [&BoundExpr; 2]) -> bool {
 }
 
 /// How far out the rows are that an expression reads, if they are all one row.
-fn depth_read(expr: &BoundExpr) -> Option<u16> {
+pub(crate) fn depth_read(expr: &BoundExpr) -> Option<u16> {
     let (mut read, mut one) = (None, true);
     visit_expr(expr, 0, &mut |part, _| {
         if let ExprKind::Column { depth, .. } = part.kind {
@@ -105,7 +105,7 @@ fn depth_read(expr: &BoundExpr) -> Option<u16> {
 }
 
 /// Whether a part of a nested query's condition reads rows outside of the query.
-fn reads_outside(expr: &BoundExpr) -> bool {
+pub(crate) fn reads_outside(expr: &BoundExpr) -> bool {
     let mut found = false;
     visit_expr(expr, 0, &mut |part, nesting| {
         found |= matches!(part.kind, ExprKind::Column { depth, .. } if depth > nesting);

@@ -15,6 +15,7 @@ use archipel_sql::function::array_of_values;
 use archipel_sql::type_table::array_of;
 use archipel_sql::types::Type;
 
+use crate::grouped::grouped;
 use crate::nested::is_joinable;
 use crate::with::{keep_shared, runs_anew, within};
 use crate::{Analytics, AnalyticsError, Environment};
@@ -25,16 +26,17 @@ const VALUES_MAX: usize = 10_000;
 /// How many conditions of one AND go to DataFusion, whose optimizer compares each of them with each.
 const CONDITIONS_MAX: usize = 200;
 
-/// Answers the tree without subqueries, but for those that can be joined.
+/// Answers the tree without subqueries, but for those that can be joined: those that are aggregates of the rows
+/// that belong to a row are joined already.
 pub async fn resolve(
     analytics: &Analytics,
     rel: &Rel,
     environment: &Environment,
 ) -> Result<Rel, AnalyticsError> {
-    if let Some(what) = hindrance(rel) {
+    let mut rel = grouped(rel.clone());
+    if let Some(what) = hindrance(&rel) {
         return Err(AnalyticsError::Unsupported(what.to_owned()));
     }
-    let mut rel = rel.clone();
     keep_shared(analytics, &mut rel, environment).await?;
     if runs_anew(&rel) {
         return Err(AnalyticsError::Unsupported("a query with effects that is read twice".to_owned()));

@@ -10,6 +10,7 @@
 //! place. What cannot be lowered runs natively like any other statement, and so does a query inside a
 //! transaction that has written: only native execution sees those writes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,13 +18,14 @@ use archipel_analytics::{AnalyticsError, Environment, TablesRead};
 use archipel_engine::id::{Epoch, TreeId};
 use archipel_engine::{Interactive, Isolation, Snapshot};
 use archipel_planner::bind::visit::visit_rel;
-use archipel_planner::bound::{BoundStatement, ExprKind, Rel};
+use archipel_planner::bound::{BoundStatement, ExprKind, Rel, SubqueryKind};
 use archipel_planner::native::visit_relations;
 use archipel_planner::route::RouteKey;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::interrupt::Watch;
 use archipel_sql::memory;
+use archipel_sql::types::Oid;
 use tokio::sync::mpsc;
 
 use super::Session;
@@ -130,7 +132,50 @@ pub(super) enum Analytic {
 }
 
 /// A plan that reads one row of its tables in so many, and looks for the others by their keys, does so.
-const LOOKED_UP_PER_ROW_READ: u64 = 16;
+const LOOKED_UP_PER_ROW_READ: f64 = 16.0;
+/// Up to so many rows are looked up fast enough: beyond, trees and rows are in no cache any longer.
+const LOOKED_UP_ANYWAY: f64 = 200_000.0;
+/// The rows that subqueries find by keys may be so many times those that would be read and grouped.
+const FOUND_PER_ROW_READ: f64 = 4.0;
+
+/// The tables that a query reads.
+#[derive(Default)]
+struct Reads {
+    once: BTreeMap<Oid, TreeId>,
+    /// By subqueries that run for each row.
+    per_row: BTreeMap<Oid, TreeId>,
+}
+
+impl Reads {
+    /// `None` for families, and for subqueries that the analytical executor joins in any case.
+    fn of(rel: &Rel) -> Option<Reads> {
+        let mut reads = Reads::default();
+        let mut plain = tables_of(rel, &mut reads.once);
+        visit_rel(rel, 0, &mut |expr, _| {
+            if let ExprKind::Subquery(subquery) = &expr.kind {
+                let scalar = subquery.kind == SubqueryKind::Scalar;
+                plain &= scalar || !subquery.correlated;
+                let into = if subquery.correlated { &mut reads.per_row } else { &mut reads.once };
+                plain &= tables_of(&subquery.rel, into);
+            }
+            plain
+        });
+        plain.then_some(reads)
+    }
+}
+
+/// Adds the tables that a relation reads outside of its expressions; false if there is a family among them.
+fn tables_of(rel: &Rel, into: &mut BTreeMap<Oid, TreeId>) -> bool {
+    let mut plain = true;
+    visit_relations(rel, &mut |rel| match rel {
+        Rel::Scan { table, .. } => {
+            into.insert(table.oid, TreeId(table.tree));
+        }
+        Rel::Family { .. } => plain = false,
+        _ => {}
+    });
+    plain
+}
 
 impl Session {
     /// Whether a plan is for the analytical executor, here and now.
@@ -155,42 +200,43 @@ impl Session {
         let (Code::Native(compiled), BoundStatement::Query(query)) = (&plan.code, &plan.bound) else {
             return false;
         };
-        let (mut tables, mut families, mut correlated) = (Vec::new(), false, false);
-        let mut look = |rel: &Rel| {
-            visit_relations(rel, &mut |rel| match rel {
-                Rel::Scan { table, .. } => tables.push((table.oid, TreeId(table.tree))),
-                Rel::Family { .. } => families = true,
-                _ => {}
-            });
-        };
-        look(&query.rel);
-        visit_rel(&query.rel, 0, &mut |expr, _| {
-            if let ExprKind::Subquery(subquery) = &expr.kind {
-                // What it reads whole is read for each row.
-                correlated |= subquery.correlated;
-                look(&subquery.rel);
-            }
-            true
-        });
-        if families || correlated {
-            return false;
-        }
-        tables.sort_unstable();
-        tables.dedup();
-        let rows_of = |tree: TreeId| self.server.engine.rows_at_most(tree);
-        let all: u64 = tables.iter().map(|(_, tree)| rows_of(*tree)).sum();
-        let mut whole: u64 = 0;
+        let Some(Reads { once, per_row }) = Reads::of(&query.rel) else { return false };
+        let rows_of = |tree: TreeId| self.server.engine.rows_at_most(tree) as f64;
+        let tables: BTreeMap<Oid, TreeId> =
+            once.iter().chain(&per_row).map(|(oid, tree)| (*oid, *tree)).collect();
+        let all: f64 = tables.values().map(|tree| rows_of(*tree)).sum();
+        let (mut whole, mut kept) = (0.0, 0.0);
         for access in &compiled.accesses {
             let open = matches!(
                 access.key,
                 RouteKey::All | RouteKey::Range { low: None, .. } | RouteKey::Range { high: None, .. }
             );
             if open {
-                let Some((_, tree)) = tables.iter().find(|(oid, _)| *oid == access.oid) else { return false };
-                whole += rows_of(*tree);
+                let Some(tree) = tables.get(&access.oid) else { return false };
+                // What a subquery reads whole is read for each row.
+                if per_row.contains_key(&access.oid) {
+                    return false;
+                }
+                let rows = rows_of(*tree);
+                whole += rows;
+                kept += rows * access.kept;
             }
         }
-        whole > 0 && whole.saturating_mul(LOOKED_UP_PER_ROW_READ) <= all
+        if whole == 0.0 {
+            return false;
+        }
+        // As many of the other tables' rows are taken to belong to those that are kept.
+        let share = kept / whole;
+        let looked_up = share * (all - whole);
+        if per_row.is_empty() {
+            return whole * LOOKED_UP_PER_ROW_READ <= all
+                && looked_up <= (all / LOOKED_UP_PER_ROW_READ).max(LOOKED_UP_ANYWAY);
+        }
+        let most =
+            |tables: &BTreeMap<Oid, TreeId>| tables.values().map(|tree| rows_of(*tree)).fold(0.0, f64::max);
+        let runs = share * most(&once);
+        let per_run = 1.0 + (most(&per_row) / whole).max(1.0);
+        whole + looked_up + runs * per_run <= all * FOUND_PER_ROW_READ
     }
 
     /// Runs an analytical query; `streaming` lets rows leave before the last one is known.
