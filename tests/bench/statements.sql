@@ -1,6 +1,7 @@
 -- Analytical queries over TPC-C's tables, of the kinds CH-benCHmark and TPC-H ask: scans with grouping,
--- joins along and across keys, EXISTS with other conditions than equality, subqueries, times that are the
--- same for all rows, groups and orders of computed numerics, conditions common to the arms of an OR, top-n.
+-- joins along and across keys, EXISTS with other conditions than equality, subqueries for each row or for
+-- all, times that are the same for all rows, groups and orders of computed numerics, conditions common to
+-- the arms of an OR, top-n.
 SELECT ol_number, sum(ol_quantity) AS sum_qty, sum(ol_amount) AS sum_amount, avg(ol_quantity) AS avg_qty, count(*)
   FROM order_line WHERE ol_i_id > 100 GROUP BY ol_number ORDER BY ol_number;
 SELECT o_ol_cnt, count(*) FROM orders
@@ -49,3 +50,9 @@ SELECT sum(ol_amount) FROM order_line, item
  WHERE (i_id = ol_i_id AND i_price BETWEEN 1 AND 30 AND ol_quantity BETWEEN 1 AND 5)
     OR (i_id = ol_i_id AND i_price BETWEEN 20 AND 60 AND ol_quantity BETWEEN 4 AND 8)
     OR (i_id = ol_i_id AND i_price BETWEEN 50 AND 100 AND ol_quantity BETWEEN 7 AND 10);
+SELECT count(*), sum(ol_amount) FROM order_line AS one
+ WHERE ol_amount > (SELECT 2 * avg(ol_amount) FROM order_line AS other
+                     WHERE other.ol_w_id = one.ol_w_id AND other.ol_d_id = one.ol_d_id AND other.ol_o_id = one.ol_o_id);
+SELECT o_ol_cnt, count(*), max(o_id) FROM orders
+ WHERE o_ol_cnt > (SELECT count(*) FROM order_line WHERE ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id AND ol_quantity > 4)
+ GROUP BY o_ol_cnt ORDER BY o_ol_cnt;

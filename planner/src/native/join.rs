@@ -1,8 +1,9 @@
 //! Joins: which table first, and how each next one is reached.
 //!
 //! Inner joins are flattened into items and conditions, whatever the parentheses were, and put
-//! in order greedily: the item with the best path first, then whichever is best reached from
-//! those placed. An item whose path takes values from placed rows becomes the inner side of a
+//! in order greedily: the item with the best path first (where there is none, the one from where
+//! fewest rows are looked at, by guess: [`estimate`]), then whichever is best reached from those
+//! placed. An item whose path takes values from placed rows becomes the inner side of a
 //! nested loop (an index lookup join); one that merely shares an equality is hashed; the rest
 //! is buffered once. Outer joins keep their shape and are items themselves. How often items with effects
 //! run shows, and decides their order ([`lateral`](super::lateral)).
