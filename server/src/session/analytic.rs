@@ -133,8 +133,11 @@ pub(super) enum Analytic {
 
 /// A plan that reads one row of its tables in so many, and looks for the others by their keys, does so.
 const LOOKED_UP_PER_ROW_READ: f64 = 16.0;
-/// Up to so many rows are looked up fast enough: beyond, trees and rows are in no cache any longer.
-const LOOKED_UP_ANYWAY: f64 = 200_000.0;
+/// Up to so many rows are looked up fast enough: beyond, trees and rows are in no cache any longer, and what
+/// holds partitions for so long begins again page by page.
+const LOOKED_UP_ANYWAY: f64 = 50_000.0;
+/// The rows that EXISTS looks for by keys may be so many times those that would be read and joined.
+const TESTED_PER_ROW_READ: f64 = 0.3;
 /// The rows that subqueries find by keys may be so many times those that would be read and grouped.
 const FOUND_PER_ROW_READ: f64 = 4.0;
 
@@ -144,19 +147,23 @@ struct Reads {
     once: BTreeMap<Oid, TreeId>,
     /// By subqueries that run for each row.
     per_row: BTreeMap<Oid, TreeId>,
+    /// Whether there are such subqueries that stop at the first row, and others.
+    tests: bool,
+    values: bool,
 }
 
 impl Reads {
-    /// `None` for families, and for subqueries that the analytical executor joins in any case.
+    /// `None` for families.
     fn of(rel: &Rel) -> Option<Reads> {
         let mut reads = Reads::default();
         let mut plain = tables_of(rel, &mut reads.once);
         visit_rel(rel, 0, &mut |expr, _| {
             if let ExprKind::Subquery(subquery) = &expr.kind {
-                let scalar = subquery.kind == SubqueryKind::Scalar;
-                plain &= scalar || !subquery.correlated;
                 let into = if subquery.correlated { &mut reads.per_row } else { &mut reads.once };
                 plain &= tables_of(&subquery.rel, into);
+                let test = subquery.kind == SubqueryKind::Exists;
+                reads.tests |= subquery.correlated && test;
+                reads.values |= subquery.correlated && !test;
             }
             plain
         });
@@ -200,7 +207,7 @@ impl Session {
         let (Code::Native(compiled), BoundStatement::Query(query)) = (&plan.code, &plan.bound) else {
             return false;
         };
-        let Some(Reads { once, per_row }) = Reads::of(&query.rel) else { return false };
+        let Some(Reads { once, per_row, tests, values }) = Reads::of(&query.rel) else { return false };
         let rows_of = |tree: TreeId| self.server.engine.rows_at_most(tree) as f64;
         let tables: BTreeMap<Oid, TreeId> =
             once.iter().chain(&per_row).map(|(oid, tree)| (*oid, *tree)).collect();
@@ -227,16 +234,19 @@ impl Session {
         }
         // As many of the other tables' rows are taken to belong to those that are kept.
         let share = kept / whole;
-        let looked_up = share * (all - whole);
-        if per_row.is_empty() {
+        let rest: f64 = once.values().map(|tree| rows_of(*tree)).sum();
+        let looked_up = share * (rest - whole).max(0.0);
+        if !tests && !values {
             return whole * LOOKED_UP_PER_ROW_READ <= all
                 && looked_up <= (all / LOOKED_UP_PER_ROW_READ).max(LOOKED_UP_ANYWAY);
         }
         let most =
             |tables: &BTreeMap<Oid, TreeId>| tables.values().map(|tree| rows_of(*tree)).fold(0.0, f64::max);
-        let runs = share * most(&once);
-        let per_run = 1.0 + (most(&per_row) / whole).max(1.0);
-        whole + looked_up + runs * per_run <= all * FOUND_PER_ROW_READ
+        let (per_run, bound) = match values {
+            true => (1.0 + (most(&per_row) / whole).max(1.0), FOUND_PER_ROW_READ),
+            false => (2.0, TESTED_PER_ROW_READ),
+        };
+        whole + looked_up + share * most(&once) * per_run <= all * bound
     }
 
     /// Runs an analytical query; `streaming` lets rows leave before the last one is known.
