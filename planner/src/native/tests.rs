@@ -557,3 +557,27 @@ fn plans_and_routes() {
     let (lines, _) = plan("select * from o, l where o.id = $1 and l.oid = o.id");
     assert!(lines.iter().any(|line| line.contains("Index Scan using l_pkey on l")), "{lines:?}");
 }
+
+#[test]
+fn a_join_begins_where_it_looks_at_few_rows() {
+    let mut database = Database::new();
+    database.run(
+        "create table few (id int primary key, kind int);
+         create table many (id int primary key, few_id int, w int);
+         create index many_few on many (few_id);
+         insert into few select n, n % 40 from generate_series(1, 400) n",
+    );
+    for from in (0..8000).step_by(1000) {
+        let rows = format!("generate_series({from}, {from} + 999) n");
+        database.run(&format!("insert into many select n, n % 400 + 1, n % 13 from {rows}"));
+    }
+    let order = |sql: &str| -> Vec<bool> {
+        let lines = crate::explain::statement(&database.prepare(sql));
+        lines.iter().filter(|line| line.contains("Scan")).map(|line| line.contains("on few")).collect()
+    };
+    assert_eq!(order("select sum(w) from many, few where few.id = few_id and kind = 3"), [true, false]);
+    assert_eq!(order("select sum(w) from few, many where few.id = few_id and kind = 3"), [true, false]);
+    // Where nothing is kept out, as it is written; and by a key in any case.
+    assert_eq!(order("select sum(w) from many, few where few.id = few_id"), [false, true]);
+    assert_eq!(order("select sum(w) from few, many where few.id = few_id and many.id = 7"), [false, true]);
+}

@@ -25,7 +25,7 @@ const COST_MIN: f64 = 5_000.0;
 const GAIN_MIN: f64 = 2.0;
 /// What going down a tree costs, in rows that are read one after the other.
 const COST_OF_LOOKUP: f64 = 3.0;
-/// What a row costs that is found by its key.
+/// What each of several rows costs that are found by one key.
 const COST_OF_FOUND: f64 = 2.0;
 /// How many values a column has of which nothing is known.
 const VALUES_GUESSED: f64 = 200.0;
@@ -224,8 +224,10 @@ impl Compiler<'_> {
                 wanted: &[],
                 mixed: true,
             });
-            let found = if choice.joined && choice.unique { rows } else { rows * known.rows[at] * share };
+            let by_key = choice.joined && choice.unique;
+            let found = if by_key { rows } else { rows * known.rows[at] * share };
             cost += match choice.joined {
+                true if by_key => rows * COST_OF_LOOKUP,
                 true => rows * COST_OF_LOOKUP + found * COST_OF_FOUND,
                 false => known.rows[at] + rows + found,
             };
