@@ -307,13 +307,14 @@ fn joined(input: &mut Rel, parts: Parts) -> BoundExpr {
         match &mut part.kind {
             ExprKind::Column { depth: 0, index } => {
                 let column = BoundExpr::column(width + count + usize::from(*index), part.ty);
-                *part = match aggregates.get(usize::from(*index)) {
-                    Some(call) if is_count(call) => {
-                        let none = BoundExpr::constant(Datum::Int8(0), Type::INT8);
-                        BoundExpr::new(ExprKind::Coalesce(vec![column, none]), Type::INT8)
-                    }
-                    _ => column,
-                };
+                let none = aggregates
+                    .get(usize::from(*index))
+                    .filter(|call| is_count(call))
+                    .map(|_| BoundExpr::constant(Datum::Int8(0), Type::INT8));
+                // DataFusion sees no column here that must not be NULL: it would make an inner join of it,
+                // and test what can fail below that, of groups that no row asks for.
+                let values = std::iter::once(column).chain(none).collect();
+                *part = BoundExpr::new(ExprKind::Coalesce(values), part.ty);
                 return false;
             }
             ExprKind::Column { depth, .. } => *depth -= 1,
