@@ -264,6 +264,15 @@ impl SqlError {
         self
     }
 
+    /// Moves the position by so many characters: from a part of a text to all of it.
+    #[must_use]
+    pub fn moved(mut self, by: i64) -> Self {
+        if let Some(position) = self.0.position {
+            self.0.position = u32::try_from(i64::from(position) + by).ok().filter(|&position| position > 0);
+        }
+        self
+    }
+
     /// Takes the position away, for good.
     #[must_use]
     pub fn placeless(mut self) -> Self {

@@ -92,7 +92,7 @@ impl Binder<'_, '_> {
             match form.as_str() {
                 "coalesce" | "nullif" | "greatest" | "least" => {
                     if let Some(args) = exprs() {
-                        return self.conditional_form(form, &args);
+                        return self.conditional_form(form, &args, position);
                     }
                 }
                 "row" => {

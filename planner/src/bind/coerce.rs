@@ -9,6 +9,7 @@ use archipel_sql::interrupt;
 use archipel_sql::io;
 use archipel_sql::type_table::{array_of, element_of, type_info, type_name};
 use archipel_sql::types::{Oid, Type};
+use sqlparser::ast::Expr;
 
 use super::literal::{depends_on_settings, is_name, relabelled};
 use super::record::{as_record, is_variable_row};
@@ -468,14 +469,21 @@ impl Binder<'_, '_> {
     }
 
     /// Unifies a list of expressions and answers their type.
-    pub(crate) fn unify(&mut self, exprs: Vec<BoundExpr>, what: &str) -> Result<(Vec<BoundExpr>, Type)> {
+    /// `written` says how each stands in the statement; errors are told of the one that is wrong.
+    pub(crate) fn unify(
+        &mut self,
+        exprs: Vec<BoundExpr>,
+        written: &[&Expr],
+        what: &str,
+    ) -> Result<(Vec<BoundExpr>, Type)> {
         let types: Vec<Type> = exprs.iter().map(|expr| expr.ty).collect();
-        let common = self.common_type(&types, what)?;
-        let exprs = exprs
-            .into_iter()
-            .map(|expr| self.coerce_common(expr, common, what))
-            .collect::<Result<Vec<_>>>()?;
-        Ok((exprs, common))
+        let place = |binder: &Self, place: usize| written.get(place).and_then(|expr| binder.start(expr));
+        let common = matched_type(&types, what).map_err(|(at, error)| error.at(place(self, at)))?;
+        let mut unified = Vec::with_capacity(exprs.len());
+        for (at, expr) in exprs.into_iter().enumerate() {
+            unified.push(self.coerce_common(expr, common, what).map_err(|error| error.at(place(self, at)))?);
+        }
+        Ok((unified, common))
     }
 
     /// An expression that must be boolean (coerce_to_boolean): WHERE, AND, CASE WHEN.
@@ -518,13 +526,18 @@ impl Binder<'_, '_> {
 /// The type several expressions have in common (select_common_type). `what` opens the error
 /// message: "CASE", "UNION".
 pub(crate) fn common_type(types: &[Type], what: &str) -> Result<Type> {
+    matched_type(types, what).map_err(|(_, error)| error)
+}
+
+/// As [`common_type`]; where there is none, which of the expressions does not match those before it.
+fn matched_type(types: &[Type], what: &str) -> Result<Type, (usize, SqlError)> {
     let mut common = types.first().map_or(Oid::UNKNOWN, |ty| ty.oid);
     if common != Oid::UNKNOWN && types.iter().all(|ty| ty.oid == common) {
         let typmod = types[0].typmod;
         let same = types.iter().all(|ty| ty.typmod == typmod);
         return Ok(Type { oid: common, typmod: if same { typmod } else { -1 } });
     }
-    for ty in types.iter().skip(1) {
+    for (place, ty) in types.iter().enumerate().skip(1) {
         let next = ty.oid;
         if next == Oid::UNKNOWN || next == common {
             continue;
@@ -532,10 +545,9 @@ pub(crate) fn common_type(types: &[Type], what: &str) -> Result<Type> {
         if common == Oid::UNKNOWN {
             common = next;
         } else if category(next) != category(common) {
-            return Err(SqlError::new(
-                SqlState::DATATYPE_MISMATCH,
-                format!("{what} types {} and {} cannot be matched", type_name(common), type_name(next)),
-            ));
+            let message =
+                format!("{what} types {} and {} cannot be matched", type_name(common), type_name(next));
+            return Err((place, SqlError::new(SqlState::DATATYPE_MISMATCH, message)));
         } else if !is_preferred(common)
             && can_coerce(common, next, CastContext::Implicit)
             && !can_coerce(next, common, CastContext::Implicit)
@@ -543,16 +555,9 @@ pub(crate) fn common_type(types: &[Type], what: &str) -> Result<Type> {
             common = next;
         }
     }
-    if common == Oid::UNKNOWN {
-        common = Oid::TEXT;
-    }
-    // The modifier survives if all that have this type agree and none is another type.
-    let mut typmods = types.iter().filter(|ty| ty.oid != Oid::UNKNOWN);
-    let typmod = match typmods.next() {
-        Some(first) if first.oid == common && typmods.all(|ty| ty == first) => first.typmod,
-        _ => -1,
-    };
-    Ok(Type { oid: common, typmod })
+    // Of several types, a literal's unknown one among them, no modifier survives (exprTypmod,
+    // select_common_typmod).
+    Ok(Type::of(if common == Oid::UNKNOWN { Oid::TEXT } else { common }))
 }
 
 /// Resolves `any…` declarations against actual argument types (enforce_generic_type_consistency):

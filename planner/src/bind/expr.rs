@@ -477,7 +477,10 @@ impl Binder<'_, '_> {
                 .with_hint("Explicitly cast to the desired type, for example ARRAY[]::integer[].")
                 .at(empty_array(self.env.text)));
             }
-            _ => self.unify(bound, "ARRAY")?,
+            _ => {
+                let written: Vec<&Expr> = items.iter().collect();
+                self.unify(bound, &written, "ARRAY")?
+            }
         };
         // ARRAY of arrays is one array of more dimensions.
         if let Some(inner) = element_of(common.oid).filter(|_| !is_vector(common.oid)) {
@@ -546,6 +549,7 @@ impl Binder<'_, '_> {
         let mut tests = Vec::with_capacity(conditions.len());
         // PostgreSQL looks at ELSE first when it settles the type.
         let mut results = Vec::with_capacity(conditions.len() + 1);
+        let mut written: Vec<&Expr> = conditions.iter().map(|arm| &arm.result).collect();
         for ast::CaseWhen { condition, result } in conditions {
             let position = self.start(condition);
             let test = self.expr(condition)?;
@@ -558,12 +562,16 @@ impl Binder<'_, '_> {
             tests.push(test);
             results.push(self.expr(result)?);
         }
+        // An ELSE that is not written is never the one that is wrong.
+        if let Some(first) = otherwise.or(written.first().copied()) {
+            written.insert(0, first);
+        }
         let otherwise = match otherwise {
             Some(otherwise) => self.expr(otherwise)?,
             None => BoundExpr::constant(Datum::Null, Type::UNKNOWN),
         };
         results.insert(0, otherwise);
-        let (mut results, ty) = self.unify(results, "CASE")?;
+        let (mut results, ty) = self.unify(results, &written, "CASE")?;
         let otherwise = results.remove(0);
         let arms = tests.into_iter().zip(results).collect();
         Ok(BoundExpr::new(ExprKind::Case { arms, otherwise: Some(Box::new(otherwise)) }, ty))

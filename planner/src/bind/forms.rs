@@ -156,8 +156,13 @@ impl Binder<'_, '_> {
     }
 
     /// COALESCE, NULLIF, GREATEST, LEAST: grammar of their own in PostgreSQL, calls in the tree.
-    pub(crate) fn conditional_form(&mut self, name: &str, args: &[&Expr]) -> Result<BoundExpr> {
-        let position = args.first().and_then(|arg| self.start(arg));
+    /// `position` is that of its word.
+    pub(crate) fn conditional_form(
+        &mut self,
+        name: &str,
+        args: &[&Expr],
+        position: Option<u32>,
+    ) -> Result<BoundExpr> {
         let upper = name.to_uppercase();
         if args.is_empty() || (name == "nullif" && args.len() != 2) {
             return Err(SqlError::new(
@@ -166,14 +171,20 @@ impl Binder<'_, '_> {
             ));
         }
         let each = |binder: &mut Self| args.iter().map(|arg| binder.expr(arg)).collect::<Result<Vec<_>>>();
-        let args = match name {
+        let bound = match name {
             "coalesce" => self.within_conditional("COALESCE", each)?,
             _ => each(self)?,
         };
-        self.conditional(name, &upper, args).map_err(|error| error.at(position))
+        self.conditional(name, &upper, bound, args).map_err(|error| error.at(position))
     }
 
-    fn conditional(&mut self, name: &str, upper: &str, args: Vec<BoundExpr>) -> Result<BoundExpr> {
+    fn conditional(
+        &mut self,
+        name: &str,
+        upper: &str,
+        args: Vec<BoundExpr>,
+        written: &[&Expr],
+    ) -> Result<BoundExpr> {
         match name {
             "nullif" => {
                 let [left, right] = pair(args)?;
@@ -189,11 +200,11 @@ impl Binder<'_, '_> {
                 ))
             }
             "coalesce" => {
-                let (args, ty) = self.unify(args, upper)?;
+                let (args, ty) = self.unify(args, written, upper)?;
                 Ok(BoundExpr::new(ExprKind::Coalesce(args), ty))
             }
             _ => {
-                let (args, ty) = self.unify(args, upper)?;
+                let (args, ty) = self.unify(args, written, upper)?;
                 let less = self.operator_of("<", ty.oid, ty.oid)?;
                 Ok(BoundExpr::new(ExprKind::Extreme { greatest: name == "greatest", args, less }, ty))
             }

@@ -544,7 +544,14 @@ impl<'e, 'a> Binder<'e, 'a> {
 
     /// As [`Self::data_type`], with the domain it may be.
     pub(crate) fn declared_type(&self, data_type: &sqlparser::ast::DataType) -> Result<(Type, Option<Oid>)> {
-        let name = ast::data_type_name(data_type)?;
+        let position = self.position(span::type_span(data_type));
+        // It is read from a text of its own.
+        let in_statement = |mut error: SqlError| {
+            error.fields_mut().position = None;
+            error.at(position)
+        };
+        let mut name = ast::data_type_name(data_type).map_err(in_statement)?;
+        name.name.position = position.unwrap_or(0);
         self.env.catalog.resolve_declared(&name, self.env.search_path)
     }
 }

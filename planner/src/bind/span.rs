@@ -3,8 +3,8 @@
 
 use archipel_sql::parser::{Lexeme, LexemeKind, lexemes};
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, Expr, FunctionArguments, Query, Select, SelectItem, SetExpr,
-    Spanned,
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArguments, Query, Select,
+    SelectItem, SetExpr, Spanned,
 };
 use sqlparser::tokenizer::Span;
 
@@ -132,6 +132,17 @@ pub(crate) fn last_span(mut expr: &Expr) -> Span {
                 None => return Span::empty(),
             },
             other => return first_span(other),
+        };
+    }
+}
+
+/// The span of the name of a type; the tree knows none of those that the grammar has words for.
+pub(crate) fn type_span(mut data_type: &DataType) -> Span {
+    loop {
+        data_type = match data_type {
+            DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => element,
+            DataType::Custom(name, _) => return object_name_span(name),
+            _ => return Span::empty(),
         };
     }
 }

@@ -37,6 +37,32 @@ fn makes_a_table(query: &Query) -> bool {
 }
 
 pub(super) fn create_view(create: &CreateView, work: &mut Work<'_>) -> Result<()> {
+    make_view(create, work).map_err(|error| placed(error, create, work))
+}
+
+/// An error of a view's query with its place in the statement. What is bound is the query as it is kept,
+/// where other texts stand in the place of names and literals: so the one as written is asked again.
+fn placed(error: SqlError, create: &CreateView, work: &Work<'_>) -> SqlError {
+    if error.fields().position.is_some() {
+        return error;
+    }
+    let bind = || {
+        let query = parse_query(&create.query)?;
+        let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
+        env.text = &create.query;
+        env.params_fixed = true;
+        bind_statement(&Statement::Query(query), &mut env).map(|_| ())
+    };
+    match bind() {
+        Err(told) if told.state() == error.state() && told.message() == error.message() => {
+            let position = told.moved(create.before).fields().position;
+            error.at(position)
+        }
+        _ => error,
+    }
+}
+
+fn make_view(create: &CreateView, work: &mut Work<'_>) -> Result<()> {
     let query = parse_query(&create.query)?;
     if makes_a_table(&query) {
         return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "views must not contain SELECT INTO"));

@@ -222,7 +222,7 @@ impl Compiler<'_> {
         let named = |params: &mut Vec<(Oid, u32)>| {
             let Statement::CreateTableAs(create) = parse_statement(&text.text).ok()? else { return None };
             // The arguments of an EXECUTE know no variables, in PostgreSQL either.
-            let RowSource::Query(query) = &create.source else { return None };
+            let RowSource::Query { text: query, .. } = &create.source else { return None };
             let start = text.text.rfind(query)?;
             let used = self.variables_of(query, text.names)?;
             let mut written = String::new();

@@ -10,6 +10,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use super::Session;
 use super::analytic::Analytic;
 use super::copy_in::column_positions;
+use super::utility::in_whole;
 use crate::encode::RowsTo;
 use crate::statement::{Body, Prepared};
 
@@ -21,8 +22,12 @@ impl Session {
         outer: &Arc<Prepared>,
         alone: bool,
     ) -> Result<()> {
+        let mut before = "";
         let text: Arc<str> = match target {
-            CopyTarget::Query(query) => outer.text[query.range.clone()].into(),
+            CopyTarget::Query(query) => {
+                before = &outer.text[..query.range.start];
+                outer.text[query.range.clone()].into()
+            }
             CopyTarget::Table { name, columns } => {
                 let host = self.host();
                 let path = self.search_path();
@@ -51,11 +56,12 @@ impl Session {
                 format!("SELECT {} FROM {only}{name}", columns.join(", ")).into()
             }
         };
-        let statements = self.read(&text).await?;
+        let shift = |error: SqlError| in_whole(error, before);
+        let statements = self.read(&text).await.map_err(shift)?;
         if statements.iter().any(|parsed| matches!(parsed.statement, Statement::Merge(_))) {
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "MERGE not supported in COPY"));
         }
-        let prepared = self.prepare_parsed(&text, statements, &[]).await?;
+        let prepared = self.prepare_parsed(&text, statements, &[]).await.map_err(shift)?;
         prepared.allowed()?;
         let (Body::Rows(plan), Some(columns)) = (&prepared.body, &prepared.columns) else {
             return Err(SqlError::new(

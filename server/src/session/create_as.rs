@@ -44,6 +44,8 @@ fn is_of_shape(error: &SqlError) -> bool {
 #[derive(Clone)]
 struct Filling {
     text: Arc<str>,
+    /// How many characters stand before it in the text that errors are told of.
+    before: i64,
     /// The types of its parameters, and their values.
     types: Vec<Oid>,
     params: Vec<Datum>,
@@ -93,7 +95,9 @@ impl Session {
             return Ok("CREATE TABLE AS".to_owned());
         }
         let filling = match &create.source {
-            RowSource::Query(query) => Filling { text: query.as_str().into(), types: types.to_vec(), params },
+            RowSource::Query { text, before } => {
+                Filling { text: text.as_str().into(), before: *before, types: types.to_vec(), params }
+            }
             RowSource::Execute(execute) => Box::pin(self.prepared_query(execute)).await?,
         };
         if self.joins_transaction(alone) {
@@ -166,7 +170,8 @@ impl Session {
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, "prepared statement is not a SELECT"));
         };
         let text = prepared.text[query.range.clone()].into();
-        Ok(Filling { text, types: prepared.params.iter().map(|ty| ty.oid).collect(), params })
+        let types = prepared.params.iter().map(|ty| ty.oid).collect();
+        Ok(Filling { text, before: 0, types, params })
     }
 
     /// The definition of a table with the query's columns.
@@ -184,7 +189,9 @@ impl Session {
             let holds = query.search_path == host.search_path && query.asked.hold(&host.catalog.catalog);
             holds.then_some(query)
         };
-        let (BoundFilling { bound, params, needed, .. }, host) = self.plan(&filling.text, bind, good).await?;
+        let planned = self.plan(&filling.text, bind, good).await;
+        let (BoundFilling { bound, params, needed, .. }, host) =
+            planned.map_err(|error| error.moved(filling.before))?;
         host.rights().require_all(&needed)?;
         if params > filling.types.len() {
             return Err(SqlError::unsupported("a parameter in CREATE TABLE AS"));
@@ -247,17 +254,19 @@ impl Session {
         if !create.with_data {
             // An EXECUTE completes as the statement that it runs does, for no rows too.
             return Ok(match create.source {
-                RowSource::Query(_) => "CREATE TABLE AS".to_owned(),
+                RowSource::Query { .. } => "CREATE TABLE AS".to_owned(),
                 RowSource::Execute(_) => "SELECT 0".to_owned(),
             });
         }
-        let Filling { text, types, mut params } = filling;
+        let Filling { text, before, types, mut params } = filling;
         let name = &create.name.name;
         let Some(table) = self.catalog_state().catalog.table(Some(&schema), name, &[]) else {
             return Err(SqlError::internal("a table that was just made is not there"));
         };
-        let text: Arc<str> = format!("INSERT INTO {} {text}", quote_qualified(&schema, name)).into();
-        let prepared = self.prepare_filling(&text, &types, table.oid).await?;
+        let head = format!("INSERT INTO {} ", quote_qualified(&schema, name));
+        let text: Arc<str> = format!("{head}{text}").into();
+        let in_statement = |error: SqlError| error.moved(before - head.chars().count() as i64);
+        let prepared = self.prepare_filling(&text, &types, table.oid).await.map_err(in_statement)?;
         let Body::Rows(plan) = &prepared.body else {
             return Err(SqlError::internal("an INSERT that writes no rows"));
         };

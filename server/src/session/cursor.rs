@@ -106,7 +106,8 @@ impl Session {
             ));
         }
         let types: Vec<Oid> = outer.params.iter().map(|ty| ty.oid).collect();
-        let prepared = self.prepare_cursor(&declare.text.as_str().into(), &types).await?;
+        let prepared = self.prepare_cursor(&declare.text.as_str().into(), &types).await;
+        let prepared = prepared.map_err(|error| error.moved(declare.before))?;
         prepared.allowed()?;
         if prepared.params.len() > params.len() {
             // A simple query brings no values.

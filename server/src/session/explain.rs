@@ -169,12 +169,16 @@ impl Session {
         match &**statement {
             Statement::Execute(execute) => self.explain_execute(execute, asked).await,
             Statement::DeclareCursor(declare) => {
-                Box::pin(self.explain_text(&declare.text, none, asked)).await
+                let lines = Box::pin(self.explain_text(&declare.text, none, asked)).await;
+                lines.map_err(|error| error.moved(declare.before))
             }
             Statement::CreateTableAs(create) => {
                 let asked = Asked { creating: Some(create), ..asked };
                 match &create.source {
-                    RowSource::Query(text) => Box::pin(self.explain_text(text, none, asked)).await,
+                    RowSource::Query { text, before } => {
+                        let lines = Box::pin(self.explain_text(text, none, asked)).await;
+                        lines.map_err(|error| error.moved(*before))
+                    }
                     RowSource::Execute(execute) => self.explain_execute(execute, asked).await,
                 }
             }

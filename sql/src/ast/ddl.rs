@@ -57,8 +57,8 @@ pub struct CreateTableAs {
 /// Where the rows of a CREATE TABLE … AS come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RowSource {
-    /// The text of a query.
-    Query(String),
+    /// The text of a query, and how many characters of the script stand before it.
+    Query { text: String, before: i64 },
     /// A prepared statement with these arguments.
     Execute(Execute),
 }
@@ -118,6 +118,8 @@ pub struct CreateView {
     pub columns: Vec<String>,
     /// The text of the query.
     pub query: String,
+    /// How many characters of the script stand before the query, less what the text has before its own.
+    pub before: i64,
     /// WITH (name [= value], …).
     pub options: Vec<(String, Option<String>)>,
     /// WITH [LOCAL | CASCADED] CHECK OPTION.

@@ -275,6 +275,8 @@ pub struct DeclareCursor {
     pub query: Box<sqlparser::ast::Query>,
     /// Text of the query.
     pub text: String,
+    /// How many characters of the script stand before it.
+    pub before: i64,
 }
 
 /// UPDATE or DELETE … WHERE CURRENT OF.

@@ -245,7 +245,12 @@ impl Catalog {
         match (table, ty.dimensions) {
             (Some(table), 0) => Ok((Type::of(table.row_type()), None)),
             (Some(table), _) => Ok((Type::of(table.row_array_type()), None)),
-            (None, _) => Err(crate::ast::undefined_type(&ty.to_string(), ty.name.at())),
+            (None, _) => Err(match &ty.name.schema {
+                Some(schema) if schema != "pg_temp" && !self.schema_exists(schema) => {
+                    undefined_schema(schema).at(ty.name.at())
+                }
+                _ => crate::ast::undefined_type(&ty.to_string(), ty.name.at()),
+            }),
         }
     }
 }

@@ -341,6 +341,11 @@ impl<'t> Cursor<'t> {
             .unwrap_or_else(|| self.positions.character_of_byte(self.positions.text().len()))
     }
 
+    /// How many characters stand before the next token.
+    pub(super) fn characters_before(&self) -> i64 {
+        i64::from(self.position()) - 1
+    }
+
     /// End of the token consumed last.
     pub(super) fn end_byte(&self) -> usize {
         self.positions.byte(self.parser.get_current_token().span.end)

@@ -336,10 +336,19 @@ impl Cursor<'_> {
         }
         self.expect("for")?;
         self.refuse_into()?;
-        let start = self.byte();
+        let (start, before) = (self.byte(), self.characters_before());
         let query = self.query()?;
         let text = self.since(start).to_string();
-        Ok(Statement::DeclareCursor(DeclareCursor { name, binary, insensitive, scroll, hold, query, text }))
+        Ok(Statement::DeclareCursor(DeclareCursor {
+            name,
+            binary,
+            insensitive,
+            scroll,
+            hold,
+            query,
+            text,
+            before,
+        }))
     }
 
     pub(super) fn fetch(&mut self) -> Result<Statement> {

@@ -53,9 +53,9 @@ impl Cursor<'_> {
         let source = if self.at("execute") {
             RowSource::Execute(self.execution()?)
         } else {
-            let start = self.byte();
+            let (start, before) = (self.byte(), self.characters_before());
             self.query()?;
-            RowSource::Query(self.since(start).to_string())
+            RowSource::Query { text: self.since(start).to_string(), before }
         };
         let with_data = if self.take("with") {
             let with_data = !self.take("no");
@@ -145,23 +145,28 @@ impl Cursor<'_> {
 
     /// SELECT … INTO [TEMPORARY | UNLOGGED] [TABLE] name …; `into` tokens before INTO.
     pub(super) fn select_into(&mut self, into: usize) -> Result<Statement> {
-        let start = self.byte();
+        let (start, before) = (self.byte(), self.characters_before());
         self.skip(into);
-        let before = self.since(start);
+        let target = self.byte();
         let persistence = self.target_persistence();
         let name = self.name()?;
         let rest = self.byte();
         self.skip_statement();
         let after = if rest < self.end_byte() { self.since(rest) } else { "" };
-        let query = format!("{before} {after}");
-        super::parse_query(&query)?;
+        // Blanks for the target keep the places of what follows it.
+        let blank = |c: char| if c == '\n' { c } else { ' ' };
+        let mut text = self.text(start..target).to_owned();
+        text.extend(self.text(target..rest).chars().map(blank));
+        text.push_str(after);
+        let text = text.trim_end().to_owned();
+        super::parse_query(&text).map_err(|error| error.moved(before))?;
         Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
             name,
             persistence,
             on_commit: OnCommit::PreserveRows,
             if_not_exists: false,
             columns: Vec::new(),
-            source: RowSource::Query(query),
+            source: RowSource::Query { text, before },
             with_data: true,
             select_into: true,
             options: Vec::new(),
@@ -208,7 +213,7 @@ impl Cursor<'_> {
         let mut check_option = None;
         let options = if self.take("with") { self.storage_options()? } else { Vec::new() };
         self.expect("as")?;
-        let start = self.byte();
+        let (start, before) = (self.byte(), self.characters_before());
         self.query()?;
         let query = self.since(start).to_string();
         if self.take("with") {
@@ -223,6 +228,7 @@ impl Cursor<'_> {
             temporary,
             columns,
             query,
+            before,
             options,
             check_option,
         })))
@@ -244,8 +250,9 @@ impl Cursor<'_> {
             }
             let columns: Vec<String> = view.columns.iter().map(|name| quote_identifier(name)).collect();
             let (name, columns) = (quote_identifier(&view.name.name), columns.join(", "));
-            view.query =
-                format!("WITH RECURSIVE {name} ({columns}) AS ({}) SELECT {columns} FROM {name}", view.query);
+            let head = format!("WITH RECURSIVE {name} ({columns}) AS (");
+            view.before -= head.chars().count() as i64;
+            view.query = format!("{head}{}) SELECT {columns} FROM {name}", view.query);
         }
         Ok(statement)
     }
