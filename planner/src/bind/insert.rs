@@ -9,7 +9,7 @@ use super::modify::{GENERATED_ALWAYS, is_default, syntax};
 use super::name::{ident_name, object_name_parts, object_name_span};
 use super::reference::bind_index_expressions;
 use super::scope::{Level, LevelKind, Relation, ScopeColumn};
-use super::span::query_span;
+use super::span::output_span;
 use super::target::{Change, ChangeTarget};
 use super::visit::is_volatile;
 use super::{Binder, Clause};
@@ -164,8 +164,8 @@ impl Binder<'_, '_> {
                     }
                     match &values.rows[..] {
                         [row] if calls_sets(&row.content) => {
-                            let last = row.content.last().and_then(|expr| self.start(expr));
-                            self.check_width(row.content.len(), &targets, columns, last)?;
+                            let surplus = row.content.get(targets.len()).and_then(|expr| self.start(expr));
+                            self.check_width(row.content.len(), &targets, columns, surplus)?;
                             let query = row_query(&row.content)?;
                             self.insert_query(&target, &targets, columns, &query, overriding)?
                         }
@@ -353,7 +353,8 @@ impl Binder<'_, '_> {
                 to.check_fillable(row.len())?;
                 self.need_first(to, row.len());
             }
-            self.check_width(row.len(), targets, columns, row.last().and_then(|expr| self.start(expr)))?;
+            let surplus = row.get(targets.len()).and_then(|expr| self.start(expr));
+            self.check_width(row.len(), targets, columns, surplus)?;
             let mut full: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
             for (expr, target) in row.iter().zip(targets) {
                 let position = self.start(expr);
@@ -406,13 +407,14 @@ impl Binder<'_, '_> {
         overriding: Option<Overriding>,
     ) -> Result<Rel> {
         let (table, to) = (&target.table, target);
-        let position = self.position(query_span(query));
         let BoundQuery { rel, columns: outputs } = self.query(query, false)?;
+        let written = outputs.len();
+        let position = |binder: &Self, place| binder.position(output_span(query, place, written));
         if columns.is_empty() {
             to.check_fillable(outputs.len())?;
             self.need_first(to, outputs.len());
         }
-        self.check_width(outputs.len(), targets, columns, position)?;
+        self.check_width(outputs.len(), targets, columns, position(self, targets.len()))?;
         // Unknown literals are read as the column they go to.
         let types: Vec<Type> = outputs
             .iter()
@@ -433,13 +435,14 @@ impl Binder<'_, '_> {
             }
         };
         let mut full: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
-        for (value, target) in given.into_iter().zip(targets) {
+        for (place, (value, target)) in given.into_iter().zip(targets).enumerate() {
             // What a query answers is no row constructor any more, whose fields could be assigned.
             let own = table.columns[target.place].ty;
             let wanted = target.part.as_ref().map_or(own, |part| self.part_type(part, own));
             if value.ty.oid == Oid::RECORD && wanted.oid.is_composite() {
                 return Err(cannot_cast(value.ty, wanted));
             }
+            let position = position(self, place);
             self.fill(table, &mut full, target, value, overriding, position)?;
         }
         let exprs = full
@@ -480,9 +483,15 @@ impl Binder<'_, '_> {
             None => None,
             Some(ConflictTarget::Columns(columns)) => {
                 let mut places = Vec::with_capacity(columns.len());
+                // Errors are told of the parenthesis before the first of them.
+                let first = columns.first().and_then(|column| self.place(column.span.start));
+                let position = first.and_then(|(byte, position)| {
+                    let before = self.env.text.get(..byte)?;
+                    let between = before[before.rfind('(')?..].chars().count();
+                    position.checked_sub(u32::try_from(between).ok()?)
+                });
                 for column in columns {
                     let name = ident_name(column);
-                    let position = self.position(column.span);
                     if self.env.variables.is_some() {
                         self.must_be_a_column(relation, column)?;
                     }

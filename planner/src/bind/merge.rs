@@ -276,7 +276,8 @@ impl Binder<'_, '_> {
         if columns.is_empty() {
             self.need_first(&target, row.len());
         }
-        self.check_width(row.len(), &targets, columns, None)?;
+        let surplus = row.get(targets.len()).and_then(|expr| self.start(expr));
+        self.check_width(row.len(), &targets, columns, surplus)?;
         let level = Level::new(LevelKind::Plain, sides.source.clone());
         let (exprs, _) = self.with_level(level, |binder| {
             let mut full: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];

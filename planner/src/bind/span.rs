@@ -169,6 +169,38 @@ pub(crate) fn query_span(mut query: &Query) -> Span {
     }
 }
 
+/// The span of the expression of a query's output column of so many, with the stars written out; of a
+/// set operation that of its first operand.
+pub(crate) fn output_span(query: &Query, place: usize, outputs: usize) -> Span {
+    let mut body = query.body.as_ref();
+    loop {
+        body = match body {
+            SetExpr::SetOperation { left, .. } => left,
+            SetExpr::Query(inner) => &inner.body,
+            SetExpr::Select(select) => {
+                let items = &select.projection;
+                let is_star = |item: &SelectItem| {
+                    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+                };
+                let first_star = items.iter().position(is_star).unwrap_or(items.len());
+                let last_star = items.iter().rposition(is_star).unwrap_or(0);
+                let from_end = outputs.saturating_sub(place);
+                let item = match place < first_star {
+                    true => items.get(place),
+                    false if from_end < items.len() - last_star => items.get(items.len() - from_end),
+                    false => items.get(first_star),
+                };
+                return item.map_or_else(Span::empty, item_span);
+            }
+            SetExpr::Values(values) => {
+                let item = values.rows.first().and_then(|row| row.content.get(place));
+                return item.map_or_else(Span::empty, first_span);
+            }
+            _ => return Span::empty(),
+        };
+    }
+}
+
 fn select_span(select: &Select) -> Span {
     select.select_token.0.span
 }
