@@ -125,9 +125,10 @@ pub use string::{
 };
 
 pub use registry::{
-    Cast, CastContext, CastMethod, Operator, aggregates, all_aggregates, all_casts, all_functions,
-    all_operators, all_set_functions, cast, function_by_oid, is_written_in_sql, known_but_missing,
-    lookup_aggregates, lookup_functions, lookup_operators, lookup_set_functions, operator_by_oid,
+    Cast, CastContext, CastMethod, Operator, WindowSignature, aggregates, all_aggregates, all_casts,
+    all_functions, all_operators, all_set_functions, all_windows, cast, function_by_oid, is_written_in_sql,
+    known_but_missing, lookup_aggregates, lookup_functions, lookup_operators, lookup_set_functions,
+    operator_by_oid,
 };
 
 /// How a set is made in pages, by the name of its function.

@@ -63,6 +63,18 @@ pub struct Cast {
     pub method: CastMethod,
 }
 
+/// What the catalog tells of a window function; queries know what it does.
+#[derive(Clone, Copy, Debug)]
+pub struct WindowSignature {
+    pub oid: Oid,
+    pub name: &'static str,
+    /// The function of PostgreSQL's source behind it (pg_proc.prosrc).
+    pub source: &'static str,
+    pub args: &'static [Oid],
+    pub result: Oid,
+    pub strict: bool,
+}
+
 /// Evaluates a set-returning function.
 pub type SetEval = fn(&super::FunctionContext<'_>, &[Datum]) -> crate::error::Result<Vec<Vec<Datum>>>;
 
@@ -71,6 +83,7 @@ struct Registry {
     functions: Vec<&'static ScalarFunction>,
     sets: Vec<&'static SetFunction>,
     aggregates: Vec<&'static AggregateFunction>,
+    windows: Vec<WindowSignature>,
     operators: Vec<&'static Operator>,
     casts: Vec<Cast>,
     functions_by_name: FxHashMap<&'static str, Vec<&'static ScalarFunction>>,
@@ -169,6 +182,17 @@ impl Registry {
                     self.aggregates_by_name.entry(name).or_default().push(function);
                     return;
                 }
+            }
+            "w" => {
+                self.windows.push(WindowSignature {
+                    oid: oid(proc_oid),
+                    name,
+                    source: key,
+                    args,
+                    result: oid(result),
+                    strict: strict == "t",
+                });
+                return;
             }
             "f" if retset == "t" => {
                 if let Some(&eval) = set_evals.get(key) {
@@ -388,6 +412,10 @@ pub fn all_set_functions() -> &'static [&'static SetFunction] {
 }
 pub fn all_aggregates() -> &'static [&'static AggregateFunction] {
     &registry().aggregates
+}
+/// The window functions that are no aggregates.
+pub fn all_windows() -> &'static [WindowSignature] {
+    &registry().windows
 }
 pub fn all_operators() -> &'static [&'static Operator] {
     &registry().operators

@@ -92,6 +92,58 @@ fn array_words(tokens: &[TokenWithSpan]) -> Vec<ArrayWord> {
     found
 }
 
+/// Words after which an expression begins.
+const BEFORE_EXPRESSIONS: [&str; 18] = [
+    "select",
+    "distinct",
+    "where",
+    "having",
+    "and",
+    "or",
+    "not",
+    "case",
+    "when",
+    "then",
+    "else",
+    "returning",
+    "limit",
+    "offset",
+    "between",
+    "like",
+    "ilike",
+    "by",
+];
+
+/// Whether the word ARRAY at this place begins an expression as a constructor does and makes none:
+/// neither a bracket nor a parenthesis follows. It names no column, for which sqlparser would take it.
+pub(super) fn constructs_nothing(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let follows = tokens.get(at + 1).map(|token| &token.token);
+    if !is_word(tokens.get(at), "array") || matches!(follows, Some(Token::LBracket | Token::LParen)) {
+        return false;
+    }
+    let Some(before) = at.checked_sub(1).and_then(|before| tokens.get(before)) else { return false };
+    match &before.token {
+        Token::Word(_) => BEFORE_EXPRESSIONS.iter().any(|word| is_word(Some(before), word)),
+        Token::Eq
+        | Token::Neq
+        | Token::Lt
+        | Token::Gt
+        | Token::LtEq
+        | Token::GtEq
+        | Token::Plus
+        | Token::Minus
+        | Token::Div
+        | Token::StringConcat => true,
+        // There are lists of columns and of their types, too, but before any of these words.
+        Token::LParen | Token::Comma => tokens[..at]
+            .iter()
+            .rev()
+            .take_while(|token| token.token != Token::SemiColon)
+            .any(|token| ["select", "values", "set"].iter().any(|word| is_word(Some(token), word))),
+        _ => false,
+    }
+}
+
 /// Whether a word may be a name without quotes, or has them.
 fn is_name(token: Option<&TokenWithSpan>) -> bool {
     match token.map(|token| &token.token) {

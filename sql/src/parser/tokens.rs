@@ -11,7 +11,7 @@ use crate::ast::RowLockStrength;
 use crate::error::{Result, SqlError, SqlState};
 use crate::interrupt;
 
-use super::array_word::rewrite_array_words;
+use super::array_word::{constructs_nothing, rewrite_array_words};
 use super::dialect::ArchipelDialect;
 use super::element::rewrite_elements;
 use super::frame::{rewrite_bounds, rewrite_exclusions};
@@ -153,6 +153,9 @@ pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> 
         let near = positions.text().get(positions.byte(at)..positions.byte(token.span.end));
         return Err(syntax_error(near.unwrap_or_default(), positions.character(at).unwrap_or(1)));
     }
+    if tokens.len().checked_sub(1).is_some_and(|last| constructs_nothing(&tokens, last)) {
+        return Err(syntax_error("", positions.character_of_byte(positions.text().len())));
+    }
     interrupt::check()?;
     let tokens = rewrite_merge_sources(rewrite_array_words(tokens));
     let tokens = rewrite_recursion(rewrite_elements(tokens, positions), positions);
@@ -267,8 +270,8 @@ fn join_strings(raw: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
 }
 
 /// What no grammar may take and sqlparser's would: the second of two strings that stand side by side,
-/// which it reads as an alias, INSERT OVERWRITE, which only the rewriting that follows may say, and ARRAY
-/// behind a type that is an array's already. Only DO has a string behind another: its body behind its
+/// which it reads as an alias, INSERT OVERWRITE, which only the rewriting that follows may say, ARRAY
+/// behind a type that is an array's already, and what follows an ARRAY that makes none. Only DO has a string behind another: its body behind its
 /// language.
 fn out_of_place(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
     let is_string = |token: &TokenWithSpan| {
@@ -283,6 +286,7 @@ fn out_of_place(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
         (is_string(&pair[0]) && is_string(&pair[1]) && !names_language(at))
             || (is_word(Some(&pair[0]), "insert") && is_word(Some(&pair[1]), "overwrite"))
             || (pair[0].token == Token::RBracket && is_word(Some(&pair[1]), "array"))
+            || constructs_nothing(tokens, at)
     })?;
     tokens.get(first + 1)
 }

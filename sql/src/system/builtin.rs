@@ -3,9 +3,14 @@
 use super::SystemSource;
 use super::definition::bare_type_text;
 use super::type_functions;
-use crate::function;
+use crate::function::{self, WindowSignature};
 use crate::ordered_set::HYPOTHETICAL;
 use crate::types::Oid;
+
+/// The window function of this number.
+pub(super) fn window(oid: Oid) -> Option<&'static WindowSignature> {
+    function::all_windows().iter().find(|window| window.oid == oid)
+}
 
 /// The types of a function's arguments.
 pub(super) fn args(oid: Oid) -> Option<&'static [Oid]> {
@@ -13,7 +18,8 @@ pub(super) fn args(oid: Oid) -> Option<&'static [Oid]> {
     let aggregate = || function::all_aggregates().iter().find(|f| f.oid == oid).map(|f| f.args);
     let set = || function::all_set_functions().iter().find(|f| f.oid == oid).map(|f| f.args);
     let of_type = || type_functions::by_oid(oid).map(|of_type| &of_type.args[..]);
-    scalar.or_else(aggregate).or_else(set).or_else(of_type)
+    let window = || window(oid).map(|window| window.args);
+    scalar.or_else(aggregate).or_else(set).or_else(of_type).or_else(window)
 }
 
 /// pg_aggregate.aggkind, and how many of the arguments are direct ones.
@@ -54,5 +60,6 @@ pub(super) fn result(source: &dyn SystemSource, oid: Oid) -> Option<String> {
         Some(format!("SETOF {}", shown(ty)))
     };
     let of_type = || type_functions::by_oid(oid).map(|of_type| shown(of_type.result));
-    scalar.or_else(aggregate).or_else(set).or_else(of_type)
+    let window = || window(oid).map(|window| shown(window.result));
+    scalar.or_else(aggregate).or_else(set).or_else(of_type).or_else(window)
 }

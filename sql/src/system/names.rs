@@ -93,7 +93,8 @@ fn functions_named(source: &dyn SystemSource, text: &str) -> Result<(Vec<Oid>, V
         let sets = function::lookup_set_functions(&name.name).iter().map(|f| f.oid);
         let aggregates = function::lookup_aggregates(&name.name).iter().map(|f| f.oid);
         let of_types = type_functions::all().iter().filter(|f| f.name == name.name).map(|f| f.oid);
-        scalar.chain(sets).chain(aggregates).chain(of_types).collect()
+        let windows = function::all_windows().iter().filter(|f| f.name == name.name).map(|f| f.oid);
+        scalar.chain(sets).chain(aggregates).chain(of_types).chain(windows).collect()
     } else {
         Vec::new()
     };
@@ -242,7 +243,8 @@ pub fn built_in_name(oid: Oid) -> Option<&'static str> {
     let aggregate = || function::all_aggregates().iter().find(|f| f.oid == oid).map(|f| f.name);
     let set = || function::all_set_functions().iter().find(|f| f.oid == oid).map(|f| f.name);
     let of_type = || type_functions::by_oid(oid).map(|of_type| of_type.name);
-    scalar.or_else(aggregate).or_else(set).or_else(of_type)
+    let window = || builtin::window(oid).map(|window| window.name);
+    scalar.or_else(aggregate).or_else(set).or_else(of_type).or_else(window)
 }
 
 /// The name of a function alone, with its schema if that does not lead to it and no other (regprocout).

@@ -30,6 +30,11 @@ fn builtin(
     volatility: &str,
     arg_names: &[&str],
 ) {
+    let body = match kind {
+        "a" => "aggregate_dummy",
+        "w" => builtin::window(oid).map_or(name, |window| window.source),
+        _ => name,
+    };
     let arg_names = if arg_names.is_empty() {
         Datum::Null
     } else {
@@ -53,7 +58,7 @@ fn builtin(
         ("prorettype", Datum::Oid(result)),
         ("proargtypes", vector(Oid::OID, args.iter().map(|a| Datum::Oid(*a)).collect())),
         ("proargnames", arg_names),
-        ("prosrc", text(if kind == "a" { "aggregate_dummy" } else { name })),
+        ("prosrc", text(body)),
     ]);
 }
 
@@ -84,6 +89,10 @@ pub(super) fn procedures(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
     for f in function::all_aggregates() {
         builtin((source, &mut *sheet), f.oid, f.name, f.args, f.result, "a", false, false, "i", &[]);
+    }
+    for f in function::all_windows() {
+        let sheet = &mut *sheet;
+        builtin((source, sheet), f.oid, f.name, f.args, f.result, "w", f.strict, false, "i", &[]);
     }
     for f in type_functions::all() {
         builtin(
