@@ -366,15 +366,18 @@ impl Compiler<'_> {
                 for register in &scratch {
                     self.trace.forget(*register, "fetched from a cursor");
                 }
+                let row = self.row_of_domain(&into.targets);
+                let gathers = row.is_some();
                 let casts = Casts {
                     environment: self.environment.clone(),
                     linker: self.shared_linker(),
                     types,
+                    row,
                     scratch: scratch.clone(),
                     found,
                     kept: Mutex::new(Vec::new()),
                 };
-                Some(FetchInto { targets, scratch, casts: Arc::new(casts) })
+                Some(FetchInto { targets, scratch, gathers, casts: Arc::new(casts) })
             }
         };
         self.found_unknown();
@@ -515,6 +518,8 @@ struct Casts {
     linker: Arc<dyn RoutineLinker + Send + Sync>,
     /// Those of each structure that rows may have.
     types: Vec<Vec<Type>>,
+    /// The composite type whose domain the only target is of: rows come as records then.
+    row: Option<Type>,
     scratch: Vec<u32>,
     /// Where a record takes the structure of rows that show at run time.
     found: Found,
@@ -543,7 +548,18 @@ impl FetchCasts for Casts {
         };
         let mut casts = Vec::new();
         let types = self.types.get(taken).map(Vec::as_slice).unwrap_or_default();
-        for ((from, to), register) in from.iter().zip(types).zip(&self.scratch) {
+        let gathered = match (self.row, &self.scratch[..], types) {
+            (Some(row), [register], [declared]) => {
+                let record = BoundExpr { kind: ExprKind::Variable(*register), ty: Type::RECORD };
+                let row = super::into::row_of_record(&record, &from, row, &environment)?;
+                let cast = super::scope::cast(row, *declared, &environment)?;
+                casts.push(Some(native::compile_expr(&cast, &env)?));
+                true
+            }
+            _ => false,
+        };
+        let each: &[Type] = if gathered { &[] } else { &from };
+        for ((from, to), register) in each.iter().zip(types).zip(&self.scratch) {
             if from.oid == to.oid && (to.typmod < 0 || to.typmod == from.typmod) {
                 casts.push(None);
                 continue;

@@ -69,8 +69,10 @@ impl Compiler<'_> {
         else {
             return Ok(());
         };
-        let is_row =
-            |target: &&Target| target.path.is_empty() && self.storage[target.variable as usize].is_record();
+        let is_row = |target: &&Target| {
+            let is_record = target.path.is_empty() && self.storage[target.variable as usize].is_record();
+            is_record || self.row_of_its_domain(target).is_some()
+        };
         let (Some(first), true) = (into.targets.first(), into.targets.len() > 1) else { return Ok(()) };
         let source = &self.routine.source;
         let refused = |message: String, at: usize| {
@@ -88,36 +90,42 @@ impl Compiler<'_> {
         }
     }
 
-    /// A variable of a domain over a composite type takes the columns of a row for its fields.
-    fn gather_fields(&self, targets: &[Target], bound: &mut BoundStatement) -> Result<()> {
-        let [Target { variable, path, .. }] = targets else { return Ok(()) };
-        let Storage::Scalar { ty, declared, .. } = &self.storage[*variable as usize] else { return Ok(()) };
-        if !path.is_empty() || declared.oid == ty.oid || output_columns(bound).is_empty() {
-            return Ok(());
-        }
-        let Some(table) = self.environment.catalog.table_of_row_type(ty.oid) else { return Ok(()) };
-        let mut refused = None;
-        project_columns(bound, |own| {
-            let mut own = own.into_iter();
-            let mut fields = Vec::with_capacity(table.columns.len());
-            for column in &table.columns {
-                let null = BoundExpr { kind: ExprKind::Const(Datum::Null), ty: column.ty };
-                let declared = column.domain.map_or(column.ty, Type::of);
-                let field = own.next().map(|value| super::scope::cast(value, declared, self.environment));
-                fields.push(field.unwrap_or(Ok(null)).unwrap_or_else(|error| {
-                    refused.get_or_insert(error);
-                    BoundExpr { kind: ExprKind::Const(Datum::Null), ty: column.ty }
-                }));
-            }
-            let names = table.columns.iter().map(|column| column.name.clone()).collect();
-            vec![BoundExpr { kind: ExprKind::Row(fields, Some(names)), ty: *ty }]
-        });
-        refused.map_or(Ok(()), Err)
+    /// The composite type that a variable is of a domain over, which takes the columns of a row for its
+    /// fields; `None` for other targets.
+    pub(super) fn row_of_domain(&self, targets: &[Target]) -> Option<Type> {
+        let [target] = targets else { return None };
+        self.row_of_its_domain(target)
+    }
+
+    fn row_of_its_domain(&self, Target { variable, path, .. }: &Target) -> Option<Type> {
+        let Storage::Scalar { ty, declared, .. } = &self.storage[*variable as usize] else { return None };
+        let takes_rows = path.is_empty() && declared.oid != ty.oid && ty.oid.is_composite();
+        takes_rows.then_some(*ty)
+    }
+
+    /// The columns of a statement for such a variable: gathered when the row is there, by no query.
+    fn gather_into_domain(
+        &mut self,
+        targets: &[Target],
+        ty: Type,
+        bound: &mut BoundStatement,
+    ) -> Result<(Targets, Vec<IntoCast>)> {
+        let columns = gather_record(bound);
+        let (targets, types) = self.places(targets, &[])?;
+        let scratch = self.scratch();
+        self.trace.forget(scratch, "read from a table");
+        let record = BoundExpr { kind: ExprKind::Variable(scratch), ty: Type::RECORD };
+        let row = row_of_record(&record, &columns, ty, self.environment)?;
+        let cast = self.cast(row, types.first().copied().unwrap_or(ty))?;
+        let cast = self.plan_expression(&cast)?;
+        Ok((targets, vec![IntoCast { place: 0, scratch, cast }]))
     }
 
     /// Registers for the columns of a statement; the statement gets the casts they need.
     pub(super) fn row_targets(&mut self, targets: &[Target], bound: &mut BoundStatement) -> Result<Targets> {
-        self.gather_fields(targets, bound)?;
+        if let Some(ty) = self.row_of_domain(targets).filter(|_| !output_columns(bound).is_empty()) {
+            gather_columns(bound, ty, self.environment)?;
+        }
         let catalog = &self.environment.catalog;
         let declared = |c: &OutputColumn| catalog.domain_of(c.source).map_or(c.ty, Type::of);
         let columns: Vec<(String, Type)> =
@@ -133,7 +141,9 @@ impl Compiler<'_> {
         targets: &[Target],
         bound: &mut BoundStatement,
     ) -> Result<(Targets, Vec<IntoCast>)> {
-        self.gather_fields(targets, bound)?;
+        if let Some(ty) = self.row_of_domain(targets).filter(|_| !output_columns(bound).is_empty()) {
+            return self.gather_into_domain(targets, ty, bound);
+        }
         let catalog = &self.environment.catalog;
         let declared = |c: &OutputColumn| catalog.domain_of(c.source).map_or(c.ty, Type::of);
         let own: Vec<(Type, bool)> =
@@ -195,7 +205,13 @@ impl Compiler<'_> {
                 not_null.push((position as u32, name));
             }
         }
-        Ok((Targets { not_null, ..Targets::of(registers) }, types))
+        // Of a row that is not there all fields are NULL, whatever the domain says of them.
+        let without_row = self.row_of_domain(targets).and_then(|ty| {
+            let relation = self.environment.catalog.table_of_row_type(ty.oid)?;
+            Some(Datum::Record(vec![Datum::Null; relation.columns.len()].into()))
+        });
+        let without_row = without_row.unwrap_or(Datum::Null);
+        Ok((Targets { not_null, without_row, ..Targets::of(registers) }, types))
     }
 
     /// A value read from a reference table by what is known beforehand is known beforehand, too:
@@ -341,6 +357,59 @@ pub(crate) fn project_columns(
         returning.exprs = project(std::mem::take(&mut returning.exprs));
         returning.columns = unnamed(&returning.exprs);
     }
+}
+
+/// Values as a row of a composite type: each becomes what its field is declared to be; missing ones are
+/// NULL, surplus ones are left.
+fn row_of_values(values: Vec<BoundExpr>, ty: Type, environment: &Environment) -> Result<BoundExpr> {
+    let Some(relation) = environment.catalog.table_of_row_type(ty.oid) else {
+        return Err(SqlError::internal("rows of a type that is none of rows"));
+    };
+    let mut values = values.into_iter();
+    let mut fields = Vec::with_capacity(relation.columns.len());
+    for column in &relation.columns {
+        let declared = column.domain.map_or(column.ty, Type::of);
+        fields.push(match values.next() {
+            Some(value) => super::scope::cast(value, declared, environment)?,
+            None => BoundExpr { kind: ExprKind::Const(Datum::Null), ty: column.ty },
+        });
+    }
+    let names = relation.columns.iter().map(|column| column.name.clone()).collect();
+    Ok(BoundExpr { kind: ExprKind::Row(fields, Some(names)), ty })
+}
+
+/// As [`row_of_values`], of the fields of a record, which are of these types.
+pub(super) fn row_of_record(
+    record: &BoundExpr,
+    columns: &[Type],
+    ty: Type,
+    environment: &Environment,
+) -> Result<BoundExpr> {
+    let field = |(index, ty): (usize, &Type)| {
+        let kind = ExprKind::Field { record: Box::new(record.clone()), index: index as u16 };
+        BoundExpr { kind, ty: *ty }
+    };
+    row_of_values(columns.iter().enumerate().map(field).collect(), ty, environment)
+}
+
+/// Makes a statement answer rows of a composite type instead of their columns.
+pub(super) fn gather_columns(bound: &mut BoundStatement, ty: Type, environment: &Environment) -> Result<()> {
+    let mut gathered = Ok(());
+    project_columns(bound, |own| match row_of_values(own, ty, environment) {
+        Ok(row) => vec![row],
+        Err(error) => {
+            gathered = Err(error);
+            Vec::new()
+        }
+    });
+    gathered
+}
+
+/// Makes a statement answer its rows as records; the types of what are their fields then.
+pub(super) fn gather_record(bound: &mut BoundStatement) -> Vec<Type> {
+    let types = output_columns(bound).iter().map(|column| column.ty).collect();
+    project_columns(bound, |own| vec![BoundExpr { kind: ExprKind::Row(own, None), ty: Type::RECORD }]);
+    types
 }
 
 /// Makes a statement answer its rows as records, which tell the names and types of its columns.

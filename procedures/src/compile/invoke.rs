@@ -178,6 +178,7 @@ impl Compiler<'_> {
         }
         let mut wanted = None;
         let mut found = None;
+        let row = into.and_then(|into| self.row_of_domain(&into.targets));
         let into = match into {
             None => None,
             Some(into) => {
@@ -233,6 +234,7 @@ impl Compiler<'_> {
             types,
             transitions: self.transitions().cloned(),
             wanted,
+            row,
             looped: used == TextFor::Loop,
             result,
             found,

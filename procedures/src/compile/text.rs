@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use super::cursor::BoundCursor;
-use super::into::{cast_columns, may_refuse, output_columns};
+use super::into::{cast_columns, gather_columns, gather_record, may_refuse, output_columns, row_of_record};
 use super::prepared::execute_of;
 use super::tagged::{self, Alternatives};
 use super::trigger::Transitions;
@@ -129,6 +129,8 @@ pub(super) struct TextBinder {
     pub(super) transitions: Option<Transitions>,
     /// What its columns must become; where it is found out at run time, of one of these.
     pub(super) wanted: Option<Alternatives>,
+    /// The composite type whose domain the only variable is of that takes the rows.
+    pub(super) row: Option<Type>,
     /// Whether a loop goes over the rows.
     pub(super) looped: bool,
     pub(super) result: Option<Columns>,
@@ -281,6 +283,19 @@ impl TextBinder {
             }
             if output_columns(&bound).is_empty() {
                 return Err(into_without_rows().into());
+            }
+            if let Some(row) = self.row {
+                let environment = &within.environment;
+                if into && late {
+                    let columns = gather_record(&mut bound);
+                    let record = BoundExpr { kind: ExprKind::Param(0), ty: Type::RECORD };
+                    let gathered = row_of_record(&record, &columns, row, environment)?;
+                    let declared = wanted.first().and_then(|(_, types)| types.first());
+                    let cast = super::scope::cast(gathered, declared.copied().unwrap_or(row), environment)?;
+                    stored.casts = vec![(0, native::compile_expr(&cast, &within.compile_env())?)];
+                    return Ok((bound, needed, stored));
+                }
+                gather_columns(&mut bound, row, environment)?;
             }
             if let Some((number, types)) = wanted.get(at) {
                 let mut types = types.clone();

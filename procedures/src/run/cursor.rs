@@ -144,7 +144,10 @@ impl Invocation<'_, '_> {
             let Some(targets) = into.targets.get(taken) else {
                 return Err(SqlError::internal("FETCH into a structure that nobody compiled").into());
             };
-            let mut values: Row = row.into_iter().collect();
+            let mut values: Row = match into.gathers && !row.is_empty() {
+                true => std::iter::once(Datum::Record(row.into())).collect(),
+                false => row.into_iter().collect(),
+            };
             for ((value, cast), scratch) in values.iter_mut().zip(casts.iter()).zip(&into.scratch) {
                 if let Some(cast) = cast {
                     ctx.variables[*scratch as usize] = value.take();

@@ -205,12 +205,21 @@ pub struct Targets {
     pub whole_not_null: Option<Box<str>>,
     /// The register that says which structure a record has, and the number of this one.
     pub tag: Option<(u32, i32)>,
+    /// What they take where there is no row: NULL, or a row of NULLs where the only one takes rows.
+    pub without_row: Datum,
 }
 
 impl Targets {
     /// Registers that are not those of one row.
     pub fn of(registers: Vec<u32>) -> Targets {
-        Targets { registers, not_null: Vec::new(), present: None, whole_not_null: None, tag: None }
+        Targets {
+            registers,
+            not_null: Vec::new(),
+            present: None,
+            whole_not_null: None,
+            tag: None,
+            without_row: Datum::Null,
+        }
     }
 }
 
@@ -627,6 +636,8 @@ pub struct FetchInto {
     pub targets: Vec<Targets>,
     /// Where a value stands while it is cast.
     pub scratch: Vec<u32>,
+    /// Whether a row is one value, a record, on its way into a variable of a domain over rows.
+    pub gathers: bool,
     pub casts: Arc<dyn FetchCasts>,
 }
 

@@ -150,7 +150,7 @@ pub(super) fn store_row(
         let variable = &mut ctx.variables[*register as usize];
         match row.get_mut(position) {
             Some(value) => std::mem::swap(variable, value),
-            None => *variable = Datum::Null,
+            None => *variable = targets.without_row.clone(),
         }
     }
     there_is_a_row(ctx, targets);
@@ -171,7 +171,7 @@ fn there_is_a_row(ctx: &mut ExecContext<'_, '_>, targets: &Targets) {
 /// What a loop without a row leaves in its variables: NULL in their structure.
 pub(super) fn store_nulls(ctx: &mut ExecContext<'_, '_>, targets: &Targets) {
     for register in &targets.registers {
-        ctx.variables[*register as usize] = Datum::Null;
+        ctx.variables[*register as usize] = targets.without_row.clone();
     }
     if let Some((tag, number)) = targets.tag {
         ctx.variables[tag as usize].set(Datum::Int4(number));
