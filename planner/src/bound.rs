@@ -513,7 +513,8 @@ pub struct RowLock {
 pub struct OutputColumn {
     pub name: String,
     pub ty: Type,
-    /// The table column it is, if it is just that: table and one-based attnum.
+    /// The table column it is, if it is just that: table and one-based attnum. Else the domain that it is
+    /// of, if any, and [`OF_DOMAIN`](archipel_sql::catalog::OF_DOMAIN).
     pub source: Option<(Oid, u16)>,
 }
 

@@ -563,6 +563,7 @@ impl Binder<'_, '_> {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column"));
         };
         let element = column.ty;
+        let typmod = element.typmod;
         // An array column gives an array of one more dimension.
         let (element, array) = match element_of(element.oid).filter(|_| !is_vector(element.oid)) {
             Some(inner) => (inner, element.oid),
@@ -576,7 +577,7 @@ impl Binder<'_, '_> {
                 (element.oid, array)
             }
         };
-        Ok(self.subquery_expr(SubqueryKind::Array { element }, rel, Type::of(array)))
+        Ok(self.subquery_expr(SubqueryKind::Array { element }, rel, Type { oid: array, typmod }))
     }
 }
 

@@ -8,9 +8,13 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlState};
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
+use sqlparser::ast::Expr;
+use sqlparser::tokenizer::Span;
 
+use super::expr::unnest;
 use super::kept::About;
 use super::record::record_field;
+use super::span::type_span;
 use super::{Binder, Clause};
 use crate::bound::{BoundExpr, DomainConditions, ExprKind};
 
@@ -106,6 +110,28 @@ impl Binder<'_, '_> {
             let mut columns = relation.columns.iter();
             columns.any(|column| column.domain.is_some() || self.has_guarded_fields(column.ty.oid, depth + 1))
         })
+    }
+
+    /// The domain that an expression is of as it is written: by a cast to it, or as what a function answers.
+    pub(super) fn domain_of_value(&self, expr: &Expr, bound: &BoundExpr) -> Option<Oid> {
+        let cast = match unnest(expr) {
+            Expr::Cast { data_type, .. } => Some(data_type),
+            Expr::TypedString(typed) => Some(&typed.data_type),
+            _ => None,
+        };
+        if let Some(data_type) = cast {
+            // None that the grammar has words for is one.
+            let named = type_span(data_type) != Span::empty();
+            return if named { self.declared_type(data_type).ok()?.1 } else { None };
+        }
+        let mut bound = bound;
+        loop {
+            bound = match &bound.kind {
+                ExprKind::Domain { expr, .. } => expr,
+                ExprKind::Routine { routine, .. } => return routine.result_domain,
+                _ => return None,
+            };
+        }
     }
 
     /// The plain type of a declared one, and the domain that it may be.

@@ -428,6 +428,11 @@ impl Binder<'_, '_> {
             Ok(None) => return Err(cannot_cast(from, target).at(self.cast_position(operand, colons))),
             Err(error) => return Err(error.at(self.cast_position(operand, colons))),
         };
+        // Without a modifier it takes away the one that the value had (coerce_type_typmod).
+        let cast = match target.typmod < 0 && cast.ty.oid == target.oid && cast.ty.typmod >= 0 {
+            true => BoundExpr::new(ExprKind::Relabel(Box::new(cast)), Type::of(target.oid)),
+            false => cast,
+        };
         self.coerce_domain(cast, domain)
     }
 

@@ -1,6 +1,7 @@
 //! Whole queries: WITH, set operations, VALUES, and the ORDER BY, LIMIT and locks around them.
 
 use archipel_sql::ast::RowLockClause;
+use archipel_sql::catalog::OF_DOMAIN;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
@@ -326,11 +327,17 @@ impl Binder<'_, '_> {
             left.rel = self.coerce_columns(left.rel, &types, name)?;
         }
         right.rel = self.coerce_columns(right.rel, &types, name)?;
+        // Of one domain on both sides, it is of that.
+        let domain = |column: &OutputColumn| self.env.catalog.domain_of(column.source);
         let columns = left
             .columns
             .into_iter()
+            .zip(&right.columns)
             .zip(types)
-            .map(|(column, ty)| OutputColumn { name: column.name, ty, source: None })
+            .map(|((column, other), ty)| {
+                let common = domain(&column).filter(|domain_of_left| domain(other) == Some(*domain_of_left));
+                OutputColumn { name: column.name, ty, source: common.map(|domain| (domain, OF_DOMAIN)) }
+            })
             .collect();
         let rel = Rel::SetOp { op, all, left: Box::new(left.rel), right: Box::new(right.rel) };
         Ok(BoundQuery { rel, columns })

@@ -7,6 +7,7 @@
 //! Sort keys that are no output columns are computed beside them ("junk") and dropped at the end.
 
 use archipel_sql::ast::RowLockClause;
+use archipel_sql::catalog::OF_DOMAIN;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{is_no_column, starred};
 use archipel_sql::types::{Oid, Type};
@@ -262,7 +263,11 @@ impl Binder<'_, '_> {
                 let found = found?;
                 (found.expr, found.source)
             }
-            None => (self.clause_expr(expr, clause)?, None),
+            None => {
+                let bound = self.clause_expr(expr, clause)?;
+                let domain = self.domain_of_value(expr, &bound);
+                (bound, domain.map(|domain| (domain, OF_DOMAIN)))
+            }
         };
         let name = alias.map_or_else(|| figure_column_name(expr), ident_name);
         Ok(Target { expr: expr_bound, name, source, junk: false })

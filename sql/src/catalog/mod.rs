@@ -63,7 +63,7 @@ pub use routine_traits::{RoutineTraits, StoredBody};
 pub use sequence::Sequence;
 pub use snapshot::{Catalog, CatalogMark, Relation};
 pub use trigger::{Trigger, TriggerEvent, TriggerTiming};
-pub use user_type::{UserType, UserTypeRef};
+pub use user_type::{OF_DOMAIN, UserType, UserTypeRef};
 pub use view::{CheckOption, ViewReference};
 
 use std::sync::Arc;

@@ -126,6 +126,10 @@ pub fn label_oid(number: Oid) -> Oid {
     Oid(Oid::ENUM_LABELS + number.0)
 }
 
+/// In the place of a column's number, which is never that: a value that is no column is of the domain that
+/// stands in the place of the table.
+pub const OF_DOMAIN: u16 = 0;
+
 impl Catalog {
     /// Whether a relation has this name: a table, a view, a sequence, an index or a composite type.
     pub fn is_relation(&self, schema: &str, name: &str) -> bool {
@@ -180,9 +184,13 @@ impl Catalog {
         (Type { oid: array, typmod: domain.base.typmod }, Some(declared.oid))
     }
 
-    /// The domain of what is just a column: its table and one-based number.
+    /// The domain of what is just a column: its table and one-based number; or of what is one itself
+    /// ([`OF_DOMAIN`]).
     pub fn domain_of(&self, source: Option<(Oid, u16)>) -> Option<Oid> {
         let (table, number) = source?;
+        if number == OF_DOMAIN {
+            return Some(table);
+        }
         self.table_by_oid(table)?.columns.get(usize::from(number).checked_sub(1)?)?.domain
     }
 
