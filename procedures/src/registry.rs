@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 use archipel_planner::bind::coerce;
 use archipel_planner::bound::BoundStatement;
 use archipel_planner::native::{
-    CompiledRoutine, ExecContext, ExecResult, RoutineLinker, RowSink, TriggerPart,
+    CompiledRoutine, ExecContext, ExecResult, RoutineLinker, RowSink, TriggerPart, is_outdated,
 };
 use archipel_planner::route::{Access, RouteKey};
 use archipel_sql::catalog::{
@@ -21,7 +21,7 @@ use archipel_sql::catalog::{
     Trigger, TriggerEvent,
 };
 use archipel_sql::datum::Datum;
-use archipel_sql::error::Result;
+use archipel_sql::error::{Result, SqlError};
 use archipel_sql::stack;
 use archipel_sql::types::{Oid, Type};
 use parking_lot::RwLock;
@@ -30,6 +30,7 @@ use rustc_hash::FxHashMap;
 use crate::compile::shape::Shapes;
 use crate::compile::{self, Environment};
 use crate::plpgsql::ast::Conflict;
+use crate::run::context;
 use crate::run::operation::{ContextLanguage, Program};
 use crate::trigger::{self, TriggerProgram, TriggerUse};
 use crate::validity::Validity;
@@ -217,7 +218,7 @@ impl Registry {
         let lookups = recorder.finish();
         // That it does not compile, too, is an answer.
         environment.catalog.note_part(&lookups);
-        let program = Arc::new(compiled?);
+        let program = Arc::new(compiled.map_err(|error| of_call(routine, error))?);
         let entry = Entry {
             version: routine.version,
             types: types_of(routine).collect(),
@@ -517,6 +518,33 @@ impl RoutineLinker for Linker {
 /// for that would be refused ever after.
 fn require_room() -> Result<()> {
     if stack::is_half_used() { Err(stack::too_deep()) } else { Ok(()) }
+}
+
+/// What a call tells of a body that means nothing now: where in the body that is, of which the client's own
+/// text has no place, and for SQL that it was found in inlining or at the start (functions.c, clauses.c).
+fn of_call(routine: &Routine, mut error: SqlError) -> SqlError {
+    let fields = error.fields_mut();
+    let position = fields.position.take();
+    // What is kept of a body without quotes is not what was written.
+    if fields.internal.is_none() && routine.traits.stored.is_none() {
+        fields.internal = position.map(|position| (position, routine.source.clone()));
+    }
+    if routine.language != Language::Sql || is_outdated(&error) {
+        return error;
+    }
+    let name = format!("SQL function \"{}\"", routine.name);
+    // The words of CREATE.
+    let fields = error.fields_mut();
+    if fields.context.as_deref() == Some(name.as_str()) {
+        fields.context = None;
+    }
+    let is_inlined = routine.kind == RoutineKind::Function
+        && !routine.returns_set
+        && routine.result.oid != Oid::RECORD
+        && !routine.traits.security_definer
+        && routine.traits.settings.is_empty();
+    let when = if is_inlined { "during inlining" } else { "during startup" };
+    context::add_line(error, &format!("{name} {when}"))
 }
 
 fn gone() -> archipel_sql::error::SqlError {
