@@ -538,11 +538,14 @@ fn of_call(routine: &Routine, mut error: SqlError) -> SqlError {
     if fields.context.as_deref() == Some(name.as_str()) {
         fields.context = None;
     }
+    // Of several statements none is looked at for that.
+    let several = || archipel_sql::parser::parse(&routine.source).is_ok_and(|parsed| parsed.len() != 1);
     let is_inlined = routine.kind == RoutineKind::Function
         && !routine.returns_set
         && routine.result.oid != Oid::RECORD
         && !routine.traits.security_definer
-        && routine.traits.settings.is_empty();
+        && routine.traits.settings.is_empty()
+        && !several();
     let when = if is_inlined { "during inlining" } else { "during startup" };
     context::add_line(error, &format!("{name} {when}"))
 }

@@ -1,0 +1,77 @@
+//! Where errors say that they are: of queries inside of statements, in the statement as it was sent.
+
+mod common;
+
+use common::Server;
+use tokio_postgres::error::ErrorPosition;
+
+/// Statements with `^` before the place that their error tells; as PostgreSQL 15 does.
+const STATEMENTS: &[&str] = &[
+    "COPY (SELECT ^nope FROM t) TO STDOUT",
+    "COPY (SELECT é.a FROM t é WHERE ^nope) TO STDOUT",
+    "COPY (INSERT INTO t VALUES (^'x', 'y') RETURNING *) TO STDOUT",
+    "COPY (SELECT a FROM t WHERE b ^= 1) TO STDOUT",
+    "CREATE TABLE u AS SELECT ^nope FROM t",
+    "CREATE TABLE IF NOT EXISTS u (x) AS\n  SELECT a\n  FROM ^nope",
+    "CREATE TEMP TABLE u AS VALUES (1, ^nope)",
+    "SELECT ^nope INTO u FROM t",
+    "SELECT a INTO TEMP TABLE u FROM ^nope",
+    "CREATE VIEW v AS SELECT ^nope FROM t",
+    "CREATE VIEW v (x) AS SELECT a FROM ^nope",
+    "CREATE OR REPLACE VIEW v AS SELECT a, ^'x'::int FROM t",
+    "CREATE VIEW v AS SELECT ^nofunc(a) FROM t",
+    "CREATE RECURSIVE VIEW v (n) AS SELECT ^nope FROM t",
+    "DECLARE c CURSOR WITH HOLD FOR SELECT ^nope FROM t",
+    "DECLARE c CURSOR WITH HOLD FOR SELECT b ^+ 1 FROM t",
+    "EXPLAIN SELECT ^nope FROM t",
+    "EXPLAIN CREATE TABLE u AS SELECT ^nope FROM t",
+    "EXPLAIN DECLARE c CURSOR FOR SELECT ^nope FROM t",
+    "PREPARE p AS SELECT ^nope FROM t",
+    "SELECT 1; CREATE TABLE u AS SELECT ^nope FROM t",
+    "INSERT INTO t SELECT ^b, a FROM t",
+    "INSERT INTO t (b, a) SELECT 'x', ^b FROM t UNION ALL SELECT 'x', b FROM t",
+    "INSERT INTO t (b, a) WITH z AS (SELECT 1, 'x'::text) SELECT ^* FROM z",
+    "INSERT INTO t SELECT a, b, ^a + 1 FROM t",
+    "INSERT INTO t SELECT *, ^1 FROM t",
+    "INSERT INTO t VALUES (1, 'x', ^3, 4)",
+    "INSERT INTO t VALUES (1, 'x') ON CONFLICT ^(a, nope) DO NOTHING",
+    "SELECT 1::^nope",
+    "SELECT 1, CAST(2 AS ^nope[])",
+    "SELECT 'a'::^nowhere.nope",
+    "SELECT * FROM json_to_record('{}') AS x (a int, b ^nope)",
+    "SELECT coalesce(b, ^1) FROM t",
+    "SELECT CASE WHEN true THEN ^b ELSE 1 END FROM t",
+    "SELECT CASE WHEN true THEN 1 WHEN false THEN ^b END FROM t",
+    "SELECT greatest(b, ^1) FROM t",
+    "SELECT ARRAY[b, ^1] FROM t",
+    "SELECT ^nullif(b, 1) FROM t",
+];
+
+#[tokio::test]
+async fn errors_of_queries_inside_of_statements_tell_their_places_in_these() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE t (a int PRIMARY KEY, b text)").await.unwrap();
+    for written in STATEMENTS {
+        let (before, after) = written.split_once('^').expect("a place");
+        let place = before.chars().count() as u32 + 1;
+        let error = client.simple_query(&format!("{before}{after}")).await.expect_err(written);
+        let told = error.as_db_error().expect("an answer").position();
+        assert_eq!(told, Some(&ErrorPosition::Original(place)), "{written}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_means_nothing_at_a_call_is_told_of_as_the_bodys_own_text() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    let definitions = "CREATE TABLE t (a int);
+        CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'select a from t';
+        ALTER TABLE t RENAME a TO c";
+    client.batch_execute(definitions).await.unwrap();
+    let error = client.simple_query("SELECT 1 + f()").await.expect_err("no such column");
+    let error = error.as_db_error().expect("an answer");
+    let position = ErrorPosition::Internal { position: 8, query: "select a from t".to_owned() };
+    assert_eq!(error.position(), Some(&position));
+    assert_eq!(error.where_(), Some("SQL function \"f\" during inlining"));
+}
