@@ -27,6 +27,8 @@ const STATEMENTS: &[&str] = &[
     "EXPLAIN CREATE TABLE u AS SELECT ^nope FROM t",
     "EXPLAIN DECLARE c CURSOR FOR SELECT ^nope FROM t",
     "PREPARE p AS SELECT ^nope FROM t",
+    "EXECUTE known(1, ^nope)",
+    "EXECUTE known('é', 1 + ^'x')",
     "SELECT 1; CREATE TABLE u AS SELECT ^nope FROM t",
     "INSERT INTO t SELECT ^b, a FROM t",
     "INSERT INTO t (b, a) SELECT 'x', ^b FROM t UNION ALL SELECT 'x', b FROM t",
@@ -51,7 +53,8 @@ const STATEMENTS: &[&str] = &[
 async fn errors_of_queries_inside_of_statements_tell_their_places_in_these() {
     let server = Server::start(&[]);
     let client = server.client().await;
-    client.batch_execute("CREATE TABLE t (a int PRIMARY KEY, b text)").await.unwrap();
+    let known = "CREATE TABLE t (a int PRIMARY KEY, b text); PREPARE known(text, int) AS SELECT $1, $2";
+    client.batch_execute(known).await.unwrap();
     for written in STATEMENTS {
         let (before, after) = written.split_once('^').expect("a place");
         let place = before.chars().count() as u32 + 1;

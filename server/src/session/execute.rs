@@ -9,7 +9,7 @@ use archipel_engine::txn::Isolation;
 use archipel_engine::{Outcome, Stop};
 use archipel_planner::native::{Drawn, is_outdated};
 use archipel_planner::route::{Access, RouteKey};
-use archipel_sql::ast::{Statement, TransactionModes};
+use archipel_sql::ast::{Expression, Statement, TransactionModes};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
@@ -609,18 +609,26 @@ impl Session {
         self.run_to_end(&prepared, run).await.map(|(_, kept)| kept)
     }
 
-    /// The values of expressions, as values of `types`.
-    pub(super) async fn evaluate_as(&mut self, texts: &[&str], types: &[Type]) -> Result<Vec<Datum>> {
+    /// The values of expressions, as values of `types`; errors are told where these are written.
+    pub(super) async fn evaluate_as(&mut self, written: &[Expression], types: &[Type]) -> Result<Vec<Datum>> {
         let catalog = self.host().catalog.catalog.clone();
-        let written = |ty: &Type| archipel_sql::system::type_as_written(&catalog, *ty);
         // A SELECT answers no more columns than this; PostgreSQL computes each argument by itself.
         const COLUMNS: usize = 1000;
-        let mut values = Vec::with_capacity(texts.len());
-        for (texts, types) in texts.chunks(COLUMNS).zip(types.chunks(COLUMNS)) {
-            let casts = texts.iter().zip(types);
-            let items: Vec<String> =
-                casts.map(|(text, ty)| format!("CAST(({text}) AS {})", written(ty))).collect();
-            let rows = self.rows_of(&format!("SELECT {}", items.join(", ")), false).await?;
+        let mut values = Vec::with_capacity(written.len());
+        for (written, types) in written.chunks(COLUMNS).zip(types.chunks(COLUMNS)) {
+            let (mut query, mut characters) = ("SELECT ".to_owned(), "SELECT ".len());
+            // Where each begins in the query, and where it is written, in characters.
+            let mut places = Vec::with_capacity(written.len());
+            for (argument, ty) in written.iter().zip(types) {
+                let before = if places.is_empty() { "CAST((" } else { ", CAST((" };
+                let after = format!(") AS {})", archipel_sql::system::type_as_written(&catalog, *ty));
+                places.push((characters + before.len() + 1, argument.position));
+                for piece in [before, &argument.text, &after] {
+                    query.push_str(piece);
+                    characters += piece.chars().count();
+                }
+            }
+            let rows = self.rows_of(&query, false).await.map_err(|error| at_its_place(error, &places))?;
             let row = rows.into_iter().next();
             values.extend(row.ok_or_else(|| SqlError::internal("a SELECT without FROM answered no row"))?);
         }
@@ -651,6 +659,15 @@ impl Session {
             ))),
         }
     }
+}
+
+/// An error of the query of several expressions as one of the text where these are written.
+fn at_its_place(mut error: SqlError, places: &[(usize, u32)]) -> SqlError {
+    if let Some(position) = error.fields().position {
+        let own = places.iter().rev().find(|(start, _)| *start <= position as usize);
+        error.fields_mut().position = own.map(|(start, own)| position - *start as u32 + own);
+    }
+    error
 }
 
 pub(super) fn severity_of(word: &str) -> Severity {

@@ -489,8 +489,7 @@ impl Session {
             return Ok((prepared, Vec::new()));
         }
         check_arguments(execute, prepared.params.len())?;
-        let texts: Vec<&str> = execute.args.iter().map(|argument| argument.text.as_str()).collect();
-        match self.evaluate_as(&texts, &prepared.params).await {
+        match self.evaluate_as(&execute.args, &prepared.params).await {
             Ok(params) => Ok((prepared, params)),
             Err(error) if error.state() == SqlState::CANNOT_COERCE => {
                 Err(self.unfit_argument(execute, &prepared.params).await.unwrap_or(error))
