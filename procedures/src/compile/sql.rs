@@ -43,6 +43,8 @@ pub fn compile(
         }
     };
     let last = parsed.len().wrapping_sub(1);
+    // Places in its statements are counted in all of it.
+    let whole = Fragment { text: source.clone(), start: 0, line: 1, names: body.block.line };
     let mut operations = Vec::new();
     let mut dissolved = None;
     for (index, statement) in parsed.iter().enumerate() {
@@ -79,7 +81,7 @@ pub fn compile(
             compiler.flow.get_mut().end(&[]);
             continue;
         }
-        let mut bound = compiler.bind_ast(&fragment, &statement.statement).map_err(|error| {
+        let mut bound = compiler.bind_ast(&whole, &statement.statement).map_err(|error| {
             // Where it says what of the text it means, PostgreSQL says no more.
             if error.fields().position.is_none() { in_function(routine, error) } else { error }
         })?;

@@ -13,9 +13,12 @@ use archipel_procedures::Environment;
 use archipel_procedures::plpgsql::lexer::long_names;
 use archipel_procedures::plpgsql::shadowed_variables;
 use archipel_sql::ast::{
-    AlterRole, Rename, RenameAction, RoleAction, RoutineClauses, RoutineSetting, Statement,
+    AlterRole, CreateRoutine, Rename, RenameAction, RoleAction, RoutineBody, RoutineClauses, RoutineSetting,
+    Statement,
 };
-use archipel_sql::catalog::{Catalog, CatalogChange, Language, Object, Required, Requirement, RoutineRef};
+use archipel_sql::catalog::{
+    Catalog, CatalogChange, Language, Object, Required, Requirement, Routine, RoutineRef,
+};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CheckLevel, ExtraCheck};
@@ -321,9 +324,32 @@ impl Session {
         for routine in &plan.routines {
             self.settings.effective().with(&routine.traits.settings, None)?;
             self.tell_of_names(routine, source)?;
-            self.server.routines.validate(routine, &environment).map_err(|error| source.place(error))?;
+            let validated = self.server.routines.validate(routine, &environment);
+            validated.map_err(|error| self.in_definition(error, routine, &environment, source))?;
         }
         Ok(())
+    }
+
+    /// An error of a new body, with its place in the statement. A body without quotes is kept otherwise than
+    /// it is written, so the one as written is asked once more.
+    fn in_definition(
+        &self,
+        error: SqlError,
+        routine: &RoutineRef,
+        environment: &Environment,
+        source: &Source,
+    ) -> SqlError {
+        let Some(create) = source.unquoted_body().filter(|_| routine.traits.stored.is_some()) else {
+            return source.place(error);
+        };
+        let mut written = Routine::clone(routine);
+        written.traits.stored = None;
+        match self.server.routines.validate(&Arc::new(written), environment) {
+            Err(told) if told.state() == error.state() && told.message() == error.message() => {
+                told.moved(create.before)
+            }
+            _ => source.place(error),
+        }
     }
 
     /// What is said of the names in a body that is created: that they are too long, and what extra checks
@@ -462,12 +488,24 @@ pub(super) enum Source {
 }
 
 impl Source {
+    /// The definition of a routine whose body is not quoted.
+    fn unquoted_body(&self) -> Option<&CreateRoutine> {
+        let Source::Statement(statement, _) = self else { return None };
+        match &**statement {
+            Statement::CreateRoutine(create) => {
+                let unquoted = matches!(create.body, RoutineBody::Return(_) | RoutineBody::Atomic(_));
+                unquoted.then_some(&**create)
+            }
+            _ => None,
+        }
+    }
+
     /// Moves a position inside a routine's body to its place in the statement.
     fn place(&self, error: SqlError) -> SqlError {
         let Source::Statement(statement, text) = self else { return error };
         let Statement::CreateRoutine(create) = &**statement else { return error };
         let offset = match &create.body {
-            archipel_sql::ast::RoutineBody::Text { offset, .. } => *offset,
+            RoutineBody::Text { offset, .. } => *offset,
             _ => None,
         };
         in_script(error, text, offset)

@@ -35,6 +35,9 @@ pub struct CreateRoutine {
     /// Folded; "sql" when absent and the body is not quoted.
     pub language: Option<String>,
     pub body: RoutineBody,
+    /// How many characters of the script stand before a body without quotes, less what its text has before
+    /// its own.
+    pub before: i64,
     pub window: bool,
     pub clauses: RoutineClauses,
 }

@@ -45,6 +45,7 @@ impl Cursor<'_> {
             returns: None,
             language: None,
             body: RoutineBody::Atomic(String::new()),
+            before: 0,
             window: false,
             clauses: RoutineClauses::default(),
         };
@@ -120,6 +121,7 @@ impl Cursor<'_> {
             "return" => {
                 self.skip(1);
                 let start = self.byte();
+                routine.before = self.characters_before() - "SELECT ".len() as i64;
                 self.expression()?;
                 if body.is_some() {
                     return Err(duplicate_body());
@@ -130,6 +132,8 @@ impl Cursor<'_> {
                 if body.is_some() {
                     return Err(duplicate_body());
                 }
+                self.skip(2);
+                routine.before = self.characters_before();
                 *body = Some(self.atomic_body()?);
             }
             "window" => {
@@ -284,9 +288,8 @@ impl Cursor<'_> {
         Ok((text, offset))
     }
 
-    /// BEGIN ATOMIC … END, its inner semicolons included. CASE has an END of its own.
+    /// After BEGIN ATOMIC: … END, its inner semicolons included. CASE has an END of its own.
     fn atomic_body(&mut self) -> Result<RoutineBody> {
-        self.skip(2);
         let start = self.byte();
         let mut cases = 0_u32;
         loop {
