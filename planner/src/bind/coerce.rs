@@ -300,7 +300,7 @@ impl Binder<'_, '_> {
         }
         if named || of_time {
             if self.env.late_literals {
-                return Ok(late());
+                return Ok(self.read_once(text, ty).unwrap_or_else(late));
             }
             self.env.session_dependent = true;
         }

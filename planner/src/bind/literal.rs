@@ -1,21 +1,72 @@
 //! Constants and parameters.
 
+use std::hash::{Hash, Hasher};
+
 use archipel_sql::cast;
 use archipel_sql::datetime::interval_depends_on_style;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::{CastContext, FunctionContext};
+use archipel_sql::function::{CastContext, FunctionContext, ResolvedFunction, ScalarFunction, Volatility};
 use archipel_sql::io;
 use archipel_sql::system::Defined;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
+use rustc_hash::FxHasher;
 use sqlparser::ast::{DateTimeField, Expr, Interval, Value};
 
 use super::name::ident_name;
 use super::{Binder, Clause};
 use crate::bound::{BoundExpr, ExprKind};
 
+/// The text of a literal of a type of time, in a form that all settings read alike, as it was read when the
+/// session came first to the literal of this number.
+static READ_ONCE: ScalarFunction = ScalarFunction {
+    oid: Oid(0),
+    name: "literal_read_once",
+    args: &[Oid::TEXT, Oid::OID, Oid::INT8],
+    arg_names: &[],
+    defaults: &[],
+    variadic: false,
+    result: Oid::TEXT,
+    columns: &[],
+    strict: true,
+    volatility: Volatility::Stable,
+    eval: |ctx, args| {
+        let [Datum::Text(text), Datum::Oid(oid), Datum::Int8(number)] = args else { return Ok(Datum::Null) };
+        if let Some(known) = ctx.session.literal(*number) {
+            return Ok(Datum::text(&known));
+        }
+        let ty = Type::of(*oid);
+        let value = io::text_in(text, ty, ctx)?;
+        let read = io::to_text(&value, ty, &FunctionContext::detached());
+        ctx.session.keep_literal(*number, &read);
+        Ok(Datum::text(&read))
+    },
+};
+
 impl Binder<'_, '_> {
+    /// A literal that depends on the session's settings as PostgreSQL's kept plans have it: as they were
+    /// when the session came to it first. `None` for what is read each time.
+    pub(super) fn read_once(&self, text: &str, ty: Type) -> Option<BoundExpr> {
+        let piece = self.env.literals_of?;
+        let of_interval = element_of(ty.oid).unwrap_or(ty.oid) == Oid::INTERVAL;
+        if of_interval || !depends_on_settings(ty.oid, text) {
+            return None;
+        }
+        // What cannot be read is told by whoever reads it.
+        io::text_in(text, ty, self.env.context).ok()?;
+        let mut hasher = FxHasher::default();
+        (piece, text, ty.oid).hash(&mut hasher);
+        let args = vec![
+            BoundExpr::constant(Datum::text(text), Type::TEXT),
+            BoundExpr::constant(Datum::Oid(ty.oid), Type::OID),
+            BoundExpr::constant(Datum::Int8(hasher.finish() as i64), Type::INT8),
+        ];
+        let function = ResolvedFunction { function: &READ_ONCE, result: Type::TEXT };
+        let read = BoundExpr::new(ExprKind::Call { function, args }, Type::TEXT);
+        Some(BoundExpr::new(ExprKind::ConvertIo(Box::new(read)), ty))
+    }
+
     pub(crate) fn value(&mut self, value: &Value) -> Result<BoundExpr> {
         let unknown = |text: &str| BoundExpr::constant(Datum::text(text), Type::UNKNOWN);
         Ok(match value {

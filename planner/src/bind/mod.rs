@@ -145,6 +145,9 @@ pub struct BindEnv<'a> {
     /// Literals whose meaning depends on the session are read when the plan runs: routines are
     /// compiled once for all sessions.
     pub late_literals: bool,
+    /// Of a piece of a routine whose plan PostgreSQL keeps for a session, what tells its literals from
+    /// others': they are read when a session comes to them first.
+    pub literals_of: Option<u64>,
     /// The literals of types of time whose meaning depends on the session, as they are met: they are
     /// gathered where there is a list.
     pub moments: Option<Vec<(String, Oid)>>,
@@ -183,6 +186,7 @@ impl<'a> BindEnv<'a> {
             variables: None,
             session_dependent: false,
             late_literals: false,
+            literals_of: None,
             moments: None,
             is_kept: false,
             is_settled: false,

@@ -1,6 +1,7 @@
 //! What names in SQL mean, and the binding of fragments.
 
 use std::cell::RefCell;
+use std::hash::{Hash, Hasher};
 
 use archipel_planner::bind::visit;
 use archipel_planner::bind::{self, BindEnv, VariableConflict, VariableScope};
@@ -10,7 +11,8 @@ use archipel_sql::catalog::{Language, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser;
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
+use rustc_hash::FxHasher;
 use sqlparser::ast::Expr;
 
 use super::spoken::{about_converted, about_fragment, about_statement, expression_line};
@@ -247,6 +249,7 @@ impl Compiler<'_> {
         let result = {
             let mut env = bind_env(self.environment, &context, &fragment.text);
             env.variables = Some(&scope);
+            env.literals_of = self.kept_plan(fragment);
             let result = work(&mut env);
             self.needed.borrow_mut().append(&mut env.required);
             result
@@ -264,6 +267,17 @@ impl Compiler<'_> {
         })
     }
 
+    /// What tells the literals of a piece of this routine from others', where PostgreSQL keeps its plan: a
+    /// statement or an expression of a function of PL/pgSQL.
+    fn kept_plan(&self, fragment: &Fragment) -> Option<u64> {
+        if self.routine.language != Language::PlPgSql || self.routine.oid == Oid(0) {
+            return None;
+        }
+        let mut hasher = FxHasher::default();
+        (self.routine.oid, self.routine.version, fragment.start).hash(&mut hasher);
+        Some(hasher.finish())
+    }
+
     /// Binds an expression; with a target, as PL/pgSQL assigns to it.
     pub(super) fn bind(&self, fragment: &Fragment, target: Option<Type>) -> Result<BoundExpr> {
         let mut bound = self.bind_whole(fragment, target)?;
@@ -276,6 +290,10 @@ impl Compiler<'_> {
     fn bind_whole(&self, fragment: &Fragment, target: Option<Type>) -> Result<BoundExpr> {
         match parse_fragment_expression(&fragment.text)? {
             ParsedExpression::Plain(expr) => self.binding(fragment, |env| {
+                if matches!(&*expr, Expr::Value(_)) {
+                    // Of no type before it is assigned, and that is each time.
+                    env.literals_of = None;
+                }
                 let Some(target) = target else {
                     return bind::bind_expression(&expr, env, None);
                 };

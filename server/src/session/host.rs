@@ -45,6 +45,8 @@ pub struct Memory {
     pub listening: Mutex<Vec<Arc<str>>>,
     /// The statements that it has prepared under names, for `pg_prepared_statements`.
     pub prepared: Mutex<BTreeMap<String, PreparedByName>>,
+    /// What literals of routines were read as, by their numbers: as long as PostgreSQL keeps plans.
+    pub literals: Mutex<FxHashMap<i64, Arc<str>>>,
     /// The cursors that were open when the statement under way began, for `pg_cursors`.
     pub cursors: Mutex<Vec<CursorShown>>,
 }
@@ -269,7 +271,22 @@ impl Host {
     }
 }
 
+/// Literals that a session remembers; beyond that it forgets all, and reads them anew.
+const LITERALS_MAX: usize = 4096;
+
 impl SessionHost for Host {
+    fn literal(&self, number: i64) -> Option<Arc<str>> {
+        self.memory.literals.lock().get(&number).cloned()
+    }
+
+    fn keep_literal(&self, number: i64, read: &str) {
+        let mut literals = self.memory.literals.lock();
+        if literals.len() >= LITERALS_MAX {
+            literals.clear();
+        }
+        literals.insert(number, read.into());
+    }
+
     fn check_label(&self, label: Oid) -> Result<()> {
         self.catalog.check_labels([&Datum::Oid(label)])
     }

@@ -427,6 +427,7 @@ impl Session {
         if matches!(target, DiscardTarget::All | DiscardTarget::Plans) {
             self.executor.statements.borrow_mut().clear();
             self.executor.shapes.borrow_mut().clear();
+            self.memory.literals.lock().clear();
             self.outdate_statements();
         }
         if matches!(target, DiscardTarget::All | DiscardTarget::Sequences) {

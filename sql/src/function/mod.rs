@@ -210,6 +210,12 @@ pub trait SessionHost: Sync {
     fn style(&self) -> &Style {
         Style::standard()
     }
+    /// What the literal of this number of a routine was read as, if the session has come to it.
+    fn literal(&self, _number: i64) -> Option<Arc<str>> {
+        None
+    }
+    /// Keeps that for the next time.
+    fn keep_literal(&self, _number: i64, _read: &str) {}
     /// Fails on a label of an enum that is not committed.
     fn check_label(&self, _label: Oid) -> Result<()> {
         Ok(())
