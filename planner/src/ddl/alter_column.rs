@@ -55,7 +55,7 @@ pub(super) fn add_column(
     let mut value = OwnedCell::Null;
     let mut shown = "NULL".to_owned();
     if let Some(text) = table.columns[usize::from(place)].generated.clone() {
-        expression::check_generated(&table)?;
+        expression::check_generated(&table, &[])?;
         let about = About::Row(before.clone().into());
         let settled = kept::settled_text(&text, &before.schema, &about, Clause::Generated, Some(ty), work)?;
         computed = Some(ComputedValue::of_definition(&work.catalog, &before, &settled, ty));

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use archipel_engine::txn::OwnedCell;
-use archipel_sql::ast::Expression;
+use archipel_sql::ast::{ColumnConstraintKind, ColumnDefinition, Expression};
 use archipel_sql::catalog::{Column, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -39,7 +39,7 @@ pub(super) fn columns_used(expression: &Expression, table: &str, columns: &[Colu
                     SqlState::UNDEFINED_TABLE,
                     format!("missing FROM-clause entry for table \"{}\"", name[name.len().saturating_sub(2)]),
                 )
-                .at(position(expression)));
+                .at(position_of(&name, expression)));
             }
             [] => continue,
         };
@@ -51,7 +51,7 @@ pub(super) fn columns_used(expression: &Expression, table: &str, columns: &[Colu
                     SqlState::UNDEFINED_COLUMN,
                     format!("column \"{column}\" does not exist"),
                 )
-                .at(position(expression)));
+                .at(position_of(&name, expression)));
             }
         }
     }
@@ -67,6 +67,19 @@ fn is_whole_row(name: &[String], table: &str, columns: &[Column]) -> bool {
 /// Where the expression begins in its statement.
 fn position(expression: &Expression) -> Option<u32> {
     (expression.position > 0).then_some(expression.position)
+}
+
+/// Where a name in the expression stands in the statement.
+fn position_of(name: &[String], expression: &Expression) -> Option<u32> {
+    let start = position(expression)?;
+    let parts = lexemes(&expression.text).unwrap_or_default();
+    let is_name = |kind: &LexemeKind| match kind {
+        LexemeKind::Word { value, .. } => name.first() == Some(value),
+        _ => false,
+    };
+    let found = parts.iter().find(|part| is_name(&part.kind));
+    let before = found.and_then(|part| expression.text.get(..part.range.start));
+    Some(start + before.map_or(0, |before| before.chars().count() as u32))
 }
 
 /// A CHECK condition: no subqueries, only columns of its table.
@@ -93,11 +106,18 @@ pub(super) fn check_domain_condition(expression: &Expression) -> Result<()> {
 }
 
 /// Generation expressions: no subqueries, only columns of the table that are not generated
-/// themselves.
-pub(super) fn check_generated(table: &Table) -> Result<()> {
+/// themselves. `written` are the columns as a statement makes them, where errors tell places in it.
+pub(super) fn check_generated(table: &Table, written: &[ColumnDefinition]) -> Result<()> {
     for column in &table.columns {
         let Some(text) = &column.generated else { continue };
-        let expression = archipel_sql::parser::parse_expression_text(text)?;
+        let mut expression = archipel_sql::parser::parse_expression_text(text)?;
+        let constraints =
+            written.iter().filter(|own| own.name == column.name).flat_map(|own| &own.constraints);
+        let mut own = constraints.filter_map(|constraint| match &constraint.kind {
+            ColumnConstraintKind::Generated(own) => Some(own.position),
+            _ => None,
+        });
+        expression.position = own.next().unwrap_or(0);
         if has_subquery(&expression.expr) {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
@@ -201,12 +221,12 @@ pub(super) fn check_default(expression: &Expression) -> Result<()> {
         )
         .at(position(expression)));
     }
-    if !names_used(&expression.expr).is_empty() {
+    if let Some(name) = names_used(&expression.expr).first() {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "cannot use column reference in DEFAULT expression",
         )
-        .at(position(expression)));
+        .at(position_of(name, expression)));
     }
     Ok(())
 }
@@ -237,7 +257,7 @@ pub(super) fn rows_of_condition(expression: &Expression, columns: &[Column]) -> 
                 SqlState::UNDEFINED_COLUMN,
                 format!("column {record}.{column} does not exist"),
             )
-            .at(position(expression)));
+            .at(position_of(name, expression)));
         }
     }
     Ok(read)
@@ -250,9 +270,11 @@ pub(super) fn check_argument_default(expression: &Expression) -> Result<()> {
         return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).at(position(expression)));
     }
     let names = names_used(&expression.expr);
-    if let Some([column]) = names.first().map(Vec::as_slice) {
+    if let Some(name) = names.first()
+        && let [column] = &name[..]
+    {
         let message = format!("column \"{column}\" does not exist");
-        return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message).at(position(expression)));
+        return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message).at(position_of(name, expression)));
     }
     if !names.is_empty() {
         return Err(SqlError::new(

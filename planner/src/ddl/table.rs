@@ -111,7 +111,7 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
     for like in create.likes.iter().filter(|like| like.place == create.columns.len()) {
         copies.add_columns(like, &mut table, &mut sequences, work)?;
     }
-    expression::check_generated(&table)?;
+    expression::check_generated(&table, &create.columns)?;
     constraints.extend(create.constraints.iter().cloned());
     constraints.extend(copies.constraints()?);
     let constraints = heritage.take_checks(&mut table, constraints, work)?;
