@@ -41,6 +41,7 @@ const STATEMENTS: &[&str] = &[
     "CREATE TABLE u (a int, b int CHECK (b + ^nope > 1))",
     "CREATE TABLE u (a int, b int GENERATED ALWAYS AS (a + ^nope) STORED)",
     "CREATE TABLE u (a int DEFAULT 1 + ^nope)",
+    "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW WHEN (new.a > 1 AND ^new.nope) EXECUTE FUNCTION noted()",
     "CREATE INDEX ON t ((a + 1), (1 + ^nope))",
     "CREATE INDEX ON t (a) WHERE a > 1 AND ^nope",
     "CREATE FUNCTION f(x int, y int DEFAULT 1 + ^nope) RETURNS int LANGUAGE sql AS 'SELECT 1'",
@@ -64,7 +65,8 @@ const STATEMENTS: &[&str] = &[
 async fn errors_of_queries_inside_of_statements_tell_their_places_in_these() {
     let server = Server::start(&[]);
     let client = server.client().await;
-    let known = "CREATE TABLE t (a int PRIMARY KEY, b text); PREPARE known(text, int) AS SELECT $1, $2";
+    let known = "CREATE TABLE t (a int PRIMARY KEY, b text); PREPARE known(text, int) AS SELECT $1, $2;
+        CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END'";
     client.batch_execute(known).await.unwrap();
     for written in STATEMENTS {
         let (before, after) = written.split_once('^').expect("a place");

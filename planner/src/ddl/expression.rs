@@ -73,11 +73,13 @@ fn position(expression: &Expression) -> Option<u32> {
 fn position_of(name: &[String], expression: &Expression) -> Option<u32> {
     let start = position(expression)?;
     let parts = lexemes(&expression.text).unwrap_or_default();
-    let is_name = |kind: &LexemeKind| match kind {
-        LexemeKind::Word { value, .. } => name.first() == Some(value),
+    let is = |at: usize, name: &String| match parts.get(at).map(|part| &part.kind) {
+        Some(LexemeKind::Word { value, .. }) => value == name,
         _ => false,
     };
-    let found = parts.iter().find(|part| is_name(&part.kind));
+    // A dot stands between its parts.
+    let begins = |at: &usize| name.iter().enumerate().all(|(part, name)| is(at + 2 * part, name));
+    let found = (0..parts.len()).find(begins).and_then(|at| parts.get(at));
     let before = found.and_then(|part| expression.text.get(..part.range.start));
     Some(start + before.map_or(0, |before| before.chars().count() as u32))
 }
