@@ -187,11 +187,10 @@ fn text_array(items: &[String]) -> Datum {
     array(Oid::NAME, items.iter().map(|item| Datum::text(item)).collect())
 }
 
-/// The schemas of the search path that exist; with `implicit`, pg_catalog in its place.
+/// The schemas of the search path that exist; with `implicit`, pg_catalog and the session's own in their places.
 fn current_schemas(host: &Host, implicit: bool) -> Vec<String> {
     let catalog = &host.catalog.catalog;
-    let path = &host.search_path;
-    let names = if implicit { catalog.effective_path(path) } else { catalog.named_path(path) };
+    let names = catalog.current_schemas(&host.search_path, implicit);
     names.into_iter().map(str::to_owned).collect()
 }
 

@@ -238,10 +238,7 @@ fn apply_owner(sequence: &mut Sequence, options: &[SequenceOption], work: &Work<
 }
 
 pub(super) fn create_sequence(create: &CreateSequence, work: &mut Work<'_>) -> Result<()> {
-    let persistence = match create.name.schema.as_deref() {
-        Some("pg_temp") => Persistence::Temporary,
-        _ => create.persistence,
-    };
+    let persistence = work.persistence(&create.name, create.persistence)?;
     let schema = match persistence {
         Persistence::Temporary => work.temporary_target(&create.name)?,
         _ => work.target_schema(&create.name)?,

@@ -22,10 +22,7 @@ use crate::row::table_def;
 const MAX_COLUMNS: usize = 1600;
 
 pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<()> {
-    let persistence = match create.name.schema.as_deref() {
-        Some("pg_temp") => Persistence::Temporary,
-        _ => create.persistence,
-    };
+    let persistence = work.persistence(&create.name, create.persistence)?;
     if persistence != Persistence::Temporary && create.on_commit != OnCommit::PreserveRows {
         return Err(SqlError::new(
             SqlState::INVALID_TABLE_DEFINITION,

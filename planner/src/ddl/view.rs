@@ -85,7 +85,7 @@ fn make_view(create: &CreateView, work: &mut Work<'_>) -> Result<()> {
     if temporary_inputs && !create.temporary {
         work.notice(format!("view \"{}\" will be a temporary view", create.name.name));
     }
-    let temporary = create.temporary || temporary_inputs;
+    let temporary = create.temporary || temporary_inputs || work.is_temporary_target(&create.name);
     let schema =
         if temporary { work.temporary_target(&create.name)? } else { work.target_schema(&create.name)? };
     let mut outputs = outputs(&view, &work.catalog, work)?;

@@ -8,8 +8,8 @@ use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::ast::QualifiedName;
 use archipel_sql::catalog::names::{is_temporary_schema, undefined_schema};
 use archipel_sql::catalog::{
-    Catalog, CatalogChange, DATABASE, Numbers, Object, ObjectClass, ObjectKind, Privileges, SUPERUSER_NAME,
-    Schema, Sequence, Table, TableKind,
+    Catalog, CatalogChange, DATABASE, Numbers, Object, ObjectClass, ObjectKind, Persistence, Privileges,
+    SUPERUSER_NAME, Schema, Sequence, Table, TableKind,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::Naming;
@@ -348,9 +348,27 @@ impl<'a> Work<'a> {
 
     /// The schema of a new routine or type, which is the session's own where it is called `pg_temp`.
     pub fn any_target(&mut self, name: &QualifiedName) -> Result<String> {
-        match name.schema.as_deref() {
-            Some("pg_temp") => self.temporary_target(name),
-            _ => self.target_schema(name),
+        match self.is_temporary_target(name) {
+            true => self.temporary_target(name),
+            false => self.target_schema(name),
+        }
+    }
+
+    /// Whether what is made under this name is the session's own without being called TEMPORARY.
+    pub fn is_temporary_target(&self, name: &QualifiedName) -> bool {
+        self.catalog.is_temporary_target(name, self.search_path())
+    }
+
+    /// What a new relation's rows outlive, by what the statement says and where it goes to.
+    pub fn persistence(&self, name: &QualifiedName, written: Persistence) -> Result<Persistence> {
+        match (self.is_temporary_target(name), written) {
+            (true, Persistence::Unlogged) => Err(SqlError::new(
+                SqlState::INVALID_TABLE_DEFINITION,
+                "only temporary relations may be created in temporary schemas",
+            )
+            .at(name.at())),
+            (true, _) => Ok(Persistence::Temporary),
+            (false, written) => Ok(written),
         }
     }
 

@@ -61,12 +61,12 @@ struct BoundFilling {
     asked: Arc<Lookups>,
 }
 
-/// `pg_temp` as the schema says it as well as TEMPORARY.
-fn is_temporary(create: &CreateTableAs) -> bool {
-    create.persistence == Persistence::Temporary || create.name.schema.as_deref() == Some("pg_temp")
-}
-
 impl Session {
+    /// Its schema says it as well as TEMPORARY.
+    fn is_temporary(&mut self, create: &CreateTableAs) -> bool {
+        create.persistence == Persistence::Temporary || self.is_temporary_target(&create.name)
+    }
+
     /// Runs the statement, whose query has parameters of these types if a routine has left it;
     /// answers its command tag.
     pub(super) async fn create_table_as(
@@ -77,7 +77,7 @@ impl Session {
         alone: bool,
     ) -> Result<String> {
         self.require_writable("CREATE TABLE AS")?;
-        if is_temporary(create) {
+        if self.is_temporary(create) {
             self.use_temporary_schema()?;
         }
         if self.is_taken(create)? {
@@ -142,7 +142,7 @@ impl Session {
 
     fn target_of(&mut self, create: &CreateTableAs) -> Result<String> {
         let path = self.search_path();
-        match is_temporary(create) {
+        match self.is_temporary(create) {
             true => Ok(temporary_schema(&path).unwrap_or_default().to_owned()),
             false => self.host().catalog.catalog.target_schema(&create.name, &path).map_err(|mut error| {
                 error.fields_mut().position = None;

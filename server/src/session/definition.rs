@@ -24,7 +24,6 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CheckLevel, ExtraCheck};
 
 use super::lock::weaker_mode;
-use super::temporary::makes_temporary;
 use super::{Session, role};
 use crate::run::computed::{ComputedRun, ValueRun};
 use crate::run::definition::{DefinitionRun, Described, ValidationRun};
@@ -82,7 +81,7 @@ impl Session {
             Statement::AlterRole(alter) => self.check_role_setting(alter)?,
             Statement::CreateRoutine(create) => {
                 self.check_routine_settings(&create.clauses)?;
-                if create.name.schema.as_deref() == Some("pg_temp") {
+                if self.is_temporary_target(&create.name) {
                     self.use_temporary_schema()?;
                 }
             }
@@ -92,7 +91,7 @@ impl Session {
             Statement::CreateTableAs(create) => {
                 return self.create_table_as(create, &prepared.declared, params, alone).await;
             }
-            other if makes_temporary(other) => self.use_temporary_schema()?,
+            other if self.makes_temporary(other) => self.use_temporary_schema()?,
             _ => {}
         }
         let source = Source::Statement(statement.clone(), prepared.text.clone());

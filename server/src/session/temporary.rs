@@ -15,8 +15,8 @@ use super::definition::Source;
 use crate::encode::Formats;
 use crate::statement::Body;
 
-/// Whether a definition makes something temporary.
-pub(super) fn makes_temporary(statement: &Statement) -> bool {
+/// The name of what a definition makes, and whether it calls it TEMPORARY.
+fn made_by(statement: &Statement) -> Option<(bool, &QualifiedName)> {
     let (temporary, name) = match statement {
         Statement::CreateTable(create) => {
             let CreateTable { persistence, name, .. } = &**create;
@@ -38,9 +38,9 @@ pub(super) fn makes_temporary(statement: &Statement) -> bool {
         Statement::CreateAggregate(create) => (false, &create.name),
         Statement::CreateType(create) => (false, &create.name),
         Statement::CreateDomain(create) => (false, &create.name),
-        _ => return false,
+        _ => return None,
     };
-    temporary || name.schema.as_deref() == Some("pg_temp")
+    Some((temporary, name))
 }
 
 /// DROP SCHEMA … CASCADE of a session's temporary schema.
@@ -60,7 +60,18 @@ impl Session {
         format!("pg_temp_{}", self.entry().process_id)
     }
 
-    /// Puts the temporary schema before the search path.
+    /// Whether a definition makes something temporary.
+    pub(super) fn makes_temporary(&mut self, statement: &Statement) -> bool {
+        made_by(statement).is_some_and(|(temporary, name)| temporary || self.is_temporary_target(name))
+    }
+
+    /// Whether what is made under this name is the session's own without being called TEMPORARY.
+    pub(super) fn is_temporary_target(&mut self, name: &QualifiedName) -> bool {
+        let path = self.search_path();
+        self.catalog_state().catalog.is_temporary_target(name, &path)
+    }
+
+    /// Puts the temporary schema into the search path.
     pub(super) fn use_temporary_schema(&mut self) -> Result<()> {
         let path = &self.settings.effective().search_path;
         if temporary_schema(path).is_some() {

@@ -22,13 +22,32 @@ impl Catalog {
 
     /// The schemas the path names that exist: what `current_schemas(false)` shows.
     pub fn named_path<'p>(&self, search_path: &'p [String]) -> Vec<&'p str> {
-        search_path
-            .iter()
-            .map(String::as_str)
-            // The system's schema `archipel` bears the superuser's name and holds only views:
-            // `$user` never stands for it.
-            .filter(|schema| *schema != "$user" && !is_temporary_schema(schema) && self.schema_exists(schema))
-            .collect()
+        search_path.iter().map(String::as_str).filter(|schema| self.is_named(schema)).collect()
+    }
+
+    /// Whether an entry of a search path is a schema that exists, and not a session's own.
+    fn is_named(&self, schema: &str) -> bool {
+        // The system's schema `archipel` bears the superuser's name and holds only views: `$user` never
+        // stands for it.
+        schema != "$user" && !is_temporary_schema(schema) && self.schema_exists(schema)
+    }
+
+    /// What current_schemas shows: the schemas that exist, with the session's own where the path says
+    /// `pg_temp`. With `implicit`, those that are searched without being named, too.
+    pub fn current_schemas<'p>(&self, search_path: &'p [String], implicit: bool) -> Vec<&'p str> {
+        if implicit {
+            let searched = self.relation_path(search_path).into_iter();
+            return searched.filter(|schema| !is_temporary_schema(schema) || self.schema_exists(schema)).collect();
+        }
+        let is_shown = |place: usize| {
+            let schema = &search_path[place];
+            let says_temporary = place > 0 && search_path[place - 1] == "pg_temp";
+            match is_temporary_schema(schema) {
+                true => says_temporary && self.schema_exists(schema),
+                false => self.is_named(schema),
+            }
+        };
+        (0..search_path.len()).filter(|&place| is_shown(place)).map(|place| search_path[place].as_str()).collect()
     }
 
     /// Where relations are looked up: a session's temporary ones where its path has their schema, which
@@ -98,6 +117,19 @@ impl Catalog {
         self.named_path(search_path).first().map(|schema| (*schema).to_string()).ok_or_else(|| {
             SqlError::new(SqlState::INVALID_SCHEMA_NAME, "no schema has been selected to create in")
         })
+    }
+
+    /// Whether what a statement makes under this name is the session's own: it says `pg_temp`, or no schema,
+    /// and the path begins with that.
+    pub fn is_temporary_target(&self, name: &QualifiedName, search_path: &[String]) -> bool {
+        match name.schema.as_deref() {
+            Some(schema) => schema == "pg_temp",
+            None => {
+                let mut path = search_path.iter();
+                path.find(|schema| *schema == "pg_temp" || self.is_named(schema))
+                    .is_some_and(|schema| schema == "pg_temp")
+            }
+        }
     }
 
     /// The schema a qualified name asks for, or the creation schema; 3F000 if it does not exist.
@@ -260,13 +292,19 @@ pub fn is_temporary_schema(schema: &str) -> bool {
     schema.starts_with("pg_temp_")
 }
 
-/// A search path with the schema of the session's temporary relations where it says `pg_temp`, or else at
-/// its beginning.
+/// A search path with the schema of the session's temporary relations behind `pg_temp`, where it says that,
+/// or else at its beginning. The word stays: a path that begins with it makes what is temporary.
 pub fn path_with_temporary(path: Vec<String>, schema: Option<&String>) -> Vec<String> {
-    let is_named = path.iter().any(|name| name == "pg_temp");
-    let first = schema.filter(|_| !is_named).cloned();
-    let own = |name| if name == "pg_temp" { schema.cloned() } else { Some(name) };
-    first.into_iter().chain(path.into_iter().filter_map(own)).collect()
+    let mut whole = Vec::with_capacity(path.len() + 1);
+    if !path.iter().any(|name| name == "pg_temp") {
+        whole.extend(schema.cloned());
+    }
+    for name in path {
+        let own = if name == "pg_temp" { schema.cloned() } else { None };
+        whole.push(name);
+        whole.extend(own);
+    }
+    whole
 }
 
 /// The schema of the session's temporary relations, if it has made any.

@@ -120,11 +120,7 @@ fn serial_sequence(source: &dyn SystemSource, args: &[Datum]) -> Result<Datum> {
 }
 
 fn schema_list(source: &dyn SystemSource, implicit: bool) -> Datum {
-    let schemas = if implicit {
-        source.catalog().effective_path(source.search_path())
-    } else {
-        source.catalog().named_path(source.search_path())
-    };
+    let schemas = source.catalog().current_schemas(source.search_path(), implicit);
     array(Oid::NAME, schemas.into_iter().map(text).collect())
 }
 
@@ -277,7 +273,9 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         "sql_1348" | "sql_1215" | "sql_1993" => comment(source, first, 0),
         "sql_1216" => comment(source, first, integer_at(args, 1)),
         "current_schemas" => schema_list(source, matches!(args.first(), Some(Datum::Bool(true)))),
-        "current_schema" => catalog.named_path(source.search_path()).first().map_or(Datum::Null, text),
+        "current_schema" => {
+            catalog.current_schemas(source.search_path(), false).first().map_or(Datum::Null, text)
+        }
         "current_database" => text(source.database()),
         "current_user" => text(role_name(source, source.roles().current)),
         "session_user" => text(role_name(source, source.roles().session)),
