@@ -17,7 +17,7 @@ pub use query::shown_view;
 
 use archipel_sql::ast::VARIADIC_ARGUMENT;
 use archipel_sql::catalog::Catalog;
-use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
+use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::datum::Datum;
 use archipel_sql::function::{CastContext, FunctionContext};
 use archipel_sql::io;
@@ -32,10 +32,12 @@ use super::compare::reads_row;
 use super::expr::{operator_name, unnest};
 use super::kept::{About, definition_path};
 use super::name::{ident_name, object_name_parts};
+use super::record::is_whole_row;
 use super::scope::{AGGREGATE_BASE, GROUPING_BASE, Level, LevelKind};
 use super::span::chained;
 use super::{BindEnv, Binder, Clause};
 use crate::bound::{BoundExpr, ExprKind};
+use forms::starred_argument;
 
 /// The expression as PostgreSQL shows it to a session with this search path; `None` for one that is
 /// shown as it was written.
@@ -278,18 +280,6 @@ impl<'b, 'e> Shower<'b, 'e> {
         Some(Piece::simple(format!("{name}({})", self.list(exprs, bound)?)))
     }
 
-    /// A call whose last argument is all of those that it may be given any number of.
-    fn named_variadic(&mut self, name: &str, exprs: &[&Expr], bound: &[BoundExpr]) -> Option<Piece> {
-        let (last, before) = exprs.split_last()?;
-        let (own, known) = bound.get(..exprs.len())?.split_last()?;
-        let array = self.list(&[*last], std::slice::from_ref(own))?;
-        let mut text = self.list(before, known)?;
-        if !before.is_empty() {
-            text.push_str(", ");
-        }
-        Some(Piece::simple(format!("{name}({text}VARIADIC {array})")))
-    }
-
     fn operation(&mut self, name: &str, (left, right): (&Expr, &Expr), args: &[BoundExpr]) -> Option<Piece> {
         let [one, other, ..] = args else { return None };
         let (one, other) = (self.piece(left, one, true)?, self.piece(right, other, true)?);
@@ -324,6 +314,11 @@ impl<'b, 'e> Shower<'b, 'e> {
     /// An expression as it is by itself.
     fn natural(&mut self, expr: &Expr, bound: &BoundExpr) -> Option<Piece> {
         match expr {
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::QualifiedWildcard(..)
+                if is_whole_row(bound) =>
+            {
+                self.whole_row(bound)
+            }
             Expr::Identifier(ident) => self.column(&ident_name(ident), bound),
             Expr::CompoundIdentifier(parts) => self.column(&ident_name(parts.last()?), bound),
             Expr::Value(_) => self.column("", bound),
@@ -609,8 +604,11 @@ impl<'b, 'e> Shower<'b, 'e> {
             _ => return None,
         };
         let (mut exprs, mut variadic) = (Vec::new(), false);
+        let rows: Vec<Expr> = list.args.iter().filter_map(starred_argument).collect();
+        let mut rows = rows.iter();
         for arg in &list.args {
             match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)) => exprs.push(rows.next()?),
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => exprs.push(expr),
                 FunctionArg::Named { name, arg: FunctionArgExpr::Expr(expr), .. }
                     if name.value == VARIADIC_ARGUMENT =>
@@ -659,14 +657,10 @@ impl<'b, 'e> Shower<'b, 'e> {
                 Some(Piece::simple(format!("{name}({})", texts.join(", "))))
             }
             ExprKind::Routine { routine, args } => {
-                let mut found = self.catalog.routines(None, &routine.name, self.search_path).into_iter();
-                let name = match found.any(|known| known.oid == routine.oid) {
-                    true => quote_identifier(&routine.name),
-                    false => quote_qualified(&routine.schema, &routine.name),
-                };
+                let name = self.routine_name(routine);
                 match variadic {
                     true => self.named_variadic(&name, &exprs, args),
-                    false => self.named(&name, &exprs, args),
+                    false => self.of_routine(&name, routine, &exprs, args),
                 }
             }
             _ => None,

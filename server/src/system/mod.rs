@@ -35,7 +35,7 @@ use archipel_sql::catalog::{Catalog, Privileges, Routine, SessionRoles, Table};
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, SessionHost};
-use archipel_sql::system::{Changeable, KeptExpression, SystemSource};
+use archipel_sql::system::{Changeable, KeptExpression, SystemSource, kept_as_written};
 use archipel_sql::types::Oid;
 
 pub use facts::Facts;
@@ -81,7 +81,11 @@ impl SystemSource for Source<'_> {
 
     fn shown(&self, expression: &KeptExpression<'_>) -> Option<String> {
         let catalog = self.catalog();
-        archipel_planner::bind::shown::shown(expression, catalog, self.search_path(), &self.0.context())
+        let path = self.search_path();
+        archipel_planner::bind::shown::shown(expression, catalog, path, &self.0.context()).or_else(|| {
+            let written_under = archipel_planner::bind::definition_path(expression.schema);
+            kept_as_written(expression, catalog, &written_under, path)
+        })
     }
 
     fn shown_view(&self, view: &Table, pretty: bool) -> Option<String> {

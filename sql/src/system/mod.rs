@@ -12,7 +12,8 @@
 //! - `routines`      pg_proc, pg_aggregate; `builtin` arguments and results of built-in functions
 //! - `information`   information_schema; `information_types` about domains and composite types,
 //!   `information_rights` who sees what, and who was granted what
-//! - `definition`    objects as SQL text; `expressions` defaults and conditions
+//! - `definition`    objects as SQL text; `expressions` defaults and conditions; `qualified` the names in
+//!   what is shown as it was written
 //! - `heirs`       pg_inherits, pg_partitioned_table, pg_partition_tree …
 //! - `triggers`    pg_trigger, information_schema.triggers, pg_get_triggerdef
 //! - `names`         reg* types, visibility; `defined` the same for what definitions name
@@ -34,6 +35,7 @@ mod names;
 mod objects;
 mod operator_classes;
 mod privileges;
+mod qualified;
 mod reference;
 mod relations;
 mod roles;
@@ -53,6 +55,7 @@ pub use definition::{bare_type_along, key_expression, type_along, type_as_writte
 pub use functions::call;
 pub use names::built_in_name;
 pub use objects::{default_operator_class, operator_class_named};
+pub use qualified::{kept_as_written, qualified};
 pub use shape::tables;
 
 /// A kept expression that is to be shown.

@@ -6,6 +6,7 @@ use super::depend::{PG_EXTENSION, dependencies, initial_rights, referenced_index
 use super::expressions::{columns_named, condition_text, default_text, generated_text, own_default};
 use super::heirs::{bound_of, is_complete};
 use super::operator_classes::method_oid;
+use super::qualified::qualified;
 use super::roles::{acl_of, column_acl, owner, owner_name};
 use super::shape::{Sheet, array, letter, relation_kind, text, vector};
 use crate::catalog::{
@@ -669,7 +670,12 @@ pub(super) fn view_definition(source: &dyn SystemSource, table: &Table, pretty: 
     }
     let text_of = |view: &crate::catalog::View| view.query_text(source.catalog(), source.search_path());
     match table.view.as_ref().map(text_of) {
-        Some(Ok(query)) => text(format!(" {query};")),
+        Some(Ok(query)) => {
+            let written_under = table.view.as_ref().map_or(&[][..], |view| &view.search_path[..]);
+            let query =
+                qualified(&query, source.catalog(), written_under, source.search_path()).unwrap_or(query);
+            text(format!(" {query};"))
+        }
         _ => Datum::Null,
     }
 }

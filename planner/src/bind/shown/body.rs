@@ -3,7 +3,9 @@
 
 use archipel_sql::ast::{Statement, StatementText};
 use archipel_sql::catalog::Routine;
+use archipel_sql::catalog::names::quote_qualified;
 use archipel_sql::catalog::view::query_text;
+use archipel_sql::system::qualified;
 
 use super::query::Page;
 use super::*;
@@ -93,7 +95,9 @@ pub fn shown_body(
     };
     let as_written = |statement: &StatementText| {
         let written = &stored.text[statement.range.clone()];
-        query_text(written, &stored.references, catalog, search_path).unwrap_or_else(|_| written.to_owned())
+        let text = query_text(written, &stored.references, catalog, search_path)
+            .unwrap_or_else(|_| written.to_owned());
+        qualified(&text, catalog, &stored.search_path, search_path).unwrap_or(text)
     };
     if stored.returns {
         let only = statements.first()?;

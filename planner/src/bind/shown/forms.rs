@@ -1,14 +1,89 @@
-//! Calls that have a syntax of their own, LIKE with an escape, and CASE.
+//! Calls that have a syntax of their own, calls of users' routines, whole rows, LIKE with an escape, and
+//! CASE.
 
-use sqlparser::ast::{AccessExpr, CaseWhen, Expr, TrimWhereField, ValueWithSpan};
-
+use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
+use archipel_sql::catalog::{ArgMode, Routine};
 use archipel_sql::types::Type;
+use sqlparser::ast::helpers::attached_token::AttachedToken;
+use sqlparser::ast::{
+    AccessExpr, CaseWhen, Expr, FunctionArg, FunctionArgExpr, TrimWhereField, ValueWithSpan,
+};
 
 use super::{Around, Kind, Piece, Shower, arguments};
 use crate::bind::literal::field_name;
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 
+/// `relation.*` as an argument.
+pub(super) fn starred_argument(arg: &FunctionArg) -> Option<Expr> {
+    match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name)) => {
+            Some(Expr::QualifiedWildcard(name.clone(), AttachedToken::empty()))
+        }
+        _ => None,
+    }
+}
+
 impl Shower<'_, '_> {
+    /// A user's routine by a name that leads to it.
+    pub(super) fn routine_name(&self, routine: &Routine) -> String {
+        let mut found = self.catalog.routines(None, &routine.name, self.search_path).into_iter();
+        match found.any(|known| known.oid == routine.oid) {
+            true => quote_identifier(&routine.name),
+            false => quote_qualified(&routine.schema, &routine.name),
+        }
+    }
+
+    /// A call of a user's routine by what stands in its parentheses. Any number of arguments are an array,
+    /// and what is left to defaults is left out.
+    pub(super) fn of_routine(
+        &mut self,
+        name: &str,
+        routine: &Routine,
+        exprs: &[&Expr],
+        bound: &[BoundExpr],
+    ) -> Option<Piece> {
+        let before = bound.len().saturating_sub(1);
+        let is_variadic = routine.args.iter().any(|arg| arg.mode == ArgMode::Variadic);
+        if !is_variadic || exprs.len() <= before {
+            return self.named(name, exprs, bound.get(..exprs.len())?);
+        }
+        let ExprKind::Array { items, .. } = &bound.last()?.kind else { return None };
+        let mut text = self.list(&exprs[..before], &bound[..before])?;
+        if before > 0 {
+            text.push_str(", ");
+        }
+        let items = self.list(&exprs[before..], items)?;
+        Some(Piece::simple(format!("{name}({text}VARIADIC ARRAY[{items}])")))
+    }
+
+    /// A call whose last argument is all of those that it may be given any number of.
+    pub(super) fn named_variadic(
+        &mut self,
+        name: &str,
+        exprs: &[&Expr],
+        bound: &[BoundExpr],
+    ) -> Option<Piece> {
+        let (last, before) = exprs.split_last()?;
+        let (own, known) = bound.get(..exprs.len())?.split_last()?;
+        let array = self.list(&[*last], std::slice::from_ref(own))?;
+        let mut text = self.list(before, known)?;
+        if !before.is_empty() {
+            text.push_str(", ");
+        }
+        Some(Piece::simple(format!("{name}({text}VARIADIC {array})")))
+    }
+
+    /// A relation's row as a value.
+    pub(super) fn whole_row(&self, bound: &BoundExpr) -> Option<Piece> {
+        // A query has it in its list, too, where a star stands for all columns.
+        if !self.current.is_empty() {
+            return None;
+        }
+        let ExprKind::Row(items, _) = &bound.kind else { return None };
+        let (relation, _) = self.named_now(items.first()?)?;
+        Some(Piece::simple(format!("{}.*", quote_identifier(&relation))))
+    }
+
     /// An expression whose syntax is its own.
     pub(super) fn syntax(&mut self, expr: &Expr, bound: &BoundExpr) -> Option<Piece> {
         match expr {

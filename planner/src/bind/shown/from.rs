@@ -1,5 +1,6 @@
 //! FROM clauses: tables with the names that they and their columns have now, and joins.
 
+use archipel_sql::catalog::names::quote_qualified;
 use archipel_sql::catalog::{Column, TableRef};
 use archipel_sql::parser::using_alias;
 use sqlparser::ast::{

@@ -13,6 +13,7 @@ use super::*;
 use crate::bind::name::{figure_column_name, schema_and_name};
 use crate::bind::query::{Options, options, set_quantifier};
 use crate::bind::scope::AGGREGATE_BASE;
+use crate::bound::Accumulator;
 
 /// How much further in a query's clauses, joined tables and listed items stand.
 const CLAUSE: i32 = 8;
@@ -464,9 +465,11 @@ impl Shower<'_, '_> {
             return None;
         }
         let call = self.binder.levels.last()?.aggregates.get(usize::from(place - AGGREGATE_BASE))?;
-        let (args, distinct) = (call.args.clone(), call.distinct);
-        let parts = object_name_parts(&function.name).ok()?;
-        let name = quote_identifier(parts.last()?).to_string();
+        let (args, distinct, accumulator) = (call.args.clone(), call.distinct, call.function.clone());
+        let name = match &accumulator {
+            Accumulator::Builtin(_) => quote_identifier(object_name_parts(&function.name).ok()?.last()?),
+            Accumulator::Defined(defined) => self.routine_name(&defined.routine),
+        };
         if let [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] = &list.args[..] {
             return Some(Piece::simple(format!("{name}(*)")));
         }
