@@ -6,7 +6,7 @@
 use archipel_sql::catalog::{Catalog, TableRef};
 use archipel_sql::error::Result;
 use archipel_sql::function::FunctionContext;
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 
 use super::from::combine;
 use super::scope::{Relation, ScopeColumn};
@@ -110,7 +110,10 @@ pub(crate) fn bind_text_in(
 
 fn forget_names(expr: &mut BoundExpr) {
     super::visit::visit_expr_mut(expr, 0, &mut |part, _| {
+        let is_named_type = part.ty.oid != Oid::RECORD;
         match &mut part.kind {
+            // What the columns of a table are called is nothing to an expression that takes its row.
+            ExprKind::Row(_, names) if is_named_type => *names = None,
             ExprKind::Domain { conditions, .. } => std::sync::Arc::make_mut(conditions).domain.clear(),
             // A walk does not go into what these make of their parts.
             ExprKind::ArrayConvert { element, .. } => forget_names(element),
