@@ -129,8 +129,12 @@ pub fn key_expression(shown: Option<String>, written: &str, pretty: bool) -> Str
     }
 }
 
-/// What looks like a call of a function.
+/// What looks like a call of a function (looks_like_function).
 fn is_call(expr: &Expr) -> bool {
+    if let Expr::Nested(inner) = expr {
+        // It is always shown in parentheses of its own.
+        return matches!(**inner, Expr::AtTimeZone { .. });
+    }
     matches!(
         expr,
         Expr::Function(_)
@@ -140,6 +144,7 @@ fn is_call(expr: &Expr) -> bool {
             | Expr::Trim { .. }
             | Expr::Substring { .. }
             | Expr::Position { .. }
+            | Expr::Overlay { .. }
     )
 }
 

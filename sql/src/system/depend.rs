@@ -3,6 +3,7 @@
 //! saying.
 
 use super::SystemSource;
+use super::qualified::functions_called;
 use super::relations::{
     IndexView, PG_CLASS, PG_CONSTRAINT, PG_NAMESPACE, PG_PROC, PG_TYPE, default_oid, indexes, is_identity,
 };
@@ -10,7 +11,8 @@ use super::roles;
 use super::shape::{Sheet, text};
 use crate::catalog::extension::{self, ARCHIPEL_EXTENSION};
 use crate::catalog::{
-    ARCHIPEL, ForeignKey, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, Relation, Table, TableKind, ViewReference,
+    ARCHIPEL, ForeignKey, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, PartitionKeyPart, Relation, Table,
+    TableKind, ViewReference,
 };
 use crate::datum::Datum;
 use crate::type_table::{element_of, type_info};
@@ -40,6 +42,11 @@ struct Depends<'s> {
 /// A part of an object: its catalog, its number, and a column of it or zero.
 type Part = (Oid, Oid, i32);
 
+/// Where the names in a definition are looked up.
+fn definition_path(schema: &str) -> [String; 2] {
+    [schema.to_owned(), "public".to_owned()]
+}
+
 fn column_number(column: u16) -> i32 {
     i32::from(column) + 1
 }
@@ -67,6 +74,11 @@ pub(super) fn dependencies(source: &dyn SystemSource, sheet: &mut Sheet) {
         }
         if let Some(body) = &routine.traits.stored {
             depends.on_references(own, &body.references);
+            depends.on_functions(own, &body.text, &body.search_path);
+        }
+        let path = definition_path(&routine.schema);
+        for default in routine.args.iter().filter_map(|arg| arg.default.as_deref()) {
+            depends.on_functions(own, default, &path);
         }
         if let Some(aggregate) = &routine.aggregate {
             depends.add(own, (PG_PROC, aggregate.plain.transition, 0), "n");
@@ -120,8 +132,18 @@ impl Depends<'_> {
         }
     }
 
+    /// A dependency on the functions that a text calls.
+    fn on_functions(&mut self, own: Part, text: &str, path: &[String]) {
+        for routine in functions_called(text, self.source.catalog(), path) {
+            if own != (PG_PROC, routine.oid, 0) {
+                self.add(own, (PG_PROC, routine.oid, 0), "n");
+            }
+        }
+    }
+
     fn table(&mut self, table: &Table) {
         let own = (PG_CLASS, table.oid, 0);
+        let path = definition_path(&table.schema);
         self.add((PG_TYPE, table.row_type(), 0), own, "i");
         self.add((PG_TYPE, table.row_array_type(), 0), (PG_TYPE, table.row_type(), 0), "i");
         for parent in &table.inherits {
@@ -132,6 +154,7 @@ impl Depends<'_> {
             self.add(rule, own, "i");
             self.add(rule, own, "n");
             self.on_references(rule, &view.references);
+            self.on_functions(rule, &view.query, &view.search_path);
         }
         for (place, column) in table.columns.iter().enumerate() {
             let place = place as u16;
@@ -143,6 +166,7 @@ impl Depends<'_> {
                 for sequence in sequences_named(self.source, text) {
                     self.add(default, (PG_CLASS, sequence, 0), "n");
                 }
+                self.on_functions(default, text, &path);
             }
         }
         for index in indexes(table) {
@@ -151,12 +175,27 @@ impl Depends<'_> {
                 None => (PG_CLASS, table.oid, "a"),
             };
             self.add((PG_CLASS, index.oid, 0), (class, object, 0), kind);
+            let texts = index.expressions.iter().map(|part| part.text.as_str()).chain(index.predicate);
+            for text in texts {
+                self.on_functions((PG_CLASS, index.oid, 0), text, &path);
+            }
+        }
+        for part in table.partitioned_by.iter().flat_map(|key| &key.parts) {
+            if let PartitionKeyPart::Expression { text, .. } = part {
+                self.on_functions(own, text, &path);
+            }
+        }
+        for check in &table.checks {
+            self.on_functions((PG_CONSTRAINT, check.oid, 0), &check.condition, &path);
         }
         self.constraints(table);
         for trigger in &table.triggers {
             let of = (PG_TRIGGER, trigger.oid, 0);
             self.add(of, (PG_PROC, trigger.function, 0), "n");
             self.add(of, own, "a");
+            if let Some(condition) = &trigger.condition {
+                self.on_functions(of, condition, &path);
+            }
         }
     }
 
@@ -195,8 +234,13 @@ impl Depends<'_> {
             self.add((PG_TYPE, ty.array_type(), 0), own, "i");
             if let Some(domain) = &ty.domain {
                 self.on_type(own, domain.parent.unwrap_or(domain.base.oid));
+                let path = definition_path(&ty.schema);
                 for check in &domain.checks {
                     self.add((PG_CONSTRAINT, check.oid, 0), own, "a");
+                    self.on_functions((PG_CONSTRAINT, check.oid, 0), &check.condition, &path);
+                }
+                if let Some(default) = &domain.default {
+                    self.on_functions(own, default, &path);
                 }
                 for sequence in domain.default.iter().flat_map(|text| sequences_named(source, text)) {
                     self.add(own, (PG_CLASS, sequence, 0), "n");

@@ -8,8 +8,8 @@
 use sqlparser::ast::Expr;
 
 use super::KeptExpression;
-use crate::catalog::Catalog;
 use crate::catalog::names::{parse_name_text, quote_qualified};
+use crate::catalog::{Catalog, RoutineRef};
 use crate::function::{lookup_aggregates, lookup_functions, lookup_set_functions};
 use crate::parser::{Lexeme, LexemeKind, is_reserved, lexemes, parse_expression};
 use crate::types::Oid;
@@ -63,6 +63,38 @@ pub fn qualified(text: &str, catalog: &Catalog, from: &[String], to: &[String]) 
         result.push_str(&text[copied..]);
         result
     })
+}
+
+/// The functions of users that a text calls, by their names. Of several with one name, those that take or
+/// answer rows of tables are left out: such a table may be what the text belongs to.
+pub(super) fn functions_called(text: &str, catalog: &Catalog, path: &[String]) -> Vec<RoutineRef> {
+    let mut found = Vec::new();
+    if !text.contains('(') || catalog.routines_all().next().is_none() {
+        return found;
+    }
+    let Ok(parts) = lexemes(text) else { return found };
+    let symbol = |at: usize| parts.get(at).map_or("", |part| &text[part.range.clone()]);
+    for (at, part) in parts.iter().enumerate() {
+        let LexemeKind::Word { value, .. } = &part.kind else { continue };
+        if symbol(at + 1) != "(" {
+            continue;
+        }
+        let qualified = at >= 2 && symbol(at - 1) == ".";
+        let schema = match parts.get(at.wrapping_sub(2)).map(|part| &part.kind) {
+            Some(LexemeKind::Word { value, .. }) if qualified => Some(value.as_str()),
+            _ => None,
+        };
+        let meant = catalog.routines(schema, value, path);
+        let of_rows = |routine: &RoutineRef| {
+            let mut types = routine.args.iter().map(|arg| arg.ty.oid).chain([routine.result.oid]);
+            types.any(|ty| catalog.table_of_row_type(ty).is_some())
+        };
+        let only = meant.len() == 1;
+        found.extend(meant.into_iter().filter(|routine| only || !of_rows(routine)));
+    }
+    found.sort_by_key(|routine| routine.oid);
+    found.dedup_by_key(|routine| routine.oid);
+    found
 }
 
 struct Scan<'t> {
