@@ -194,8 +194,10 @@ impl Catalog {
         self.table_by_oid(table)?.columns.get(usize::from(number).checked_sub(1)?)?.domain
     }
 
-    /// The domain whose default the columns of a domain have: its own, or one that it is over.
+    /// The domain whose default the columns of a domain have: its own, or one that it is over. Arrays of a
+    /// domain have none.
     pub fn domain_with_default(&self, domain: Oid) -> Option<UserTypeRef> {
+        self.user_type_by_oid(domain)?;
         let says = |ty: &UserTypeRef| ty.domain.as_ref().is_some_and(|domain| domain.default.is_some());
         self.domains_of(domain).into_iter().rev().find(says)
     }
