@@ -114,6 +114,7 @@ pub(crate) fn catalog() -> Catalog {
         expressions: Vec::new(),
         parent: None,
         hash: false,
+        classes: Vec::new(),
     });
     let u = table(
         20020,

@@ -446,6 +446,7 @@ fn as_index(key: &KeyConstraint) -> Index {
         predicate: None,
         expressions: Vec::new(),
         hash: false,
+        classes: Vec::new(),
         parent: key.parent,
     }
 }

@@ -251,6 +251,7 @@ fn add_unique(
         expressions: Vec::new(),
         parent: None,
         hash: false,
+        classes: Vec::new(),
     });
     Ok(())
 }

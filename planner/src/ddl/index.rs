@@ -101,6 +101,7 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
         }
     }
     let (columns, mut expressions, names) = index_parts(create, &table, &mut env, work)?;
+    let classes = named_classes(create, &table, (&columns, &expressions), work);
     let numbers: Vec<u16> =
         columns.iter().map(|part| part.column).filter(|column| *column != EXPRESSION).collect();
     check_key_types(&table, &numbers)?;
@@ -132,6 +133,7 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
         expressions,
         parent: None,
         hash: create.method.as_deref() == Some("hash"),
+        classes,
     };
     work.name_unique(index.tree, &name);
     let mut changed = (*table).clone();
@@ -230,6 +232,26 @@ fn index_parts(
         columns.push(IndexColumn { column, descending: element.descending, nulls_first });
     }
     Ok((columns, expressions, names))
+}
+
+/// The operator classes that its parts are given and that are not those of their types.
+fn named_classes(
+    create: &CreateIndex,
+    table: &Table,
+    (columns, expressions): (&[IndexColumn], &[IndexExpression]),
+    work: &Work<'_>,
+) -> Vec<Option<String>> {
+    let method = create.method.as_deref().unwrap_or("btree");
+    let named = |(place, element): (usize, &IndexElement)| {
+        let class = &element.operator_class.as_ref()?.name;
+        let ty = match columns.get(place)?.column {
+            EXPRESSION => expressions.iter().find(|part| usize::from(part.place) == place)?.ty,
+            column => table.columns.get(usize::from(column))?.ty,
+        };
+        (!operator_class::is_own(class, method, ty, &work.catalog)).then(|| class.clone())
+    };
+    let classes: Vec<Option<String>> = create.elements.iter().enumerate().map(named).collect();
+    if classes.iter().all(Option::is_none) { Vec::new() } else { classes }
 }
 
 /// A partial unique index keeps NULL for the first part of its key of rows it says nothing about.

@@ -83,6 +83,7 @@ pub(super) fn create_index(
         expressions: parts.expressions,
         parent: None,
         hash: false,
+        classes: Vec::new(),
     };
     let nominal = NominalIndex { index, method: method.to_owned(), classes: parts.classes, options };
     mark(table.oid, work, |table| table.nominal.indexes.push(nominal));

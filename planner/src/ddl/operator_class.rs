@@ -6,7 +6,7 @@ use archipel_sql::catalog::Catalog;
 use archipel_sql::catalog::names::undefined_schema;
 use archipel_sql::catalog::operator_class::{HASH_WITH_SEED, OperatorClass};
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::system::operator_class_named;
+use archipel_sql::system::{default_operator_class, operator_class_named};
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
@@ -103,6 +103,16 @@ fn check_defined(class: &OperatorClass, ty: Type, decides: Decides) -> Result<()
         ));
     }
     Ok(())
+}
+
+/// Whether keys of this type have the class without being told.
+pub(super) fn is_own(class: &str, method: &str, ty: Type, catalog: &Catalog) -> bool {
+    match own_input(ty, catalog) {
+        Oid::ANYENUM => class == "enum_ops",
+        Oid::ANYARRAY => class == "array_ops",
+        Oid::RECORD => class == "record_ops",
+        input => default_operator_class(method, input) == Some(class),
+    }
 }
 
 /// The input type of a type's own operator class.

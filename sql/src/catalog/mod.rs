@@ -432,6 +432,10 @@ pub struct Index {
     /// Asked for as a hash index. It is an ordered tree as others are, which promises more.
     #[serde(default)]
     pub hash: bool,
+    /// The operator classes that were named for its parts, where they are not the types' own. Empty where
+    /// all are. They order values as keys are ordered: this is for whoever reads the definition.
+    #[serde(default)]
+    pub classes: Vec<Option<String>>,
 }
 
 /// A part of an index's key that is stored in the table's rows for the index alone, after the

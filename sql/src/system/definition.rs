@@ -161,7 +161,7 @@ pub(super) fn index_definition(source: &dyn SystemSource, index: &IndexView<'_>,
                 (false, true) => " NULLS FIRST",
                 (false, false) => "",
             };
-            let class = index.nominal.and_then(|known| known.classes.get(i)?.as_ref());
+            let class = index.classes.get(i).and_then(Option::as_ref);
             let class = class.map_or_else(String::new, |class| format!(" {}", quote_identifier(class)));
             index_column(source, index, i, pretty) + &class + order
         })

@@ -234,6 +234,7 @@ mod tests {
                 expressions: Vec::new(),
                 parent: None,
                 hash: false,
+                classes: Vec::new(),
             }],
             checks: vec![Check {
                 oid: Oid(20_007),

@@ -50,6 +50,8 @@ pub(super) struct IndexView<'t> {
     pub method: &'t str,
     /// What is said of one without entries.
     pub nominal: Option<&'t NominalIndex>,
+    /// The operator classes of its parts, where they are not the types' own.
+    pub classes: &'t [Option<String>],
 }
 
 impl IndexView<'_> {
@@ -92,6 +94,7 @@ pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexView<'_>> {
         parent: key.parent,
         method: "btree",
         nominal: None,
+        classes: &[],
     });
     let secondary = table.indexes.iter().map(move |index| {
         let method = if index.hash { "hash" } else { "btree" };
@@ -123,6 +126,7 @@ fn secondary_view<'t>(
         parent: index.parent,
         method,
         nominal,
+        classes: nominal.map_or(&index.classes[..], |known| &known.classes[..]),
     }
 }
 
