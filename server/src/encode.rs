@@ -63,7 +63,9 @@ pub fn decode_parameter(
     let Some(bytes) = value else { return Ok(Datum::Null) };
     let located = |mut error: SqlError| {
         if error.fields().context.is_none() {
-            error.fields_mut().context = Some(format!("unnamed portal parameter ${}", index + 1));
+            // How much of a text is told is log_parameter_max_length_on_error's: nothing, unless it is set.
+            let shown = if binary { "" } else { " = '...'" };
+            error.fields_mut().context = Some(format!("unnamed portal parameter ${}{shown}", index + 1));
         }
         error
     };

@@ -212,7 +212,7 @@ impl Binder<'_, '_> {
                     .at(position));
                 }
                 if call.distinct {
-                    return Err(SqlError::unsupported("DISTINCT for a window function").at(position));
+                    return Err(super::window::distinct_over_window().at(position));
                 }
                 self.window_call(WindowFunction::Ranking(ranking), args, result, &call, span)
             }

@@ -61,6 +61,11 @@ pub struct WindowDefinition {
     pub framed: bool,
 }
 
+/// 0A000 for DISTINCT in a call with OVER.
+pub(super) fn distinct_over_window() -> SqlError {
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "DISTINCT is not implemented for window functions")
+}
+
 fn default_frame() -> Frame {
     Frame {
         units: FrameUnits::Range,
@@ -372,10 +377,11 @@ impl Binder<'_, '_> {
             .at(position));
         }
         if call.distinct {
-            return Err(SqlError::unsupported("DISTINCT for a window function").at(position));
+            return Err(distinct_over_window().at(position));
         }
         if !call.order_by.is_empty() {
-            return Err(SqlError::unsupported("an aggregate ORDER BY for a window function").at(position));
+            let message = "aggregate ORDER BY is not implemented for window functions";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).at(position));
         }
         if !call.within_group.is_empty() {
             return Err(SqlError::unsupported("OVER for an ordered-set aggregate").at(position));
@@ -396,9 +402,8 @@ impl Binder<'_, '_> {
         }
         let filter = match call.filter {
             Some(_) if matches!(function, WindowFunction::Ranking(_)) => {
-                return Err(
-                    SqlError::unsupported("FILTER for a window function that is no aggregate").at(position)
-                );
+                let message = "FILTER is not implemented for non-aggregate window functions";
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).at(position));
             }
             Some(filter) => Some(self.filter(filter)?),
             None => None,
