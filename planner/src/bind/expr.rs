@@ -226,7 +226,10 @@ impl Binder<'_, '_> {
                 AccessExpr::Dot(Expr::Identifier(field)) => {
                     value = json_element(value, std::mem::take(&mut steps))?;
                     value = self.apply_subscripts(value, std::mem::take(&mut subscripts))?;
-                    value = self.field(value, &ident_name(field), field.span)?;
+                    // PostgreSQL knows where the record begins, and of its field no place.
+                    let begin = super::span::first_span(root);
+                    let known = self.position(begin).is_some();
+                    value = self.field(value, &ident_name(field), if known { begin } else { field.span })?;
                 }
                 AccessExpr::Dot(other) => {
                     return Err(
