@@ -524,12 +524,12 @@ impl Binder<'_, '_> {
             self.joined_change(target.row_width(), relation, from.map(|items| &items[..]))?;
         let level = Level::new(LevelKind::Plain, relations.clone());
         let ((set, filter), _) = self.with_level(level, |binder| {
-            let set = binder.assignments(&target, assignments)?;
+            // In this order: it decides what a parameter is that stands in both (transformUpdateStmt).
             let filter = match selection {
                 Some(selection) => Some(binder.change_filter(selection)?),
                 None => None,
             };
-            Ok((set, filter))
+            Ok((binder.assignments(&target, assignments)?, filter))
         })?;
         let named = |column: u16| table.columns[usize::from(column)].name.as_str();
         if has_statistics(&table)
