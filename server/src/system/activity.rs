@@ -107,6 +107,33 @@ fn row(session: &SessionEntry, role: Option<Oid>) -> Vec<Datum> {
     ]
 }
 
+/// The rows of `pg_stat_gssapi`: nobody comes that way.
+pub(super) fn gssapi(host: &Host) -> Vec<Vec<Datum>> {
+    let row = |session: &std::sync::Arc<SessionEntry>| {
+        vec![Datum::Int4(session.process_id), Datum::Bool(false), Datum::Null, Datum::Bool(false)]
+    };
+    host.server.sessions.list().iter().map(row).collect()
+}
+
+/// The rows of `pg_stat_ssl`: connections are plain.
+pub(super) fn ssl(host: &Host) -> Vec<Vec<Datum>> {
+    let row = |session: &std::sync::Arc<SessionEntry>| {
+        let mut row = vec![Datum::Int4(session.process_id), Datum::Bool(false)];
+        row.resize(8, Datum::Null);
+        row
+    };
+    host.server.sessions.list().iter().map(row).collect()
+}
+
+/// The row of `pg_stat_database`, with NULL for what is not counted.
+pub(super) fn databases(host: &Host) -> Vec<Vec<Datum>> {
+    let sessions = i32::try_from(host.server.sessions.list().len()).unwrap_or(i32::MAX);
+    let mut row =
+        vec![Datum::Oid(DATABASE), text(archipel_sql::catalog::SUPERUSER_NAME), Datum::Int4(sessions)];
+    row.resize(28, Datum::Null);
+    vec![row]
+}
+
 /// `pg_blocking_pids`: the sessions in whose way the given one is stuck.
 pub fn blocking(host: &Host, process_id: i32) -> Vec<i32> {
     let sessions = host.server.sessions.list();

@@ -30,6 +30,9 @@ const TABLE_STATISTICS: &[(&str, Type)] = &[("relid", Type::OID), ("schemaname",
 const TABLE_BLOCKS: &[(&str, Type)] = &[("relid", Type::OID), ("schemaname", Type::NAME), ("relname", Type::NAME), ("heap_blks_read", Type::INT8), ("heap_blks_hit", Type::INT8), ("idx_blks_read", Type::INT8), ("idx_blks_hit", Type::INT8), ("toast_blks_read", Type::INT8), ("toast_blks_hit", Type::INT8), ("tidx_blks_read", Type::INT8), ("tidx_blks_hit", Type::INT8)];
 
 #[rustfmt::skip]
+const INDEX_STATISTICS: &[(&str, Type)] = &[("relid", Type::OID), ("indexrelid", Type::OID), ("schemaname", Type::NAME), ("relname", Type::NAME), ("indexrelname", Type::NAME), ("idx_scan", Type::INT8), ("idx_tup_read", Type::INT8), ("idx_tup_fetch", Type::INT8)];
+
+#[rustfmt::skip]
 static VIEWS: &[View] = &[
     View { schema: "archipel", name: "islands", columns: &[("island", Type::INT4), ("executors", Type::INT4), ("cores", Type::TEXT), ("partitions", Type::INT4), ("state", Type::TEXT), ("since", Type::TIMESTAMPTZ), ("memory_node", Type::INT4), ("memory_followed", Type::FLOAT8)], rows: super::islands::islands },
     View { schema: "archipel", name: "executors", columns: &[("executor", Type::INT4), ("island", Type::INT4), ("core", Type::INT4), ("sessions", Type::INT4), ("partitions", Type::INT4), ("queued_partitions", Type::INT4), ("slices", Type::INT8), ("actions_served", Type::INT8), ("stolen", Type::INT8), ("statements", Type::INT8), ("state", Type::TEXT), ("since", Type::TIMESTAMPTZ), ("speed", Type::FLOAT8)], rows: super::islands::executors },
@@ -56,6 +59,12 @@ static VIEWS: &[View] = &[
     View { schema: "pg_catalog", name: "pg_statio_all_tables", columns: TABLE_BLOCKS, rows: |host| known_tables(host, TABLE_BLOCKS, true) },
     View { schema: "pg_catalog", name: "pg_statio_user_tables", columns: TABLE_BLOCKS, rows: |host| known_tables(host, TABLE_BLOCKS, false) },
     View { schema: "pg_catalog", name: "pg_cursors", columns: super::statements::CURSORS, rows: super::statements::cursors },
+    View { schema: "pg_catalog", name: "pg_stat_gssapi", columns: &[("pid", Type::INT4), ("gss_authenticated", Type::BOOL), ("principal", Type::TEXT), ("encrypted", Type::BOOL)], rows: super::activity::gssapi },
+    View { schema: "pg_catalog", name: "pg_stat_ssl", columns: &[("pid", Type::INT4), ("ssl", Type::BOOL), ("version", Type::TEXT), ("cipher", Type::TEXT), ("bits", Type::INT4), ("client_dn", Type::TEXT), ("client_serial", Type::NUMERIC), ("issuer_dn", Type::TEXT)], rows: super::activity::ssl },
+    View { schema: "pg_catalog", name: "pg_stat_replication", columns: &[("pid", Type::INT4), ("usesysid", Type::OID), ("usename", Type::NAME), ("application_name", Type::TEXT), ("client_addr", Type::TEXT), ("client_hostname", Type::TEXT), ("client_port", Type::INT4), ("backend_start", Type::TIMESTAMPTZ), ("backend_xmin", Type::XID), ("state", Type::TEXT), ("sent_lsn", Type::PG_LSN), ("write_lsn", Type::PG_LSN), ("flush_lsn", Type::PG_LSN), ("replay_lsn", Type::PG_LSN), ("write_lag", Type::INTERVAL), ("flush_lag", Type::INTERVAL), ("replay_lag", Type::INTERVAL), ("sync_priority", Type::INT4), ("sync_state", Type::TEXT), ("reply_time", Type::TIMESTAMPTZ)], rows: |_| Vec::new() },
+    View { schema: "pg_catalog", name: "pg_stat_database", columns: &[("datid", Type::OID), ("datname", Type::NAME), ("numbackends", Type::INT4), ("xact_commit", Type::INT8), ("xact_rollback", Type::INT8), ("blks_read", Type::INT8), ("blks_hit", Type::INT8), ("tup_returned", Type::INT8), ("tup_fetched", Type::INT8), ("tup_inserted", Type::INT8), ("tup_updated", Type::INT8), ("tup_deleted", Type::INT8), ("conflicts", Type::INT8), ("temp_files", Type::INT8), ("temp_bytes", Type::INT8), ("deadlocks", Type::INT8), ("checksum_failures", Type::INT8), ("checksum_last_failure", Type::TIMESTAMPTZ), ("blk_read_time", Type::FLOAT8), ("blk_write_time", Type::FLOAT8), ("session_time", Type::FLOAT8), ("active_time", Type::FLOAT8), ("idle_in_transaction_time", Type::FLOAT8), ("sessions", Type::INT8), ("sessions_abandoned", Type::INT8), ("sessions_fatal", Type::INT8), ("sessions_killed", Type::INT8), ("stats_reset", Type::TIMESTAMPTZ)], rows: super::activity::databases },
+    View { schema: "pg_catalog", name: "pg_stat_all_indexes", columns: INDEX_STATISTICS, rows: |host| known_indexes(host, true) },
+    View { schema: "pg_catalog", name: "pg_stat_user_indexes", columns: INDEX_STATISTICS, rows: |host| known_indexes(host, false) },
 ];
 
 /// The views as catalog tables.
@@ -359,4 +368,20 @@ fn known_tables(host: &Host, columns: &[(&str, Type)], all: bool) -> Vec<Vec<Dat
         row
     };
     tables.filter(|table| table.is_stored() || all && table.kind == TableKind::System).map(row).collect()
+}
+
+/// The indexes of the tables, with NULL for what is not counted; `all`: those of the system's tables, too.
+fn known_indexes(host: &Host, all: bool) -> Vec<Vec<Datum>> {
+    let mut rows = Vec::new();
+    let tables = host.catalog.catalog.tables();
+    for table in tables.filter(|table| table.is_stored() || all && table.kind == TableKind::System) {
+        let primary = table.primary_key.iter().map(|key| (key.oid, &key.name));
+        for (oid, name) in primary.chain(table.indexes.iter().map(|index| (index.oid, &index.name))) {
+            let mut row = vec![Datum::Oid(table.oid), Datum::Oid(oid)];
+            row.extend([text(&table.schema), text(&table.name), text(name)]);
+            row.resize(INDEX_STATISTICS.len(), Datum::Null);
+            rows.push(row);
+        }
+    }
+    rows
 }
