@@ -256,17 +256,33 @@ impl Compiler<'_> {
                         return self.assign_json_part(field.register, field.declared, path, value);
                     }
                     _ => {
-                        return self.assign_part(field.register, (field.declared, name), path, value, line);
+                        let declared = (field.declared, name.as_str());
+                        let assigned = self.assign_part(field.register, declared, path, value, line)?;
+                        return Ok(self.with_presence(target.variable, assigned));
                     }
                 }
                 let bound = self.bind(value, Some(field.declared))?;
                 let symbol = self.trace.symbol(&bound);
                 let value = self.plan_typed(&bound, line.to_string())?;
                 self.trace.set(field.register, symbol);
-                Ok(OperationKind::Assign { register: field.register, value })
+                let assigned = OperationKind::Assign { register: field.register, value };
+                // With a field that is something the row is there without being told.
+                let is_something = matches!(&bound.kind, ExprKind::Const(value) if !value.is_null());
+                Ok(if is_something { assigned } else { self.with_presence(target.variable, assigned) })
             }
             (_, []) => self.assign_record(target.variable, value),
             _ => Err(SqlError::new(SqlState::DATATYPE_MISMATCH, "a record has no subscripts")),
+        }
+    }
+
+    /// An assignment to a field, after which the row is there, be all its fields NULL.
+    fn with_presence(&self, variable: VariableId, assigned: OperationKind) -> OperationKind {
+        match (self.presence(variable), assigned) {
+            (present @ Some(_), OperationKind::Assign { register, value }) => OperationKind::AssignRow {
+                targets: Targets { present, ..Targets::of(vec![register]) },
+                values: vec![value.run],
+            },
+            (_, assigned) => assigned,
         }
     }
 
