@@ -13,7 +13,6 @@ use archipel_sql::ast::{
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
-use archipel_sql::type_table::format_type;
 use archipel_sql::types::{Oid, Type};
 
 use super::{Session, role};
@@ -506,14 +505,18 @@ impl Session {
             let statements = self.read(&text).await.ok()?;
             let prepared = self.prepare_parsed(&text, statements, &[]).await.ok()?;
             let given = prepared.columns.as_ref()?.first()?.ty;
-            if archipel_sql::cast::find(given.oid, wanted.oid, CastContext::Explicit).is_some() {
+            // What a row lacks for a type tells the cast itself.
+            let is_row = given.oid == Oid::RECORD && wanted.oid.is_composite();
+            if is_row || archipel_sql::cast::find(given.oid, wanted.oid, CastContext::Explicit).is_some() {
                 continue;
             }
+            let (state, path) = (self.catalog_state(), self.search_path());
+            let name = |ty: Type| archipel_sql::system::bare_type_along(&state.catalog, &path, ty.oid);
             let message = format!(
                 "parameter ${} of type {} cannot be coerced to the expected type {}",
                 at + 1,
-                format_type(given),
-                format_type(*wanted)
+                name(given),
+                name(*wanted)
             );
             let error = SqlError::new(SqlState::DATATYPE_MISMATCH, message)
                 .with_hint("You will need to rewrite or cast the expression.");
