@@ -603,9 +603,8 @@ impl<'b, 'e> Shower<'b, 'e> {
             FunctionArguments::List(list) if plain && list.clauses.is_empty() => list,
             _ => return None,
         };
-        let (mut exprs, mut variadic) = (Vec::new(), false);
         let rows: Vec<Expr> = list.args.iter().filter_map(starred_argument).collect();
-        let mut rows = rows.iter();
+        let (mut exprs, mut variadic, mut rows) = (Vec::new(), false, rows.iter());
         for arg in &list.args {
             match arg {
                 FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)) => exprs.push(rows.next()?),

@@ -37,7 +37,9 @@ impl Catalog {
     pub fn current_schemas<'p>(&self, search_path: &'p [String], implicit: bool) -> Vec<&'p str> {
         if implicit {
             let searched = self.relation_path(search_path).into_iter();
-            return searched.filter(|schema| !is_temporary_schema(schema) || self.schema_exists(schema)).collect();
+            return searched
+                .filter(|schema| !is_temporary_schema(schema) || self.schema_exists(schema))
+                .collect();
         }
         let is_shown = |place: usize| {
             let schema = &search_path[place];
@@ -47,7 +49,10 @@ impl Catalog {
                 false => self.is_named(schema),
             }
         };
-        (0..search_path.len()).filter(|&place| is_shown(place)).map(|place| search_path[place].as_str()).collect()
+        (0..search_path.len())
+            .filter(|&place| is_shown(place))
+            .map(|place| search_path[place].as_str())
+            .collect()
     }
 
     /// Where relations are looked up: a session's temporary ones where its path has their schema, which
