@@ -285,12 +285,15 @@ pub(super) fn settings(host: &Host) -> Vec<Vec<Datum>> {
                 Kind::Integer { min, max, unit } => {
                     (unit.name(), Some(min.to_string()), Some(max.to_string()))
                 }
-                Kind::Real { min, max } => (None, Some(min.to_string()), Some(max.to_string())),
+                Kind::Real { min, max } => (None, Some(real(min)), Some(real(max))),
                 _ => (None, None, None),
             };
-            let choices = match setting.kind {
-                Kind::Enum(choices) => super::text_array(choices),
-                _ => Datum::Null,
+            // What has one value here only has more in PostgreSQL, which is no list.
+            let (vartype, choices) = match setting.kind {
+                Kind::Enum(["on" | "off"]) => ("bool", Datum::Null),
+                Kind::Enum([_]) => ("string", Datum::Null),
+                Kind::Enum(choices) => ("enum", super::text_array(choices)),
+                _ => (setting.kind.name(), Datum::Null),
             };
             let source = match setting.context {
                 Context::User | Context::Superuser if value != reset => "session",
@@ -305,7 +308,7 @@ pub(super) fn settings(host: &Host) -> Vec<Vec<Datum>> {
                 text(setting.description),
                 Datum::Null,
                 text(setting.context.as_str()),
-                text(setting.kind.name()),
+                text(vartype),
                 text(source),
                 optional(min),
                 optional(max),
@@ -327,12 +330,17 @@ pub(super) fn settings(host: &Host) -> Vec<Vec<Datum>> {
     rows
 }
 
+/// A bound of a setting, with the digits that PostgreSQL gives the largest number.
+fn real(bound: f64) -> String {
+    if bound == f64::MAX { "1.79769e+308".to_owned() } else { bound.to_string() }
+}
+
 /// A row of pg_settings about a setting without an effect.
 fn foreign_row(host: &Host, known: &foreign::Foreign) -> Vec<Datum> {
     let own = host.settings.own_text(known.name);
     let (min, max) = match known.kind {
         Kind::Integer { min, max, .. } => (Some(min.to_string()), Some(max.to_string())),
-        Kind::Real { min, max } => (Some(min.to_string()), Some(max.to_string())),
+        Kind::Real { min, max } => (Some(real(min)), Some(real(max))),
         _ => (None, None),
     };
     vec![
@@ -348,7 +356,7 @@ fn foreign_row(host: &Host, known: &foreign::Foreign) -> Vec<Datum> {
         optional(min),
         optional(max),
         match known.kind {
-            Kind::Enum(choices) => super::text_array(choices),
+            Kind::Enum(choices) if known.vartype == "enum" => super::text_array(choices),
             _ => Datum::Null,
         },
         text(known.default),
