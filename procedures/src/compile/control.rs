@@ -7,7 +7,7 @@ use archipel_sql::types::Type;
 use super::spoken::expression_line;
 use super::statement::FallsThrough;
 use super::storage::{RecordState, Storage};
-use super::trace::Symbol;
+use super::symbols::Symbols;
 use super::{Compiler, OpenLabel};
 use crate::plpgsql::ast::*;
 use crate::plpgsql::lexer::{self, TokenKind};
@@ -18,7 +18,7 @@ pub(super) type Path = (Operation, FallsThrough);
 
 /// What is known where a path ends.
 struct PathEnd {
-    symbols: Vec<Symbol>,
+    symbols: Symbols,
     records: Vec<RecordState>,
 }
 

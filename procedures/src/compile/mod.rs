@@ -8,7 +8,7 @@
 //! - [`shape`]     structures of rows that show only at run time; [`tagged`] records that take several; [`found`] those that values tell
 //! - [`append`]    values that grow in place; [`lower`] loops to machines
 //! - [`spoken`]    how CONTEXT lines name expressions
-//! - [`trace`]     what is known of each register's value beforehand: routing
+//! - [`trace`]     what is known of each register's value beforehand: routing; [`symbols`] of all of them
 //! - [`flow`]      what depends on what: the flow graph; [`hint`] where calls go that prove nothing
 //! - [`hoist`]     calls made before the statements they stand in
 //! - [`sql`]       LANGUAGE sql
@@ -43,6 +43,7 @@ mod spoken;
 mod sql;
 mod statement;
 mod storage;
+mod symbols;
 mod tagged;
 mod text;
 pub(crate) mod trace;

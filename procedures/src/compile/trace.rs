@@ -20,11 +20,17 @@ use archipel_sql::datum::Datum;
 use archipel_sql::function::Volatility;
 use archipel_sql::types::{Oid, Type};
 
+use super::symbols::Symbols;
+
 /// Registers from here on stand for loop counters.
 pub(crate) const COUNTER_BASE: u32 = 1 << 24;
 
 /// More alternatives than this are not worth tracing.
 const ALTERNATIVES_MAX: usize = 8;
+
+/// A value that takes more steps than this is not worth tracing: what is computed of it would hold them
+/// all again, once for each time that it is read (`x := x + x`, thirty times).
+const STEPS_MAX: usize = 300;
 
 /// What a register is known to hold.
 #[derive(Clone, Debug)]
@@ -54,7 +60,7 @@ struct Counter {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
-    registers: Vec<Symbol>,
+    registers: Symbols,
     counters: Vec<Counter>,
 }
 
@@ -62,7 +68,7 @@ impl Trace {
     /// Makes room for registers; a fresh one holds NULL.
     pub fn reserve(&mut self, registers: u32) {
         let null = || Symbol::Known(BoundExpr { kind: ExprKind::Const(Datum::Null), ty: Type::UNKNOWN });
-        self.registers.resize_with(registers as usize, null);
+        self.registers.grow(registers as usize, null);
     }
 
     pub fn set_argument(&mut self, register: u32, number: u16, ty: Type) {
@@ -70,7 +76,11 @@ impl Trace {
     }
 
     pub fn set(&mut self, register: u32, symbol: Symbol) {
-        self.registers[register as usize] = symbol;
+        let symbol = match steps(&symbol) {
+            0..=STEPS_MAX => symbol,
+            _ => Symbol::Unknown("computed in many steps".into()),
+        };
+        self.registers.set(register, symbol);
     }
 
     pub fn forget(&mut self, register: u32, reason: &str) {
@@ -84,9 +94,9 @@ impl Trace {
     }
 
     /// Of registers that are unknown: what they held on some path.
-    pub fn recall(&mut self, path: &[Symbol]) {
-        for (here, there) in self.registers.iter_mut().zip(path) {
-            let Symbol::Unknown(reason) = &*here else { continue };
+    pub fn recall(&mut self, path: &Symbols) {
+        self.registers.beside(path, |here, there| {
+            let Symbol::Unknown(reason) = &*here else { return };
             match there {
                 Symbol::Known(known) if leads_somewhere(known) => {
                     *here = Symbol::Sometimes(known.clone(), reason.clone());
@@ -94,28 +104,26 @@ impl Trace {
                 Symbol::Sometimes(..) | Symbol::Filled(..) => *here = there.clone(),
                 _ => {}
             }
-        }
+        });
     }
 
-    pub fn snapshot(&self) -> Vec<Symbol> {
+    pub fn snapshot(&self) -> Symbols {
         self.registers.clone()
     }
 
-    pub fn restore(&mut self, symbols: Vec<Symbol>) {
+    pub fn restore(&mut self, symbols: Symbols) {
         let registers = self.registers.len() as u32;
         self.registers = symbols;
         self.reserve(registers);
     }
 
     /// The symbols where several paths meet.
-    pub fn join(&mut self, paths: Vec<Vec<Symbol>>) {
+    pub fn join(&mut self, paths: Vec<Symbols>) {
         let mut paths = paths.into_iter();
         let Some(first) = paths.next() else { return };
         self.restore(first);
         for path in paths {
-            for (here, other) in self.registers.iter_mut().zip(path) {
-                *here = either(here, &other);
-            }
+            self.registers.beside(&path, |here, other| *here = either(here, other));
         }
     }
 
@@ -201,7 +209,7 @@ impl Trace {
 
     fn of_register(&self, register: u32) -> Symbol {
         self.registers
-            .get(register as usize)
+            .get(register)
             .cloned()
             .unwrap_or_else(|| Symbol::Unknown("computed while it runs".into()))
     }
@@ -426,6 +434,26 @@ impl Trace {
         });
         unknown(first.and_then(|number| self.counters.get(number as usize)))
     }
+}
+
+/// Of how many steps the values of a symbol are computed; of one that is too many, more than it may be.
+fn steps(symbol: &Symbol) -> usize {
+    let mut steps = 0;
+    let mut count = |expr: &BoundExpr| {
+        visit::visit_expr(expr, 0, &mut |part, _| {
+            steps += usize::from(!matches!(part.kind, ExprKind::Const(_)));
+            steps <= STEPS_MAX
+        });
+    };
+    match symbol {
+        Symbol::Known(expr)
+        | Symbol::ElementOf(expr)
+        | Symbol::Sometimes(expr, _)
+        | Symbol::Filled(expr, _) => count(expr),
+        Symbol::AnyOf(list) => list.iter().for_each(count),
+        Symbol::Unknown(_) => {}
+    }
+    steps
 }
 
 fn has_counter(expr: &BoundExpr) -> bool {

@@ -1,0 +1,99 @@
+//! What all registers are known to hold, in parts that paths share: where hundreds of blocks part and
+//! meet again, most registers hold on every path what they held before.
+
+use std::sync::Arc;
+
+use super::trace::Symbol;
+
+/// Registers of a part.
+const PART_LEN: usize = 64;
+
+/// A symbol for each register. A copy shares every part with what it is a copy of, until one of them
+/// changes something in it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Symbols {
+    /// All are full but the last.
+    parts: Vec<Arc<Vec<Symbol>>>,
+    len: usize,
+}
+
+impl Symbols {
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn get(&self, register: u32) -> Option<&Symbol> {
+        let at = register as usize;
+        self.parts.get(at / PART_LEN)?.get(at % PART_LEN)
+    }
+
+    /// Puts a symbol in the place of a register's; nothing where there is no such register.
+    pub fn set(&mut self, register: u32, symbol: Symbol) {
+        let at = register as usize;
+        if let Some(part) = self.parts.get_mut(at / PART_LEN)
+            && let Some(place) = Arc::make_mut(part).get_mut(at % PART_LEN)
+        {
+            *place = symbol;
+        }
+    }
+
+    /// Makes room for so many registers, each new one with this in it.
+    pub fn grow(&mut self, len: usize, fresh: impl Fn() -> Symbol) {
+        while self.len < len {
+            match self.parts.last_mut() {
+                Some(part) if part.len() < PART_LEN => Arc::make_mut(part).push(fresh()),
+                _ => self.parts.push(Arc::new(vec![fresh()])),
+            }
+            self.len += 1;
+        }
+    }
+
+    /// Shows each symbol that may differ from what others have in its place, and theirs.
+    pub fn beside(&mut self, others: &Symbols, mut change: impl FnMut(&mut Symbol, &Symbol)) {
+        for (part, other) in self.parts.iter_mut().zip(&others.parts) {
+            if Arc::ptr_eq(part, other) {
+                continue;
+            }
+            for (here, there) in Arc::make_mut(part).iter_mut().zip(other.iter()) {
+                change(here, there);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unknown(reason: &str) -> Symbol {
+        Symbol::Unknown(reason.to_owned())
+    }
+
+    fn reason(symbols: &Symbols, register: u32) -> String {
+        match symbols.get(register) {
+            Some(Symbol::Unknown(reason)) => reason.clone(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn copies_go_their_own_ways_and_share_the_rest() {
+        let mut first = Symbols::default();
+        first.grow(200, || unknown("fresh"));
+        let mut second = first.clone();
+        second.set(130, unknown("changed"));
+        second.grow(201, || unknown("late"));
+        assert_eq!((first.len(), second.len()), (200, 201));
+        assert_eq!((reason(&first, 130), reason(&second, 130)), ("fresh".into(), "changed".into()));
+        assert_eq!(reason(&second, 200), "late");
+        assert!(first.get(200).is_none());
+        let mut seen = 0;
+        first.beside(&second, |here, there| {
+            seen += 1;
+            *here = there.clone();
+        });
+        // Those of the part that was changed, and of the last one, which has grown.
+        assert_eq!(seen, 64 + 8);
+        assert_eq!(reason(&first, 130), "changed");
+    }
+}
