@@ -564,6 +564,8 @@ pub(crate) enum Cache {
     Rows(Arc<RowBuffer>),
     /// The values of an uncorrelated `IN (query)`, or of a list of parameters.
     Set(Arc<super::hash::ValueSet>),
+    /// The rows of a correlated EXISTS, by what they have to have in common with the row around it.
+    Keyed(Arc<super::hash::HashTable>),
     /// The array that was looked through last, and its elements if it was looked through before.
     Elements(Arc<Array>, Option<Arc<super::hash::ValueSet>>),
 }

@@ -72,6 +72,7 @@ mod node;
 pub mod notify;
 mod operand;
 mod operator;
+mod partners;
 mod parts;
 mod path;
 mod placing;

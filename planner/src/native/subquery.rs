@@ -3,7 +3,8 @@
 //! One that reads no row of the enclosing query is computed once a run of the statement and
 //! kept in the frame; `IN (query)` keeps a hash set. A correlated one runs each time, stopping
 //! at the first row that settles the answer; its scans take the outer row's slots as key
-//! values, so that `EXISTS (… WHERE key = outer.key)` is an index lookup.
+//! values, so that `EXISTS (… WHERE key = outer.key)` is an index lookup; where there is no such key,
+//! [`partners`](super::partners).
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -65,6 +66,9 @@ impl Compiler<'_> {
         let once = self.runs_once(subquery);
         match &subquery.kind {
             SubqueryKind::Exists => {
+                if let Some(partner) = self.partner(subquery)? {
+                    return Ok(partner);
+                }
                 let nested = self.nested_query(&subquery.rel, once)?;
                 let node = nested.node.clone();
                 let found = self.value_of_query(once, move |ctx| {
