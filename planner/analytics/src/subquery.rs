@@ -26,6 +26,9 @@ const VALUES_MAX: usize = 10_000;
 /// How many conditions of one AND go to DataFusion, whose optimizer compares each of them with each.
 const CONDITIONS_MAX: usize = 200;
 
+/// More arms of a CASE than this are walked through row by row too slowly: the native executor compiles them.
+const ARMS_MAX: usize = 64;
+
 /// Answers the tree without subqueries, but for those that can be joined: those that are aggregates of the rows
 /// that belong to a row are joined already.
 pub async fn resolve(
@@ -102,20 +105,23 @@ fn hindrance(rel: &Rel) -> Option<&'static str> {
         });
     };
     look(rel);
-    let (mut correlated, mut conditions) = (false, false);
+    let (mut correlated, mut conditions, mut arms) = (false, false, false);
     visit_rel(rel, 0, &mut |expr, _| {
-        if let ExprKind::And(parts) = &expr.kind {
-            conditions |= parts.len() > CONDITIONS_MAX;
-        }
-        if let ExprKind::Subquery(subquery) = &expr.kind {
-            correlated |= subquery.correlated && !is_joinable(subquery);
-            look(&subquery.rel);
+        match &expr.kind {
+            ExprKind::And(parts) => conditions |= parts.len() > CONDITIONS_MAX,
+            ExprKind::Case { arms: all, .. } => arms |= all.len() > ARMS_MAX,
+            ExprKind::Subquery(subquery) => {
+                correlated |= subquery.correlated && !is_joinable(subquery);
+                look(&subquery.rel);
+            }
+            _ => {}
         }
         true
     });
     found
         .or(correlated.then_some("a correlated subquery"))
         .or(conditions.then_some("hundreds of conditions that all have to hold"))
+        .or(arms.then_some("a CASE of many arms"))
 }
 
 /// Whether an error is one of the rows, which PostgreSQL may never come to: not of what ends a query.

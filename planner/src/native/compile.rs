@@ -90,6 +90,8 @@ pub(crate) struct Compiler<'e> {
     lookups: usize,
     /// Whether volatile routines are called, as far as has been compiled.
     pub calls_routines: bool,
+    /// Whether rows of some table are looked up by a range that another row gives, with nothing equal.
+    pub pairs_by_range: bool,
     pending: Vec<Pending>,
     pub ctes: FxHashMap<u32, CteSource>,
     /// Those of them whose rows may change before the statement ends.
@@ -197,6 +199,7 @@ impl<'e> Compiler<'e> {
             keys: 0,
             lookups: 0,
             calls_routines: false,
+            pairs_by_range: false,
             pending: Vec::new(),
             ctes: FxHashMap::default(),
             varying: FxHashSet::default(),

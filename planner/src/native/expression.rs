@@ -278,12 +278,7 @@ impl Compiler<'_> {
             }
             ExprKind::Array { element, items } => {
                 let of_arrays = has_arrays(*element, items);
-                let items = self.exprs(items)?;
-                let element = *element;
-                Box::new(move |ctx| {
-                    let values = eval_all(&items, ctx)?;
-                    Ok(array_of_items(element, of_arrays, values)?)
-                })
+                return Ok(fold::array(*element, of_arrays, self.exprs(items)?));
             }
             ExprKind::Row(fields, names) => {
                 let descriptor = row_descriptor(expr.ty, fields, names);

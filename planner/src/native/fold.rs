@@ -10,7 +10,7 @@ use archipel_sql::types::Oid;
 use super::CompiledExpr;
 use super::compile::Compiler;
 use super::context::Cache;
-use super::expression::{Source, Values, call};
+use super::expression::{Source, Values, array_of_items, call, eval_all};
 use super::operand::Operand;
 use super::{case, immutable};
 use crate::bind::visit::visit_expr;
@@ -51,6 +51,19 @@ pub(super) fn value(function: &'static ScalarFunction, args: &[Source]) -> Optio
     }
     let values = args.iter().map(|arg| arg.constant().cloned()).collect::<Option<Vec<_>>>()?;
     (function.eval)(&FunctionContext::detached(), &values).ok().filter(may_be_kept)
+}
+
+/// An array of elements: one value where all of them are written there, whatever its size, for the plan holds
+/// them as it is. An error stays for run time.
+pub(super) fn array(element: Oid, of_arrays: bool, items: Vec<Source>) -> Source {
+    let known = items.iter().map(|item| item.constant().cloned()).collect::<Option<Values>>();
+    if let Some(array) = known.and_then(|values| array_of_items(element, of_arrays, values).ok()) {
+        return Source::Operand(Operand::Const(array));
+    }
+    Source::Code(Box::new(move |ctx| {
+        let values = eval_all(&items, ctx)?;
+        Ok(array_of_items(element, of_arrays, values)?)
+    }))
 }
 
 /// Whether a call makes a time out of what no row says: `to_timestamp('1996-01-01', 'YYYY-MM-DD')`, which costs

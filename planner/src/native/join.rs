@@ -17,10 +17,11 @@ use super::expression::Source;
 use super::lateral::{apart, has_effects, read_of};
 use super::lookup::Lookup;
 use super::node::{HashJoin, Loop, LoopKind, Node};
+use super::operator::{Comparison, comparison};
 use super::path::{OrderKey, Restrictions, Tree};
 use super::relation::{Planned, ScanUse};
 use super::walk;
-use crate::bound::{BoundExpr, JoinKind, Rel};
+use crate::bound::{BoundExpr, ExprKind, JoinKind, Rel};
 use archipel_sql::catalog::{TableKind, TableRef};
 
 mod estimate;
@@ -53,6 +54,15 @@ fn owners(items: &[&Item<'_>]) -> FxHashMap<u32, usize> {
         item.layout.iter().map(|slot| (*slot, place)).collect()
     };
     items.iter().enumerate().flat_map(slots).collect()
+}
+
+/// Whether conditions say that something of a row of these slots equals something of another row.
+fn are_equal(conjuncts: &[Conjunct<'_>], layout: &[u32]) -> bool {
+    conjuncts.iter().any(|conjunct| {
+        matches!(&conjunct.expr.kind, ExprKind::Call { function, .. } if comparison(function.function) == Some(Comparison::Eq))
+            && conjunct.reads_any(layout)
+            && conjunct.slots.iter().any(|slot| !layout.contains(slot))
+    })
 }
 
 impl Compiler<'_> {
@@ -468,7 +478,10 @@ impl Compiler<'_> {
         conjuncts: Vec<Conjunct<'b>>,
         facts: &FxHashMap<u32, BoundExpr>,
     ) -> Result<Node> {
-        let joined = item.lateral.is_some() || self.is_joined(item.rel, &item.layout, &conjuncts, facts)?;
+        let looked_up =
+            item.lateral.is_none() && self.is_joined(item.rel, &item.layout, &conjuncts, facts)?;
+        self.pairs_by_range |= looked_up && !are_equal(&conjuncts, &item.layout);
+        let joined = looked_up || item.lateral.is_some();
         // The key of an UPDATE's target stands beside its slots and is not kept in buffers.
         if joined || item.usage.key.is_some() {
             let right = self.plan_item(item, conjuncts, facts, &[])?.node;

@@ -78,6 +78,8 @@ pub struct CompiledStatement {
     refused_read_only: Option<&'static str>,
     /// Whether it stops after a few rows whatever it reads: LIMIT over an ordered walk.
     pub stops_early: bool,
+    /// Whether it looks rows up by a range that another row gives, where nothing is equal to hash by.
+    pub pairs_by_range: bool,
     shape: FrameShape,
     pub(super) body: Body,
     /// What it answers of a row, if it reads one by its key.
@@ -250,6 +252,7 @@ fn compile(statement: &BoundStatement, mut compiler: Compiler<'_>) -> Result<Com
         writes,
         refused_read_only: refused_read_only(statement),
         stops_early: stops_early(&body),
+        pairs_by_range: compiler.pairs_by_range,
         row: row_columns(&body),
         shape,
         body,

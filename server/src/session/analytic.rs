@@ -7,7 +7,7 @@
 //! a client that has gone — ends the query, which looks at `given_up` after each batch of its work.
 //!
 //! A query that reads one small table whole and looks rows of large ones up for it runs natively in the first
-//! place. What cannot be lowered runs natively like any other statement, and so does a query inside a
+//! place; so do some that would only be planned longer, or look at all pairs of rows here. What cannot be lowered runs natively like any other statement, and so does a query inside a
 //! transaction that has written: only native execution sees those writes.
 
 use std::collections::BTreeMap;
@@ -184,10 +184,21 @@ fn tables_of(rel: &Rel, into: &mut BTreeMap<Oid, TreeId>) -> bool {
     plain
 }
 
+/// From how many columns on an operator is wide: DataFusion looks for each of them among all of them, rule by
+/// rule.
+const COLUMNS_WIDE: usize = 64;
+/// So many rows of it cost the native executor what planning one more column costs then.
+const ROWS_PER_COLUMN: u64 = 8;
+
+/// From how many members on a family is large: each of them is a table of the analytical plan.
+const MEMBERS_LARGE: usize = 16;
+/// So many rows cost the native executor what planning one more member costs then.
+const ROWS_PER_MEMBER: u64 = 500;
+
 impl Session {
     /// Whether a plan is for the analytical executor, here and now.
     pub(super) fn is_analytic(&self, plan: &RowPlan) -> bool {
-        plan.analytic && !self.looks_up(plan) && self.reads_beside()
+        plan.analytic && !self.is_better_native(plan) && self.reads_beside()
     }
 
     /// Whether what is read now may be read as of a snapshot, beside the transaction: this has nothing to
@@ -199,6 +210,61 @@ impl Session {
         // Tables made in this transaction have no past for a snapshot to show.
         let made = self.transaction.staged().is_some();
         open.is_empty() && !answers && !made
+    }
+
+    /// Whether an analytical query runs natively in the first place.
+    pub(super) fn is_better_native(&self, plan: &RowPlan) -> bool {
+        // DataFusion looks at all pairs of rows where nothing is equal.
+        let in_pairs = matches!(&plan.code, Code::Native(compiled) if compiled.pairs_by_range);
+        in_pairs || self.looks_up(plan) || self.is_wide(plan)
+    }
+
+    /// Whether a plan names so many columns, or reads so many tables of a family, that DataFusion would plan it
+    /// for longer than the native executor runs it over as few rows as there are.
+    fn is_wide(&self, plan: &RowPlan) -> bool {
+        let BoundStatement::Query(query) = &plan.bound else { return false };
+        let (mut trees, mut columns, mut members) = (Vec::new(), 0, 0);
+        visit_relations(&query.rel, &mut |rel| {
+            let named = match rel {
+                Rel::Scan { table, .. } => {
+                    trees.push(TreeId(table.tree));
+                    0
+                }
+                Rel::Family { family, .. } => {
+                    members += family.members.len();
+                    trees.extend(family.members.iter().map(|member| TreeId(member.table.tree)));
+                    0
+                }
+                Rel::Project { exprs, .. } => exprs.len(),
+                Rel::Aggregate { group_by, aggregates, .. } => group_by.len() + aggregates.len(),
+                Rel::Sort { keys, .. } => keys.len(),
+                _ => 0,
+            };
+            columns = columns.max(named);
+        });
+        if columns < COLUMNS_WIDE && members < MEMBERS_LARGE {
+            return false;
+        }
+        let mut nested = false;
+        visit_rel(&query.rel, 0, &mut |expr, _| {
+            // How many rows those read is not looked into.
+            nested |= matches!(expr.kind, ExprKind::Subquery(_));
+            !nested
+        });
+        if nested {
+            return false;
+        }
+        // Tables of one group lie in the same partitions, whose rows count once.
+        let engine = &self.server.engine;
+        let mut groups = BTreeMap::new();
+        for tree in trees {
+            if let Some(meta) = engine.table(tree) {
+                groups.entry(meta.group()).or_insert(tree);
+            }
+        }
+        let rows: u64 = groups.into_values().map(|tree| engine.rows_at_most(tree)).sum();
+        (columns >= COLUMNS_WIDE && rows <= ROWS_PER_COLUMN * columns as u64)
+            || (members >= MEMBERS_LARGE && rows <= ROWS_PER_MEMBER * members as u64)
     }
 
     /// Whether a plan begins with few rows, beside those of the other tables, and comes to these by indexes:

@@ -93,7 +93,7 @@ impl Session {
                 };
                 let planning = asked.began.elapsed();
                 let settings = if options.settings == Some(true) { self.plan_settings() } else { Vec::new() };
-                let analytic = plan.analytic && !self.looks_up(plan);
+                let analytic = plan.analytic && !self.is_better_native(plan);
                 let telling = Telling { options, planning, run: None, analytic, settings };
                 let counts = options.analyze && asked.creating.is_none();
                 match described {
