@@ -41,6 +41,21 @@ def definitions(form, undo):
     return lambda count: [*(form.format(number) for number in range(count)), *undo]
 
 
+def over(columns, statement):
+    """One about a table of so many columns, each of five rows."""
+    return lambda n: [
+        f"CREATE TABLE wide({numbers(n, 'c{} int')})",
+        f"INSERT INTO wide SELECT {numbers(n, 'g % {}')} FROM generate_series(1, 5) g",
+        statement.format(numbers(n, columns)),
+        "DROP TABLE wide",
+    ]
+
+
+def among(statement):
+    """One about so many rows of a table that has no key."""
+    return lambda n: [f"INSERT INTO target SELECT g, g, 'c' FROM generate_series(1, {n}) g", statement, "TRUNCATE target"]
+
+
 # The statements of each shape by size, and the least size.
 SHAPES = {
     "values": (lambda n: [f"SELECT sum(x) FROM (VALUES {numbers(n, '({})')}) v(x)"], 2000),
@@ -76,6 +91,38 @@ SHAPES = {
         100,
     ),
     "script": (lambda n: [f"DO $do$ BEGIN {numbers(n, 'PERFORM {};', ' ')} END $do$"], 250),
+    "columns": (over("c{}", "SELECT {} FROM wide"), 75),
+    "sort keys": (over("c{}", "SELECT c1 FROM wide ORDER BY {}"), 50),
+    "group columns": (over("c{}", "SELECT count(*) FROM wide GROUP BY {}"), 50),
+    "aggregates": (over("sum(c{})", "SELECT {} FROM wide"), 50),
+    "elements": (lambda n: [f"SELECT count(*) FROM points WHERE a = ANY (ARRAY[{numbers(n)}])"], 1000),
+    "arms over rows": (lambda n: [f"SELECT sum(CASE {numbers(n, 'WHEN a = -{0} THEN {0}', ' ')} END) FROM points"], 100),
+    "rows in": (lambda n: [f"SELECT count(*) FROM points WHERE (id, a) IN ({numbers(n, '({0}, {0})')})"], 250),
+    "joined values": (lambda n: [f"SELECT count(*) FROM points JOIN (VALUES {numbers(n, '({0}, $${0}$$)')}) v(x, y) ON id = x"], 1000),
+    "upsert": (
+        lambda n: [f"INSERT INTO points VALUES {numbers(n, '({0}, {0}, 1, $$c$$)')} ON CONFLICT (id) DO UPDATE SET b = points.b + 1"],
+        125,
+    ),
+    "partners": (among("DELETE FROM target o WHERE NOT EXISTS (SELECT FROM target t WHERE t.b = o.a)"), 500),
+    "ranges": (among("SELECT count(*) FROM target t JOIN points p ON p.id BETWEEN t.a AND t.b + 1"), 250),
+    "heirs": (
+        lambda n: [
+            "CREATE TABLE heirs(a int, b int)",
+            *(f"CREATE TABLE heir{i}() INHERITS (heirs)" for i in range(n)),
+            *["SELECT count(*) FROM heirs WHERE b = 1"] * 20,
+            "DROP TABLE heirs CASCADE",
+        ],
+        10,
+    ),
+    "assignments": (lambda n: [f"DO $do$ DECLARE x int := 0; BEGIN {'x := x + 1; ' * n} END $do$"], 500),
+    "handlers": (
+        lambda n: [f"DO $do$ BEGIN {numbers(n, 'BEGIN PERFORM {}; EXCEPTION WHEN others THEN NULL; END;', ' ')} END $do$"],
+        100,
+    ),
+    "savepoints": (
+        lambda n: [";".join(["BEGIN", *(f"SAVEPOINT s{i}; SELECT {i}" for i in range(n)), "ROLLBACK"])],
+        250,
+    ),
     "functions": (
         definitions(
             "CREATE FUNCTION defined{}(a int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN a; END'",
