@@ -3,10 +3,24 @@
 
 use std::sync::Arc;
 
+use archipel_planner::bind::visit::visit_expr;
+use archipel_planner::bound::{BoundExpr, ExprKind};
+use archipel_planner::route::RouteKey;
+
 use super::trace::Symbol;
 
 /// Registers of a part.
 const PART_LEN: usize = 64;
+
+/// A value that takes more steps than this is not worth tracing: what is computed of it would hold them
+/// all again, once for each time that it is read (`x := x + x`, thirty times).
+const STEPS_MAX: usize = 300;
+
+/// The same of a key, which may be an array that somebody wrote down.
+const KEY_STEPS_MAX: usize = 3000;
+
+/// Why nothing is known of what takes more steps.
+const MANY_STEPS: &str = "computed in many steps";
 
 /// A symbol for each register. A copy shares every part with what it is a copy of, until one of them
 /// changes something in it.
@@ -59,6 +73,42 @@ impl Symbols {
             }
         }
     }
+}
+
+/// A symbol, if its value does not take too many steps to be traced.
+pub(crate) fn short(symbol: Symbol) -> Symbol {
+    let long = match &symbol {
+        Symbol::Known(expr)
+        | Symbol::ElementOf(expr)
+        | Symbol::Sometimes(expr, _)
+        | Symbol::Filled(expr, _) => exceeds(expr, STEPS_MAX),
+        Symbol::AnyOf(list) => list.iter().any(|expr| exceeds(expr, STEPS_MAX)),
+        Symbol::Unknown(_) => false,
+    };
+    if long { Symbol::Unknown(MANY_STEPS.into()) } else { symbol }
+}
+
+/// A key, if its expressions do not take too many steps: each call around another puts its arguments into it.
+pub(crate) fn short_key(key: RouteKey) -> RouteKey {
+    let exceeds = |expr: &BoundExpr| exceeds(expr, KEY_STEPS_MAX);
+    let long = match &key {
+        RouteKey::Point(expr) | RouteKey::EachOf(expr) => exceeds(expr),
+        RouteKey::List(list) => list.iter().any(exceeds),
+        RouteKey::Each { from, to } => exceeds(from) || exceeds(to),
+        RouteKey::Range { low, high } => [low, high].into_iter().flatten().any(|(expr, _)| exceeds(expr)),
+        RouteKey::All | RouteKey::Unknown(_) => false,
+    };
+    if long { RouteKey::Unknown(MANY_STEPS.into()) } else { key }
+}
+
+/// Whether an expression is computed in more steps than so many; constants are none.
+fn exceeds(expr: &BoundExpr, most: usize) -> bool {
+    let mut steps = 0;
+    visit_expr(expr, 0, &mut |part, _| {
+        steps += usize::from(!matches!(part.kind, ExprKind::Const(_)));
+        steps <= most
+    });
+    steps > most
 }
 
 #[cfg(test)]

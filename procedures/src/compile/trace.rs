@@ -20,17 +20,13 @@ use archipel_sql::datum::Datum;
 use archipel_sql::function::Volatility;
 use archipel_sql::types::{Oid, Type};
 
-use super::symbols::Symbols;
+use super::symbols::{Symbols, short, short_key};
 
 /// Registers from here on stand for loop counters.
 pub(crate) const COUNTER_BASE: u32 = 1 << 24;
 
 /// More alternatives than this are not worth tracing.
 const ALTERNATIVES_MAX: usize = 8;
-
-/// A value that takes more steps than this is not worth tracing: what is computed of it would hold them
-/// all again, once for each time that it is read (`x := x + x`, thirty times).
-const STEPS_MAX: usize = 300;
 
 /// What a register is known to hold.
 #[derive(Clone, Debug)]
@@ -76,11 +72,7 @@ impl Trace {
     }
 
     pub fn set(&mut self, register: u32, symbol: Symbol) {
-        let symbol = match steps(&symbol) {
-            0..=STEPS_MAX => symbol,
-            _ => Symbol::Unknown("computed in many steps".into()),
-        };
-        self.registers.set(register, symbol);
+        self.registers.set(register, short(symbol));
     }
 
     pub fn forget(&mut self, register: u32, reason: &str) {
@@ -299,7 +291,8 @@ impl Trace {
 
     /// An access of a statement, its key over the arguments.
     pub fn access(&self, access: &Access) -> Access {
-        let candidates = access.candidates.iter().map(|(column, key)| (*column, self.leaning(key))).collect();
+        let candidates =
+            access.candidates.iter().map(|(column, key)| (*column, short_key(self.leaning(key)))).collect();
         let among = access.among.as_ref().map(|(among, member)| {
             let known = |value: &BoundExpr| match self.symbol(value) {
                 Symbol::Known(value) if !has_counter(&value) => Some(value),
@@ -307,7 +300,7 @@ impl Trace {
             };
             (Arc::new(among.over(&mut |value| known(value))), *member)
         });
-        Access { key: self.key(&access.key), candidates, among, ..access.clone() }
+        Access { key: short_key(self.key(&access.key)), candidates, among, ..access.clone() }
     }
 
     /// A key as evidence of where rows belong: what it is on some paths will do.
@@ -436,26 +429,6 @@ impl Trace {
     }
 }
 
-/// Of how many steps the values of a symbol are computed; of one that is too many, more than it may be.
-fn steps(symbol: &Symbol) -> usize {
-    let mut steps = 0;
-    let mut count = |expr: &BoundExpr| {
-        visit::visit_expr(expr, 0, &mut |part, _| {
-            steps += usize::from(!matches!(part.kind, ExprKind::Const(_)));
-            steps <= STEPS_MAX
-        });
-    };
-    match symbol {
-        Symbol::Known(expr)
-        | Symbol::ElementOf(expr)
-        | Symbol::Sometimes(expr, _)
-        | Symbol::Filled(expr, _) => count(expr),
-        Symbol::AnyOf(list) => list.iter().for_each(count),
-        Symbol::Unknown(_) => {}
-    }
-    steps
-}
-
 fn has_counter(expr: &BoundExpr) -> bool {
     let mut found = false;
     visit::visit_expr(expr, 0, &mut |part, _| {
@@ -514,7 +487,7 @@ fn bind_key(key: &RouteKey, args: &[BoundExpr]) -> RouteKey {
         }
         RouteKey::All | RouteKey::Unknown(_) => {}
     }
-    key
+    short_key(key)
 }
 
 /// The arguments a key reads.
