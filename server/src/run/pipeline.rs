@@ -181,7 +181,8 @@ impl PipelineRun {
 
 impl Program for PipelineRun {
     fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
-        let functions = FunctionContext { now: 0, session: &*self.host };
+        // The transaction begins a moment later.
+        let functions = FunctionContext { now: crate::server::now(), session: &*self.host };
         for step in &self.steps {
             if let Some(compiled) = native(&step.prepared) {
                 let inputs = RouteInputs { params: &step.params, variables: &[], functions: &functions };

@@ -266,7 +266,8 @@ impl StatementRun {
 
 impl Program for StatementRun {
     fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
-        let functions = FunctionContext { now: self.now.unwrap_or(0), session: &*self.host };
+        let now = self.now.unwrap_or_else(crate::server::now);
+        let functions = FunctionContext { now, session: &*self.host };
         match &self.plan.code {
             Code::Native(compiled) => {
                 let inputs = RouteInputs { params: &self.params, variables: &[], functions: &functions };
