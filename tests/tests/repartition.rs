@@ -82,6 +82,30 @@ async fn partitions_are_split_merged_and_moved_by_hand_and_stay_so() {
     assert_eq!(ask(&client, total).await, [["1000", "500500", "1", "1000"]]);
 }
 
+/// A key that holds now() is foreseen as it will be: nobody claims the partitions of other days.
+#[tokio::test]
+async fn rows_of_today_leave_the_partitions_of_other_days_alone() {
+    let server = Server::start(&["archipel.executors=2", "archipel.adaptive=off"]);
+    let client = connect(&server.url()).await;
+    ask(
+        &client,
+        "CREATE TABLE visits (at timestamptz DEFAULT now(), id integer, PRIMARY KEY (at, id));
+         INSERT INTO visits SELECT timestamptz '1999-01-01' + g * interval '1 day', g FROM generate_series(1, 1000) g;
+         CREATE FUNCTION visit(id integer) RETURNS void LANGUAGE plpgsql AS
+         'BEGIN INSERT INTO visits VALUES (now(), visit.id); END'",
+    )
+    .await;
+    ask(&client, "SELECT archipel.split_partition('visits', '2010-01-01')").await;
+    let old = "SELECT sum(actions) FROM archipel.partitions WHERE tables = 'visits' AND high IS NOT NULL";
+    let before = ask(&client, old).await;
+    for id in 1..=20 {
+        client.execute("INSERT INTO visits (id) VALUES ($1)", &[&id]).await.expect("a row of today");
+        client.execute("SELECT visit($1)", &[&(id + 20)]).await.expect("another");
+    }
+    assert_eq!(ask(&client, old).await, before);
+    assert_eq!(ask(&client, "SELECT count(*) FROM visits WHERE at > '2010-01-01'").await, [["40"]]);
+}
+
 /// A load ends spread over the executors, and TPC-C's books balance whatever happens to the
 /// ranges its transactions run in.
 #[tokio::test]
