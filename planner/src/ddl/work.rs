@@ -14,6 +14,7 @@ use archipel_sql::catalog::{
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::Naming;
 use archipel_sql::types::{Oid, Type};
+use rustc_hash::FxHashSet;
 
 use crate::bind::BindEnv;
 use crate::bind::modify::check_table_expressions;
@@ -99,18 +100,22 @@ impl<'a> Work<'a> {
 
     /// Names what operations fill that was there before them.
     fn name_trees(&mut self) {
-        for tree in self.plan.operations.iter().flat_map(super::trees_of).collect::<Vec<_>>() {
-            if self.plan.unique_names.iter().any(|(named, _)| *named == tree) {
-                continue;
-            }
-            let name = self.catalog.tables().find_map(|table| {
-                let of_index = || table.indexes.iter().find(|index| index.tree == tree.0);
-                match table.tree == tree.0 {
-                    true => table.primary_key.as_ref().map(|key| key.name.clone()),
-                    false => of_index().map(|index| index.name.clone()),
+        let named: FxHashSet<TreeId> = self.plan.unique_names.iter().map(|(tree, _)| *tree).collect();
+        let filled = self.plan.operations.iter().flat_map(super::trees_of);
+        let wanted: FxHashSet<TreeId> = filled.filter(|tree| !named.contains(tree)).collect();
+        if wanted.is_empty() {
+            return;
+        }
+        let names = &mut self.plan.unique_names;
+        // A new partition touches all others: they are looked for together.
+        for table in self.catalog.tables() {
+            let of_key = table.primary_key.iter().map(|key| (table.tree, &key.name));
+            let of_indexes = table.indexes.iter().map(|index| (index.tree, &index.name));
+            for (tree, name) in of_key.chain(of_indexes) {
+                if wanted.contains(&TreeId(tree)) {
+                    names.push((TreeId(tree), name.clone()));
                 }
-            });
-            self.plan.unique_names.extend(name.map(|name| (tree, name)));
+            }
         }
     }
 
