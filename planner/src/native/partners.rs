@@ -20,7 +20,7 @@ use super::compile::Compiler;
 use super::conjunct::{comparable, split};
 use super::context::{Cache, ExecContext, ExecResult};
 use super::expression::Source;
-use super::hash::HashTable;
+use super::hash::{HashKey, HashTable};
 use super::node::{Node, hash_key};
 use super::operator::{Comparison, comparison};
 use super::rows::RowBuffer;
@@ -186,6 +186,10 @@ impl Compiler<'_> {
         })?;
         let cache = self.cache();
         let partner: CompiledPredicate = Box::new(move |ctx| {
+            if matches!(ctx.frame.caches[cache], Cache::Empty) {
+                ctx.frame.caches[cache] = Cache::Value(Datum::Null);
+                return Ok(Some(is_found(ctx, &node, &theirs, &ours, on.as_ref())?));
+            }
             let table = by_key(ctx, cache, &node, &theirs, on.is_some().then_some(&kept[..]))?;
             if table.index.is_empty() {
                 return Ok(Some(false));
@@ -208,7 +212,33 @@ impl Compiler<'_> {
     }
 }
 
-/// The rows of a node by their keys, made when they are first asked for; `kept`: the slots of them that
+/// Whether a node has a partner, for the first who asks: a row that comes alone is not worth keeping those of
+/// others.
+fn is_found(
+    ctx: &mut ExecContext<'_, '_>,
+    node: &Node,
+    theirs: &[Source],
+    ours: &[Source],
+    on: Option<&CompiledPredicate>,
+) -> ExecResult<bool> {
+    let (mut key, mut found): (Option<HashKey>, bool) = (None, false);
+    let _ = node.run(ctx, &mut |ctx| {
+        if key.is_none() {
+            key = Some(hash_key(ours, ctx)?).filter(|key| !key.has_null());
+        }
+        // NULL equals nothing.
+        let Some(key) = &key else { return Ok(ControlFlow::Break(())) };
+        found = hash_key(theirs, ctx)? == *key
+            && match on {
+                None => true,
+                Some(on) => on(ctx)? == Some(true),
+            };
+        Ok(if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    Ok(found)
+}
+
+/// The rows of a node by their keys, made by the second who asks; `kept`: the slots of them that
 /// count, if it matters which rows have a key.
 fn by_key(
     ctx: &mut ExecContext<'_, '_>,
