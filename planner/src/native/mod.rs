@@ -15,6 +15,7 @@
 //! - [`insert`]    INSERT; [`modify`] UPDATE and DELETE, [`target`] their targets; [`constraint`]
 //!   what they check, [`duplicate`] what is there already
 //! - [`ahead`]     rows whose keys are known before they are read
+//! - `subquery`  nested queries; `partners` those of EXISTS that no key leads to
 //! - [`trigger`]   what fires when rows are written; `usage` how long routines take
 //! - [`explained`] EXPLAIN ANALYZE among the rows of another statement; `described` what columns of a
 //!   plan are called, [`watched`] what its nodes do
