@@ -218,7 +218,8 @@ impl CursorRun {
 
 impl Program for CursorRun {
     fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
-        let functions = FunctionContext { now: self.now.unwrap_or(0), session: &*self.host };
+        let now = self.now.unwrap_or_else(crate::server::now);
+        let functions = FunctionContext { now, session: &*self.host };
         if let Code::Native(compiled) = &self.plan.code {
             let inputs = RouteInputs { params: &self.params, variables: &[], functions: &functions };
             predict(&compiled.accesses, &inputs, claims);

@@ -158,7 +158,8 @@ impl Program for LoadRun {
             }
             return;
         }
-        let functions = FunctionContext { now: self.now.unwrap_or(0), session: &*self.host };
+        let now = self.now.unwrap_or_else(crate::server::now);
+        let functions = FunctionContext { now, session: &*self.host };
         for row in self.rows.iter() {
             let inputs = RouteInputs { params: row, variables: &[], functions: &functions };
             predict(&insert.accesses, &inputs, claims);
