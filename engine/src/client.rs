@@ -41,6 +41,14 @@ pub struct Wait {
     pub since: i64,
 }
 
+/// What a run has ended at instead of waiting for it: see [`Txn::stop_at_locks`](crate::Txn::stop_at_locks).
+#[derive(Clone, Debug)]
+pub struct Refused {
+    pub on: WaitOn,
+    /// Who is in the way.
+    pub blockers: Vec<TxnId>,
+}
+
 /// The kind of thing waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitOn {

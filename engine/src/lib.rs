@@ -62,14 +62,14 @@ pub mod table;
 pub mod topology;
 pub mod txn;
 
-pub use client::{Client, Wait, WaitOn};
+pub use client::{Client, Refused, Wait, WaitOn};
 pub use engine::{
     CheckpointReason, CheckpointState, CheckpointView, Durable, Engine, EngineConfig, ExecutorPlace,
     Interleave, LogView, MemoryFollowed, OpenError, PARTITIONS_PER_EXECUTOR, PartitionView, Point,
     RecoverySpeed, RouteView, Seams, SubmitOptions, TopologyChange, TopologyListener,
 };
 pub use executor::{Drained, ExecutorHandle, ExecutorInfo, SliceBudget};
-pub use locks::{LockScope, LockSequence, LockTables, LockTag, LockView, ObjectLock, ObjectMode};
+pub use locks::{LockAdvisory, LockScope, LockSequence, LockTables, LockTag, LockView, ObjectLock, ObjectMode};
 pub use log::Wake;
 pub use monitor::{Advice, Decision, MonitorSettings, PartitionLoad, Reason, RunCounts, SyncPointView, Told};
 pub use partition::{ClaimSet, Route, RoutingTable};

@@ -62,3 +62,90 @@ fn a_definition_in_a_cycle_of_waits_is_found() {
     let found = [asked, defined].into_iter().flatten().collect::<Vec<_>>();
     assert_eq!(found, ["40P01"]);
 }
+
+const LOCKS_A_ROW: [&str; 4] = [
+    "ALTER TABLE a ADD CHECK (looked_at(x) < 77)",
+    "ALTER TABLE a ADD COLUMN y int DEFAULT looked_at(3)",
+    "ALTER TABLE a ALTER x TYPE int USING counted(x)",
+    "ALTER TABLE a ALTER x TYPE int USING looked_at(x)",
+];
+
+/// What takes a row of `b`, or the advisory lock 7.
+fn define_what_locks(raw: &mut Raw) {
+    for definition in [
+        "CREATE TABLE counts (id int PRIMARY KEY, n int)",
+        "INSERT INTO counts VALUES (1, 1)",
+        "CREATE FUNCTION counted(i int) RETURNS int LANGUAGE plpgsql AS \
+         'BEGIN UPDATE counts SET n = n + 1 WHERE id = 1; RETURN i; END'",
+        "CREATE FUNCTION looked_at(i int) RETURNS int LANGUAGE plpgsql AS \
+         'BEGIN PERFORM FROM counts WHERE id = 1 FOR UPDATE; RETURN i; \
+            EXCEPTION WHEN lock_not_available THEN RETURN 77; END'",
+        "CREATE FUNCTION alone(i int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS \
+         'BEGIN PERFORM pg_advisory_xact_lock(7); RETURN i; END'",
+    ] {
+        assert_eq!(kinds(&raw.query(definition)), "CZ", "{definition}");
+    }
+}
+
+/// A block holds what `held` takes, and defines something; a definition waits for it, and nobody for the
+/// definition.
+fn others_define_beside(server: &Server, raw: &mut Raw, held: &str, definition: &str) {
+    let (mut holder, mut other) = (server.raw(), server.raw());
+    for text in ["BEGIN", held, "CREATE TABLE within (i int)"] {
+        assert!(state(&holder.query(text)).is_none(), "{text}");
+    }
+    begin(raw, definition);
+    wait_for_a_wait(&mut other);
+    assert_eq!(kinds(&other.query("CREATE TABLE beside (i int)")), "CZ", "{definition}");
+    assert_eq!(kinds(&holder.query("COMMIT")), "CZ", "{definition}");
+    assert_eq!(kinds(&raw.until(b'Z')), "CZ", "{definition}");
+    assert_eq!(kinds(&other.query("DROP TABLE within, beside")), "CZ");
+}
+
+/// Waits until a session waits for a lock of any kind.
+fn wait_for_a_wait(other: &mut Raw) {
+    let waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    for _ in 0..6000 {
+        if kinds(&other.query(waiting)).contains('D') {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("nobody waits");
+}
+
+#[test]
+fn who_has_locked_rows_and_numbers_that_a_definition_locks_can_define_and_commit() {
+    let (server, mut raw) = started();
+    define_what_locks(&mut raw);
+    for definition in LOCKS_A_ROW {
+        others_define_beside(&server, &mut raw, "UPDATE counts SET n = 0", definition);
+    }
+    let seen = raw.query("SELECT x FROM a WHERE x = 1");
+    assert!(kinds(&seen).contains('D'), "a lock that is not there yet is no error");
+    for definition in ["CREATE INDEX ON a (alone(x))", "ALTER TABLE a ALTER x TYPE int USING alone(x)"] {
+        others_define_beside(&server, &mut raw, "SELECT pg_advisory_xact_lock(7)", definition);
+    }
+}
+
+#[test]
+fn a_definition_in_a_cycle_of_waits_for_a_row_or_a_number_is_found() {
+    let (server, mut raw) = started();
+    define_what_locks(&mut raw);
+    let ways = [
+        ("UPDATE counts SET n = 0", LOCKS_A_ROW[2]),
+        ("SELECT pg_advisory_xact_lock(7)", "ALTER TABLE a ALTER x TYPE int USING alone(x)"),
+    ];
+    for (held, definition) in ways {
+        let (mut holder, mut other) = (server.raw(), server.raw());
+        holder.query("BEGIN");
+        holder.query(held);
+        begin(&mut raw, definition);
+        wait_for_a_wait(&mut other);
+        let asked = state(&holder.query("SELECT * FROM a"));
+        holder.query("ROLLBACK");
+        let defined = state(&raw.until(b'Z'));
+        let found = [asked, defined].into_iter().flatten().collect::<Vec<_>>();
+        assert_eq!(found, ["40P01"], "{definition}");
+    }
+}

@@ -185,11 +185,15 @@ impl Txn<'_> {
             Looked::Unlocked => Ok(false),
             Looked::Passes => Ok(true),
             Looked::Wait(waiter, blockers) => {
-                let lock = ObjectLock { tag, mode };
-                if self.lock_wait() == LockWait::NoWait || self.refuses(lock) {
+                let on = WaitOn::Object(ObjectLock { tag, mode });
+                if self.lock_wait() == LockWait::NoWait {
                     return Err(Stop::LockNotAvailable);
                 }
-                self.wait_for(waiter, WaitOn::Object(lock), blockers);
+                if self.stops_at_locks() {
+                    self.refuse(on, blockers);
+                    return Err(Stop::LockNotAvailable);
+                }
+                self.wait_for(waiter, on, blockers);
                 Err(Stop::Wait)
             }
         }
@@ -276,7 +280,7 @@ impl Txn<'_> {
         let now_nanos = shared.clock.monotonic_nanos();
         let asker = Asker { owner, node: self.waits_as(), client: &client, now_nanos };
         let waits = wait == LockWait::Wait && self.lock_wait() == LockWait::Wait;
-        match shared.locks.ask(tag, mode, &asker, waits) {
+        match shared.locks.ask(tag, mode, &asker, waits && !self.stops_at_locks()) {
             Asked::Granted => {
                 if scope == LockScope::Session {
                     client.hold(tag, mode);
@@ -284,7 +288,12 @@ impl Txn<'_> {
                 self.objects().taken.push((tag, mode, owner, scope));
                 Ok(())
             }
-            Asked::Refused => Err(Stop::LockNotAvailable),
+            Asked::Refused => {
+                if waits {
+                    self.refuse(WaitOn::Object(ObjectLock { tag, mode }), Vec::new());
+                }
+                Err(Stop::LockNotAvailable)
+            }
             Asked::Deadlock => Err(Stop::Deadlock),
             Asked::Wait(waiter, blockers) => {
                 self.wait_for(waiter, WaitOn::Object(ObjectLock { tag, mode }), blockers);

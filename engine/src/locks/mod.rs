@@ -32,7 +32,7 @@ use crate::id::{SequenceId, TreeId};
 
 pub use access::LockScope;
 pub(crate) use access::{Notes, ObjectWork};
-pub use program::{LockSequence, LockTables};
+pub use program::{LockAdvisory, LockSequence, LockTables};
 pub use table::{LockView, ObjectLock};
 
 /// PostgreSQL's eight table lock modes, weakest first; advisory locks use `Share` and

@@ -1,6 +1,6 @@
-//! LOCK TABLE, and the same for sequences.
+//! LOCK TABLE, and the same for sequences and advisory locks.
 
-use super::ObjectMode;
+use super::{LockScope, LockTag, ObjectMode};
 use crate::id::{SequenceId, TreeId};
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::{Program, Stop};
@@ -35,6 +35,22 @@ impl Program for LockSequence {
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
         txn.sequence(self.id)?;
         txn.lock_sequence(self.id, self.mode)
+    }
+}
+
+/// Takes an advisory lock for the interactive transaction it is submitted under.
+pub struct LockAdvisory {
+    pub tag: LockTag,
+    pub mode: ObjectMode,
+}
+
+impl Program for LockAdvisory {
+    fn predict(&mut self, _routing: &RoutingTable, _claims: &mut ClaimSet) {
+        // They are in no partition.
+    }
+
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        txn.lock_object(self.tag, self.mode, LockScope::Transaction, LockWait::Wait)
     }
 }
 

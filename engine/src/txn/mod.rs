@@ -92,11 +92,11 @@ pub(crate) use view::StatementView;
 pub use waits::{WaitEdge, WaitGraph};
 pub(crate) use write::entry_bytes;
 
-use crate::client::{Client, Wait, WaitOn};
+use crate::client::{Client, Refused, Wait, WaitOn};
 use crate::engine::Shared;
 use crate::executor::Worker;
 use crate::id::{Epoch, ExecutorId, GroupId, SequenceId, TreeId, TxnId};
-use crate::locks::{ObjectLock, ObjectMode, ObjectWork};
+use crate::locks::{ObjectMode, ObjectWork};
 use crate::partition::{HeldList, PartitionRef};
 use crate::program::Stop;
 use crate::storage::KeyBuf;
@@ -232,10 +232,10 @@ pub struct Txn<'w> {
     /// Those rows.
     touched: Vec<(PartitionRef, Place, Box<[u8]>, LockMode)>,
     lock_wait: LockWait,
-    /// Whether it stops at locked tables: see [`Txn::stop_at_locks`].
+    /// Whether it stops at what others have locked: see [`Txn::stop_at_locks`].
     stops_at_locks: bool,
-    /// The lock at which it has stopped so.
-    refused: Option<ObjectLock>,
+    /// Where it has stopped so.
+    refused: Option<Refused>,
     read_only: bool,
     everything: bool,
     /// Which of the held partitions was used last.
@@ -500,24 +500,26 @@ impl<'w> Txn<'w> {
         self.lock_wait = wait;
     }
 
-    /// Has a one-shot stop with [`Stop::LockNotAvailable`] at a table or a sequence that somebody has
-    /// locked, instead of standing by: for whoever keeps something meanwhile that they may need to end.
-    /// [`Txn::refused_lock`] tells where.
+    /// Has a one-shot stop with [`Stop::LockNotAvailable`] at what somebody has locked (a table, a
+    /// sequence, a row, an advisory lock), instead of waiting: for whoever keeps something meanwhile that
+    /// they may need to end. [`Txn::refused`] tells where.
     pub fn stop_at_locks(&mut self) {
         self.stops_at_locks = true;
     }
 
-    /// Whether the run stops at a lock, which it remembers then.
-    pub(crate) fn refuses(&mut self, lock: ObjectLock) -> bool {
-        if self.stops_at_locks {
-            self.refused = Some(lock);
-        }
+    /// Whether the run stops instead of waiting.
+    pub(crate) fn stops_at_locks(&self) -> bool {
         self.stops_at_locks
     }
 
-    /// The lock that was in the way of a run that stops at them.
-    pub fn refused_lock(&self) -> Option<ObjectLock> {
-        self.refused
+    /// Notes what the run stops at.
+    pub(crate) fn refuse(&mut self, on: WaitOn, blockers: Vec<TxnId>) {
+        self.refused = Some(Refused { on, blockers });
+    }
+
+    /// What was in the way of a run that stops at locks.
+    pub fn refused(&self) -> Option<&Refused> {
+        self.refused.as_ref()
     }
 
     pub(crate) fn objects(&mut self) -> &mut ObjectWork {

@@ -329,6 +329,10 @@ impl Txn<'_> {
         if wait == LockWait::NoWait || self.lock_wait == LockWait::NoWait {
             return Err(Stop::LockNotAvailable);
         }
+        if self.stops_at_locks() {
+            self.refuse(WaitOn::Row(self.table_of(place.id)), blockers);
+            return Err(Stop::LockNotAvailable);
+        }
         self.publish_wait(WaitOn::Row(place.id), blockers.clone());
         let waiter = Arc::new(RowWaiter {
             who: me,

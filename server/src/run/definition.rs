@@ -11,7 +11,7 @@ use archipel_engine::id::TreeId;
 use archipel_engine::storage::{KeyBuf, RowLayout};
 use archipel_engine::txn::Commit;
 use archipel_engine::{
-    CATALOG_TREE, ClaimSet, DdlOp, Direction, Engine, Inserted, KeyRange, ObjectLock, Program, RoutingTable,
+    CATALOG_TREE, ClaimSet, DdlOp, Direction, Engine, Inserted, KeyRange, Program, Refused, RoutingTable,
     Stop, TableMeta, Txn,
 };
 use archipel_planner::ddl::FaultyKey;
@@ -64,10 +64,10 @@ pub struct DefinitionRun {
     pub error: Option<SqlError>,
     /// Where two rows of one key were met.
     pub met: Option<TreeId>,
-    /// Whether it ends where somebody has locked what it reads, instead of waiting.
+    /// Whether it ends where somebody has locked what it reads or locks, instead of waiting.
     pub stops_at_locks: bool,
-    /// The lock that it has ended at so.
-    pub refused: Option<ObjectLock>,
+    /// What it has ended at so.
+    pub refused: Option<Refused>,
 }
 
 impl ValidationRun {
@@ -256,7 +256,7 @@ impl Program for DefinitionRun {
             }
         };
         let refused = matches!(result, Err(Stop::LockNotAvailable));
-        self.refused = txn.refused_lock().filter(|_| refused);
+        self.refused = txn.refused().filter(|_| refused).cloned();
         result
     }
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use archipel_engine::{Interactive, ObjectLock, SubmitOptions};
+use archipel_engine::{Interactive, Refused, SubmitOptions};
 use archipel_planner::ddl::{Computed, ComputedValue, Copies, DdlEnv, DdlPlan, DistributionCall, Validation};
 use archipel_planner::native::{CompileEnv, compile_statement};
 use archipel_procedures::Environment;
@@ -36,8 +36,8 @@ struct Failed {
     error: SqlError,
     /// What can say more of it.
     telling: Option<Box<DefinitionRun>>,
-    /// The lock of somebody else's that they have ended at.
-    refused: Option<ObjectLock>,
+    /// What somebody else has locked that they have ended at.
+    refused: Option<Refused>,
 }
 
 impl Session {
@@ -193,8 +193,8 @@ impl Session {
             drop(one_at_a_time);
             let Err(failed) = ran else { return Ok(tag) };
             match failed.refused {
-                // Of a table that functions read: its holder may need the latch to end.
-                Some(lock) => self.lock_as_well(&mut locks, lock).await?,
+                // What functions read or lock: its holder may need the latch to end.
+                Some(refused) => self.wait_at_refused(&mut locks, refused).await?,
                 None => {
                     drop(locks);
                     return Err(self.told(failed).await);

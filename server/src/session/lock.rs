@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use archipel_engine::id::{TreeId, TxnId};
 use archipel_engine::txn::{Interactive, Isolation};
 use archipel_engine::{
-    DdlOp, Engine, LockSequence, LockTables, LockTag, LockWait, ObjectLock, ObjectMode, Stop, SubmitOptions,
-    TableMeta, WaitOn,
+    DdlOp, Engine, LockAdvisory, LockSequence, LockTables, LockTag, LockWait, ObjectLock, ObjectMode,
+    Refused, Stop, SubmitOptions, TableMeta, WaitOn,
 };
 use archipel_sql::ast::{AlterTableAction, LockTable, Statement, TableConstraintKind, TableLockMode};
 use archipel_sql::catalog::{Privileges, TableKind};
@@ -121,16 +121,26 @@ impl Session {
         Ok(Some(guard))
     }
 
-    /// Waits for one more lock, and keeps it with those that definitions have.
-    pub(super) async fn lock_as_well(
+    /// Waits for what a definition has ended at. A lock is kept with those that definitions have; of a
+    /// row it is waited for those who have it, since it is the definition's run that has to lock it.
+    pub(super) async fn wait_at_refused(
         &mut self,
         locks: &mut Option<Interactive>,
-        lock: ObjectLock,
+        refused: Refused,
     ) -> Result<()> {
         let guard = locks.take().unwrap_or_else(|| self.guard());
-        let locked = self.lock_under(Some(&guard), lock.tag, lock.mode).await;
+        let waited = match refused.on {
+            WaitOn::Object(lock) => self.lock_under(Some(&guard), lock.tag, lock.mode).await,
+            WaitOn::Row(_) => {
+                let waited = self.wait_for_ends(&guard, refused.on, refused.blockers).await;
+                self.waits_no_more(&guard);
+                // Who ends lets go a little later than it is said to have ended.
+                tokio::time::sleep(LOOK_EVERY).await;
+                waited
+            }
+        };
         *locks = Some(guard);
-        locked
+        waited
     }
 
     /// The locks that definitions take on tables that are there: the one `named` first, the others
@@ -176,7 +186,7 @@ impl Session {
         self.server.engine.begin_for(&self.entry().engine, Isolation::ReadCommitted, false)
     }
 
-    /// Locks a table or a sequence for a guard, or for the open transaction.
+    /// Locks what is no row for a guard, or for the open transaction.
     async fn lock_under(&self, guard: Option<&Interactive>, tag: LockTag, mode: ObjectMode) -> Result<()> {
         let options = SubmitOptions {
             transaction: guard.or(self.transaction.interactive()),
@@ -192,7 +202,9 @@ impl Session {
             LockTag::Sequence(id) => {
                 self.cancellable(engine.submit(LockSequence { id, mode }, options)).await.outcome.result
             }
-            LockTag::Advisory(..) => Ok(()),
+            LockTag::Advisory(..) => {
+                self.cancellable(engine.submit(LockAdvisory { tag, mode }, options)).await.outcome.result
+            }
         };
         match result {
             // One that went meanwhile is missed when what it was locked for is planned.
@@ -228,17 +240,23 @@ impl Session {
     pub(super) async fn wait_for_users(&mut self, tree: TreeId) -> Result<()> {
         let guard = self.guard();
         self.lock_under(Some(&guard), LockTag::Table(tree), ObjectMode::ShareUpdateExclusive).await?;
+        let lock = ObjectLock { tag: LockTag::Table(tree), mode: ObjectMode::ShareUpdateExclusive };
         let mut waited = Ok(());
         for _ in 0..CONCURRENT_PHASES {
             let users = self.users_of(tree);
-            waited = self.wait_for_ends(&guard, tree, users).await;
+            waited = self.wait_for_ends(&guard, WaitOn::Object(lock), users).await;
             if waited.is_err() {
                 break;
             }
         }
+        self.waits_no_more(&guard);
+        waited
+    }
+
+    /// Nobody is told any more that a guard waits.
+    fn waits_no_more(&self, guard: &Interactive) {
         self.entry().engine.tell_wait(None);
         self.server.engine.waits().forget(guard.id());
-        waited
     }
 
     /// The open transactions of others that have used a table.
@@ -260,9 +278,11 @@ impl Session {
     }
 
     /// Waits until these transactions have ended.
-    async fn wait_for_ends(&self, guard: &Interactive, tree: TreeId, mut left: Vec<TxnId>) -> Result<()> {
-        let lock = ObjectLock { tag: LockTag::Table(tree), mode: ObjectMode::ShareUpdateExclusive };
-        let limit = self.settings.effective().lock_timeout_ms;
+    async fn wait_for_ends(&self, guard: &Interactive, on: WaitOn, mut left: Vec<TxnId>) -> Result<()> {
+        let effective = self.settings.effective();
+        let limit = effective.lock_timeout_ms;
+        let deadlock_timeout = Duration::from_millis(effective.deadlock_timeout_ms);
+        let mut next_search = deadlock_timeout;
         let begun = Instant::now();
         let mut lost = std::pin::pin!(self.client_lost());
         loop {
@@ -278,7 +298,7 @@ impl Session {
             }
             // Whoever closes a cycle of waits finds it.
             self.server.engine.waits().publish(guard.id(), left.clone());
-            self.entry().engine.tell_wait(Some((WaitOn::Object(lock), left.clone())));
+            self.entry().engine.tell_wait(Some((on.clone(), left.clone())));
             tokio::select! {
                 biased;
                 () = self.entry().cancel_asked() => return Err(self.entry().cancel_error()),
@@ -288,7 +308,27 @@ impl Session {
             if limit > 0 && begun.elapsed() >= Duration::from_millis(limit) {
                 return Err(self.stop_error(Stop::LockNotAvailable));
             }
+            if begun.elapsed() >= next_search {
+                next_search += deadlock_timeout;
+                // They may have begun to wait for what the guard holds, and looked, before this waited.
+                if self.ends_a_cycle(guard) {
+                    return Err(self.stop_error(Stop::Deadlock));
+                }
+            }
         }
+    }
+
+    /// Whether a guard that waits is part of a cycle of waits, which is no more then.
+    fn ends_a_cycle(&self, guard: &Interactive) -> bool {
+        let waits = self.server.engine.waits();
+        let own = self.entry().engine.wait();
+        let cycle = {
+            let _alone = waits.search();
+            waits.break_cycle(guard.id())
+        };
+        let Some(cycle) = cycle else { return false };
+        *self.deadlock.borrow_mut() = Some(self.describe_cycle(&cycle, own));
+        true
     }
 
     /// Takes the ACCESS SHARE locks of a query over a snapshot: for the open transaction, or

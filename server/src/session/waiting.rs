@@ -96,7 +96,7 @@ impl Session {
 
     /// A deadlock in PostgreSQL's words. `own` is what this session waited for; it has been told
     /// to give up, so it does not say any more.
-    fn describe_cycle(&self, cycle: &[WaitEdge], own: Option<Wait>) -> String {
+    pub(super) fn describe_cycle(&self, cycle: &[WaitEdge], own: Option<Wait>) -> String {
         let sessions = self.server.sessions.list();
         let holder = |id: TxnId| sessions.iter().find(|entry| entry.engine.holds_as(id));
         let process = |id: TxnId| holder(id).map_or(0, |entry| entry.process_id);
