@@ -70,7 +70,8 @@ pub fn decode_parameter(
         error
     };
     if binary {
-        return io::binary_in(bytes, ty, context).map_err(located);
+        let place = || format!("incorrect binary data format in bind parameter {}", index + 1);
+        return io::binary_in(bytes, ty, context).map_err(|error| located(io::placed(error, place)));
     }
     let text = frame::utf8(bytes)?;
     io::text_in(text, ty, context).map_err(located)

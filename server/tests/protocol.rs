@@ -139,3 +139,77 @@ fn a_cancel_request_stops_a_running_statement() {
     assert_eq!(state(&raw.until(b'Z')).as_deref(), Some("57014"));
     assert_eq!(kinds(&raw.query("SELECT 1")), "TDCZ");
 }
+
+/// Parse of a query with parameters of these types, and Bind of one value in binary form.
+fn binds(raw: &mut common::Raw, query: &str, oid: u32, value: &[u8]) -> (Option<String>, Option<String>) {
+    let mut parse = [b"\0", query.as_bytes(), b"\0\0\x01"].concat();
+    parse.extend(oid.to_be_bytes());
+    let mut bind = b"\0\0\0\x01\0\x01\0\x01".to_vec();
+    bind.extend((value.len() as u32).to_be_bytes());
+    bind.extend(value);
+    bind.extend(b"\0\0");
+    raw.send(b'P', &parse);
+    raw.send(b'B', &bind);
+    raw.send(b'E', b"\0\0\0\0\0");
+    raw.send(b'S', b"");
+    let messages = raw.until(b'Z');
+    (state(&messages), common::field(&messages, b'M'))
+}
+
+#[test]
+fn binary_values_of_wrong_lengths_are_refused_in_postgresqls_words() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    let short = "insufficient data left in message";
+    let long = "incorrect binary data format in bind parameter 1";
+    // An array's head: one dimension, no NULL, of int4, so many elements from 1 on.
+    let array = |count: u8, rest: &[u8]| {
+        [&[0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 23, 0, 0, 0, count, 0, 0, 0, 1][..], rest].concat()
+    };
+    let cases: [(&str, u32, Vec<u8>, &str, &str); 12] = [
+        ("int4", 23, vec![], "08P01", short),
+        ("int4", 23, vec![0; 3], "08P01", short),
+        ("int4", 23, vec![0; 5], "22P03", long),
+        ("int8", 20, vec![0; 4], "08P01", short),
+        ("bool", 16, vec![], "08P01", "no data left in message"),
+        ("bool", 16, vec![0; 2], "22P03", long),
+        ("uuid", 2950, vec![0; 17], "22P03", long),
+        ("jsonb", 3802, vec![], "08P01", short),
+        ("numeric", 1700, vec![0, 1, 0, 0, 0, 0, 0, 0], "08P01", short),
+        (
+            "numeric",
+            1700,
+            vec![0, 0, 0, 0, 1, 0, 0, 0],
+            "22P03",
+            "invalid sign in external \"numeric\" value",
+        ),
+        ("int4[]", 1007, array(1, &[0, 0, 0, 4, 0, 0]), "22P03", short),
+        (
+            "int4[]",
+            1007,
+            array(1, &[0, 0, 0, 5, 0, 0, 0, 0, 0]),
+            "22P03",
+            "improper binary format in array element 1",
+        ),
+    ];
+    for (ty, oid, value, code, message) in cases {
+        let told = binds(&mut raw, &format!("SELECT $1::{ty} IS NULL"), oid, &value);
+        assert_eq!(told, (Some(code.to_owned()), Some(message.to_owned())), "{ty} {value:?}");
+    }
+    // The last subscript has to be a number, too.
+    let edge = [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 23, 0, 0, 0, 1, 127, 255, 255, 255, 0, 0, 0, 4, 0, 0, 0, 1];
+    let told = binds(&mut raw, "SELECT array_upper($1::int4[], 1)", 1007, &edge);
+    assert_eq!(told.1.as_deref(), Some("array lower bound is too large: 2147483647"));
+    assert_eq!(kinds(&raw.query("SELECT 1")), "TDCZ");
+}
+
+#[test]
+fn formats_of_no_rows_are_left_alone() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    raw.send(b'P', b"\0SET work_mem = '4MB'\0\0\0");
+    raw.send(b'B', b"\0\0\0\0\0\0\0\x02\0\x01\0\x01");
+    raw.send(b'E', b"\0\0\0\0\0");
+    raw.send(b'S', b"");
+    assert_eq!(kinds(&raw.until(b'Z')), "12CZ");
+}

@@ -7,10 +7,11 @@ use crate::compare::compare;
 use crate::datum::{Datum, Interval};
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::array_of_values;
-use crate::function::length::{check_buffer, push};
+use crate::function::length::{check_buffer, check_elements, push};
 use crate::function::{AggregateFunction, AggregateState, FunctionContext};
 use crate::numeric::{Numeric, SCALE_MAX};
 use crate::types::{Oid, Type};
+use crate::{interrupt, memory};
 
 /// Makes the running state of an aggregate over the given argument types.
 pub type Factory = fn(&[Type]) -> Box<dyn AggregateState>;
@@ -423,8 +424,7 @@ struct Collect {
 impl AggregateState for Collect {
     fn update(&mut self, _: &FunctionContext<'_>, args: &[Datum]) -> Result<()> {
         self.any = true;
-        self.values.push(args[0].clone());
-        Ok(())
+        memory::push(&mut self.values, args[0].clone())
     }
     fn finish(&mut self, _: &FunctionContext<'_>) -> Result<Datum> {
         if !self.any {
@@ -433,12 +433,24 @@ impl AggregateState for Collect {
         if crate::type_table::element_of(self.element).is_some() {
             return stack(&self.values);
         }
+        require_room(self.values.len())?;
         Ok(array_of_values(self.element, self.values.clone()))
     }
 }
 
+/// Refuses an array of more elements than one may have, or than there is memory for.
+fn require_room(elements: usize) -> Result<()> {
+    check_elements(elements)?;
+    interrupt::steps(elements)
+}
+
 /// Arrays of one shape as an array with one more dimension.
 fn stack(arrays: &[Datum]) -> Result<Datum> {
+    let elements = |value: &Datum| match value {
+        Datum::Array(array) => array.values.len(),
+        _ => 0,
+    };
+    require_room(arrays.iter().map(elements).sum())?;
     let mut stacked: Option<crate::datum::Array> = None;
     for value in arrays {
         let Datum::Array(array) = value else {
@@ -455,6 +467,7 @@ fn stack(arrays: &[Datum]) -> Result<Datum> {
             }
             Some(so_far) if so_far.dimensions[1..] == array.dimensions[..] => {
                 so_far.dimensions[0].length += 1;
+                interrupt::steps(array.values.len())?;
                 so_far.values.extend(array.values.iter().cloned());
             }
             Some(_) => {

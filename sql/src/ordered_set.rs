@@ -11,6 +11,7 @@ use crate::datum::{Array, Datum};
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::{AggregateState, FunctionContext};
 use crate::io::general_text;
+use crate::memory;
 use crate::types::{Oid, Type};
 
 /// The state factory of an aggregate of this module over the given argument types.
@@ -96,7 +97,7 @@ impl AggregateState for Percentile {
             if self.values.is_empty() {
                 self.fractions = fractions.clone();
             }
-            self.values.push(value.clone());
+            memory::push(&mut self.values, value.clone())?;
         }
         Ok(())
     }

@@ -155,8 +155,11 @@ impl Session {
             params.push(decode_parameter(value, binary, *ty, &context, index)?);
         }
         let columns = self.columns_now(&prepared)?;
-        let width = columns.as_ref().map_or(0, |columns| columns.len());
-        let formats = Formats::new(&bind.result_formats, width)?;
+        // What answers no rows has no use for formats, however many there are.
+        let formats = match &columns {
+            Some(columns) => Formats::new(&bind.result_formats, columns.len())?,
+            None => Formats::TEXT,
+        };
         let state = PortalState::Ready(params);
         let mut portal = Portal { prepared, columns, formats, state, at: 0, number: 0 };
         if bind.portal.is_empty() {

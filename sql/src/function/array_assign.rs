@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::Eval;
 use super::args::*;
+use super::length::{check_elements, too_many_elements};
 use crate::datum::{Array, Datum, Dimension};
 use crate::error::{Result, SqlError, SqlState};
 
 /// So many elements fit into an array (MaxArraySize).
-const ELEMENTS_MAX: i64 = 134_217_727;
+const ELEMENTS_MAX: i64 = super::length::ELEMENTS_MAX as i64;
 /// So many dimensions (MAXDIM).
 const DIMENSIONS_MAX: usize = 6;
 
@@ -19,13 +20,6 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[("archipel_array_assign", |_, v|
 
 fn error(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, message)
-}
-
-fn too_large() -> SqlError {
-    SqlError::new(
-        SqlState::PROGRAM_LIMIT_EXCEEDED,
-        format!("array size exceeds the maximum allowed ({ELEMENTS_MAX})"),
-    )
 }
 
 /// A subscript; `None` for a bound that is not given.
@@ -87,7 +81,10 @@ pub(super) fn assign(v: &[Datum]) -> Result<Datum> {
 fn check_size(dimensions: &[(i64, i64)]) -> Result<i64> {
     let mut count: i64 = 1;
     for (_, length) in dimensions {
-        count = count.checked_mul(*length).filter(|count| *count <= ELEMENTS_MAX).ok_or_else(too_large)?;
+        count = count
+            .checked_mul(*length)
+            .filter(|count| *count <= ELEMENTS_MAX)
+            .ok_or_else(too_many_elements)?;
     }
     for (lower, length) in dimensions {
         if lower + length > i64::from(i32::MAX) {
@@ -123,6 +120,7 @@ fn widened(base: &Array, from: i64, to: i64) -> Result<Array> {
     let span = (low, high - low + 1);
     check_size(&[span])?;
     let before = (lower - low) as usize;
+    check_elements(span.1 as usize)?;
     let mut values = Vec::with_capacity(span.1 as usize);
     values.resize(before, Datum::Null);
     values.extend(base.values.iter().cloned());

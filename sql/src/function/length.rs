@@ -1,12 +1,16 @@
 //! How long a value may become: what PostgreSQL allocates at most at once, and its words for more.
 //! Large ones ask whether there is memory for them, too ([`crate::memory`]).
 
+use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::interrupt;
 use crate::memory;
 
 /// The most that is allocated at once (MaxAllocSize).
 pub const ALLOCATION_MAX: usize = 0x3fff_ffff;
+
+/// Elements of the largest array (MaxArraySize).
+pub const ELEMENTS_MAX: usize = 134_217_727;
 
 /// What PostgreSQL keeps before the bytes of a value of any length (VARHDRSZ).
 const HEADER: usize = 4;
@@ -46,6 +50,24 @@ pub fn check_buffer(held: usize, more: usize) -> Result<()> {
 pub fn buffer_too_large(held: usize, more: usize) -> SqlError {
     SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "out of memory")
         .with_detail(format!("Cannot enlarge string buffer containing {held} bytes by {more} more bytes."))
+}
+
+/// Refuses an array of so many elements if none may have them, or there is no memory for them.
+#[inline]
+pub fn check_elements(count: usize) -> Result<()> {
+    if count > ELEMENTS_MAX {
+        return Err(too_many_elements());
+    }
+    memory::check(count.saturating_mul(size_of::<Datum>()))
+}
+
+/// No array has so many elements.
+#[cold]
+pub fn too_many_elements() -> SqlError {
+    SqlError::new(
+        SqlState::PROGRAM_LIMIT_EXCEEDED,
+        format!("array size exceeds the maximum allowed ({ELEMENTS_MAX})"),
+    )
 }
 
 /// Adds a piece to a text that grows.

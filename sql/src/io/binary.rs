@@ -6,16 +6,30 @@ use crate::datetime::TimeTz;
 use crate::datum::{Array, Datum, Dimension, Interval};
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::FunctionContext;
+use crate::function::length::{check_elements, too_many_elements};
 use crate::interrupt;
 use crate::numeric::Numeric;
 use crate::type_table::{element_of, format_type, type_name};
 use crate::types::{Oid, Type};
 
-fn invalid(ty: Type) -> SqlError {
-    SqlError::new(
-        SqlState::INVALID_BINARY_REPRESENTATION,
-        format!("incorrect binary data format in value of type {}", format_type(ty)),
-    )
+/// What is said of bytes behind a value. Whoever reads several says behind which ([`placed`]).
+const TOO_LONG: &str = "incorrect binary data format";
+
+pub(crate) fn too_long() -> SqlError {
+    SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, TOO_LONG)
+}
+
+/// An end where more of a value has to come, as pq_getmsgint has it.
+pub(crate) fn too_short() -> SqlError {
+    SqlError::new(SqlState::PROTOCOL_VIOLATION, "insufficient data left in message")
+}
+
+/// A value that is followed by bytes that are not its own, with the words for the place it stands at.
+pub fn placed(error: SqlError, message: impl FnOnce() -> String) -> SqlError {
+    match error.message() == TOO_LONG {
+        true => SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, message()),
+        false => error,
+    }
 }
 
 /// A time of day: midnight at the end of the day is one.
@@ -27,8 +41,24 @@ fn clock(micros: i64) -> Result<i64> {
     }
 }
 
-fn fixed<const N: usize>(bytes: &[u8], ty: Type) -> Result<[u8; N]> {
-    bytes.try_into().map_err(|_| invalid(ty))
+fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
+    bytes.try_into().map_err(|_| if bytes.len() < N { too_short() } else { too_long() })
+}
+
+/// As pq_getmsgbyte, which has words of its own.
+fn byte(bytes: &[u8]) -> Result<u8> {
+    match bytes {
+        [byte] => Ok(*byte),
+        [] => Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, "no data left in message")),
+        _ => Err(too_long()),
+    }
+}
+
+/// The next word of a value that has several.
+fn word(bytes: &[u8], at: &mut usize) -> Result<i32> {
+    let chunk = bytes.get(*at..*at + 4).ok_or_else(too_short)?;
+    *at += 4;
+    Ok(i32::from_be_bytes(fixed(chunk)?))
 }
 
 fn utf8(bytes: &[u8]) -> Result<&str> {
@@ -53,36 +83,36 @@ fn utf8(bytes: &[u8]) -> Result<&str> {
 /// Reads a value of type `ty` from its binary form.
 pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum> {
     Ok(match ty.oid {
-        Oid::INT4 => Datum::Int4(i32::from_be_bytes(fixed(bytes, ty)?)),
-        Oid::INT8 | Oid::XID8 => Datum::Int8(i64::from_be_bytes(fixed(bytes, ty)?)),
-        Oid::PG_LSN => Datum::Int8(crate::function::lsn_value(u64::from_be_bytes(fixed(bytes, ty)?))),
+        Oid::INT4 => Datum::Int4(i32::from_be_bytes(fixed(bytes)?)),
+        Oid::INT8 | Oid::XID8 => Datum::Int8(i64::from_be_bytes(fixed(bytes)?)),
+        Oid::PG_LSN => Datum::Int8(crate::function::lsn_value(u64::from_be_bytes(fixed(bytes)?))),
         Oid::TID => {
-            let [a, b, c, d, offset @ ..]: [u8; 6] = fixed(bytes, ty)?;
+            let [a, b, c, d, offset @ ..]: [u8; 6] = fixed(bytes)?;
             let block = u32::from_be_bytes([a, b, c, d]);
             Datum::Int8(crate::function::tid_value(block, u16::from_be_bytes(offset)))
         }
         Oid::POINT => {
-            let both: [u8; 16] = fixed(bytes, ty)?;
+            let both: [u8; 16] = fixed(bytes)?;
             let half = |at: usize| f64::from_be_bytes(std::array::from_fn(|i| both[at + i]));
             crate::function::point_value(half(0), half(8))
         }
-        Oid::INT2 => Datum::Int2(i16::from_be_bytes(fixed(bytes, ty)?)),
-        Oid::BOOL => Datum::Bool(fixed::<1>(bytes, ty)?[0] != 0),
-        Oid::FLOAT8 => Datum::Float8(f64::from_be_bytes(fixed(bytes, ty)?)),
-        Oid::FLOAT4 => Datum::Float4(f32::from_be_bytes(fixed(bytes, ty)?)),
+        Oid::INT2 => Datum::Int2(i16::from_be_bytes(fixed(bytes)?)),
+        Oid::BOOL => Datum::Bool(byte(bytes)? != 0),
+        Oid::FLOAT8 => Datum::Float8(f64::from_be_bytes(fixed(bytes)?)),
+        Oid::FLOAT4 => Datum::Float4(f32::from_be_bytes(fixed(bytes)?)),
         Oid::NUMERIC => Datum::Numeric(Numeric::read_binary(bytes)?.with_typmod(ty.typmod)?),
         Oid::BYTEA => Datum::Bytea(bytes.into()),
-        Oid::CHAR => super::byte_value(fixed::<1>(bytes, ty)?[0]),
-        Oid::DATE => Datum::Date(i32::from_be_bytes(fixed(bytes, ty)?)),
+        Oid::CHAR => super::byte_value(byte(bytes)?),
+        Oid::DATE => Datum::Date(i32::from_be_bytes(fixed(bytes)?)),
         Oid::TIME => {
-            let value = clock(i64::from_be_bytes(fixed(bytes, ty)?))?;
+            let value = clock(i64::from_be_bytes(fixed(bytes)?))?;
             crate::typmod::coerce_typmod(Datum::Time(value), ty, false)?
         }
         Oid::TIMETZ => {
-            let wide: [u8; 12] = fixed(bytes, ty)?;
-            let (head, west) = wide.split_first_chunk::<8>().ok_or_else(|| invalid(ty))?;
+            let wide: [u8; 12] = fixed(bytes)?;
+            let (head, west) = wide.split_first_chunk::<8>().ok_or_else(too_short)?;
             let value = clock(i64::from_be_bytes(*head))?;
-            let west = i32::from_be_bytes(fixed(west, ty)?);
+            let west = i32::from_be_bytes(fixed(west)?);
             // TZDISP_LIMIT: what text can say.
             let value = match west {
                 -57_599..=57_599 => TimeTz::new(value, west)?,
@@ -91,7 +121,7 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
             crate::typmod::coerce_typmod(Datum::TimeTz(value), ty, false)?
         }
         Oid::TIMESTAMP | Oid::TIMESTAMPTZ => {
-            let value = i64::from_be_bytes(fixed(bytes, ty)?);
+            let value = i64::from_be_bytes(fixed(bytes)?);
             if !crate::datetime::is_infinite(value) && !crate::datetime::in_range(value) {
                 return Err(crate::datetime::timestamp_out_of_range());
             }
@@ -100,16 +130,16 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
             crate::typmod::coerce_typmod(value, ty, false)?
         }
         Oid::INTERVAL => {
-            let wide: [u8; 16] = fixed(bytes, ty)?;
+            let wide: [u8; 16] = fixed(bytes)?;
             let part = |from: usize| [wide[from], wide[from + 1], wide[from + 2], wide[from + 3]];
-            let (head, _) = wide.split_first_chunk::<8>().ok_or_else(|| invalid(ty))?;
+            let (head, _) = wide.split_first_chunk::<8>().ok_or_else(too_short)?;
             Datum::Interval(Arc::new(Interval {
                 microseconds: i64::from_be_bytes(*head),
                 days: i32::from_be_bytes(part(8)),
                 months: i32::from_be_bytes(part(12)),
             }))
         }
-        Oid::UUID => Datum::Uuid(Box::new(fixed(bytes, ty)?)),
+        Oid::UUID => Datum::Uuid(Box::new(fixed(bytes)?)),
         Oid::OID
         | Oid::XID
         | Oid::CID
@@ -120,9 +150,9 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
         | Oid::REGOPERATOR
         | Oid::REGTYPE
         | Oid::REGROLE
-        | Oid::REGNAMESPACE => Datum::Oid(Oid(u32::from_be_bytes(fixed(bytes, ty)?))),
+        | Oid::REGNAMESPACE => Datum::Oid(Oid(u32::from_be_bytes(fixed(bytes)?))),
         Oid::JSONB | Oid::JSONPATH => {
-            let (version, rest) = bytes.split_first().ok_or_else(|| invalid(ty))?;
+            let (version, rest) = bytes.split_first().ok_or_else(too_short)?;
             if *version != 1 {
                 return Err(SqlError::internal(format!(
                     "unsupported {} version number {version}",
@@ -151,17 +181,22 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
 
 fn array_recv(bytes: &[u8], ty: Type, element: Oid, ctx: &FunctionContext<'_>) -> Result<Datum> {
     let mut at = 0;
-    let mut word = || -> Result<i32> {
-        let chunk = bytes.get(at..at + 4).ok_or_else(|| invalid(ty))?;
-        at += 4;
-        Ok(i32::from_be_bytes(fixed(chunk, ty)?))
-    };
-    let count = word()?;
-    let _has_nulls = word()?;
-    let sent = Oid(word()? as u32);
-    if !(0..=6).contains(&count) {
-        return Err(invalid(ty));
+    let count = word(bytes, &mut at)?;
+    if !(0..=DIMENSIONS_MAX).contains(&count) {
+        return Err(match count {
+            ..0 => invalid_array(format!("invalid number of dimensions: {count}")),
+            _ => SqlError::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                format!(
+                    "number of array dimensions ({count}) exceeds the maximum allowed ({DIMENSIONS_MAX})"
+                ),
+            ),
+        });
     }
+    if !(0..=1).contains(&word(bytes, &mut at)?) {
+        return Err(invalid_array("invalid array flags".to_owned()));
+    }
+    let sent = Oid(word(bytes, &mut at)? as u32);
     if differ(sent, element) {
         let message = format!(
             "binary data has array element type {sent} ({}) instead of expected {element} ({})",
@@ -173,38 +208,59 @@ fn array_recv(bytes: &[u8], ty: Type, element: Oid, ctx: &FunctionContext<'_>) -
     let mut dimensions = Vec::new();
     let mut total = usize::from(count > 0);
     for _ in 0..count {
-        let (length, lower_bound) = (word()?, word()?);
-        let length = usize::try_from(length).map_err(|_| invalid(ty))?;
-        total = total.checked_mul(length).ok_or_else(|| invalid(ty))?;
+        let (length, lower_bound) = (word(bytes, &mut at)?, word(bytes, &mut at)?);
+        let length = usize::try_from(length).map_err(|_| too_many_elements())?;
+        total = total.saturating_mul(length);
+        if lower_bound.checked_add(length as i32).is_none() {
+            return Err(SqlError::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                format!("array lower bound is too large: {lower_bound}"),
+            ));
+        }
         dimensions.push(Dimension { length, lower_bound });
     }
+    check_elements(total)?;
     // Each element has a length word: no more can follow than there are bytes for.
     if total > bytes.len() / 4 {
-        return Err(invalid(ty));
+        return Err(too_short());
     }
     let mut values = Vec::with_capacity(total);
-    for _ in 0..total {
-        let length = {
-            let chunk = bytes.get(at..at + 4).ok_or_else(|| invalid(ty))?;
-            at += 4;
-            i32::from_be_bytes(fixed(chunk, ty)?)
-        };
-        if length < 0 {
+    for place in 1..=total {
+        interrupt::step()?;
+        let length = word(bytes, &mut at)?;
+        if length == -1 {
             values.push(Datum::Null);
             continue;
         }
-        let end = at + length as usize;
-        let chunk = bytes.get(at..end).ok_or_else(|| invalid(ty))?;
-        values.push(binary_in(chunk, Type { oid: element, typmod: ty.typmod }, ctx)?);
-        at = end;
+        let length = usize::try_from(length).map_err(|_| too_short_value())?;
+        let chunk = bytes.get(at..at + length).ok_or_else(too_short_value)?;
+        let value = binary_in(chunk, Type { oid: element, typmod: ty.typmod }, ctx);
+        values.push(
+            value.map_err(|error| {
+                placed(error, || format!("improper binary format in array element {place}"))
+            })?,
+        );
+        at += length;
     }
     if at != bytes.len() {
-        return Err(invalid(ty));
+        return Err(too_long());
     }
     if values.is_empty() {
         dimensions.clear();
     }
     Ok(Datum::Array(Arc::new(Array { element, dimensions, values })))
+}
+
+/// So many dimensions an array may have (MAXDIM).
+const DIMENSIONS_MAX: i32 = 6;
+
+fn invalid_array(message: String) -> SqlError {
+    SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, message)
+}
+
+/// An element or field that does not come, which array_recv and record_recv find themselves.
+fn too_short_value() -> SqlError {
+    SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, "insufficient data left in message")
 }
 
 /// Whether a type that is sent cannot be the one that is wanted: only the numbers of built-in types are
@@ -216,22 +272,17 @@ fn differ(sent: Oid, wanted: Oid) -> bool {
 
 /// As PostgreSQL's record_recv: the number of fields, then each one's type, length and bytes.
 fn record_recv(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum> {
-    let relation = super::record::relation_of(ty.oid, ctx).ok_or_else(|| invalid(ty))?;
+    let relation = super::record::relation_of(ty.oid, ctx).ok_or_else(too_long)?;
     let columns = &relation.columns;
     let mut at = 0;
-    let word = |at: &mut usize| -> Result<i32> {
-        let chunk = bytes.get(*at..*at + 4).ok_or_else(|| invalid(ty))?;
-        *at += 4;
-        Ok(i32::from_be_bytes(fixed(chunk, ty)?))
-    };
-    let sent = word(&mut at)?;
+    let sent = word(bytes, &mut at)?;
     if usize::try_from(sent) != Ok(columns.len()) {
         let message = format!("wrong number of columns: {sent}, expected {}", columns.len());
         return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
     }
     let mut values = Vec::with_capacity(columns.len());
     for (place, column) in columns.iter().enumerate() {
-        let (oid, field) = (Oid(word(&mut at)? as u32), &column.ty);
+        let (oid, field) = (Oid(word(bytes, &mut at)? as u32), &column.ty);
         if differ(oid, column.declared().oid) {
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
@@ -244,17 +295,21 @@ fn record_recv(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Datu
                 ),
             ));
         }
-        let length = word(&mut at)?;
-        let Ok(length) = usize::try_from(length) else {
+        let length = word(bytes, &mut at)?;
+        if length == -1 {
             values.push(Datum::Null);
             continue;
-        };
-        let chunk = bytes.get(at..at + length).ok_or_else(|| invalid(ty))?;
-        values.push(binary_in(chunk, *field, ctx)?);
+        }
+        let length = usize::try_from(length).map_err(|_| too_short_value())?;
+        let chunk = bytes.get(at..at + length).ok_or_else(too_short_value)?;
+        let value = binary_in(chunk, *field, ctx);
+        values.push(value.map_err(|error| {
+            placed(error, || format!("improper binary format in record column {}", place + 1))
+        })?);
         at += length;
     }
     if at != bytes.len() {
-        return Err(invalid(ty));
+        return Err(too_long());
     }
     Ok(Datum::Record(values.into()))
 }

@@ -12,7 +12,8 @@ mod json;
 pub mod record;
 
 pub use array::{array_in, array_out};
-pub use binary::{binary_in, binary_out};
+pub use binary::{binary_in, binary_out, placed};
+pub(crate) use binary::{too_long, too_short};
 pub use byte::{byte_in, byte_of, byte_out, byte_value};
 pub use float::{general_text, parse_f32, parse_f64, show_f32, show_f64, write_f32, write_f64};
 pub use json::{jsonb_text, validate_json};

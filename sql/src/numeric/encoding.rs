@@ -6,6 +6,8 @@ use num_traits::{Signed, Zero};
 
 use super::{Numeric, Repr, SCALE_MAX, pow10};
 use crate::error::{Result, SqlError, SqlState};
+use crate::interrupt;
+use crate::io::{too_long, too_short};
 
 fn invalid() -> SqlError {
     SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, "invalid external \"numeric\" value")
@@ -59,8 +61,12 @@ impl Numeric {
     /// numeric_recv.
     pub fn read_binary(bytes: &[u8]) -> Result<Numeric> {
         let word = |index: usize| -> Result<u16> {
-            let pair = bytes.get(index * 2..index * 2 + 2).ok_or_else(invalid)?;
+            let pair = bytes.get(index * 2..index * 2 + 2).ok_or_else(too_short)?;
             Ok(u16::from_be_bytes([pair[0], pair[1]]))
+        };
+        let wrong = |what: &str| {
+            let message = format!("invalid {what} in external \"numeric\" value");
+            SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, message)
         };
         let (count, weight, sign, scale) = (word(0)? as usize, word(1)? as i16, word(2)?, word(3)?);
         match sign {
@@ -68,18 +74,23 @@ impl Numeric {
             0xD000 => return Ok(Numeric::INFINITY),
             0xF000 => return Ok(Numeric::NEGATIVE_INFINITY),
             0 | 0x4000 => {}
-            _ => return Err(invalid()),
+            _ => return Err(wrong("sign")),
         }
-        if scale > SCALE_MAX || bytes.len() != 8 + count * 2 {
-            return Err(invalid());
+        if scale > SCALE_MAX {
+            return Err(wrong("scale"));
         }
         let mut mantissa = BigInt::zero();
         for index in 0..count {
+            // What is there already is multiplied each time.
+            interrupt::steps(1 + index / 8)?;
             let group = word(4 + index)?;
             if group >= 10_000 {
-                return Err(invalid());
+                return Err(wrong("digit"));
             }
             mantissa = mantissa * 10_000 + group;
+        }
+        if bytes.len() > 8 + count * 2 {
+            return Err(too_long());
         }
         // The last group stands for 10000^(weight - count + 1).
         let exponent = (i64::from(weight) - count as i64 + 1) * 4 + i64::from(scale);

@@ -1,6 +1,7 @@
 //! The words of a path.
 
 use crate::error::{Result, SqlError, SqlState};
+use crate::{interrupt, memory};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
@@ -91,7 +92,8 @@ pub(super) fn lexemes(text: &str) -> Result<Vec<Lexeme>> {
         let start = lexer.at;
         let token = lexer.token()?;
         let end = token == Token::End;
-        found.push(Lexeme { token, start, end: lexer.at });
+        interrupt::step()?;
+        memory::push(&mut found, Lexeme { token, start, end: lexer.at })?;
         if end {
             return Ok(found);
         }
@@ -196,6 +198,7 @@ impl Lexer<'_> {
     fn word(&mut self) -> Result<String> {
         let mut word = String::new();
         while let Some(next) = self.peek() {
+            interrupt::step()?;
             if next == '\\' {
                 self.at += 1;
                 word.extend(self.escape()?);
@@ -217,6 +220,7 @@ impl Lexer<'_> {
                 return Err(syntax("unterminated quoted string at end of jsonpath input"));
             };
             self.at += next.len_utf8();
+            interrupt::step()?;
             match next {
                 '"' => return Ok(text),
                 '\\' => text.extend(self.escape()?),
