@@ -85,6 +85,13 @@ fn one_call_of_a_function_is_ended() {
         "DO $$ BEGIN PERFORM translate(repeat('a', 3000000), repeat('b', 3000000), ''); EXCEPTION WHEN OTHERS THEN RAISE NOTICE 'caught'; END $$",
     );
     assert_eq!(value(&raw.query("SELECT string_agg(v, '') FROM t")), "aaaaaaaaa");
+    // In one search of an expression of more states than any automaton keeps.
+    raw.query(
+        "CREATE TABLE hex AS SELECT string_agg(md5(i::text), '') AS v FROM generate_series(1, 60000) i",
+    );
+    let many_states = "repeat(v, 30) ~ '[0-9a-f]*[13579bdf]([0-9a-f]{250}){4}[x-z]'";
+    times_out(&mut raw, "300ms", &format!("UPDATE hex SET v = '' WHERE {many_states}"));
+    times_out(&mut raw, "300ms", &format!("SELECT count(*) FROM hex WHERE {many_states}"));
     // Where no call is long, and thousands of them come in one batch.
     for short in [
         "sum(repeat('9', 100000 + g % 2)::numeric)",

@@ -1,7 +1,6 @@
 //! The matches of a regular expression in a text, one after the other.
 
-use regex::Regex;
-
+use super::search::{Found, Pattern};
 use crate::error::Result;
 use crate::interrupt;
 
@@ -15,38 +14,34 @@ pub(super) fn steps_of_search(left_bytes: usize) -> usize {
 /// behind it if it was empty. (The regex crate's iterators leave out an empty match at the end of another.)
 /// The last is an error where the statement shall end.
 pub(super) fn every_match<'t>(
-    regex: &Regex,
+    pattern: &Pattern,
     source: &'t str,
     from: usize,
-) -> impl Iterator<Item = Result<regex::Captures<'t>>> {
+) -> impl Iterator<Item = Result<Found<'t>>> {
     let mut next = Some(from);
     std::iter::from_fn(move || {
-        let begins = next?;
-        let captures = regex.captures_at(source, begins)?;
-        let whole = captures.get(0)?;
-        if let Err(ended) = interrupt::steps(steps_of_search(source.len() - begins)) {
-            next = None;
-            return Some(Err(ended));
-        }
-        next = match whole.is_empty() {
-            true => source[whole.end()..].chars().next().map(|passed| whole.end() + passed.len_utf8()),
-            false => Some(whole.end()),
+        let begins = next.take()?;
+        let steps = interrupt::steps(steps_of_search(source.len() - begins));
+        let found = match steps.and_then(|()| pattern.captures_at(source, begins)) {
+            Ok(found) => found?,
+            Err(ended) => return Some(Err(ended)),
         };
-        Some(Ok(captures))
+        next = found.get(0)?.next();
+        Some(Ok(found))
     })
 }
 
 /// The `n`th of these matches.
 pub(super) fn nth_match<'t>(
-    regex: &Regex,
+    pattern: &Pattern,
     source: &'t str,
     from: usize,
     n: i32,
-) -> Result<Option<regex::Captures<'t>>> {
-    for (number, captures) in (1..).zip(every_match(regex, source, from)) {
-        let captures = captures?;
+) -> Result<Option<Found<'t>>> {
+    for (number, found) in (1..).zip(every_match(pattern, source, from)) {
+        let found = found?;
         if number == n {
-            return Ok(Some(captures));
+            return Ok(Some(found));
         }
     }
     Ok(None)

@@ -8,11 +8,13 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use regex::{Regex, RegexBuilder};
+use regex::RegexBuilder;
+use regex_automata::util::syntax;
 
 use super::args::*;
 use super::length::{check_buffer, push};
 use super::matches::{every_match, steps_of_search};
+use super::search::{Found, Pattern};
 use super::series::STEPS_PER_ROW;
 use super::{Eval, FunctionContext};
 use crate::datum::{Array, Datum, Dimension};
@@ -333,7 +335,7 @@ fn translate(pattern: &str) -> Result<String> {
 
 thread_local! {
     /// The last patterns this thread compiled: a query uses the same one for every row.
-    static COMPILED: RefCell<Vec<(String, Flags, Arc<Regex>)>> = const { RefCell::new(Vec::new()) };
+    static COMPILED: RefCell<Vec<(String, Flags, Arc<Pattern>)>> = const { RefCell::new(Vec::new()) };
 }
 const COMPILED_MAX: usize = 32;
 
@@ -359,14 +361,14 @@ fn regex_error(reason: &str) -> &str {
 }
 
 /// A regular expression with flags as the functions' `flags` arguments have them.
-pub fn regular_expression(pattern: &str, flags: &str) -> Result<Arc<Regex>> {
+pub fn regular_expression(pattern: &str, flags: &str) -> Result<Arc<Pattern>> {
     compile(pattern, parse_flags(flags)?)
 }
 
 /// What making an expression counts as beside its length ([`interrupt::steps`]).
 const STEPS_PER_EXPRESSION: usize = 1 << 12;
 
-pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
+pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Arc<Pattern>> {
     let flags = Flags { global: false, ..flags };
     let cached = COMPILED.with_borrow_mut(|list| {
         let at = list.iter().position(|(p, f, _)| *f == flags && p == pattern)?;
@@ -399,7 +401,13 @@ pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
                 )
             }
         })?;
-    let regex = Arc::new(regex);
+    let syntax = syntax::Config::new()
+        .case_insensitive(flags.ignore_case)
+        .ignore_whitespace(flags.expanded)
+        .dot_matches_new_line(!flags.newline_stops)
+        .multi_line(flags.newline_anchors)
+        .nest_limit(GROUPS_DEPTH_MAX);
+    let regex = Arc::new(Pattern::new(regex, translated, syntax));
     COMPILED.with_borrow_mut(|list| {
         if list.len() == COMPILED_MAX {
             list.remove(0);
@@ -411,7 +419,7 @@ pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
 
 fn matches(v: &[Datum], ignore_case: bool) -> Result<bool> {
     let flags = Flags { ignore_case, ..Flags::default() };
-    Ok(compile(text(v, 1)?, flags)?.is_match(text(v, 0)?))
+    compile(text(v, 1)?, flags)?.is_match(text(v, 0)?)
 }
 
 fn text_array(values: Vec<Datum>) -> Datum {
@@ -421,12 +429,11 @@ fn text_array(values: Vec<Datum>) -> Datum {
 }
 
 /// The parenthesised groups of a match, or the whole match if there are none.
-fn groups(captures: &regex::Captures<'_>) -> Datum {
-    let piece = |m: Option<regex::Match<'_>>| m.map_or(Datum::Null, |m| Datum::text(m.as_str()));
-    let values = if captures.len() == 1 {
-        vec![piece(captures.get(0))]
-    } else {
-        (1..captures.len()).map(|i| piece(captures.get(i))).collect()
+fn groups(found: &Found<'_>) -> Datum {
+    let piece = |number: usize| found.get(number).map_or(Datum::Null, |group| Datum::text(group.as_str()));
+    let values = match found.count() {
+        1 => vec![piece(0)],
+        count => (1..count).map(piece).collect(),
     };
     text_array(values)
 }
@@ -450,7 +457,8 @@ fn regexp_match(v: &[Datum]) -> Result<Datum> {
         return Err(invalid_parameter("regexp_match() does not support the \"global\" option")
             .with_hint("Use the regexp_matches function instead."));
     }
-    Ok(compile(text(v, 1)?, flags)?.captures(text(v, 0)?).map_or(Datum::Null, |c| groups(&c)))
+    let found = compile(text(v, 1)?, flags)?.captures_at(text(v, 0)?, 0)?;
+    Ok(found.map_or(Datum::Null, |found| groups(&found)))
 }
 
 fn regexp_matches(_: &FunctionContext<'_>, v: &[Datum]) -> Result<Vec<Vec<Datum>>> {
@@ -465,7 +473,7 @@ fn regexp_matches(_: &FunctionContext<'_>, v: &[Datum]) -> Result<Vec<Vec<Datum>
 }
 
 /// PostgreSQL's replacement escapes: `\1` … `\9`, `\&`, `\\`.
-fn expand(replacement: &str, captures: &regex::Captures<'_>, out: &mut String) -> Result<()> {
+fn expand(replacement: &str, captures: &Found<'_>, out: &mut String) -> Result<()> {
     let mut chars = replacement.chars();
     while let Some(c) = chars.next() {
         if c != '\\' {
@@ -490,7 +498,7 @@ fn expand(replacement: &str, captures: &regex::Captures<'_>, out: &mut String) -
 }
 
 /// Replaces the `n`th match from character `start` on (zero: all of them).
-fn replace(source: &str, regex: &Regex, replacement: &str, start: i32, n: i32) -> Result<String> {
+fn replace(source: &str, regex: &Pattern, replacement: &str, start: i32, n: i32) -> Result<String> {
     if start <= 0 {
         return Err(invalid_parameter(format!("invalid value for parameter \"start\": {start}")));
     }
@@ -524,8 +532,11 @@ fn split(v: &[Datum], function: &str) -> Result<Vec<Datum>> {
     let regex = compile(text(v, 1)?, flags)?;
     let mut pieces = Vec::new();
     let mut last = 0;
-    for found in regex.find_iter(source) {
-        interrupt::steps(steps_of_search(source.len() - last))?;
+    let mut next = Some(0);
+    while let Some(from) = next {
+        interrupt::steps(steps_of_search(source.len() - from))?;
+        let Some(found) = regex.find_at(source, from)? else { break };
+        next = found.next();
         // An empty match at either end, or right after the last one, splits nothing.
         if found.is_empty()
             && (found.start() == 0 || found.end() == source.len() || found.start() == last && last != 0)
@@ -542,11 +553,9 @@ fn split(v: &[Datum], function: &str) -> Result<Vec<Datum>> {
 /// `substring(text from pattern)`: the first group, or the match.
 fn regex_substring(v: &[Datum]) -> Result<Datum> {
     let regex = compile(text(v, 1)?, Flags::default())?;
-    let group = usize::from(regex.captures_len() > 1);
-    Ok(regex
-        .captures(text(v, 0)?)
-        .and_then(|c| c.get(group).map(|m| Datum::text(m.as_str())))
-        .unwrap_or(Datum::Null))
+    let group = usize::from(regex.groups_len() > 1);
+    let found = regex.captures_at(text(v, 0)?, 0)?;
+    Ok(found.and_then(|found| found.get(group)).map_or(Datum::Null, |group| Datum::text(group.as_str())))
 }
 
 pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
@@ -573,7 +582,8 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("regexp_match", |_, v| regexp_match(v)),
     ("regexp_match_no_flags", |_, v| regexp_match(v)),
     ("regexp_like", |_, v| {
-        Ok(Datum::Bool(compile(text(v, 1)?, single_flags(v, 2, "regexp_like")?)?.is_match(text(v, 0)?)))
+        let pattern = compile(text(v, 1)?, single_flags(v, 2, "regexp_like")?)?;
+        Ok(Datum::Bool(pattern.is_match(text(v, 0)?)?))
     }),
     ("regexp_like_no_flags", |_, v| Ok(Datum::Bool(matches(v, false)?))),
     ("textregexsubstr", |_, v| regex_substring(v)),

@@ -4,14 +4,12 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use regex::Regex;
-
 use super::datetime::{self, Clock};
 use super::vars::Vars;
 use super::{Flags, Head, JsonPath, LEVEL_LAST, Method, Operator, Path, Predicate, Step, Value};
 use crate::datetime::standard_template::Template;
 use crate::error::{Result, SqlError, SqlState};
-use crate::function::regular_expression;
+use crate::function::{Pattern, regular_expression};
 use crate::interrupt;
 use crate::io::parse_f64;
 use crate::json::STEPS_PER_VALUE;
@@ -28,7 +26,7 @@ const INVALID_DATETIME: SqlState = SqlState(*b"22031");
 const SINGLETON_REQUIRED: SqlState = SqlState(*b"22038");
 
 /// The regular expression of a LIKE_REGEX.
-pub(super) fn compiled(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
+pub(super) fn compiled(pattern: &str, flags: Flags) -> Result<Arc<Pattern>> {
     if flags.expanded && !flags.quoted {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
@@ -607,7 +605,7 @@ impl<'p> Application<'p> {
                 let regex = compiled(pattern, *flags).map_err(Failure::Other)?;
                 self.pairs(value, None, on, &mut |value, _| {
                     Ok(match value {
-                        Value::String(text) => Truth::from(regex.is_match(text)),
+                        Value::String(text) => Truth::from(regex.is_match(text).map_err(Failure::Other)?),
                         _ => Truth::Unknown,
                     })
                 })?
