@@ -211,15 +211,17 @@ fn array_recv(bytes: &[u8], ty: Type, element: Oid, ctx: &FunctionContext<'_>) -
         let (length, lower_bound) = (word(bytes, &mut at)?, word(bytes, &mut at)?);
         let length = usize::try_from(length).map_err(|_| too_many_elements())?;
         total = total.saturating_mul(length);
-        if lower_bound.checked_add(length as i32).is_none() {
-            return Err(SqlError::new(
-                SqlState::PROGRAM_LIMIT_EXCEEDED,
-                format!("array lower bound is too large: {lower_bound}"),
-            ));
-        }
         dimensions.push(Dimension { length, lower_bound });
     }
     check_elements(total)?;
+    // The last subscript is an integer, too.
+    let beyond = |of: &&Dimension| of.lower_bound.checked_add(of.length as i32).is_none();
+    if let Some(Dimension { lower_bound, .. }) = dimensions.iter().find(beyond) {
+        return Err(SqlError::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            format!("array lower bound is too large: {lower_bound}"),
+        ));
+    }
     // Each element has a length word: no more can follow than there are bytes for.
     if total > bytes.len() / 4 {
         return Err(too_short());
