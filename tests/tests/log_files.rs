@@ -438,3 +438,43 @@ fn a_used_directory_without_its_format_is_refused() {
         assert!(refused, "{others:?}");
     }
 }
+
+/// A folder of another database, or of a copy that has gone another way, numbers its batches alike.
+#[test]
+fn a_folder_of_another_database_or_copy_is_missed() {
+    let (mut server, mut other) = (filled(), filled());
+    server.stop();
+    other.stop();
+    let copied = tempfile::tempdir().expect("a temporary directory can be made");
+    let copied = copied.path().join("data");
+    copy(&server.data_directory(), &copied);
+    for text in ["CHECKPOINT", "UPDATE t SET note = 'this way' WHERE id < 100", "CHECKPOINT"] {
+        server.restart();
+        run(async { server.connect().await.batch_execute(text).await.expect("done") });
+        server.stop();
+    }
+    let data = server.data_directory();
+    for (from, whose) in [(other.data_directory(), "another database's"), (copied, "an older copy's")] {
+        for folder in ["checkpoint", "redo"] {
+            both_refuse(&mut server, &data, &format!("{whose} {folder}"), |data| {
+                fs::remove_dir_all(data.join(folder)).expect("it was there");
+                copy(&from.join(folder), &data.join(folder));
+            });
+        }
+    }
+}
+
+/// Start and check refuse a directory after an accident.
+fn both_refuse(server: &mut Server, data: &Path, what: &str, accident: impl FnOnce(&Path)) {
+    let place = tempfile::tempdir().expect("a temporary directory can be made");
+    let damaged = place.path().join("data");
+    copy(data, &damaged);
+    accident(&damaged);
+    let (code, checked) = check(&damaged);
+    match start(server, &damaged) {
+        Ok(_) => panic!("{what}: it starts; check says {code:?}:\n{checked}"),
+        Err((status, told)) => {
+            assert_eq!((status, code), (Some(DAMAGED), Some(DAMAGED)), "{what}:\n{told}\n{checked}");
+        }
+    }
+}

@@ -15,7 +15,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::id::{Epoch, ExecutorId, GroupId, IslandId, PartitionId, SequenceId, TreeId};
 use crate::log::store::check_format;
 use crate::log::{
-    Log, LogLimits, LogStore, Progress, Recovered, RecoveryCost, Step, StoreError, recover_timed,
+    Log, LogLimits, LogStore, Progress, Recovered, RecoveryCost, Step, StoreError, begin_pair, recover_timed,
 };
 use crate::monitor::MonitorSettings;
 use crate::partition::{Partition, PartitionData, PartitionRef, Root, Route, RoutingTable};
@@ -229,6 +229,7 @@ impl Engine {
         };
         let mut parts = rebuild(config, seams, log.clone(), &mut recovered, speed)?;
         log.note_start(&*store)?;
+        begin_pair(&*store, clock.wall_micros().unsigned_abs() ^ clock.monotonic_nanos().rotate_left(40))?;
         parts.distances = (distances, machine);
         let rebuild_nanos = clock.monotonic_nanos().saturating_sub(began);
         if parts.config.background {

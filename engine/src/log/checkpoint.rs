@@ -7,7 +7,7 @@
 //!            newest commit; handed to the store once that commit is durable
 //! finish     once all that the slices may have seen is durable, from the part of the log that is
 //!            to go: deletes remove older rows, dropped trees go, engine state is copied; then
-//!            stamp and flush, note the new start, in the log and aside, cut
+//!            pair, stamp and flush, note both and the new start, in the log and aside, cut
 //! ```
 //!
 //! A slice sees deletes without a trace: leaves and trees that are no more. If they are not durable
@@ -26,6 +26,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::batch::{self, BatchNumber};
+use super::pair::Pair;
 use super::redo::{self, META_TREE, Operation, Tag, put_varint};
 use super::stamp;
 use super::store::{CheckpointChange, LogStore, Losses, StoreError};
@@ -400,10 +401,16 @@ impl Checkpointer {
         self.whole = true;
         let rows_removed = self.settle(cut)?;
         let since = self.unflushed_since();
-        self.store.checkpoint_write(since, &[stamp::stamp(cut)])?;
+        let pair = Pair::next(&*self.store, cut, self.log.durable())?;
+        let last: Vec<CheckpointChange> =
+            pair.map(Pair::row).into_iter().chain([stamp::stamp(cut)]).collect();
+        self.store.checkpoint_write(since, &last)?;
         self.store.checkpoint_flush(since)?;
         self.unflushed_since = None;
         stamp::note(&*self.store, cut)?;
+        if let Some(pair) = pair {
+            pair.note(&*self.store)?;
+        }
         // Epochs still open, or not in the log yet, are not whole whatever the rows hold.
         let epoch = Epoch(open.0.saturating_sub(1)).min(self.log.durable());
         let mark = CheckpointMark { replay_from: cut, sequence_max: self.sequence_max, epoch };

@@ -24,7 +24,8 @@
 //! - [`recovery`]   checkpoint and log back into trees, in parallel; `reading` reads the log,
 //!   `by_key` finds a key's records
 //! - [`watermark`]  how far the log has come, as known beside it: a log that has lost its end is
-//!   refused; [`reset`] goes on with what is left of it; `stamp` tells an older checkpoint
+//!   refused; [`reset`] goes on with what is left of it; `stamp` tells an older checkpoint,
+//!   `pair` that of another database
 //! - [`verify`]     a look at every byte, for a report
 //!
 //! **What is durable.** The newest batch names its last epoch: every commit up to it is in the
@@ -51,6 +52,7 @@ mod by_key;
 pub mod checkpoint;
 pub mod discard;
 pub mod memory;
+mod pair;
 mod reading;
 pub mod recovery;
 pub mod redo;
@@ -68,6 +70,7 @@ pub use batch::BatchNumber;
 pub use buffer::CommitBuffer;
 pub use checkpoint::{CheckpointDone, Checkpointer, SliceBuilder};
 pub use memory::MemoryStore;
+pub(crate) use pair::begin as begin_pair;
 pub use recovery::{Progress, Recovered, RecoveryCost, recover, recover_timed};
 pub use redo::{META_TREE, Tag};
 pub use store::{LogStore, StoreError};

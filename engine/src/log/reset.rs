@@ -17,10 +17,9 @@ use std::ops::ControlFlow;
 
 use super::batch::{self, BatchNumber};
 use super::checkpoint::{self, CheckpointMark};
-use super::redo;
-use super::stamp;
 use super::store::{LogStore, StoreError};
 use super::watermark::Watermark;
+use super::{pair, redo, stamp};
 use crate::id::Epoch;
 
 /// What a reset found and left.
@@ -132,6 +131,7 @@ pub fn reset(store: &dyn LogStore) -> Result<Reset, StoreError> {
     }
     // It may be an older one: then it is taken for what it is.
     stamp::note(store, stamp::read_stamp(store)?)?;
+    pair::accept(store)?;
     CheckpointMark { replay_from, sequence_max: log.sequence_max, epoch: mark.epoch }.write(store)?;
     let last = BatchNumber(log.next.0.saturating_sub(1));
     store.put_watermark(Watermark { batch: last, epoch: log.newest, replay_from }, true)?;

@@ -16,6 +16,7 @@
 
 use super::batch::BatchNumber;
 use super::checkpoint::encode_row;
+use super::pair;
 use super::redo::{META_TREE, Tag};
 use super::store::{CheckpointChange, LogStore, StoreError};
 use crate::id::TreeId;
@@ -26,9 +27,9 @@ const STAMP_KEY: &[u8] = b"\0checkpoint";
 /// The word of a store that notes what the stamp must be at least.
 const NOTE_KEY: &str = "checkpoint stamp";
 
-/// Whether a row of the checkpoint is its stamp.
+/// Whether a row of the checkpoint is its stamp, or says to which log it belongs.
 pub(super) fn is_stamp(tree: TreeId, key: &[u8]) -> bool {
-    tree == META_TREE && key == STAMP_KEY
+    tree == META_TREE && key == STAMP_KEY || pair::is_pair(tree, key)
 }
 
 /// The row that says how far the checkpoint has come.
@@ -55,19 +56,20 @@ pub(super) fn read_stamp(store: &dyn LogStore) -> Result<BatchNumber, StoreError
     }
 }
 
-/// What is wrong if the checkpoint is older than the log says, in words.
+/// What is wrong if the checkpoint is older than the log says, or another log's, in words.
 pub(super) fn missing(store: &dyn LogStore) -> Result<Option<String>, StoreError> {
-    let Some(noted) = store.meta_get(NOTE_KEY)? else { return Ok(None) };
+    let Some(noted) = store.meta_get(NOTE_KEY)? else { return pair::missing(store) };
     let noted = number(&noted, "the note of the checkpoint's stamp")?;
     let found = read_stamp(store)?;
-    Ok((found < noted).then(|| {
-        format!(
-            "the checkpoint is an older one: it goes as far as batch {}, and the log begins behind one that \
+    if found >= noted {
+        return pair::missing(store);
+    }
+    Ok(Some(format!(
+        "the checkpoint is an older one: it goes as far as batch {}, and the log begins behind one that \
              went as far as batch {}; put back the checkpoint's folder as it was, or restore a backup; \
              \"archipel reset-log\" goes on without what it held",
-            found.0, noted.0
-        )
-    }))
+        found.0, noted.0
+    )))
 }
 
 #[cfg(test)]
