@@ -77,6 +77,9 @@ pub fn main() -> ExitCode {
     // As PostgreSQL's: RocksDB's files, too, are their owner's alone.
     // SAFETY: umask sets a number of the process and cannot fail; no other thread runs yet.
     unsafe { libc::umask(0o077) };
+    // As PostgreSQL's: a file that may not grow is an error like a full disk, and not the end.
+    // SAFETY: the signal has no handler of ours, and no other thread runs yet.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     match cli.command {
         Command::Serve(serve) => {
             let given = Given {

@@ -202,3 +202,60 @@ async fn a_full_disk_refuses_writes_and_loses_nothing() {
     let later = client.query_one("SELECT count(*) FROM t WHERE note = 'after'", &[]).await.expect("answered");
     assert_eq!(later.get::<_, i64>(0), 51, "acknowledged after space returned");
 }
+
+/// A server whose files may not be longer than so many units of the shell, of 512 bytes at least.
+fn serve_with_short_files(place: &Path, port: u16, units: u32) -> Child {
+    let log = std::fs::File::create(place.join("log")).expect("the log file can be made");
+    Command::new("sh")
+        .args(["-c", &format!("ulimit -f {units}; exec \"$0\" \"$@\"")])
+        .arg(archipel_binary())
+        .args(["serve", "--http", "off", "--listen", &format!("127.0.0.1:{port}"), "--set"])
+        .arg(format!("unix_socket_directories={}", place.display()))
+        .arg("--data-dir")
+        .arg(place.join("data"))
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().expect("a file can be shared"))
+        .stderr(log)
+        .spawn()
+        .expect("a shell can be run")
+}
+
+async fn connect_when_ready(url: &str) -> Client {
+    let begin = Instant::now();
+    while tokio_postgres::connect(url, tokio_postgres::NoTls).await.is_err() {
+        assert!(begin.elapsed() < PATIENCE, "the server does not answer");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    connect(url).await
+}
+
+/// `ulimit -f` and quotas: PostgreSQL goes on, and so does this.
+#[tokio::test]
+async fn a_file_that_may_not_grow_ends_no_server_and_loses_nothing() {
+    let place = tempfile::tempdir().expect("a temporary directory can be made");
+    let port = port::free();
+    let url = format!("postgresql://archipel@127.0.0.1:{port}/archipel");
+    let mut child = serve_with_short_files(place.path(), port, 60_000);
+    let client = connect_when_ready(&url).await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, note text)").await.expect("created");
+    let mut taken = Vec::new();
+    for id in 0..800 {
+        match client.execute("INSERT INTO t VALUES ($1, repeat('x', 100000))", &[&id]).await {
+            Ok(_) => taken.push(id),
+            Err(error) => assert_eq!(error.code(), Some(&SqlState::DISK_FULL), "{error}"),
+        }
+    }
+    assert!(child.try_wait().expect("a child can be asked for its status").is_none(), "it goes on");
+    assert_eq!(count(&client).await, taken.len() as i64);
+    drop(client);
+    child.kill().expect("a child can be killed");
+    child.wait().expect("a killed child ends");
+
+    let mut child = serve_with_short_files(place.path(), port, 4_000_000);
+    let client = connect_when_ready(&url).await;
+    let missing = "SELECT count(*) FROM unnest($1::int[]) AS i WHERE NOT EXISTS (SELECT FROM t WHERE id = i)";
+    let missing = client.query_one(missing, &[&taken]).await.expect("answered").get::<_, i64>(0);
+    assert_eq!(missing, 0, "acknowledged");
+    child.kill().expect("a child can be killed");
+    child.wait().expect("a killed child ends");
+}

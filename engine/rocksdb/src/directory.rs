@@ -64,10 +64,11 @@ pub fn parse_format(text: &str, path: &Path) -> Result<u32, StoreError> {
 
 pub(crate) fn failed(what: &str, path: &Path, error: &std::io::Error) -> StoreError {
     let message = format!("{what} {}: {error}", path.display());
-    if error.kind() == ErrorKind::StorageFull {
-        StoreError::Full(message)
-    } else {
-        StoreError::Failed(message)
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            StoreError::Full(message)
+        }
+        _ => StoreError::Failed(message),
     }
 }
 

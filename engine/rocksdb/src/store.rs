@@ -71,7 +71,9 @@ struct Life {
 
 fn store_error(error: Error) -> StoreError {
     let message = error.to_string();
-    if message.contains("No space left on device") {
+    // Of the disk, of whoever pays for it, and of what one file may take (`ulimit -f`).
+    let full = ["No space left on device", "Disk quota exceeded", "File too large"];
+    if full.iter().any(|told| message.contains(told)) {
         return StoreError::Full(message);
     }
     match error.kind() {
