@@ -235,11 +235,11 @@ async fn a_file_that_may_not_grow_ends_no_server_and_loses_nothing() {
     let place = tempfile::tempdir().expect("a temporary directory can be made");
     let port = port::free();
     let url = format!("postgresql://archipel@127.0.0.1:{port}/archipel");
-    let mut child = serve_with_short_files(place.path(), port, 60_000);
+    let mut child = serve_with_short_files(place.path(), port, 20_000);
     let client = connect_when_ready(&url).await;
     client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, note text)").await.expect("created");
     let mut taken = Vec::new();
-    for id in 0..800 {
+    for id in 0..200 {
         match client.execute("INSERT INTO t VALUES ($1, repeat('x', 100000))", &[&id]).await {
             Ok(_) => taken.push(id),
             Err(error) => assert_eq!(error.code(), Some(&SqlState::DISK_FULL), "{error}"),
