@@ -176,7 +176,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size() as i64);
         // SAFETY: the caller's promises are those of this call.
-        unsafe { self.0.alloc(layout) }
+        had(unsafe { self.0.alloc(layout) }, layout.size() as i64)
     }
 
     #[inline]
@@ -190,15 +190,25 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         note(layout.size() as i64);
         // SAFETY: as above.
-        unsafe { self.0.alloc_zeroed(layout) }
+        had(unsafe { self.0.alloc_zeroed(layout) }, layout.size() as i64)
     }
 
     #[inline]
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        note(size as i64 - layout.size() as i64);
+        let more = size as i64 - layout.size() as i64;
+        note(more);
         // SAFETY: as above.
-        unsafe { self.0.realloc(at, layout, size) }
+        had(unsafe { self.0.realloc(at, layout, size) }, more)
     }
+}
+
+/// Takes back what was counted for memory that the system has not given.
+#[inline]
+fn had(at: *mut u8, counted: i64) -> *mut u8 {
+    if at.is_null() {
+        note(-counted);
+    }
+    at
 }
 
 #[cfg(test)]
@@ -225,6 +235,24 @@ mod tests {
             assert_eq!(taken_bytes(), before + 3_200);
             counting.dealloc(grown, large);
             counting.dealloc(zeroed, small);
+        }
+        assert_eq!(taken_bytes(), before);
+    }
+
+    #[test]
+    fn what_the_system_refuses_is_not_counted() {
+        let counting = Counting(System);
+        let (small, all) = (
+            Layout::array::<u64>(100).expect("small"),
+            Layout::from_size_align(isize::MAX as usize - 4096, 1).expect("a layout may be so large"),
+        );
+        let before = taken_bytes();
+        // SAFETY: nothing is given but the small piece, which is given back by its layout.
+        unsafe {
+            assert!(counting.alloc(all).is_null());
+            let piece = counting.alloc(small);
+            assert!(counting.realloc(piece, small, all.size()).is_null());
+            counting.dealloc(piece, small);
         }
         assert_eq!(taken_bytes(), before);
     }

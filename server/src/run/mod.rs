@@ -34,6 +34,10 @@ pub(crate) fn panic_error(payload: &(dyn Any + Send)) -> SqlError {
         .map(|text| (*text).to_owned())
         .or_else(|| payload.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "unknown cause".to_owned());
+    // What a text cannot be had for; most others would have ended the process.
+    if text.starts_with("Cannot allocate memory") {
+        return SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory");
+    }
     SqlError::internal(format!("the statement failed by a bug in the server: {text}"))
 }
 

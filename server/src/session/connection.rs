@@ -7,6 +7,7 @@
 //! get their turn.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -16,6 +17,7 @@ use archipel_engine::id::Epoch;
 use archipel_sql::catalog::Role;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::{interrupt, memory, stack};
+use futures::FutureExt;
 use rustc_hash::FxHashMap;
 
 use super::moving::{Belongings, MovingSession};
@@ -24,6 +26,7 @@ use super::{Session, role};
 use crate::executor::Executor;
 use crate::front::{Arrival, NewClient};
 use crate::replies::Replies;
+use crate::run::panic_error;
 use crate::server::{EngineDurability, Server};
 use crate::sessions::{NewSession, Secret, SessionEntry};
 use crate::settings::SessionSettings;
@@ -285,9 +288,19 @@ impl Session {
             match input.frame() {
                 Ok(Some((frame, length))) => {
                     let rest = &input.pending()[length..];
-                    let flow = match frame.message() {
-                        Ok(message) => self.message(message, rest).await,
-                        Err(error) => self.malformed(frame.kind, &error).await,
+                    let handled_now = match frame.message() {
+                        Ok(message) => AssertUnwindSafe(self.message(message, rest)).catch_unwind().await,
+                        Err(error) => Ok(self.malformed(frame.kind, &error).await),
+                    };
+                    let flow = match handled_now {
+                        Ok(flow) => flow,
+                        // Nobody knows what it has left: the client is told, and the session ends as
+                        // others do, with its socket and what it holds.
+                        Err(payload) => {
+                            self.output.report(Severity::Fatal, &panic_error(&*payload));
+                            self.flush().await;
+                            return Done::Ended;
+                        }
                     };
                     input.consume(length);
                     let gone = self.replies.is_broken() || self.client_gone.get();
