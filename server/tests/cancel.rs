@@ -396,3 +396,17 @@ fn the_time_of_a_statement_runs_between_its_messages() {
     let kept = raw.query("SELECT count(*) FROM pg_prepared_statements WHERE name = 'kept'");
     assert_eq!(value(&kept), "1");
 }
+
+/// A token takes a hundred bytes: a message that is allowed is more of them than there is memory.
+#[test]
+fn a_text_of_more_tokens_than_there_is_memory_for_is_refused() {
+    let server = Server::start(&["max_memory=512MB"]);
+    let mut raw = server.raw();
+    for text in [format!("SELECT {}1", "1,".repeat(8_000_000)), format!("SELECT {}", "(".repeat(16_000_000))]
+    {
+        assert_eq!(state(&raw.query(&text)).as_deref(), Some("53200"));
+        assert_eq!(value(&raw.query("SELECT 1 + 1")), "2");
+    }
+    let short = format!("SELECT length('{}')", "a".repeat(16_000_000));
+    assert_eq!(value(&raw.query(&short)), "16000000");
+}

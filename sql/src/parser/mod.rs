@@ -19,6 +19,7 @@
 //! - [`merge`]       MERGE from a join
 //! - [`no_columns`]  SELECT without result columns
 //! - [`operators`]   where operators begin and end
+//! - [`reading`]     the tokeniser of the library, ended on its way
 //! - [`recursion`]   SEARCH and CYCLE
 //! - [`rows_from`]   ROWS FROM
 //! - [`shape`]       statements without their literals
@@ -70,6 +71,7 @@ mod only;
 mod operator_class;
 mod operators;
 mod partition;
+mod reading;
 mod recursion;
 mod refuse;
 mod role;

@@ -5,14 +5,13 @@
 use std::ops::Range;
 
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace, Word};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Whitespace, Word};
 
 use crate::ast::RowLockStrength;
 use crate::error::{Result, SqlError, SqlState};
-use crate::interrupt;
+use crate::{interrupt, memory};
 
 use super::array_word::{constructs_nothing, rewrite_array_words};
-use super::dialect::ArchipelDialect;
 use super::element::rewrite_elements;
 use super::frame::{rewrite_bounds, rewrite_exclusions};
 use super::inference::rewrite_inference;
@@ -23,6 +22,7 @@ use super::merge::rewrite_merge_sources;
 use super::no_columns::rewrite_no_columns;
 use super::only::rewrite_only;
 use super::operators::cut_operators;
+use super::reading;
 use super::recursion::rewrite_recursion;
 use super::rows_from::rewrite_rows_from;
 use super::star::rewrite_stars;
@@ -174,6 +174,12 @@ pub(super) fn is_word(token: Option<&TokenWithSpan>, word: &str) -> bool {
     matches!(token.map(|token| &token.token), Some(Token::Word(found)) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
 }
 
+/// Tokens that there is room for before there are any.
+const ROOM_AT_FIRST: usize = 1 << 16;
+
+/// What a token comes to in a statement's tree, or less.
+const TREE_BYTES_PER_TOKEN: usize = 256;
+
 fn raw_tokens(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> {
     let text = positions.text();
     if let Some(offset) = text.find('\0') {
@@ -183,11 +189,14 @@ fn raw_tokens(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> {
         )
         .at(Some(positions.character_of_byte(offset))));
     }
-    let mut tokens = Vec::with_capacity(text.len() / 4 + 4);
-    if let Err(error) = Tokenizer::new(&ArchipelDialect, text).tokenize_with_location_into_buf(&mut tokens) {
+    memory::check(text.len())?;
+    let mut tokens = Vec::with_capacity((text.len() / 4 + 4).min(ROOM_AT_FIRST));
+    if let Err(error) = reading::read(text, &mut tokens)? {
         return Err(lexical_error(positions, &tokens, &error.message));
     }
     interrupt::check()?;
+    // What is made of them is not seen until it is made.
+    memory::check(tokens.len().saturating_mul(TREE_BYTES_PER_TOKEN))?;
     let mut tokens = cut_operators(decode_unicode(tokens, positions)?, positions);
     for token in &mut tokens {
         match &mut token.token {
