@@ -152,6 +152,18 @@ fn a_directory_in_use_is_refused() {
     assert!(told(&output).contains("is in use by another server (process"), "{}", told(&output));
 }
 
+/// Jobs that tidy up delete files that look like locks; a second server would write beside the first.
+#[test]
+fn a_directory_in_use_whose_lock_files_have_gone_is_refused() {
+    let mut server = filled();
+    server.restart();
+    let data = server.data_directory();
+    for file in ["archipel.lock", "redo/LOCK", "checkpoint/LOCK"] {
+        std::fs::remove_file(data.join(file)).expect("it was there");
+    }
+    refused(&server, IN_USE, "is in use by another server");
+}
+
 #[test]
 fn what_is_no_data_directory_is_told_and_left_alone() {
     let directory = tempfile::tempdir().expect("a temporary directory can be made");

@@ -44,7 +44,14 @@ pub(crate) struct Directory {
     pub(crate) is_new: bool,
     /// What it is marked with; of a new one what it will be.
     format: u32,
-    _lock: File,
+    _locks: Locks,
+}
+
+/// What keeps other servers away: a file that names who has it, and the folder, since files of locks
+/// are what jobs that tidy up delete.
+struct Locks {
+    _file: File,
+    _folder: Option<File>,
 }
 
 /// What a format mark says; `path` is for the error alone.
@@ -83,8 +90,8 @@ impl Directory {
     }
 
     fn locked(path: &Path) -> Result<Directory, StoreError> {
-        let lock = lock(path)?;
-        let mut directory = Directory { path: path.to_owned(), is_new: false, format: FORMAT, _lock: lock };
+        let locks = lock(path)?;
+        let mut directory = Directory { path: path.to_owned(), is_new: false, format: FORMAT, _locks: locks };
         directory.check_format()?;
         Ok(directory)
     }
@@ -225,7 +232,7 @@ impl Directory {
     }
 }
 
-fn lock(directory: &Path) -> Result<File, StoreError> {
+fn lock(directory: &Path) -> Result<Locks, StoreError> {
     let path = directory.join(LOCK_FILE);
     let mut file = OpenOptions::new()
         .read(true)
@@ -244,9 +251,20 @@ fn lock(directory: &Path) -> Result<File, StoreError> {
         }
         Err(TryLockError::Error(error)) => return Err(failed("could not lock", &path, &error)),
     }
+    let folder = lock_folder(directory)?;
     // The process id is for the message above only; the lock itself is the kernel's.
     let note =
         file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
     note.map_err(|error| failed("could not write", &path, &error))?;
-    Ok(file)
+    Ok(Locks { _file: file, _folder: folder })
+}
+
+/// Locks the folder itself, where the file system can do that.
+fn lock_folder(directory: &Path) -> Result<Option<File>, StoreError> {
+    let folder = File::open(directory).map_err(|error| failed("could not open", directory, &error))?;
+    match folder.try_lock() {
+        Ok(()) => Ok(Some(folder)),
+        Err(TryLockError::WouldBlock) => Err(StoreError::InUse { path: directory.to_owned(), owner: None }),
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
 }
