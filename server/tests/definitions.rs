@@ -123,7 +123,7 @@ fn who_has_locked_rows_and_numbers_that_a_definition_locks_can_define_and_commit
     }
     let seen = raw.query("SELECT x FROM a WHERE x = 1");
     assert!(kinds(&seen).contains('D'), "a lock that is not there yet is no error");
-    for definition in ["CREATE INDEX ON a (alone(x))", "ALTER TABLE a ALTER x TYPE int USING alone(x)"] {
+    for definition in ["ALTER TABLE a ALTER x TYPE int USING alone(x)", "CREATE INDEX ON a (alone(x))"] {
         others_define_beside(&server, &mut raw, "SELECT pg_advisory_xact_lock(7)", definition);
     }
 }

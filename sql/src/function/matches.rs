@@ -26,7 +26,7 @@ pub(super) fn every_match<'t>(
             Ok(found) => found?,
             Err(ended) => return Some(Err(ended)),
         };
-        next = found.get(0)?.next();
+        next = found.get(0)?.next_from();
         Some(Ok(found))
     })
 }

@@ -536,7 +536,7 @@ fn split(v: &[Datum], function: &str) -> Result<Vec<Datum>> {
     while let Some(from) = next {
         interrupt::steps(steps_of_search(source.len() - from))?;
         let Some(found) = regex.find_at(source, from)? else { break };
-        next = found.next();
+        next = found.next_from();
         // An empty match at either end, or right after the last one, splits nothing.
         if found.is_empty()
             && (found.start() == 0 || found.end() == source.len() || found.start() == last && last != 0)

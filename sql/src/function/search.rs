@@ -91,7 +91,7 @@ impl<'t> Group<'t> {
 
     /// Where PostgreSQL looks for the next match: at the end of this one, or a character behind it if it
     /// is empty.
-    pub fn next(&self) -> Option<usize> {
+    pub fn next_from(&self) -> Option<usize> {
         match self.is_empty() {
             true => self.text[self.end..].chars().next().map(|passed| self.end + passed.len_utf8()),
             false => Some(self.end),
