@@ -213,3 +213,16 @@ fn formats_of_no_rows_are_left_alone() {
     raw.send(b'S', b"");
     assert_eq!(kinds(&raw.until(b'Z')), "12CZ");
 }
+
+#[test]
+fn what_is_no_row_is_told_by_its_kind_while_a_copy_takes_rows() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    assert_eq!(kinds(&raw.query("CREATE TABLE t (a int)")), "CZ");
+    raw.send(b'Q', b"COPY t FROM STDIN\0");
+    raw.until(b'G');
+    raw.send(b'Q', b"SELECT 1\0");
+    let told = raw.until(b'E');
+    let message = common::field(&told, b'M');
+    assert_eq!(message.as_deref(), Some("unexpected message type 0x51 during COPY from stdin"));
+}

@@ -228,9 +228,9 @@ impl Session {
             // The client may send Flush or Sync here, as PostgreSQL allows.
             Message::Flush | Message::Sync => Ok(()),
             Message::Terminate => return Flow::Close,
-            _ => Err(SqlError::new(
+            other => Err(SqlError::new(
                 SqlState::PROTOCOL_VIOLATION,
-                "unexpected message type during COPY from stdin",
+                format!("unexpected message type 0x{:02X} during COPY from stdin", other.kind()),
             )),
         };
         match result {

@@ -197,6 +197,27 @@ pub enum Message<'a> {
     Unexpected(u8),
 }
 
+impl Message<'_> {
+    /// The byte that it begins with.
+    pub fn kind(&self) -> u8 {
+        match self {
+            Message::Query(_) => b'Q',
+            Message::Parse { .. } => b'P',
+            Message::Bind(_) => b'B',
+            Message::Describe { .. } => b'D',
+            Message::Execute { .. } => b'E',
+            Message::Close { .. } => b'C',
+            Message::Flush => b'H',
+            Message::Sync => b'S',
+            Message::CopyData(_) => b'd',
+            Message::CopyDone => b'c',
+            Message::CopyFail(_) => b'f',
+            Message::Terminate => b'X',
+            Message::Unexpected(kind) => *kind,
+        }
+    }
+}
+
 /// A Bind message; parameters are read in order through [`Bind::parameters`].
 #[derive(Debug)]
 pub struct Bind<'a> {
