@@ -69,7 +69,9 @@ pub use engine::{
     RecoverySpeed, RouteView, Seams, SubmitOptions, TopologyChange, TopologyListener,
 };
 pub use executor::{Drained, ExecutorHandle, ExecutorInfo, SliceBudget};
-pub use locks::{LockAdvisory, LockScope, LockSequence, LockTables, LockTag, LockView, ObjectLock, ObjectMode};
+pub use locks::{
+    LockAdvisory, LockScope, LockSequence, LockTables, LockTag, LockView, ObjectLock, ObjectMode,
+};
 pub use log::Wake;
 pub use monitor::{Advice, Decision, MonitorSettings, PartitionLoad, Reason, RunCounts, SyncPointView, Told};
 pub use partition::{ClaimSet, Route, RoutingTable};
