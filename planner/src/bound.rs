@@ -10,6 +10,7 @@
 
 mod aggregate;
 mod alias;
+mod children;
 mod rows;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use archipel_sql::types::{Oid, Type};
 
 pub use aggregate::{Accumulator, DefinedAggregate};
 pub use alias::{Alias, RelationName};
+pub use children::{BoundChild, BoundChildMut, ChildRow, ChildScope};
 pub use rows::row_descriptor;
 
 use crate::bind::visit::may_hold_nan;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use archipel_planner::bind::visit::{visit_rel, visit_rel_mut};
 use archipel_planner::bound::*;
-use archipel_planner::native::visit_relations;
+use archipel_planner::native::visit_all_relations;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::array_of_values;
@@ -89,31 +89,25 @@ pub async fn resolve(
 /// What a look at a query shows that keeps it from running here, before any part of it has run in vain.
 fn hindrance(rel: &Rel) -> Option<&'static str> {
     let mut found = None;
-    let mut look = |rel: &Rel| {
-        visit_relations(rel, &mut |rel| {
-            let what = match rel {
-                Rel::Window { .. } => "a window function",
-                Rel::Join { lateral: true, .. } => "a lateral join",
-                Rel::SetOp { op, .. } if *op != SetOp::Union => "INTERSECT and EXCEPT",
-                Rel::Distinct { on: Some(_), .. } => "DISTINCT ON",
-                Rel::With { ctes, .. } if !ctes.iter().all(|cte| matches!(cte.body, CteBody::Query(_))) => {
-                    "a query of WITH that is recursive or changes data"
-                }
-                _ => return,
-            };
-            found = Some(what);
-        });
-    };
-    look(rel);
+    visit_all_relations(rel, &mut |rel| {
+        let what = match rel {
+            Rel::Window { .. } => "a window function",
+            Rel::Join { lateral: true, .. } => "a lateral join",
+            Rel::SetOp { op, .. } if *op != SetOp::Union => "INTERSECT and EXCEPT",
+            Rel::Distinct { on: Some(_), .. } => "DISTINCT ON",
+            Rel::With { ctes, .. } if !ctes.iter().all(|cte| matches!(cte.body, CteBody::Query(_))) => {
+                "a query of WITH that is recursive or changes data"
+            }
+            _ => return,
+        };
+        found = Some(what);
+    });
     let (mut correlated, mut conditions, mut arms) = (false, false, false);
     visit_rel(rel, 0, &mut |expr, _| {
         match &expr.kind {
             ExprKind::And(parts) => conditions |= parts.len() > CONDITIONS_MAX,
             ExprKind::Case { arms: all, .. } => arms |= all.len() > ARMS_MAX,
-            ExprKind::Subquery(subquery) => {
-                correlated |= subquery.correlated && !is_joinable(subquery);
-                look(&subquery.rel);
-            }
+            ExprKind::Subquery(subquery) => correlated |= subquery.correlated && !is_joinable(subquery),
             _ => {}
         }
         true

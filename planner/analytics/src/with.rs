@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use archipel_planner::bind::visit::{calls_volatile, is_correlated, visit_rel};
+use archipel_planner::bind::visit::{calls_volatile, is_correlated};
 use archipel_planner::bound::*;
-use archipel_planner::native::visit_relations;
+use archipel_planner::native::visit_all_relations;
 use archipel_sql::datum::Datum;
 use archipel_sql::types::Type;
 
@@ -110,19 +110,10 @@ pub(crate) fn within(ctes: &[Cte], rel: Rel) -> Rel {
 /// Whether a query of WITH that may answer differently each time would run for each place that reads it.
 pub(crate) fn runs_anew(rel: &Rel) -> bool {
     let mut found = false;
-    let mut look = |rel: &Rel| {
-        visit_relations(rel, &mut |rel| {
-            if let Rel::With { ctes, body } = rel {
-                found |= varies_between_readers(ctes, body);
-            }
-        });
-    };
-    look(rel);
-    visit_rel(rel, 0, &mut |expr, _| {
-        if let ExprKind::Subquery(subquery) = &expr.kind {
-            look(&subquery.rel);
+    visit_all_relations(rel, &mut |rel| {
+        if let Rel::With { ctes, body } = rel {
+            found |= varies_between_readers(ctes, body);
         }
-        true
     });
     found
 }
@@ -157,29 +148,17 @@ fn all_reads(ctes: &[Cte], body: &Rel) -> Reads {
 }
 
 fn count_reads_of(cte: &Cte, reads: &mut Reads) {
-    match &cte.body {
-        CteBody::Query(rel) => count_reads(rel, reads),
-        CteBody::Recursive { initial, recursive, .. } => {
-            count_reads(initial, reads);
-            count_reads(recursive, reads);
+    cte.body.for_each_child(|child, _| {
+        if let BoundChild::Rel(rel) = child {
+            count_reads(rel, reads);
         }
-        CteBody::Modify(_) => {}
-    }
+    });
 }
 
 fn count_reads(rel: &Rel, reads: &mut Reads) {
-    let mut count = |rel: &Rel| {
-        visit_relations(rel, &mut |rel| {
-            if let Rel::CteScan { id, .. } = rel {
-                *reads.entry(*id).or_default() += 1;
-            }
-        });
-    };
-    count(rel);
-    visit_rel(rel, 0, &mut |expr, _| {
-        if let ExprKind::Subquery(subquery) = &expr.kind {
-            count(&subquery.rel);
+    visit_all_relations(rel, &mut |rel| {
+        if let Rel::CteScan { id, .. } = rel {
+            *reads.entry(*id).or_default() += 1;
         }
-        true
     });
 }

@@ -12,7 +12,7 @@ pub(super) fn projected(rel: Rel, exprs: Vec<BoundExpr>, mut sets: Vec<(SetCall,
     if sets.is_empty() {
         return Rel::Project { input: Box::new(rel), exprs };
     }
-    if sets.iter_mut().any(|(call, _)| set_args(call).iter().any(|arg| !sets_read(arg).is_empty())) {
+    if sets.iter().any(|(call, _)| call.args().iter().any(|arg| !sets_read(arg).is_empty())) {
         return projected_in_stages(rel, exprs, sets);
     }
     let set_of = |expr: &BoundExpr| match expr.kind {
@@ -72,9 +72,8 @@ fn sets_read(expr: &BoundExpr) -> Vec<usize> {
 /// Sets whose arguments are sets: those are expanded first, then what reads them, and so on.
 fn projected_in_stages(mut rel: Rel, mut exprs: Vec<BoundExpr>, sets: Vec<(SetCall, Type)>) -> Rel {
     let mut stages: Vec<usize> = Vec::with_capacity(sets.len());
-    let mut sets = sets;
-    for (call, _) in &mut sets {
-        let read = set_args(call).iter().flat_map(sets_read);
+    for (call, _) in &sets {
+        let read = call.args().iter().flat_map(sets_read);
         // Arguments are bound before the call that they are of.
         let below = read.filter_map(|set| stages.get(set).copied()).max();
         stages.push(below.map_or(0, |stage| stage + 1));
@@ -87,7 +86,7 @@ fn projected_in_stages(mut rel: Rel, mut exprs: Vec<BoundExpr>, sets: Vec<(SetCa
             input.iter().enumerate().map(|(i, ty)| SetItem::Scalar(BoundExpr::column(i, *ty))).collect();
         for (set, (call, ty)) in sets.iter().enumerate().filter(|(set, _)| stages[*set] == stage) {
             let mut call = call.clone();
-            set_args(&mut call).iter_mut().for_each(|arg| place_sets(arg, &places));
+            call.args_mut().iter_mut().for_each(|arg| place_sets(arg, &places));
             places[set] = items.len() as u16;
             items.push(SetItem::Set { call, ty: *ty });
         }
@@ -109,11 +108,4 @@ fn place_sets(expr: &mut BoundExpr, places: &[u16]) {
         }
         true
     });
-}
-
-pub(super) fn set_args(call: &mut SetCall) -> &mut [BoundExpr] {
-    match call {
-        SetCall::Builtin { args, .. } | SetCall::Routine { args, .. } => args,
-        SetCall::Scalar(expr) => std::slice::from_mut(&mut **expr),
-    }
 }

@@ -23,7 +23,7 @@ use super::grouping::{Grouping, output_target};
 use super::lock::{require_lockable, skips_locked};
 use super::name::{figure_column_name, ident_name, object_name_parts, object_name_span};
 use super::postpone::{postpone, project_behind};
-use super::projected::{projected, set_args};
+use super::projected::projected;
 use super::query::Options;
 use super::scope::{Level, LevelKind, SET_BASE, WINDOW_BASE, check_targets};
 use super::span::{first_span, item_span};
@@ -475,7 +475,7 @@ impl Binder<'_, '_> {
                 }
             }
             for (call, _) in &mut sets {
-                for expr in set_args(call) {
+                for expr in call.args_mut() {
                     self.regroup(expr, &grouping, &level)?;
                 }
             }
@@ -495,7 +495,7 @@ impl Binder<'_, '_> {
                 replace_placeholders(&mut target.expr, WINDOW_BASE, SET_BASE, width);
             }
             for (call, _) in &mut sets {
-                for expr in set_args(call) {
+                for expr in call.args_mut() {
                     replace_placeholders(expr, WINDOW_BASE, SET_BASE, width);
                 }
             }

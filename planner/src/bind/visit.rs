@@ -3,7 +3,8 @@
 //! A visitor sees every expression before its children, together with the number of nestings
 //! (subqueries, right sides of lateral joins) entered since the walk began: a column whose
 //! depth equals the nesting reads the row the walk began at, a larger depth reads further out.
-//! The visitor answers whether to go into the children.
+//! The visitor answers whether to go into the children. What conversions and domains evaluate for a
+//! value at hand is not visited. The children themselves are [`BoundExpr::for_each_child`]'s to know.
 
 use archipel_sql::datum::Datum;
 use archipel_sql::function::Volatility;
@@ -11,7 +12,7 @@ use archipel_sql::function::Volatility;
 use crate::bound::*;
 
 macro_rules! visitors {
-    ($expr:ident, $rel:ident, $statement:ident, $children:ident, $sort:ident, $accumulator:ident, $expressions:ident, [$($mutability:tt)*], $iter:ident, $as_option:ident) => {
+    ($expr:ident, $children:ident, $rel:ident, $statement:ident, $child_of:ident, $child:ident, $each:ident, [$($mutability:tt)*]) => {
         /// Visits an expression and everything in it.
         pub fn $expr(
             expr: &$($mutability)* BoundExpr,
@@ -29,101 +30,7 @@ macro_rules! visitors {
             nesting: u16,
             visit: &mut dyn FnMut(&$($mutability)* BoundExpr, u16) -> bool,
         ) {
-            match &$($mutability)* expr.kind {
-                ExprKind::Const(_) | ExprKind::Param(_) | ExprKind::Variable(_) | ExprKind::Column { .. } => {}
-                ExprKind::Call { args: list, .. }
-                | ExprKind::Routine { args: list, .. }
-                | ExprKind::And(list)
-                | ExprKind::Or(list)
-                | ExprKind::Coalesce(list)
-                | ExprKind::Extreme { args: list, .. }
-                | ExprKind::Array { items: list, .. }
-                | ExprKind::Row(list, _) => {
-                    for item in list.$iter() {
-                        $expr(item, nesting, visit);
-                    }
-                }
-                ExprKind::Not(inner)
-                | ExprKind::IsNull(inner)
-                | ExprKind::IsNotNull(inner)
-                | ExprKind::IsBool { expr: inner, .. }
-                | ExprKind::Field { record: inner, .. }
-                | ExprKind::Relabel(inner)
-                | ExprKind::ConvertIo(inner)
-                // The element expression reads nothing but the element, what fields become but the
-                // record, conditions but the value.
-                | ExprKind::ArrayConvert { array: inner, .. }
-                | ExprKind::RowConvert { record: inner, .. }
-                | ExprKind::Domain { expr: inner, .. } => $expr(inner, nesting, visit),
-                ExprKind::IsDistinctFrom { left, right, .. }
-                | ExprKind::NullIf { left, right, .. }
-                | ExprKind::ArrayOp { left, array: right, .. } => {
-                    $expr(left, nesting, visit);
-                    $expr(right, nesting, visit);
-                }
-                ExprKind::Case { arms, otherwise } => {
-                    for (condition, result) in arms.$iter() {
-                        $expr(condition, nesting, visit);
-                        $expr(result, nesting, visit);
-                    }
-                    if let Some(otherwise) = otherwise {
-                        $expr(otherwise, nesting, visit);
-                    }
-                }
-                ExprKind::InList { left, list, .. } => {
-                    $expr(left, nesting, visit);
-                    for item in list.$iter() {
-                        $expr(item, nesting, visit);
-                    }
-                }
-                ExprKind::Subscript { array, subscripts } => {
-                    $expr(array, nesting, visit);
-                    for subscript in subscripts.$iter() {
-                        match subscript {
-                            Subscript::Index(index) => $expr(index, nesting, visit),
-                            Subscript::Slice { lower, upper } => {
-                                for bound in [lower, upper].into_iter().filter_map(|bound| bound.$as_option()) {
-                                    $expr(bound, nesting, visit);
-                                }
-                            }
-                        }
-                    }
-                }
-                ExprKind::Subquery(subquery) => {
-                    match &$($mutability)* subquery.kind {
-                        SubqueryKind::Any { left, .. } | SubqueryKind::All { left, .. } => {
-                            for item in left.$iter() {
-                                $expr(item, nesting, visit);
-                            }
-                        }
-                        SubqueryKind::Scalar | SubqueryKind::Exists | SubqueryKind::Array { .. } => {}
-                    }
-                    $rel(&$($mutability)* subquery.rel, nesting + 1, visit);
-                }
-            }
-        }
-
-        fn $sort(
-            keys: &$($mutability)* [SortKey],
-            nesting: u16,
-            visit: &mut dyn FnMut(&$($mutability)* BoundExpr, u16) -> bool,
-        ) {
-            for key in keys.$iter() {
-                $expr(&$($mutability)* key.expr, nesting, visit);
-            }
-        }
-
-        /// Visits what a defined aggregate calls: over a row of its own, one nesting further in.
-        fn $accumulator(
-            function: &$($mutability)* Accumulator,
-            nesting: u16,
-            visit: &mut dyn FnMut(&$($mutability)* BoundExpr, u16) -> bool,
-        ) {
-            if let Accumulator::Defined(defined) = function {
-                for expr in defined.$expressions() {
-                    $expr(expr, nesting + 1, visit);
-                }
-            }
+            expr.$each(|child, scope| $child_of(child, scope, nesting, visit));
         }
 
         /// Visits every expression of a relational operator and of its inputs.
@@ -132,128 +39,7 @@ macro_rules! visitors {
             nesting: u16,
             visit: &mut dyn FnMut(&$($mutability)* BoundExpr, u16) -> bool,
         ) {
-            match rel {
-                Rel::Unit | Rel::Scan { .. } | Rel::Family { .. } | Rel::CteScan { .. } => {}
-                Rel::Values { rows, .. } => {
-                    for expr in rows.$iter().flatten() {
-                        $expr(expr, nesting, visit);
-                    }
-                }
-                Rel::Function { call, .. } => {
-                    let list = match call {
-                        SetCall::Builtin { args, .. } | SetCall::Routine { args, .. } => args,
-                        SetCall::Scalar(expr) => return $expr(expr, nesting, visit),
-                    };
-                    for expr in list.$iter() {
-                        $expr(expr, nesting, visit);
-                    }
-                }
-                Rel::Explained { statement, .. } => $statement(statement, nesting, visit),
-                Rel::Filter { input, predicate } => {
-                    $rel(input, nesting, visit);
-                    $expr(predicate, nesting, visit);
-                }
-                Rel::Project { input, exprs } => {
-                    $rel(input, nesting, visit);
-                    for expr in exprs.$iter() {
-                        $expr(expr, nesting, visit);
-                    }
-                }
-                Rel::ProjectSet { input, items } => {
-                    $rel(input, nesting, visit);
-                    for item in items.$iter() {
-                        match item {
-                            SetItem::Scalar(expr) => $expr(expr, nesting, visit),
-                            SetItem::Set { call: SetCall::Scalar(expr), .. } => $expr(expr, nesting, visit),
-                            SetItem::Set { call: SetCall::Builtin { args, .. } | SetCall::Routine { args, .. }, .. } => {
-                                for expr in args.$iter() {
-                                    $expr(expr, nesting, visit);
-                                }
-                            }
-                        }
-                    }
-                }
-                Rel::Join { left, right, on, lateral, .. } => {
-                    $rel(left, nesting, visit);
-                    $rel(right, nesting + u16::from(*lateral), visit);
-                    if let Some(on) = on {
-                        $expr(on, nesting, visit);
-                    }
-                }
-                Rel::Aggregate { input, group_by, aggregates, .. } => {
-                    $rel(input, nesting, visit);
-                    for expr in group_by.$iter() {
-                        $expr(expr, nesting, visit);
-                    }
-                    for call in aggregates.$iter() {
-                        $accumulator(&$($mutability)* call.function, nesting, visit);
-                        for expr in call.args.$iter() {
-                            $expr(expr, nesting, visit);
-                        }
-                        if let Some(filter) = call.filter.$as_option() {
-                            $expr(filter, nesting, visit);
-                        }
-                        $sort(&$($mutability)* call.order_by, nesting, visit);
-                    }
-                }
-                Rel::Window { input, calls } => {
-                    $rel(input, nesting, visit);
-                    for call in calls.$iter() {
-                        if let WindowFunction::Aggregate(function) = &$($mutability)* call.function {
-                            $accumulator(function, nesting, visit);
-                        }
-                        for expr in call.args.$iter() {
-                            $expr(expr, nesting, visit);
-                        }
-                        for expr in call.partition_by.$iter() {
-                            $expr(expr, nesting, visit);
-                        }
-                        $sort(&$($mutability)* call.order_by, nesting, visit);
-                        for bound in [&$($mutability)* call.frame.start, &$($mutability)* call.frame.end] {
-                            if let FrameBound::Preceding(expr) | FrameBound::Following(expr) = bound {
-                                $expr(expr, nesting, visit);
-                            }
-                        }
-                        if let Some(filter) = call.filter.$as_option() {
-                            $expr(filter, nesting, visit);
-                        }
-                    }
-                }
-                Rel::Sort { input, keys } => {
-                    $rel(input, nesting, visit);
-                    $sort(keys, nesting, visit);
-                }
-                Rel::Distinct { input, on } => {
-                    $rel(input, nesting, visit);
-                    for expr in on.$iter().flatten() {
-                        $expr(expr, nesting, visit);
-                    }
-                }
-                Rel::Lock { input } => $rel(input, nesting, visit),
-                Rel::Limit { input, limit, offset, .. } => {
-                    $rel(input, nesting, visit);
-                    for expr in [limit, offset].into_iter().filter_map(|bound| bound.$as_option()) {
-                        $expr(expr, nesting, visit);
-                    }
-                }
-                Rel::SetOp { left, right, .. } => {
-                    $rel(left, nesting, visit);
-                    $rel(right, nesting, visit);
-                }
-                Rel::With { ctes, body } => {
-                    for cte in ctes.$iter() {
-                        match &$($mutability)* cte.body {
-                            CteBody::Query(rel) => $rel(rel, nesting, visit),
-                            CteBody::Recursive { initial, recursive, .. } => {
-                                $rel(initial, nesting, visit);
-                                $rel(recursive, nesting, visit);
-                            }
-                            CteBody::Modify(statement) => $statement(statement, nesting, visit),
-                        }
-                    }
-                    $rel(body, nesting, visit);
-                }
-            }
+            rel.$each(|child, scope| $child_of(child, scope, nesting, visit));
         }
 
         /// Visits every expression of a statement.
@@ -262,79 +48,25 @@ macro_rules! visitors {
             nesting: u16,
             visit: &mut dyn FnMut(&$($mutability)* BoundExpr, u16) -> bool,
         ) {
-            match statement {
-                BoundStatement::Query(query) => $rel(&$($mutability)* query.rel, nesting, visit),
-                BoundStatement::Insert(insert) => {
-                    $rel(&$($mutability)* insert.source, nesting, visit);
-                    for check in insert.checks.$iter() {
-                        $expr(&$($mutability)* check.expr, nesting, visit);
-                    }
-                    if let Some(OnConflict { update: Some((set, filter)), .. }) = insert.on_conflict.$as_option() {
-                        for (_, value) in set.$iter() {
-                            $expr(value, nesting, visit);
-                        }
-                        if let Some(filter) = filter {
-                            $expr(filter, nesting, visit);
-                        }
-                    }
-                    for expr in insert.returning.$iter().flat_map(|returning| returning.exprs.$iter()) {
-                        $expr(expr, nesting, visit);
-                    }
-                }
-                BoundStatement::Update(update) => {
-                    if let Some(from) = update.from.$as_option() {
-                        $rel(from, nesting, visit);
-                    }
-                    for expr in update.filter.$iter() {
-                        $expr(expr, nesting, visit);
-                    }
-                    for (_, value) in update.set.$iter() {
-                        $expr(value, nesting, visit);
-                    }
-                    for check in update.checks.$iter() {
-                        $expr(&$($mutability)* check.expr, nesting, visit);
-                    }
-                    for expr in update.returning.$iter().flat_map(|returning| returning.exprs.$iter()) {
-                        $expr(expr, nesting, visit);
-                    }
-                }
-                BoundStatement::Delete(delete) => {
-                    if let Some(using) = delete.using.$as_option() {
-                        $rel(using, nesting, visit);
-                    }
-                    for expr in delete.filter.$iter() {
-                        $expr(expr, nesting, visit);
-                    }
-                    for expr in delete.returning.$iter().flat_map(|returning| returning.exprs.$iter()) {
-                        $expr(expr, nesting, visit);
-                    }
-                }
-                BoundStatement::Merge(merge) => {
-                    if let CteBody::Query(rel) = &$($mutability)* merge.source.body {
-                        $rel(rel, nesting, visit);
-                    }
-                    for action in merge.actions.$iter() {
-                        $statement(action, nesting, visit);
-                    }
-                }
-                BoundStatement::Call(call) => {
-                    for expr in call.args.$iter() {
-                        $expr(expr, nesting, visit);
-                    }
-                }
-                BoundStatement::With { ctes, statement } => {
-                    for cte in ctes.$iter() {
-                        match &$($mutability)* cte.body {
-                            CteBody::Query(rel) => $rel(rel, nesting, visit),
-                            CteBody::Recursive { initial, recursive, .. } => {
-                                $rel(initial, nesting, visit);
-                                $rel(recursive, nesting, visit);
-                            }
-                            CteBody::Modify(statement) => $statement(statement, nesting, visit),
-                        }
-                    }
-                    $statement(statement, nesting, visit);
-                }
+            statement.$each(|child, scope| $child_of(child, scope, nesting, visit));
+        }
+
+        /// Visits a part of what is nested so deep.
+        fn $child_of(
+            child: $child<'_>,
+            scope: ChildScope,
+            nesting: u16,
+            visit: &mut dyn FnMut(&$($mutability)* BoundExpr, u16) -> bool,
+        ) {
+            // What is made of a value at hand reads nothing but that.
+            if scope.row == ChildRow::Value {
+                return;
+            }
+            let nesting = nesting + scope.nesting();
+            match child {
+                $child::Expr(expr) => $expr(expr, nesting, visit),
+                $child::Rel(rel) => $rel(rel, nesting, visit),
+                $child::Statement(statement) => $statement(statement, nesting, visit),
             }
         }
     };
@@ -342,17 +74,24 @@ macro_rules! visitors {
 
 visitors!(
     visit_expr,
+    visit_children,
     visit_rel,
     visit_statement,
-    visit_children,
-    visit_sort,
-    visit_accumulator,
-    expressions,
-    [],
-    iter,
-    as_ref
+    visit_child,
+    BoundChild,
+    for_each_child,
+    []
 );
-visitors!(visit_expr_mut, visit_rel_mut, visit_statement_mut, visit_children_mut, visit_sort_mut, visit_accumulator_mut, expressions_mut, [mut], iter_mut, as_mut);
+visitors!(
+    visit_expr_mut,
+    visit_children_mut,
+    visit_rel_mut,
+    visit_statement_mut,
+    visit_child_mut,
+    BoundChildMut,
+    for_each_child_mut,
+    [mut]
+);
 
 /// Moves the columns at depth `nesting` by `offset` places: the row they read was appended to
 /// one of that width.

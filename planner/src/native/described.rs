@@ -16,8 +16,8 @@ use super::compile::{Compiler, passed_through};
 use super::conjunct::Conjunct;
 use super::walk::{visit_relations, visit_statement};
 use crate::bound::{
-    Alias, BoundExpr, BoundStatement, ConflictArbiter, Cte, CteBody, ExprKind, OnConflict, Rel, RelationName,
-    Returning, SortKey,
+    Alias, BoundChild, BoundExpr, BoundStatement, ConflictArbiter, Cte, ExprKind, OnConflict, Rel,
+    RelationName, Returning, SortKey,
 };
 use crate::explain::document::Value;
 use crate::explain::plan::{PlanNode, Shown};
@@ -131,25 +131,20 @@ fn relations_in(statement: &BoundStatement) -> usize {
 
 /// The same of what is in no expression.
 fn named_in(statement: &BoundStatement) -> usize {
-    match statement {
-        BoundStatement::Query(query) => relations_of(&query.rel) + values_within(&query.rel),
-        BoundStatement::Insert(insert) => 1 + relations_of(&insert.source),
-        BoundStatement::Update(update) => 1 + update.from.as_ref().map_or(0, relations_of),
-        BoundStatement::Delete(delete) => 1 + delete.using.as_ref().map_or(0, relations_of),
-        BoundStatement::Merge(_) => 2,
-        BoundStatement::Call(_) => 0,
-        BoundStatement::With { ctes, statement } => {
-            named_in(statement) + ctes.iter().map(named_in_cte).sum::<usize>()
-        }
-    }
-}
-
-fn named_in_cte(cte: &Cte) -> usize {
-    match &cte.body {
-        CteBody::Query(rel) => relations_of(rel),
-        CteBody::Recursive { initial, recursive, .. } => relations_of(initial) + relations_of(recursive),
-        CteBody::Modify(statement) => named_in(statement),
-    }
+    let mut count = match statement {
+        BoundStatement::Query(query) => values_within(&query.rel),
+        BoundStatement::Insert(_) | BoundStatement::Update(_) | BoundStatement::Delete(_) => 1,
+        BoundStatement::Merge(_) => return 2,
+        BoundStatement::Call(_) | BoundStatement::With { .. } => 0,
+    };
+    statement.for_each_child(|child, _| {
+        count += match child {
+            BoundChild::Expr(_) => 0,
+            BoundChild::Rel(rel) => relations_of(rel),
+            BoundChild::Statement(statement) => named_in(statement),
+        };
+    });
+    count
 }
 
 /// Rows of VALUES in FROM: what they are the rows of counts as a relation besides.

@@ -27,12 +27,7 @@ use crate::bound::{CteBody, ExprKind, Rel, SetCall, SetItem};
 /// Whether making a relation's rows has effects, or may give others each time.
 pub(super) fn has_effects(rel: &Rel) -> bool {
     let mut found = crate::bind::visit::calls_volatile(rel);
-    walk::visit_relations(rel, &mut |part| found |= makes_volatile_rows(part));
-    walk::visit_expressions(rel, &mut |expr| {
-        if let ExprKind::Subquery(subquery) = &expr.kind {
-            walk::visit_relations(&subquery.rel, &mut |part| found |= makes_volatile_rows(part));
-        }
-    });
+    walk::visit_all_relations(rel, &mut |part| found |= makes_volatile_rows(part));
     found
 }
 

@@ -131,7 +131,7 @@ pub use program::{StatementHost, StatementProgram, stop_error};
 pub use sequence::{Drawn, numbers_for_next_attempt};
 pub use statement::{CompiledStatement, columns_of, compile_explained, compile_statement};
 pub use usage::{Usage, Used};
-pub use walk::{visit_expressions, visit_relations};
+pub use walk::{visit_all_relations, visit_expressions, visit_relations};
 
 use crate::route::Access;
 

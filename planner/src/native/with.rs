@@ -26,7 +26,7 @@ use super::rows::RowBuffer;
 use super::statement::{Body, Deferred};
 use super::walk::visit_expressions;
 use crate::bind::visit::is_correlated;
-use crate::bound::{Cte as BoundCte, CteBody, ExprKind, Rel};
+use crate::bound::{BoundChild, Cte as BoundCte, CteBody, ExprKind, Rel};
 use crate::explain::plan::{CTE, PlanNode};
 
 pub(crate) struct Cte {
@@ -97,14 +97,10 @@ impl Compiler<'_> {
 
     fn cte_body(&mut self, cte: &BoundCte) -> Result<Cte> {
         let cache = self.cache();
-        let varies = self.reads_varying()
-            || match &cte.body {
-                CteBody::Query(rel) => is_correlated(rel),
-                CteBody::Recursive { initial, recursive, .. } => {
-                    is_correlated(initial) || is_correlated(recursive)
-                }
-                CteBody::Modify(_) => false,
-            };
+        let mut varies = self.reads_varying();
+        cte.body.for_each_child(|child, _| {
+            varies |= matches!(child, BoundChild::Rel(rel) if !varies && is_correlated(rel));
+        });
         let body = match &cte.body {
             CteBody::Query(rel) => {
                 let node = self.relation(rel)?;

@@ -61,7 +61,6 @@ pub fn is_plain_query(statement: &BoundStatement) -> bool {
     let mut is_plain = !calls_routines(&query.rel);
     crate::native::visit_expressions(&query.rel, &mut |expr| match &expr.kind {
         ExprKind::Routine { .. } => is_plain = false,
-        ExprKind::Subquery(subquery) => is_plain &= !calls_routines(&subquery.rel),
         ExprKind::Call { function, .. } => {
             let function = function.function;
             is_plain &= function.volatility != Volatility::Volatile || UNHINDERED.contains(&function.name);
@@ -71,10 +70,10 @@ pub fn is_plain_query(statement: &BoundStatement) -> bool {
     is_plain
 }
 
-/// Whether a relation calls routines otherwise than in its expressions.
+/// Whether a query calls routines otherwise than in its expressions.
 fn calls_routines(rel: &Rel) -> bool {
     let mut calls = false;
-    crate::native::visit_relations(rel, &mut |rel| match rel {
+    crate::native::visit_all_relations(rel, &mut |rel| match rel {
         Rel::Function { call: SetCall::Routine { .. }, .. } => calls = true,
         Rel::ProjectSet { items, .. } => {
             let is_routine =

@@ -23,8 +23,8 @@ use archipel_engine::id::TreeId;
 use archipel_engine::txn::Txn;
 use archipel_engine::{ClaimSet, Program, RoutingTable, Stop, heap};
 use archipel_planner::bind::visit::calls_volatile;
-use archipel_planner::bound::{BoundStatement, ExprKind, Rel};
-use archipel_planner::native::{ExecContext, ExecResult, RowSink, visit_expressions, visit_relations};
+use archipel_planner::bound::{BoundStatement, Rel};
+use archipel_planner::native::{ExecContext, ExecResult, RowSink, visit_all_relations};
 use archipel_planner::route::{RouteInputs, is_plain_query, predict};
 use archipel_sql::catalog::TableKind;
 use archipel_sql::datum::Datum;
@@ -58,19 +58,13 @@ pub fn is_plain(plan: &RowPlan) -> bool {
     if compiled.writes || !plan.read_only || !is_plain_query(&plan.bound) || calls_volatile(&query.rel) {
         return false;
     }
-    let mut is_plain = !is_of_now(&query.rel);
-    visit_expressions(&query.rel, &mut |expr| {
-        if let ExprKind::Subquery(subquery) = &expr.kind {
-            is_plain &= !is_of_now(&subquery.rel);
-        }
-    });
-    is_plain
+    !is_of_now(&query.rel)
 }
 
-/// Whether a relation shows the state of the server, locks rows, or tells how a statement runs.
+/// Whether a query shows the state of the server, locks rows, or tells how a statement runs.
 fn is_of_now(rel: &Rel) -> bool {
     let mut found = false;
-    visit_relations(rel, &mut |rel| match rel {
+    visit_all_relations(rel, &mut |rel| match rel {
         Rel::Scan { table, lock, .. } => found |= lock.is_some() || table.kind == TableKind::System,
         Rel::Family { lock, .. } => found |= lock.is_some(),
         Rel::Lock { .. } | Rel::Explained { .. } => found = true,

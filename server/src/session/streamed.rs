@@ -37,10 +37,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use archipel_analytics::AnalyticsError;
-use archipel_planner::bind::visit::{calls_volatile, visit_rel};
-use archipel_planner::bound::{BoundStatement, ExprKind, Rel};
+use archipel_planner::bind::visit::calls_volatile;
+use archipel_planner::bound::{BoundStatement, Rel};
 use archipel_planner::native::cursor::{Cursors, MoreRows, OpenCursor};
-use archipel_planner::native::visit_relations;
+use archipel_planner::native::visit_all_relations;
 use archipel_sql::ast::FetchDirection;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
@@ -106,15 +106,8 @@ impl Streamed {
 fn repeats(plan: &RowPlan) -> bool {
     let BoundStatement::Query(query) = &plan.bound else { return false };
     let mut mixes = false;
-    let mut look = |rel: &Rel| {
-        visit_relations(rel, &mut |rel| mixes |= matches!(rel, Rel::SetOp { .. } | Rel::Family { .. }));
-    };
-    look(&query.rel);
-    visit_rel(&query.rel, 0, &mut |expr, _| {
-        if let ExprKind::Subquery(subquery) = &expr.kind {
-            look(&subquery.rel);
-        }
-        true
+    visit_all_relations(&query.rel, &mut |rel| {
+        mixes |= matches!(rel, Rel::SetOp { .. } | Rel::Family { .. });
     });
     !mixes && !calls_volatile(&query.rel)
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use archipel_planner::bind::visit;
 use archipel_planner::bound::{
-    BoundExpr, BoundQuery, BoundStatement, ExprKind, JoinKind, OutputColumn, Rel, SetCall, Subquery,
-    SubqueryKind,
+    BoundChildMut, BoundExpr, BoundQuery, BoundStatement, ExprKind, JoinKind, OutputColumn, Rel, SetCall,
+    Subquery, SubqueryKind,
 };
 use archipel_planner::native::CompiledRoutine;
 use archipel_sql::datum::Datum;
@@ -198,22 +198,16 @@ impl Walk<'_, '_> {
         if alone && is_apart(rel) && rel.width() > 0 {
             return self.keep_as_argument(rel);
         }
-        match rel {
-            Rel::Filter { input, .. }
-            | Rel::Project { input, .. }
-            | Rel::ProjectSet { input, .. }
-            | Rel::Aggregate { input, .. }
-            | Rel::Window { input, .. }
-            | Rel::Sort { input, .. }
-            | Rel::Distinct { input, .. }
-            | Rel::Limit { input, .. } => self.keep_tables(input)?,
-            Rel::Join { left, right, .. } | Rel::SetOp { left, right, .. } => {
-                self.keep_tables(left)?;
-                self.keep_tables(right)?;
-            }
-            _ => {}
-        }
         let mut result = Ok(());
+        if !matches!(rel, Rel::With { .. } | Rel::Lock { .. }) {
+            rel.for_each_child_mut(|child, _| {
+                if let BoundChildMut::Rel(rel) = child
+                    && result.is_ok()
+                {
+                    result = self.keep_tables(rel);
+                }
+            });
+        }
         visit::visit_rel_mut(rel, 0, &mut |part, _| {
             let ExprKind::Subquery(subquery) = &mut part.kind else { return true };
             if result.is_ok() {

@@ -5,9 +5,9 @@
 
 use archipel_planner::bind::visit;
 use archipel_planner::bound::{
-    BoundExpr, BoundQuery, BoundStatement, Cte, CteBody, ExprKind, JoinKind, Rel, SetCall, SetItem,
+    BoundChild, BoundExpr, BoundQuery, BoundStatement, Cte, CteBody, ExprKind, JoinKind, Rel, SetCall,
+    SetItem,
 };
-use archipel_planner::native;
 use archipel_sql::error::Result;
 
 use super::super::into::output_columns;
@@ -379,54 +379,22 @@ fn cte_read(rel: &Rel) -> Option<u32> {
 }
 
 /// Calls `visit` on a query and every relation in it, those of subqueries and of what it changes
-/// included; on some more than once.
+/// included.
 pub(super) fn relations(rel: &Rel, visit: &mut dyn FnMut(&Rel)) {
-    native::visit_relations(rel, visit);
-    native::visit_relations(rel, &mut |rel| {
-        let Rel::With { ctes, .. } = rel else { return };
-        for cte in ctes.iter().filter(|cte| matches!(cte.body, CteBody::Modify(_))) {
-            relations_of_cte(cte, visit);
-        }
-    });
-    visit::visit_rel(rel, 0, &mut |part, _| {
-        if let ExprKind::Subquery(subquery) = &part.kind {
-            relations(&subquery.rel, visit);
-        }
-        true
-    });
+    relations_in(BoundChild::Rel(rel), visit);
 }
 
 fn relations_of_cte(cte: &Cte, visit: &mut dyn FnMut(&Rel)) {
-    match &cte.body {
-        CteBody::Query(rel) => relations(rel, visit),
-        CteBody::Recursive { initial, recursive, .. } => {
-            relations(initial, visit);
-            relations(recursive, visit);
-        }
-        CteBody::Modify(statement) => relations_of(statement, visit),
-    }
+    cte.body.for_each_child(|child, _| relations_in(child, visit));
 }
 
 fn relations_of(statement: &BoundStatement, visit: &mut dyn FnMut(&Rel)) {
-    match statement {
-        BoundStatement::With { ctes, statement } => {
-            ctes.iter().for_each(|cte| relations_of_cte(cte, visit));
-            relations_of(statement, visit);
-        }
-        BoundStatement::Query(query) => relations(&query.rel, visit),
-        BoundStatement::Insert(insert) => relations(&insert.source, visit),
-        BoundStatement::Update(update) => update.from.iter().for_each(|from| relations(from, visit)),
-        BoundStatement::Delete(delete) => delete.using.iter().for_each(|using| relations(using, visit)),
-        BoundStatement::Merge(merge) => {
-            relations_of_cte(&merge.source, visit);
-            merge.actions.iter().for_each(|action| relations_of(action, visit));
-        }
-        BoundStatement::Call(_) => {}
+    relations_in(BoundChild::Statement(statement), visit);
+}
+
+fn relations_in(node: BoundChild<'_>, visit: &mut dyn FnMut(&Rel)) {
+    if let BoundChild::Rel(rel) = node {
+        visit(rel);
     }
-    visit::visit_statement(statement, 0, &mut |part, _| {
-        if let ExprKind::Subquery(subquery) = &part.kind {
-            relations(&subquery.rel, visit);
-        }
-        true
-    });
+    node.for_each_child(|child, _| relations_in(child, visit));
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use archipel_planner::bind::{once, visit};
 use archipel_planner::bound::{
-    AggregateCall, BoundExpr, BoundQuery, BoundStatement, Cte, ExprKind, JoinKind, OutputColumn, Rel,
-    SetCall, SetItem, Subquery, SubqueryKind,
+    AggregateCall, BoundChildMut, BoundExpr, BoundQuery, BoundStatement, ChildRow, Cte, ExprKind, JoinKind,
+    OutputColumn, Rel, SetCall, SetItem, Subquery, SubqueryKind,
 };
 use archipel_planner::native;
 use archipel_sql::catalog::RoutineRef;
@@ -483,10 +483,6 @@ impl<'c, 'a> Walk<'c, 'a> {
                 }
                 return Ok(());
             }
-            ExprKind::InList { left, list, .. } => {
-                self.expr(left)?;
-                self.pass(list.iter());
-            }
             ExprKind::Subquery(subquery) => self.subquery(subquery)?,
             _ => self.parts(expr)?,
         }
@@ -533,14 +529,19 @@ impl<'c, 'a> Walk<'c, 'a> {
         repeatable
     }
 
-    /// The parts of an expression all of which are evaluated.
+    /// The parts of an expression; those that may or may not be evaluated stay.
     fn parts(&mut self, expr: &mut BoundExpr) -> Result<()> {
         let mut result = Ok(());
-        visit::visit_children_mut(expr, 0, &mut |part, _| {
-            if result.is_ok() {
-                result = self.expr(part);
+        expr.for_each_child_mut(|part, scope| {
+            // What is made of a value at hand calls nothing.
+            let BoundChildMut::Expr(part) = part else { return };
+            if result.is_err() || scope.row != ChildRow::Same {
+                return;
             }
-            false
+            match scope.lazy {
+                true => self.pass([&*part].into_iter()),
+                false => result = self.expr(part),
+            }
         });
         result
     }
