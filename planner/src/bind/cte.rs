@@ -321,14 +321,8 @@ impl Binder<'_, '_> {
             let ctes = self.with_clause(query.with.as_ref(), true)?;
             let statement = self.data_change(statement)?;
             self.ctes.truncate(visible);
-            let returning = match &statement {
-                BoundStatement::Insert(insert) => insert.returning.as_ref(),
-                BoundStatement::Update(update) => update.returning.as_ref(),
-                BoundStatement::Delete(delete) => delete.returning.as_ref(),
-                _ => None,
-            };
-            let returns = returning.is_some();
-            let columns = returning.map(|returning| returning.columns.clone()).unwrap_or_default();
+            let returns = statement.returning().is_some();
+            let columns = statement.columns().to_vec();
             let statement = if ctes.is_empty() {
                 statement
             } else {

@@ -11,8 +11,9 @@ use archipel_sql::function::FunctionContext;
 use archipel_sql::types::{Oid, Type};
 
 use super::display::statement_text;
+use super::visit::{visit_statement, visit_statement_mut};
 use super::{BindEnv, VariableConflict, VariableScope, bind_statement};
-use crate::bound::{BoundExpr, BoundStatement, ExprKind, OutputColumn};
+use crate::bound::{BoundExpr, BoundStatement, ExprKind};
 
 fn column(name: &str, ty: Type) -> Column {
     Column::new(name, ty)
@@ -228,24 +229,6 @@ fn bind(
     Ok((bound, env.param_types))
 }
 
-fn columns(statement: &BoundStatement) -> Vec<OutputColumn> {
-    match statement {
-        BoundStatement::With { statement, .. } => columns(statement),
-        BoundStatement::Query(query) => query.columns.clone(),
-        BoundStatement::Insert(insert) => {
-            insert.returning.as_ref().map(|returning| returning.columns.clone()).unwrap_or_default()
-        }
-        BoundStatement::Update(update) => {
-            update.returning.as_ref().map(|returning| returning.columns.clone()).unwrap_or_default()
-        }
-        BoundStatement::Delete(delete) => {
-            delete.returning.as_ref().map(|returning| returning.columns.clone()).unwrap_or_default()
-        }
-        BoundStatement::Call(call) => call.columns.clone(),
-        BoundStatement::Merge(_) => Vec::new(),
-    }
-}
-
 /// What a statement binds to, or its error with SQLSTATE and position.
 fn outcome(text: &str) -> String {
     match bind(text, None) {
@@ -279,11 +262,31 @@ fn cases_bind_as_written() {
     assert_eq!(expected.len(), actual.len());
 }
 
+/// Whoever may change a tree comes to the same parts in the same order as whoever only looks.
+#[test]
+fn walks_come_to_the_same_parts() {
+    let mut parts = 0;
+    for text in include_str!("cases.txt").lines().filter_map(|line| line.strip_prefix("> ")) {
+        let Ok((mut statement, _)) = bind(text, None) else { continue };
+        let (mut seen, mut lent) = (Vec::new(), Vec::new());
+        visit_statement(&statement, 0, &mut |part, nesting| {
+            seen.push(format!("{nesting} {part:?}"));
+            true
+        });
+        visit_statement_mut(&mut statement, 0, &mut |part, nesting| {
+            lent.push(format!("{nesting} {part:?}"));
+            true
+        });
+        assert_eq!(seen, lent, "{text}");
+        parts += seen.len();
+    }
+    assert!(parts > 100);
+}
+
 #[test]
 fn parameters_take_the_types_their_places_ask_for() {
     let types = |text: &str| {
-        let (statement, types) = bind(text, None).expect(text);
-        drop(columns(&statement));
+        let (_, types) = bind(text, None).expect(text);
         types.into_iter().map(|ty| ty.map_or(0, |ty| ty.oid.0)).collect::<Vec<_>>()
     };
     assert_eq!(types("select a from t where a = $1 and b = $2 limit $3"), [23, 25, 20]);

@@ -396,3 +396,78 @@ impl SetCall {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use archipel_sql::datum::Datum;
+    use archipel_sql::types::Type;
+
+    use super::*;
+    use crate::bound::JoinKind;
+
+    fn number(value: i32) -> BoundExpr {
+        BoundExpr::constant(Datum::Int4(value), Type::INT4)
+    }
+
+    fn over(expr: BoundExpr) -> Rel {
+        Rel::Project { input: Box::new(Rel::Unit), exprs: vec![expr] }
+    }
+
+    /// Numbers among the parts of a node and theirs, in order, each with how it stands to its own node.
+    fn numbers(node: BoundChild<'_>) -> Vec<(i32, ChildScope)> {
+        let mut found = Vec::new();
+        node.for_each_child(|child, scope| match child {
+            BoundChild::Expr(BoundExpr { kind: ExprKind::Const(Datum::Int4(value)), .. }) => {
+                found.push((*value, scope));
+            }
+            child => found.extend(numbers(child)),
+        });
+        found
+    }
+
+    #[test]
+    fn what_may_not_be_evaluated_is_lazy() {
+        let arms = vec![(number(1), number(2)), (number(3), number(4))];
+        let case = ExprKind::Case { arms, otherwise: Some(Box::new(number(5))) };
+        let case = BoundExpr::new(case, Type::INT4);
+        let wanted = [(1, HERE), (2, PERHAPS), (3, PERHAPS), (4, PERHAPS), (5, PERHAPS)];
+        assert_eq!(numbers(BoundChild::Expr(&case)), wanted);
+        let either = BoundExpr::new(ExprKind::Or(vec![number(1), number(2)]), Type::BOOL);
+        assert_eq!(numbers(BoundChild::Expr(&either)), [(1, HERE), (2, PERHAPS)]);
+    }
+
+    #[test]
+    fn the_right_side_of_a_lateral_join_is_nested() {
+        let join = |lateral| Rel::Join {
+            kind: JoinKind::Inner,
+            left: Box::new(over(number(1))),
+            right: Box::new(over(number(2))),
+            on: Some(number(3)),
+            lateral,
+        };
+        for lateral in [false, true] {
+            let join = join(lateral);
+            assert_eq!(numbers(BoundChild::Rel(&join)), [(1, HERE), (2, HERE), (3, HERE)]);
+            let mut nestings = Vec::new();
+            join.for_each_child(|_, scope| nestings.push(scope.nesting()));
+            assert_eq!(nestings, [0, u16::from(lateral), 0]);
+        }
+    }
+
+    #[test]
+    fn a_domain_lends_no_conditions() {
+        let conditions = DomainConditions {
+            schema: "public".to_owned(),
+            name: "d".to_owned(),
+            domain: "d".to_owned(),
+            not_null: false,
+            checks: vec![("c".to_owned(), number(2))],
+        };
+        let kind = ExprKind::Domain { expr: Box::new(number(1)), conditions: Arc::new(conditions) };
+        let mut domain = BoundExpr::new(kind, Type::INT4);
+        assert_eq!(numbers(BoundChild::Expr(&domain)), [(1, HERE), (2, VALUE)]);
+        let mut lent = 0;
+        domain.for_each_child_mut(|_, _| lent += 1);
+        assert_eq!(lent, 1);
+    }
+}

@@ -1,11 +1,12 @@
-//! The rows that operators produce: how many columns, and of which types; what rows say of themselves.
+//! The rows that operators produce: how many columns, and of which types; what rows say of themselves; those
+//! that statements answer.
 
 use std::sync::Arc;
 
 use archipel_sql::record::RecordDescriptor;
 use archipel_sql::types::{Oid, Type};
 
-use super::{BoundExpr, FieldNames, Rel, SetItem};
+use super::{BoundExpr, BoundStatement, FieldNames, OutputColumn, Rel, Returning, SetItem};
 
 /// What rows made of these items say of themselves: nothing where the plan knows their type.
 pub fn row_descriptor(ty: Type, items: &[BoundExpr], names: &FieldNames) -> Option<Arc<RecordDescriptor>> {
@@ -110,6 +111,43 @@ impl SetItem {
         match self {
             SetItem::Scalar(expr) => expr.ty,
             SetItem::Set { ty, .. } => *ty,
+        }
+    }
+}
+
+impl BoundStatement {
+    /// The columns of the rows it answers.
+    pub fn columns(&self) -> &[OutputColumn] {
+        match self {
+            BoundStatement::Query(query) => &query.columns,
+            BoundStatement::Call(call) => &call.columns,
+            BoundStatement::With { statement, .. } => statement.columns(),
+            _ => match self.returning() {
+                Some(returning) => &returning.columns,
+                None => &[],
+            },
+        }
+    }
+
+    /// RETURNING, below a WITH, too.
+    pub fn returning(&self) -> Option<&Returning> {
+        match self {
+            BoundStatement::Insert(insert) => insert.returning.as_ref(),
+            BoundStatement::Update(update) => update.returning.as_ref(),
+            BoundStatement::Delete(delete) => delete.returning.as_ref(),
+            BoundStatement::With { statement, .. } => statement.returning(),
+            BoundStatement::Query(_) | BoundStatement::Merge(_) | BoundStatement::Call(_) => None,
+        }
+    }
+
+    /// Where its RETURNING is or would be; `None` of a statement that has none.
+    pub fn returning_mut(&mut self) -> Option<&mut Option<Returning>> {
+        match self {
+            BoundStatement::Insert(insert) => Some(&mut insert.returning),
+            BoundStatement::Update(update) => Some(&mut update.returning),
+            BoundStatement::Delete(delete) => Some(&mut delete.returning),
+            BoundStatement::With { statement, .. } => statement.returning_mut(),
+            BoundStatement::Query(_) | BoundStatement::Merge(_) | BoundStatement::Call(_) => None,
         }
     }
 }

@@ -129,7 +129,7 @@ pub use operand::element;
 pub(crate) use operator::{Comparison, comparison};
 pub use program::{StatementHost, StatementProgram, stop_error};
 pub use sequence::{Drawn, numbers_for_next_attempt};
-pub use statement::{CompiledStatement, columns_of, compile_explained, compile_statement};
+pub use statement::{CompiledStatement, compile_explained, compile_statement};
 pub use usage::{Usage, Used};
 pub use walk::{visit_all_relations, visit_expressions, visit_relations};
 

@@ -243,7 +243,7 @@ fn compile(statement: &BoundStatement, mut compiler: Compiler<'_>) -> Result<Com
     let shape = compiler.finish();
     let writes = compiler.accesses.iter().any(|access| access.write) || !matches!(body, Body::Query { .. });
     Ok(CompiledStatement {
-        columns: columns_of(statement),
+        columns: statement.columns().to_vec(),
         accesses: compiler.accesses,
         known_rows: compiler.known_rows,
         tables: compiler.tables,
@@ -343,26 +343,10 @@ fn refused_query(rel: &Rel) -> Option<&'static str> {
     refused
 }
 
-/// The result columns of a statement.
-pub fn columns_of(statement: &BoundStatement) -> Vec<OutputColumn> {
-    let returning = |returning: &Option<crate::bound::Returning>| {
-        returning.as_ref().map(|returning| returning.columns.clone()).unwrap_or_default()
-    };
-    match statement {
-        BoundStatement::Query(query) => query.columns.clone(),
-        BoundStatement::Insert(insert) => returning(&insert.returning),
-        BoundStatement::Update(update) => returning(&update.returning),
-        BoundStatement::Delete(delete) => returning(&delete.returning),
-        BoundStatement::Merge(_) => Vec::new(),
-        BoundStatement::Call(call) => call.columns.clone(),
-        BoundStatement::With { statement, .. } => columns_of(statement),
-    }
-}
-
 impl Compiler<'_> {
     /// Compiles what a statement does.
     pub fn body(&mut self, statement: &BoundStatement) -> Result<Body> {
-        let width = columns_of(statement).len();
+        let width = statement.columns().len();
         Ok(match statement {
             BoundStatement::Query(query) => {
                 let slots = self.declare(&query.rel);

@@ -19,19 +19,7 @@ use crate::run::operation::{IntoCast, ReferenceRead, Targets};
 
 /// Columns of the rows a statement answers.
 pub(crate) fn output_columns(bound: &BoundStatement) -> &[OutputColumn] {
-    match bound {
-        BoundStatement::Query(query) => &query.columns,
-        BoundStatement::Insert(insert) => returned(&insert.returning),
-        BoundStatement::Update(update) => returned(&update.returning),
-        BoundStatement::Delete(delete) => returned(&delete.returning),
-        BoundStatement::With { statement, .. } => output_columns(statement),
-        BoundStatement::Merge(_) => &[],
-        BoundStatement::Call(call) => &call.columns,
-    }
-}
-
-fn returned(returning: &Option<archipel_planner::bound::Returning>) -> &[OutputColumn] {
-    returning.as_ref().map_or(&[], |r| &r.columns)
+    bound.columns()
 }
 
 pub(crate) fn modifies(bound: &BoundStatement) -> bool {
@@ -321,10 +309,10 @@ pub(crate) fn cast_columns(
             Ok(())
         }
         BoundStatement::With { statement, .. } => cast_columns(statement, types, environment),
-        BoundStatement::Insert(insert) => cast_returning(&mut insert.returning, types, environment),
-        BoundStatement::Update(update) => cast_returning(&mut update.returning, types, environment),
-        BoundStatement::Delete(delete) => cast_returning(&mut delete.returning, types, environment),
-        BoundStatement::Merge(_) | BoundStatement::Call(_) => Ok(()),
+        other => match other.returning_mut() {
+            Some(returning) => cast_returning(returning, types, environment),
+            None => Ok(()),
+        },
     }
 }
 
@@ -348,12 +336,9 @@ pub(crate) fn project_columns(
             return;
         }
         BoundStatement::With { statement, .. } => return project_columns(statement, project),
-        BoundStatement::Insert(insert) => &mut insert.returning,
-        BoundStatement::Update(update) => &mut update.returning,
-        BoundStatement::Delete(delete) => &mut delete.returning,
-        BoundStatement::Merge(_) | BoundStatement::Call(_) => return,
+        other => other.returning_mut(),
     };
-    if let Some(returning) = returning {
+    if let Some(Some(returning)) = returning {
         returning.exprs = project(std::mem::take(&mut returning.exprs));
         returning.columns = unnamed(&returning.exprs);
     }

@@ -173,13 +173,7 @@ pub(super) fn compile_within(
 
 /// Lets a statement that changes rows and answers none answer something for each, so that they are counted.
 fn answer_changes(bound: &mut BoundStatement) {
-    let returning = match bound {
-        BoundStatement::With { statement, .. } => return answer_changes(statement),
-        BoundStatement::Insert(insert) => &mut insert.returning,
-        BoundStatement::Update(update) => &mut update.returning,
-        BoundStatement::Delete(delete) => &mut delete.returning,
-        BoundStatement::Query(_) | BoundStatement::Merge(_) | BoundStatement::Call(_) => return,
-    };
+    let Some(returning) = bound.returning_mut() else { return };
     returning.get_or_insert_with(|| Returning {
         exprs: vec![BoundExpr::constant(Datum::Null, Type::BOOL)],
         columns: vec![OutputColumn { name: "?column?".to_owned(), ty: Type::BOOL, source: None }],

@@ -543,17 +543,8 @@ pub(crate) fn failed_transaction() -> SqlError {
 pub(crate) fn result_columns(bound: &BoundStatement) -> Option<Vec<OutputColumn>> {
     match bound {
         BoundStatement::Query(query) => Some(query.columns.clone()),
-        BoundStatement::Insert(insert) => {
-            insert.returning.as_ref().map(|returning| returning.columns.clone())
-        }
-        BoundStatement::Update(update) => {
-            update.returning.as_ref().map(|returning| returning.columns.clone())
-        }
-        BoundStatement::Delete(delete) => {
-            delete.returning.as_ref().map(|returning| returning.columns.clone())
-        }
-        BoundStatement::Merge(_) => None,
         BoundStatement::Call(call) => (!call.columns.is_empty()).then(|| call.columns.clone()),
         BoundStatement::With { statement, .. } => result_columns(statement),
+        _ => bound.returning().map(|returning| returning.columns.clone()),
     }
 }
