@@ -194,7 +194,7 @@ impl Walk<'_, '_> {
         if !reads_tables(rel) {
             return Ok(());
         }
-        let alone = !visit::is_correlated(rel) && !self.is_called_in(rel) && !is_volatile_query(rel);
+        let alone = !visit::is_correlated(rel) && !self.is_called_in(rel) && !visit::calls_volatile(rel);
         if alone && is_apart(rel) && rel.width() > 0 {
             return self.keep_as_argument(rel);
         }
@@ -387,14 +387,4 @@ fn is_apart(rel: &Rel) -> bool {
     let mut reads = false;
     relations(rel, &mut |rel| reads |= matches!(rel, Rel::CteScan { .. }));
     may_wait(rel) && !reads
-}
-
-/// Whether a query has effects, or other rows each time.
-pub(super) fn is_volatile_query(rel: &Rel) -> bool {
-    let mut found = false;
-    visit::visit_rel(rel, 0, &mut |part, _| {
-        found |= visit::is_volatile_call(part);
-        !found
-    });
-    found
 }

@@ -19,7 +19,7 @@ use super::condition::{
     all_of, asks_for_rows, conditions_to_sides, depends_on_rows, holds_call, is_bool, is_tested_above,
     item_reads_query, on_as_condition, parted, reads_query,
 };
-use super::query::{is_volatile_query, may_wait, turned};
+use super::query::{may_wait, turned};
 use crate::registry::query_as_routine;
 use crate::run::operation::{Hoisted, HoistedCall, HoistedRows};
 
@@ -227,7 +227,7 @@ impl<'c, 'a> Walk<'c, 'a> {
     /// Takes calls out of the queries in a condition that read nothing of the rows it is about: such a query
     /// is evaluated once. These rows, which call nothing, are read before. False if there is no such query.
     fn queries_once(&mut self, input: &mut Rel, predicate: &mut BoundExpr) -> Result<bool> {
-        let apart = !self.is_called_in(input) && may_wait(input) && !is_volatile_query(input);
+        let apart = !self.is_called_in(input) && may_wait(input) && !visit::calls_volatile(input);
         let may = !self.blocked && self.row.is_none() && self.guards.is_empty() && apart;
         let items = match &mut predicate.kind {
             ExprKind::And(items) => &mut items[..],
