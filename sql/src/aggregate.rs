@@ -8,7 +8,7 @@ use crate::datum::{Datum, Interval};
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::array_of_values;
 use crate::function::length::{check_buffer, check_elements, push};
-use crate::function::{AggregateFunction, AggregateState, FunctionContext};
+use crate::function::{Aggregate, AggregateFunction, AggregateState, FunctionContext};
 use crate::numeric::{Numeric, SCALE_MAX};
 use crate::types::{Oid, Type};
 use crate::{interrupt, memory};
@@ -100,6 +100,7 @@ pub static FIRST: AggregateFunction = AggregateFunction {
     args: &[Oid::ANYELEMENT],
     result: Oid::ANYELEMENT,
     strict: false,
+    aggregate: Aggregate::Other,
     state: |_| Box::new(First(None)),
 };
 

@@ -118,6 +118,7 @@ static WITHOUT_FIELD: ScalarFunction = ScalarFunction {
         let message = format!("record \"{}\" has no field \"{}\"", text(0), text(1));
         Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message))
     },
+    intrinsic: None,
 };
 
 impl Compiler<'_> {

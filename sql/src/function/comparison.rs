@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use super::args::*;
+use super::intrinsic::{Comparison, Intrinsic, Operands};
 use super::record_image::by_image;
 use super::{Eval, FunctionContext};
 use crate::compare::{compare, compare_floats};
@@ -14,17 +15,26 @@ use crate::record::Record;
 use crate::types::Oid;
 use crate::typmod::without_blanks;
 
-/// Six operators from one order. The order sees the context and both arguments.
+/// Six operators from one order, and what they compare where their order is one that others know. The
+/// order sees the context and both arguments.
 macro_rules! comparisons {
-    ($($eq:literal $ne:literal $lt:literal $le:literal $gt:literal $ge:literal = $order:expr;)*) => {
-        &[$(
+    ($($eq:literal $ne:literal $lt:literal $le:literal $gt:literal $ge:literal = $order:ident $(: $operands:ident)?;)*) => {
+        pub(super) const OPERATORS: &[(&str, Eval)] = &[$(
             ($eq, |c, v| Ok(Datum::Bool($order(c, v)? == Ordering::Equal))),
             ($ne, |c, v| Ok(Datum::Bool($order(c, v)? != Ordering::Equal))),
             ($lt, |c, v| Ok(Datum::Bool($order(c, v)? == Ordering::Less))),
             ($le, |c, v| Ok(Datum::Bool($order(c, v)? != Ordering::Greater))),
             ($gt, |c, v| Ok(Datum::Bool($order(c, v)? == Ordering::Greater))),
             ($ge, |c, v| Ok(Datum::Bool($order(c, v)? != Ordering::Less))),
-        )*]
+        )*];
+        pub(super) const INTRINSICS: &[(&str, Intrinsic)] = &[$($(
+            ($eq, Intrinsic::Compare(Comparison::Eq, Operands::$operands)),
+            ($ne, Intrinsic::Compare(Comparison::Ne, Operands::$operands)),
+            ($lt, Intrinsic::Compare(Comparison::Lt, Operands::$operands)),
+            ($le, Intrinsic::Compare(Comparison::Le, Operands::$operands)),
+            ($gt, Intrinsic::Compare(Comparison::Gt, Operands::$operands)),
+            ($ge, Intrinsic::Compare(Comparison::Ge, Operands::$operands)),
+        )?)*];
     };
 }
 
@@ -147,52 +157,52 @@ fn by_moment(ctx: &FunctionContext<'_>, v: &[Datum]) -> Order {
     Ok(moment(ctx, any(v, 0)?, zoned).cmp(&moment(ctx, any(v, 1)?, zoned)))
 }
 
-pub(super) const OPERATORS: &[(&str, Eval)] = comparisons! {
-    "int4eq" "int4ne" "int4lt" "int4le" "int4gt" "int4ge" = by_int4;
-    "int8eq" "int8ne" "int8lt" "int8le" "int8gt" "int8ge" = by_int8;
-    "pg_lsn_eq" "pg_lsn_ne" "pg_lsn_lt" "pg_lsn_le" "pg_lsn_gt" "pg_lsn_ge" = by_int8;
-    "tideq" "tidne" "tidlt" "tidle" "tidgt" "tidge" = by_int8;
-    "xid8eq" "xid8ne" "xid8lt" "xid8le" "xid8gt" "xid8ge" = by_int8;
-    "int2eq" "int2ne" "int2lt" "int2le" "int2gt" "int2ge" = generic;
-    "int24eq" "int24ne" "int24lt" "int24le" "int24gt" "int24ge" = generic;
-    "int42eq" "int42ne" "int42lt" "int42le" "int42gt" "int42ge" = generic;
-    "int28eq" "int28ne" "int28lt" "int28le" "int28gt" "int28ge" = generic;
-    "int82eq" "int82ne" "int82lt" "int82le" "int82gt" "int82ge" = generic;
-    "int48eq" "int48ne" "int48lt" "int48le" "int48gt" "int48ge" = generic;
-    "int84eq" "int84ne" "int84lt" "int84le" "int84gt" "int84ge" = generic;
-    "float4eq" "float4ne" "float4lt" "float4le" "float4gt" "float4ge" = by_float;
-    "float8eq" "float8ne" "float8lt" "float8le" "float8gt" "float8ge" = by_float;
+comparisons! {
+    "int4eq" "int4ne" "int4lt" "int4le" "int4gt" "int4ge" = by_int4: Integers;
+    "int8eq" "int8ne" "int8lt" "int8le" "int8gt" "int8ge" = by_int8: Integers;
+    "pg_lsn_eq" "pg_lsn_ne" "pg_lsn_lt" "pg_lsn_le" "pg_lsn_gt" "pg_lsn_ge" = by_int8: Alike;
+    "tideq" "tidne" "tidlt" "tidle" "tidgt" "tidge" = by_int8: Alike;
+    "xid8eq" "xid8ne" "xid8lt" "xid8le" "xid8gt" "xid8ge" = by_int8: Alike;
+    "int2eq" "int2ne" "int2lt" "int2le" "int2gt" "int2ge" = generic: Integers;
+    "int24eq" "int24ne" "int24lt" "int24le" "int24gt" "int24ge" = generic: Integers;
+    "int42eq" "int42ne" "int42lt" "int42le" "int42gt" "int42ge" = generic: Integers;
+    "int28eq" "int28ne" "int28lt" "int28le" "int28gt" "int28ge" = generic: Integers;
+    "int82eq" "int82ne" "int82lt" "int82le" "int82gt" "int82ge" = generic: Integers;
+    "int48eq" "int48ne" "int48lt" "int48le" "int48gt" "int48ge" = generic: Integers;
+    "int84eq" "int84ne" "int84lt" "int84le" "int84gt" "int84ge" = generic: Integers;
+    "float4eq" "float4ne" "float4lt" "float4le" "float4gt" "float4ge" = by_float: Alike;
+    "float8eq" "float8ne" "float8lt" "float8le" "float8gt" "float8ge" = by_float: Alike;
     "float48eq" "float48ne" "float48lt" "float48le" "float48gt" "float48ge" = by_float;
     "float84eq" "float84ne" "float84lt" "float84le" "float84gt" "float84ge" = by_float;
-    "numeric_eq" "numeric_ne" "numeric_lt" "numeric_le" "numeric_gt" "numeric_ge" = by_numeric;
-    "texteq" "textne" "text_lt" "text_le" "text_gt" "text_ge" = by_text;
-    "bpchareq" "bpcharne" "bpcharlt" "bpcharle" "bpchargt" "bpcharge" = by_bpchar;
-    "nameeq" "namene" "namelt" "namele" "namegt" "namege" = by_text;
+    "numeric_eq" "numeric_ne" "numeric_lt" "numeric_le" "numeric_gt" "numeric_ge" = by_numeric: Alike;
+    "texteq" "textne" "text_lt" "text_le" "text_gt" "text_ge" = by_text: Alike;
+    "bpchareq" "bpcharne" "bpcharlt" "bpcharle" "bpchargt" "bpcharge" = by_bpchar: Alike;
+    "nameeq" "namene" "namelt" "namele" "namegt" "namege" = by_text: Alike;
     "nameeqtext" "namenetext" "namelttext" "nameletext" "namegttext" "namegetext" = by_text;
     "texteqname" "textnename" "textltname" "textlename" "textgtname" "textgename" = by_text;
-    "chareq" "charne" "charlt" "charle" "chargt" "charge" = by_text;
-    "booleq" "boolne" "boollt" "boolle" "boolgt" "boolge" = generic;
-    "byteaeq" "byteane" "bytealt" "byteale" "byteagt" "byteage" = generic;
-    "date_eq" "date_ne" "date_lt" "date_le" "date_gt" "date_ge" = generic;
-    "time_eq" "time_ne" "time_lt" "time_le" "time_gt" "time_ge" = generic;
-    "timetz_eq" "timetz_ne" "timetz_lt" "timetz_le" "timetz_gt" "timetz_ge" = generic;
-    "timestamp_eq" "timestamp_ne" "timestamp_lt" "timestamp_le" "timestamp_gt" "timestamp_ge" = generic;
-    "interval_eq" "interval_ne" "interval_lt" "interval_le" "interval_gt" "interval_ge" = generic;
-    "uuid_eq" "uuid_ne" "uuid_lt" "uuid_le" "uuid_gt" "uuid_ge" = generic;
-    "oideq" "oidne" "oidlt" "oidle" "oidgt" "oidge" = generic;
+    "chareq" "charne" "charlt" "charle" "chargt" "charge" = by_text: Alike;
+    "booleq" "boolne" "boollt" "boolle" "boolgt" "boolge" = generic: Alike;
+    "byteaeq" "byteane" "bytealt" "byteale" "byteagt" "byteage" = generic: Alike;
+    "date_eq" "date_ne" "date_lt" "date_le" "date_gt" "date_ge" = generic: Alike;
+    "time_eq" "time_ne" "time_lt" "time_le" "time_gt" "time_ge" = generic: Alike;
+    "timetz_eq" "timetz_ne" "timetz_lt" "timetz_le" "timetz_gt" "timetz_ge" = generic: Alike;
+    "timestamp_eq" "timestamp_ne" "timestamp_lt" "timestamp_le" "timestamp_gt" "timestamp_ge" = generic: Alike;
+    "interval_eq" "interval_ne" "interval_lt" "interval_le" "interval_gt" "interval_ge" = generic: Alike;
+    "uuid_eq" "uuid_ne" "uuid_lt" "uuid_le" "uuid_gt" "uuid_ge" = generic: Alike;
+    "oideq" "oidne" "oidlt" "oidle" "oidgt" "oidge" = generic: Alike;
     "oidvectoreq" "oidvectorne" "oidvectorlt" "oidvectorle" "oidvectorgt" "oidvectorge" = generic;
-    "array_eq" "array_ne" "array_lt" "array_le" "array_gt" "array_ge" = generic;
+    "array_eq" "array_ne" "array_lt" "array_le" "array_gt" "array_ge" = generic: Alike;
     "record_eq" "record_ne" "record_lt" "record_le" "record_gt" "record_ge" = by_record;
-    "date_eq_timestamp" "date_ne_timestamp" "date_lt_timestamp" "date_le_timestamp" "date_gt_timestamp" "date_ge_timestamp" = by_moment;
-    "timestamp_eq_date" "timestamp_ne_date" "timestamp_lt_date" "timestamp_le_date" "timestamp_gt_date" "timestamp_ge_date" = by_moment;
-    "date_eq_timestamptz" "date_ne_timestamptz" "date_lt_timestamptz" "date_le_timestamptz" "date_gt_timestamptz" "date_ge_timestamptz" = by_moment;
-    "timestamptz_eq_date" "timestamptz_ne_date" "timestamptz_lt_date" "timestamptz_le_date" "timestamptz_gt_date" "timestamptz_ge_date" = by_moment;
-    "timestamp_eq_timestamptz" "timestamp_ne_timestamptz" "timestamp_lt_timestamptz" "timestamp_le_timestamptz" "timestamp_gt_timestamptz" "timestamp_ge_timestamptz" = by_moment;
-    "timestamptz_eq_timestamp" "timestamptz_ne_timestamp" "timestamptz_lt_timestamp" "timestamptz_le_timestamp" "timestamptz_gt_timestamp" "timestamptz_ge_timestamp" = by_moment;
-    "record_image_eq" "record_image_ne" "record_image_lt" "record_image_le" "record_image_gt" "record_image_ge" = by_image;
+    "date_eq_timestamp" "date_ne_timestamp" "date_lt_timestamp" "date_le_timestamp" "date_gt_timestamp" "date_ge_timestamp" = by_moment: Moments;
+    "timestamp_eq_date" "timestamp_ne_date" "timestamp_lt_date" "timestamp_le_date" "timestamp_gt_date" "timestamp_ge_date" = by_moment: Moments;
+    "date_eq_timestamptz" "date_ne_timestamptz" "date_lt_timestamptz" "date_le_timestamptz" "date_gt_timestamptz" "date_ge_timestamptz" = by_moment: Moments;
+    "timestamptz_eq_date" "timestamptz_ne_date" "timestamptz_lt_date" "timestamptz_le_date" "timestamptz_gt_date" "timestamptz_ge_date" = by_moment: Moments;
+    "timestamp_eq_timestamptz" "timestamp_ne_timestamptz" "timestamp_lt_timestamptz" "timestamp_le_timestamptz" "timestamp_gt_timestamptz" "timestamp_ge_timestamptz" = by_moment: Moments;
+    "timestamptz_eq_timestamp" "timestamptz_ne_timestamp" "timestamptz_lt_timestamp" "timestamptz_le_timestamp" "timestamptz_gt_timestamp" "timestamptz_ge_timestamp" = by_moment: Moments;
+    "record_image_eq" "record_image_ne" "record_image_lt" "record_image_le" "record_image_gt" "record_image_ge" = by_image: Images;
     "texteq" "textne" "text_pattern_lt" "text_pattern_le" "text_pattern_gt" "text_pattern_ge" = by_text;
     "bpchareq" "bpcharne" "bpchar_pattern_lt" "bpchar_pattern_le" "bpchar_pattern_gt" "bpchar_pattern_ge" = by_bpchar;
-};
+}
 
 fn sign(_: &FunctionContext<'_>, v: &[Datum]) -> Result<Datum> {
     Ok(Datum::Int4(compare(any(v, 0)?, any(v, 1)?) as i32))

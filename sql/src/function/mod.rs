@@ -26,6 +26,7 @@ mod float;
 mod hash;
 mod identifier;
 mod integer;
+mod intrinsic;
 mod json;
 mod jsonpath;
 pub mod length;
@@ -67,7 +68,9 @@ pub use variadic::OF_ARRAY;
 
 /// `(pg_proc.prosrc, implementation)` of scalar functions, by topic.
 type ScalarTable = &'static [(&'static str, Eval)];
-/// The same of set-returning functions.
+/// What functions are, by the same names.
+type IntrinsicTable = &'static [(&'static str, Intrinsic)];
+/// The implementations of set-returning functions.
 type SetTable = &'static [(&'static str, registry::SetEval)];
 
 const SCALAR_TABLES: &[ScalarTable] = &[
@@ -108,6 +111,12 @@ const SCALAR_TABLES: &[ScalarTable] = &[
     identifier::FUNCTIONS,
     crypto::FUNCTIONS,
 ];
+const INTRINSIC_TABLES: &[IntrinsicTable] = &[
+    comparison::INTRINSICS,
+    integer::ARITHMETIC_INTRINSICS,
+    integer::ONE_WIDTH_INTRINSICS,
+    intrinsic::INTRINSICS,
+];
 const SET_TABLES: &[SetTable] = &[
     series::SETS,
     temporal::SETS,
@@ -121,6 +130,8 @@ const SET_TABLES: &[SetTable] = &[
 ];
 
 pub use float::{Operation as FloatOperation, apply as float_arithmetic};
+pub use integer::{Arithmetic, IntegerWidth};
+pub use intrinsic::{AdvisoryLock, Aggregate, Comparison, Intrinsic, Operands};
 pub use string::{
     char_count as text_length, chr as text_chr, left as text_left, position as text_position,
     right as text_right, substring as text_substring,
@@ -128,9 +139,9 @@ pub use string::{
 
 pub use registry::{
     Cast, CastContext, CastMethod, Operator, WindowSignature, aggregates, all_aggregates, all_casts,
-    all_functions, all_operators, all_set_functions, all_windows, cast, function_by_oid, is_written_in_sql,
-    known_but_missing, lookup_aggregates, lookup_functions, lookup_operators, lookup_set_functions,
-    operator_by_oid,
+    all_functions, all_operators, all_set_functions, all_windows, cast, function_by_oid, is_cast,
+    is_written_in_sql, known_but_missing, lookup_aggregates, lookup_functions, lookup_operators,
+    lookup_set_functions, operator_by_oid,
 };
 
 /// How a set is made in pages, by the name of its function.
@@ -369,6 +380,8 @@ pub struct ScalarFunction {
     pub strict: bool,
     pub volatility: Volatility,
     pub eval: Eval,
+    /// What it is, where somebody knows more of it than how to call it.
+    pub intrinsic: Option<Intrinsic>,
 }
 
 /// An overload is known by its name and its arguments.
@@ -408,6 +421,7 @@ pub struct AggregateFunction {
     pub result: Oid,
     /// Rows with a NULL argument are skipped.
     pub strict: bool,
+    pub aggregate: Aggregate,
     pub state: fn(&[Type]) -> Box<dyn AggregateState>,
 }
 
@@ -443,6 +457,8 @@ pub struct SetFunction {
     pub defaults: &'static [Datum],
     pub strict: bool,
     pub eval: SetEval,
+    /// As [`ScalarFunction::intrinsic`].
+    pub intrinsic: Option<Intrinsic>,
     /// Of a set that need not be made at once.
     pub page: Option<SetPage>,
 }

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{AggregateFunction, Eval, ScalarFunction, SetFunction, Volatility};
+use super::{Aggregate, AggregateFunction, Eval, Intrinsic, ScalarFunction, SetFunction, Volatility};
 use crate::datum::Datum;
 use crate::types::Oid;
 
@@ -95,6 +95,15 @@ struct Registry {
     casts_by_types: FxHashMap<(Oid, Oid), Cast>,
     missing: FxHashMap<&'static str, Oid>,
     written_in_sql: FxHashSet<Oid>,
+    /// The functions behind casts.
+    casting: FxHashSet<Oid>,
+}
+
+/// What this crate knows of functions, by pg_proc.prosrc.
+struct Known {
+    evals: FxHashMap<&'static str, Eval>,
+    sets: FxHashMap<&'static str, SetEval>,
+    intrinsics: FxHashMap<&'static str, Intrinsic>,
 }
 
 fn registry() -> &'static Registry {
@@ -112,16 +121,15 @@ fn oids(text: &str) -> &'static [Oid] {
 }
 
 fn build() -> Registry {
-    let mut evals: FxHashMap<&'static str, Eval> = FxHashMap::default();
-    for table in super::SCALAR_TABLES {
-        evals.extend(table.iter().copied());
-    }
-    let set_evals: FxHashMap<&'static str, SetEval> =
-        super::SET_TABLES.iter().flat_map(|t| t.iter().copied()).collect();
+    let known = Known {
+        evals: super::SCALAR_TABLES.iter().flat_map(|t| t.iter().copied()).collect(),
+        sets: super::SET_TABLES.iter().flat_map(|t| t.iter().copied()).collect(),
+        intrinsics: super::INTRINSIC_TABLES.iter().flat_map(|t| t.iter().copied()).collect(),
+    };
     let mut registry = Registry::default();
     for line in include_str!("../../data/proc.tsv").lines().chain(include_str!("../../data/own.tsv").lines())
     {
-        registry.add_proc(line, &evals, &set_evals);
+        registry.add_proc(line, &known);
     }
     for line in include_str!("../../data/operator.tsv").lines() {
         registry.add_operator(line);
@@ -133,12 +141,7 @@ fn build() -> Registry {
 }
 
 impl Registry {
-    fn add_proc(
-        &mut self,
-        line: &'static str,
-        evals: &FxHashMap<&str, Eval>,
-        set_evals: &FxHashMap<&str, SetEval>,
-    ) {
+    fn add_proc(&mut self, line: &'static str, known: &Known) {
         let fields: Vec<&'static str> = line.split('\t').collect();
         let [
             proc_oid,
@@ -176,6 +179,7 @@ impl Registry {
                         args,
                         result: oid(result),
                         strict,
+                        aggregate: Aggregate::of(name),
                         state,
                     });
                     self.aggregates.push(function);
@@ -195,7 +199,7 @@ impl Registry {
                 return;
             }
             "f" if retset == "t" => {
-                if let Some(&eval) = set_evals.get(key) {
+                if let Some(&eval) = known.sets.get(key) {
                     let columns = set_columns(name, oid(result), all_args, modes, &all_names);
                     let function = leak(SetFunction {
                         oid: oid(proc_oid),
@@ -206,6 +210,7 @@ impl Registry {
                         defaults: default_values(name, defaults.parse().unwrap_or(0)),
                         strict: strict == "t",
                         eval,
+                        intrinsic: known.intrinsics.get(key).copied(),
                         page: super::page_of(key),
                     });
                     self.sets.push(function);
@@ -214,7 +219,7 @@ impl Registry {
                 }
             }
             "f" => {
-                if let Some(&eval) = evals.get(key) {
+                if let Some(&eval) = known.evals.get(key) {
                     let function = leak(ScalarFunction {
                         oid: oid(proc_oid),
                         name,
@@ -234,6 +239,7 @@ impl Registry {
                             _ => Volatility::Volatile,
                         },
                         eval,
+                        intrinsic: known.intrinsics.get(key).copied(),
                     });
                     self.functions.push(function);
                     self.functions_by_oid.insert(function.oid, function);
@@ -281,7 +287,10 @@ impl Registry {
             "b" => CastMethod::Binary,
             "i" => CastMethod::InOut,
             _ => match self.functions_by_oid.get(&oid(function)) {
-                Some(function) => CastMethod::Function(function),
+                Some(function) => {
+                    self.casting.insert(function.oid);
+                    CastMethod::Function(function)
+                }
                 None => return,
             },
         };
@@ -358,6 +367,11 @@ pub fn lookup_functions(name: &str) -> &'static [&'static ScalarFunction] {
 /// Whether PostgreSQL has the function in SQL.
 pub fn is_written_in_sql(function: &ScalarFunction) -> bool {
     registry().written_in_sql.contains(&function.oid)
+}
+
+/// Whether a cast of pg_cast is done by the function.
+pub fn is_cast(function: &ScalarFunction) -> bool {
+    registry().casting.contains(&function.oid)
 }
 
 /// Every overload of a set-returning function.
@@ -444,6 +458,47 @@ mod tests {
             .chain(super::super::SET_TABLES.iter().flat_map(|t| t.iter().map(|(key, _)| *key)));
         let unknown: Vec<&str> = known.filter(|key| !declared.contains(key)).collect();
         assert_eq!(unknown, Vec::<&str>::new());
+    }
+
+    /// The same of what is said of functions; and every function that is said to be something is there.
+    #[test]
+    fn every_intrinsic_is_implemented() {
+        let tables = || super::super::INTRINSIC_TABLES.iter().flat_map(|t| t.iter());
+        let keys: Vec<&str> = super::super::SCALAR_TABLES
+            .iter()
+            .flat_map(|t| t.iter().map(|(key, _)| *key))
+            .chain(super::super::SET_TABLES.iter().flat_map(|t| t.iter().map(|(key, _)| *key)))
+            .collect();
+        let unknown: Vec<&str> = tables().map(|(key, _)| *key).filter(|key| !keys.contains(key)).collect();
+        assert_eq!(unknown, Vec::<&str>::new());
+        let mut said: Vec<&str> = tables().map(|(key, _)| *key).collect();
+        let count = said.len();
+        said.sort_unstable();
+        said.dedup();
+        assert_eq!(said.len(), count, "something is said twice");
+    }
+
+    /// Integers of every pair of widths compute at the wider one's, whoever computes.
+    #[test]
+    fn integer_arithmetic_is_known_as_such() {
+        for name in ["+", "-", "*", "/", "%"] {
+            for operator in lookup_operators(name) {
+                let width = super::super::IntegerWidth::of;
+                let (Some(left), Some(right)) = (operator.left.and_then(width), width(operator.right)) else {
+                    continue;
+                };
+                let Some(Intrinsic::Integer(operation, wide)) = operator.function.intrinsic else {
+                    panic!("{} is no arithmetic", operator.function.name);
+                };
+                assert_eq!(wide, left.max(right), "{}", operator.function.name);
+                let args = [left.datum(7), right.datum(-2)];
+                let computed = (operator.function.eval)(&FunctionContext::detached(), &args);
+                assert_eq!(computed, operation.apply(wide, 7, -2).map(|value| wide.datum(value)));
+                let args = [left.datum(7), right.datum(0)];
+                let refused = (operator.function.eval)(&FunctionContext::detached(), &args).is_err();
+                assert_eq!(refused, matches!(name, "/" | "%"));
+            }
+        }
     }
 
     #[test]
