@@ -11,6 +11,7 @@
 mod aggregate;
 mod alias;
 mod children;
+mod ranking;
 mod rows;
 
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use archipel_sql::types::{Oid, Type};
 pub use aggregate::{Accumulator, DefinedAggregate};
 pub use alias::{Alias, RelationName};
 pub use children::{BoundChild, BoundChildMut, ChildRow, ChildScope};
+pub use ranking::Ranking;
 pub use rows::row_descriptor;
 
 use crate::bind::visit::may_hold_nan;
@@ -451,7 +453,7 @@ pub struct WindowCall {
 pub enum WindowFunction {
     Aggregate(Accumulator),
     /// row_number, rank, lag, first_value, …
-    Ranking(&'static str),
+    Ranking(Ranking),
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -9,7 +9,7 @@ use archipel_sql::catalog::RoutineArg;
 use archipel_sql::datum::Datum;
 use archipel_sql::function;
 use archipel_sql::io;
-use archipel_sql::type_table::format_type;
+use archipel_sql::types::Oid;
 
 use crate::run::operation::Program;
 
@@ -208,7 +208,7 @@ pub fn expression_text(expr: &BoundExpr, names: &[String]) -> String {
         }
         ExprKind::Const(Datum::Null) => "NULL".to_string(),
         ExprKind::Const(value) => constant_text(value, expr),
-        ExprKind::Call { function, args } => call_text(function.function, args, expr, names),
+        ExprKind::Call { function, args } => call_text(function.function, args, names),
         ExprKind::Relabel(inner) | ExprKind::ConvertIo(inner) => text(inner),
         ExprKind::Coalesce(items) => format!("coalesce({})", list(items)),
         ExprKind::Subscript { array, subscripts } => {
@@ -251,22 +251,26 @@ fn constant_text(value: &Datum, expr: &BoundExpr) -> String {
     }
 }
 
+/// Whether a function is a cast after which a value looks as before.
+fn keeps_look(function: &function::ScalarFunction) -> bool {
+    match (function.args, function.result) {
+        // To a length.
+        ([_, _, _], result) => matches!(result, Oid::VARCHAR | Oid::BPCHAR) && function::is_cast(function),
+        ([_], Oid::INT2 | Oid::INT4 | Oid::INT8 | Oid::NUMERIC | Oid::FLOAT8 | Oid::TEXT | Oid::NAME)
+        | ([_], Oid::DATE | Oid::INTERVAL | Oid::OID | Oid::XID | Oid::REGCLASS) => {
+            function::is_cast(function)
+        }
+        _ => false,
+    }
+}
+
 /// Operators between their operands, casts left out where they keep the value's look.
-fn call_text(
-    function: &'static function::ScalarFunction,
-    args: &[BoundExpr],
-    expr: &BoundExpr,
-    names: &[String],
-) -> String {
+fn call_text(function: &'static function::ScalarFunction, args: &[BoundExpr], names: &[String]) -> String {
     let text = |expr: &BoundExpr| match &expr.kind {
         ExprKind::Call { args, .. } if args.len() == 2 => format!("({})", expression_text(expr, names)),
         _ => expression_text(expr, names),
     };
-    if args.len() == 1 && format_type(expr.ty).replace(' ', "_") == function.name
-        || matches!((args.len(), function.name), (1, "int2" | "int4" | "int8" | "numeric" | "float8"))
-        // To a length.
-        || matches!((args.len(), function.name), (3, "varchar" | "bpchar"))
-    {
+    if keeps_look(function) {
         return expression_text(&args[0], names);
     }
     let operator = function::all_operators().iter().find(|o| std::ptr::eq(o.function, function));

@@ -14,7 +14,7 @@ use archipel_sql::aggregate::FIRST;
 use archipel_sql::compare::compare;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
-use archipel_sql::function::{AggregateFunction, AggregateState};
+use archipel_sql::function::{Aggregate, AggregateFunction, AggregateState};
 use archipel_sql::interrupt;
 use archipel_sql::types::Type;
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray};
@@ -61,7 +61,7 @@ impl Call {
 
     fn totals(&self) -> Option<Totals> {
         let formula = self.formula.clone()?;
-        Some(Totals::new(formula, self.function.name == "avg", self.result))
+        Some(Totals::new(formula, self.function.is(Aggregate::Average), self.result))
     }
 }
 
@@ -152,8 +152,8 @@ impl AggregateUDFImpl for RowAggregate {
 /// Whether what an aggregate answers is in the order in which its rows come.
 pub(crate) fn keeps_order(call: &AggregateCall) -> bool {
     let gathers = matches!(
-        call.function.builtin_name(),
-        Some("array_agg" | "string_agg" | "json_agg" | "jsonb_agg" | "json_object_agg" | "jsonb_object_agg")
+        call.function.builtin(),
+        Some(Aggregate::Array | Aggregate::Text | Aggregate::JsonArray | Aggregate::JsonObject)
     );
     gathers && call.order_by.is_empty()
 }

@@ -3,7 +3,7 @@
 use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_planner::row::Codec;
 use archipel_sql::datum::Datum;
-use archipel_sql::function::ResolvedFunction;
+use archipel_sql::function::{Arithmetic, IntegerWidth, Intrinsic, ResolvedFunction};
 use archipel_sql::types::{Oid, Type};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, TableReference};
@@ -13,7 +13,7 @@ use crate::carrier::{carried_alike, comparable};
 use crate::evaluate::is_volatile;
 use crate::keys::sides_of_key;
 use crate::lower::{Lowerer, Lowering, columns_of};
-use crate::settle::{of_dates, settled};
+use crate::settle::{of_dates, operator_of, settled};
 
 impl Lowerer<'_> {
     /// Lowers a condition to tests that must all hold, which DataFusion may move and may
@@ -178,7 +178,7 @@ pub(crate) fn fails_by_range_alone(expr: &BoundExpr) -> bool {
         ExprKind::Coalesce(list) => list.iter().all(fails_by_range_alone),
         ExprKind::Call { function, args } => {
             let fits = native_operator(function).is_some()
-                || is_range_checked(function.function.name)
+                || is_range_checked(function)
                 || is_widening(function, args);
             fits && args.iter().all(fails_by_range_alone)
         }
@@ -187,31 +187,37 @@ pub(crate) fn fails_by_range_alone(expr: &BoundExpr) -> bool {
 }
 
 /// Whether a function adds, subtracts or multiplies, or changes nothing but the letters of a text.
-fn is_range_checked(name: &str) -> bool {
-    const INTEGERS: [&str; 9] =
-        ["int2", "int4", "int8", "int24", "int42", "int28", "int82", "int48", "int84"];
-    const OTHERS: [&str; 8] =
-        ["numeric_add", "numeric_sub", "numeric_mul", "date_pli", "date_mii", "date_mi", "lower", "upper"];
-    let of_integers = ["pl", "mi", "mul"]
-        .into_iter()
-        .any(|suffix| name.strip_suffix(suffix).is_some_and(|prefix| INTEGERS.contains(&prefix)));
-    of_integers || OTHERS.contains(&name)
+fn is_range_checked(function: &ResolvedFunction) -> bool {
+    match function.intrinsic() {
+        Some(Intrinsic::Integer(operation, _)) => {
+            matches!(operation, Arithmetic::Add | Arithmetic::Subtract | Arithmetic::Multiply)
+        }
+        Some(Intrinsic::DateArithmetic | Intrinsic::Lower | Intrinsic::Upper) => true,
+        _ => is_numeric_arithmetic(function),
+    }
+}
+
+/// Whether a function adds, subtracts or multiplies numerics.
+pub(crate) fn is_numeric_arithmetic(function: &ResolvedFunction) -> bool {
+    matches!(
+        function.intrinsic(),
+        Some(Intrinsic::NumericAdd | Intrinsic::NumericSubtract | Intrinsic::NumericMultiply)
+    )
 }
 
 /// Whether a call casts an integer to a type that has room for all of its type.
 pub(crate) fn is_widening(function: &ResolvedFunction, args: &[BoundExpr]) -> bool {
     let [inner] = args else { return false };
-    match function.function.name {
-        "numeric" => matches!(inner.ty.oid, Oid::INT2 | Oid::INT4 | Oid::INT8),
-        "int8" => matches!(inner.ty.oid, Oid::INT2 | Oid::INT4),
-        "int4" => inner.ty.oid == Oid::INT2,
+    match (function.intrinsic(), IntegerWidth::of(inner.ty.oid)) {
+        (Some(Intrinsic::ToNumeric), Some(_)) => true,
+        (Some(Intrinsic::ToInteger(width)), Some(own)) => own < width,
         _ => false,
     }
 }
 
 /// Whether a call matches LIKE a pattern that cannot end in an escape.
 fn is_safe_like(function: &ResolvedFunction, args: &[BoundExpr]) -> bool {
-    let like = ["textlike", "textnlike"].contains(&function.function.name);
+    let like = matches!(function.intrinsic(), Some(Intrinsic::Like | Intrinsic::NotLike));
     like && matches!(args, [_, BoundExpr { kind: ExprKind::Const(Datum::Text(pattern)), .. }]
         if !pattern.contains('\\'))
 }
@@ -228,44 +234,29 @@ pub(crate) fn tables_of<'c>(
         .collect()
 }
 
-/// The comparisons whose meaning on carriers is PostgreSQL's, by the name of their function.
+/// The comparisons whose meaning on carriers is PostgreSQL's.
 pub(crate) fn native_operator(function: &ResolvedFunction) -> Option<Operator> {
-    let name = function.function.name;
-    let types = [
-        "int2",
-        "int4",
-        "int8",
-        "int24",
-        "int42",
-        "int28",
-        "int82",
-        "int48",
-        "int84",
-        "text",
-        "text_",
-        "bpchar",
-        "bool",
-        "oid",
-        "date_",
-        "timestamp_",
-        "timestamptz_",
-        "time_",
-        "timetz_",
-        "uuid_",
-        "numeric_",
-        "bytea",
-        "name",
-    ];
-    let operators = [
-        ("eq", Operator::Eq),
-        ("ne", Operator::NotEq),
-        ("lt", Operator::Lt),
-        ("le", Operator::LtEq),
-        ("gt", Operator::Gt),
-        ("ge", Operator::GtEq),
-    ];
-    operators
-        .into_iter()
-        .find(|(suffix, _)| name.strip_suffix(suffix).is_some_and(|prefix| types.contains(&prefix)))
-        .map(|(_, operator)| operator)
+    let is_native = |ty: &Oid| {
+        matches!(
+            *ty,
+            Oid::INT2
+                | Oid::INT4
+                | Oid::INT8
+                | Oid::TEXT
+                | Oid::BPCHAR
+                | Oid::NAME
+                | Oid::BOOL
+                | Oid::OID
+                | Oid::DATE
+                | Oid::TIME
+                | Oid::TIMETZ
+                | Oid::TIMESTAMP
+                | Oid::TIMESTAMPTZ
+                | Oid::UUID
+                | Oid::NUMERIC
+                | Oid::BYTEA
+        )
+    };
+    let comparison = function.function.comparison()?;
+    function.function.args.iter().all(is_native).then(|| operator_of(comparison))
 }

@@ -7,7 +7,7 @@ use archipel_planner::bound::{BoundExpr, ExprKind, Subscript, row_descriptor};
 use archipel_planner::native::{array_of_items, convert_io, element, has_arrays, is_known, known_within};
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::{Result, SqlError};
-use archipel_sql::function::{FunctionContext, ResolvedFunction, SessionHost, Volatility};
+use archipel_sql::function::{FunctionContext, Intrinsic, ResolvedFunction, SessionHost, Volatility};
 use archipel_sql::interrupt::Watch;
 use archipel_sql::record::Record;
 use archipel_sql::stack;
@@ -40,16 +40,10 @@ impl Context {
     }
 }
 
-/// Volatile functions that change nothing and ask the session for nothing that may have changed.
-const BESIDE: [&str; 7] = [
-    "random",
-    "pg_sleep",
-    "pg_sleep_for",
-    "pg_sleep_until",
-    "clock_timestamp",
-    "timeofday",
-    "gen_random_uuid",
-];
+/// Whether a volatile function changes nothing and asks the session for nothing that may have changed.
+fn is_beside(function: &ResolvedFunction) -> bool {
+    matches!(function.intrinsic(), Some(Intrinsic::Fresh | Intrinsic::Sleep))
+}
 
 /// Whether [`evaluate`] understands all of an expression; the answer names what it does not.
 pub fn refusal(expr: &BoundExpr) -> Option<&'static str> {
@@ -79,8 +73,7 @@ pub fn refusal(expr: &BoundExpr) -> Option<&'static str> {
             }
             // What changes or asks the session for more than its settings.
             ExprKind::Call { function, .. }
-                if function.function.volatility == Volatility::Volatile
-                    && !BESIDE.contains(&function.function.name) =>
+                if function.function.volatility == Volatility::Volatile && !is_beside(function) =>
             {
                 refused = Some("a volatile function");
             }

@@ -14,16 +14,15 @@
 use archipel_planner::bind::visit::{calls_volatile, is_correlated, visit_expr, visit_expr_mut, visit_rel};
 use archipel_planner::bound::*;
 use archipel_sql::datum::Datum;
-use archipel_sql::function::ResolvedFunction;
+use archipel_sql::function::{Aggregate, ResolvedFunction};
 use archipel_sql::types::{Oid, Type};
 use datafusion::logical_expr::Operator;
 
-use crate::condition::{can_fail, conjuncts, fails_by_range_alone, is_widening, native_operator};
+use crate::condition::{
+    can_fail, conjuncts, fails_by_range_alone, is_numeric_arithmetic, is_widening, native_operator,
+};
 use crate::keys::has_key_form;
 use crate::nested::{depth_read, reads_outside};
-
-/// Aggregates that cannot fail for what they are given here, and are NULL over no rows, but for `count`.
-const AGGREGATES: [&str; 8] = ["count", "sum", "avg", "min", "max", "bool_and", "bool_or", "every"];
 
 /// A query whose subqueries are joins, as far as they are aggregates of the rows that belong to a row.
 pub(crate) fn grouped(rel: Rel) -> Rel {
@@ -247,7 +246,6 @@ fn key(part: &BoundExpr) -> Option<(ResolvedFunction, BoundExpr, BoundExpr, bool
 
 /// Whether computing an expression cannot fail, whatever the row. Numerics go far beyond what is stored.
 fn is_harmless(expr: &BoundExpr) -> bool {
-    const NUMERIC: [&str; 3] = ["numeric_add", "numeric_sub", "numeric_mul"];
     match &expr.kind {
         ExprKind::And(list) | ExprKind::Or(list) | ExprKind::Coalesce(list) => list.iter().all(is_harmless),
         ExprKind::Not(inner)
@@ -260,7 +258,7 @@ fn is_harmless(expr: &BoundExpr) -> bool {
         }
         ExprKind::Call { function, args } => {
             let own = native_operator(function).is_some()
-                || NUMERIC.contains(&function.function.name)
+                || is_numeric_arithmetic(function)
                 || is_widening(function, args);
             own && args.iter().all(is_harmless) || !can_fail(expr)
         }
@@ -274,13 +272,14 @@ fn is_harmless_call(call: &AggregateCall) -> bool {
     let Accumulator::Builtin(function) = &call.function else { return false };
     // Sums of others may leave their range.
     let summed = |arg: &BoundExpr| matches!(arg.ty.oid, Oid::INT2 | Oid::INT4 | Oid::INT8 | Oid::NUMERIC);
-    let fit = match function.name {
-        "sum" | "avg" => call.args.iter().all(summed),
-        "min" | "max" => call.args.iter().all(|arg| has_key_form(arg.ty)),
-        _ => true,
+    // They cannot fail for what they are given here, and are NULL over no rows, but for `count`.
+    let fit = match function.aggregate {
+        Aggregate::Sum | Aggregate::Average => call.args.iter().all(summed),
+        Aggregate::Least | Aggregate::Greatest => call.args.iter().all(|arg| has_key_form(arg.ty)),
+        Aggregate::Count | Aggregate::All | Aggregate::Any => true,
+        _ => false,
     };
-    fit && AGGREGATES.contains(&function.name)
-        && call.order_by.is_empty()
+    fit && call.order_by.is_empty()
         && (!call.distinct || call.args.iter().all(|arg| has_key_form(arg.ty)))
         && call.args.iter().chain(&call.filter).all(|expr| is_harmless(expr) && !reads_outside(expr))
 }
@@ -335,5 +334,5 @@ fn joined(input: &mut Rel, parts: Parts) -> BoundExpr {
 }
 
 fn is_count(call: &AggregateCall) -> bool {
-    matches!(&call.function, Accumulator::Builtin(function) if function.name == "count")
+    matches!(&call.function, Accumulator::Builtin(function) if function.is(Aggregate::Count))
 }

@@ -7,7 +7,7 @@
 use archipel_planner::bind::visit::visit_expr_mut;
 use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_planner::row::Codec;
-use archipel_sql::function::{self, CastMethod, ResolvedFunction, lookup_functions};
+use archipel_sql::function::{self, CastMethod, Comparison, Intrinsic, ResolvedFunction, lookup_functions};
 use archipel_sql::types::{Oid, Type};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Column;
@@ -54,7 +54,7 @@ fn trimmed(expr: &BoundExpr) -> Option<BoundExpr> {
 /// What a cast to numeric takes, where it is an integer: that cannot fail.
 fn widened(expr: &BoundExpr) -> &BoundExpr {
     match &expr.kind {
-        ExprKind::Call { function, args } if function.function.name == "numeric" => match &args[..] {
+        ExprKind::Call { function, args } if function.is(Intrinsic::ToNumeric) => match &args[..] {
             [inner] if matches!(inner.ty.oid, Oid::INT2 | Oid::INT4 | Oid::INT8) => inner,
             _ => expr,
         },
@@ -200,7 +200,8 @@ impl Lowerer<'_> {
             !left.is_empty() && !right.is_empty() && !left.iter().any(|column| right.contains(column));
         let fit =
             |side: &BoundExpr| refusal(side).is_none() && !is_volatile(side) && !can_fail(widened(side));
-        let by_key = matches!(equality.function.name, "numeric_eq" | "bpchareq")
+        let by_key = equality.function.comparison() == Some(Comparison::Eq)
+            && equality.function.args.iter().all(|ty| matches!(*ty, Oid::NUMERIC | Oid::BPCHAR))
             && sides.iter().all(|side| matches!(side.ty.oid, Oid::NUMERIC | Oid::BPCHAR));
         if !by_key || !apart || !sides.into_iter().all(fit) {
             return Ok(None);

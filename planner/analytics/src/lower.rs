@@ -21,7 +21,7 @@ use archipel_sql::aggregate::FIRST;
 use archipel_sql::catalog::TableKind;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
-use archipel_sql::function::AggregateFunction;
+use archipel_sql::function::{Aggregate, AggregateFunction};
 use archipel_sql::stack;
 use archipel_sql::types::{Oid, Type};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
@@ -463,8 +463,8 @@ impl<'a> Lowerer<'a> {
     fn formula(&self, call: &AggregateCall, columns: &[(Column, Type)]) -> Option<Formula> {
         let Accumulator::Builtin(function) = &call.function else { return None };
         let plain = !call.distinct && call.order_by.is_empty() && call.filter.is_none();
-        match (function.name, &call.args[..]) {
-            ("sum" | "avg", [arg]) if plain && arg.ty.oid == Oid::NUMERIC => {
+        match (function.aggregate, &call.args[..]) {
+            (Aggregate::Sum | Aggregate::Average, [arg]) if plain && arg.ty.oid == Oid::NUMERIC => {
                 Formula::of(&settled(arg, &self.context), columns)
             }
             _ => None,
@@ -481,17 +481,19 @@ impl<'a> Lowerer<'a> {
         let plain = !call.distinct && call.order_by.is_empty() && call.filter.is_none();
         if plain {
             let integer = call.args.first().is_some_and(|arg| matches!(arg.ty.oid, Oid::INT2 | Oid::INT4));
-            match (function.name, &call.args[..]) {
-                ("count", []) => return expr_fn::count(lit(1i64)),
-                ("count", [_]) => return expr_fn::count(args.swap_remove(0)),
-                ("min", [arg]) if comparable(arg.ty) && arg.ty == call.result => {
+            match (function.aggregate, &call.args[..]) {
+                (Aggregate::Count, []) => return expr_fn::count(lit(1i64)),
+                (Aggregate::Count, [_]) => return expr_fn::count(args.swap_remove(0)),
+                (Aggregate::Least, [arg]) if comparable(arg.ty) && arg.ty == call.result => {
                     return expr_fn::min(args.swap_remove(0));
                 }
-                ("max", [arg]) if comparable(arg.ty) && arg.ty == call.result => {
+                (Aggregate::Greatest, [arg]) if comparable(arg.ty) && arg.ty == call.result => {
                     return expr_fn::max(args.swap_remove(0));
                 }
                 // A table of int4 values never overflows the bigint its sum is.
-                ("sum", [_]) if integer => return expr_fn::sum(cast(args.swap_remove(0), DataType::Int64)),
+                (Aggregate::Sum, [_]) if integer => {
+                    return expr_fn::sum(cast(args.swap_remove(0), DataType::Int64));
+                }
                 _ => {}
             }
         }

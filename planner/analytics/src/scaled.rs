@@ -13,6 +13,7 @@ use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_planner::row::Codec;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
+use archipel_sql::function::Intrinsic;
 use archipel_sql::numeric::Numeric;
 use archipel_sql::stack;
 use archipel_sql::types::{Oid, Type};
@@ -165,22 +166,22 @@ fn node(
             let (factors, scale) = factors(left, right)?;
             Some((Node::Case { condition, sides: Box::new([result, otherwise]), factors }, scale))
         }
-        ExprKind::Call { function, args: operands } => match (function.function.name, &operands[..]) {
-            ("numeric", [inner]) => {
+        ExprKind::Call { function, args: operands } => match (function.intrinsic(), &operands[..]) {
+            (Some(Intrinsic::ToNumeric), [inner]) => {
                 let ty = carried(inner)?;
                 if !matches!(ty.oid, Oid::INT2 | Oid::INT4 | Oid::INT8) || inner.ty.oid != ty.oid {
                     return None;
                 }
                 Some((Node::Units { at: place(inner, args), scale: 0 }, 0))
             }
-            (name @ ("numeric_add" | "numeric_sub"), [left, right]) => {
+            (Some(sum @ (Intrinsic::NumericAdd | Intrinsic::NumericSubtract)), [left, right]) => {
                 let (left, left_scale) = node(left, columns, always, args)?;
                 let (right, right_scale) = node(right, columns, always, args)?;
                 let (factors, scale) = factors(left_scale, right_scale)?;
-                let minus = name == "numeric_sub";
+                let minus = sum == Intrinsic::NumericSubtract;
                 Some((Node::Sum { sides: Box::new([left, right]), factors, minus }, scale))
             }
-            ("numeric_mul", [left, right]) => {
+            (Some(Intrinsic::NumericMultiply), [left, right]) => {
                 let (left, left_scale) = node(left, columns, always, args)?;
                 let (right, right_scale) = node(right, columns, always, args)?;
                 let scale = left_scale + right_scale;

@@ -12,7 +12,7 @@ use archipel_planner::bind::visit::visit_children_mut;
 use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_planner::native::{is_known_of_known, known_within};
 use archipel_sql::datum::Datum;
-use archipel_sql::function::{ResolvedFunction, Volatility};
+use archipel_sql::function::{Comparison, Intrinsic, Operands, ResolvedFunction, Volatility};
 use archipel_sql::stack;
 use archipel_sql::types::Oid;
 use datafusion::logical_expr::Operator;
@@ -95,20 +95,13 @@ fn is_null_call(expr: &BoundExpr) -> bool {
 /// among the arguments, what it is compared by as if it stood on the left, and with which date. Midnight
 /// begins a day, so that nothing lies between a day and its date.
 pub(crate) fn of_dates(function: &ResolvedFunction, args: &[BoundExpr]) -> Option<(usize, Operator, i32)> {
-    let name = function.function.name;
-    let (place, suffix) = match name.strip_prefix("date_").and_then(|rest| rest.strip_suffix("_timestamp")) {
-        Some(suffix) => (0, suffix),
-        None => (1, name.strip_prefix("timestamp_").and_then(|rest| rest.strip_suffix("_date"))?),
-    };
-    let operator = match suffix {
-        "eq" => Operator::Eq,
-        "ne" => Operator::NotEq,
-        "lt" => Operator::Lt,
-        "le" => Operator::LtEq,
-        "gt" => Operator::Gt,
-        "ge" => Operator::GtEq,
+    let Some(Intrinsic::Compare(comparison, Operands::Moments)) = function.intrinsic() else { return None };
+    let place = match function.function.args {
+        [Oid::DATE, Oid::TIMESTAMP] => 0,
+        [Oid::TIMESTAMP, Oid::DATE] => 1,
         _ => return None,
     };
+    let operator = operator_of(comparison);
     let [left, right] = args else { return None };
     let (date, moment) = if place == 0 { (left, right) } else { (right, left) };
     let operator = if place == 0 { operator } else { operator.swap()? };
@@ -130,4 +123,16 @@ pub(crate) fn of_dates(function: &ResolvedFunction, args: &[BoundExpr]) -> Optio
         operator => operator,
     };
     Some((place, operator, day))
+}
+
+/// DataFusion's operator of a comparison.
+pub(crate) fn operator_of(comparison: Comparison) -> Operator {
+    match comparison {
+        Comparison::Eq => Operator::Eq,
+        Comparison::Ne => Operator::NotEq,
+        Comparison::Lt => Operator::Lt,
+        Comparison::Le => Operator::LtEq,
+        Comparison::Gt => Operator::Gt,
+        Comparison::Ge => Operator::GtEq,
+    }
 }

@@ -5,7 +5,7 @@
 use archipel_sql::catalog::{ArgMode, Routine, RoutineKind};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::CastContext;
+use archipel_sql::function::{Aggregate, CastContext, Intrinsic};
 use archipel_sql::ordered_set::HYPOTHETICAL;
 use archipel_sql::parser::starred;
 use archipel_sql::types::{Oid, Type};
@@ -182,8 +182,7 @@ impl Binder<'_, '_> {
                     .at(position));
                 }
                 let ordered_set =
-                    matches!(function.builtin_name(), Some("percentile_cont" | "percentile_disc" | "mode"))
-                        || function.builtin_name().is_some_and(|name| HYPOTHETICAL.contains(&name));
+                    matches!(function.builtin(), Some(Aggregate::OrderedSet | Aggregate::Hypothetical));
                 let wrong = match (ordered_set, call.within_group.is_empty()) {
                     (true, true) => {
                         Some(format!("WITHIN GROUP is required for ordered-set aggregate {name}"))
@@ -203,7 +202,7 @@ impl Binder<'_, '_> {
                 let call = self.aggregate_call(function, args, &written, result, call, within_order)?;
                 self.gather_aggregate(call, &direct, references, span)
             }
-            Resolved::Ranking { name: ranking, args, result } => {
+            Resolved::Ranking { function: ranking, args, result } => {
                 if call.over.is_none() {
                     return Err(SqlError::new(
                         SqlState::WRONG_OBJECT_TYPE,
@@ -301,17 +300,15 @@ impl Binder<'_, '_> {
         match resolved {
             // The type of an expression is known here and nowhere later.
             Resolved::Scalar { function, args }
-                if function.function.name == "pg_typeof"
-                    && args.len() == 1
-                    && !self.is_open_parameter(&args[0]) =>
+                if function.is(Intrinsic::TypeOf) && args.len() == 1 && !self.is_open_parameter(&args[0]) =>
             {
                 Ok(BoundExpr::constant(Datum::Oid(args[0].ty.oid), Type::REGTYPE))
             }
             Resolved::Scalar { function, args } => {
                 let ty = function.result;
-                let domain = populated_domain(function.function.name, &args);
+                let domain = populated_domain(function.intrinsic(), &args);
                 let call = BoundExpr::new(ExprKind::Call { function, args }, ty);
-                if reads_rows(function.function.name) { self.guarded_result(call, domain) } else { Ok(call) }
+                if reads_rows(function.intrinsic()) { self.guarded_result(call, domain) } else { Ok(call) }
             }
             Resolved::Cast(expr) => Ok(expr),
             Resolved::Routine { routine, args, result } => {
@@ -326,10 +323,10 @@ impl Binder<'_, '_> {
                     [only] => only,
                     _ => Type::RECORD,
                 };
-                let domain = populated_domain(function.name, &args);
+                let domain = populated_domain(function.intrinsic, &args);
                 let set = self.gather_set(SetCall::Builtin { function, args }, ty);
                 let set = set.map_err(|error| error.at(position))?;
-                if reads_rows(function.name) { self.guarded_result(set, domain) } else { Ok(set) }
+                if reads_rows(function.intrinsic) { self.guarded_result(set, domain) } else { Ok(set) }
             }
             Resolved::Aggregate { .. } | Resolved::Ranking { .. } => {
                 Err(SqlError::internal("a gathered call taken for a scalar"))

@@ -260,7 +260,7 @@ fn rel_lines(out: &mut String, rel: &Rel, indent: usize) {
             for call in calls {
                 let name = match &call.function {
                     WindowFunction::Aggregate(function) => function.name(),
-                    WindowFunction::Ranking(name) => *name,
+                    WindowFunction::Ranking(ranking) => ranking.name(),
                 };
                 let _ = write!(text, " {name}({})", list_text(&call.args));
                 if !call.partition_by.is_empty() {

@@ -6,6 +6,7 @@ use archipel_sql::catalog::names::quote_qualified;
 use archipel_sql::catalog::{Column, UserTypeRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlState};
+use archipel_sql::function::Intrinsic;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::Expr;
@@ -19,14 +20,16 @@ use super::{Binder, Clause};
 use crate::bound::{BoundExpr, DomainConditions, ExprKind};
 
 /// Whether a function makes rows of what it reads, of whose domains it knows nothing.
-pub(super) fn reads_rows(function: &str) -> bool {
-    let wanted = function.strip_prefix("jsonb_").or_else(|| function.strip_prefix("json_"));
-    matches!(wanted, Some("populate_record" | "populate_recordset" | "to_record" | "to_recordset"))
+pub(super) fn reads_rows(function: Option<Intrinsic>) -> bool {
+    matches!(function, Some(Intrinsic::JsonPopulate | Intrinsic::JsonToRecord))
 }
 
 /// The conditions of a domain over rows: what is made of a row of it has to meet them, too.
-pub(super) fn populated_domain(function: &str, args: &[BoundExpr]) -> Option<Arc<DomainConditions>> {
-    let base = args.first().filter(|_| reads_rows(function) && function.contains("populate"))?;
+pub(super) fn populated_domain(
+    function: Option<Intrinsic>,
+    args: &[BoundExpr],
+) -> Option<Arc<DomainConditions>> {
+    let base = args.first().filter(|_| function == Some(Intrinsic::JsonPopulate))?;
     match &base.kind {
         ExprKind::Domain { conditions, .. } => Some(conditions.clone()),
         _ => None,

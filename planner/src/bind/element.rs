@@ -7,7 +7,7 @@ use std::fmt::Write;
 use archipel_sql::catalog::{Column, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::{CastContext, ResolvedFunction, lookup_functions};
+use archipel_sql::function::{CastContext, Intrinsic, ResolvedFunction, lookup_functions};
 use archipel_sql::parser::assigned_element;
 use archipel_sql::type_table::{element_of, type_name};
 use archipel_sql::types::{Oid, Type};
@@ -262,7 +262,7 @@ impl Binder<'_, '_> {
         args.push(value);
         let changed = match base.kind {
             // Further changes of what is changed already.
-            ExprKind::Call { function, args: mut known } if function.function.name == CHANGES => {
+            ExprKind::Call { function, args: mut known } if function.is(Intrinsic::PartAssign) => {
                 if let Some(ExprKind::Const(Datum::Text(ways))) = known.get_mut(1).map(|ways| &mut ways.kind)
                 {
                     ways.push_str(&way);
@@ -451,7 +451,7 @@ const CHANGES: &str = "archipel_part_assign";
 
 /// Whether parts of a value have been replaced already.
 fn is_changed(base: &BoundExpr) -> bool {
-    matches!(&base.kind, ExprKind::Call { function, .. } if function.function.name == CHANGES)
+    matches!(&base.kind, ExprKind::Call { function, .. } if function.is(Intrinsic::PartAssign))
 }
 
 /// The type of an array's elements, and that of what subscripts of it mean.

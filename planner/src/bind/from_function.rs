@@ -67,8 +67,10 @@ impl Binder<'_, '_> {
             _ => None,
         };
         let read = match &resolved {
-            Resolved::Set { function, columns, .. } if reads_rows(function.name) => columns.first().copied(),
-            Resolved::Scalar { function, .. } if reads_rows(function.function.name) => Some(function.result),
+            Resolved::Set { function, columns, .. } if reads_rows(function.intrinsic) => {
+                columns.first().copied()
+            }
+            Resolved::Scalar { function, .. } if reads_rows(function.intrinsic()) => Some(function.result),
             _ => None,
         };
         let (call, mut columns): (SetCall, Vec<(String, Type)>) = match resolved {

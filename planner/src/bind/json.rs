@@ -3,7 +3,7 @@
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::{ResolvedFunction, lookup_functions};
+use archipel_sql::function::{Aggregate, Intrinsic, ResolvedFunction, lookup_functions};
 use archipel_sql::json::shape;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
@@ -13,38 +13,26 @@ use crate::bound::{BoundExpr, ExprKind};
 
 impl Binder<'_, '_> {
     /// Completes the arguments of a function that makes or reads JSON; others pass.
-    pub(crate) fn json_arguments(&mut self, name: &str, mut args: Vec<BoundExpr>) -> Result<Vec<BoundExpr>> {
-        match name {
-            "to_json" | "to_jsonb" | "json_build_object" | "jsonb_build_object" | "json_build_array"
-            | "jsonb_build_array" => args.into_iter().map(|arg| self.as_json(arg)).collect(),
-            // Whether it comes in lines may follow.
-            "row_to_json" | "array_to_json" => {
+    pub(crate) fn json_arguments(
+        &mut self,
+        name: &str,
+        function: Option<Intrinsic>,
+        mut args: Vec<BoundExpr>,
+    ) -> Result<Vec<BoundExpr>> {
+        match function {
+            Some(Intrinsic::JsonOfAll) => args.into_iter().map(|arg| self.as_json(arg)).collect(),
+            Some(Intrinsic::JsonOfFirst) => {
                 if let Some(value) = args.first_mut() {
                     *value = self.as_json(value.clone())?;
                 }
                 Ok(args)
             }
-            "json_object_agg" | "jsonb_object_agg" => {
-                args.into_iter().map(|arg| self.gathered_json(arg)).collect()
-            }
-            "json_agg" | "jsonb_agg" => {
-                let arg = args.pop().ok_or_else(|| SqlError::internal("json_agg without an argument"))?;
-                let ty = arg.ty.oid;
-                let lines = ty == Oid::RECORD
-                    || ty.is_composite()
-                    || (element_of(ty).is_some() && !matches!(ty, Oid::INT2VECTOR | Oid::OIDVECTOR));
-                let flag = BoundExpr::constant(Datum::Bool(lines), Type::BOOL);
-                Ok(vec![self.gathered_json(arg)?, flag])
-            }
-            "enum_first" | "enum_last" | "enum_range" => {
+            Some(Intrinsic::EnumLabels) => {
                 let ty = args.first().map_or(Oid(0), |arg| arg.ty.oid);
                 args.push(BoundExpr::constant(Datum::Oid(ty), Type::of(Oid::OID)));
                 Ok(args)
             }
-            "json_populate_record"
-            | "jsonb_populate_record"
-            | "json_populate_recordset"
-            | "jsonb_populate_recordset" => {
+            Some(Intrinsic::JsonPopulate) => {
                 let ty = args.first().map_or(Type::RECORD, |base| base.ty);
                 match args.first().and_then(|base| self.record_fields(base)) {
                     Some(fields) => args.push(target(&fields)),
@@ -58,6 +46,27 @@ impl Binder<'_, '_> {
                     }
                 }
                 Ok(args)
+            }
+            _ => Ok(args),
+        }
+    }
+
+    /// The same of an aggregate.
+    pub(crate) fn gathered_arguments(
+        &mut self,
+        aggregate: Aggregate,
+        mut args: Vec<BoundExpr>,
+    ) -> Result<Vec<BoundExpr>> {
+        match aggregate {
+            Aggregate::JsonObject => args.into_iter().map(|arg| self.gathered_json(arg)).collect(),
+            Aggregate::JsonArray => {
+                let arg = args.pop().ok_or_else(|| SqlError::internal("json_agg without an argument"))?;
+                let ty = arg.ty.oid;
+                let lines = ty == Oid::RECORD
+                    || ty.is_composite()
+                    || (element_of(ty).is_some() && !matches!(ty, Oid::INT2VECTOR | Oid::OIDVECTOR));
+                let flag = BoundExpr::constant(Datum::Bool(lines), Type::BOOL);
+                Ok(vec![self.gathered_json(arg)?, flag])
             }
             _ => Ok(args),
         }

@@ -4,6 +4,7 @@ use archipel_sql::ast as own;
 use archipel_sql::catalog::{ArgMode, Identity, Privileges, Required, TableKind, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::Intrinsic;
 use archipel_sql::types::Type;
 use sqlparser::ast::{
     Assignment, AssignmentTarget, Delete, Expr, FromTable, ObjectName, SelectItem, TableFactor,
@@ -681,7 +682,7 @@ impl Binder<'_, '_> {
 /// (`native/sequence.rs`): no call that is written has a second argument.
 fn draw_of_identity(default: &mut BoundExpr) {
     visit::visit_expr_mut(default, 0, &mut |part, _| match &mut part.kind {
-        ExprKind::Call { function, args } if function.function.name == "nextval" && args.len() == 1 => {
+        ExprKind::Call { function, args } if function.is(Intrinsic::NextValue) && args.len() == 1 => {
             args.push(BoundExpr::constant(Datum::Bool(true), Type::BOOL));
             false
         }

@@ -14,7 +14,7 @@ use archipel_sql::catalog::{ArgMode, RoutineKind, RoutineRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{
-    self, AggregateFunction, CastContext, ResolvedFunction, ScalarFunction, SetFunction,
+    self, AggregateFunction, CastContext, Intrinsic, ResolvedFunction, ScalarFunction, SetFunction,
 };
 use archipel_sql::type_table::{array_of, element_of, type_by_name, type_name};
 use archipel_sql::types::{Oid, Type};
@@ -67,7 +67,7 @@ pub(crate) enum Resolved {
         result: Type,
     },
     Ranking {
-        name: &'static str,
+        function: Ranking,
         args: Vec<BoundExpr>,
         result: Type,
     },
@@ -488,11 +488,11 @@ impl Binder<'_, '_> {
         // Those that know of a row's type what the row itself says.
         let (unaware, shows) = match &candidate.callee {
             Callee::Routine(_) => (Oid::RECORD, true),
-            Callee::Scalar(function) => (Oid::ANY, function.variadic && !function.name.starts_with("json")),
+            Callee::Scalar(function) => (Oid::ANY, function.variadic && !function.is(Intrinsic::JsonOfAll)),
             _ => (Oid::ANY, false),
         };
         // What has no type is told to have none.
-        let told = matches!(&candidate.callee, Callee::Scalar(function) if function.name == "pg_typeof");
+        let told = matches!(&candidate.callee, Callee::Scalar(function) if function.is(Intrinsic::TypeOf));
         for (arg, &ty) in args.into_iter().zip(&types) {
             let value = if ty == Oid::ANY && self.is_open_parameter(&arg.value) {
                 self.stays_open = true;
@@ -540,15 +540,15 @@ impl Binder<'_, '_> {
             return self.over_elements(function, filled, Type::of(ty), Type::of(result));
         }
         let filled = match &candidate.callee {
-            Callee::Scalar(ScalarFunction { name: "satisfies_hash_partition", .. }) => {
+            Callee::Scalar(function) if function.is(Intrinsic::HashPartition) => {
                 self.hash_arguments(filled)?
             }
-            Callee::Scalar(ScalarFunction { name, .. })
-            | Callee::Set(SetFunction { name, .. })
-            | Callee::Aggregate(AggregateFunction { name, .. }) => {
-                let filled = self.image_arguments(name, filled);
-                self.json_arguments(name, filled)?
+            Callee::Scalar(ScalarFunction { name, intrinsic, .. })
+            | Callee::Set(SetFunction { name, intrinsic, .. }) => {
+                let filled = self.image_arguments(*intrinsic, filled);
+                self.json_arguments(name, *intrinsic, filled)?
             }
+            Callee::Aggregate(function) => self.gathered_arguments(function.aggregate, filled)?,
             Callee::Routine(routine) => {
                 let procedure = routine.kind == RoutineKind::Procedure;
                 let domains = routine.args.iter().filter(|arg| is_input(arg.mode, procedure));
@@ -574,7 +574,7 @@ impl Binder<'_, '_> {
         }
         Ok(match candidate.callee {
             Callee::Scalar(function) => {
-                let args = super::resolve::shown_by_name(function.name, filled);
+                let args = super::resolve::shown_by_name(function, filled);
                 Resolved::Scalar { args, function: ResolvedFunction { function, result: Type::of(result) } }
             }
             Callee::Routine(routine) if routine.kind == RoutineKind::Aggregate => {
@@ -605,8 +605,8 @@ impl Binder<'_, '_> {
                 let function = Accumulator::Builtin(function);
                 Resolved::Aggregate { function, args: filled, result: Type::of(result) }
             }
-            Callee::Ranking(function) => {
-                Resolved::Ranking { name: function.name, args: filled, result: Type::of(result) }
+            Callee::Ranking(ranking) => {
+                Resolved::Ranking { function: ranking.function, args: filled, result: Type::of(result) }
             }
         })
     }
@@ -619,7 +619,7 @@ impl Binder<'_, '_> {
         array: Type,
         result: Type,
     ) -> Result<Resolved> {
-        if function.name.starts_with("json") {
+        if function.is(Intrinsic::JsonOfAll) {
             let shape = archipel_sql::json::shape::of_type(array);
             args.push(BoundExpr::constant(Datum::text(&shape), Type::TEXT));
         }

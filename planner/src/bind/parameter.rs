@@ -3,7 +3,8 @@
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::type_table::{format_type, type_info};
+use archipel_sql::function::is_cast;
+use archipel_sql::type_table::format_type;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
@@ -45,9 +46,9 @@ impl Binder<'_, '_> {
                 ExprKind::Relabel(inner) => inner,
                 // Its elements are brought to a length.
                 ExprKind::ArrayConvert { array, .. } if array.ty.oid == within.ty.oid => array,
-                // Brought to a length, by the function that has the name of the type.
+                // Brought to the type, or to a length.
                 ExprKind::Call { function, args }
-                    if type_info(within.ty.oid).is_some_and(|info| info.name == function.function.name) =>
+                    if is_cast(function.function) && function.function.result == within.ty.oid =>
                 {
                     match args.first() {
                         Some(first) => first,

@@ -2,7 +2,7 @@
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::column_types;
+use archipel_sql::function::{Intrinsic, Operands, column_types};
 use archipel_sql::parser::EVERY_FIELD;
 use archipel_sql::type_table::type_name;
 use archipel_sql::types::{Oid, Type};
@@ -95,8 +95,13 @@ impl Binder<'_, '_> {
 
     /// The arguments of what compares rows by their images, and behind them the types of the rows'
     /// columns: two rows have to be of the same, which their values do not tell. Others pass.
-    pub(crate) fn image_arguments(&self, function: &str, mut args: Vec<BoundExpr>) -> Vec<BoundExpr> {
-        let compares = function.starts_with("record_image_") || function == "btrecordimagecmp";
+    pub(crate) fn image_arguments(
+        &self,
+        function: Option<Intrinsic>,
+        mut args: Vec<BoundExpr>,
+    ) -> Vec<BoundExpr> {
+        let compares =
+            matches!(function, Some(Intrinsic::Compare(_, Operands::Images) | Intrinsic::OrderImages));
         if !compares || args.len() != 2 {
             return args;
         }

@@ -2,7 +2,7 @@
 //! func_select_candidate).
 
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::{self, CastContext, Operator, ResolvedFunction};
+use archipel_sql::function::{self, CastContext, Intrinsic, Operator, ResolvedFunction, ScalarFunction};
 use archipel_sql::type_table::type_name;
 use archipel_sql::types::{Oid, Type};
 
@@ -141,10 +141,8 @@ pub fn type_list(types: &[Type]) -> String {
 
 /// Functions that show values of any type as text: of those whose values are numbers of objects,
 /// only the type says that they show as names.
-pub(super) fn shown_by_name(function: &str, args: Vec<BoundExpr>) -> Vec<BoundExpr> {
-    const SHOWING: &[&str] =
-        &["textanycat", "anytextcat", "concat", "concat_ws", "format", "quote_literal", "quote_nullable"];
-    if !SHOWING.contains(&function) {
+pub(super) fn shown_by_name(function: &ScalarFunction, args: Vec<BoundExpr>) -> Vec<BoundExpr> {
+    if !function.is(Intrinsic::ShowsArguments) {
         return args;
     }
     let shown = |arg: BoundExpr| {
@@ -165,7 +163,7 @@ impl Binder<'_, '_> {
         right: BoundExpr,
     ) -> Result<BoundExpr> {
         let (operator, args, result) = self.find_binary(name, left, right)?;
-        let args = self.image_arguments(operator.function.name, args);
+        let args = self.image_arguments(operator.function.intrinsic, args);
         let function = ResolvedFunction { function: operator.function, result };
         Ok(BoundExpr::new(ExprKind::Call { function, args }, result))
     }
@@ -184,7 +182,7 @@ impl Binder<'_, '_> {
         let (concrete, result) = resolve_polymorphic(&declared, &types, operator.result)?;
         let left = self.coerce_or_fail(left, Type::of(concrete[0]), CastContext::Implicit)?;
         let right = self.coerce_or_fail(right, Type::of(concrete[1]), CastContext::Implicit)?;
-        let args = shown_by_name(operator.function.name, vec![left, right]);
+        let args = shown_by_name(operator.function, vec![left, right]);
         Ok((operator, args, Type::of(result)))
     }
 

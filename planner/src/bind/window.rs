@@ -17,38 +17,38 @@ use crate::bound::*;
 /// A window function that is no aggregate.
 #[derive(Debug)]
 pub(crate) struct RankingFunction {
-    pub name: &'static str,
+    pub function: Ranking,
     pub args: &'static [Oid],
     pub result: Oid,
 }
 
 macro_rules! ranking {
-    ($($name:literal ($($arg:expr),*) -> $result:expr;)*) => {
-        &[$(RankingFunction { name: $name, args: &[$($arg),*], result: $result },)*]
+    ($($function:ident ($($arg:expr),*) -> $result:expr;)*) => {
+        &[$(RankingFunction { function: Ranking::$function, args: &[$($arg),*], result: $result },)*]
     };
 }
 
 /// pg_proc's window functions.
 static RANKING: &[RankingFunction] = ranking! {
-    "row_number" () -> Oid::INT8;
-    "rank" () -> Oid::INT8;
-    "dense_rank" () -> Oid::INT8;
-    "percent_rank" () -> Oid::FLOAT8;
-    "cume_dist" () -> Oid::FLOAT8;
-    "ntile" (Oid::INT4) -> Oid::INT4;
-    "lag" (Oid::ANYELEMENT) -> Oid::ANYELEMENT;
-    "lag" (Oid::ANYELEMENT, Oid::INT4) -> Oid::ANYELEMENT;
-    "lag" (Oid::ANYCOMPATIBLE, Oid::INT4, Oid::ANYCOMPATIBLE) -> Oid::ANYCOMPATIBLE;
-    "lead" (Oid::ANYELEMENT) -> Oid::ANYELEMENT;
-    "lead" (Oid::ANYELEMENT, Oid::INT4) -> Oid::ANYELEMENT;
-    "lead" (Oid::ANYCOMPATIBLE, Oid::INT4, Oid::ANYCOMPATIBLE) -> Oid::ANYCOMPATIBLE;
-    "first_value" (Oid::ANYELEMENT) -> Oid::ANYELEMENT;
-    "last_value" (Oid::ANYELEMENT) -> Oid::ANYELEMENT;
-    "nth_value" (Oid::ANYELEMENT, Oid::INT4) -> Oid::ANYELEMENT;
+    RowNumber () -> Oid::INT8;
+    Rank () -> Oid::INT8;
+    DenseRank () -> Oid::INT8;
+    PercentRank () -> Oid::FLOAT8;
+    CumeDist () -> Oid::FLOAT8;
+    Ntile (Oid::INT4) -> Oid::INT4;
+    Lag (Oid::ANYELEMENT) -> Oid::ANYELEMENT;
+    Lag (Oid::ANYELEMENT, Oid::INT4) -> Oid::ANYELEMENT;
+    Lag (Oid::ANYCOMPATIBLE, Oid::INT4, Oid::ANYCOMPATIBLE) -> Oid::ANYCOMPATIBLE;
+    Lead (Oid::ANYELEMENT) -> Oid::ANYELEMENT;
+    Lead (Oid::ANYELEMENT, Oid::INT4) -> Oid::ANYELEMENT;
+    Lead (Oid::ANYCOMPATIBLE, Oid::INT4, Oid::ANYCOMPATIBLE) -> Oid::ANYCOMPATIBLE;
+    FirstValue (Oid::ANYELEMENT) -> Oid::ANYELEMENT;
+    LastValue (Oid::ANYELEMENT) -> Oid::ANYELEMENT;
+    NthValue (Oid::ANYELEMENT, Oid::INT4) -> Oid::ANYELEMENT;
 };
 
 pub(crate) fn ranking_functions(name: &str) -> impl Iterator<Item = &'static RankingFunction> {
-    RANKING.iter().filter(move |function| function.name == name)
+    RANKING.iter().filter(move |ranking| ranking.function.name() == name)
 }
 
 /// A window: named in a WINDOW clause or written after OVER.
@@ -78,7 +78,7 @@ fn default_frame() -> Frame {
 /// `row_number() OVER ()`.
 pub(super) fn row_number() -> WindowCall {
     WindowCall {
-        function: WindowFunction::Ranking("row_number"),
+        function: WindowFunction::Ranking(Ranking::RowNumber),
         args: Vec::new(),
         partition_by: Vec::new(),
         order_by: Vec::new(),

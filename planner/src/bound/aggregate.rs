@@ -1,7 +1,7 @@
 //! What takes the rows of aggregate calls.
 
 use archipel_sql::catalog::RoutineRef;
-use archipel_sql::function::AggregateFunction;
+use archipel_sql::function::{Aggregate, AggregateFunction};
 use archipel_sql::types::Type;
 
 use super::BoundExpr;
@@ -21,10 +21,10 @@ impl Accumulator {
         }
     }
 
-    /// The name, if it is PostgreSQL's own aggregate of that name.
-    pub fn builtin_name(&self) -> Option<&'static str> {
+    /// Which of PostgreSQL's own aggregates it is.
+    pub fn builtin(&self) -> Option<Aggregate> {
         match self {
-            Accumulator::Builtin(function) => Some(function.name),
+            Accumulator::Builtin(function) => Some(function.aggregate),
             Accumulator::Defined(_) => None,
         }
     }

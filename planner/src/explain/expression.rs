@@ -70,7 +70,7 @@ pub(crate) fn window_call(call: &WindowCall, name: Namer<'_>) -> String {
     let writer = Writer { name, typed: true };
     let (called, counts) = match &call.function {
         WindowFunction::Aggregate(function) => (function.name(), call.args.is_empty()),
-        WindowFunction::Ranking(name) => (*name, false),
+        WindowFunction::Ranking(ranking) => (ranking.name(), false),
     };
     let args = if counts { "*".to_owned() } else { writer.list(&call.args) };
     let filter = call.filter.as_ref();

@@ -7,46 +7,23 @@
 use archipel_engine::{LockScope, LockTag, LockWait, ObjectMode, Stop};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
-use archipel_sql::function::ScalarFunction;
+use archipel_sql::function::{AdvisoryLock, Intrinsic, ScalarFunction};
 
 use super::CompiledExpr;
 use super::context::{ExecContext, ExecResult};
 use super::expression::{Source, eval_all};
-
-/// What one of the functions does.
-#[derive(Clone, Copy)]
-enum Act {
-    Lock(LockScope),
-    Try(LockScope),
-    Unlock,
-    UnlockAll,
-}
-
-/// Which of the functions it is, by name and number of arguments: all but the last word say
-/// what, a last `shared` in which mode.
-fn act(name: &str) -> Option<(Act, ObjectMode)> {
-    let (name, mode) = match name.strip_suffix("_shared") {
-        Some(name) => (name, ObjectMode::Share),
-        None => (name, ObjectMode::Exclusive),
-    };
-    let act = match name {
-        "pg_advisory_lock" => Act::Lock(LockScope::Session),
-        "pg_advisory_xact_lock" => Act::Lock(LockScope::Transaction),
-        "pg_try_advisory_lock" => Act::Try(LockScope::Session),
-        "pg_try_advisory_xact_lock" => Act::Try(LockScope::Transaction),
-        "pg_advisory_unlock" => Act::Unlock,
-        "pg_advisory_unlock_all" => Act::UnlockAll,
-        _ => return None,
-    };
-    Some((act, mode))
-}
 
 /// The code of the function over its arguments, or these back if it is none of them.
 pub(crate) fn compile(
     function: &'static ScalarFunction,
     args: Vec<Source>,
 ) -> Result<CompiledExpr, Vec<Source>> {
-    let Some((act, mode)) = act(function.name) else { return Err(args) };
+    let Some(Intrinsic::Advisory(act, shared)) = function.intrinsic else { return Err(args) };
+    let mode = if shared { ObjectMode::Share } else { ObjectMode::Exclusive };
+    let scope = match act {
+        AdvisoryLock::TakeForTransaction | AdvisoryLock::TryForTransaction => LockScope::Transaction,
+        _ => LockScope::Session,
+    };
     Ok(Box::new(move |ctx| {
         let values = eval_all(&args, ctx)?;
         let tag = match &values[..] {
@@ -59,7 +36,7 @@ pub(crate) fn compile(
             _ => return Ok(Datum::Null),
         };
         Ok(match act {
-            Act::Lock(scope) => {
+            AdvisoryLock::Take | AdvisoryLock::TakeForTransaction => {
                 if ctx.budgeted && ctx.txn.transaction_id().is_none() {
                     // What it waits with goes on with what it saw: no one-shot does.
                     if !ctx.txn.try_lock_object(tag, mode, scope)? {
@@ -71,8 +48,10 @@ pub(crate) fn compile(
                 // void
                 Datum::Text(Default::default())
             }
-            Act::Try(scope) => Datum::Bool(ctx.txn.try_lock_object(tag, mode, scope)?),
-            Act::Unlock => {
+            AdvisoryLock::Try | AdvisoryLock::TryForTransaction => {
+                Datum::Bool(ctx.txn.try_lock_object(tag, mode, scope)?)
+            }
+            AdvisoryLock::GiveBack => {
                 let held = ctx.txn.unlock_object(tag, mode);
                 if !held {
                     let message = format!("you don't own a lock of type {}", mode.name());
@@ -81,13 +60,13 @@ pub(crate) fn compile(
                 }
                 Datum::Bool(held)
             }
-            Act::UnlockAll => return all(act, ctx),
+            AdvisoryLock::GiveBackAll => return all(act, ctx),
         })
     }))
 }
 
-fn all(act: Act, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Datum> {
-    if matches!(act, Act::UnlockAll) {
+fn all(act: AdvisoryLock, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Datum> {
+    if matches!(act, AdvisoryLock::GiveBackAll) {
         ctx.txn.unlock_all_objects();
     }
     Ok(Datum::Text(Default::default()))

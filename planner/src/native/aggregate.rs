@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
+use archipel_sql::function::Aggregate;
 use archipel_sql::types::Oid;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -100,9 +101,9 @@ impl Compiler<'_> {
         aggregates: &[AggregateCall],
     ) -> Vec<OrderKey> {
         let [call] = aggregates else { return Vec::new() };
-        let descending = match call.function.builtin_name() {
-            Some("min") => false,
-            Some("max") => true,
+        let descending = match call.function.builtin() {
+            Some(Aggregate::Least) => false,
+            Some(Aggregate::Greatest) => true,
             _ => return Vec::new(),
         };
         let [arg] = &call.args[..] else { return Vec::new() };
@@ -356,9 +357,17 @@ impl Aggregation {
 /// Whether what a call answers may depend on the order of its rows.
 fn tells_order(call: &AggregateCall) -> bool {
     let inexact = |arg: &BoundExpr| matches!(arg.ty.oid, Oid::FLOAT4 | Oid::FLOAT8);
-    match call.function.builtin_name() {
-        Some("count" | "min" | "max" | "bool_and" | "bool_or" | "every" | "bit_and" | "bit_or") => false,
-        Some("sum" | "avg") => call.args.iter().any(inexact),
+    match call.function.builtin() {
+        Some(
+            Aggregate::Count
+            | Aggregate::Least
+            | Aggregate::Greatest
+            | Aggregate::All
+            | Aggregate::Any
+            | Aggregate::BitAnd
+            | Aggregate::BitOr,
+        ) => false,
+        Some(Aggregate::Sum | Aggregate::Average) => call.args.iter().any(inexact),
         _ => true,
     }
 }

@@ -3,9 +3,9 @@
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
-use archipel_sql::function::ScalarFunction;
+use archipel_sql::function::{Intrinsic, ScalarFunction};
 use archipel_sql::numeric::Numeric;
-use archipel_sql::types::{Oid, Type};
+use archipel_sql::types::Type;
 use archipel_sql::typmod::coerce_typmod;
 
 use super::CompiledExpr;
@@ -24,10 +24,10 @@ pub(crate) fn specialise(
     };
     let args = <[Source; 2]>::try_from(args)?;
     type Exact = fn(&Numeric, &Numeric) -> Result<Numeric, SqlError>;
-    let exact: Option<Exact> = match function.name {
-        "numeric_add" => Some(Numeric::add),
-        "numeric_sub" => Some(Numeric::sub),
-        "numeric_mul" => Some(Numeric::mul),
+    let exact: Option<Exact> = match function.intrinsic {
+        Some(Intrinsic::NumericAdd) => Some(Numeric::add),
+        Some(Intrinsic::NumericSubtract) => Some(Numeric::sub),
+        Some(Intrinsic::NumericMultiply) => Some(Numeric::mul),
         _ => None,
     };
     if let Some(operate) = exact {
@@ -42,19 +42,16 @@ pub(crate) fn specialise(
 /// A length coercion with a constant modifier, as an assignment makes it: `numeric(12,2)`,
 /// `varchar(20)`, `char(2)`.
 fn coercion(function: &'static ScalarFunction, args: Vec<Source>) -> Result<CompiledExpr, Vec<Source>> {
-    let oid = match function.name {
-        "numeric" => Oid::NUMERIC,
-        "varchar" => Oid::VARCHAR,
-        "bpchar" => Oid::BPCHAR,
-        _ => return Err(args),
-    };
+    if !function.is(Intrinsic::ToLength) {
+        return Err(args);
+    }
     let explicit = match args.get(2).map(Source::constant) {
         None => false,
         Some(Some(Datum::Bool(explicit))) => *explicit,
         Some(_) => return Err(args),
     };
     let Some(Some(Datum::Int4(typmod))) = args.get(1).map(Source::constant) else { return Err(args) };
-    let ty = Type { oid, typmod: *typmod };
+    let ty = Type { oid: function.result, typmod: *typmod };
     let mut args = args;
     let value = args.swap_remove(0);
     Ok(Box::new(move |ctx| Ok(coerce_typmod(value.eval(ctx)?, ty, explicit)?)))

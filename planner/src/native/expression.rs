@@ -12,7 +12,7 @@ use archipel_sql::cast;
 use archipel_sql::catalog::Routine;
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::{FunctionContext, ResolvedFunction};
+use archipel_sql::function::{FunctionContext, Intrinsic, ResolvedFunction};
 use archipel_sql::io;
 use archipel_sql::record::{Record, RecordDescriptor};
 use archipel_sql::stack;
@@ -148,7 +148,7 @@ impl Compiler<'_> {
                 if function.function.strict && args.iter().any(is_null) {
                     return self.null_found(written, args);
                 }
-                if function.function.name == "pg_trigger_depth" {
+                if function.is(Intrinsic::TriggerDepth) {
                     return Ok(Source::Code(Box::new(|ctx| Ok(Datum::Int4(ctx.trigger_depth as i32)))));
                 }
                 let args = match sleep::compile(function.function, args) {

@@ -2,7 +2,7 @@
 //! their arguments.
 
 use archipel_sql::catalog::Routine;
-use archipel_sql::function::{ScalarFunction, Volatility, is_written_in_sql};
+use archipel_sql::function::{Intrinsic, ScalarFunction, Volatility, is_written_in_sql};
 use archipel_sql::types::Oid;
 
 use super::context::ExecError;
@@ -13,7 +13,7 @@ use crate::bound::{BoundExpr, ExprKind};
 /// What PostgreSQL calls immutable although it reads the TimeZone of the session: its value belongs to
 /// no plan.
 pub(super) fn reads_time_zone(function: &ScalarFunction) -> bool {
-    function.name == "age" && function.args == [Oid::TIMESTAMPTZ, Oid::TIMESTAMPTZ]
+    function.is(Intrinsic::AgeInZone)
 }
 
 /// The place an error in a function is told with that PostgreSQL has in SQL: one of constants it runs,

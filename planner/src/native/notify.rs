@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::ScalarFunction;
+use archipel_sql::function::{Intrinsic, ScalarFunction};
 use rustc_hash::FxHashSet;
 
 use super::CompiledExpr;
@@ -131,7 +131,7 @@ impl IntoIterator for Notifications {
 
 /// The code of `pg_notify` over its arguments, if the function is that.
 pub(super) fn call(function: &'static ScalarFunction) -> Option<fn(Vec<Source>) -> CompiledExpr> {
-    (function.name == "pg_notify").then_some(|args| {
+    function.is(Intrinsic::Notify).then_some(|args| {
         Box::new(move |ctx| {
             let values = eval_all(&args, ctx)?;
             let text = |at: usize| match values.get(at) {

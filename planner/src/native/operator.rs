@@ -1,105 +1,15 @@
-//! Which comparison a function is: the operators that indexes, hash joins and the fast paths
-//! understand, recognised by PostgreSQL's function names.
+//! Comparisons: the operators that indexes, hash joins and the fast paths understand.
 
 use std::cmp::Ordering;
 
 use archipel_sql::compare;
 use archipel_sql::datum::Datum;
+pub(crate) use archipel_sql::function::Comparison;
 use archipel_sql::function::ScalarFunction;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Comparison {
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-}
-
-impl Comparison {
-    /// The comparison with its sides exchanged.
-    pub fn flip(self) -> Comparison {
-        match self {
-            Comparison::Lt => Comparison::Gt,
-            Comparison::Le => Comparison::Ge,
-            Comparison::Gt => Comparison::Lt,
-            Comparison::Ge => Comparison::Le,
-            same => same,
-        }
-    }
-
-    #[inline(always)]
-    pub fn holds(self, ordering: Ordering) -> bool {
-        match self {
-            Comparison::Eq => ordering.is_eq(),
-            Comparison::Ne => ordering.is_ne(),
-            Comparison::Lt => ordering.is_lt(),
-            Comparison::Le => ordering.is_le(),
-            Comparison::Gt => ordering.is_gt(),
-            Comparison::Ge => ordering.is_ge(),
-        }
-    }
-}
-
-const SUFFIXES: [(&str, Comparison); 12] = [
-    ("_eq", Comparison::Eq),
-    ("_ne", Comparison::Ne),
-    ("_lt", Comparison::Lt),
-    ("_le", Comparison::Le),
-    ("_gt", Comparison::Gt),
-    ("_ge", Comparison::Ge),
-    ("eq", Comparison::Eq),
-    ("ne", Comparison::Ne),
-    ("lt", Comparison::Lt),
-    ("le", Comparison::Le),
-    ("gt", Comparison::Gt),
-    ("ge", Comparison::Ge),
-];
 
 /// The comparison a function performs over values whose order is [`order`]'s.
 pub(crate) fn comparison(function: &ScalarFunction) -> Option<Comparison> {
-    if function.args.len() != 2 {
-        return None;
-    }
-    SUFFIXES.iter().find_map(|(suffix, comparison)| {
-        let family = function.name.strip_suffix(suffix)?;
-        matches!(
-            family,
-            "int2"
-                | "int4"
-                | "int8"
-                | "int24"
-                | "int42"
-                | "int28"
-                | "int82"
-                | "int48"
-                | "int84"
-                | "xid8"
-                | "pg_lsn"
-                | "tid"
-                | "oid"
-                | "text"
-                | "name"
-                | "bpchar"
-                | "char"
-                | "bool"
-                | "date"
-                | "time"
-                | "timetz"
-                | "timestamp"
-                | "timestamptz"
-                | "numeric"
-                | "float4"
-                | "float8"
-                | "uuid"
-                | "bytea"
-                | "interval"
-                | "jsonb"
-                | "array"
-        )
-        .then_some(*comparison)
-    })
+    function.comparison()
 }
 
 /// The order of two values that are not NULL: of one type, or integers of any widths.

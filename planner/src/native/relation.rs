@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
-use archipel_sql::function::{SetFunction, SetPage};
+use archipel_sql::function::{Intrinsic, SetFunction, SetPage};
 use archipel_sql::io::record::Fields;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
@@ -455,7 +455,7 @@ impl Compiler<'_> {
     /// elements. In scope: the row its arguments read.
     fn know_elements(&mut self, call: &SetCall, slot: u32, ty: Type) {
         if let SetCall::Builtin { function, args } = call
-            && function.name == "unnest"
+            && function.intrinsic == Some(Intrinsic::Unnest)
             && let [array] = &args[..]
             && element_of(array.ty.oid) == Some(ty.oid)
             && let Some(array) = self.row_free(array)

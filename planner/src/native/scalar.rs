@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
-use archipel_sql::function::{FloatOperation, ScalarFunction};
+pub use archipel_sql::function::Arithmetic;
+use archipel_sql::function::{Comparison, FloatOperation, IntegerWidth, Intrinsic, ScalarFunction};
 use archipel_sql::types::Oid;
 
 use super::CompileEnv;
@@ -25,7 +26,6 @@ use super::context::{ExecContext, ExecResult};
 use super::expression::{Source, compile_expr};
 use super::integer::is_constant;
 use super::operand::Operand;
-use super::operator::{self, comparison};
 use crate::bind::visit;
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 use text::{Extent, Measure, Text};
@@ -81,18 +81,19 @@ impl Kind {
     }
 
     pub fn is_integer(self) -> bool {
-        matches!(self, Kind::Int2 | Kind::Int4 | Kind::Int8)
+        self.width().is_some()
     }
-}
 
-/// An operation of integer arithmetic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arithmetic {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Remainder,
+    /// Of an integer.
+    #[inline]
+    pub fn width(self) -> Option<IntegerWidth> {
+        match self {
+            Kind::Int2 => Some(IntegerWidth::Two),
+            Kind::Int4 => Some(IntegerWidth::Four),
+            Kind::Int8 => Some(IntegerWidth::Eight),
+            Kind::Float8 | Kind::Bool => None,
+        }
+    }
 }
 
 /// Which orders of its two sides a comparison takes as true.
@@ -104,8 +105,8 @@ impl Orders {
     const EQUAL: u8 = 2;
     const GREATER: u8 = 4;
 
-    fn of(comparison: operator::Comparison) -> Orders {
-        use operator::Comparison::*;
+    fn of(comparison: Comparison) -> Orders {
+        use Comparison::*;
         Orders(match comparison {
             Eq => Orders::EQUAL,
             Ne => Orders::LESS | Orders::GREATER,
@@ -287,18 +288,13 @@ fn node(expr: &BoundExpr, kind: Kind, env: &CompileEnv<'_>) -> Result<Option<Nod
                 .map(|index| Node::Element { array: *array, index: Box::new(index) }),
             _ => None,
         },
-        ExprKind::Call { function, args } if !is_constant(expr) => call(function.function, args, kind, env)?,
+        ExprKind::Call { function, args } if !is_constant(expr) => call(function.function, args, env)?,
         _ => None,
     })
 }
 
-fn call(
-    function: &ScalarFunction,
-    args: &[BoundExpr],
-    kind: Kind,
-    env: &CompileEnv<'_>,
-) -> Result<Option<Node>> {
-    let Some(shape) = shape(function, kind) else { return Ok(None) };
+fn call(function: &ScalarFunction, args: &[BoundExpr], env: &CompileEnv<'_>) -> Result<Option<Node>> {
+    let Some(shape) = shape(function) else { return Ok(None) };
     let Some(args) = parts(args, env)? else { return Ok(None) };
     Ok(match (shape, <[Scalar; 2]>::try_from(args)) {
         (Shape::Arithmetic(operation), Ok(args)) if args.iter().all(|arg| arg.kind.is_integer()) => {
@@ -330,37 +326,16 @@ enum Shape {
     Convert,
 }
 
-fn shape(function: &ScalarFunction, kind: Kind) -> Option<Shape> {
-    // Conversions between integers and to doubles, of which several functions have one name.
-    if matches!(function.oid.0, 480 | 481 | 313 | 314 | 754 | 714 | 316 | 482 | 235) {
-        return Some(Shape::Convert);
-    }
-    if let Some(comparison) = comparison(function) {
+fn shape(function: &ScalarFunction) -> Option<Shape> {
+    if let Some(comparison) = function.comparison() {
         let family = function.args.iter().all(|arg| Kind::of(*arg).is_some());
         return family.then(|| Shape::Compare(Orders::of(comparison)));
     }
-    Some(match kind {
-        Kind::Float8 => Shape::Float(match function.name {
-            "float8pl" => FloatOperation::Add,
-            "float8mi" => FloatOperation::Subtract,
-            "float8mul" => FloatOperation::Multiply,
-            "float8div" => FloatOperation::Divide,
-            "float8um" => return Some(Shape::Negate),
-            _ => return None,
-        }),
-        Kind::Int2 | Kind::Int4 | Kind::Int8 => {
-            let rest = function.name.strip_prefix("int")?;
-            match rest.trim_start_matches(['2', '4', '8']) {
-                what if what.len() == rest.len() => return None,
-                "pl" => Shape::Arithmetic(Arithmetic::Add),
-                "mi" => Shape::Arithmetic(Arithmetic::Subtract),
-                "mul" => Shape::Arithmetic(Arithmetic::Multiply),
-                "div" => Shape::Arithmetic(Arithmetic::Divide),
-                "mod" => Shape::Arithmetic(Arithmetic::Remainder),
-                "um" => Shape::Negate,
-                _ => return None,
-            }
-        }
-        Kind::Bool => return None,
+    Some(match function.intrinsic? {
+        Intrinsic::ToInteger(_) | Intrinsic::ToDouble => Shape::Convert,
+        Intrinsic::Integer(operation, _) => Shape::Arithmetic(operation),
+        Intrinsic::Double(operation) => Shape::Float(operation),
+        Intrinsic::NegateInteger(_) | Intrinsic::NegateFloat => Shape::Negate,
+        _ => return None,
     })
 }

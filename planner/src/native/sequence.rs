@@ -8,7 +8,7 @@ use archipel_engine::id::SequenceId;
 use archipel_sql::catalog::Privileges;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
-use archipel_sql::function::{CachedNumbers, ScalarFunction};
+use archipel_sql::function::{CachedNumbers, Intrinsic, ScalarFunction};
 use archipel_sql::types::Oid;
 
 use super::CompiledExpr;
@@ -39,8 +39,8 @@ pub(crate) fn call(
     function: &'static ScalarFunction,
     _args: &[Source],
 ) -> Option<fn(Vec<Source>) -> CompiledExpr> {
-    match function.name {
-        "nextval" => Some(|args| {
+    match function.intrinsic? {
+        Intrinsic::NextValue => Some(|args| {
             // The binder gives a second argument where it draws for an identity column.
             let of_identity = args.len() > 1;
             Box::new(move |ctx| {
@@ -54,7 +54,7 @@ pub(crate) fn call(
                 Ok(Datum::Int8(value))
             })
         }),
-        "setval" => Some(|args| {
+        Intrinsic::SetValue => Some(|args| {
             Box::new(move |ctx| {
                 let values = eval_all(&args, ctx)?;
                 let (Some(oid), Some(Datum::Int8(value))) = (sequence_of(&values[0]), values.get(1)) else {
@@ -94,7 +94,7 @@ pub(crate) fn call(
                 Ok(Datum::Int8(*value))
             })
         }),
-        "archipel_sequence_row" => Some(|args| {
+        Intrinsic::SequenceRow => Some(|args| {
             Box::new(move |ctx| {
                 let Some(oid) = sequence_of(&args[0].eval(ctx)?) else { return Ok(Datum::Null) };
                 ctx.functions.session.require_sequence(oid, Privileges::SELECT)?;
@@ -103,22 +103,17 @@ pub(crate) fn call(
                 Ok(Datum::Record(row.into()))
             })
         }),
-        "currval" | "lastval" => {
-            // What this very statement or routine drew is newer than what the session knows.
-            if function.args.is_empty() {
-                Some(|_| Box::new(|ctx| drawn(ctx, None, "lastval", &[])))
-            } else {
-                Some(|args| {
-                    Box::new(move |ctx| {
-                        let value = args[0].eval(ctx)?;
-                        if value.is_null() {
-                            return Ok(Datum::Null);
-                        }
-                        drawn(ctx, sequence_of(&value), "currval", &[value])
-                    })
-                })
-            }
-        }
+        // What this very statement or routine drew is newer than what the session knows.
+        Intrinsic::LastValue => Some(|_| Box::new(|ctx| drawn(ctx, None, "lastval", &[]))),
+        Intrinsic::CurrentValue => Some(|args| {
+            Box::new(move |ctx| {
+                let value = args[0].eval(ctx)?;
+                if value.is_null() {
+                    return Ok(Datum::Null);
+                }
+                drawn(ctx, sequence_of(&value), "currval", &[value])
+            })
+        }),
         _ => None,
     }
 }

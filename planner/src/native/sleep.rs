@@ -3,14 +3,14 @@
 use archipel_engine::Stop;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
-use archipel_sql::function::ScalarFunction;
+use archipel_sql::function::{Intrinsic, ScalarFunction};
 
 use super::CompiledExpr;
 use super::expression::{Source, eval_all};
 
 /// Whether whoever calls it sleeps.
 pub(crate) fn sleeps(function: &ScalarFunction) -> bool {
-    matches!(function.name, "pg_sleep" | "pg_sleep_for" | "pg_sleep_until")
+    function.is(Intrinsic::Sleep)
 }
 
 /// The code of a call that sleeps; its arguments back where it does not.

@@ -5,7 +5,7 @@
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
-use archipel_sql::function::{ScalarFunction, text_chr, text_left, text_right, text_substring};
+use archipel_sql::function::{Intrinsic, ScalarFunction, text_chr, text_left, text_right, text_substring};
 use compact_str::CompactString;
 
 use super::CompiledExpr;
@@ -17,14 +17,16 @@ pub(crate) fn specialise(
     function: &'static ScalarFunction,
     args: Vec<Source>,
 ) -> Result<CompiledExpr, Vec<Source>> {
-    // Several functions are named substring.
-    match function.oid.0 {
-        1621 => Ok(character(args)),
-        1258 => Ok(concatenation(args)),
-        877 | 936 => Ok(part(args, |text, [start, length]| text_substring(text, start, Some(length)))),
-        883 | 937 => Ok(part(args, |text, [start, _]| text_substring(text, start, None))),
-        3060 => Ok(part(args, |text, [count, _]| Ok(text_left(text, count)))),
-        3061 => Ok(part(args, |text, [count, _]| Ok(text_right(text, count)))),
+    let Some(intrinsic) = function.intrinsic else { return Err(args) };
+    match intrinsic {
+        Intrinsic::Character => Ok(character(args)),
+        Intrinsic::Concatenate => Ok(concatenation(args)),
+        Intrinsic::Substring => {
+            Ok(part(args, |text, [start, length]| text_substring(text, start, Some(length))))
+        }
+        Intrinsic::SubstringFrom => Ok(part(args, |text, [start, _]| text_substring(text, start, None))),
+        Intrinsic::Left => Ok(part(args, |text, [count, _]| Ok(text_left(text, count)))),
+        Intrinsic::Right => Ok(part(args, |text, [count, _]| Ok(text_right(text, count)))),
         _ => Err(args),
     }
 }

@@ -20,7 +20,7 @@ use super::node::{Node, Out};
 use super::quicksort::sort_rows;
 use super::rows::RowBuffer;
 use super::sort::{KeyOrder, compare_keys};
-use crate::bound::{Rel, WindowCall, WindowFunction};
+use crate::bound::{Ranking, Rel, WindowCall, WindowFunction};
 use crate::row::integer;
 
 struct Window {
@@ -36,7 +36,7 @@ struct Window {
 
 enum Function {
     Aggregate(Call),
-    Ranking(&'static str),
+    Ranking(Ranking),
 }
 
 pub(crate) struct Windowing {
@@ -65,7 +65,7 @@ impl Compiler<'_> {
             WindowFunction::Aggregate(function) => {
                 Function::Aggregate(Call::plain(self.taker(function, &call.args)?))
             }
-            WindowFunction::Ranking(name) => Function::Ranking(name),
+            WindowFunction::Ranking(ranking) => Function::Ranking(*ranking),
         };
         let frame = self.frame(&call.frame, &call.order_by)?;
         Ok(Window {
@@ -207,10 +207,10 @@ impl Window {
     ) -> ExecResult<()> {
         let partition = Partition::new(rows, columns);
         match &self.function {
-            Function::Ranking(name) => {
+            Function::Ranking(ranking) => {
                 for position in 0..rows.len() {
                     ctx.tick()?;
-                    result[rows[position]] = self.ranking(name, &partition, position, ctx)?;
+                    result[rows[position]] = self.ranking(*ranking, &partition, position, ctx)?;
                 }
             }
             Function::Aggregate(call) => {
@@ -252,24 +252,24 @@ impl Window {
 
     fn ranking(
         &self,
-        name: &str,
+        ranking: Ranking,
         partition: &Partition<'_>,
         position: usize,
         ctx: &mut ExecContext<'_, '_>,
     ) -> ExecResult<Datum> {
         let count = partition.rows.len();
         let args = partition.args(position);
-        Ok(match name {
-            "row_number" => Datum::Int8(position as i64 + 1),
-            "rank" => Datum::Int8(partition.peers[position].start as i64 + 1),
-            "dense_rank" => Datum::Int8(partition.group[position] as i64 + 1),
-            "percent_rank" => Datum::Float8(if count > 1 {
+        Ok(match ranking {
+            Ranking::RowNumber => Datum::Int8(position as i64 + 1),
+            Ranking::Rank => Datum::Int8(partition.peers[position].start as i64 + 1),
+            Ranking::DenseRank => Datum::Int8(partition.group[position] as i64 + 1),
+            Ranking::PercentRank => Datum::Float8(if count > 1 {
                 partition.peers[position].start as f64 / (count - 1) as f64
             } else {
                 0.0
             }),
-            "cume_dist" => Datum::Float8(partition.peers[position].end as f64 / count as f64),
-            "ntile" => {
+            Ranking::CumeDist => Datum::Float8(partition.peers[position].end as f64 / count as f64),
+            Ranking::Ntile => {
                 let Some(buckets) = args.first().and_then(integer) else { return Ok(Datum::Null) };
                 if buckets <= 0 {
                     return Err(SqlError::new(
@@ -287,7 +287,7 @@ impl Window {
                 };
                 Datum::Int4(bucket as i32 + 1)
             }
-            "lag" | "lead" => {
+            Ranking::Lag | Ranking::Lead => {
                 let offset = match args.get(1) {
                     None => 1,
                     Some(value) => match integer(value) {
@@ -295,17 +295,18 @@ impl Window {
                         None => return Ok(Datum::Null),
                     },
                 };
-                let target = if name == "lag" { position as i64 - offset } else { position as i64 + offset };
+                let back = ranking == Ranking::Lag;
+                let target = if back { position as i64 - offset } else { position as i64 + offset };
                 match usize::try_from(target).ok().filter(|target| *target < count) {
                     Some(target) => partition.args(target).first().cloned().unwrap_or(Datum::Null),
                     None => args.get(2).cloned().unwrap_or(Datum::Null),
                 }
             }
-            "first_value" | "last_value" | "nth_value" => {
+            Ranking::FirstValue | Ranking::LastValue | Ranking::NthValue => {
                 let frame = self.frame.around(partition, position, ctx)?;
-                let at = match name {
-                    "first_value" => frame.positions().next(),
-                    "last_value" => frame.last(),
+                let at = match ranking {
+                    Ranking::FirstValue => frame.positions().next(),
+                    Ranking::LastValue => frame.last(),
                     _ => match args.get(1).and_then(integer) {
                         None => return Ok(Datum::Null),
                         Some(n) if n <= 0 => {
@@ -320,7 +321,6 @@ impl Window {
                 };
                 at.and_then(|at| partition.args(at).first().cloned()).unwrap_or(Datum::Null)
             }
-            other => return Err(SqlError::unsupported(format_args!("window function {other}")).into()),
         })
     }
 }

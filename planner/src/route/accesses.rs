@@ -2,7 +2,7 @@
 
 use archipel_sql::catalog::TableKind;
 use archipel_sql::error::Result;
-use archipel_sql::function::Volatility;
+use archipel_sql::function::{Intrinsic, Volatility};
 
 use super::{Access, RouteKey};
 use crate::bound::{Accumulator, BoundExpr, BoundStatement, CteBody, ExprKind, Rel, SetCall, SetItem};
@@ -51,9 +51,6 @@ pub fn classify(statement: &BoundStatement, compiled: &CompiledStatement) -> Cla
     Class::Native
 }
 
-/// Volatile functions that others cannot make wait.
-const UNHINDERED: [&str; 4] = ["random", "clock_timestamp", "timeofday", "gen_random_uuid"];
-
 /// Whether a statement is a query that calls no routine and waits for nobody on its way: it takes no
 /// advisory locks, and draws from no sequence.
 pub fn is_plain_query(statement: &BoundStatement) -> bool {
@@ -63,7 +60,7 @@ pub fn is_plain_query(statement: &BoundStatement) -> bool {
         ExprKind::Routine { .. } => is_plain = false,
         ExprKind::Call { function, .. } => {
             let function = function.function;
-            is_plain &= function.volatility != Volatility::Volatile || UNHINDERED.contains(&function.name);
+            is_plain &= function.volatility != Volatility::Volatile || function.is(Intrinsic::Fresh);
         }
         _ => {}
     });

@@ -3,6 +3,7 @@
 
 use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_sql::error::Result;
+use archipel_sql::function::Intrinsic;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
@@ -33,12 +34,16 @@ impl Compiler<'_> {
         else {
             return Ok(None);
         };
-        match (function.function.name, &args[..]) {
-            ("array_append", [base, value]) if is_variable(base, register) && value.ty.oid == element => {
+        match (function.intrinsic(), &args[..]) {
+            (Some(Intrinsic::ArrayAppend), [base, value])
+                if is_variable(base, register) && value.ty.oid == element =>
+            {
                 let value = self.plan_part(value)?;
                 Ok(Some(OperationKind::AppendElement { register, element, value }))
             }
-            ("array_cat", [base, other]) if is_variable(base, register) && other.ty.oid == bound.ty.oid => {
+            (Some(Intrinsic::ArrayConcatenate), [base, other])
+                if is_variable(base, register) && other.ty.oid == bound.ty.oid =>
+            {
                 let value = self.plan_part(other)?;
                 Ok(Some(OperationKind::AppendArray { register, value, function: *function }))
             }
@@ -59,7 +64,7 @@ fn concatenated<'b>(expr: &'b BoundExpr, register: u32, parts: &mut Vec<&'b Boun
     }
     let ExprKind::Call { function, args } = &expr.kind else { return false };
     match &args[..] {
-        [left, right] if function.function.name == "textcat" && right.ty.oid == Oid::TEXT => {
+        [left, right] if function.is(Intrinsic::Concatenate) && right.ty.oid == Oid::TEXT => {
             let appends = concatenated(left, register, parts);
             parts.push(right);
             appends

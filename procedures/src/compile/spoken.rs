@@ -12,6 +12,7 @@ use archipel_planner::rights::Rights;
 use archipel_sql::catalog::{Language, RoutineRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::{Intrinsic, ScalarFunction, is_cast};
 use archipel_sql::types::Oid;
 
 use super::Compiler;
@@ -198,9 +199,27 @@ pub(super) fn about_value(mut error: SqlError) -> SqlError {
     error
 }
 
-/// The functions of casts.
-const CASTS: [&str; 11] =
-    ["int2", "int4", "int8", "float4", "float8", "numeric", "bool", "date", "time", "timestamp", "text"];
+/// Whether a function is the cast to a type of these, or changes a sign.
+fn is_conversion(function: &ScalarFunction) -> bool {
+    let negates = matches!(
+        function.intrinsic,
+        Some(Intrinsic::NegateInteger(_) | Intrinsic::NegateFloat | Intrinsic::NegateInterval)
+    );
+    let targets = [
+        Oid::INT2,
+        Oid::INT4,
+        Oid::INT8,
+        Oid::FLOAT4,
+        Oid::FLOAT8,
+        Oid::NUMERIC,
+        Oid::BOOL,
+        Oid::DATE,
+        Oid::TIME,
+        Oid::TIMESTAMP,
+        Oid::TEXT,
+    ];
+    negates || is_cast(function) && targets.contains(&function.result)
+}
 
 /// A constant, perhaps with a sign, that is converted for what takes it.
 fn is_converted_constant(bound: &BoundExpr) -> bool {
@@ -208,10 +227,9 @@ fn is_converted_constant(bound: &BoundExpr) -> bool {
         ExprKind::Const(_) => true,
         ExprKind::Relabel(inner) | ExprKind::ConvertIo(inner) => is_converted_constant(inner),
         ExprKind::Domain { expr, .. } => is_converted_constant(expr),
-        // A cast is called like its type, one to a length has arguments for that.
+        // One to a length has arguments for that.
         ExprKind::Call { function, args } => {
-            let name = function.function.name;
-            let converts = CASTS.contains(&name) || name.ends_with("um") || bound.ty.typmod >= 0;
+            let converts = is_conversion(function.function) || bound.ty.typmod >= 0;
             let rest_is_constant =
                 args.iter().skip(1).all(|length| matches!(length.kind, ExprKind::Const(_)));
             converts && rest_is_constant && args.first().is_some_and(is_converted_constant)

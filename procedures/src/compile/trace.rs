@@ -17,7 +17,7 @@ use archipel_planner::bind::visit;
 use archipel_planner::bound::{BoundExpr, ExprKind, Rel, Subscript};
 use archipel_planner::route::{Access, RouteKey};
 use archipel_sql::datum::Datum;
-use archipel_sql::function::Volatility;
+use archipel_sql::function::{Intrinsic, Volatility};
 use archipel_sql::types::{Oid, Type};
 
 use super::symbols::{Symbols, short, short_key};
@@ -185,8 +185,9 @@ impl Trace {
                 let empty = Symbol::Unknown(reason.clone());
                 items.iter().fold(empty, |array, item| filled(&array, &self.symbol(item), &reason))
             }
-            ExprKind::Call { function, args } => match (function.function.name, &args[..]) {
-                ("array_append", [array, value]) | ("array_prepend", [value, array]) => {
+            ExprKind::Call { function, args } => match (function.intrinsic(), &args[..]) {
+                (Some(Intrinsic::ArrayAppend), [array, value])
+                | (Some(Intrinsic::ArrayPrepend), [value, array]) => {
                     filled(&self.symbol(array), &self.symbol(value), &reason)
                 }
                 _ => Symbol::Unknown(reason.clone()),
@@ -532,9 +533,10 @@ pub(crate) fn strip_integer_casts(expr: &BoundExpr) -> &BoundExpr {
     }
 }
 
-/// Whether a call is a cast function: named after its result type.
+/// Whether a call makes an integer one of another width.
 fn is_cast(expr: &BoundExpr) -> bool {
-    matches!(&expr.kind, ExprKind::Call { function, .. } if matches!(function.function.name, "int2" | "int4" | "int8"))
+    let ExprKind::Call { function, .. } = &expr.kind else { return false };
+    matches!(function.intrinsic(), Some(Intrinsic::ToInteger(_)))
 }
 
 fn is_one(expr: &BoundExpr) -> bool {
@@ -549,9 +551,9 @@ fn is_length_of(expr: &BoundExpr, array: &BoundExpr) -> bool {
     let ExprKind::Call { function, args } = &strip_integer_casts(expr).kind else {
         return false;
     };
-    let counts = match function.function.name {
-        "array_length" | "array_upper" => args.len() == 2 && is_one(&args[1]),
-        "cardinality" | "array_cardinality" => args.len() == 1,
+    let counts = match function.intrinsic() {
+        Some(Intrinsic::ArrayLength | Intrinsic::ArrayUpper) => args.len() == 2 && is_one(&args[1]),
+        Some(Intrinsic::Cardinality) => args.len() == 1,
         _ => false,
     };
     counts && same(&args[0], array)

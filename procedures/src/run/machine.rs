@@ -18,7 +18,7 @@ use archipel_planner::native::scalar::Kind;
 use archipel_planner::native::{ExecContext, ExecError, ExecResult};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
-use archipel_sql::function::{float_arithmetic, text_position};
+use archipel_sql::function::{Arithmetic, IntegerWidth, float_arithmetic, text_position};
 
 use super::append;
 use super::element::{null_subscript, store_in};
@@ -102,42 +102,29 @@ fn quotient(value: i64, reciprocal: u64) -> i64 {
 }
 
 #[cold]
-fn out_of_range(kind: Kind) -> ExecError {
-    let name = match kind {
-        Kind::Int2 => "smallint",
-        Kind::Int4 => "integer",
-        _ => "bigint",
-    };
-    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} out of range")).into()
-}
-
-#[cold]
-fn division_by_zero() -> ExecError {
-    SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero").into()
-}
-
-#[cold]
 fn other_type() -> ExecError {
     SqlError::internal("a register of a loop holds a value of another type").into()
 }
 
-#[inline(always)]
-fn small(value: i64) -> ExecResult<i64> {
-    if i64::from(value as i32) == value { Ok(value) } else { Err(out_of_range(Kind::Int4)) }
+/// An operation whose result is an `integer`, over integers no wider than that.
+macro_rules! small {
+    ($operation:ident, $left:expr, $right:expr) => {
+        Arithmetic::$operation.apply(IntegerWidth::Four, $left, $right)?
+    };
 }
 
-#[inline(always)]
-fn large(value: Option<i64>) -> ExecResult<i64> {
-    value.ok_or_else(|| out_of_range(Kind::Int8))
+/// An operation whose result is a `bigint`.
+macro_rules! large {
+    ($operation:ident, $left:expr, $right:expr) => {
+        Arithmetic::$operation.apply(IntegerWidth::Eight, $left, $right)?
+    };
 }
 
 fn fit(value: i64, kind: Kind) -> ExecResult<i64> {
-    let fits = match kind {
-        Kind::Int2 => i16::try_from(value).is_ok(),
-        Kind::Int4 => i32::try_from(value).is_ok(),
-        _ => true,
-    };
-    if fits { Ok(value) } else { Err(out_of_range(kind)) }
+    match kind.width() {
+        Some(width) => Ok(width.fit(value)?),
+        None => Ok(value),
+    }
 }
 
 /// What a machine changes while it runs, beside the registers.
@@ -275,39 +262,25 @@ impl Invocation<'_, '_> {
                 Const { to, value } => cells.put(to, value),
                 Null { to } => cells.set_null(to),
                 Move { to, from } => cells.set(to, cells.get(from)),
-                AddSmall { to, left, right } => two!(to, left, right, |x, y| small(x + y)?),
-                AddSmallBy { to, left, right } => one!(to, left, |x| small(x + i64::from(right))?),
-                Add { to, left, right } => two!(to, left, right, |x, y| large(x.checked_add(y))?),
-                AddBy { to, left, right } => one!(to, left, |x| large(x.checked_add(i64::from(right)))?),
-                SubtractSmall { to, left, right } => two!(to, left, right, |x, y| small(x - y)?),
-                Subtract { to, left, right } => two!(to, left, right, |x, y| large(x.checked_sub(y))?),
-                MultiplySmall { to, left, right } => two!(to, left, right, |x, y| small(x * y)?),
-                MultiplySmallBy { to, left, right } => one!(to, left, |x| small(x * i64::from(right))?),
-                Multiply { to, left, right } => two!(to, left, right, |x, y| large(x.checked_mul(y))?),
-                DivideSmall { to, left, right } => two!(to, left, right, |x, y| {
-                    if y == 0 {
-                        return Err(division_by_zero());
-                    }
-                    small(x / y)?
-                }),
-                Divide { to, left, right } => two!(to, left, right, |x, y| {
-                    if y == 0 {
-                        return Err(division_by_zero());
-                    }
-                    large(x.checked_div(y))?
-                }),
+                AddSmall { to, left, right } => two!(to, left, right, |x, y| small!(Add, x, y)),
+                AddSmallBy { to, left, right } => one!(to, left, |x| small!(Add, x, i64::from(right))),
+                Add { to, left, right } => two!(to, left, right, |x, y| large!(Add, x, y)),
+                AddBy { to, left, right } => one!(to, left, |x| large!(Add, x, i64::from(right))),
+                SubtractSmall { to, left, right } => two!(to, left, right, |x, y| small!(Subtract, x, y)),
+                Subtract { to, left, right } => two!(to, left, right, |x, y| large!(Subtract, x, y)),
+                MultiplySmall { to, left, right } => two!(to, left, right, |x, y| small!(Multiply, x, y)),
+                MultiplySmallBy { to, left, right } => {
+                    one!(to, left, |x| small!(Multiply, x, i64::from(right)))
+                }
+                Multiply { to, left, right } => two!(to, left, right, |x, y| large!(Multiply, x, y)),
+                DivideSmall { to, left, right } => two!(to, left, right, |x, y| small!(Divide, x, y)),
+                Divide { to, left, right } => two!(to, left, right, |x, y| large!(Divide, x, y)),
                 DivideSmallBy { to, left, reciprocal } => one!(to, left, |x| quotient(x, reciprocal)),
-                Remainder { to, left, right } => two!(to, left, right, |x, y| {
-                    if y == 0 {
-                        return Err(division_by_zero());
-                    }
-                    // The smallest value over -1 leaves 0.
-                    x.wrapping_rem(y)
-                }),
+                Remainder { to, left, right } => two!(to, left, right, |x, y| large!(Remainder, x, y)),
                 RemainderSmallBy { to, left, right, reciprocal } => {
                     one!(to, left, |x| x - quotient(x, reciprocal) * i64::from(right));
                 }
-                Negate { to, from } => one!(to, from, |x| large(x.checked_neg())?),
+                Negate { to, from } => one!(to, from, |x| IntegerWidth::Eight.negate(x)?),
                 Fit { to, from, kind } => one!(to, from, |x| fit(x, kind)?),
                 ToFloat { to, from } => one!(to, from, |x| (x as f64).to_bits() as i64),
                 Float { to, left, right, operation } => two!(to, left, right, |x, y| {
@@ -409,7 +382,7 @@ impl Invocation<'_, '_> {
                 }
                 Element { to, index, offset, kind, array } => {
                     let index = match cells.get(index) {
-                        Some(index) => Some(small(index + i64::from(offset))?),
+                        Some(index) => Some(small!(Add, index, i64::from(offset))),
                         None => None,
                     };
                     let value = element_at(&ctx.variables, held, array, index);
@@ -417,7 +390,7 @@ impl Invocation<'_, '_> {
                 }
                 SetElement { index, offset, value, kind, array } => {
                     let Some(index) = cells.get(index) else { return Err(null_subscript().into()) };
-                    let index = small(index + i64::from(offset))?;
+                    let index = small!(Add, index, i64::from(offset));
                     let value = kind.datum(cells.get(value));
                     store_in(held[usize::from(array)].array(&mut ctx.variables), &[index as i32], value)?;
                 }

@@ -8,6 +8,7 @@
 
 use archipel_sql::catalog::TableKind;
 use archipel_sql::error::Result;
+use archipel_sql::function::Intrinsic;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Item;
@@ -53,7 +54,7 @@ fn share(expr: &BoundExpr) -> f64 {
             Some(Comparison::Eq) => SHARE_EQUAL,
             Some(Comparison::Ne) => 1.0 - SHARE_EQUAL,
             Some(_) => SHARE_BOUND,
-            None if matches!(function.function.name, "textlike" | "bpcharlike") => SHARE_EQUAL,
+            None if function.is(Intrinsic::Like) => SHARE_EQUAL,
             None => SHARE_BOUND,
         },
         _ => SHARE_LISTED_MAX,

@@ -3,6 +3,7 @@
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
+use archipel_sql::function::{Intrinsic, Operands};
 use archipel_sql::types::Oid;
 use compact_str::CompactString;
 
@@ -13,7 +14,6 @@ use crate::native::compile::Compiler;
 use crate::native::expression::{Source, compile_expr};
 use crate::native::integer::is_constant;
 use crate::native::operand::Operand;
-use crate::native::operator::comparison;
 
 /// An expression whose value is a text.
 #[derive(Clone)]
@@ -140,17 +140,17 @@ fn node(expr: &BoundExpr, env: &CompileEnv<'_>) -> Result<Option<Text>> {
         let [text] = args else { return Ok(None) };
         Ok(compile_text(text, env)?.map(|text| Text::Case(case, Box::new(text))))
     };
-    // Several functions are named substring.
-    match function.oid.0 {
-        1258 => Ok(pair(args, env)?.map(Text::Concatenation)),
-        1621 => Ok(integers(args, env)?
+    let Some(intrinsic) = function.intrinsic else { return Ok(None) };
+    match intrinsic {
+        Intrinsic::Concatenate => Ok(pair(args, env)?.map(Text::Concatenation)),
+        Intrinsic::Character => Ok(integers(args, env)?
             .and_then(|codes| codes.into_iter().next())
             .map(|code| Text::Character(Box::new(code)))),
-        877 | 936 | 883 | 937 => part(Part::Substring),
-        3060 => part(Part::Left),
-        3061 => part(Part::Right),
-        870 => case(Case::Lower),
-        871 => case(Case::Upper),
+        Intrinsic::Substring | Intrinsic::SubstringFrom => part(Part::Substring),
+        Intrinsic::Left => part(Part::Left),
+        Intrinsic::Right => part(Part::Right),
+        Intrinsic::Lower => case(Case::Lower),
+        Intrinsic::Upper => case(Case::Upper),
         _ => Ok(None),
     }
 }
@@ -179,20 +179,21 @@ pub(super) fn measured(expr: &BoundExpr, env: &CompileEnv<'_>) -> Result<Option<
         let dimension = Box::new(numbers.into_iter().next().unwrap_or_else(one));
         Ok(Some(Node::Extent { extent, array: *array, dimension }))
     };
-    match function.oid.0 {
-        1317 | 1381 => measure(Measure::Length),
-        1374 => measure(Measure::Bytes),
-        1620 => measure(Measure::First),
-        868 | 849 => Ok(pair(args, env)?.map(Node::Position)),
-        2176 => extent(Extent::Length),
-        2091 => extent(Extent::Lower),
-        2092 => extent(Extent::Upper),
-        3179 => extent(Extent::Cardinality),
-        _ => match comparison(function) {
-            Some(comparison) if function.args.iter().all(|arg| *arg == Oid::TEXT) => {
-                Ok(pair(args, env)?.map(|pair| Node::CompareText(Orders::of(comparison), pair)))
-            }
-            _ => Ok(None),
-        },
+    let Some(intrinsic) = function.intrinsic else { return Ok(None) };
+    match intrinsic {
+        Intrinsic::TextLength => measure(Measure::Length),
+        Intrinsic::TextBytes => measure(Measure::Bytes),
+        Intrinsic::FirstCode => measure(Measure::First),
+        Intrinsic::TextPosition => Ok(pair(args, env)?.map(Node::Position)),
+        Intrinsic::ArrayLength => extent(Extent::Length),
+        Intrinsic::ArrayLower => extent(Extent::Lower),
+        Intrinsic::ArrayUpper => extent(Extent::Upper),
+        Intrinsic::Cardinality => extent(Extent::Cardinality),
+        Intrinsic::Compare(comparison, Operands::Alike)
+            if function.args.iter().all(|arg| *arg == Oid::TEXT) =>
+        {
+            Ok(pair(args, env)?.map(|pair| Node::CompareText(Orders::of(comparison), pair)))
+        }
+        _ => Ok(None),
     }
 }

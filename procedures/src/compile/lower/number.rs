@@ -259,13 +259,7 @@ impl Lowering {
 
 /// Whether every number of one kind is one of another.
 fn widens(from: Kind, to: Kind) -> bool {
-    let width = |kind| match kind {
-        Kind::Int2 => Some(2),
-        Kind::Int4 => Some(4),
-        Kind::Int8 => Some(8),
-        _ => None,
-    };
-    width(from).zip(width(to)).is_some_and(|(from, to)| from <= to)
+    from.width().zip(to.width()).is_some_and(|(from, to)| from <= to)
 }
 
 /// A constant that an instruction can hold.
