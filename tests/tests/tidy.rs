@@ -3,6 +3,7 @@
 //! - this file       files, words, walls between crates
 //! - [`dependencies`] what Cargo.toml names is used
 //! - [`figures`]     what may only fall: public items without a docstring, long functions
+//! - [`names`]       nobody knows a built-in function by its name
 //! - [`pages`]       what the pages at the top level name exists
 
 use std::path::{Path, PathBuf};
@@ -11,6 +12,8 @@ use std::path::{Path, PathBuf};
 mod dependencies;
 #[path = "tidy/figures.rs"]
 mod figures;
+#[path = "tidy/names.rs"]
+mod names;
 #[path = "tidy/pages.rs"]
 mod pages;
 
