@@ -31,6 +31,7 @@ static READ_ONCE: ScalarFunction = ScalarFunction {
     columns: &[],
     strict: true,
     volatility: Volatility::Stable,
+    intrinsic: None,
     eval: |ctx, args| {
         let [Datum::Text(text), Datum::Oid(oid), Datum::Int8(number)] = args else { return Ok(Datum::Null) };
         if let Some(known) = ctx.session.literal(*number) {
