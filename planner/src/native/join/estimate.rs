@@ -28,6 +28,9 @@ const GAIN_MIN: f64 = 2.0;
 const COST_OF_LOOKUP: f64 = 3.0;
 /// What each of several rows costs that are found by one key.
 const COST_OF_FOUND: f64 = 2.0;
+/// What a table has whose rows nobody has counted yet: looks at sizes are sampled, and what is written often
+/// or much is looked at.
+const ROWS_UNCOUNTED: f64 = 500.0;
 /// How many values a column has of which nothing is known.
 const VALUES_GUESSED: f64 = 200.0;
 
@@ -150,7 +153,10 @@ impl Compiler<'_> {
             if !plain || used {
                 return Ok(None);
             }
-            let rows = self.rows_of(table) as f64;
+            let rows = match self.rows_of(table) {
+                0 => ROWS_UNCOUNTED,
+                counted => counted as f64,
+            };
             let meta = self.table(table)?;
             let choice = self.choose_path(&Restrictions {
                 table,
@@ -163,7 +169,7 @@ impl Compiler<'_> {
                 mixed: true,
             });
             // One tree from one end to the other has a score of 1.
-            if choice.score > 1 || rows == 0.0 {
+            if choice.score > 1 {
                 return Ok(None);
             }
             let indexes = meta.def.indexes.iter().filter(|index| index.unique).map(|index| &index.key);
