@@ -59,8 +59,10 @@ fn evaluate(function: &ScalarFunction, args: &[&str], ctx: &FunctionContext<'_>)
     let result = (function.eval)(ctx, &values)?;
     Ok(match result {
         Datum::Null => "\\N".to_owned(),
-        // PostgreSQL's boolean to text cast spells the word out.
+        // The answers were recorded by casts to text: that of boolean spells the word out, and that of
+        // bpchar takes the blanks off.
         Datum::Bool(b) => b.to_string(),
+        Datum::Bpchar(text) => text.trim_end_matches(' ').to_owned(),
         other => to_text(&other, Type::of(result_type(function, function.args)), ctx),
     })
 }
