@@ -41,7 +41,10 @@ impl RowFunction {
         args: Vec<Type>,
         context: Arc<Context>,
     ) -> RowFunction {
-        let volatility = if is_volatile(&expr) { Volatility::Volatile } else { Volatility::Immutable };
+        // What reads no column would be computed while DataFusion plans, and its error told where no row
+        // comes to it: what has a value beforehand is a constant already.
+        let is_left_to_rows = args.is_empty() || is_volatile(&expr);
+        let volatility = if is_left_to_rows { Volatility::Volatile } else { Volatility::Immutable };
         let signature = if args.is_empty() {
             Signature::nullary(volatility)
         } else {

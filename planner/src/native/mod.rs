@@ -5,7 +5,7 @@
 //!
 //! - [`compile`]   the state of one compilation: scopes, slots, what was used
 //! - [`expression`] scalar expressions → closures; [`predicate`] boolean ones; [`mod@case`] CASE;
-//!   `fold` what planning computes; [`operand`] and [`arithmetic`] the fast paths
+//!   `fold` what planning computes, `planned` what it fails at; [`operand`] and [`arithmetic`] the fast paths
 //! - [`conjunct`]  WHERE and ON taken apart, and which columns each part reads
 //! - [`path`]      how a table is reached: key and index ranges from conjuncts
 //! - `family`    tables whose rows are in others, `placing` which of them a row is for
@@ -77,6 +77,7 @@ mod partners;
 mod parts;
 mod path;
 mod placing;
+mod planned;
 mod predicate;
 pub mod program;
 mod quicksort;
@@ -127,6 +128,7 @@ pub use fold::{is_null, known_within};
 pub use immutable::{is_known, is_known_of_known};
 pub use operand::element;
 pub(crate) use operator::{Comparison, comparison};
+pub use planned::failure_of_expression;
 pub use program::{StatementHost, StatementProgram, stop_error};
 pub use sequence::{Drawn, numbers_for_next_attempt};
 pub use statement::{CompiledStatement, compile_explained, compile_statement};

@@ -22,6 +22,7 @@ use super::merge::Merge;
 use super::modify::{Delete, FoundMembers, Members, Triggering, Update};
 use super::node::Node;
 use super::parts::{Parts, targets_of};
+use super::planned;
 use super::row_read::{RowColumns, row_columns};
 use super::rows::RowBuffer;
 use super::target::Found;
@@ -109,6 +110,8 @@ pub(crate) enum Body {
         parts: Box<Parts>,
         body: Box<Body>,
     },
+    /// A statement that PostgreSQL cannot plan; how many columns it would have.
+    Fails(Box<SqlError>, usize),
 }
 
 /// What a part of a statement found and is still to write.
@@ -201,6 +204,25 @@ fn fills_every_slot(node: &Node) -> bool {
 }
 
 impl CompiledStatement {
+    /// Whether PostgreSQL could plan it.
+    ///
+    /// # Errors
+    /// What planning fails with, and each run.
+    pub fn planned(&self) -> Result<()> {
+        match &self.body {
+            Body::Fails(error, _) => Err((**error).clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes it a statement that fails whenever it runs, before it touches anything.
+    fn fail(&mut self, error: SqlError) {
+        self.body = Body::Fails(Box::new(error), self.body.width());
+        (self.counts, self.stops_early, self.refused_read_only, self.row) = (false, false, None, None);
+        self.accesses.clear();
+        self.known_rows.clear();
+    }
+
     /// Whether it finds its rows by the same ways as another statement, and by keys alone: whether
     /// it may stand for the other, which knows values where this one has parameters.
     pub fn reaches_rows_as(&self, other: &CompiledStatement) -> bool {
@@ -208,7 +230,9 @@ impl CompiledStatement {
             (mine.oid, mine.write) == (known.oid, known.write)
                 && std::mem::discriminant(&mine.key) == std::mem::discriminant(&known.key)
         };
-        self.stops_early == other.stops_early
+        self.planned().is_ok()
+            && other.planned().is_ok()
+            && self.stops_early == other.stops_early
             && self.plan.len() == other.plan.len()
             && self
                 .plan
@@ -242,7 +266,7 @@ fn compile(statement: &BoundStatement, mut compiler: Compiler<'_>) -> Result<Com
     compiler.settle_outputs(0);
     let shape = compiler.finish();
     let writes = compiler.accesses.iter().any(|access| access.write) || !matches!(body, Body::Query { .. });
-    Ok(CompiledStatement {
+    let mut compiled = CompiledStatement {
         columns: statement.columns().to_vec(),
         accesses: compiler.accesses,
         known_rows: compiler.known_rows,
@@ -256,7 +280,11 @@ fn compile(statement: &BoundStatement, mut compiler: Compiler<'_>) -> Result<Com
         row: row_columns(&body),
         shape,
         body,
-    })
+    };
+    if let Some(error) = planned::failure(statement) {
+        compiled.fail(error);
+    }
+    Ok(compiled)
 }
 
 /// Whether a query's LIMIT ends its scan: nothing in between has to see all rows.
@@ -402,6 +430,7 @@ impl Body {
             Body::Merge(_) => 0,
             Body::Call { width, .. } => *width,
             Body::With { body, .. } => body.width(),
+            Body::Fails(_, width) => *width,
         }
     }
 
@@ -433,7 +462,8 @@ impl Body {
             | Body::Merge(_)
             | Body::Instead(..)
             | Body::Call { .. }
-            | Body::With { .. } => None,
+            | Body::With { .. }
+            | Body::Fails(..) => None,
         })
     }
 
@@ -474,6 +504,7 @@ impl Body {
                 Ok(count)
             }
             Body::With { parts, body } => parts.run_around(body, ctx, emit),
+            Body::Fails(error, _) => Err((**error).clone().into()),
         }
     }
 }
@@ -516,6 +547,7 @@ impl CompiledStatement {
         ctx: &mut ExecContext<'_, '_>,
         next: &mut dyn FnMut(&mut ExecContext<'_, '_>) -> ExecResult<bool>,
     ) -> ExecResult<u64> {
+        self.planned()?;
         let Body::Insert(insert, _) = &self.body else {
             return Err(SqlError::internal("many rows for something else than INSERT").into());
         };

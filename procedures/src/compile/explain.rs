@@ -41,6 +41,7 @@ pub(super) fn rows(
             let options = explained.options;
             let compile = CompileEnv { tables, catalog, routines };
             let compiled = native::compile_explained(&statement, options, &compile)?;
+            compiled.planned()?;
             let planning = began.elapsed();
             explain::told(&compiled, &Telling { options, planning, ..Telling::default() })
         }

@@ -7,7 +7,7 @@
 
 use archipel_planner::bind::visit;
 use archipel_planner::bound::{BoundExpr, ExprKind};
-use archipel_planner::native::{ExecContext, ExecError, ExecResult, scalar};
+use archipel_planner::native::{self, ExecContext, ExecError, ExecResult, scalar};
 use archipel_planner::rights::Rights;
 use archipel_sql::catalog::{Language, RoutineRef};
 use archipel_sql::datum::Datum;
@@ -24,11 +24,16 @@ impl Compiler<'_> {
     /// Compiles an expression that CONTEXT lines may name as `line`.
     pub(super) fn plan_spoken(&mut self, bound: &BoundExpr, line: String) -> Result<Compiled> {
         if !self.is_named(bound) {
-            return Ok(spoken_again(self.plan_expression(bound)?, bound, line));
+            let compiled = self.plan_expression(bound)?;
+            return Ok(match failing(bound, true) {
+                Some(failing) => spoken(failing, line),
+                None => spoken_again(compiled, bound, line),
+            });
         }
         // Who evaluates it must be allowed what it reads: the error is of the expression, too.
         let rights = Rights::of(self.needed.take());
         let compiled = self.plan_expression(bound)?;
+        let compiled = failing(bound, false).unwrap_or(compiled);
         let Some(rights) = rights else { return Ok(spoken(compiled, line)) };
         let allowed = move |ctx: &mut ExecContext<'_, '_>| -> ExecResult<Datum> {
             rights.check(ctx.functions.session)?;
@@ -50,6 +55,10 @@ impl Compiler<'_> {
             return Ok(Expression { run, reads: scalar::reads(bound).into(), scalar: None, text: None });
         }
         let part = self.plan_part(bound)?;
+        if !converted && let Some(failing) = failing(bound, true) {
+            let run = spoken(failing, line);
+            return Ok(Expression { run, scalar: None, text: None, ..part });
+        }
         Ok(Expression { run: spoken_again(part.run, bound, line), ..part })
     }
 
@@ -106,6 +115,13 @@ impl Compiler<'_> {
             _ => format!("{ASSIGNMENT} \"{} := {}\"", target.text, value.text.trim()),
         }
     }
+}
+
+/// An expression that PostgreSQL cannot plan, which it tries when it comes to it; `simple`: PL/pgSQL evaluates
+/// it itself, by a plan that is good for all values of variables.
+fn failing(bound: &BoundExpr, simple: bool) -> Option<Compiled> {
+    let error = native::failure_of_expression(bound, simple)?;
+    Some(Box::new(move |_| Err(error.clone().into())))
 }
 
 /// How the line of an assignment begins.

@@ -20,7 +20,7 @@ use super::analytic::Analytic;
 use super::host::CursorShown;
 use crate::encode::{Formats, RowEncoder, RowsTo};
 use crate::statement::cursor::cursor_over;
-use crate::statement::{Body, Prepared, RowPlan};
+use crate::statement::{Body, Code, Prepared, RowPlan};
 
 /// Whether a query fails because of what its rows hold: classes 21, 22 and P0.
 fn is_of_rows(error: &SqlError) -> bool {
@@ -116,6 +116,9 @@ impl Session {
         let (Body::Rows(plan), Some(_)) = (&prepared.body, &prepared.columns) else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "DECLARE CURSOR needs a query"));
         };
+        if let Code::Native(compiled) = &plan.code {
+            compiled.planned()?;
+        }
         let is_lazy = match &plan.bound {
             BoundStatement::Query(query) => query.rel.is_over_rows() || !plan.read_only,
             _ => true,

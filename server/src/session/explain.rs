@@ -87,6 +87,7 @@ impl Session {
                 Err(explain::unsupported(options.format, "a query"))
             }
             (Code::Native(compiled), _) => {
+                compiled.planned()?;
                 let described = match options.tells_columns() {
                     true => Some(self.planning().explained_plan(&plan.bound, options)?),
                     false => None,
