@@ -11,6 +11,11 @@
 //!   routines write, becomes a reference table; and a distributed one again once a routine writes
 //!   it.
 //!
+//! - Of a table that a routine joins by other columns than the one that distributes it, it tells what
+//!   would do: a reference table if it is small and rarely written, another column of its key, or an
+//!   index. That is never done by itself: other calls would reach the table otherwise, or writes cost
+//!   more.
+//!
 //! A table that somebody distributed by hand is left as it is, and links nothing. Where the
 //! evidence goes, because a routine was dropped, tables stay where they are until other evidence
 //! says otherwise: deploying anew often begins with a DROP, and going back would gain nothing.
@@ -18,6 +23,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use archipel_planner::ddl::{EvidentPlace, encoded_alike};
+use archipel_planner::route::key_candidates;
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{Catalog, DistributedBy, Distribution, Table, TableRef};
 use archipel_sql::types::Oid;
@@ -36,7 +42,14 @@ pub trait Sizes {
     fn rows(&self, table: &Table) -> u64;
     /// Partitions of a group.
     fn partitions(&self, group: u32) -> usize;
+    /// Calls of a routine so far.
+    fn calls(&self, _routine: Oid) -> u64 {
+        0
+    }
 }
+
+/// A table is written rarely if that many calls read it for each that writes it.
+const READS_PER_WRITE: u64 = 100;
 
 /// What is proposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +60,8 @@ pub enum Kind {
     Distribute,
     /// A table by itself, which another column routes.
     Route,
+    /// A table that is joined by other columns than the one that distributes it.
+    Join,
 }
 
 impl Kind {
@@ -57,6 +72,7 @@ impl Kind {
             Kind::Reference => "reference",
             Kind::Distribute => "distribute",
             Kind::Route => "route",
+            Kind::Join => "join",
         }
     }
 }
@@ -96,6 +112,7 @@ pub fn design(catalog: &Catalog, evidence: &[Evidence], sizes: &dyn Sizes) -> De
     advisor.advise_links(links);
     advisor.advise_alone();
     advisor.advise_references();
+    advisor.advise_joined();
     advisor.design
 }
 
@@ -414,6 +431,66 @@ impl Advisor<'_> {
         }
     }
 
+    /// What would let a routine join a table without reading all of its partitions.
+    fn advise_joined(&mut self) {
+        let advised = self.advised();
+        let written = self.written();
+        for (place, evidence) in self.evidence.iter().enumerate() {
+            let mut joined: BTreeMap<Oid, BTreeSet<u16>> = BTreeMap::new();
+            for reach in evidence.reaches.iter().filter(|reach| !reach.joined.is_empty()) {
+                joined.entry(reach.table).or_default().extend(&reach.joined);
+            }
+            for (oid, mut columns) in joined {
+                let Some(table) = self.table(oid).filter(|table| group_of(table).is_some()) else {
+                    continue;
+                };
+                // By that one it would be looked up, if the others were not read whole themselves.
+                columns.retain(|column| distribution_column(&table) != Some(*column));
+                let Some(first) = columns.first().copied() else { continue };
+                let free = !advised.contains(&oid) && table.distributed_by != DistributedBy::Request;
+                let is_small = self.sizes.rows(&table) <= REFERENCE_ROWS_MAX;
+                let other = columns.iter().copied().find(|column| may_distribute(&table, *column));
+                let (column, statement) = if free && is_small && self.is_rarely_written(oid, &written) {
+                    (None, format!("SELECT create_reference_table({});", literal(&label(&table))))
+                } else if let Some(column) = other.filter(|_| free) {
+                    (Some(column), format!("SELECT create_distributed_table({});", named(&table, column)))
+                } else if self.reaches_others(evidence, oid) {
+                    (Some(first), index_on(&table, first))
+                } else {
+                    continue;
+                };
+                self.design.advice.push(Advice {
+                    kind: Kind::Join,
+                    evidence: place,
+                    argument: String::new(),
+                    tables: vec![(oid, column)],
+                    refused: Some("what it costs other calls is for you to say".to_owned()),
+                    applied: false,
+                    statements: vec![statement],
+                });
+            }
+        }
+    }
+
+    /// Whether a routine reaches other tables by values: only then has it rows to look others up by.
+    fn reaches_others(&self, evidence: &Evidence, table: Oid) -> bool {
+        let by_value = |reach: &Reach| reach.argument.is_some() || reach.constant;
+        evidence.reaches.iter().any(|reach| reach.table != table && by_value(reach))
+    }
+
+    /// Whether hardly any call writes a table, compared with those that join it.
+    fn is_rarely_written(&self, table: Oid, written: &BTreeSet<Oid>) -> bool {
+        let calls = |is_it: &dyn Fn(&Reach) -> bool| -> u64 {
+            let routines = self
+                .evidence
+                .iter()
+                .filter(|evidence| evidence.reaches.iter().any(|reach| reach.table == table && is_it(reach)));
+            routines.map(|evidence| self.sizes.calls(evidence.routine)).sum()
+        };
+        let (writing, joining) = (calls(&|reach| reach.write), calls(&|reach| !reach.joined.is_empty()));
+        !written.contains(&table) || joining > writing.saturating_mul(READS_PER_WRITE)
+    }
+
     /// A table alone in its group.
     fn is_alone(&self, table: &Table) -> bool {
         let Distribution::Column { group, .. } = table.distribution else { return false };
@@ -468,6 +545,23 @@ fn divide(evidence: usize, argument: &str, tables: Vec<(TableRef, u16)>) -> Vec<
         links.push(apart("their columns are of different types, or may be NULL".to_owned(), tables));
     }
     links
+}
+
+/// Whether a table could be distributed by a column that does not do so now.
+fn may_distribute(table: &Table, column: u16) -> bool {
+    if distribution_column(table) == Some(column) {
+        return false;
+    }
+    match is_numbered(table) {
+        true => table.columns.get(usize::from(column)).is_some_and(|column| column.not_null),
+        false => key_candidates(table).contains(&column),
+    }
+}
+
+/// An index that finds rows by a column.
+fn index_on(table: &Table, column: u16) -> String {
+    let column = table.columns.get(usize::from(column)).map_or("", |column| column.name.as_str());
+    format!("CREATE INDEX ON {} ({});", label(table), quote_identifier(column))
 }
 
 /// A table and the column that distributes it, as arguments of a call.

@@ -39,6 +39,8 @@ pub struct Reach {
     /// Every row is named by its distribution column, but not by one argument: by the elements of an
     /// array, a loop's variable, what was read elsewhere.
     pub scattered: bool,
+    /// The columns by which it is joined to others, where all of its partitions are read for that.
+    pub joined: Vec<u16>,
 }
 
 /// What one routine shows.
@@ -82,6 +84,7 @@ impl Evidence {
                 constant: is_constant(&access.key),
                 candidates,
                 scattered,
+                joined: access.joined.clone(),
             })
         };
         Evidence {

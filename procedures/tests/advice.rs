@@ -179,3 +179,65 @@ fn a_table_that_meets_no_other_goes_by_what_routes_its_calls() {
     // An index on it would do as well.
     assert!(!alone("UPDATE room SET n = 1 WHERE shop = p;"));
 }
+
+/// What would let a routine join its tables by their keys, tables having so many rows.
+fn joined(rows: u64, body: &str) -> Vec<String> {
+    let mut db = database();
+    db.script(&format!(
+        "CREATE PROCEDURE take(p integer, q integer) LANGUAGE plpgsql AS $$ BEGIN {body} END $$;"
+    ));
+    let evidence = [Evidence::of(&db.program("take"), &db.catalog)];
+    let design = advice::design(&db.catalog, &evidence, &Rows(rows));
+    let joins = design.advice.into_iter().filter(|advice| advice.kind == Kind::Join);
+    joins.flat_map(|advice| advice.statements).collect()
+}
+
+const LARGE: u64 = 1 << 20;
+
+#[test]
+fn a_table_joined_by_another_column_than_its_own_is_told_of() {
+    let index = ["CREATE INDEX ON wanted (w_goods);"];
+    let by_shop = ["SELECT create_distributed_table('room', 'shop');"];
+    let one = "goods = p AND shop = q";
+    for body in [
+        format!("UPDATE room SET n = w_id FROM wanted WHERE {one} AND w_goods = goods;"),
+        format!("DELETE FROM room USING wanted WHERE {one} AND w_goods = goods;"),
+        format!("PERFORM 1 FROM room JOIN wanted ON w_goods = goods WHERE {one};"),
+        format!("PERFORM 1 FROM room LEFT JOIN wanted ON w_goods = goods WHERE {one};"),
+        format!(
+            "MERGE INTO wanted USING (SELECT goods FROM room WHERE {one}) AS r ON w_goods = r.goods
+             WHEN MATCHED THEN UPDATE SET w_goods = 0;"
+        ),
+    ] {
+        assert_eq!(joined(LARGE, &body), index, "{body}");
+    }
+    for body in [
+        "UPDATE room SET n = 1 FROM shops WHERE s_id = p AND shop = s_id;",
+        "DELETE FROM room USING shops WHERE s_id = p AND shop = s_id;",
+        "PERFORM 1 FROM shops JOIN room ON shop = s_id WHERE s_id = p;",
+    ] {
+        assert_eq!(joined(LARGE, body), by_shop, "{body}");
+    }
+}
+
+#[test]
+fn a_small_table_that_is_joined_and_not_written_may_be_everywhere() {
+    let body = "UPDATE room SET n = w_id FROM wanted WHERE goods = p AND shop = q AND w_goods = goods;";
+    assert_eq!(joined(10, body), ["SELECT create_reference_table('wanted');"]);
+    let written = "UPDATE wanted SET w_goods = 1 WHERE w_id = p;";
+    assert_eq!(joined(10, &format!("{written} {body}")), ["CREATE INDEX ON wanted (w_goods);"]);
+}
+
+#[test]
+fn a_table_joined_by_its_key_is_not_told_of() {
+    for body in [
+        "UPDATE room SET n = w_id FROM wanted WHERE w_id = p AND goods = w_goods AND shop = q;",
+        "PERFORM 1 FROM room JOIN goods ON g_id = goods WHERE goods = p AND shop = q;",
+        "PERFORM 1 FROM wanted JOIN goods ON g_id = w_goods WHERE w_id = p;",
+        // Everything is read: no key would help.
+        "PERFORM count(*) FROM wanted AS a JOIN wanted AS b ON a.w_goods = b.w_goods;",
+        "PERFORM count(*) FROM wanted;",
+    ] {
+        assert!(joined(LARGE, body).is_empty(), "{body}");
+    }
+}

@@ -118,6 +118,8 @@ pub(crate) struct Compiler<'e> {
     /// Tables used, with the version their layout had.
     pub tables: Vec<(TreeId, u32)>,
     tables_met: FxHashSet<TreeId>,
+    /// The slots that joins compare with others.
+    pub joined: FxHashSet<u32>,
     /// What a slot is known to equal, as an expression over parameters, variables and
     /// constants: `ol_w_id` where `ol_w_id = $1` was required. For routing only.
     pub known: FxHashMap<u32, BoundExpr>,
@@ -216,6 +218,7 @@ impl<'e> Compiler<'e> {
             known_rows: Vec::new(),
             tables: Vec::new(),
             tables_met: FxHashSet::default(),
+            joined: FxHashSet::default(),
             known: FxHashMap::default(),
             actions: Default::default(),
             plan: PlanText::default(),

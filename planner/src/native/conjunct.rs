@@ -191,6 +191,25 @@ impl Compiler<'_> {
         Some((self.column_slot(conjunct, &args[0])?, self.column_slot(conjunct, &args[1])?))
     }
 
+    /// Notes the columns that conditions of a join compare with what others have, as evidence of where rows
+    /// belong.
+    pub fn note_joined(&mut self, conjuncts: &[Conjunct<'_>]) {
+        for conjunct in conjuncts {
+            let ExprKind::Call { function, args } = &conjunct.expr.kind else { continue };
+            let [left, right] = &args[..] else { continue };
+            if comparison(function.function) != Some(Comparison::Eq) {
+                continue;
+            }
+            for (column, other) in [(left, right), (right, left)] {
+                if let Some(slot) = self.column_slot(conjunct, column)
+                    && !self.value_slots(conjunct, other).is_empty()
+                {
+                    self.joined.insert(slot);
+                }
+            }
+        }
+    }
+
     /// Columns that must equal something computable beforehand, directly or through other
     /// columns: `a.x = $1 AND b.x = a.x` says so of both.
     pub fn constants_of(&mut self, conjuncts: &[Conjunct<'_>]) -> FxHashMap<u32, BoundExpr> {

@@ -82,6 +82,7 @@ impl Compiler<'_> {
         {
             return self.plan_item(&item, conjuncts, &facts, wanted);
         }
+        self.note_joined(&conjuncts);
         if self.is_describing() {
             // Join by join.
             return self.order_joins(items, conjuncts, &facts, wanted);
@@ -315,6 +316,7 @@ impl Compiler<'_> {
             Some(from) => {
                 let mut items = vec![Item { usage, ..Item::new(scan, layout) }];
                 self.flatten(from, &mut items, &mut conjuncts);
+                self.note_joined(&conjuncts);
                 let facts = self.constants_of(&conjuncts);
                 self.order_joins(items, conjuncts, &facts, &[])?.node
             }

@@ -446,6 +446,10 @@ impl Compiler<'_> {
     /// Notes what is known of the first column of a tree's key.
     fn note_route(&mut self, on: &Restrictions<'_, '_>, index: Option<usize>, route: RouteKey, write: bool) {
         let candidates = self.bound_key_columns(on);
+        let joined = match route {
+            RouteKey::All => self.joined_columns(on),
+            _ => Vec::new(),
+        };
         let first = key_of(on.meta, index).first().copied();
         let through = index.map(|index| &on.meta.def.indexes[index]);
         if let (Some(index), Some(first)) = (through, first)
@@ -460,8 +464,15 @@ impl Compiler<'_> {
         }
         if let Some(access) = self.accesses.last_mut().filter(|access| access.oid == on.table.oid) {
             access.candidates = candidates;
+            access.joined = joined;
             access.kept = share_kept(on.conjuncts, on.layout);
         }
+    }
+
+    /// The columns of a table that are equal to those of others ([`Compiler::note_joined`]).
+    fn joined_columns(&self, on: &Restrictions<'_, '_>) -> Vec<u16> {
+        let slots = on.layout.iter().take(on.table.columns.len()).enumerate();
+        slots.filter(|(_, slot)| self.joined.contains(slot)).map(|(place, _)| place as u16).collect()
     }
 
     /// What is said of the columns of a primary key, whichever of them the path goes by: any of them
@@ -571,6 +582,7 @@ impl Compiler<'_> {
             among: None,
             kept: 1.0,
             candidates: Vec::new(),
+            joined: Vec::new(),
         }
     }
 

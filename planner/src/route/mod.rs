@@ -55,6 +55,9 @@ pub struct Access {
     /// INSERT puts into columns of a table that has no key, and what is known of the columns of a
     /// primary key ([`key_candidates`]).
     pub candidates: Vec<(u16, RouteKey)>,
+    /// The columns by which its rows are joined to others, where all of its partitions are read for that:
+    /// as evidence, too.
+    pub joined: Vec<u16>,
 }
 
 /// The columns that a table with a primary key could be distributed by: the storage key begins with

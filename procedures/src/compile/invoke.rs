@@ -339,6 +339,7 @@ pub(crate) fn unknown_access(what: &str, reason: &str) -> Access {
         key: RouteKey::Unknown(reason.to_string()),
         among: None,
         candidates: Vec::new(),
+        joined: Vec::new(),
         kept: 1.0,
     }
 }

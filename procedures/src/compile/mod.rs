@@ -597,6 +597,11 @@ impl<'a> Compiler<'a> {
         match known {
             Some(known) => {
                 known.write |= access.write;
+                for column in &access.joined {
+                    if !known.joined.contains(column) {
+                        known.joined.push(*column);
+                    }
+                }
                 let same = |(column, key): &(u16, RouteKey), (other, by): &(u16, RouteKey)| {
                     column == other && trace::same_key(key, by)
                 };

@@ -2,6 +2,7 @@
 //!
 //! Every executor counts on cache lines of its own; who asks adds them up.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -129,6 +130,11 @@ impl AllCounts {
             all.retain(|oid, _| catalog.routine_by_oid(*oid).is_some());
         }
         all.entry(routine).or_insert_with(|| Arc::new(RoutineCounts::new(executors))).clone()
+    }
+
+    /// How often each routine was called.
+    pub fn calls(&self) -> BTreeMap<Oid, u64> {
+        self.calls.read().iter().map(|(routine, counts)| (*routine, counts.sum().calls)).collect()
     }
 
     /// How the calls of a routine went.

@@ -93,6 +93,8 @@ struct Counted {
     groups: BTreeMap<GroupId, (u64, usize)>,
     /// How many trees they are of.
     trees: BTreeMap<GroupId, u64>,
+    /// Calls of routines.
+    calls: BTreeMap<Oid, u64>,
 }
 
 impl Counted {
@@ -110,7 +112,7 @@ impl Counted {
                 *trees.entry(group).or_default() += 1;
             }
         }
-        Counted { groups, trees }
+        Counted { groups, trees, calls: server.calls.calls() }
     }
 }
 
@@ -126,6 +128,10 @@ impl Sizes for Counted {
 
     fn partitions(&self, group: u32) -> usize {
         self.groups.get(&GroupId(group)).map_or(0, |(_, partitions)| *partitions)
+    }
+
+    fn calls(&self, routine: Oid) -> u64 {
+        self.calls.get(&routine).copied().unwrap_or(0)
     }
 }
 

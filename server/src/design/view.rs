@@ -93,6 +93,7 @@ fn reason(host: &Host, advice: &Advice) -> String {
         Kind::Reference => "read by a value of its own, and written by no routine",
         Kind::Distribute => "written by a routine",
         Kind::Route => "reached by one argument on this column, and by none or several on the present one",
+        Kind::Join => "joined by another column than the one that distributes it, all partitions being read",
     };
     match &advice.refused {
         Some(refused) => format!("{why}; not done: {refused}"),

@@ -88,6 +88,7 @@ impl Compiler<'_> {
         let planned = self.plan(left, below, wanted)?;
         let ordered = planned.ordered;
         let on = on.map(|on| self.conjuncts(on, whole)).unwrap_or_default();
+        self.note_joined(&on);
         if lateral {
             let memo = self.memo_between(left, right);
             let right = self.scoped(&left_layout, |c| Ok(c.plan(right, Vec::new(), &[])?.node))?;
