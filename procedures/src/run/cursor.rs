@@ -25,13 +25,14 @@ fn name_in(ctx: &ExecContext<'_, '_>, cursor: &CursorPlace) -> ExecResult<String
     }
 }
 
-/// Runs a cursor's query. PostgreSQL runs it as its rows are fetched: an error is met where that comes
-/// to it.
+/// Runs a cursor's query. PostgreSQL plans it at once and runs it as its rows are fetched: an error of a
+/// row is met where that comes to it.
 fn rows_until_error(
     ctx: &mut ExecContext<'_, '_>,
     query: &CursorQuery,
     rows: &mut Gathered,
 ) -> ExecResult<Option<Arc<SqlError>>> {
+    query.compiled.planned()?;
     match query.compiled.run(ctx, rows) {
         Ok(_) => Ok(None),
         Err(ExecError::Sql(error)) if query.is_over_rows => Ok(Some(Arc::new(error))),
