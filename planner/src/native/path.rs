@@ -472,7 +472,7 @@ impl Compiler<'_> {
     /// The columns of a table that are equal to those of others ([`Compiler::note_joined`]).
     fn joined_columns(&self, on: &Restrictions<'_, '_>) -> Vec<u16> {
         let slots = on.layout.iter().take(on.table.columns.len()).enumerate();
-        slots.filter(|(_, slot)| self.joined.contains(slot)).map(|(place, _)| place as u16).collect()
+        slots.filter(|(_, slot)| self.joined.contains(*slot)).map(|(place, _)| place as u16).collect()
     }
 
     /// What is said of the columns of a primary key, whichever of them the path goes by: any of them
