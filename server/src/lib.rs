@@ -48,5 +48,6 @@ pub mod statement;
 pub mod system;
 pub mod topology;
 pub mod transaction_ids;
-pub mod wire;
 pub mod workload;
+
+pub use archipel_wire as wire;
