@@ -26,7 +26,7 @@ enum Command {
     /// Run the server until SIGTERM or SIGINT.
     Serve(Serve),
     /// Load, run and check the benchmark workloads against this server or PostgreSQL.
-    Workload(crate::workload::WorkloadArgs),
+    Workload(archipel_workload::WorkloadArgs),
     /// Verify every checksum and structure of a data directory that no server uses.
     Check(crate::check::CheckArgs),
     /// Go on without the part of a data directory's log that is missing or damaged, and so without
@@ -98,7 +98,7 @@ pub fn main() -> ExitCode {
                 Err(error) => fail(exit_code(&error), &error),
             }
         }
-        Command::Workload(args) => ExitCode::from(crate::workload::main(args).clamp(0, 255) as u8),
+        Command::Workload(args) => ExitCode::from(archipel_workload::main(args).clamp(0, 255) as u8),
         Command::Check(args) => match crate::check::run(&args) {
             Ok(checked) if checked.problems.is_empty() => {
                 println!("{}the data directory is good", checked.report);

@@ -16,7 +16,6 @@
 //! - [`design`]     where tables live, by the evidence of deployed routines
 //! - [`memory`]     how much the server may take, and a watch over it
 //! - [`http`]       health, metrics, the live page
-//! - [`workload`]   benchmark drivers, as a client
 //! - [`backup`], [`check`]  copies of the database; a look at a data directory nobody serves
 //!
 //! Invariant: an executor thread never blocks; whatever would block runs elsewhere.
@@ -48,6 +47,5 @@ pub mod statement;
 pub mod system;
 pub mod topology;
 pub mod transaction_ids;
-pub mod workload;
 
 pub use archipel_wire as wire;

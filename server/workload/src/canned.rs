@@ -75,7 +75,7 @@ fn listen(url: &str) -> Result<socket2::Socket> {
         }
         Some(Host::Tcp(host)) => {
             let address: std::net::IpAddr = host.parse().map_err(|error| failed(Box::new(error)))?;
-            crate::listen::tcp((address, port).into()).map_err(|error| failed(Box::new(error)))?
+            std::net::TcpListener::bind((address, port)).map_err(|error| failed(Box::new(error)))?.into()
         }
         None => return Err(failed("the URL names no host".into())),
     };
@@ -231,14 +231,13 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::client::Client;
+    use crate::client::Client;
 
     #[tokio::test]
     async fn the_driver_understands_the_canned_answers() {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("postgresql://archipel@/archipel?host={}&port=1", folder.path().display());
-        let target =
-            crate::workload::Target { name: crate::workload::Name::Tatp, url: url.clone(), scale: 1 };
+        let target = crate::Target { name: crate::Name::Tatp, url: url.clone(), scale: 1 };
         let calls = target.name.workload(1).calls();
         std::thread::spawn(move || serve(&CannedArgs { target }));
         let mut client = loop {

@@ -8,13 +8,13 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Instant;
 
+use archipel_wire::frame::Input;
+use archipel_wire::socket::Socket;
 use bytes::BytesMut;
 use postgres_protocol::message::frontend;
 use tokio::net::{TcpStream, UnixStream};
 
 use super::{Result, WorkloadError};
-use crate::wire::frame::Input;
-use crate::wire::socket::Socket;
 
 /// Parameter values of one call, in binary where PostgreSQL's binary form is simple.
 #[derive(Default)]

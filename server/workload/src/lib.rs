@@ -21,13 +21,18 @@ macro_rules! put {
 macro_rules! scripts {
     ($folder:literal) => {
         fn schema(&self) -> &'static str {
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/workloads/", $folder, "/schema.sql"))
+            include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../../tests/workloads/",
+                $folder,
+                "/schema.sql"
+            ))
         }
 
         fn distribution(&self) -> &'static str {
             include_str!(concat!(
                 env!("CARGO_MANIFEST_DIR"),
-                "/../tests/workloads/",
+                "/../../tests/workloads/",
                 $folder,
                 "/distribution.sql"
             ))
@@ -36,7 +41,7 @@ macro_rules! scripts {
         fn procedures(&self) -> &'static str {
             include_str!(concat!(
                 env!("CARGO_MANIFEST_DIR"),
-                "/../tests/workloads/",
+                "/../../tests/workloads/",
                 $folder,
                 "/procedures.sql"
             ))
