@@ -3,21 +3,24 @@
 //! - [`bound`] the typed bound tree
 //! - [`bind`]  from syntax to the bound tree
 //! - [`native`] bound statements as closures over a claimed transaction
-//! - [`partition`] tables whose rows are kept by others
+//! - [`array`], [`comparison`], [`evaluate`] what expressions are made of, known before a run
+//! - [`partition`] tables whose rows are kept by others, [`pruning`] which of them conditions leave
 //! - [`prepared`] what EXECUTE gives to a prepared statement
 //! - [`route`] what a plan touches, and which executor it is for
-//! - [`rights`] who may run it
 //! - [`row`]   between SQL values and the engine's cells
 //! - [`explain`] plans as text
 //! - [`ddl`]   definitions: what they change in the catalog and in the engine
+pub mod array;
 pub mod bind;
 pub mod bound;
+pub mod comparison;
 pub mod ddl;
+pub mod evaluate;
 pub mod explain;
 pub mod native;
 pub mod partition;
 pub mod prepared;
-pub mod rights;
+pub mod pruning;
 pub mod route;
 pub mod row;
 mod text;

@@ -3,7 +3,7 @@
 use archipel_sql::ast::Execute;
 use archipel_sql::error::{Result, SqlError, SqlState};
 
-use crate::ddl::has_subquery;
+use crate::bind::has_subquery;
 
 /// Refuses arguments that cannot be those of a statement with so many parameters
 /// (EvaluateParams).

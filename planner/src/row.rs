@@ -27,6 +27,7 @@ use archipel_engine::storage::{ColumnPlace, KeyBuf, RowWriter};
 use archipel_sql::catalog::{Distribution, Index, Table};
 use archipel_sql::datetime::TimeTz;
 use archipel_sql::datum::Datum;
+pub use archipel_sql::datum::integer;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::numeric::Numeric;
 use archipel_sql::parts;
@@ -384,18 +385,6 @@ fn numeric_typmod(typmod: i32) -> Option<(i32, i32)> {
     // The scale is an eleven-bit signed number.
     let scale = ((packed & 0x7ff) ^ 1024) - 1024;
     Some((packed >> 16, scale))
-}
-
-/// An integer of any width.
-#[inline]
-pub fn integer(datum: &Datum) -> Option<i64> {
-    match datum {
-        Datum::Int2(v) => Some(i64::from(*v)),
-        Datum::Int4(v) => Some(i64::from(*v)),
-        Datum::Int8(v) => Some(*v),
-        Datum::Oid(v) => Some(i64::from(v.0)),
-        _ => None,
-    }
 }
 
 fn as_numeric(datum: &Datum) -> Option<Numeric> {

@@ -6,6 +6,7 @@
 //! - [`compile`]  the tree to operations over registers; what is known of routing beforehand
 //! - [`run`]      the operations at run time
 //! - [`trigger`]  functions of triggers, and their conditions
+//! - [`rights`]   who may run a part of one
 //! - [`registry`] compiled routines; `validity` until when they are good
 //! - [`call`]     one call as a program of the engine
 //! - [`describe`] class, routing expression, EXPLAIN CALL
@@ -31,6 +32,7 @@ pub mod evidence;
 pub mod flow;
 pub mod plpgsql;
 pub mod registry;
+pub mod rights;
 pub mod run;
 mod trigger;
 mod validity;

@@ -183,3 +183,15 @@ impl Clone for Datum {
 }
 
 const _: () = assert!(size_of::<Datum>() <= 32, "registers hold datums: keep them small");
+
+/// An integer of any width.
+#[inline]
+pub fn integer(datum: &Datum) -> Option<i64> {
+    match datum {
+        Datum::Int2(v) => Some(i64::from(*v)),
+        Datum::Int4(v) => Some(i64::from(*v)),
+        Datum::Int8(v) => Some(*v),
+        Datum::Oid(v) => Some(i64::from(v.0)),
+        _ => None,
+    }
+}

@@ -13,7 +13,7 @@ use archipel_sql::types::Type;
 
 use super::visit::{is_volatile, same_expr, visit_expr};
 use crate::bound::*;
-use crate::native::{Comparison, comparison};
+use crate::comparison::{Comparison, comparison};
 
 /// So many kinds of comparisons are looked through for one that another arm joins.
 const KINDS_MAX: usize = 16;

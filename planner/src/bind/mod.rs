@@ -90,6 +90,7 @@ pub mod select;
 mod show;
 pub mod shown;
 pub(crate) mod span;
+mod subquery;
 pub(crate) mod support;
 pub(crate) mod target;
 mod view;
@@ -119,6 +120,7 @@ pub use kept::definition_path;
 pub use plpgsql::{bind_equality, coerce_plpgsql};
 pub use record::field_name;
 use scope::{Level, LevelKind};
+pub use subquery::has_subquery;
 pub use target::changeable;
 
 /// What a statement is bound against, and what binding finds out about it.

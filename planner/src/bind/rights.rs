@@ -1,5 +1,5 @@
 //! What a statement needs to be allowed: noted while its names are bound, asked for by whoever
-//! runs it ([`crate::rights`]).
+//! runs it (`Rights` of the crate `procedures`).
 //!
 //! What is needed of a table is kept once for each role in whose name it is needed: the union of
 //! what every mention needs.

@@ -16,9 +16,9 @@ use sqlparser::tokenizer::Span;
 use super::work::Work;
 use crate::bind::modify::check_domain_default;
 use crate::bind::visit::visit_expr;
-use crate::bind::{BindEnv, bind_expression};
+use crate::bind::{BindEnv, bind_expression, has_subquery};
 use crate::bound::{BoundExpr, ExprKind};
-use crate::route::{RouteInputs, evaluate};
+use crate::evaluate::{RouteInputs, evaluate};
 use crate::row::datum_to_cell;
 
 /// The columns of the table an expression names, in column order; 42703 for a name that is none. The
@@ -374,13 +374,6 @@ fn names_used(expr: &Expr) -> Vec<Vec<String>> {
     let mut names = Names::default();
     let _ = expr.visit(&mut names);
     names.columns
-}
-
-/// Whether there is a query in an expression.
-pub fn has_subquery(expr: &Expr) -> bool {
-    let mut names = Names::default();
-    let _ = expr.visit(&mut names);
-    names.subquery
 }
 
 /// An expression's text with a column renamed.

@@ -89,7 +89,6 @@ use archipel_sql::types::Oid;
 pub use computed::{Computed, ComputedValue, FieldWay};
 pub use distribution::{DistributionCall, EvidentPlace, encoded_alike};
 pub use drop::{named_for_truncate, truncated_tables};
-pub use expression::has_subquery;
 pub use looked::require_schemas;
 use work::Work;
 pub use work::require_user_table;

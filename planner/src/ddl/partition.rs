@@ -28,7 +28,7 @@ use crate::bind::name::ident_name;
 use crate::bind::visit::visit_expr_mut;
 use crate::bind::{BindEnv, Clause, bind_bound_value};
 use crate::bound::{DomainConditions, ExprKind};
-use crate::route::{RouteInputs, evaluate};
+use crate::evaluate::{RouteInputs, evaluate};
 
 fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message)

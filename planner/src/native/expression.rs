@@ -11,12 +11,11 @@ use archipel_engine::id::TreeId;
 use archipel_sql::cast;
 use archipel_sql::catalog::Routine;
 use archipel_sql::datum::{Array, Datum, Dimension};
-use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::error::Result;
 use archipel_sql::function::{FunctionContext, Intrinsic, ResolvedFunction};
 use archipel_sql::io;
 use archipel_sql::record::{Record, RecordDescriptor};
 use archipel_sql::stack;
-use archipel_sql::type_table::{element_of, is_vector};
 use archipel_sql::types::{Oid, Type};
 use archipel_sql::typmod::coerce_typmod;
 use smallvec::SmallVec;
@@ -29,6 +28,7 @@ use super::{
     CompileEnv, CompiledExpr, CompiledRoutine, RowSink, advisory, arithmetic, case, fold, immutable, notify,
     sequence, sleep, text,
 };
+pub use crate::array::{Values, array_of, array_of_items, has_arrays};
 use crate::bind::call::output_arguments;
 use crate::bound::{BoundExpr, ExprKind, Subscript, row_descriptor};
 use crate::route::Access;
@@ -536,9 +536,6 @@ impl RowSink for FirstRow<'_> {
     }
 }
 
-/// Argument and element lists, mostly short.
-pub type Values = SmallVec<[Datum; 4]>;
-
 pub(crate) fn eval_all(sources: &[Source], ctx: &mut ExecContext<'_, '_>) -> ExecResult<Values> {
     let mut values = Values::with_capacity(sources.len());
     eval_into(&mut values, sources, ctx)?;
@@ -599,59 +596,6 @@ pub(super) fn call(resolved: ResolvedFunction, args: Vec<Source>) -> CompiledExp
             Ok(eval(&ctx.functions, &args)?)
         }),
     }
-}
-
-/// Whether the items of `ARRAY[…]` are arrays themselves.
-pub fn has_arrays(element: Oid, items: &[BoundExpr]) -> bool {
-    items.iter().any(|item| element_of(item.ty.oid) == Some(element))
-}
-
-/// `ARRAY[…]`: arrays all of which are empty or NULL make an empty one.
-pub fn array_of_items(element: Oid, of_arrays: bool, values: Values) -> Result<Datum> {
-    let is_empty = |value: &Datum| match value {
-        Datum::Array(array) => array.dimensions.is_empty(),
-        value => value.is_null(),
-    };
-    match of_arrays && values.iter().all(is_empty) {
-        true => array_of(element, Values::new()),
-        false => array_of(element, values),
-    }
-}
-
-/// An array of scalars, or of arrays of one shape, which gain a dimension.
-pub fn array_of(element: Oid, values: Values) -> Result<Datum> {
-    let nested = !is_vector(element) && values.iter().any(|value| matches!(value, Datum::Array(_)));
-    if !nested {
-        let dimensions = match values.len() {
-            0 => Vec::new(),
-            length => vec![Dimension { length, lower_bound: 1 }],
-        };
-        return Ok(Datum::Array(Arc::new(Array { element, dimensions, values: values.into_vec() })));
-    }
-    let mut inner: Option<Vec<Dimension>> = None;
-    let mut flat = Vec::new();
-    let length = values.len();
-    for value in values {
-        let shape_error = || {
-            SqlError::new(
-                SqlState::ARRAY_SUBSCRIPT_ERROR,
-                "multidimensional arrays must have array expressions with matching dimensions",
-            )
-        };
-        let Datum::Array(array) = value else { return Err(shape_error()) };
-        match &inner {
-            None => inner = Some(array.dimensions.clone()),
-            Some(shape) if *shape != array.dimensions => return Err(shape_error()),
-            Some(_) => {}
-        }
-        flat.extend(array.values.iter().cloned());
-    }
-    let mut dimensions = vec![Dimension { length, lower_bound: 1 }];
-    match inner {
-        Some(shape) if !shape.is_empty() => dimensions.extend(shape),
-        _ => dimensions.clear(),
-    }
-    Ok(Datum::Array(Arc::new(Array { element, dimensions, values: flat })))
 }
 
 /// A slice, its lower bounds 1; the empty array when nothing is left.

@@ -22,7 +22,8 @@ use super::relation::{Planned, ScanUse};
 use super::walk::is_volatile;
 use crate::bound::{BoundExpr, ExprKind};
 use crate::explain::plan::PlanNode;
-use crate::partition::{Among, Family, PartCondition, Pruning};
+use crate::partition::Family;
+use crate::pruning::{Among, PartCondition, Pruning};
 use crate::route::{RouteInputs, evaluate, is_row_free};
 
 /// Which members of a family a statement is about, found out when it runs.

@@ -72,7 +72,6 @@ mod modify;
 mod node;
 pub mod notify;
 mod operand;
-mod operator;
 mod partners;
 mod parts;
 mod path;
@@ -127,7 +126,6 @@ pub use family::members_left;
 pub use fold::{is_null, known_within};
 pub use immutable::{is_known, is_known_of_known};
 pub use operand::element;
-pub(crate) use operator::{Comparison, comparison};
 pub use planned::failure_of_expression;
 pub use program::{StatementHost, StatementProgram, stop_error};
 pub use sequence::{Drawn, numbers_for_next_attempt};
@@ -135,6 +133,7 @@ pub use statement::{CompiledStatement, compile_explained, compile_statement};
 pub use usage::{Usage, Used};
 pub use walk::{visit_all_relations, visit_expressions, visit_relations};
 
+use crate::comparison as operator;
 use crate::route::Access;
 
 /// A scalar expression, compiled.

@@ -1,8 +1,9 @@
 //! Operands that are already somewhere: read without a closure call and without a clone.
 
-use archipel_sql::datum::{Array, Datum};
+use archipel_sql::datum::Datum;
 
 use super::context::ExecContext;
+pub use crate::array::element;
 
 /// A value with an address.
 #[derive(Clone, Debug)]
@@ -70,25 +71,4 @@ fn element_of<'c>((array, index): &'c (Operand, Operand), ctx: &'c ExecContext<'
         (Datum::Array(array), Some(index)) => element(array, &[index]),
         _ => &Datum::Null,
     }
-}
-
-/// One element; NULL outside the bounds or with the wrong number of subscripts.
-#[inline]
-pub fn element<'a>(array: &'a Array, indexes: &[i64]) -> &'a Datum {
-    if let ([dimension], [index]) = (&array.dimensions[..], indexes) {
-        let offset = index - i64::from(dimension.lower_bound);
-        return usize::try_from(offset).ok().and_then(|at| array.values.get(at)).unwrap_or(&Datum::Null);
-    }
-    if array.dimensions.len() != indexes.len() {
-        return &Datum::Null;
-    }
-    let mut at = 0usize;
-    for (dimension, index) in array.dimensions.iter().zip(indexes) {
-        let offset = index - i64::from(dimension.lower_bound);
-        if offset < 0 || offset >= dimension.length as i64 {
-            return &Datum::Null;
-        }
-        at = at * dimension.length + offset as usize;
-    }
-    array.values.get(at).unwrap_or(&Datum::Null)
 }

@@ -3,13 +3,11 @@
 //!
 //! - [`Family`] a table with all that have rows of it
 //! - `lookup`   from a partition key to a partition
-//! - `prune`    which of them conditions leave
 //!
 //! Everything is settled when a statement is compiled; a table without heirs has no family, and costs
 //! nothing.
 
 mod lookup;
-mod prune;
 
 use std::sync::Arc;
 
@@ -22,10 +20,8 @@ use archipel_sql::types::{Oid, Type};
 use crate::bind::reference::bind_definition;
 use crate::bind::target::over;
 use crate::bind::{BindEnv, Binder, Clause};
-use crate::bound::{BoundExpr, ExprKind};
+use crate::bound::{BoundExpr, ExprKind, Returning};
 use lookup::Lookup;
-pub(crate) use prune::PartCondition;
-pub use prune::{Among, Pruning};
 
 /// A table with those that have rows of it: itself and its heirs, or its partitions.
 #[derive(Debug)]
@@ -216,6 +212,22 @@ impl Member {
             BoundExpr::column(place, self.table.columns[place].ty)
         });
         own.chain(behind).collect()
+    }
+
+    /// RETURNING of the root as the member's.
+    pub fn returning(&self, returning: Option<&Returning>, places: &[BoundExpr]) -> Option<Returning> {
+        returning.map(|returning| Returning {
+            exprs: returning.exprs.iter().map(|expr| self.over(expr, places)).collect(),
+            columns: returning.columns.clone(),
+        })
+    }
+
+    /// SET of the root as the member's.
+    pub fn set(&self, set: &[(u16, BoundExpr)], places: &[BoundExpr]) -> Vec<(u16, BoundExpr)> {
+        let own = |(column, value): &(u16, BoundExpr)| {
+            (self.columns[usize::from(*column)], self.over(value, places))
+        };
+        set.iter().map(own).collect()
     }
 
     /// An expression over the root's row as one over the member's.

@@ -9,7 +9,7 @@
 //! a restart and never an answer.
 
 mod accesses;
-mod evaluate;
+mod over_arguments;
 mod predict;
 
 use std::sync::Arc;
@@ -19,14 +19,15 @@ use archipel_engine::id::GroupId;
 use archipel_engine::schema::KeyColumn;
 
 pub use accesses::{Class, accesses_of_expression, classify, is_plain_query};
-pub use evaluate::{RouteInputs, access_over_arguments, evaluate, is_row_free};
+pub use over_arguments::access_over_arguments;
 pub use predict::{Classification, Spread, classify_accesses, predict, route_key_bytes};
 
 use archipel_sql::catalog::{Distribution, Table};
 use archipel_sql::types::Oid;
 
 use crate::bound::BoundExpr;
-use crate::partition::Among;
+pub use crate::evaluate::{RouteInputs, evaluate, is_row_free};
+use crate::pruning::Among;
 use crate::row::Codec;
 
 /// One table (or global index) a plan reaches.

@@ -6,11 +6,11 @@ use archipel_engine::storage::KeyBuf;
 use archipel_engine::storage::key::{encode_cell, successor};
 use archipel_sql::datum::Datum;
 
-use super::evaluate::{RouteInputs, evaluate, value_of};
 use super::{Access, RouteKey};
 use crate::bound::BoundExpr;
+use crate::evaluate::{RouteInputs, evaluate, value_of};
 use crate::explain;
-use crate::partition::Among;
+use crate::pruning::Among;
 use crate::row::integer;
 
 /// How many values of one access are claimed singly; more claim the whole group.

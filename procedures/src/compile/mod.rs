@@ -54,10 +54,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::rights::Rights;
 use archipel_planner::bind::BindEnv;
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_planner::native::{self, CompileEnv, CompiledStatement, RoutineLinker, TableSource};
-use archipel_planner::rights::Rights;
 use archipel_planner::route::{Access, RouteKey, key_candidates};
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{ArgMode, Authority, Catalog, Language, Requirement, RoutineRef, ViewReference};

@@ -5,10 +5,10 @@
 //! alone, which fails while it is planned, and in a recursion what is being evaluated further out
 //! (exec_eval_simple_expr: its state is in use).
 
+use crate::rights::Rights;
 use archipel_planner::bind::visit;
 use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_planner::native::{self, ExecContext, ExecError, ExecResult, scalar};
-use archipel_planner::rights::Rights;
 use archipel_sql::catalog::{Language, RoutineRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};

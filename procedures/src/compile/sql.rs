@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::rights::Rights;
 use archipel_planner::bind::visit;
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, OutputColumn, Rel, Returning};
 use archipel_planner::native::RoutineLinker;
-use archipel_planner::rights::Rights;
 use archipel_sql::ast::Statement as SqlAst;
 use archipel_sql::catalog::RoutineRef;
 use archipel_sql::datum::Datum;

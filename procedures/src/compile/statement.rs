@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::rights::Rights;
 use archipel_planner::bind::{self, visit};
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, Subscript};
-use archipel_planner::rights::Rights;
 use archipel_sql::ast::Statement as SqlAst;
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::error::{Result, SqlError, SqlState};

@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use crate::rights::Rights;
 use archipel_planner::bind::{self, VariableScope};
 use archipel_planner::bound::{
     BoundCall, BoundExpr, BoundQuery, BoundStatement, ExprKind, OutputColumn, Rel, SetCall,
 };
 use archipel_planner::native::notify::Notification;
 use archipel_planner::native::{self, CompileEnv, CompiledStatement, ExecResult, RoutineLinker};
-use archipel_planner::rights::Rights;
 use archipel_sql::ast::{Statement as SqlAst, StatementText};
 use archipel_sql::catalog::{Catalog, LookupRecorder, Requirement};
 use archipel_sql::datum::Datum;

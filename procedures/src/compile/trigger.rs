@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
+use crate::rights::Rights;
 use archipel_planner::bind::{VariableScope, visit};
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_planner::native::RoutineLinker;
-use archipel_planner::rights::Rights;
 use archipel_planner::route::Access;
 use archipel_sql::catalog::{Routine, RoutineRef, TableRef};
 use archipel_sql::datum::Datum;

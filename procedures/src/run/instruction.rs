@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::rights::Rights;
 use archipel_planner::native::scalar::text::{Case, Extent, Measure, Part};
 use archipel_planner::native::scalar::{Kind, Orders, SharedExpr};
-use archipel_planner::rights::Rights;
 use archipel_sql::function::FloatOperation;
 use archipel_sql::types::Oid;
 use compact_str::CompactString;

@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::rights::Rights;
 use archipel_planner::bound::OutputColumn;
 use archipel_planner::native::ahead::RowAhead;
 use archipel_planner::native::notify::Notification;
 use archipel_planner::native::scalar::text::Text;
 use archipel_planner::native::scalar::{Scalar, SharedExpr};
 use archipel_planner::native::{CompiledExpr, CompiledRoutine, CompiledStatement, cursor::CursorKey};
-use archipel_planner::rights::Rights;
 use archipel_planner::route::Access;
 use archipel_sql::ast::FetchDirection;
 use archipel_sql::catalog::RoutineRef;

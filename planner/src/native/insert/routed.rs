@@ -14,9 +14,7 @@ use smallvec::SmallVec;
 use super::RowInsert;
 use crate::bind::insert::no_arbiter;
 use crate::bind::reference::bind_checks;
-use crate::bound::{
-    BoundCheck, BoundChecks, BoundExpr, BoundInsert, ConflictArbiter, OnConflict, Rel, Returning,
-};
+use crate::bound::{BoundCheck, BoundChecks, BoundExpr, BoundInsert, ConflictArbiter, OnConflict, Rel};
 use crate::native::compile::Compiler;
 use crate::native::context::{ExecContext, ExecResult};
 use crate::native::expression::{Source, eval_all};
@@ -24,7 +22,8 @@ use crate::native::family::{Chosen, shown_as};
 use crate::native::placing::{PartitionCheck, Placing, key_values_text};
 use crate::native::statement::Emit;
 use crate::native::trigger::{Triggers, kept_for};
-use crate::partition::{Among, Child, Family, Member, PartCondition, Pruning};
+use crate::partition::{Child, Family, Member};
+use crate::pruning::{Among, PartCondition, Pruning};
 use crate::route::RouteKey;
 
 /// From a row of a partitioned table to the partition it is for.
@@ -335,22 +334,4 @@ fn member_arbiter(root: &TableRef, member: &Member, arbiter: ConflictArbiter) ->
         .find(|index| index.parent.is_some() && index.parent == oid)
         .or_else(|| indexes.find(|index| same(&columns(index))));
     found.map(|index| ConflictArbiter::Index(index.oid)).ok_or_else(no_arbiter)
-}
-
-impl Member {
-    /// RETURNING of the root as the member's.
-    pub fn returning(&self, returning: Option<&Returning>, places: &[BoundExpr]) -> Option<Returning> {
-        returning.map(|returning| Returning {
-            exprs: returning.exprs.iter().map(|expr| self.over(expr, places)).collect(),
-            columns: returning.columns.clone(),
-        })
-    }
-
-    /// SET of the root as the member's.
-    pub fn set(&self, set: &[(u16, BoundExpr)], places: &[BoundExpr]) -> Vec<(u16, BoundExpr)> {
-        let own = |(column, value): &(u16, BoundExpr)| {
-            (self.columns[usize::from(*column)], self.over(value, places))
-        };
-        set.iter().map(own).collect()
-    }
 }

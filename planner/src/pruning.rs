@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use archipel_sql::datum::Datum;
 
-use super::{Child, Family};
 use crate::bound::BoundExpr;
-use crate::route::{RouteInputs, evaluate};
+use crate::evaluate::{RouteInputs, evaluate};
+use crate::partition::{Child, Family};
 
 /// A bound: which value, and whether it is included.
 pub(crate) type Side = Option<(usize, bool)>;

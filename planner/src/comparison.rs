@@ -3,18 +3,18 @@
 use std::cmp::Ordering;
 
 use archipel_sql::compare;
-use archipel_sql::datum::Datum;
-pub(crate) use archipel_sql::function::Comparison;
+use archipel_sql::datum::{Datum, integer};
+pub use archipel_sql::function::Comparison;
 use archipel_sql::function::ScalarFunction;
 
 /// The comparison a function performs over values whose order is [`order`]'s.
-pub(crate) fn comparison(function: &ScalarFunction) -> Option<Comparison> {
+pub fn comparison(function: &ScalarFunction) -> Option<Comparison> {
     function.comparison()
 }
 
 /// The order of two values that are not NULL: of one type, or integers of any widths.
 #[inline]
-pub(crate) fn order(a: &Datum, b: &Datum) -> Ordering {
+pub fn order(a: &Datum, b: &Datum) -> Ordering {
     match (a, b) {
         (Datum::Int4(a), Datum::Int4(b)) => a.cmp(b),
         (Datum::Int8(a), Datum::Int8(b)) => a.cmp(b),
@@ -22,9 +22,7 @@ pub(crate) fn order(a: &Datum, b: &Datum) -> Ordering {
         (Datum::Int8(a), Datum::Int4(b)) => a.cmp(&i64::from(*b)),
         (Datum::Text(a), Datum::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
         (Datum::Int2(_), Datum::Int4(_) | Datum::Int8(_))
-        | (Datum::Int4(_) | Datum::Int8(_), Datum::Int2(_)) => {
-            crate::row::integer(a).cmp(&crate::row::integer(b))
-        }
+        | (Datum::Int4(_) | Datum::Int8(_), Datum::Int2(_)) => integer(a).cmp(&integer(b)),
         _ => compare::compare(a, b),
     }
 }
