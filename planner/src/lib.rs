@@ -22,5 +22,5 @@ pub mod partition;
 pub mod prepared;
 pub mod pruning;
 pub mod route;
-pub mod row;
-mod text;
+
+pub use archipel_row as row;

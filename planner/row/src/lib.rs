@@ -16,6 +16,7 @@
 
 mod derived;
 mod generic;
+mod text;
 
 use std::sync::Arc;
 
@@ -228,7 +229,7 @@ impl Codec {
 
     /// Appends an integer to a key if it stands there as it is, as those of most keys do; else false.
     #[inline]
-    pub(crate) fn append_integer(self, value: &Datum, column: &KeyColumn, key: &mut KeyBuf) -> bool {
+    pub fn append_integer(self, value: &Datum, column: &KeyColumn, key: &mut KeyBuf) -> bool {
         if !column.is_plain() {
             return false;
         }
@@ -243,7 +244,7 @@ impl Codec {
 
     /// Writes a value as the next column of a row; false if it needs bytes of its own.
     #[inline]
-    pub(crate) fn write(self, value: &Datum, place: &ColumnPlace, row: &mut RowWriter<'_>) -> bool {
+    pub fn write(self, value: &Datum, place: &ColumnPlace, row: &mut RowWriter<'_>) -> bool {
         // The commonest ones without a cell in between.
         match (self, value) {
             (_, Datum::Null) => row.null(place),
