@@ -10,17 +10,12 @@
 //! - [`row`]   between SQL values and the engine's cells
 //! - [`explain`] plans as text
 //! - [`ddl`]   definitions: what they change in the catalog and in the engine
-pub mod array;
-pub mod bind;
-pub mod bound;
-pub mod comparison;
 pub mod ddl;
-pub mod evaluate;
 pub mod explain;
 pub mod native;
-pub mod partition;
-pub mod prepared;
 pub mod pruning;
 pub mod route;
 
+use archipel_binder::{array, comparison, evaluate};
+pub use archipel_binder::{bind, bound, partition, prepared};
 pub use archipel_row as row;

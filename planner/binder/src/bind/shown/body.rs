@@ -12,13 +12,14 @@ use super::*;
 use crate::bind::{VariableConflict, VariableScope};
 
 /// The arguments of a routine, as its statements name them.
-pub(crate) struct Arguments<'r> {
+pub struct Arguments<'r> {
     routine: &'r str,
     inputs: Vec<(Option<&'r str>, Type)>,
 }
 
 impl Arguments<'_> {
-    pub(crate) fn of(routine: &Routine) -> Arguments<'_> {
+    /// Those of a routine.
+    pub fn of(routine: &Routine) -> Arguments<'_> {
         let inputs = routine.input_args().map(|arg| (arg.name.as_deref(), arg.ty)).collect();
         Arguments { routine: &routine.name, inputs }
     }

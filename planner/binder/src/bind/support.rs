@@ -19,7 +19,7 @@ use crate::bound::{BoundExpr, ExprKind};
 
 /// A function that a definition names.
 #[derive(Clone, Debug)]
-pub(crate) struct SupportFunction {
+pub struct SupportFunction {
     pub oid: Oid,
     /// Polymorphic where the types that it is for are.
     pub result: Oid,
@@ -29,7 +29,7 @@ pub(crate) struct SupportFunction {
 /// The function of a name over arguments of these types, polymorphic ones among them.
 ///
 /// Errors: 42883 if there is none, 42804 if it is none for an aggregate.
-pub(crate) fn support_function(
+pub fn support_function(
     name: &QualifiedName,
     inputs: &[Oid],
     of_any_number: bool,
@@ -109,7 +109,7 @@ fn consistent(declared: &[Oid], inputs: &[Oid], result: Oid) -> Result<(Vec<Oid>
 }
 
 /// Whether a value of one type is one of another as it is (IsBinaryCoercible).
-pub(crate) fn is_binary_coercible(from: Oid, to: Oid) -> bool {
+pub fn is_binary_coercible(from: Oid, to: Oid) -> bool {
     if from == to || matches!(to, Oid::ANY | Oid::ANYELEMENT | Oid::ANYCOMPATIBLE) {
         return true;
     }

@@ -45,7 +45,8 @@ fn arbiter(table: &TableRef, columns: &[u16]) -> Result<ConflictArbiter> {
     found.map(|index| ConflictArbiter::Index(index.oid)).ok_or_else(no_arbiter)
 }
 
-pub(crate) fn no_arbiter() -> SqlError {
+/// 42P10.
+pub fn no_arbiter() -> SqlError {
     SqlError::new(
         SqlState::INVALID_COLUMN_REFERENCE,
         "there is no unique or exclusion constraint matching the ON CONFLICT specification",

@@ -33,7 +33,7 @@ mod tests {
     use archipel_sql::types::Type;
 
     use super::*;
-    use crate::row::Codec;
+    use archipel_row::Codec;
 
     /// Otherwise an index over the type is there and never read.
     #[test]

@@ -12,14 +12,14 @@ use crate::bound::{BoundChecks, BoundDelete, BoundExpr, BoundIndexExpression, Bo
 use crate::partition::Family;
 
 /// What happens to the rows that reference one which goes or changes.
-pub(crate) enum ReferenceChange {
+pub enum ReferenceChange {
     Delete(BoundDelete),
     Update(BoundUpdate),
 }
 
 /// Binds an action. One depth out stand the referenced row's old key values, of these types, and
 /// after them its new ones.
-pub(crate) fn bind_reference_change(
+pub fn bind_reference_change(
     catalog: &Catalog,
     child: &TableRef,
     key: &ForeignKey,
@@ -82,7 +82,7 @@ pub(crate) fn bind_reference_change(
 }
 
 /// A table's generated columns, with their expressions over its row.
-pub(crate) fn bind_generated(catalog: &Catalog, table: &TableRef) -> Result<Vec<(u16, BoundExpr)>> {
+pub fn bind_generated(catalog: &Catalog, table: &TableRef) -> Result<Vec<(u16, BoundExpr)>> {
     if table.columns.iter().all(|column| column.generated.is_none()) {
         return Ok(Vec::new());
     }
@@ -93,7 +93,7 @@ pub(crate) fn bind_generated(catalog: &Catalog, table: &TableRef) -> Result<Vec<
 }
 
 /// A table's CHECK conditions over its row.
-pub(crate) fn bind_checks(catalog: &Catalog, table: &TableRef) -> Result<BoundChecks> {
+pub fn bind_checks(catalog: &Catalog, table: &TableRef) -> Result<BoundChecks> {
     if table.checks.is_empty() {
         return Ok(Vec::new());
     }
@@ -117,10 +117,7 @@ pub(crate) fn bind_definition(
 }
 
 /// What a table's rows store for indexes alone.
-pub(crate) fn bind_index_expressions(
-    catalog: &Catalog,
-    table: &TableRef,
-) -> Result<Vec<BoundIndexExpression>> {
+pub fn bind_index_expressions(catalog: &Catalog, table: &TableRef) -> Result<Vec<BoundIndexExpression>> {
     if table.index_expressions().next().is_none() {
         return Ok(Vec::new());
     }

@@ -77,7 +77,7 @@ pub fn figure_column_name(expr: &Expr) -> String {
 }
 
 /// What an expression is called by itself, if it is.
-pub(crate) fn name_of(expr: &Expr) -> Option<String> {
+pub fn name_of(expr: &Expr) -> Option<String> {
     figure(expr).map(|(name, _)| name)
 }
 

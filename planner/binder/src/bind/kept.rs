@@ -1,7 +1,7 @@
 //! Texts that the catalog keeps: defaults, conditions, what columns and indexes are computed from.
 //! Their names mean the same whoever runs the statement: they are looked up in the schema of what
 //! the text belongs to, then in `public`. Whoever writes a definition sees to it that they mean
-//! there what they meant to him ([`crate::ddl`], `kept`).
+//! there what they meant to him (the crate `definitions`, `kept`).
 
 use archipel_sql::catalog::{Catalog, TableRef};
 use archipel_sql::error::Result;
@@ -20,7 +20,7 @@ pub fn definition_path(schema: &str) -> [String; 2] {
 
 /// What a text speaks of.
 #[derive(Clone, Debug)]
-pub(crate) enum About {
+pub enum About {
     Nothing,
     /// A row of a table.
     Row(TableRef),
@@ -81,7 +81,7 @@ impl Binder<'_, '_> {
 }
 
 /// A text with its names looked up on this path.
-pub(crate) fn bind_text(
+pub fn bind_text(
     catalog: &Catalog,
     path: &[String],
     text: &str,
@@ -96,7 +96,7 @@ pub(crate) fn bind_text(
 }
 
 /// As [`bind_text`], with literals read as a session reads them.
-pub(crate) fn bind_text_in(
+pub fn bind_text_in(
     catalog: &Catalog,
     path: &[String],
     text: &str,
@@ -125,7 +125,7 @@ fn forget_names(expr: &mut BoundExpr) {
 }
 
 /// Whether two expressions mean the same. How a domain is named in its error depends on who asks.
-pub(crate) fn mean_the_same(a: &BoundExpr, b: &BoundExpr) -> bool {
+pub fn mean_the_same(a: &BoundExpr, b: &BoundExpr) -> bool {
     let unnamed = |expr: &BoundExpr| {
         let mut expr = expr.clone();
         forget_names(&mut expr);

@@ -243,7 +243,7 @@ fn outcome(text: &str) -> String {
 
 /// Every case of `cases.txt`: a line `> statement`, then what it binds to, then a blank line.
 /// The expected column types, error texts and positions were compared with PostgreSQL 15.
-/// `UPDATE_CASES=1 cargo test -p archipel-planner cases` writes the file anew.
+/// `UPDATE_CASES=1 cargo test -p archipel-binder cases` writes the file anew.
 #[test]
 fn cases_bind_as_written() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/bind/cases.txt");

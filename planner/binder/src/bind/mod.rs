@@ -50,7 +50,7 @@ mod coordinate;
 pub(crate) mod cte;
 mod disjunction;
 pub mod display;
-pub(crate) mod domain;
+pub mod domain;
 mod element;
 pub mod expr;
 pub mod forms;
@@ -58,12 +58,12 @@ pub mod from;
 pub(crate) mod from_function;
 pub(crate) mod gather;
 pub mod grouping;
-pub(crate) mod insert;
+pub mod insert;
 pub mod instance;
 mod join;
 pub(crate) mod json;
 mod json_subscript;
-pub(crate) mod kept;
+pub mod kept;
 pub mod literal;
 mod lock;
 mod merge;
@@ -80,7 +80,7 @@ mod projected;
 mod query;
 mod record;
 mod recursion;
-pub(crate) mod reference;
+pub mod reference;
 pub mod resolve;
 mod rights;
 mod rows_from;
@@ -91,8 +91,8 @@ mod show;
 pub mod shown;
 pub(crate) mod span;
 mod subquery;
-pub(crate) mod support;
-pub(crate) mod target;
+pub mod support;
+pub mod target;
 mod view;
 pub mod visit;
 pub mod window;
@@ -328,7 +328,7 @@ pub fn bind_bound_value(
 
 /// Where an expression stands (ParseExprKind), which decides what calls it may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Clause {
+pub enum Clause {
     Select,
     Where,
     JoinOn,

@@ -11,7 +11,7 @@ mod forms;
 mod from;
 mod query;
 
-pub(crate) use body::Arguments;
+pub use body::Arguments;
 pub use body::shown_body;
 pub use query::shown_view;
 
