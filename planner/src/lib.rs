@@ -10,7 +10,6 @@
 //! - [`row`]   between SQL values and the engine's cells
 //! - [`explain`] plans as text
 //! - [`ddl`]   definitions: what they change in the catalog and in the engine
-pub mod ddl;
 pub mod explain;
 pub mod native;
 pub mod pruning;
@@ -18,4 +17,5 @@ pub mod route;
 
 use archipel_binder::{array, comparison, evaluate};
 pub use archipel_binder::{bind, bound, partition, prepared};
+pub use archipel_definitions as ddl;
 pub use archipel_row as row;

@@ -86,6 +86,8 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Oid;
 
+use archipel_binder::{bind, bound, evaluate};
+use archipel_row as row;
 pub use computed::{Computed, ComputedValue, FieldWay};
 pub use distribution::{DistributionCall, EvidentPlace, encoded_alike};
 pub use drop::{named_for_truncate, truncated_tables};
