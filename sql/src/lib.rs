@@ -19,6 +19,7 @@
 //! - [`interrupt`] how long work hears that its statement shall end
 //! - [`partition_hash`] which HASH partition a row is for
 //! - [`password`] what is kept of passwords; [`secret`] what nobody can foretell
+//! - [`rights`] what statements need
 //! - [`function`] scalar functions and operators: signatures and row-wise evaluation
 pub mod aggregate;
 pub mod ast;
@@ -41,6 +42,7 @@ pub mod partition_hash;
 pub mod parts;
 pub mod password;
 pub mod record;
+pub mod rights;
 pub mod secret;
 pub mod stack;
 pub mod style;

@@ -120,3 +120,15 @@ impl FromIterator<Datum> for Record {
         Record { fields: fields.into_iter().collect(), descriptor: None }
     }
 }
+
+/// What says which fields a composite type has.
+pub trait RowType: std::fmt::Debug + Send + Sync {
+    /// How many there are.
+    fn width(&self) -> usize;
+    /// The name of the one at a place.
+    fn name(&self, place: usize) -> Option<&str>;
+    /// Its type.
+    fn ty(&self, place: usize) -> Option<Type>;
+    /// Its type as it was declared: a domain, where it is of one.
+    fn declared(&self, place: usize) -> Option<Type>;
+}

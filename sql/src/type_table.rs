@@ -8,7 +8,6 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
-use crate::catalog::Catalog;
 use crate::types::{Oid, Type};
 
 /// One built-in type: a row of pg_type.
@@ -183,9 +182,15 @@ thread_local! {
     static USER_TYPES: RefCell<Option<Known>> = const { RefCell::new(None) };
 }
 
+/// Who knows the types of users by name: a catalog.
+pub trait TypeNames: std::fmt::Debug + Send + Sync {
+    /// The name of a user's type, as a search path leads to it.
+    fn type_along(&self, search_path: &[String], ty: Type) -> String;
+}
+
 #[derive(Debug)]
 struct Known {
-    catalog: Catalog,
+    names: Arc<dyn TypeNames>,
     search_path: Arc<[String]>,
 }
 
@@ -199,13 +204,13 @@ pub struct Naming {
 impl Naming {
     /// Names the types of this catalog from now on: those that the path does not lead to with their
     /// schemas.
-    pub fn of(catalog: &Catalog, search_path: &[String]) -> Naming {
+    pub fn of<N: TypeNames + Clone + 'static>(names: &N, search_path: &[String]) -> Naming {
         let replace = |current: &RefCell<Option<Known>>| {
             let mut current = current.borrow_mut();
             // One statement's parts name types along one path.
             let same = current.as_ref().filter(|known| *known.search_path == *search_path);
             let search_path = same.map_or_else(|| search_path.into(), |known| known.search_path.clone());
-            current.replace(Known { catalog: catalog.clone(), search_path })
+            current.replace(Known { names: Arc::new(names.clone()), search_path })
         };
         Naming { before: USER_TYPES.with(replace) }
     }
@@ -219,11 +224,11 @@ impl Drop for Naming {
 }
 
 /// The name of a user's type where [`Naming`] knows it.
-pub(crate) fn user_type_name(ty: Type) -> Option<String> {
+pub fn user_type_name(ty: Type) -> Option<String> {
     USER_TYPES.with(|current| {
         let current = current.borrow();
         let known = current.as_ref()?;
-        Some(crate::system::type_along(&known.catalog, &known.search_path, ty))
+        Some(known.names.type_along(&known.search_path, ty))
     })
 }
 

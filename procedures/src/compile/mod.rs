@@ -142,7 +142,7 @@ impl Environment {
     /// The same for the catalog that the statement under way sees. What is looked up only when a routine
     /// runs is looked up there: the routine is good for more catalogs than it was compiled of.
     pub(crate) fn of_session(&self, session: &dyn SessionHost) -> Cow<'_, Environment> {
-        match session.current_catalog() {
+        match Catalog::of_session(session) {
             Some(catalog) if !catalog.same_as(&self.catalog) => {
                 Cow::Owned(Environment { catalog: catalog.clone(), ..self.clone() })
             }

@@ -239,7 +239,7 @@ impl Within {
 impl TextBinder {
     /// The catalog that a session's statement sees.
     fn catalog<'b>(&'b self, session: &'b dyn SessionHost) -> &'b Catalog {
-        session.current_catalog().unwrap_or(&self.environment.catalog)
+        Catalog::of_session(session).unwrap_or(&self.environment.catalog)
     }
 
     /// What a text is bound against that a session runs now.

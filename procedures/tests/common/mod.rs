@@ -33,8 +33,8 @@ pub struct Host {
 }
 
 impl SessionHost for Host {
-    fn current_catalog(&self) -> Option<&Catalog> {
-        self.catalog.as_ref()
+    fn current_catalog(&self) -> Option<&(dyn std::any::Any + Send + Sync)> {
+        self.catalog.as_ref().map(|catalog| catalog as _)
     }
 
     // There are no roles: whoever tests may do everything.

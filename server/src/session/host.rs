@@ -13,12 +13,11 @@ use archipel_planner::ddl::DistributionCall;
 use archipel_planner::native::SystemRows;
 use archipel_procedures::Environment;
 use archipel_sql::catalog::names::is_temporary_schema;
-use archipel_sql::catalog::{
-    Authority, Catalog, LookupRecorder, ObjectClass, Privileges, Requirement, Table, TableRef,
-};
+use archipel_sql::catalog::{Authority, LookupRecorder, ObjectClass, Privileges, Requirement, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CachedNumbers, ExtraChecks, FunctionContext, PreparedText, SessionHost, Style};
+use archipel_sql::record::RowType;
 use archipel_sql::types::{Oid, Type};
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -447,12 +446,12 @@ impl SessionHost for Host {
         Ok(())
     }
 
-    fn current_catalog(&self) -> Option<&Catalog> {
+    fn current_catalog(&self) -> Option<&(dyn std::any::Any + Send + Sync)> {
         Some(&self.catalog.catalog)
     }
 
-    fn row_type(&self, ty: Oid) -> Option<TableRef> {
-        self.catalog.catalog.table_of_row_type(ty)
+    fn row_type(&self, ty: Oid) -> Option<Arc<dyn RowType>> {
+        self.catalog.catalog.table_of_row_type(ty).map(|table| table as Arc<dyn RowType>)
     }
 
     fn random(&self) -> f64 {

@@ -4,7 +4,7 @@ use super::{
     ArgumentDefinition, BoundSpec, Execute, Expression, PartitionBy, PartitionOf, QualifiedName, RoleName,
     RoutineClauses, RoutineWord, Statement, TypeName,
 };
-use crate::catalog::{CheckOption, OnCommit, Persistence, TriggerEvent};
+use super::{CheckOption, OnCommit, Persistence, TriggerEvent};
 
 /// CREATE TABLE with columns, and CREATE TABLE … PARTITION OF. OF type parses to
 /// `Statement::Unsupported`.

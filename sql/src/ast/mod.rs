@@ -23,6 +23,7 @@ pub mod role;
 pub mod routine;
 pub mod type_name;
 pub mod utility;
+pub mod words;
 
 use std::ops::Range;
 
@@ -36,6 +37,7 @@ pub use role::*;
 pub use routine::*;
 pub use type_name::*;
 pub use utility::*;
+pub use words::*;
 
 /// The name of a function argument that stands for VARIADIC: `f(VARIADIC a)` arrives as
 /// `f("…" => a)`. A name with a NUL cannot come from a client's text.

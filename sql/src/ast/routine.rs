@@ -82,7 +82,7 @@ pub enum RoutineSetting {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArgumentDefinition {
     pub name: Option<String>,
-    pub mode: crate::catalog::ArgMode,
+    pub mode: super::ArgMode,
     /// Whether the mode is written: it is `In` where none is.
     pub mode_written: bool,
     pub ty: TypeName,

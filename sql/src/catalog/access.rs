@@ -5,105 +5,17 @@
 //! the owner's own rights begin as a grant by himself, and his grant options go without saying.
 
 use std::fmt;
-use std::ops::{BitAnd, BitOr, BitOrAssign, Not};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, SqlError, SqlState};
+pub use crate::rights::Privileges;
 use crate::types::Oid;
 
 use super::role::DATABASE_OWNER;
 use super::{
     ARCHIPEL, Catalog, DATABASE, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, SUPERUSER, Table, TableKind,
 };
-
-/// A set of rights.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Privileges(pub u16);
-
-impl Privileges {
-    pub const NONE: Privileges = Privileges(0);
-    pub const INSERT: Privileges = Privileges(1);
-    pub const SELECT: Privileges = Privileges(1 << 1);
-    pub const UPDATE: Privileges = Privileges(1 << 2);
-    pub const DELETE: Privileges = Privileges(1 << 3);
-    pub const TRUNCATE: Privileges = Privileges(1 << 4);
-    pub const REFERENCES: Privileges = Privileges(1 << 5);
-    pub const TRIGGER: Privileges = Privileges(1 << 6);
-    pub const EXECUTE: Privileges = Privileges(1 << 7);
-    pub const USAGE: Privileges = Privileges(1 << 8);
-    pub const CREATE: Privileges = Privileges(1 << 9);
-    pub const TEMPORARY: Privileges = Privileges(1 << 10);
-    pub const CONNECT: Privileges = Privileges(1 << 11);
-    /// What a column can be granted.
-    pub const OF_COLUMNS: Privileges =
-        Privileges(Self::INSERT.0 | Self::SELECT.0 | Self::UPDATE.0 | Self::REFERENCES.0);
-
-    /// Each right with its letter and its name, in the order PostgreSQL writes them.
-    pub const NAMES: [(Privileges, char, &'static str); 12] = [
-        (Privileges::INSERT, 'a', "INSERT"),
-        (Privileges::SELECT, 'r', "SELECT"),
-        (Privileges::UPDATE, 'w', "UPDATE"),
-        (Privileges::DELETE, 'd', "DELETE"),
-        (Privileges::TRUNCATE, 'D', "TRUNCATE"),
-        (Privileges::REFERENCES, 'x', "REFERENCES"),
-        (Privileges::TRIGGER, 't', "TRIGGER"),
-        (Privileges::EXECUTE, 'X', "EXECUTE"),
-        (Privileges::USAGE, 'U', "USAGE"),
-        (Privileges::CREATE, 'C', "CREATE"),
-        (Privileges::TEMPORARY, 'T', "TEMPORARY"),
-        (Privileges::CONNECT, 'c', "CONNECT"),
-    ];
-
-    /// The right of this name, in any letter case.
-    pub fn parse(name: &str) -> Option<Privileges> {
-        if name.eq_ignore_ascii_case("temp") {
-            return Some(Privileges::TEMPORARY);
-        }
-        let found = Self::NAMES.iter().find(|(_, _, known)| known.eq_ignore_ascii_case(name));
-        found.map(|(privilege, ..)| *privilege)
-    }
-
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    pub fn contains(self, all: Privileges) -> bool {
-        self & all == all
-    }
-
-    /// Those of [`Privileges::NAMES`] that are in it.
-    pub fn each(self) -> impl Iterator<Item = (Privileges, char, &'static str)> {
-        Self::NAMES.into_iter().filter(move |(privilege, ..)| self.contains(*privilege))
-    }
-}
-
-impl BitOr for Privileges {
-    type Output = Privileges;
-    fn bitor(self, other: Privileges) -> Privileges {
-        Privileges(self.0 | other.0)
-    }
-}
-
-impl BitOrAssign for Privileges {
-    fn bitor_assign(&mut self, other: Privileges) {
-        self.0 |= other.0;
-    }
-}
-
-impl BitAnd for Privileges {
-    type Output = Privileges;
-    fn bitand(self, other: Privileges) -> Privileges {
-        Privileges(self.0 & other.0)
-    }
-}
-
-impl Not for Privileges {
-    type Output = Privileges;
-    fn not(self) -> Privileges {
-        Privileges(!self.0)
-    }
-}
 
 /// What kinds of object differ in their rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::error::{Result, SqlError, SqlState};
+pub use crate::rights::{Required, Requirement};
 use crate::types::Oid;
 
 use super::access::EVERYBODY;
@@ -17,24 +18,6 @@ use super::{AclItem, Catalog, ObjectClass, Privileges, Relation, SUPERUSER_NAME,
 pub struct Authority<'c> {
     pub catalog: &'c Catalog,
     pub role: Oid,
-}
-
-/// Something a statement needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Requirement {
-    /// Whose rights count: the owner of the view in which it stands; `None`: of whoever runs it.
-    pub acting: Option<Oid>,
-    pub what: Required,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Required {
-    /// USAGE of a schema.
-    Schema(Oid),
-    /// Rights on a table or view; columns (one-based) where single ones will do.
-    Table { table: Oid, privileges: Privileges, selected: Vec<u16>, inserted: Vec<u16>, updated: Vec<u16> },
-    /// EXECUTE of a routine.
-    Routine(Oid),
 }
 
 /// 42501.

@@ -40,6 +40,7 @@ pub mod partition_condition;
 mod renumber;
 pub mod role;
 pub mod routine_traits;
+mod row_type;
 pub mod sequence;
 mod shared_map;
 pub mod snapshot;
@@ -62,15 +63,16 @@ pub use role::{DefaultAccess, Membership, Role};
 pub use routine_traits::{RoutineTraits, StoredBody};
 pub use sequence::Sequence;
 pub use snapshot::{Catalog, CatalogMark, Relation};
-pub use trigger::{Trigger, TriggerEvent, TriggerTiming};
+pub use trigger::{Trigger, TriggerTiming};
 pub use user_type::{OF_DOMAIN, UserType, UserTypeRef};
-pub use view::{CheckOption, ViewReference};
+pub use view::ViewReference;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::ast::ReferentialAction;
+pub use crate::ast::{ArgMode, CheckOption, OnCommit, Persistence, TriggerEvent};
 use crate::types::{Oid, Type};
 
 /// A table, or a view over the server's own state, as statements see it.
@@ -126,36 +128,6 @@ pub enum TableKind {
     System,
     /// No relation that statements name: what the fields of a composite type are looked up in.
     Composite,
-}
-
-/// Whether a table outlives its session. Unlogged tables are as durable as any: the word is kept
-/// for those who ask.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Persistence {
-    #[default]
-    Permanent,
-    Unlogged,
-    Temporary,
-}
-
-impl Persistence {
-    /// pg_class.relpersistence.
-    pub fn letter(self) -> &'static str {
-        match self {
-            Persistence::Permanent => "p",
-            Persistence::Unlogged => "u",
-            Persistence::Temporary => "t",
-        }
-    }
-}
-
-/// What COMMIT does with the rows of a temporary table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum OnCommit {
-    #[default]
-    PreserveRows,
-    DeleteRows,
-    Drop,
 }
 
 /// A view's query as it was written, but for the relations it reads: they stand there as
@@ -537,16 +509,6 @@ pub enum DistributedBy {
     Keys,
     /// What deployed routines do.
     Evidence,
-}
-
-/// How a parameter of a routine is passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ArgMode {
-    In,
-    Out,
-    InOut,
-    Variadic,
-    Table,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -4,6 +4,7 @@
 use crate::ast::QualifiedName;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parser::truncate_identifier;
+pub use crate::parser::{quote_identifier, quote_qualified, too_many_dots};
 use crate::types::{Oid, Type};
 
 use super::{Catalog, Relation, RoutineRef, SUPERUSER_NAME, SequenceRef, TableRef};
@@ -378,12 +379,6 @@ pub fn undefined_relation(name: &QualifiedName) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{shown}\" does not exist")).at(name.at())
 }
 
-/// 42601 for a name of more parts than a database, a schema and what is in it.
-pub fn too_many_dots(name: &str) -> SqlError {
-    let message = format!("improper qualified name (too many dotted names): {name}");
-    SqlError::new(SqlState::SYNTAX_ERROR, message)
-}
-
 /// 3F000.
 pub fn undefined_schema(name: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist"))
@@ -395,17 +390,4 @@ pub fn undefined_column(column: &str, table: &str) -> SqlError {
         SqlState::UNDEFINED_COLUMN,
         format!("column \"{column}\" of relation \"{table}\" does not exist"),
     )
-}
-
-/// An identifier as SQL text, quoted where it must be.
-pub fn quote_identifier(name: &str) -> String {
-    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-        && !crate::parser::is_keyword_needing_quotes(name);
-    if plain { name.to_string() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
-}
-
-/// A qualified identifier as SQL text.
-pub fn quote_qualified(schema: &str, name: &str) -> String {
-    format!("{}.{}", quote_identifier(schema), quote_identifier(name))
 }

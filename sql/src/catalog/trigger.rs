@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, Routine, RoutineRef, Table, TableRef};
+use super::{Catalog, Routine, RoutineRef, Table, TableRef, TriggerEvent};
 use crate::parser::{LexemeKind, lexemes};
 use crate::types::Oid;
 
@@ -47,28 +47,6 @@ pub struct Trigger {
 pub struct TriggerTiming {
     pub deferrable: bool,
     pub initially_deferred: bool,
-}
-
-/// What a trigger waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum TriggerEvent {
-    Insert,
-    Delete,
-    Update,
-    /// Of statements alone.
-    Truncate,
-}
-
-impl TriggerEvent {
-    /// As TG_OP has it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            TriggerEvent::Insert => "INSERT",
-            TriggerEvent::Delete => "DELETE",
-            TriggerEvent::Update => "UPDATE",
-            TriggerEvent::Truncate => "TRUNCATE",
-        }
-    }
 }
 
 impl Table {

@@ -9,13 +9,6 @@ use crate::types::Oid;
 use super::names::{quote_identifier, quote_qualified};
 use super::{Catalog, REFERENCE_SCHEMA, TableKind, TableRef, View};
 
-/// WITH LOCAL or CASCADED CHECK OPTION: of the view alone, or of those below it too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum CheckOption {
-    Local,
-    Cascaded,
-}
-
 /// A relation a view reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ViewReference {

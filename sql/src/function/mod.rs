@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
-use crate::catalog::{Privileges, Requirement};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
+use crate::record::RowType;
+use crate::rights::{Privileges, Requirement};
 pub use crate::style::Style;
 use crate::types::{Oid, Type};
 
@@ -58,7 +59,7 @@ pub use lsn::{lsn_place, lsn_value, parse_lsn, show_lsn};
 pub use pattern::{like, regular_expression};
 pub use point::{parse_point, point_of, point_value, show_point};
 pub use record_image::column_types;
-pub(crate) use reference::is_no_type_name;
+pub use reference::is_no_type_name;
 pub use search::Pattern;
 pub use session::VERSION_TEXT;
 pub use snapshot::{Snapshot, parse_transaction_id};
@@ -328,11 +329,11 @@ pub trait SessionHost: Sync {
     }
     /// The catalog that the running statement sees, where the session knows it: what is looked up
     /// only when a plan runs is looked up there.
-    fn current_catalog(&self) -> Option<&crate::catalog::Catalog> {
+    fn current_catalog(&self) -> Option<&(dyn std::any::Any + Send + Sync)> {
         None
     }
     /// The relation whose columns are the fields of a composite type, where the session knows it.
-    fn row_type(&self, _ty: Oid) -> Option<crate::catalog::TableRef> {
+    fn row_type(&self, _ty: Oid) -> Option<Arc<dyn RowType>> {
         None
     }
     /// Whether a relation is the session's own: a temporary one.

@@ -78,7 +78,7 @@ fn keywords() -> Rows {
 }
 
 /// Whether a word without quotes cannot be the name of a type: the grammar has other uses for it.
-pub(crate) fn is_no_type_name(word: &str) -> bool {
+pub fn is_no_type_name(word: &str) -> bool {
     // Types that the grammar has words for.
     const TYPES: [&str; 20] = [
         "bigint",

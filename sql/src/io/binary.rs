@@ -275,17 +275,19 @@ fn differ(sent: Oid, wanted: Oid) -> bool {
 /// As PostgreSQL's record_recv: the number of fields, then each one's type, length and bytes.
 fn record_recv(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum> {
     let relation = super::record::relation_of(ty.oid, ctx).ok_or_else(too_long)?;
-    let columns = &relation.columns;
+    let width = relation.width();
     let mut at = 0;
     let sent = word(bytes, &mut at)?;
-    if usize::try_from(sent) != Ok(columns.len()) {
-        let message = format!("wrong number of columns: {sent}, expected {}", columns.len());
+    if usize::try_from(sent) != Ok(width) {
+        let message = format!("wrong number of columns: {sent}, expected {width}");
         return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
     }
-    let mut values = Vec::with_capacity(columns.len());
-    for (place, column) in columns.iter().enumerate() {
-        let (oid, field) = (Oid(word(bytes, &mut at)? as u32), &column.ty);
-        if differ(oid, column.declared().oid) {
+    let mut values = Vec::with_capacity(width);
+    for place in 0..width {
+        let known = relation.ty(place).zip(relation.declared(place));
+        let (field, declared) = known.ok_or_else(too_long)?;
+        let oid = Oid(word(bytes, &mut at)? as u32);
+        if differ(oid, declared.oid) {
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
                 format!(
@@ -304,7 +306,7 @@ fn record_recv(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Datu
         }
         let length = usize::try_from(length).map_err(|_| too_short_value())?;
         let chunk = bytes.get(at..at + length).ok_or_else(too_short_value)?;
-        let value = binary_in(chunk, *field, ctx);
+        let value = binary_in(chunk, field, ctx);
         values.push(value.map_err(|error| {
             placed(error, || format!("improper binary format in record column {}", place + 1))
         })?);

@@ -2,39 +2,42 @@
 
 use std::cell::RefCell;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use compact_str::CompactString;
 
 use super::{natural_type, text_in, text_out};
-use crate::catalog::TableRef;
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::FunctionContext;
 use crate::function::length::{ALLOCATION_MAX, buffer_too_large};
-use crate::record::{Record, RecordDescriptor};
+use crate::record::{Record, RecordDescriptor, RowType};
 use crate::types::{Oid, Type};
 use crate::{interrupt, parts};
 
 /// The relation whose columns are a composite type's fields; `None` for `record`, and where no catalog
 /// is at hand.
-pub(super) fn relation_of(ty: Oid, ctx: &FunctionContext<'_>) -> Option<TableRef> {
+pub(super) fn relation_of(ty: Oid, ctx: &FunctionContext<'_>) -> Option<Arc<dyn RowType>> {
     if ty.is_composite() { ctx.session.row_type(ty) } else { None }
 }
 
 /// The names and types of a composite type's fields, as far as they are known.
 pub fn fields_of(ty: Oid, ctx: &FunctionContext<'_>) -> Option<Vec<(CompactString, Type)>> {
     let relation = relation_of(ty, ctx)?;
-    Some(relation.columns.iter().map(|column| (CompactString::new(&column.name), column.ty)).collect())
+    (0..relation.width())
+        .map(|place| Some((CompactString::new(relation.name(place)?), relation.ty(place)?)))
+        .collect()
 }
 
 /// As [`fields_of`], the types alone.
 pub fn field_types(ty: Oid, ctx: &FunctionContext<'_>) -> Option<Vec<Type>> {
-    Some(relation_of(ty, ctx)?.columns.iter().map(|column| column.ty).collect())
+    let relation = relation_of(ty, ctx)?;
+    (0..relation.width()).map(|place| relation.ty(place)).collect()
 }
 
 /// What a record's fields are: by the named type that it is of, else by what it says itself.
 pub enum Fields<'r> {
-    Of(TableRef),
+    Of(Arc<dyn RowType>),
     Told(&'r [(CompactString, Type)]),
     /// As many as there are, of the types they show.
     Shown(&'r [Datum]),
@@ -59,7 +62,7 @@ impl<'r> Fields<'r> {
     /// How many there are. Those that a type got after a value was made are NULL.
     pub fn width(&self) -> usize {
         match self {
-            Fields::Of(relation) => relation.columns.len(),
+            Fields::Of(relation) => relation.width(),
             Fields::Told(fields) => fields.len(),
             Fields::Shown(fields) => fields.len(),
         }
@@ -68,7 +71,7 @@ impl<'r> Fields<'r> {
     /// The type of the field at a place, if that is known.
     pub fn known(&self, place: usize) -> Option<Type> {
         match self {
-            Fields::Of(relation) => relation.columns.get(place).map(|column| column.ty),
+            Fields::Of(relation) => relation.ty(place),
             // What is declared as polymorphic is what comes.
             Fields::Told(fields) => {
                 fields.get(place).map(|(_, ty)| *ty).filter(|ty| ty.oid != Oid::ANYELEMENT)
@@ -85,10 +88,7 @@ impl<'r> Fields<'r> {
     /// The type it was declared to have: a domain, where it is of one.
     pub fn declared(&self, place: usize, value: &Datum) -> Type {
         match self {
-            Fields::Of(relation) => match relation.columns.get(place) {
-                Some(column) => column.declared(),
-                None => natural_type(value),
-            },
+            Fields::Of(relation) => relation.declared(place).unwrap_or_else(|| natural_type(value)),
             _ => self.ty(place, value),
         }
     }
@@ -96,7 +96,7 @@ impl<'r> Fields<'r> {
     /// The name of the field at a place, if that is known.
     pub fn name(&self, place: usize) -> Option<&str> {
         match self {
-            Fields::Of(relation) => relation.columns.get(place).map(|column| column.name.as_str()),
+            Fields::Of(relation) => relation.name(place),
             Fields::Told(fields) => fields.get(place).map(|(name, _)| name.as_str()),
             Fields::Shown(_) => None,
         }
@@ -105,10 +105,9 @@ impl<'r> Fields<'r> {
     /// All names and types, if they are known. A literal without a type is text.
     pub fn named(&self) -> Option<Vec<(String, Type)>> {
         match self {
-            Fields::Of(relation) => {
-                let columns = relation.columns.iter();
-                Some(columns.map(|column| (column.name.clone(), column.ty)).collect())
-            }
+            Fields::Of(relation) => (0..relation.width())
+                .map(|place| Some((relation.name(place)?.to_owned(), relation.ty(place)?)))
+                .collect(),
             Fields::Told(fields) => {
                 let ty = |ty: Type| if ty.oid == Oid::UNKNOWN { Type::TEXT } else { ty };
                 Some(fields.iter().map(|(name, own)| (name.to_string(), ty(*own))).collect())

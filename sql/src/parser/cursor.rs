@@ -8,7 +8,6 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::ast::{Expression, QualifiedName};
-use crate::catalog::names::too_many_dots;
 use crate::error::{Result, SqlError, SqlState};
 use crate::interrupt;
 
@@ -433,4 +432,10 @@ fn error_location(message: &str) -> Option<(u64, u64)> {
     let (_, place) = message.rsplit_once(" at Line: ")?;
     let (line, column) = place.split_once(", Column: ")?;
     Some((line.parse().ok()?, column.trim().parse().ok()?))
+}
+
+/// 42601 for a name of more parts than a database, a schema and what is in it.
+pub fn too_many_dots(name: &str) -> SqlError {
+    let message = format!("improper qualified name (too many dotted names): {name}");
+    SqlError::new(SqlState::SYNTAX_ERROR, message)
 }

@@ -2,11 +2,11 @@
 
 use sqlparser::tokenizer::Token;
 
+use crate::ast::Persistence;
 use crate::ast::{
     AlteredObject, Comment, CommentObject, CreateSchema, Drop, ObjectWord, Rename, RenameAction,
     RenamedObject, RoutineWord, Statement, Truncate,
 };
-use crate::catalog::Persistence;
 use crate::error::{Result, SqlError, SqlState};
 
 use super::cursor::Cursor;

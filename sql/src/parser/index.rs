@@ -2,10 +2,10 @@
 
 use sqlparser::tokenizer::Token;
 
+use crate::ast::Persistence;
 use crate::ast::{
     CreateIndex, CreateSequence, IndexElement, IndexKey, QualifiedName, SequenceOption, Statement,
 };
-use crate::catalog::Persistence;
 use crate::error::{Result, SqlError, SqlState};
 
 use super::cursor::Cursor;

@@ -287,6 +287,19 @@ pub fn is_keyword_needing_quotes(word: &str) -> bool {
     is_reserved(word) || QUOTED_WHEN_WRITTEN.binary_search(&word).is_ok()
 }
 
+/// An identifier as SQL text, quoted where it must be.
+pub fn quote_identifier(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && !is_keyword_needing_quotes(name);
+    if plain { name.to_string() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// A qualified identifier as SQL text.
+pub fn quote_qualified(schema: &str, name: &str) -> String {
+    format!("{}.{}", quote_identifier(schema), quote_identifier(name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

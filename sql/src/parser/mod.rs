@@ -99,11 +99,12 @@ use crate::ast::{Expression, Statement, StatementText, TypeName};
 use crate::error::{Result, SqlError, SqlState};
 
 use cursor::Cursor;
+pub use cursor::too_many_dots;
 pub use element::assigned_element;
 pub use frame::{FrameExclusion, frame_exclusion};
 pub use inference::{INFERENCE, parse_inference};
 pub use join::using_alias;
-pub use keywords::{is_keyword_needing_quotes, is_reserved};
+pub use keywords::{is_keyword_needing_quotes, is_reserved, quote_identifier, quote_qualified};
 pub use limit::limit_count;
 pub use no_columns::is_no_column;
 pub use only::ONLY;
@@ -112,7 +113,7 @@ pub use recursion::{CycleClause, RecursionClauses, SearchClause, recursion_claus
 pub use rows_from::ROWS_FROM;
 pub use star::{EVERY_FIELD, starred};
 pub use tokens::{Lexeme, LexemeKind, MAX_IDENTIFIER_BYTES, Positions, lexemes, position};
-pub(crate) use truncation::truncate_identifier;
+pub use truncation::truncate_identifier;
 pub use truncation::truncation_notices;
 pub use words::{MERGE_DEFAULTS, MERGE_NOTHING, Overriding};
 

@@ -2,11 +2,11 @@
 
 use sqlparser::tokenizer::Token;
 
+use crate::ast::ArgMode;
 use crate::ast::{
     ArgumentDefinition, Call, CallArgument, CreateRoutine, Do, DropRoutine, Returns, RoutineBody,
     RoutineClauses, RoutineSetting, RoutineSignature, RoutineWord, Statement,
 };
-use crate::catalog::ArgMode;
 use crate::error::{Result, SqlError, SqlState};
 
 use super::cursor::Cursor;

@@ -7,7 +7,7 @@ use crate::ast::{
     ColumnDefinition, CreateTable, Deferrable, IdentityChange, References, ReferentialAction, Statement,
     TableConstraint, TableConstraintKind, WrittenReplicaIdentity,
 };
-use crate::catalog::{OnCommit, Persistence};
+use crate::ast::{OnCommit, Persistence};
 use crate::error::{Result, SqlError, SqlState};
 
 use super::cursor::Cursor;

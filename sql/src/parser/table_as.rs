@@ -3,11 +3,11 @@
 
 use sqlparser::tokenizer::Token;
 
+use crate::ast::{CheckOption, OnCommit, Persistence};
 use crate::ast::{CreateTableAs, CreateView, QualifiedName, RowSource, Statement, TableLike};
-use crate::catalog::{CheckOption, OnCommit, Persistence};
 use crate::error::{Result, SqlError, SqlState};
 
-use crate::catalog::names::quote_identifier;
+use super::quote_identifier;
 
 use super::cursor::Cursor;
 use super::tokens::is_word;

@@ -2,8 +2,8 @@
 
 use sqlparser::tokenizer::Token;
 
+use crate::ast::TriggerEvent;
 use crate::ast::{ConstraintTiming, CreateTrigger, DropTrigger, RenameTrigger, Statement};
-use crate::catalog::TriggerEvent;
 use crate::error::{Result, SqlError, SqlState};
 
 use super::cursor::Cursor;
@@ -197,8 +197,8 @@ impl Cursor<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::{parse, parse_statement};
+    use crate::ast::TriggerEvent;
     use crate::ast::{AlterTableAction, Statement};
-    use crate::catalog::TriggerEvent;
 
     fn parsed(text: &str) -> Statement {
         match parse_statement(text) {

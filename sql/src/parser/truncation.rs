@@ -8,7 +8,7 @@ use super::unicode::decode_unicode;
 use crate::error::{SqlError, SqlState};
 
 /// Cuts an identifier at 63 bytes, at a character boundary.
-pub(crate) fn truncate_identifier(value: &mut String) {
+pub fn truncate_identifier(value: &mut String) {
     if value.len() > MAX_IDENTIFIER_BYTES {
         let mut end = MAX_IDENTIFIER_BYTES;
         while !value.is_char_boundary(end) {

@@ -45,8 +45,8 @@ impl SessionHost for Host {
         Ok(())
     }
 
-    fn row_type(&self, ty: Oid) -> Option<archipel_sql::catalog::TableRef> {
-        self.catalog.table_of_row_type(ty)
+    fn row_type(&self, ty: Oid) -> Option<Arc<dyn archipel_sql::record::RowType>> {
+        self.catalog.table_of_row_type(ty).map(|table| table as _)
     }
 
     fn call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
