@@ -21,32 +21,14 @@
 //! - [`password`] what is kept of passwords; [`secret`] what nobody can foretell
 //! - [`rights`] what statements need
 //! - [`function`] scalar functions and operators: signatures and row-wise evaluation
-pub mod aggregate;
 pub mod ast;
-pub mod cast;
 pub mod catalog;
-pub mod compare;
 pub mod copy;
-pub mod datetime;
-pub mod datum;
-pub mod error;
-pub mod function;
-pub mod interrupt;
-pub mod io;
-pub mod json;
-pub mod memory;
-pub mod numeric;
-pub mod ordered_set;
 pub mod parser;
-pub mod partition_hash;
-pub mod parts;
-pub mod password;
-pub mod record;
-pub mod rights;
-pub mod secret;
-pub mod stack;
-pub mod style;
 pub mod system;
-pub mod type_table;
-pub mod types;
-pub mod typmod;
+
+pub use archipel_types::{
+    aggregate, cast, compare, datetime, datum, error, function, interrupt, io, json, memory, numeric,
+    ordered_set, partition_hash, parts, password, record, rights, secret, stack, style, type_table, types,
+    typmod,
+};

@@ -20,7 +20,7 @@ pub enum Abbreviation {
 fn abbreviations() -> &'static FxHashMap<&'static str, &'static str> {
     static TABLE: OnceLock<FxHashMap<&'static str, &'static str>> = OnceLock::new();
     TABLE.get_or_init(|| {
-        include_str!("../../data/timezone.tsv").lines().filter_map(|line| line.split_once('\t')).collect()
+        include_str!("../../../data/timezone.tsv").lines().filter_map(|line| line.split_once('\t')).collect()
     })
 }
 

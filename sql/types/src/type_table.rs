@@ -56,7 +56,7 @@ struct Table {
 fn table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let rows: Vec<TypeInfo> = include_str!("../data/type.tsv").lines().map(parse_row).collect();
+        let rows: Vec<TypeInfo> = include_str!("../../data/type.tsv").lines().map(parse_row).collect();
         let by_oid = rows.iter().enumerate().map(|(i, row)| (row.oid, i)).collect();
         let by_name = rows.iter().enumerate().map(|(i, row)| (row.name, i)).collect();
         Table { rows, by_oid, by_name }

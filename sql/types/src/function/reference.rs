@@ -74,7 +74,7 @@ fn keywords() -> Rows {
             text_datum(bare_described),
         ]
     };
-    include_str!("../../data/keyword.tsv").lines().map(row).collect()
+    include_str!("../../../data/keyword.tsv").lines().map(row).collect()
 }
 
 /// Whether a word without quotes cannot be the name of a type: the grammar has other uses for it.
@@ -107,7 +107,7 @@ pub fn is_no_type_name(word: &str) -> bool {
         let mut fields = line.split('\t');
         fields.next() == Some(&*word) && matches!(fields.next(), Some("C" | "R"))
     };
-    !TYPES.contains(&&*word) && include_str!("../../data/keyword.tsv").lines().any(of_grammar)
+    !TYPES.contains(&&*word) && include_str!("../../../data/keyword.tsv").lines().any(of_grammar)
 }
 
 /// pg_options_to_table: `name=value` taken apart.

@@ -127,14 +127,15 @@ fn build() -> Registry {
         intrinsics: super::INTRINSIC_TABLES.iter().flat_map(|t| t.iter().copied()).collect(),
     };
     let mut registry = Registry::default();
-    for line in include_str!("../../data/proc.tsv").lines().chain(include_str!("../../data/own.tsv").lines())
+    for line in
+        include_str!("../../../data/proc.tsv").lines().chain(include_str!("../../../data/own.tsv").lines())
     {
         registry.add_proc(line, &known);
     }
-    for line in include_str!("../../data/operator.tsv").lines() {
+    for line in include_str!("../../../data/operator.tsv").lines() {
         registry.add_operator(line);
     }
-    for line in include_str!("../../data/cast.tsv").lines() {
+    for line in include_str!("../../../data/cast.tsv").lines() {
         registry.add_cast(line);
     }
     registry
@@ -447,9 +448,9 @@ mod tests {
     /// otherwise be dead code.
     #[test]
     fn every_implementation_is_declared() {
-        let declared: std::collections::HashSet<&str> = include_str!("../../data/proc.tsv")
+        let declared: std::collections::HashSet<&str> = include_str!("../../../data/proc.tsv")
             .lines()
-            .chain(include_str!("../../data/own.tsv").lines())
+            .chain(include_str!("../../../data/own.tsv").lines())
             .filter_map(|line| line.split('\t').nth(2))
             .collect();
         let known = super::super::SCALAR_TABLES

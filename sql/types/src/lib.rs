@@ -1,0 +1,37 @@
+//! Types, values and functions of PostgreSQL. No syntax and no catalog are known here: what needs one
+//! comes through [`function::FunctionContext`].
+//!
+//! - [`error`]    every error with its SQLSTATE
+//! - [`types`]    type identities (PostgreSQL's OIDs) and modifiers ([`typmod`]); [`type_table`] the built-in ones
+//! - [`datum`]    values at run time; [`record`] composite ones
+//! - [`numeric`], [`datetime`], [`json`] values with an arithmetic or a structure of their own
+//! - [`io`]       their text and binary forms, as [`style`] says; [`cast`], [`compare`]
+//! - [`function`] scalar functions and operators; [`aggregate`], [`ordered_set`]
+//! - [`stack`], [`memory`], [`parts`], [`interrupt`] bounds of what a statement may take
+//! - [`partition_hash`] which HASH partition a row is for
+//! - [`rights`]   what statements need; [`password`], [`secret`]
+
+pub mod aggregate;
+pub mod cast;
+pub mod compare;
+pub mod datetime;
+pub mod datum;
+pub mod error;
+pub mod function;
+pub mod interrupt;
+pub mod io;
+pub mod json;
+pub mod memory;
+pub mod numeric;
+pub mod ordered_set;
+pub mod partition_hash;
+pub mod parts;
+pub mod password;
+pub mod record;
+pub mod rights;
+pub mod secret;
+pub mod stack;
+pub mod style;
+pub mod type_table;
+pub mod types;
+pub mod typmod;
