@@ -21,12 +21,10 @@
 //! - [`password`] what is kept of passwords; [`secret`] what nobody can foretell
 //! - [`rights`] what statements need
 //! - [`function`] scalar functions and operators: signatures and row-wise evaluation
-pub mod ast;
 pub mod catalog;
-pub mod copy;
-pub mod parser;
 pub mod system;
 
+pub use archipel_syntax::{ast, copy, parser};
 pub use archipel_types::{
     aggregate, cast, compare, datetime, datum, error, function, interrupt, io, json, memory, numeric,
     ordered_set, partition_hash, parts, password, record, rights, secret, stack, style, type_table, types,

@@ -72,7 +72,7 @@ mod tests {
     /// A session that has been cancelled.
     struct Cancelled;
 
-    impl crate::function::SessionHost for Cancelled {
+    impl archipel_types::function::SessionHost for Cancelled {
         fn interrupted(&self) -> bool {
             true
         }
