@@ -21,9 +21,8 @@
 //! - [`password`] what is kept of passwords; [`secret`] what nobody can foretell
 //! - [`rights`] what statements need
 //! - [`function`] scalar functions and operators: signatures and row-wise evaluation
-pub mod catalog;
-pub mod system;
 
+pub use archipel_catalog::{catalog, system};
 pub use archipel_syntax::{ast, copy, parser};
 pub use archipel_types::{
     aggregate, cast, compare, datetime, datum, error, function, interrupt, io, json, memory, numeric,

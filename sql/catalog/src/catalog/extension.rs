@@ -25,7 +25,7 @@ pub static EXTENSIONS: &[Extension] = &[
         name: "pgcrypto",
         version: "1.3",
         comment: "cryptographic functions",
-        script: include_str!("../../data/pgcrypto.sql"),
+        script: include_str!("../../../data/pgcrypto.sql"),
     },
     Extension {
         oid: PLPGSQL,
@@ -39,7 +39,7 @@ pub static EXTENSIONS: &[Extension] = &[
         name: "uuid-ossp",
         version: "1.1",
         comment: "generate universally unique identifiers (UUIDs)",
-        script: include_str!("../../data/uuid-ossp.sql"),
+        script: include_str!("../../../data/uuid-ossp.sql"),
     },
 ];
 

@@ -27,7 +27,7 @@ pub(super) struct ShapeColumn {
 
 fn shapes() -> &'static [Shape] {
     static SHAPES: OnceLock<Vec<Shape>> = OnceLock::new();
-    SHAPES.get_or_init(|| include_str!("../../data/relation.tsv").lines().filter_map(read_shape).collect())
+    SHAPES.get_or_init(|| include_str!("../../../data/relation.tsv").lines().filter_map(read_shape).collect())
 }
 
 fn read_shape(line: &'static str) -> Option<Shape> {

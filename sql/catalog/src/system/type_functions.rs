@@ -23,7 +23,7 @@ pub(super) struct TypeFunction {
 pub(super) fn all() -> &'static [TypeFunction] {
     static ALL: OnceLock<Vec<TypeFunction>> = OnceLock::new();
     ALL.get_or_init(|| {
-        let lines = include_str!("../../data/type_function.tsv").lines();
+        let lines = include_str!("../../../data/type_function.tsv").lines();
         lines.map(parse_row).filter(|one| function::function_by_oid(one.oid).is_none()).collect()
     })
 }

@@ -31,7 +31,7 @@ pub(super) struct OperatorClass {
 
 /// PostgreSQL's btree operator classes over the types known here.
 pub(super) fn operator_classes() -> impl Iterator<Item = OperatorClass> {
-    include_str!("../../data/opclass.tsv").lines().filter_map(|line| {
+    include_str!("../../../data/opclass.tsv").lines().filter_map(|line| {
         let fields: Vec<&'static str> = line.split('\t').collect();
         let [oid, _, name, family, input, default, key] = fields[..] else { return None };
         let number = |text: &str| Oid(text.parse().unwrap_or(0));
@@ -338,7 +338,7 @@ fn operators(sheet: &mut Sheet) {
 
 /// What PostgreSQL's own operator families search by.
 fn search_operators(sheet: &mut Sheet) {
-    for line in include_str!("../../data/amop.tsv").lines() {
+    for line in include_str!("../../../data/amop.tsv").lines() {
         let fields: Vec<Oid> = line.split('\t').map(|field| Oid(field.parse().unwrap_or(0))).collect();
         let [oid, family, left, right, strategy, operator, method] = fields[..] else { continue };
         if function::operator_by_oid(operator).is_none() {
