@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use archipel_planner::bound::{BoundExpr, ExprKind, Subscript, row_descriptor};
 use archipel_planner::native::{array_of_items, convert_io, element, has_arrays, is_known, known_within};
+use archipel_planner::row::{Codec, field};
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, Intrinsic, ResolvedFunction, SessionHost, Volatility};
@@ -279,10 +280,7 @@ pub fn evaluate(expr: &BoundExpr, row: &[Datum], context: &Context) -> Result<Da
             }
             element(&array, &indexes).clone()
         }
-        ExprKind::Field { record, index } => match eval(record)? {
-            Datum::Record(fields) => fields.get(usize::from(*index)).cloned().unwrap_or(Datum::Null),
-            _ => Datum::Null,
-        },
+        ExprKind::Field { record, index } => field(&eval(record)?, usize::from(*index), Codec::of(expr.ty)),
         ExprKind::Relabel(inner) => archipel_sql::cast::relabel(eval(inner)?, inner.ty.oid, expr.ty.oid),
         ExprKind::ConvertIo(inner) => convert_io(&eval(inner)?, inner.ty, expr.ty, &context.functions())?,
         ExprKind::ArrayConvert { array, element } => {

@@ -32,6 +32,7 @@ pub use crate::array::{Values, array_of, array_of_items, has_arrays};
 use crate::bind::call::output_arguments;
 use crate::bound::{BoundExpr, ExprKind, Subscript, row_descriptor};
 use crate::route::Access;
+use crate::row::{Codec, field};
 
 /// A compiled expression: where the value is, or how to get it.
 pub(crate) enum Source {
@@ -292,13 +293,8 @@ impl Compiler<'_> {
             ExprKind::Subscript { array, subscripts } => return self.subscript(array, subscripts),
             ExprKind::Field { record, index } => {
                 let record = self.source(record)?;
-                let index = usize::from(*index);
-                Box::new(move |ctx| {
-                    Ok(match record.eval(ctx)? {
-                        Datum::Record(fields) => fields.get(index).cloned().unwrap_or(Datum::Null),
-                        _ => Datum::Null,
-                    })
-                })
+                let (index, codec) = (usize::from(*index), Codec::of(expr.ty));
+                Box::new(move |ctx| Ok(field(&record.eval(ctx)?, index, codec)))
             }
             ExprKind::ConvertIo(inner) => {
                 let (from, to) = (inner.ty, expr.ty);
