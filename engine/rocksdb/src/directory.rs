@@ -4,11 +4,15 @@
 //! |---|---|
 //! | 1 | the log in a folder `log`, beside nothing that says how far it goes |
 //! | 2 | the log in `redo`, and a `WATERMARK` |
+//! | 3 | rows may hold values of `bpchar` with their blanks, and keys over such columns without them |
 //!
 //! A start brings format 1 to 2: the folder gets its new name, the watermark is made, and then the
 //! mark is written; a start that is cut short in between goes on from there. (`*.log` in a folder
 //! `log` is what jobs delete that clean up. The folder's name is ours to choose; the files are
 //! RocksDB's, which calls them `NNNNNN.log` wherever they lie.)
+//!
+//! Format 2 is brought to 3 by the mark alone, which is written before anything else is: every row and
+//! key of it means the same in 3.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
@@ -21,7 +25,7 @@ use crate::private::{private_file, private_folder, require_private};
 use crate::watermark::{WATERMARK, WatermarkFile};
 
 /// The on-disk format that this version writes; it reads all below.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 /// The first one with a watermark, and with the log in [`REDO`].
 const FORMAT_WITH_WATERMARK: u32 = 2;
 
@@ -207,18 +211,21 @@ impl Directory {
     }
 
     /// Marks a directory that is new or was brought up to date with the format, once its databases
-    /// are there, and makes its watermark, which says nothing more than `first`.
+    /// are there, and makes its watermark if it has none, which says nothing more than `first`.
     pub(crate) fn mark(&mut self, first: Watermark) -> Result<Option<WatermarkFile>, StoreError> {
         if !self.is_new && self.format == FORMAT {
             return Ok(None);
         }
-        // What a start left that was cut short.
-        let there = WatermarkFile::open(&self.path, false).map(|file| file.newest()).unwrap_or_default();
-        let watermark = WatermarkFile::create(&self.path, there.raised_to(first))?;
+        let mut made = None;
+        if self.is_new || self.format < FORMAT_WITH_WATERMARK {
+            // What a start left that was cut short.
+            let there = WatermarkFile::open(&self.path, false).map(|file| file.newest()).unwrap_or_default();
+            made = Some(WatermarkFile::create(&self.path, there.raised_to(first))?);
+        }
         let path = self.path.join(FORMAT_FILE);
         self.write_format(&path).map_err(|error| failed("could not write", &path, &error))?;
         (self.is_new, self.format) = (false, FORMAT);
-        Ok(Some(watermark))
+        Ok(made)
     }
 
     /// Written aside and renamed, so that a crash leaves no half of it.

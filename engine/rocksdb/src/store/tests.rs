@@ -409,10 +409,47 @@ fn an_older_directory_is_brought_up_to_date_and_a_look_leaves_it() {
         assert_eq!(store.watermark().expect("readable"), Some(Watermark::default()));
         drop(store);
         assert!(folder.path().join("redo").exists() && !folder.path().join("log").exists());
-        assert_eq!(fs::read_to_string(folder.path().join("FORMAT")).expect("readable"), "2\n");
+        assert_eq!(fs::read_to_string(folder.path().join("FORMAT")).expect("readable"), this_format());
         fs::write(folder.path().join("FORMAT"), "1\n").expect("written");
         fs::remove_file(folder.path().join("WATERMARK")).expect("it was there");
     }
+}
+
+/// The mark of this version.
+fn this_format() -> String {
+    format!("{}\n", crate::FORMAT)
+}
+
+#[test]
+fn a_directory_with_a_watermark_keeps_it_when_it_is_brought_up_to_date() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let format = || fs::read_to_string(folder.path().join("FORMAT")).expect("readable");
+    let store = RocksLogStore::open(folder.path(), options()).expect("a new directory");
+    fill(&store, 1..20);
+    store.put_watermark(mark(19), true).expect("noted");
+    drop(store);
+    fs::write(folder.path().join("FORMAT"), "2\n").expect("written");
+    let store = RocksLogStore::open_read_only(folder.path(), options()).expect("readable");
+    assert_eq!((rows(&store), store.watermark().expect("readable")), (19, Some(mark(19))));
+    drop(store);
+    assert_eq!(format(), "2\n", "a look leaves it");
+    let store = RocksLogStore::open(folder.path(), options()).expect("brought up to date");
+    assert_eq!((rows(&store), store.watermark().expect("readable")), (19, Some(mark(19))));
+    let further = Watermark { replay_from: BatchNumber(2), ..mark(19) };
+    store.put_watermark(further, false).expect("noted");
+    drop(store);
+    assert_eq!(format(), this_format());
+    let store = RocksLogStore::open(folder.path(), options()).expect("opens again");
+    assert_eq!(store.watermark().expect("readable"), Some(further), "the file that is there goes on");
+    drop(store);
+    // A watermark that has gone is missed all the same.
+    fs::write(folder.path().join("FORMAT"), "2\n").expect("written");
+    fs::remove_file(folder.path().join("WATERMARK")).expect("it was there");
+    let error = RocksLogStore::open(folder.path(), options()).err().expect("refused");
+    assert!(error.to_string().contains("WATERMARK is missing"), "{error}");
+    assert_eq!(format(), "2\n");
+    drop(RocksLogStore::open_to_reset(folder.path(), options()).expect("made anew"));
+    assert_eq!(format(), this_format());
 }
 
 #[test]

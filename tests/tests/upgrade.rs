@@ -1,0 +1,121 @@
+//! Directories of older formats: backups that the last version of each has made are restored, looked at,
+//! served, changed, and served again after a crash. They lie in `tests/directories`.
+
+use std::path::Path;
+
+use archipel_tests::server::Server;
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+/// Values of `char(n)` and `bpchar` as they were stored before they had their blanks, in keys, indexes,
+/// arrays, rows and partitions, some of them in the log alone: statements and what they answer, rows by
+/// semicolons and columns by slashes, or the code of their error.
+const OF_FORMAT_2: &[(&str, &str)] = &[
+    ("SELECT a, octet_length(a), b || '|' FROM c ORDER BY a", "     /5/|;a    /5/y|;ab   /5/x|;late /5/z|"),
+    ("INSERT INTO c VALUES ('ab  ', 'x', 5)", "23505"),
+    ("SELECT n FROM c WHERE a = 'late   ' OR b = 'y ' ORDER BY n", "2;4"),
+    ("UPDATE c SET b = 'x  ' WHERE a = 'ab ' RETURNING octet_length(b)", "3"),
+    ("SELECT n FROM k WHERE a = 'three  ' OR b = 'p  ' ORDER BY n", "1;3"),
+    ("INSERT INTO k VALUES ('two ', 'new', 4)", "23505"),
+    ("INSERT INTO k VALUES ('four  ', 'q  ', 4)", "23505"),
+    ("INSERT INTO k VALUES ('four  ', 's  ', 4)", ""),
+    ("INSERT INTO k VALUES ('four', 't', 5)", "23505"),
+    ("SELECT n FROM k WHERE a IN ('four', 'one   ') AND b > 'o' ORDER BY n", "1;4"),
+    ("INSERT INTO k VALUES ('two  ', 'q', 9) ON CONFLICT (a) DO UPDATE SET n = excluded.n RETURNING n", "9"),
+    (
+        "SELECT id, l, m, c, octet_length(l[1]), octet_length((c).x) FROM v ORDER BY id",
+        "1/{\"a  \",\"bc \",NULL}/{q}/(\"a   \",b)/3/4;2/{\"x  \"}/{r,s}/(\"aa  \",)/3/4",
+    ),
+    ("SELECT (c).x || '|', concat((c).x, '|') FROM v WHERE (c).x LIKE 'a   '", "a|/a   |"),
+    ("SELECT id FROM v WHERE l = array['a', 'bc ', NULL]::char(3)[]", "1"),
+    ("SELECT id FROM v WHERE m = array['r ', 's']::bpchar[] AND c = ROW('aa  ', NULL)::pair", "2"),
+    ("INSERT INTO v VALUES (3, '{\"a \",bc,NULL}', NULL, NULL)", "23505"),
+    ("INSERT INTO v VALUES (3, NULL, '{\"q \"}', ROW('a ', 'b '))", "23505"),
+    ("INSERT INTO v VALUES (3, '{b}', '{\"q \"}', ROW('a', 'c'))", ""),
+    ("SELECT id FROM v WHERE m = array['q']::bpchar[] ORDER BY id", "1;3"),
+    (
+        "SELECT tableoid::regclass, n FROM parts WHERE a = 'a  ' OR a = 'z' ORDER BY n",
+        "parts_a/1;parts_rest/2",
+    ),
+    ("INSERT INTO f VALUES ('late ', 'two  ')", ""),
+    ("INSERT INTO f VALUES ('none', NULL)", "23503"),
+    ("DELETE FROM c WHERE a = 'late'", "23503"),
+    ("SELECT c.n, k.n FROM f JOIN c ON c.a = f.x JOIN k ON k.a = f.y ORDER BY c.n", "1/1;4/9"),
+    ("SELECT count(*) FROM c JOIN v ON (v.c).x = c.a", "2"),
+    ("SELECT octet_length(e), octet_length(s), octet_length(t) FROM w WHERE s = 'ab'", "5/7/2"),
+    ("SELECT octet_length((c).x), octet_length((c).y) FROM v ORDER BY id", "4/1;4/NULL;4/1"),
+];
+
+/// What is there after these, whichever version has written it.
+const AFTER_FORMAT_2: &[(&str, &str)] = &[
+    ("SELECT a, b || '|', octet_length(b) FROM c WHERE a = 'ab'", "ab   /x|/3"),
+    ("SELECT n FROM k WHERE a = 'four ' OR a = 'three' ORDER BY n", "3;4"),
+    ("SELECT count(*), count(DISTINCT a) FROM k", "4/4"),
+    ("SELECT id, (c).x, (c).y FROM v WHERE l = array['b  ']::bpchar[]", "3/a   /c"),
+    ("SELECT n FROM parts WHERE a = 'z  '", "2"),
+    ("SELECT x FROM f WHERE y = 'two'", "late "),
+];
+
+async fn answer(client: &Client, statement: &str) -> String {
+    let messages = match client.simple_query(statement).await {
+        Ok(messages) => messages,
+        Err(error) => {
+            return error.code().map_or_else(|| error.to_string(), |code| code.code().to_owned());
+        }
+    };
+    let rows = messages.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => {
+            let values: Vec<&str> = (0..row.len()).map(|place| row.get(place).unwrap_or("NULL")).collect();
+            Some(values.join("/"))
+        }
+        _ => None,
+    });
+    rows.collect::<Vec<String>>().join(";")
+}
+
+fn ask(server: &Server, statements: &[(&str, &str)]) {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    runtime.block_on(async {
+        let client = server.connect().await;
+        for (statement, expected) in statements {
+            assert_eq!(answer(&client, statement).await, *expected, "{statement}");
+        }
+    });
+}
+
+fn archipel(arguments: &[&str]) -> String {
+    let output = Server::archipel(arguments);
+    let told =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "archipel {arguments:?}:\n{told}");
+    told
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("paths are UTF-8")
+}
+
+#[test]
+fn a_directory_of_format_2_is_brought_up_to_date() {
+    let folder = tempfile::tempdir().expect("a temporary directory can be made");
+    let data = folder.path().join("data");
+    let backup = Path::new(env!("CARGO_MANIFEST_DIR")).join("directories/format_2.tar");
+    archipel(&["restore", "--from", text(&backup), "--data-dir", text(&data)]);
+    let format = || std::fs::read_to_string(data.join("FORMAT")).expect("readable");
+    assert!(archipel(&["check", "--data-dir", text(&data)]).contains("table public.k: 3 rows"));
+    assert_eq!(format(), "2\n", "a look changes nothing");
+    let mut server = Server::start(&[]);
+    server.kill();
+    server.move_to(&data);
+    server.restart();
+    assert_ne!(format(), "2\n", "what is written from here on is not for older versions");
+    ask(&server, OF_FORMAT_2);
+    server.kill();
+    server.restart();
+    ask(&server, AFTER_FORMAT_2);
+    ask(&server, &[("CHECKPOINT", "")]);
+    server.kill();
+    server.restart();
+    ask(&server, AFTER_FORMAT_2);
+    server.stop();
+    archipel(&["check", "--data-dir", text(&data)]);
+}
