@@ -65,7 +65,7 @@ impl Binder<'_, '_> {
                     return Err(SqlError::unsupported("an ODBC literal"));
                 }
                 self.need_schema_of_type(&typed.data_type);
-                let (target, domain) = self.declared_type(&typed.data_type)?;
+                let (target, domain) = self.declared_type_of_literal(&typed.data_type)?;
                 let position = self.position(typed.value.span);
                 self.remember_literal(&typed.value);
                 let value = self.value(&typed.value.value)?;

@@ -560,4 +560,15 @@ impl<'e, 'a> Binder<'e, 'a> {
         name.name.position = position.unwrap_or(0);
         self.env.catalog.resolve_declared(&name, self.env.search_path)
     }
+
+    /// The same for a name in front of a literal: `char '…'` is as long as it is given (gram.y,
+    /// ConstCharacter).
+    pub(crate) fn declared_type_of_literal(
+        &self,
+        data_type: &sqlparser::ast::DataType,
+    ) -> Result<(Type, Option<Oid>)> {
+        let (ty, domain) = self.declared_type(data_type)?;
+        let is_measured = domain.is_some() || ty.oid != Oid::BPCHAR || data_type.to_string().contains('(');
+        Ok((if is_measured { ty } else { Type::BPCHAR }, domain))
+    }
 }

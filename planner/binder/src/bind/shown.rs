@@ -401,7 +401,8 @@ impl<'b, 'e> Shower<'b, 'e> {
                 self.written_cast(operand, domain.map_or(ty, Type::of), ty, bound)
             }
             Expr::TypedString(typed) => {
-                let (ty, None) = self.binder.declared_type(&typed.data_type).ok()? else { return None };
+                let declared = self.binder.declared_type_of_literal(&typed.data_type).ok()?;
+                let (ty, None) = declared else { return None };
                 self.literal(&typed.value.value, &BoundExpr::new(bound.kind.clone(), ty), false)
             }
             Expr::Interval(_) => match &bound.kind {
