@@ -23,7 +23,7 @@ use crate::statement::cursor::cursor_over;
 use crate::statement::{Body, Code, Prepared, RowPlan};
 
 /// Whether a query fails because of what its rows hold: classes 21, 22 and P0.
-fn is_of_rows(error: &SqlError) -> bool {
+pub(super) fn is_of_rows(error: &SqlError) -> bool {
     ["21", "22", "P0"].iter().any(|class| error.state().as_str().starts_with(class))
 }
 

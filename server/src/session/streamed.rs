@@ -19,7 +19,9 @@
 //! - *Back to rows that have gone*: the query runs again over the same snapshot, which gives the same
 //!   rows. The snapshot keeps old versions of the query's tables and of no others. Where other rows might
 //!   come, or in another order ([`repeats`]), a cursor that moves back lets go of none.
-//! - *Errors* come where their row would be. A query that has failed is at its end.
+//! - *Errors* come where their row would be, or where its batch would; of one table's rows, where their row
+//!   would be if that is in the first batch ([`super::paged`] reads such a query). A query that has failed
+//!   is at its end.
 //! - *Cancels* and timeouts are those of the statement that fetches, after which the cursor cannot be moved
 //!   any more; one between two of them does not touch it.
 //! - *WITH HOLD* gathers: such a cursor outlives its snapshot's transaction.
@@ -49,6 +51,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::analytic::{BATCHES_UNDERWAY, Event, GivenUpOnDrop, Query, failed_by_bug};
+use super::cursor::is_of_rows;
 use super::{EARLY_BYTES_MIN, Session};
 use crate::encode::{Formats, RowEncoder};
 use crate::statement::cursor::cursor_over;
@@ -110,6 +113,19 @@ fn repeats(plan: &RowPlan) -> bool {
         mixes |= matches!(rel, Rel::SetOp { .. } | Rel::Family { .. });
     });
     !mixes && !calls_volatile(&query.rel)
+}
+
+/// Whether a query makes each of its rows of one row of a table: native execution comes to the one that it
+/// fails at as fast as DataFusion does, about.
+fn is_row_by_row(plan: &RowPlan) -> bool {
+    let BoundStatement::Query(query) = &plan.bound else { return false };
+    let (mut scans, mut is_plain) = (0, true);
+    visit_all_relations(&query.rel, &mut |rel| match rel {
+        Rel::Scan { .. } => scans += 1,
+        Rel::Project { .. } | Rel::Filter { .. } | Rel::Sort { .. } | Rel::Limit { .. } => {}
+        _ => is_plain = false,
+    });
+    is_plain && scans == 1
 }
 
 impl fmt::Debug for Streamed {
@@ -194,6 +210,10 @@ impl Session {
         let (mut rows, mut ended) = match first {
             Event::Rows(rows) => (rows, None),
             Event::Ended(Ok(())) => (Vec::new(), Some(None)),
+            // A batch that fails takes the rows with it that come before the one that does.
+            Event::Ended(Err(AnalyticsError::Sql(error))) if is_of_rows(&error) && is_row_by_row(plan) => {
+                return Ok(None);
+            }
             Event::Ended(Err(AnalyticsError::Sql(error))) => (Vec::new(), Some(Some(error))),
             Event::Ended(Err(AnalyticsError::Unsupported(_))) => return Ok(None),
             Event::Started(_) => return Err(SqlError::internal("a query began twice")),
