@@ -77,7 +77,7 @@ const WINDOW_BYTES: usize = 16 << 20;
 /// About what values take.
 fn bytes_of(values: &[Datum]) -> usize {
     let beside = |value: &Datum| match value {
-        Datum::Text(text) | Datum::Jsonb(text) => text.len(),
+        Datum::Text(text) | Datum::Bpchar(text) | Datum::Jsonb(text) => text.len(),
         Datum::Bytea(bytes) => bytes.len(),
         Datum::Array(array) => size_of_val(&array.values[..]),
         _ => 0,
@@ -265,8 +265,7 @@ impl OpenCursor {
     /// What it needs to move so.
     pub fn needs(&self, direction: FetchDirection) -> Needs {
         let (first, last) = self.target(direction);
-        let here = self.position as i64;
-        if (first < here || last < here) && !self.backward {
+        if self.goes_back(direction) && !self.backward {
             // It will be refused.
             return Needs { passed: false, rows: Some(0) };
         }
@@ -305,12 +304,21 @@ impl OpenCursor {
         }
     }
 
+    /// Whether a movement goes back as PostgreSQL makes it (DoPortalRunFetch): to a row counted from the
+    /// end by way of the end, and to the very row that it stands on by a step back.
+    fn goes_back(&self, direction: FetchDirection) -> bool {
+        let (first, last) = self.target(direction);
+        let here = self.position as i64;
+        let by_place = |place: i64| place < 0 || (place == here && place > 0);
+        let from_behind = matches!(direction, FetchDirection::Absolute(place) if by_place(place));
+        from_behind || first < here || last < here
+    }
+
     /// Moves, and answers the places (from zero) of the rows passed, in the order passed.
     pub fn advance(&mut self, direction: FetchDirection) -> Result<Vec<usize>> {
         let (count, end) = (self.known() as i64, self.known() as i64 + 1);
-        let here = self.position as i64;
         let (first, last) = self.target(direction);
-        if (first < here || last < here) && !self.backward {
+        if self.goes_back(direction) && !self.backward {
             return Err(SqlError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "cursor can only scan forward",
@@ -636,5 +644,10 @@ mod tests {
         cursor.backward = false;
         cursor.position = 3;
         assert!(cursor.advance(FetchDirection::Backward(1)).is_err());
+        // By way of the end, and by a step back.
+        for place in [-1, 3, 1] {
+            assert!(cursor.advance(FetchDirection::Absolute(place)).is_err());
+        }
+        assert_eq!(cursor.advance(FetchDirection::Absolute(4)).unwrap(), [3]);
     }
 }
