@@ -11,7 +11,7 @@ use archipel_engine::log::MemoryStore;
 use archipel_engine::{
     ClaimSet, DdlOp, Direction, Engine, EngineConfig, Inserted, Interactive, Interleave, Isolation, KeyRange,
     LockTables, LockWait, ObjectMode, Point, Program, Repartition, RoutingTable, Seams, Stop, Submission,
-    SubmitOptions, Txn,
+    SubmitOptions, TableMeta, Txn,
 };
 use common::*;
 
@@ -395,4 +395,45 @@ fn a_reader_whose_tables_are_locked_for_it_stands_in_no_queue() {
     engine.rollback(&waiter).wait().outcome.result.expect("rolled back");
     change_everything(&engine, ACCOUNTS_OPENED);
     assert_eq!(read().expect("read"), expected);
+}
+
+/// Whoever knows a table as it was finds it each time, though others have defined an index meanwhile.
+#[test]
+fn a_reader_finds_the_tables_again_that_it_has_read_once() {
+    const ACCOUNTS_OPENED: i64 = 2_000;
+    let (engine, _store) = stepped();
+    open_bank(&engine, ACCOUNTS_OPENED);
+    let reader = engine.begin_at(Isolation::RepeatableRead, true);
+    assert!(reader.take_snapshot_of(&[ACCOUNTS]).is_some());
+    let read = |known: Option<Arc<TableMeta>>| {
+        let body = move |txn: &mut Txn<'_>| {
+            let table = match &known {
+                Some(table) => table.clone(),
+                None => txn.table(ACCOUNTS).ok_or(Stop::Recompile)?,
+            };
+            let mut balances = Vec::new();
+            txn.scan(&table, KeyRange::ALL, Direction::Ascending, &mut |_, row| {
+                balances.push(int8(&table, row, 2));
+                ControlFlow::Continue(())
+            })?;
+            Ok::<_, Stop>((table, balances))
+        };
+        let options = SubmitOptions {
+            transaction: Some(&reader),
+            read_only: true,
+            paged: true,
+            locked: true,
+            ..SubmitOptions::default()
+        };
+        let completed = engine.submit(OverAccounts(script(|_, _| {}, body)), options).wait();
+        completed.outcome.result.map(|()| completed.program.0.value.expect("it has a value"))
+    };
+    let (table, balances) = read(None).expect("read");
+    assert_eq!(balances.len(), ACCOUNTS_OPENED as usize);
+    ddl(&engine, DdlOp::CreateIndex { table: ACCOUNTS, index: balance_index_def() }).expect("made");
+    change_everything(&engine, ACCOUNTS_OPENED);
+    let (table, again) = read(Some(table)).expect("found again");
+    assert_eq!(again, balances);
+    let (_, once_more) = read(Some(table)).expect("and again");
+    assert_eq!(once_more, balances);
 }

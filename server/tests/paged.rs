@@ -227,6 +227,29 @@ fn a_cursor_goes_back() {
     until_nobody_reads(&mut other);
 }
 
+/// Its query runs again then, and knows its tables as they were.
+#[test]
+fn a_cursor_goes_back_beside_definitions() {
+    let (_server, mut raw, mut other) = started();
+    done(&mut other, "CREATE INDEX numbers_n ON numbers (n)");
+    done(&mut raw, "BEGIN");
+    let queries = [NUMBERS.to_owned(), NUMBERS.replace("id BETWEEN", "n = 1 AND id BETWEEN")];
+    for (number, query) in queries.iter().enumerate() {
+        done(&mut raw, &format!("DECLARE c{number} SCROLL CURSOR FOR {query} ORDER BY id"));
+        done(&mut raw, &format!("MOVE 50000 FROM c{number}"));
+    }
+    done(&mut other, "CREATE INDEX numbers_too ON numbers (n, id)");
+    done(&mut other, "UPDATE numbers SET n = n + 1 WHERE id % 2 = 0");
+    done(&mut other, "CREATE INDEX numbers_three ON numbers (n) WHERE id > 5");
+    for number in 0..queries.len() {
+        assert_eq!(rows(&mut raw, &format!("FETCH ABSOLUTE 2 FROM c{number}")), ["2"]);
+        assert_eq!(rows(&mut raw, &format!("FETCH LAST FROM c{number}")), ["60000"]);
+        assert_eq!(rows(&mut raw, &format!("FETCH ABSOLUTE 7000 FROM c{number}")), ["7000"]);
+    }
+    done(&mut raw, "COMMIT");
+    until_nobody_reads(&mut other);
+}
+
 /// More than there are threads for: the others gather their rows, and none is another for it.
 #[test]
 fn many_cursors_are_open_at_a_time() {

@@ -22,6 +22,7 @@ use crate::locks::Notes;
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::{Program, Stop};
 use crate::snapshot::{Registration, Snapshot};
+use crate::table::TableMeta;
 
 /// Statements run.
 const ACTIVE: u8 = 0;
@@ -53,6 +54,8 @@ pub(crate) struct InteractiveState {
     pub client: Arc<Client>,
     /// Trees it made, which nobody else knows before its commit.
     own_trees: Mutex<SmallVec<[TreeId; 4]>>,
+    /// What it read in pages under the locks of somebody else, as it was at first.
+    locked_tables: OnceLock<Vec<Arc<TableMeta>>>,
 }
 
 impl InteractiveState {
@@ -78,6 +81,7 @@ impl InteractiveState {
             objects: Notes::default(),
             client,
             own_trees: Mutex::new(SmallVec::new()),
+            locked_tables: OnceLock::new(),
         })
     }
 
@@ -134,6 +138,12 @@ impl InteractiveState {
 
     pub fn own_trees(&self) -> SmallVec<[TreeId; 4]> {
         self.own_trees.lock().clone()
+    }
+
+    /// The tables that it reads in pages under the locks of somebody else, as they were when it first did
+    /// so: a plan that knows them as such finds them by that each time that it runs.
+    pub fn locked_tables(&self, now: impl FnOnce() -> Vec<Arc<TableMeta>>) -> Vec<Arc<TableMeta>> {
+        self.locked_tables.get_or_init(now).clone()
     }
 
     /// What it did to some trees, by key.

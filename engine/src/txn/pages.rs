@@ -27,7 +27,8 @@
 //! - **Definitions.** The tables known beforehand are locked (ACCESS SHARE) before S is taken, so none
 //!   of them is made anew. One whose place alone has changed, by CREATE INDEX say, is found again. The
 //!   rows of a cursor are read under the locks of the transaction that has opened it
-//!   ([`crate::SubmitOptions::locked`]).
+//!   ([`crate::SubmitOptions::locked`]), maybe more than once: each time the tables are taken for what they
+//!   were at first.
 //! - **Memory.** Old versions kept for S count against `archipel.max_version_memory`; past it the oldest
 //!   snapshot ends, and its next page says so ([`Stop::SnapshotTooOld`]).
 
@@ -110,7 +111,8 @@ impl Txn<'_> {
         let registration = own.unwrap_or_else(|| Registration::of_transaction(self.shared, holder));
         // What changed while a lock was waited for is there to see.
         self.worker.refresh(self.shared);
-        let tables: Vec<_> = tables.iter().filter_map(|id| self.table(*id)).collect();
+        let now = || -> Vec<Arc<TableMeta>> { tables.iter().filter_map(|id| self.table(*id)).collect() };
+        let tables = if locked { interactive.locked_tables(now) } else { now() };
         if locked {
             for table in &tables {
                 self.note_admitted(table.def.id, ObjectMode::AccessShare);
