@@ -157,7 +157,19 @@ fn crates_know_only_what_lies_below_them() {
     let rules = [
         ("engine/src", &["archipel_sql", "archipel_planner", "archipel_procedures", "sqlparser"][..]),
         ("sql/src", &["archipel_engine", "archipel_planner", "archipel_procedures"]),
+        ("sql/types/src", &["archipel_syntax", "archipel_catalog", "archipel_sql", "archipel_engine"]),
+        ("sql/syntax/src", &["archipel_catalog", "archipel_sql", "archipel_engine"]),
+        ("sql/catalog/src", &["archipel_sql", "archipel_engine"]),
         ("planner/src", &["archipel_procedures", "datafusion::"]),
+        ("planner/row/src", &["archipel_binder", "archipel_planner"]),
+        (
+            "planner/binder/src",
+            &["archipel_engine", "archipel_executor", "archipel_definitions", "archipel_planner"],
+        ),
+        ("planner/executor/src", &["archipel_definitions", "archipel_planner", "datafusion::"]),
+        ("planner/definitions/src", &["archipel_executor", "archipel_planner"]),
+        ("server/wire/src", &["archipel_engine", "archipel_planner", "archipel_procedures"]),
+        ("server/workload/src", &["archipel_planner", "archipel_procedures", "archipel_sql"]),
         ("procedures", &["datafusion::", "tokio::"]),
     ];
     for (folder, banned) in rules {

@@ -11,6 +11,4 @@ pub mod pruning;
 pub mod route;
 
 use archipel_binder::{array, bind, bound, comparison, evaluate, partition};
-#[cfg(test)]
-use archipel_definitions as ddl;
 use archipel_row as row;

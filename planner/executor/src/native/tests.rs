@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use archipel_definitions as ddl;
 use archipel_engine::log::MemoryStore;
 use archipel_engine::{
     ClaimSet, DdlOp, Engine, EngineConfig, Program, RoutingTable, Stop, SubmitOptions, Txn,
@@ -19,7 +20,6 @@ use super::{
     CompileEnv, CompiledStatement, NoRoutines, StatementProgram, SystemRows, compile_statement, stop_error,
 };
 use crate::bind::{BindEnv, bind_statement};
-use crate::ddl;
 
 /// A session without settings.
 struct Host;
