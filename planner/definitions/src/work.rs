@@ -17,6 +17,7 @@ use archipel_sql::types::{Oid, Type};
 use rustc_hash::FxHashSet;
 
 use crate::bind::BindEnv;
+use crate::bind::kept::definition_path;
 use crate::bind::modify::check_table_expressions;
 use crate::row::table_def;
 
@@ -140,13 +141,16 @@ impl<'a> Work<'a> {
                 self.plan.changes[at] = settled;
             }
         }
-        let mut env = BindEnv::new(&self.catalog, self.env.search_path, self.env.context);
         for change in &self.plan.changes {
             let CatalogChange::Put(Object::Table(put)) = change else {
                 continue;
             };
             let latest = self.catalog.table_by_oid(put.oid);
             if let Some(table) = latest.filter(|latest| Arc::ptr_eq(latest, put)) {
+                // Settled texts mean what they mean under the path of definitions: older ones need not mean
+                // anything under the session's.
+                let path = definition_path(&table.schema);
+                let mut env = BindEnv::new(&self.catalog, &path, self.env.context);
                 check_table_expressions(&table, &mut env)?;
             }
         }
