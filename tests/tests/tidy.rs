@@ -157,7 +157,10 @@ fn crates_know_only_what_lies_below_them() {
     let rules = [
         ("engine/src", &["archipel_sql", "archipel_planner", "archipel_procedures", "sqlparser"][..]),
         ("sql/src", &["archipel_engine", "archipel_planner", "archipel_procedures"]),
-        ("sql/types/src", &["archipel_syntax", "archipel_catalog", "archipel_sql", "archipel_engine"]),
+        (
+            "sql/types/src",
+            &["archipel_syntax::", "archipel_catalog::", "archipel_sql::", "archipel_engine::"],
+        ),
         ("sql/syntax/src", &["archipel_catalog", "archipel_sql", "archipel_engine"]),
         ("sql/catalog/src", &["archipel_sql", "archipel_engine"]),
         ("planner/src", &["archipel_procedures", "datafusion::"]),
@@ -172,8 +175,11 @@ fn crates_know_only_what_lies_below_them() {
         ("server/workload/src", &["archipel_planner", "archipel_procedures", "archipel_sql"]),
         ("procedures", &["datafusion::", "tokio::"]),
     ];
+    // Tests in files of their own may know more.
+    let is_shipped =
+        |path: &PathBuf| !path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests"));
     for (folder, banned) in rules {
-        for path in sources(folder) {
+        for path in sources(folder).into_iter().filter(is_shipped) {
             let text = read(&path);
             for word in banned {
                 let used = shipped(&text)

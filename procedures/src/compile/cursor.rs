@@ -48,6 +48,10 @@ pub(super) struct BoundCursor {
 }
 
 impl BoundCursor {
+    /// Binds a cursor's query, with the keys of its rows where it is simply updatable.
+    ///
+    /// # Errors
+    /// Those of binding.
     pub fn of(
         statement: &SqlAst,
         environment: &Environment,
@@ -77,6 +81,7 @@ impl BoundCursor {
         Ok(BoundCursor { bound, columns, keys: Arc::default(), locks })
     }
 
+    /// The same with its query compiled; `text`: the query as it is written.
     pub fn compiled(self, compiled: native::CompiledStatement, text: &str) -> CursorQuery {
         let is_over_rows = match &self.bound {
             BoundStatement::Query(query) => query.rel.is_over_rows(),

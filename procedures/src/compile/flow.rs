@@ -62,6 +62,7 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
+    /// How many actions there are so far.
     pub fn actions(&self) -> usize {
         self.drafts.len()
     }

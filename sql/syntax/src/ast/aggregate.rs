@@ -22,6 +22,7 @@ pub struct Attribute {
     pub position: u32,
 }
 
+/// What an attribute of CREATE AGGREGATE, OPERATOR or TYPE is given.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttributeValue {
     /// Without a value.

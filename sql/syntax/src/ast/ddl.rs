@@ -142,12 +142,14 @@ pub enum CreatedType {
     Composite(Vec<ColumnDefinition>),
 }
 
+/// ALTER TYPE: one action on an enum or a composite type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AlterType {
     pub name: QualifiedName,
     pub action: TypeAction,
 }
 
+/// What ALTER TYPE does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TypeAction {
     AddValue {
@@ -188,12 +190,14 @@ pub struct CreateDomain {
     pub constraints: Vec<ColumnConstraint>,
 }
 
+/// ALTER DOMAIN: one action.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AlterDomain {
     pub name: QualifiedName,
     pub action: DomainAction,
 }
 
+/// What ALTER DOMAIN does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DomainAction {
     SetDefault(Option<Expression>),
@@ -207,6 +211,7 @@ pub enum DomainAction {
     OwnerTo(RoleName),
 }
 
+/// A column as CREATE TABLE, ADD COLUMN or a composite type writes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnDefinition {
     pub name: String,
