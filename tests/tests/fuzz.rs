@@ -114,6 +114,8 @@ fn fault(text: &str, error: &Error) -> Option<String> {
     let length = text.chars().count() as u32 + 1;
     match told.position() {
         _ if STATELESS.iter().any(|end| told.message().ends_with(end)) => None,
+        // PostgreSQL's own words for a field of a row that nobody gave a type.
+        _ if told.message().starts_with("failed to find conversion function from unknown to ") => None,
         _ if told.code().code() == "XX000" => Some(format!("an internal error: {}", told.message())),
         Some(ErrorPosition::Original(at)) if !(1..=length).contains(at) => {
             Some(format!("an error at {at} of {length}: {}", told.message()))
