@@ -8,7 +8,9 @@ use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::ast::{AlterTable, AlterTableAction, AlteredObject, TableConstraint, TableConstraintKind};
 use archipel_sql::catalog::dependency::still_depended_on;
 use archipel_sql::catalog::names::{quote_identifier, undefined_column};
-use archipel_sql::catalog::{PartitionKeyPart, Persistence, Relation, Sequence, Table, TableKind, TableRef};
+use archipel_sql::catalog::{
+    Object, PartitionKeyPart, Persistence, Relation, Sequence, Table, TableKind, TableRef,
+};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
@@ -276,6 +278,7 @@ fn own_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) 
             let before = TableRef::new(table.clone());
             table.name = name.clone();
             kept::follow_name(&before, &mut table, &work.catalog)?;
+            work.settled.push(Object::Table(table.clone().into()));
             let known = work.catalog.clone();
             let renaming = Renaming {
                 said: Said::Relation(before.oid),
@@ -536,6 +539,7 @@ fn rename_column(mut table: Table, from: &str, to: &str, work: &mut Work<'_>) ->
         }
     }
     kept::check_renamed(&before, &table, &work.catalog)?;
+    work.settled.push(Object::Table(table.clone().into()));
     finish(table, work);
     Ok(())
 }

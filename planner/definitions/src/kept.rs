@@ -243,7 +243,7 @@ pub(super) fn texts_of_routine(routine: &mut Routine) -> Vec<(&mut String, About
 
 fn settled_table(table: &TableRef, work: &Work<'_>) -> Result<Option<Table>> {
     let to = Move::from_session(&table.schema, work);
-    // What it was before, and what it has from others, is settled.
+    // What it was before, what other names have made of that, and what it has from others, is settled.
     let parents = table.inherits.iter().filter_map(|parent| work.catalog.table_by_oid(*parent));
     let known: Vec<(String, Option<Type>)> = work
         .env
@@ -251,6 +251,10 @@ fn settled_table(table: &TableRef, work: &Work<'_>) -> Result<Option<Table>> {
         .table_by_oid(table.oid)
         .into_iter()
         .chain(parents)
+        .chain(work.settled.iter().filter_map(|object| match object {
+            Object::Table(settled) if settled.oid == table.oid => Some(settled.clone()),
+            _ => None,
+        }))
         .flat_map(|known| {
             let mut own = (*known).clone();
             let texts = texts_of(&mut own, &known).into_iter().map(|(text, ..)| text.clone());
@@ -285,6 +289,11 @@ fn settled_routine(routine: &Routine, work: &Work<'_>) -> Result<Option<Routine>
     let to = Move::from_session(&routine.schema, work);
     let targets = routine.args.iter().filter(|arg| arg.default.is_some()).map(|arg| Some(arg.ty));
     let before = work.env.catalog.routine_by_oid(routine.oid);
+    let settled = work.settled.iter().filter_map(|object| match object {
+        Object::Routine(settled) if settled.oid == routine.oid => Some(settled.clone()),
+        _ => None,
+    });
+    let before: Vec<_> = before.into_iter().chain(settled).collect();
     let mut after = routine.clone();
     let mut changed = false;
     for ((text, about, clause), target) in texts_of_routine(&mut after).into_iter().zip(targets) {
@@ -368,6 +377,7 @@ pub(super) fn follow_schema(from: &str, to: &str, work: &mut Work<'_>) -> Result
             }
         }
         if changed {
+            work.settled.push(Object::Table(after.clone().into()));
             work.put_table(after);
         }
     }
@@ -382,6 +392,7 @@ pub(super) fn follow_schema(from: &str, to: &str, work: &mut Work<'_>) -> Result
         let mut after = (*routine).clone();
         if anew(texts_of_routine(&mut after), &routine.schema, &work.catalog)? {
             after.version += 1;
+            work.settled.push(Object::Routine(after.clone().into()));
             work.put(Object::Routine(after.into()));
         }
     }

@@ -167,6 +167,7 @@ pub(super) fn rename(rename: &Rename, work: &mut Work<'_>) -> Result<()> {
                     check_target(schema, work)?;
                     changed.schema = schema.clone();
                     kept::follow_routine(&mut changed, &found.schema, work)?;
+                    work.settled.push(Object::Routine(changed.clone().into()));
                 }
             }
             replace_routine(&found, changed, work)
@@ -203,6 +204,7 @@ pub(super) fn move_routine(found: &RoutineRef, schema: &str, work: &mut Work<'_>
     let mut changed = (**found).clone();
     changed.schema = schema.to_owned();
     kept::follow_routine(&mut changed, &found.schema, work)?;
+    work.settled.push(Object::Routine(changed.clone().into()));
     replace_routine(found, changed, work)
 }
 
@@ -358,6 +360,7 @@ pub(super) fn move_table(mut table: Table, schema: &str, work: &mut Work<'_>) ->
     }
     let before = std::mem::replace(&mut table.schema, schema.to_string());
     kept::follow_table(&mut table, &before, work)?;
+    work.settled.push(Object::Table(table.clone().into()));
     let oid = table.oid;
     work.put_table(table);
     for sequence in owned {

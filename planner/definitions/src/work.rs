@@ -36,6 +36,9 @@ pub(super) struct Work<'a> {
     /// The extension whose functions are made.
     pub extension: Option<String>,
     pub plan: DdlPlan,
+    /// Objects as other names have left them: their texts mean under the path of definitions what they meant
+    /// there before, and not what the session would mean by them.
+    pub settled: Vec<Object>,
     /// Messages name the types of the catalog.
     _naming: Naming,
 }
@@ -50,6 +53,7 @@ impl<'a> Work<'a> {
             conversions: Vec::new(),
             extension: None,
             plan: DdlPlan { tag, ..DdlPlan::default() },
+            settled: Vec::new(),
             _naming: Naming::of(env.catalog, env.search_path),
         };
         env.copies.tables.iter().for_each(|&tree| work.copy_table(tree));
