@@ -160,7 +160,7 @@ impl<'b> Planning<'b> {
                     self.read(&column)?;
                 }
                 Later::Expr(expr, scope) => {
-                    self.value(expr, &scope)?;
+                    self.look_at(expr, &scope)?;
                 }
                 Later::Query(rel, scope, true) => {
                     let (row, _) = self.relation(rel, &scope)?;
@@ -217,7 +217,7 @@ impl<'b> Planning<'b> {
             }
             Column::Called { parts, scope } => {
                 for part in parts {
-                    self.value(part, scope)?;
+                    self.look_at(part, scope)?;
                 }
                 Known::Varies
             }
@@ -259,14 +259,14 @@ impl<'b> Planning<'b> {
                     return Ok((columns.map(|column| Rc::new(Column::Nullable(column))).collect(), true));
                 }
                 for expr in rows.iter().flatten() {
-                    self.value(expr, &scope)?;
+                    self.look_at(expr, &scope)?;
                 }
                 (self.varying(types.len()), true)
             }
             Rel::Function { call, .. } => {
                 let scope = outer.within(self.nothing.clone());
                 for part in parts_of(call) {
-                    self.value(part, &scope)?;
+                    self.look_at(part, &scope)?;
                 }
                 let row = match call {
                     SetCall::Builtin { .. } => self.varying(rel.width()),
@@ -515,13 +515,13 @@ impl<'b> Planning<'b> {
         let views = insert.checks.iter().filter(|check| check.of_view);
         let new = outer.within(self.varying(width));
         for check in views {
-            self.value(&check.expr, &new)?;
+            self.look_at(&check.expr, &new)?;
         }
         if let Some((set, filter)) = insert.on_conflict.as_ref().and_then(|found| found.update.as_ref()) {
             // What it meets, and beside it what was to be put in.
             let both = outer.within(self.varying(2 * width));
             for expr in set.iter().map(|(_, expr)| expr).chain(filter) {
-                self.value(expr, &both)?;
+                self.look_at(expr, &both)?;
             }
         }
         self.returned(insert.returning.as_ref(), &new)
@@ -538,7 +538,7 @@ impl<'b> Planning<'b> {
         let scope = self.changed(width, update.from.as_ref(), update.filter.as_ref(), outer)?;
         let views = update.checks.iter().filter(|check| check.of_view).map(|check| &check.expr);
         for expr in update.set.iter().map(|(_, expr)| expr).chain(views) {
-            self.value(expr, &scope)?;
+            self.look_at(expr, &scope)?;
         }
         self.returned(update.returning.as_ref(), &scope)
     }
@@ -584,7 +584,7 @@ impl<'b> Planning<'b> {
 
     fn returned(&mut self, returning: Option<&'b Returning>, scope: &Scope<'b>) -> Found<()> {
         for expr in returning.into_iter().flat_map(|returning| &returning.exprs) {
-            self.value(expr, scope)?;
+            self.look_at(expr, scope)?;
         }
         Ok(())
     }

@@ -80,6 +80,15 @@ impl<'b> Planning<'b> {
         Ok(known)
     }
 
+    /// Looks at an expression whose value is of no use: a constant, of which there may be as many as a text
+    /// has room for, is not copied.
+    pub(super) fn look_at(&mut self, expr: &'b BoundExpr, scope: &Scope<'b>) -> Found<()> {
+        match expr.kind {
+            ExprKind::Const(_) => Ok(()),
+            _ => self.value(expr, scope).map(drop),
+        }
+    }
+
     fn values(&mut self, exprs: &'b [BoundExpr], scope: &Scope<'b>) -> Found<Vec<Known>> {
         exprs.iter().map(|expr| self.value(expr, scope)).collect()
     }
@@ -147,7 +156,9 @@ impl<'b> Planning<'b> {
             }
             ExprKind::Row(args, _) => {
                 // A field of it may be known.
-                self.values(args, scope)?;
+                for arg in args {
+                    self.look_at(arg, scope)?;
+                }
                 Ok(Known::Perhaps)
             }
             ExprKind::ArrayOp { left, array, .. } => {
@@ -278,8 +289,8 @@ impl<'b> Planning<'b> {
         if may_decide {
             return Ok(Known::Perhaps);
         }
-        for item in list.iter().filter(|item| !matches!(item.kind, ExprKind::Const(_))) {
-            self.value(item, scope)?;
+        for item in list {
+            self.look_at(item, scope)?;
         }
         Ok(if matches!(known, Known::Varies) { Known::Varies } else { Known::Perhaps })
     }
