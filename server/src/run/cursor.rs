@@ -99,6 +99,11 @@ struct Taken {
 }
 
 impl Taken {
+    fn up_to(rows_max: usize, bytes_max: i64, queue: Option<mpsc::Sender<Rows>>) -> Taken {
+        let rows = Rows::new();
+        Taken { rows, rows_max, bytes_max, before: 0, queue, has_sent: false, is_cut: false }
+    }
+
     fn begin(&mut self) {
         self.rows.clear();
         self.before = heap::taken_bytes();
@@ -134,15 +139,6 @@ impl RowSink for Taken {
 }
 
 impl CursorRun {
-    fn new(
-        (plan, params): (Arc<RowPlan>, Vec<Datum>),
-        host: Arc<Host>,
-        now: Option<i64>,
-        taken: Taken,
-    ) -> CursorRun {
-        CursorRun { plan, params, host, now, taken, error: None }
-    }
-
     /// A run for the first rows, so many at most.
     pub fn first(
         query: (Arc<RowPlan>, Vec<Datum>),
@@ -150,16 +146,7 @@ impl CursorRun {
         now: Option<i64>,
         rows_max: usize,
     ) -> CursorRun {
-        let taken = Taken {
-            rows: Rows::new(),
-            rows_max,
-            bytes_max: FIRST_BYTES,
-            before: 0,
-            queue: None,
-            has_sent: false,
-            is_cut: false,
-        };
-        CursorRun::new(query, host, now, taken)
+        CursorRun::of(query, host, now, Taken::up_to(rows_max, FIRST_BYTES, None))
     }
 
     /// A run for all rows, which go into a queue batch by batch.
@@ -169,16 +156,16 @@ impl CursorRun {
         now: Option<i64>,
         queue: mpsc::Sender<Rows>,
     ) -> CursorRun {
-        let taken = Taken {
-            rows: Rows::new(),
-            rows_max: BATCH_ROWS,
-            bytes_max: BATCH_BYTES,
-            before: 0,
-            queue: Some(queue),
-            has_sent: false,
-            is_cut: false,
-        };
-        CursorRun::new(query, host, now, taken)
+        CursorRun::of(query, host, now, Taken::up_to(BATCH_ROWS, BATCH_BYTES, Some(queue)))
+    }
+
+    fn of(
+        (plan, params): (Arc<RowPlan>, Vec<Datum>),
+        host: Arc<Host>,
+        now: Option<i64>,
+        taken: Taken,
+    ) -> CursorRun {
+        CursorRun { plan, params, host, now, taken, error: None }
     }
 
     /// The rows that were not handed over, and whether there may be more.

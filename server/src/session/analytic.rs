@@ -7,8 +7,9 @@
 //! a client that has gone — ends the query, which looks at `given_up` after each batch of its work.
 //!
 //! A query that reads one small table whole and looks rows of large ones up for it runs natively in the first
-//! place; so do some that would only be planned longer, or look at all pairs of rows here. What cannot be lowered runs natively like any other statement, and so does a query inside a
-//! transaction that has written: only native execution sees those writes.
+//! place; so do some that would only be planned longer, or look at all pairs of rows here. What cannot be
+//! lowered runs natively like any other statement, and so does a query inside a transaction that has written:
+//! only native execution sees those writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
