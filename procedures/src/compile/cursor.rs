@@ -25,7 +25,6 @@ use sqlparser::ast::{
 };
 
 use super::control::{Path, walk};
-use super::into::output_columns;
 use super::invoke::TextFor;
 use super::loops::Rounds;
 use super::{Compiler, Environment, shape};
@@ -61,7 +60,7 @@ impl BoundCursor {
         if let Some((keyed, mut keys)) = with_row_keys(statement, environment)
             && let Ok(bound) = bind(&keyed)
         {
-            let columns = output_columns(&bound);
+            let columns = bound.columns();
             let added: usize = keys.iter().map(|key| key.values.len()).sum();
             let visible = columns.len() - added;
             for key in &mut keys {
@@ -71,13 +70,13 @@ impl BoundCursor {
             return Ok(BoundCursor { bound, columns, keys: keys.into(), locks });
         }
         let bound = bind(statement)?;
-        if output_columns(&bound).is_empty() {
+        if bound.columns().is_empty() {
             return Err(SqlError::new(
                 SqlState(*b"42P11"),
                 format!("cannot open {} query as cursor", statement.tag()),
             ));
         }
-        let columns = output_columns(&bound).into();
+        let columns = bound.columns().into();
         Ok(BoundCursor { bound, columns, keys: Arc::default(), locks })
     }
 

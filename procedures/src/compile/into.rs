@@ -17,11 +17,6 @@ use crate::plpgsql::ast::*;
 use crate::plpgsql::lexer;
 use crate::run::operation::{IntoCast, ReferenceRead, Targets};
 
-/// Columns of the rows a statement answers.
-pub(crate) fn output_columns(bound: &BoundStatement) -> &[OutputColumn] {
-    bound.columns()
-}
-
 pub(crate) fn modifies(bound: &BoundStatement) -> bool {
     match bound {
         BoundStatement::Query(_) | BoundStatement::Call(_) => false,
@@ -111,13 +106,13 @@ impl Compiler<'_> {
 
     /// Registers for the columns of a statement; the statement gets the casts they need.
     pub(super) fn row_targets(&mut self, targets: &[Target], bound: &mut BoundStatement) -> Result<Targets> {
-        if let Some(ty) = self.row_of_domain(targets).filter(|_| !output_columns(bound).is_empty()) {
+        if let Some(ty) = self.row_of_domain(targets).filter(|_| !bound.columns().is_empty()) {
             gather_columns(bound, ty, self.environment)?;
         }
         let catalog = &self.environment.catalog;
         let declared = |c: &OutputColumn| catalog.domain_of(c.source).map_or(c.ty, Type::of);
         let columns: Vec<(String, Type)> =
-            output_columns(bound).iter().map(|c| (c.name.clone(), declared(c))).collect();
+            bound.columns().iter().map(|c| (c.name.clone(), declared(c))).collect();
         let (targets, types) = self.places(targets, &columns)?;
         cast_columns(bound, &types, self.environment)?;
         Ok(targets)
@@ -129,15 +124,15 @@ impl Compiler<'_> {
         targets: &[Target],
         bound: &mut BoundStatement,
     ) -> Result<(Targets, Vec<IntoCast>)> {
-        if let Some(ty) = self.row_of_domain(targets).filter(|_| !output_columns(bound).is_empty()) {
+        if let Some(ty) = self.row_of_domain(targets).filter(|_| !bound.columns().is_empty()) {
             return self.gather_into_domain(targets, ty, bound);
         }
         let catalog = &self.environment.catalog;
         let declared = |c: &OutputColumn| catalog.domain_of(c.source).map_or(c.ty, Type::of);
         let own: Vec<(Type, bool)> =
-            output_columns(bound).iter().map(|c| (c.ty, catalog.domain_of(c.source).is_some())).collect();
+            bound.columns().iter().map(|c| (c.ty, catalog.domain_of(c.source).is_some())).collect();
         let columns: Vec<(String, Type)> =
-            output_columns(bound).iter().map(|c| (c.name.clone(), declared(c))).collect();
+            bound.columns().iter().map(|c| (c.name.clone(), declared(c))).collect();
         let (targets, mut types) = self.places(targets, &columns)?;
         let mut casts = Vec::new();
         for (place, (ty, (from, of_domain))) in types.iter_mut().zip(own).enumerate() {
@@ -392,14 +387,14 @@ pub(super) fn gather_columns(bound: &mut BoundStatement, ty: Type, environment: 
 
 /// Makes a statement answer its rows as records; the types of what are their fields then.
 pub(super) fn gather_record(bound: &mut BoundStatement) -> Vec<Type> {
-    let types = output_columns(bound).iter().map(|column| column.ty).collect();
+    let types = bound.columns().iter().map(|column| column.ty).collect();
     project_columns(bound, |own| vec![BoundExpr { kind: ExprKind::Row(own, None), ty: Type::RECORD }]);
     types
 }
 
 /// Makes a statement answer its rows as records, which tell the names and types of its columns.
 pub(super) fn as_records(bound: &mut BoundStatement) {
-    let names = output_columns(bound).iter().map(|column| column.name.clone()).collect();
+    let names = bound.columns().iter().map(|column| column.name.clone()).collect();
     project_columns(bound, |own| vec![BoundExpr { kind: ExprKind::Row(own, Some(names)), ty: Type::RECORD }]);
 }
 

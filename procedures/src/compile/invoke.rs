@@ -15,7 +15,6 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{parse_expression, parse_statement};
 use archipel_sql::types::{Oid, Type};
 
-use super::into::output_columns;
 use super::spoken::expression_line;
 use super::storage::Storage;
 use super::text::{TextBinder, bind_parsed, bind_text, is_constant, several};
@@ -306,7 +305,7 @@ impl Compiler<'_> {
             _ => bind_text(within, text, types, self.transitions()),
         };
         let (bound, _) = bound.map_err(|error| context::of_statement(error, text))?;
-        Ok(output_columns(&bound).iter().map(|c| (c.name.clone(), c.ty)).collect())
+        Ok(bound.columns().iter().map(|c| (c.name.clone(), c.ty)).collect())
     }
 }
 

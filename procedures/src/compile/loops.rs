@@ -213,7 +213,7 @@ impl Compiler<'_> {
         let assigned = assigned_in(self, body);
         let prepared = (|| {
             let mut bound = self.bind_sql(query)?;
-            if super::into::output_columns(&bound).is_empty() {
+            if bound.columns().is_empty() {
                 let what = query.text.split_whitespace().next().unwrap_or_default().to_uppercase();
                 let message = format!("cannot open {what} query as cursor");
                 return Err(SqlError::new(SqlState(*b"42P11"), message));

@@ -11,7 +11,7 @@ use archipel_sql::type_table::format_type;
 use archipel_sql::types::{Oid, Type};
 
 use super::Compiler;
-use super::into::{as_records, output_columns};
+use super::into::as_records;
 use super::invoke::TextFor;
 use super::spoken::expression_line;
 use super::storage::declared_columns;
@@ -301,7 +301,7 @@ fn mismatch_error(message: &str, detail: String) -> SqlError {
 
 /// RETURN QUERY converts nothing: the types must be the declared ones.
 pub(super) fn check_columns(bound: &BoundStatement, declared: &Columns, message: &str) -> Result<()> {
-    let columns = output_columns(bound);
+    let columns = bound.columns();
     if columns.is_empty() {
         let tag = match bound {
             BoundStatement::Insert(_) => "INSERT",

@@ -353,7 +353,7 @@ impl Compiler<'_> {
             _ if value.text.trim().is_empty() => Some(0),
             Ok(ParsedExpression::Query(query)) => {
                 let bound = self.bind_ast(value, &SqlAst::Query(query));
-                bound.ok().map(|bound| super::into::output_columns(&bound).len())
+                bound.ok().map(|bound| bound.columns().len())
             }
             _ => None,
         };

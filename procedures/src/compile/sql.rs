@@ -17,7 +17,7 @@ use archipel_sql::types::{Oid, Type};
 use rustc_hash::FxHashSet;
 
 use super::hoist::{Answers, after_calls};
-use super::into::{as_records, cast_columns, output_columns, project_columns};
+use super::into::{as_records, cast_columns, project_columns};
 use super::{Columns, Compiler, Environment, command, signature_text};
 use crate::plpgsql::ast::*;
 use crate::run::operation::*;
@@ -353,7 +353,7 @@ fn in_function(routine: &RoutineRef, mut error: SqlError) -> SqlError {
 fn is_row(compiler: &Compiler<'_>, bound: &mut BoundStatement, environment: &Environment) -> Result<bool> {
     let result = compiler.routine.result;
     let Columns::Row(_) = &compiler.columns else { return Ok(false) };
-    let [only] = output_columns(bound) else { return Ok(false) };
+    let [only] = bound.columns() else { return Ok(false) };
     if !result.oid.is_composite() || only.ty.oid == result.oid {
         return Ok(result.oid.is_composite());
     }
@@ -376,7 +376,7 @@ fn is_row(compiler: &Compiler<'_>, bound: &mut BoundStatement, environment: &Env
 /// Makes the last statement of a function that is declared to return `record` answer records: its only
 /// column, if that is a row, or all of them as one.
 fn as_record(bound: &mut BoundStatement) {
-    let row = match output_columns(bound) {
+    let row = match bound.columns() {
         [only] if only.ty == Type::RECORD => return,
         [only] => only.ty.oid.is_composite(),
         _ => false,
@@ -399,7 +399,7 @@ fn fit_result(
     if is_row(compiler, bound, environment)? {
         return Ok(true);
     }
-    let columns = output_columns(bound);
+    let columns = bound.columns();
     if columns.is_empty() {
         return Err(mismatch(routine, NO_FINAL_QUERY));
     }

@@ -577,7 +577,7 @@ impl Compiler<'_> {
         }
         let context = Some(text.text.as_str().into());
         let Some(into) = into else {
-            if !super::into::output_columns(&bound).is_empty() {
+            if !bound.columns().is_empty() {
                 let error = SqlError::new(SqlState::SYNTAX_ERROR, "query has no destination for result data");
                 return Err(match bound {
                     BoundStatement::Query(_) if matches!(statement, SqlAst::Query(_)) => error
@@ -592,14 +592,14 @@ impl Compiler<'_> {
                 into: None,
             });
         };
-        if super::into::output_columns(&bound).is_empty() && !matches!(bound, BoundStatement::Query(_)) {
+        if bound.columns().is_empty() && !matches!(bound, BoundStatement::Query(_)) {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 "INTO used with a command that cannot return data",
             ));
         }
         let modifies = super::into::modifies(&bound);
-        let columns = super::into::output_columns(&bound).len() as i32;
+        let columns = bound.columns().len() as i32;
         let (targets, casts) = self.targets_of_into(&into.targets, &mut bound)?;
         let surplus = columns - targets.registers.len() as i32;
         let parameters = match into.strict || modifies {

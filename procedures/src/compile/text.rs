@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use super::cursor::BoundCursor;
-use super::into::{cast_columns, gather_columns, gather_record, may_refuse, output_columns, row_of_record};
+use super::into::{cast_columns, gather_columns, gather_record, may_refuse, row_of_record};
 use super::prepared::execute_of;
 use super::tagged::{self, Alternatives};
 use super::trigger::Transitions;
@@ -271,17 +271,17 @@ impl TextBinder {
         let mut stored = Stored::default();
         let mut at = 0;
         if let Some((place, compiled)) = &self.found
-            && !output_columns(&bound).is_empty()
+            && !bound.columns().is_empty()
         {
-            at = self.environment.shapes.check(*place, compiled, output_columns(&bound))?;
+            at = self.environment.shapes.check(*place, compiled, bound.columns())?;
         }
         if let Some(wanted) = &self.wanted {
-            if output_columns(&bound).is_empty() && self.looped {
+            if bound.columns().is_empty() && self.looped {
                 let tag = parse_statement(text)?.tag();
                 let message = format!("cannot open {tag} query as cursor");
                 return Err(SqlError::new(SqlState(*b"42P11"), message).into());
             }
-            if output_columns(&bound).is_empty() {
+            if bound.columns().is_empty() {
                 return Err(into_without_rows().into());
             }
             if let Some(row) = self.row {
@@ -301,7 +301,7 @@ impl TextBinder {
                 let mut types = types.clone();
                 if into && late {
                     let before = wanted[..at].iter().map(|(_, types)| types.len()).sum();
-                    stored.casts = casts(output_columns(&bound), &mut types, before, within)?;
+                    stored.casts = casts(bound.columns(), &mut types, before, within)?;
                 }
                 cast_columns(&mut bound, &types, &within.environment)?;
                 stored.structure = self.found.is_some().then_some(*number);
@@ -386,7 +386,7 @@ impl DynamicBinder for TextBinder {
         let within = self.within(session);
         // It may go on after its text has come to mean something else: it converts its rows itself.
         let (bound, _, stored) = self.bound(text, false, &within)?;
-        let width = output_columns(&bound).len();
+        let width = bound.columns().len();
         let routine = query_as_routine(text, &self.types);
         let program = super::sql::compile_bound(bound, &routine, &within.environment, &within.linker)?;
         let pieces = program

@@ -10,7 +10,6 @@ use archipel_planner::bound::{
 };
 use archipel_sql::error::Result;
 
-use super::super::into::output_columns;
 use super::condition::{holds_call, reads_query};
 use super::query::{may_wait, on_to_right};
 use super::walk::{EachRow, Walk};
@@ -244,7 +243,7 @@ impl Walk<'_, '_> {
             }
             CteBody::Modify(statement) => {
                 self.statement(statement)?;
-                let types: Vec<_> = output_columns(statement).iter().map(|column| column.ty).collect();
+                let types: Vec<_> = statement.columns().iter().map(|column| column.ty).collect();
                 let row = EachRow::of(types.len());
                 let statement = self.among_ctes((**statement).clone());
                 let without_rows = types.is_empty();

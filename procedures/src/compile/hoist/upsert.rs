@@ -13,7 +13,6 @@ use archipel_sql::catalog::{Table, TriggerEvent};
 use archipel_sql::error::Result;
 use archipel_sql::types::Type;
 
-use super::super::into::output_columns;
 use super::condition::{all_of, holds_call};
 use super::trigger::Fires;
 use super::walk::{EachRow, Walk};
@@ -88,7 +87,7 @@ impl Walk<'_, '_> {
         let joined = self.update(&mut update, &fires)?;
         let mut statement = BoundStatement::Update(update);
         self.after_rows(&mut statement, &fires, joined)?;
-        let types: Vec<Type> = output_columns(&statement).iter().map(|column| column.ty).collect();
+        let types: Vec<Type> = statement.columns().iter().map(|column| column.ty).collect();
         let row = EachRow::of(types.len());
         let statement = self.among_ctes(statement);
         self.answered_rows(&statement, types, row)?;
