@@ -95,6 +95,11 @@ fn append_key(layout: &RowLayout, key: &[KeyColumn], row: &[u8], out: &mut KeyBu
     }
 }
 
+/// Appends the storage key of a row of a table with this definition, laid out so, to `out`.
+pub fn storage_key(def: &TableDef, layout: &RowLayout, row: &[u8], out: &mut KeyBuf) {
+    append_key(layout, &def.key, row, out);
+}
+
 /// The length of the first column's encoding in `key`: partitions are bounded by whole
 /// distribution values.
 pub(crate) fn distribution_prefix(key: &[u8], column: &KeyColumn, kind: ColumnKind) -> usize {

@@ -64,7 +64,8 @@ pub(super) fn alter_table(alter: &AlterTable, work: &mut Work<'_>) -> Result<()>
                 let reach = Reach { only: alter.only, inherited: false };
                 table_action((*table).clone(), action, reach, work)?;
             }
-            family.iter().try_for_each(|table| validation::converted(table, work))
+            family.iter().for_each(|table| validation::converted(table, work));
+            Ok(())
         }
         (
             AlteredObject::Index | AlteredObject::Table,
@@ -398,7 +399,7 @@ pub(super) fn validate_not_null(table: &Table, place: usize, work: &mut Work<'_>
     let column = &table.columns[place].name;
     let target = validation::named_rows(table, &[place as u16], work);
     let query = format!("SELECT 1 FROM {target} WHERE {} IS NULL LIMIT 1", quote_identifier(column));
-    work.validate(query, validation::null_values(column, table));
+    work.validate_each(query, validation::null_values(column, table));
 }
 
 /// VALIDATE CONSTRAINT: the rows that were there before it are checked now.

@@ -5,7 +5,7 @@ use archipel_sql::ast::{
     ColumnDefinition, Expression, IdentityChange, SequenceOption, Statement, TableConstraintKind, TypeName,
 };
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
-use archipel_sql::catalog::{Column, DistributedBy, Distribution, Identity, ObjectKind, Table};
+use archipel_sql::catalog::{Catalog, Column, DistributedBy, Distribution, Identity, ObjectKind, Table};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
 use archipel_sql::type_table::{format_type, type_info, type_name};
@@ -14,7 +14,7 @@ use archipel_sql::types::{Oid, Type};
 use super::alter::{column_place, finish, touch, validate_not_null};
 use super::computed::{Computed, ComputedValue};
 use super::constraint::{self, Deferred};
-use super::validation::{self, Conversion};
+use super::validation;
 use super::work::Work;
 use super::{composite, distribution, expression, heir_keys, kept, sequence, stored, table as create, view};
 use crate::bind::kept::About;
@@ -51,20 +51,19 @@ pub(super) fn add_column(
     let key = made.constraints.iter().any(|part| matches!(part.kind, TableConstraintKind::PrimaryKey { .. }));
     let (ty, not_null) = (made.column.ty, made.column.not_null || key);
     table.columns.push(made.column);
-    let mut computed = None;
+    let (mut computed, mut once) = (None, false);
     let mut value = OwnedCell::Null;
-    let mut shown = "NULL".to_owned();
     if let Some(text) = table.columns[usize::from(place)].generated.clone() {
         expression::check_generated(&table, &[])?;
         let about = About::Row(before.clone().into());
         let settled = kept::settled_text(&text, &before.schema, &about, Clause::Generated, Some(ty), work)?;
         computed = Some(ComputedValue::of_definition(&work.catalog, &before, &settled, ty));
         table.columns[usize::from(place)].generated = Some(settled);
-        shown = text;
     } else if let Some(request) = &made.sequence {
         let owned = create::make_owned_sequence(&mut table, place, request, work)?;
         computed = Some(ComputedValue::Sequence(sequence::definition(&owned)));
     } else if let Some(domain) = table.columns[usize::from(place)].domain {
+        let mut shown = "NULL".to_owned();
         if let Some(default) = &table.columns[usize::from(place)].default {
             shown.clone_from(default);
         } else if let Some(of) = work.catalog.domain_with_default(domain)
@@ -74,10 +73,12 @@ pub(super) fn add_column(
         }
         computed = Some(ComputedValue::of_row(&work.catalog, &before, &shown, Type::of(domain)));
     } else if let Some(text) = &table.columns[usize::from(place)].default {
-        shown = text.clone();
         match expression::constant(text, ty, work)? {
             Some(constant) => value = constant,
-            None => computed = Some(ComputedValue::of_row(&work.catalog, &before, text, ty)),
+            None => {
+                once = !expression::is_volatile_default(text, ty, work)?;
+                computed = Some(ComputedValue::of_row(&work.catalog, &before, text, ty));
+            }
         }
     }
     let target = validation::own_rows(&table, work);
@@ -90,9 +91,8 @@ pub(super) fn add_column(
     }
     deferred.resolve(&mut table, work)?;
     heir_keys::check_keys(&table)?;
-    if made.sequence.is_none() && table.is_stored() {
-        validate_new_column(&before, &table, &shown, ty, work)?;
-    }
+    work.rewritten.push((table.oid, name.clone()));
+    validate_new_column(&before, &table, computed.is_none() && value == OwnedCell::Null, work);
     if table.primary_key.is_some() && before.primary_key.is_none() {
         distribution::choose_default(&mut table, work)?;
     }
@@ -106,7 +106,7 @@ pub(super) fn add_column(
     let columns = stored::sources(&before, &table, visible);
     if let Some(value) = computed {
         let not_null = not_null.then(|| validation::null_values(name, &table));
-        work.compute(Computed { column: usize::from(place), ty, not_null, value });
+        work.compute(Computed { column: usize::from(place), ty, not_null, once, value });
     }
     work.operation(DdlOp::AlterTable { def, columns });
     for oid in referenced.into_iter().filter(|&oid| oid != table.oid) {
@@ -115,33 +115,19 @@ pub(super) fn add_column(
     Ok(())
 }
 
-/// The constraints that came with a column must hold for the rows that are there, whose value of
-/// it is `shown`.
-fn validate_new_column(
-    before: &Table,
-    table: &Table,
-    shown: &str,
-    ty: Type,
-    work: &mut Work<'_>,
-) -> Result<()> {
-    let target = validation::own_rows(table, work);
-    let column = table.columns.last().map(|column| quote_identifier(&column.name)).unwrap_or_default();
-    let written = archipel_sql::system::type_as_written(&work.catalog, ty);
-    let rows = format!("(SELECT *, CAST(({shown}) AS {written}) AS {column} FROM {target})");
+/// The constraints that came with a column must hold for the rows that are there. `is_null` says that
+/// they have NULL in it.
+fn validate_new_column(before: &Table, table: &Table, is_null: bool, work: &mut Work<'_>) {
     for check in &table.checks[before.checks.len()..] {
-        validation::check_rows(&format!("{rows} AS {}", quote_identifier(&table.name)), table, check, work);
+        validation::check(table, check, work);
     }
     for key in &table.foreign_keys[before.foreign_keys.len()..] {
-        let Some(referenced) = work.catalog.table_by_oid(key.references) else { continue };
         // A value that references itself is there.
         let itself = |other: &u16| key.references == table.oid && usize::from(*other) == before.columns.len();
-        if shown == "NULL" || key.referenced_columns.iter().all(itself) {
-            continue;
+        if !is_null && !key.referenced_columns.iter().all(itself) {
+            validation::foreign_key(table, key, work);
         }
-        let parents = quote_qualified(&referenced.schema, &referenced.name);
-        validation::foreign_key_rows(&rows, &parents, table, &referenced, key, work);
     }
-    Ok(())
 }
 
 /// Types that store alike, where the new one holds every value of the old, change in place; for
@@ -210,19 +196,20 @@ pub(super) fn set_type(
     }
     check_users_of_type(&table, place, new, work)?;
     let expression = using.map_or_else(|| quote_identifier(column), |using| using.text.clone());
-    check_conversion(&table, column, &expression, using.is_some(), new, work)?;
+    // What USING says is about the row as it was before the statement.
+    let original = work.env.catalog.table_by_oid(table.oid).filter(|_| table.is_stored());
+    let original = original.filter(|original| original.column_index(column).is_some());
+    let known = original.as_ref().map_or(&work.catalog, |_| work.env.catalog);
+    check_conversion((&table, known), column, &expression, using.is_some(), new, work)?;
     if table.columns[at].identity.is_some() {
         follow_type(&table, place, new, work)?;
     }
-    if table.is_stored() {
-        work.conversions.push(Conversion {
-            table: table.oid,
-            column: column.to_owned(),
-            value: expression.clone(),
-            ty: domain.map_or(new, Type::of),
-        });
+    work.rewritten.push((table.oid, column.to_owned()));
+    let over = original.as_deref().unwrap_or(&table);
+    let mut value = ComputedValue::of_row(&work.catalog, over, &expression, domain.map_or(new, Type::of));
+    if let ComputedValue::Query { of_original, .. } = &mut value {
+        *of_original = original.is_some();
     }
-    let value = ComputedValue::of_row(&work.catalog, &table, &expression, domain.map_or(new, Type::of));
     let not_null = table.columns[at].not_null.then(|| validation::null_values(column, &table));
     table.columns[at].ty = new;
     // Which moment a default means stays what it was; the session that inserts casts it.
@@ -255,7 +242,7 @@ pub(super) fn set_type(
     let mut visible = stored::all_kept(&table);
     visible[at] = ColumnSource::Constant(OwnedCell::Null);
     let columns = stored::sources(&table, &table, visible);
-    work.compute(Computed { column: at, ty: new, not_null, value });
+    work.compute(Computed { column: at, ty: new, not_null, once: false, value });
     work.operation(DdlOp::AlterTable { def: table_def(&table), columns });
     Ok(())
 }
@@ -310,7 +297,7 @@ fn check_users_of_type(table: &Table, place: u16, new: Type, work: &Work<'_>) ->
 
 /// The new value must be assignable to the new type.
 fn check_conversion(
-    table: &Table,
+    (table, catalog): (&Table, &Catalog),
     column: &str,
     expression: &str,
     using: bool,
@@ -325,7 +312,7 @@ fn check_conversion(
     let Statement::Query(query) = archipel_sql::parser::parse_statement(&text)? else {
         return Err(SqlError::internal("a SELECT that is no query"));
     };
-    let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
+    let mut env = BindEnv::new(catalog, work.search_path(), work.env.context);
     env.params_fixed = true;
     let BoundStatement::Query(bound) = bind_statement(&Statement::Query(query), &mut env)? else {
         return Err(SqlError::internal("a SELECT that answers nothing"));

@@ -247,7 +247,7 @@ pub(super) fn drop_stored_field(row: Oid, place: usize, work: &mut Work<'_>) -> 
         for (at, way) in ways {
             visible[at] = ColumnSource::Constant(OwnedCell::Null);
             let value = ComputedValue::WithoutField { types: types.clone(), column: at, way };
-            work.compute(Computed { column: at, ty: types[at], not_null: None, value });
+            work.compute(Computed { column: at, ty: types[at], not_null: None, once: false, value });
         }
         let columns = stored::sources(&table, &table, visible);
         work.operation(DdlOp::AlterTable { def: table_def(&table), columns });

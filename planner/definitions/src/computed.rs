@@ -20,15 +20,20 @@ pub struct Computed {
     pub ty: Type,
     /// The error of a NULL, if the column takes none.
     pub not_null: Option<SqlError>,
+    /// Whether one value is for all rows, and is computed even if there are none.
+    pub once: bool,
     pub value: ComputedValue,
 }
 
 #[derive(Clone, Debug)]
 pub enum ComputedValue {
-    /// A query over the old row's columns as `$1`, `$2`, …, which answers one row of one column.
+    /// A query over a row's columns as `$1`, `$2`, …, which answers one row of one column.
     Query {
         text: String,
         types: Vec<Type>,
+        /// Whether they are those of the row as it was before the plan, and not as the operations so far
+        /// leave it.
+        of_original: bool,
         /// Where its names are looked up, if not where the session looks.
         search_path: Option<[String; 2]>,
     },
@@ -109,7 +114,7 @@ impl ComputedValue {
         };
         let text = format!("SELECT CAST(({expression}) AS {written}){from}");
         let types = table.columns.iter().map(|column| column.ty).collect();
-        ComputedValue::Query { text, types, search_path: None }
+        ComputedValue::Query { text, types, of_original: false, search_path: None }
     }
 
     /// As [`ComputedValue::of_row`], for an expression that is part of the table's definition.

@@ -15,7 +15,7 @@ use sqlparser::tokenizer::Span;
 
 use super::work::Work;
 use crate::bind::modify::check_domain_default;
-use crate::bind::visit::visit_expr;
+use crate::bind::visit::{is_volatile, visit_expr};
 use crate::bind::{BindEnv, bind_expression, has_subquery};
 use crate::bound::{BoundExpr, ExprKind};
 use crate::evaluate::{RouteInputs, evaluate};
@@ -447,6 +447,16 @@ pub(super) fn constant(text: &str, ty: Type, work: &Work<'_>) -> Result<Option<O
     let value = archipel_sql::typmod::coerce_typmod(value, ty, false)?;
     let mut space = Vec::new();
     Ok(Some(OwnedCell::from(datum_to_cell(&value, ty, &mut space)?)))
+}
+
+/// Whether a default may answer differently for each row, or has effects.
+pub(super) fn is_volatile_default(text: &str, ty: Type, work: &Work<'_>) -> Result<bool> {
+    let expression = archipel_sql::parser::parse_expression_text(text)?;
+    let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
+    env.params_fixed = true;
+    let bound = bind_expression(&expression.expr, &mut env, Some(Type::of(ty.oid)));
+    // Whoever binds it in its place tells what is wrong with it.
+    Ok(bound.map_or(true, |bound| is_volatile(&bound)))
 }
 
 /// The value of an expression that has the same one for ever, if it has one.

@@ -343,6 +343,7 @@ fn finish(before: &TableRef, mut table: Table, work: &mut Work<'_>) -> Result<()
                 column: usize::from(column),
                 ty: expression.ty,
                 not_null: None,
+                once: false,
                 value: ComputedValue::of_definition(&work.catalog, before, &text, expression.ty),
             });
         }

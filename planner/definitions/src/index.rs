@@ -150,6 +150,7 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
                 column: usize::from(column),
                 ty: expression.ty,
                 not_null: None,
+                once: false,
                 value: ComputedValue::of_definition(&work.catalog, &table, &text, expression.ty),
             });
         }

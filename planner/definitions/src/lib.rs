@@ -80,11 +80,11 @@ mod work;
 use archipel_engine::id::{SequenceId, TreeId};
 use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::Statement;
-use archipel_sql::catalog::{Catalog, CatalogChange, Migration, Object, RoutineRef, SessionRoles};
+use archipel_sql::catalog::{Catalog, CatalogChange, Migration, Object, RoutineRef, SessionRoles, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
-use archipel_sql::types::Oid;
+use archipel_sql::types::{Oid, Type};
 
 use archipel_binder::{bind, bound, evaluate};
 use archipel_row as row;
@@ -137,8 +137,8 @@ pub struct DdlPlan {
     pub changes: Vec<CatalogChange>,
     /// For the engine, in this order, after the validations.
     pub operations: Vec<DdlOp>,
-    /// Queries over the tables as they are before the operations that must answer no row; the
-    /// first that does fails the statement with its error.
+    /// Queries over the tables as they are before the operations, and over rows that these are to write,
+    /// that must answer no row; the first that does fails the statement with its error.
     pub validations: Vec<Validation>,
     /// For each operation, the columns whose values are computed when it runs.
     pub computed: Vec<Vec<Computed>>,
@@ -169,6 +169,44 @@ pub struct Validation {
     pub key: Option<FaultyKey>,
     /// Where its names are looked up, if not where the session looks.
     pub search_path: Option<[String; 2]>,
+    /// The rows that are to be written which it names in FROM.
+    pub written: Vec<Written>,
+    /// Whether it is about each of those by itself.
+    pub each: bool,
+    /// The query to use instead where what is referenced is yet to be written.
+    apart: Option<String>,
+}
+
+/// Some columns of rows that operations are to write, as a validation names them in FROM.
+#[derive(Debug)]
+pub struct Written {
+    pub name: String,
+    /// Their table, with no other columns.
+    pub table: TableRef,
+    pub types: Vec<Type>,
+    pub parts: Vec<WrittenPart>,
+}
+
+/// Those of one table.
+#[derive(Clone, Debug)]
+pub struct WrittenPart {
+    pub tree: TreeId,
+    /// The places of the columns in the rows as the last operation leaves them.
+    pub places: Vec<u16>,
+}
+
+impl Validation {
+    fn new(query: String, error: SqlError) -> Validation {
+        Validation {
+            query,
+            error,
+            key: None,
+            search_path: None,
+            written: Vec::new(),
+            each: false,
+            apart: None,
+        }
+    }
 }
 
 /// A key, for the detail of an error about it.

@@ -1,25 +1,28 @@
-//! That the rows which are there keep a constraint: queries that must answer nothing, run just
-//! before the definition.
+//! That rows keep a constraint: queries that must answer nothing, run just before the definition.
+//!
+//! Where the definition gives rows new values, it is the rows as they will be written that are looked at:
+//! their values are computed once, as whoever computes them may draw from a sequence or write.
 
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::DdlOp;
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
-use archipel_sql::catalog::{Check, Column, ForeignKey, Index, IndexExpression, Table};
-use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::catalog::{Check, Column, ForeignKey, Index, Table, TableRef};
+use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::system::{KeptExpression, key_expression};
-use archipel_sql::types::{Oid, Type};
+use archipel_sql::types::Oid;
 
 use super::work::Work;
-use super::{DdlPlan, FaultyKey, KeyFault, Validation};
+use super::{DdlPlan, FaultyKey, KeyFault, Validation, Written, WrittenPart};
 use crate::bind::definition_path;
 
-/// A column that ALTER COLUMN … TYPE converts, and how.
-pub(super) struct Conversion {
-    pub table: Oid,
-    pub column: String,
-    /// SQL text of its new value over the old row.
-    pub value: String,
-    pub ty: Type,
+/// Some columns of a table's rows as the statement leaves them. A validation names them in FROM before
+/// all of the statement is planned; [`settle`] says what they are.
+pub(super) struct Gathered {
+    name: String,
+    table: Oid,
+    columns: Vec<String>,
+    /// Whether keys are looked for among them.
+    parents: bool,
 }
 
 /// A table as a FROM item of the rows that are its own; of a partitioned table, its partitions'.
@@ -49,132 +52,141 @@ pub(super) fn foreign_key(table: &Table, key: &ForeignKey, work: &mut Work<'_>) 
     if !table.is_stored() {
         return;
     }
-    let Some(referenced) = work.catalog.table_by_oid(key.references) else { return };
-    let rows = rows_as_they_will_be(table, &key.columns, work);
-    let parents = own_rows(&referenced, work);
-    foreign_key_rows(&rows, &parents, table, &referenced, key, work);
+    // One that references its own table may use columns that the catalog does not show yet.
+    let referenced = match key.references == table.oid {
+        true => Some(table.clone()),
+        false => work.catalog.table_by_oid(key.references).map(|referenced| (*referenced).clone()),
+    };
+    let Some(referenced) = referenced else { return };
+    foreign_key_rows(table, &referenced, key, work);
 }
 
-/// The constraints over columns whose type an ALTER TABLE changes hold for the new values, too.
-pub(super) fn converted(before: &Table, work: &mut Work<'_>) -> Result<()> {
-    if !work.conversions.iter().any(|conversion| conversion.table == before.oid) {
-        return Ok(());
-    }
-    let Some(table) = work.catalog.table_by_oid(before.oid).filter(|table| table.is_stored()) else {
-        return Ok(());
+/// The constraints over columns whose type an ALTER TABLE changes hold for the new values, too. Those that
+/// the same statement makes look at them anyway.
+pub(super) fn converted(before: &Table, work: &mut Work<'_>) {
+    let of_table = |(table, _): &&(Oid, String)| *table == before.oid;
+    let changed: Vec<String> = work.rewritten.iter().filter(of_table).map(|(_, name)| name.clone()).collect();
+    let Some(table) = work.catalog.table_by_oid(before.oid).filter(|_| !changed.is_empty()) else { return };
+    let changes = |table: &Table, columns: &[u16]| {
+        let mut columns = columns.iter().filter_map(|column| table.columns.get(usize::from(*column)));
+        columns.any(|column| changed.contains(&column.name))
     };
-    let conversions: Vec<String> = work.conversions.iter().map(|made| made.column.clone()).collect();
-    let changes = |column: &Column| conversions.contains(&column.name);
-    for check in table.checks.iter().filter(|check| !check.not_valid) {
-        let condition = archipel_sql::parser::parse_expression_text(&check.condition)?;
-        let used = super::expression::columns_used(&condition, &table.name, &table.columns)?;
-        if used.iter().any(|column| changes(&table.columns[usize::from(*column)])) {
-            let rows = converted_rows(before, &table, &used, work);
-            check_rows(&format!("({rows}) AS {}", quote_identifier(&table.name)), &table, check, work);
+    for known in table.checks.iter().filter(|check| !check.not_valid) {
+        let was_there = before.checks.iter().any(|other| other.oid == known.oid);
+        let condition = archipel_sql::parser::parse_expression_text(&known.condition);
+        let used =
+            condition.and_then(|text| super::expression::columns_used(&text, &table.name, &table.columns));
+        if was_there && changes(&table, &used.unwrap_or_default()) {
+            check(&table, known, work);
         }
     }
-    let children: Vec<_> = work.catalog.tables().cloned().collect();
+    let children: Vec<_> = work.catalog.tables().filter(|child| child.is_stored()).cloned().collect();
     for child in children {
         for key in child.foreign_keys.iter().filter(|key| !key.not_valid) {
-            let Some(parent) = work.catalog.table_by_oid(key.references) else { continue };
-            let own = child.oid == table.oid;
-            let referenced = parent.oid == table.oid;
-            let affected = (own
-                && key.columns.iter().any(|column| changes(&child.columns[usize::from(*column)])))
-                || (referenced
-                    && key
-                        .referenced_columns
-                        .iter()
-                        .any(|column| changes(&parent.columns[usize::from(*column)])));
-            if !affected {
-                continue;
+            let known = work.env.catalog.table_by_oid(child.oid);
+            let was_there = known.is_some_and(|known| known.foreign_keys.iter().any(|of| of.oid == key.oid));
+            let own = child.oid == table.oid && changes(&table, &key.columns);
+            let referenced = key.references == table.oid && changes(&table, &key.referenced_columns);
+            if was_there && (own || referenced) {
+                foreign_key(&child, key, work);
             }
-            let of = |table: &Table, new: bool, used: &[u16]| match new {
-                true => format!("({})", converted_rows(before, table, used, work)),
-                false => own_rows(table, work),
-            };
-            let children = of(&child, own, &key.columns);
-            let parents = of(&parent, referenced, &key.referenced_columns);
-            foreign_key_rows(&children, &parents, &child, &parent, key, work);
         }
     }
-    Ok(())
 }
 
-/// A FROM item, yet without a name, of a table's rows with these columns, some of which the same statement
-/// may add.
-fn rows_as_they_will_be(table: &Table, used: &[u16], work: &Work<'_>) -> String {
-    match work.env.catalog.table_by_oid(table.oid) {
-        Some(before) if used.iter().any(|place| is_added(&before, table, *place)) => {
-            format!("({})", converted_rows(&before, table, used, work))
-        }
-        _ => own_rows(table, work),
+/// A FROM item, yet without a name, of some columns of a table's rows as the statement leaves them.
+fn rows_as_written(table: &Table, used: &[u16], parents: bool, work: &mut Work<'_>) -> String {
+    if used.is_empty() || work.env.catalog.table_by_oid(table.oid).is_none() {
+        return own_rows(table, work);
     }
+    let mut used = used.to_vec();
+    used.sort_unstable();
+    let columns = used.iter().filter_map(|place| table.columns.get(usize::from(*place)));
+    let columns = columns.map(|column| column.name.clone()).collect();
+    let name = format!("rows {} of {} as they are written", work.gathered.len(), table.oid.0);
+    let item = quote_identifier(&name);
+    work.gathered.push(Gathered { name, table: table.oid, columns, parents });
+    item
 }
 
 /// The same under the table's name.
-pub(super) fn named_rows(table: &Table, used: &[u16], work: &Work<'_>) -> String {
-    format!("{} AS {}", rows_as_they_will_be(table, used, work), quote_identifier(&table.name))
+pub(super) fn named_rows(table: &Table, used: &[u16], work: &mut Work<'_>) -> String {
+    let rows = rows_as_written(table, used, false, work);
+    format!("{rows} AS {}", quote_identifier(&table.name))
 }
 
-fn is_added(before: &Table, after: &Table, place: u16) -> bool {
-    after.columns.get(usize::from(place)).is_some_and(|column| before.column_index(&column.name).is_none())
-}
-
-/// Some columns of a table's rows as they will be. The others may have defaults that call what
-/// the same statement makes.
-fn converted_rows(before: &Table, after: &Table, used: &[u16], work: &Work<'_>) -> String {
-    let columns: Vec<String> = used
-        .iter()
-        .map(|&place| {
-            let column = &after.columns[usize::from(place)];
-            let conversion = work
-                .conversions
-                .iter()
-                .find(|conversion| conversion.table == after.oid && conversion.column == column.name);
-            let name = quote_identifier(&column.name);
-            let written = |ty| archipel_sql::system::type_as_written(&work.catalog, ty);
-            match conversion {
-                Some(conversion) => {
-                    format!("CAST(({}) AS {}) AS {name}", conversion.value, written(conversion.ty))
+/// Says what the validations read: rows that stay as they are lie in their table, and others are made by
+/// whoever runs the plan, once for those who look at them and for the table.
+pub(super) fn settle(work: &mut Work<'_>) {
+    let gathered = std::mem::take(&mut work.gathered);
+    let mut validations = std::mem::take(&mut work.plan.validations);
+    for validation in &mut validations {
+        let named: Vec<(String, &Gathered)> = gathered
+            .iter()
+            .map(|rows| (quote_identifier(&rows.name), rows))
+            .filter(|(item, _)| validation.query.contains(item))
+            .collect();
+        let is_new = |rows: &Gathered| is_rewritten(rows.table, &rows.columns, work);
+        if let Some(query) = validation.apart.take()
+            && named.iter().any(|(_, rows)| rows.parents && is_new(rows))
+        {
+            validation.query = query;
+        }
+        for (item, rows) in named {
+            let Some(table) = work.catalog.table_by_oid(rows.table) else { continue };
+            let columns = rows.columns.iter().map(|name| table.column_index(name));
+            match columns.collect::<Option<Vec<u16>>>() {
+                Some(places) if is_new(rows) => {
+                    let columns = places.iter().map(|place| table.columns[usize::from(*place)].clone());
+                    validation.written.push(written(&table, &rows.name, columns.collect(), &places, work));
                 }
-                None if before.column_index(&column.name).is_some() => {
-                    format!("{}.{name}", quote_identifier(&before.name))
-                }
-                None => format!("CAST(({}) AS {}) AS {name}", added(after, place, work), written(column.ty)),
+                _ => validation.query = validation.query.replace(&item, &own_rows(&table, work)),
             }
-        })
-        .collect();
-    format!(
-        "SELECT {} FROM {} AS {}",
-        columns.join(", "),
-        own_rows(before, work),
-        quote_identifier(&before.name)
-    )
+        }
+    }
+    work.plan.validations = validations;
 }
 
-/// What the rows that are there get in a new column.
-fn added(table: &Table, place: u16, work: &Work<'_>) -> String {
-    let column = &table.columns[usize::from(place)];
-    let mut sequences = work.catalog.sequences();
-    if let Some(sequence) = sequences.find(|sequence| sequence.owned_by == Some((table.oid, place))) {
-        // As they would be drawn from it, which is not there yet.
-        return format!("{} + {} * (row_number() OVER () - 1)", sequence.start, sequence.increment);
-    }
-    let of_domain = || {
-        let of = work.catalog.domain_with_default(column.domain?)?;
-        of.domain.as_ref().and_then(|domain| domain.default.clone())
+/// Whether the statement gives rows new values in one of these columns.
+fn is_rewritten(table: Oid, columns: &[String], work: &Work<'_>) -> bool {
+    work.rewritten.iter().any(|(of, column)| *of == table && columns.contains(column))
+}
+
+/// Columns of a table's rows that are to be written, by their places in those.
+fn written(table: &Table, name: &str, columns: Vec<Column>, places: &[u16], work: &Work<'_>) -> Written {
+    let part = |table: &Table, places: Vec<u16>| WrittenPart { tree: TreeId(table.tree), places };
+    let types = columns.iter().map(|column| column.ty).collect();
+    let parts = match table.is_stored() {
+        true => vec![part(table, places.to_vec())],
+        false => {
+            let leaves = work.catalog.leaves(table.oid);
+            let of_leaf = |leaf: &TableRef| {
+                let places = columns.iter().map(|column| leaf.column_index(&column.name));
+                Some(part(leaf, places.collect::<Option<_>>()?))
+            };
+            leaves.iter().filter_map(of_leaf).collect()
+        }
     };
-    let text = column.default.clone().or_else(|| column.generated.clone()).or_else(of_domain);
-    text.unwrap_or_else(|| "NULL".to_owned())
+    // Nothing of the table that counts columns.
+    let table = Table {
+        columns,
+        primary_key: None,
+        indexes: Vec::new(),
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        triggers: Vec::new(),
+        partitioned_by: None,
+        ..table.clone()
+    };
+    Written { name: name.to_owned(), table: table.into(), types, parts }
 }
 
 /// The rows of a FROM item keep a CHECK constraint of a table.
-pub(super) fn check_rows(rows: &str, table: &Table, check: &Check, work: &mut Work<'_>) {
+fn check_rows(rows: &str, table: &Table, check: &Check, work: &mut Work<'_>) {
     let query = format!("SELECT 1 FROM {rows} WHERE NOT ({}) LIMIT 1", check.condition);
     let message =
         format!("check constraint \"{}\" of relation \"{}\" is violated by some row", check.name, table.name);
-    work.validate(
+    work.validate_each(
         query,
         of_constraint(SqlError::new(SqlState::CHECK_VIOLATION, message), table, &check.name),
     );
@@ -198,9 +210,16 @@ pub(super) fn null_values(column: &str, table: &Table) -> SqlError {
     error
 }
 
-/// For the keys that a plan makes unique over rows which are there: what finds one that two of them have.
+/// For the keys that a plan makes unique over rows which are there, or gives new values: what finds one
+/// that two of them have.
 pub(super) fn duplicates(work: &Work<'_>) -> Vec<(TreeId, Validation)> {
-    work.plan.operations.iter().flat_map(|operation| duplicates_of(operation, work)).collect()
+    let mut found: Vec<(TreeId, Validation)> = Vec::new();
+    for (tree, query) in work.plan.operations.iter().flat_map(|operation| duplicates_of(operation, work)) {
+        if found.iter().all(|(known, _)| *known != tree) {
+            found.push((tree, query));
+        }
+    }
+    found
 }
 
 fn duplicates_of(operation: &DdlOp, work: &Work<'_>) -> Vec<(TreeId, Validation)> {
@@ -211,13 +230,26 @@ fn duplicates_of(operation: &DdlOp, work: &Work<'_>) -> Vec<(TreeId, Validation)
     };
     let Some(table) = work.catalog.table_by_tree(tree.0) else { return Vec::new() };
     let Some(before) = work.env.catalog.table_by_oid(table.oid) else { return Vec::new() };
-    let is_made = |index: &&Index| match operation {
-        DdlOp::CreateIndex { index: made, .. } => index.tree == made.id.0,
-        DdlOp::CopyTable { .. } => before.indexes.iter().all(|known| known.oid != index.oid),
-        _ => false,
+    let changes = |mut columns: Vec<u16>| {
+        columns.retain(|column| usize::from(*column) < table.columns.len());
+        is_rewritten(table.oid, &names_of(&table, &columns), work)
+    };
+    let is_made = |index: &&Index| {
+        let is_new = before.indexes.iter().all(|known| known.oid != index.oid);
+        match operation {
+            DdlOp::CreateIndex { index: made, .. } => index.tree == made.id.0,
+            DdlOp::CopyTable { .. } => is_new,
+            DdlOp::AlterTable { def, .. } => {
+                let columns = index.columns.iter().map(|part| part.column).collect();
+                def.indexes.iter().any(|made| index.tree == made.id.0) && (is_new || changes(columns))
+            }
+            _ => false,
+        }
     };
     let rows = !matches!(operation, DdlOp::CreateIndex { .. });
-    let primary = (rows && before.primary_key.is_none()).then_some(None);
+    let key = table.primary_key.as_ref().map(|key| key.columns.clone());
+    let primary = rows && (before.primary_key.is_none() || key.is_some_and(changes));
+    let primary = primary.then_some(None);
     let made = table.indexes.iter().filter(|index| index.unique).filter(is_made).map(Some);
     let found = primary.into_iter().chain(made).filter_map(|index| {
         let tree = TreeId(index.map_or(table.tree, |index| index.tree));
@@ -226,69 +258,94 @@ fn duplicates_of(operation: &DdlOp, work: &Work<'_>) -> Vec<(TreeId, Validation)
     found.collect()
 }
 
-/// The query for one key: of an index, or of a table's primary key. `None` where that reads what the same
-/// statement makes.
+fn names_of(table: &Table, columns: &[u16]) -> Vec<String> {
+    columns.iter().map(|column| table.columns[usize::from(*column)].name.clone()).collect()
+}
+
+/// The query for one key: of an index, or of a table's primary key.
 fn duplicate(table: &Table, before: &Table, index: Option<&Index>, work: &Work<'_>) -> Option<Validation> {
     let primary = table.primary_key.as_ref();
-    let (name, columns) = match index {
+    let (name, columns): (_, Vec<u16>) = match index {
         Some(index) => (&index.name, index.columns.iter().map(|column| column.column).collect()),
         None => primary.map(|key| (&key.name, key.columns.clone()))?,
     };
+    let predicate = index.and_then(|index| index.predicate.as_ref());
+    let of_predicate = predicate.and_then(|text| {
+        let condition = archipel_sql::parser::parse_expression_text(text).ok()?;
+        super::expression::columns_used(&condition, &table.name, &table.columns).ok()
+    });
+    // What it reads of the rows: columns, and what they store of the index's expressions.
+    let mut places: Vec<u16> = columns.iter().copied().chain(of_predicate.unwrap_or_default()).collect();
+    places.retain(|place| usize::from(*place) < table.columns.len());
+    places.sort_unstable();
+    places.dedup();
+    let mut read: Vec<Column> =
+        places.iter().map(|place| table.columns[usize::from(*place)].clone()).collect();
+    let stored = index.filter(|index| before.indexes.iter().all(|known| known.oid != index.oid));
+    let stores = stored.is_some_and(|index| !index.expressions.is_empty()) && !table.columns.is_empty();
+    let is_written = stores || is_rewritten(table.oid, &names_of(table, &places), work);
     let (mut keys, mut names) = (Vec::new(), Vec::new());
     for (place, column) in columns.iter().enumerate() {
-        let expression = index.into_iter().flat_map(|index| &index.expressions);
-        match expression.into_iter().find(|expression| usize::from(expression.place) == place) {
-            Some(IndexExpression { text, .. }) => {
-                keys.push(format!("({text})"));
-                let (kept, path) = (KeptExpression::over(table, text, true), work.search_path());
+        let of_index = index.and_then(|index| {
+            let parts = &index.expressions;
+            Some((index, parts.iter().find(|part| usize::from(part.place) == place)?))
+        });
+        match of_index {
+            Some((index, part)) => {
+                match is_written {
+                    true => {
+                        let name = format!("key {place} of {}", index.name);
+                        keys.push(quote_identifier(&name));
+                        places.push(table.stored_place(index.oid, part.place)?);
+                        let other = table.columns.first()?.clone();
+                        read.push(Column { name, ty: part.ty, domain: None, ..other });
+                    }
+                    false => keys.push(format!("({})", part.text)),
+                }
+                let (kept, path) = (KeptExpression::over(table, &part.text, true), work.search_path());
                 let shown = crate::bind::shown::shown(&kept, &work.catalog, path, work.env.context);
-                names.push(key_expression(shown, text, true));
+                names.push(key_expression(shown, &part.text, true));
             }
             None => {
                 let column = table.columns.get(usize::from(*column))?;
-                let known = before.columns.iter().find(|known| known.name == column.name);
-                if known.is_some_and(|known| known.ty != column.ty) {
-                    return None;
-                }
                 keys.push(quote_identifier(&column.name));
                 names.push(quote_identifier(&column.name));
             }
         }
     }
-    let predicate = index.and_then(|index| index.predicate.as_ref()).map(|text| format!(" AND ({text})"));
+    let predicate = predicate.map(|text| format!(" AND ({text})"));
     let present: Vec<String> = match index.is_some_and(|index| index.nulls_equal) {
         true => vec!["true".to_owned()],
         false => keys.iter().map(|key| format!("{key} IS NOT NULL")).collect(),
     };
     let shown: Vec<String> = keys.iter().map(|key| format!("CAST({key} AS text)")).collect();
+    let rows = format!("rows of {} as they are written", table.oid.0);
     let query = format!(
-        "SELECT {} FROM {} WHERE {}{} GROUP BY {} HAVING count(*) > 1 LIMIT 1",
+        "SELECT {} FROM {} AS {} WHERE {}{} GROUP BY {} HAVING count(*) > 1 LIMIT 1",
         shown.join(", "),
-        named_rows(table, &columns, work),
+        if is_written { quote_identifier(&rows) } else { own_rows(table, work) },
+        quote_identifier(&table.name),
         present.join(" AND "),
         predicate.unwrap_or_default(),
         keys.join(", ")
     );
+    let written = is_written.then(|| written(table, &rows, read, &places, work));
     Some(Validation {
-        query,
-        error: of_constraint(DdlPlan::could_not_create(name), table, name),
         key: Some(FaultyKey { columns: names, fault: KeyFault::Duplicated }),
         search_path: Some(definition_path(&table.schema)),
+        written: written.into_iter().collect(),
+        ..Validation::new(query, of_constraint(DdlPlan::could_not_create(name), table, name))
     })
 }
 
-/// The rows of one FROM item have their parents among those of another.
-pub(super) fn foreign_key_rows(
-    rows: &str,
-    parents: &str,
-    table: &Table,
-    referenced: &Table,
-    key: &ForeignKey,
-    work: &mut Work<'_>,
-) {
+/// The rows of a table have their parents among those of another.
+fn foreign_key_rows(table: &Table, referenced: &Table, key: &ForeignKey, work: &mut Work<'_>) {
+    let rows = rows_as_written(table, &key.columns, false, work);
+    let parents = rows_as_written(referenced, &key.referenced_columns, true, work);
     let (mut conditions, mut present, mut texts, mut names) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for (&own, &other) in key.columns.iter().zip(&key.referenced_columns) {
+    let (mut own_keys, mut shown_keys, mut other_keys) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, (&own, &other)) in key.columns.iter().zip(&key.referenced_columns).enumerate() {
         let name = &table.columns[usize::from(own)].name;
         names.push(name.clone());
         let own = quote_identifier(name);
@@ -296,12 +353,23 @@ pub(super) fn foreign_key_rows(
         let other = quote_identifier(&referenced.columns[usize::from(other)].name);
         conditions.push(format!("r.{other} = t.{own}"));
         present.push(format!("t.{own} IS NOT NULL"));
+        own_keys.push(format!("t.{own} AS key{at}"));
+        shown_keys.push(format!("CAST(key{at} AS text)"));
+        other_keys.push(format!("r.{other}"));
     }
     let query = format!(
         "SELECT {} FROM {rows} t WHERE {} AND NOT EXISTS (SELECT 1 FROM {parents} r WHERE {}) LIMIT 1",
         texts.join(", "),
         present.join(" AND "),
         conditions.join(" AND ")
+    );
+    // Parents that are yet to be written are in no index.
+    let apart = format!(
+        "SELECT {} FROM (SELECT {} FROM {rows} t WHERE {} EXCEPT SELECT {} FROM {parents} r) AS missing LIMIT 1",
+        shown_keys.join(", "),
+        own_keys.join(", "),
+        present.join(" AND "),
+        other_keys.join(", ")
     );
     if key.match_full && present.len() > 1 {
         let message = format!(
@@ -325,4 +393,7 @@ pub(super) fn foreign_key_rows(
         error,
         FaultyKey { columns: names, fault: KeyFault::Missing(referenced.name.clone()) },
     );
+    if let Some(validation) = work.plan.validations.last_mut() {
+        validation.apart = Some(apart);
+    }
 }

@@ -22,7 +22,7 @@ use crate::bind::modify::check_table_expressions;
 use crate::row::table_def;
 
 use super::kept;
-use super::validation::Conversion;
+use super::validation::{self, Gathered};
 use super::{Computed, DdlEnv, DdlPlan, FaultyKey, Validation};
 
 pub(super) struct Work<'a> {
@@ -31,8 +31,10 @@ pub(super) struct Work<'a> {
     pub catalog: Catalog,
     numbers: Numbers,
     computed: Vec<Computed>,
-    /// The columns whose types change.
-    pub conversions: Vec<Conversion>,
+    /// The columns that rows get, or get new values in: of these tables, with these names.
+    pub rewritten: Vec<(Oid, String)>,
+    /// What validations read, until [`validation::settle`].
+    pub gathered: Vec<Gathered>,
     /// The extension whose functions are made.
     pub extension: Option<String>,
     pub plan: DdlPlan,
@@ -50,7 +52,8 @@ impl<'a> Work<'a> {
             catalog: env.catalog.clone(),
             numbers: env.catalog.numbers(),
             computed: Vec::new(),
-            conversions: Vec::new(),
+            rewritten: Vec::new(),
+            gathered: Vec::new(),
             extension: None,
             plan: DdlPlan { tag, ..DdlPlan::default() },
             settled: Vec::new(),
@@ -77,9 +80,13 @@ impl<'a> Work<'a> {
         self.operation(DdlOp::CopyTable { from, def, columns, reader: None });
     }
 
-    /// Where a copy is rewritten at once, the rows are gone through once instead of twice. The
-    /// originals go last.
+    /// Where a copy is rewritten at once, the rows are gone through once instead of twice. Not where
+    /// values are computed or looked at: that begins with the rows as they were. The originals go last.
     fn finish_copies(&mut self) {
+        let duplicated = self.plan.duplicates.iter().map(|(_, validation)| validation);
+        let mut validations = self.plan.validations.iter().chain(duplicated);
+        let computes = self.plan.computed.iter().any(|values| !values.is_empty())
+            || validations.any(|validation| !validation.written.is_empty());
         let (mut operations, mut computed): (Vec<DdlOp>, Vec<Vec<Computed>>) = Default::default();
         let planned = std::mem::take(&mut self.plan.operations).into_iter();
         for (operation, values) in planned.zip(std::mem::take(&mut self.plan.computed)) {
@@ -87,7 +94,7 @@ impl<'a> Work<'a> {
                 (
                     Some(DdlOp::CopyTable { def, columns, .. }),
                     DdlOp::AlterTable { def: next, columns: sources },
-                ) if def.id == next.id && all_kept(columns) && values.is_empty() => {
+                ) if def.id == next.id && all_kept(columns) && !computes => {
                     *def = next;
                     *columns = sources;
                 }
@@ -125,9 +132,10 @@ impl<'a> Work<'a> {
     }
 
     pub fn finish(mut self) -> DdlPlan {
+        validation::settle(&mut self);
+        self.plan.duplicates = validation::duplicates(&self);
         self.finish_copies();
         self.name_trees();
-        self.plan.duplicates = super::validation::duplicates(&self);
         if self.numbers != self.env.catalog.numbers() {
             self.plan.changes.push(CatalogChange::Put(Object::Numbers(self.numbers)));
         }
@@ -277,12 +285,17 @@ impl<'a> Work<'a> {
     }
 
     pub fn validate(&mut self, query: String, error: SqlError) {
-        self.plan.validations.push(Validation { query, error, key: None, search_path: None });
+        self.plan.validations.push(Validation::new(query, error));
     }
 
     /// As [`Work::validate`], for a query that answers a key.
     pub fn validate_key(&mut self, query: String, error: SqlError, key: FaultyKey) {
-        self.plan.validations.push(Validation { query, error, key: Some(key), search_path: None });
+        self.plan.validations.push(Validation { key: Some(key), ..Validation::new(query, error) });
+    }
+
+    /// As [`Work::validate`], for a query that is about each row by itself.
+    pub fn validate_each(&mut self, query: String, error: SqlError) {
+        self.plan.validations.push(Validation { each: true, ..Validation::new(query, error) });
     }
 
     /// A NOTICE without a condition of its own.

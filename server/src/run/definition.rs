@@ -1,5 +1,6 @@
-//! A definition as an engine program: it claims everything, checks the rows that are there,
-//! changes the engine's tables and the catalog's rows, and so has both in one redo group.
+//! A definition as an engine program: it claims everything, checks the rows that are there and those
+//! that it is to write, changes the engine's tables and the catalog's rows, and so has both in one redo
+//! group.
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,14 +15,15 @@ use archipel_engine::{
     CATALOG_TREE, ClaimSet, DdlOp, Direction, Engine, Inserted, KeyRange, Program, Refused, RoutingTable,
     Stop, TableMeta, Txn,
 };
-use archipel_planner::ddl::FaultyKey;
-use archipel_planner::native::{CompiledStatement, ExecContext, ExecError, ExecResult, RowSink};
+use archipel_planner::ddl::{FaultyKey, WrittenPart};
+use archipel_planner::native::{CompiledStatement, ExecContext, ExecError, ExecResult, Notice, RowSink};
 use archipel_sql::catalog::{CatalogChange, Object, ObjectKind};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
 use archipel_sql::interrupt::Watch;
-use archipel_sql::types::Oid;
+use archipel_sql::types::{Oid, Type};
+use parking_lot::Mutex;
 
 use super::{panic_error, require_silence, stop_with};
 use crate::session::host::Host;
@@ -34,6 +36,28 @@ pub struct ValidationRun {
     pub query: CompiledStatement,
     pub error: SqlError,
     pub key: Option<FaultyKey>,
+    /// The relations of rows that are to be written which it names, in the order of its registers.
+    pub written: Vec<WrittenRows>,
+    /// Whether it is about each of those rows by itself.
+    pub each: bool,
+    /// The rows of each relation, once they are computed, as an array.
+    pub rows: Mutex<Vec<Datum>>,
+}
+
+/// Some columns of rows that are to be written.
+pub struct WrittenRows {
+    pub types: Vec<Type>,
+    pub parts: Vec<WrittenPart>,
+}
+
+/// How much of a definition a run does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    Whole,
+    /// It computes values and looks at rows, and keeps what it has computed.
+    Foresight,
+    /// It looks at rows, those that were computed before among them.
+    Look,
 }
 
 /// An operation of the engine, and what belongs to it.
@@ -68,17 +92,35 @@ pub struct DefinitionRun {
     pub stops_at_locks: bool,
     /// What it has ended at so.
     pub refused: Option<Refused>,
+    pub extent: Extent,
+    /// The operations with what has been computed for them, of a run that only does that.
+    foreseen: Option<Vec<DdlOp>>,
+    /// What functions said that it called; for the client.
+    pub notices: Vec<Notice>,
 }
 
 impl ValidationRun {
     /// Runs the query: its error, if it answers a row.
-    fn run(&self, host: &Host, txn: &mut Txn<'_>) -> ExecResult<()> {
+    fn run(&self, host: &Host, txn: &mut Txn<'_>, notices: &mut Vec<Notice>) -> ExecResult<()> {
         let functions = FunctionContext { now: txn.started_at(), session: host };
         let mut context = ExecContext::new(txn, functions, host);
         context.budgeted = false;
+        let looked = self.run_in(&mut context).and_then(|()| require_silence(&context));
+        notices.append(&mut context.notices);
+        looked
+    }
+
+    /// The same in a context that is there. Rows that were never computed are not looked at.
+    pub(super) fn run_in(&self, context: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        let rows = self.rows.lock().clone();
+        if rows.len() < self.written.len() { Ok(()) } else { self.run_over(context, rows) }
+    }
+
+    /// The same over these rows.
+    pub(super) fn run_over(&self, context: &mut ExecContext<'_, '_>, rows: Vec<Datum>) -> ExecResult<()> {
+        context.variables = rows;
         let mut found = FoundRow(None);
-        self.query.run(&mut context, &mut found)?;
-        require_silence(&context)?;
+        self.query.run(context, &mut found)?;
         let Some(row) = found.0 else { return Ok(()) };
         let error = self.error.clone();
         Err(match &self.key {
@@ -110,6 +152,9 @@ impl DefinitionRun {
             met: None,
             stops_at_locks: false,
             refused: None,
+            extent: Extent::Whole,
+            foreseen: None,
+            notices: Vec::new(),
         }
     }
 
@@ -141,7 +186,8 @@ impl DefinitionRun {
     }
 
     fn of_queries(&self, validations: Vec<Arc<ValidationRun>>) -> Option<DefinitionRun> {
-        let run = DefinitionRun { host: self.host.clone(), ..DefinitionRun::of_changes(Vec::new()) };
+        let host = self.host.clone();
+        let run = DefinitionRun { host, extent: Extent::Look, ..DefinitionRun::of_changes(Vec::new()) };
         (!validations.is_empty()).then_some(DefinitionRun { validations, ..run })
     }
 
@@ -170,14 +216,39 @@ impl DefinitionRun {
         self.operations.iter().map(|described| &described.operation)
     }
 
-    /// Runs the validations, then the operations, then writes the catalog rows.
-    pub(super) fn define(&mut self, txn: &mut Txn<'_>) -> ExecResult<()> {
-        if let Some(host) = &self.host {
-            self.validations.iter().try_for_each(|validation| validation.run(host, txn))?;
+    /// What is left to do after a run that has only computed and looked.
+    pub fn after_foresight(mut self) -> DefinitionRun {
+        let operations = self.foreseen.take().unwrap_or_default();
+        for (described, operation) in self.operations.iter_mut().zip(operations) {
+            described.operation = operation;
+            described.computed.clear();
+            described.duplicated.retain(|(_, query)| query.written.is_empty());
         }
-        let operations = self.with_computed(txn)?;
+        self.validations.clear();
+        self.extent = Extent::Whole;
+        self
+    }
+
+    /// Runs the validations over rows as they are.
+    fn look(&mut self, txn: &mut Txn<'_>) -> ExecResult<()> {
+        let Some(host) = &self.host else { return Ok(()) };
+        let all = self.extent == Extent::Look;
+        let mut validations = self.validations.iter().filter(|of| all || of.written.is_empty());
+        validations.try_for_each(|validation| validation.run(host, txn, &mut self.notices))
+    }
+
+    /// Runs the validations, computes values, then runs the operations, then writes the catalog rows.
+    pub(super) fn define(&mut self, txn: &mut Txn<'_>) -> ExecResult<()> {
+        self.look(txn)?;
+        if self.extent == Extent::Look {
+            return Ok(());
+        }
+        let operations = self.foresee(txn)?;
+        if self.extent == Extent::Foresight {
+            self.foreseen = Some(operations);
+            return Ok(());
+        }
         for (described, operation) in self.operations.iter().zip(operations) {
-            let operation = self.compute(&described.computed, operation, txn)?;
             match txn.ddl(operation)? {
                 Inserted::Ok => {}
                 Inserted::DuplicateKey(tree) => {
@@ -234,6 +305,10 @@ fn catalog_row(catalog: &TableMeta, kind: ObjectKind, oid: Oid, payload: &[u8]) 
 
 impl Program for DefinitionRun {
     fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
+        // Otherwise it claims what it reads as it comes to it, as a statement of its transaction.
+        if self.extent != Extent::Whole {
+            return;
+        }
         if !self.operations.is_empty() {
             claims.everything();
         } else if !self.changes.is_empty() {
@@ -243,7 +318,8 @@ impl Program for DefinitionRun {
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
         let _watch = self.host.as_ref().map(|host| Watch::of(host.clone()));
-        self.error = None;
+        (self.error, self.foreseen) = (None, None);
+        self.notices.clear();
         if self.stops_at_locks {
             txn.stop_at_locks();
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use archipel_engine::{Interactive, Refused, SubmitOptions};
 use archipel_planner::ddl::{Computed, ComputedValue, Copies, DdlEnv, DdlPlan, DistributionCall, Validation};
-use archipel_planner::native::{CompileEnv, compile_statement};
+use archipel_planner::native::{CompileEnv, Notice, compile_statement};
 use archipel_procedures::Environment;
 use archipel_procedures::plpgsql::lexer::long_names;
 use archipel_procedures::plpgsql::shadowed_variables;
@@ -22,11 +22,13 @@ use archipel_sql::catalog::{
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CheckLevel, ExtraCheck};
+use parking_lot::Mutex;
 
+use super::execute::severity_of;
 use super::lock::weaker_mode;
 use super::{Session, role};
 use crate::run::computed::{ComputedRun, ValueRun};
-use crate::run::definition::{DefinitionRun, Described, ValidationRun};
+use crate::run::definition::{DefinitionRun, Described, Extent, ValidationRun, WrittenRows};
 use crate::settings::table::{Context, SettingId, find};
 use crate::statement::Prepared;
 use crate::wire::output::Severity;
@@ -237,24 +239,49 @@ impl Session {
         run: DefinitionRun,
         transaction: Option<&Interactive>,
     ) -> Result<()> {
-        self.try_definitions(run, transaction).await.map_err(|failed| failed.error)
+        self.try_definitions(run, transaction).await.map(drop).map_err(|failed| failed.error)
+    }
+
+    /// Computes what definitions give the rows that are there and looks at those, as a statement of a
+    /// transaction: answers what is left to do.
+    pub(super) async fn foresee_definitions(
+        &mut self,
+        run: DefinitionRun,
+        transaction: Option<&Interactive>,
+    ) -> Result<DefinitionRun> {
+        if !run.foresees() {
+            return Ok(run);
+        }
+        let run = DefinitionRun { extent: Extent::Foresight, ..run };
+        let run = self.try_definitions(run, transaction).await.map_err(|failed| failed.error)?;
+        Ok(run.after_foresight())
     }
 
     async fn try_definitions(
         &mut self,
         run: DefinitionRun,
         transaction: Option<&Interactive>,
-    ) -> std::result::Result<(), Failed> {
+    ) -> std::result::Result<DefinitionRun, Failed> {
         let client = self.entry().engine.clone();
         let apart = run.goes_far(&self.server.engine);
         let options = SubmitOptions { transaction, client: Some(&client), apart, ..SubmitOptions::default() };
         let submission = self.server.engine.submit(run, options);
         let completed = self.cancellable(submission).await;
         self.depend_on(completed.outcome.depends_on);
-        let Err(stop) = completed.outcome.result else { return Ok(()) };
-        let program = completed.program;
+        let mut program = completed.program;
+        if program.refused.is_none() {
+            self.tell_notices(std::mem::take(&mut program.notices));
+        }
+        let Err(stop) = completed.outcome.result else { return Ok(program) };
         let (telling, refused) = (program.telling().map(Box::new), program.refused);
         Err(Failed { error: program.error.unwrap_or_else(|| self.stop_error(stop)), telling, refused })
+    }
+
+    /// Tells the client what functions said that a definition has called.
+    pub(super) fn tell_notices(&mut self, notices: Vec<Notice>) {
+        for notice in notices {
+            self.notice(severity_of(notice.severity), &notice.error);
+        }
     }
 
     /// The error of definitions that have failed on their own, and hold no table any more.
@@ -407,16 +434,23 @@ impl Session {
             Some(path) => path.to_vec().into(),
             None => self.settings.effective().search_path.clone(),
         };
-        let (bound, _, _, needed) = self.bind_rows_in(&statement, &validation.query, &[], &search_path)?;
+        let rows = (&validation.query[..], &validation.written[..]);
+        let (bound, needed) = self.planning().bind_over_written(&statement, rows, &search_path)?;
         self.require_routines(&needed)?;
         let environment = self.environment();
         let linker = self.server.routines.linker(&environment);
         let compile =
             CompileEnv { tables: &self.server.engine, catalog: &environment.catalog, routines: &*linker };
+        let written = validation.written.iter();
+        let written =
+            written.map(|rows| WrittenRows { types: rows.types.clone(), parts: rows.parts.clone() });
         Ok(Arc::new(ValidationRun {
             query: compile_statement(&bound, &compile)?,
             error: validation.error.clone(),
             key: validation.key.clone(),
+            written: written.collect(),
+            each: validation.each,
+            rows: Mutex::default(),
         }))
     }
 
@@ -434,7 +468,7 @@ impl Session {
             ComputedValue::WithoutField { types, column, way } => {
                 ValueRun::WithoutField { types: types.clone(), column: *column, way: way.clone() }
             }
-            ComputedValue::Query { text, types, search_path } => {
+            ComputedValue::Query { text, types, of_original, search_path } => {
                 let statement = archipel_sql::parser::parse_statement(text)?;
                 let declared: Vec<archipel_sql::types::Oid> = types.iter().map(|ty| ty.oid).collect();
                 let search_path = match search_path {
@@ -453,10 +487,12 @@ impl Session {
                 ValueRun::Query {
                     query: Box::new(compile_statement(&bound, &compile)?),
                     types: types.clone(),
+                    of_original: *of_original,
                 }
             }
         };
-        Ok(ComputedRun { column: column.column, ty: column.ty, not_null: column.not_null.clone(), value })
+        let (not_null, once) = (column.not_null.clone(), column.once);
+        Ok(ComputedRun { column: column.column, ty: column.ty, not_null, once, value })
     }
 
     pub(super) async fn checkpoint(&mut self) -> Result<()> {

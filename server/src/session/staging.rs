@@ -97,13 +97,7 @@ impl Staged {
 
     /// The tables made in the block, with their indexes.
     pub fn own_trees(&self) -> Vec<TreeId> {
-        let made = self.steps.iter().flat_map(|step| &step.made);
-        made.flat_map(|made| match made {
-            Made::Table { id, indexes } => std::iter::once(*id).chain(indexes.iter().copied()).collect(),
-            Made::Index(id) => vec![*id],
-            Made::Sequence(_) => Vec::new(),
-        })
-        .collect()
+        trees_of_made(self.steps.iter().flat_map(|step| &step.made))
     }
 
     /// For each operation, whether it is about what the block made, or makes.
@@ -191,6 +185,16 @@ impl Staged {
     }
 }
 
+/// The tables among what was made, with their indexes.
+fn trees_of_made<'m>(made: impl IntoIterator<Item = &'m Made>) -> Vec<TreeId> {
+    let trees = made.into_iter().flat_map(|made| match made {
+        Made::Table { id, indexes } => std::iter::once(*id).chain(indexes.iter().copied()).collect(),
+        Made::Index(id) => vec![*id],
+        Made::Sequence(_) => Vec::new(),
+    });
+    trees.collect()
+}
+
 /// Takes apart what runs now, the validations with it, and what waits for COMMIT.
 fn split(run: DefinitionRun, now: &[bool]) -> (Option<DefinitionRun>, DefinitionRun) {
     if !now.contains(&true) {
@@ -253,16 +257,23 @@ fn changes_something<'o>(mut operations: impl Iterator<Item = &'o DdlOp>) -> boo
     })
 }
 
-/// Takes the copies out of a run that computes values for their rows: those are counted before
-/// the run begins, so the copies must be there.
+/// Takes the copies out of a run that computes values for their rows, or looks at them: the copies must be
+/// there before it begins.
 fn take_copies(run: &mut DefinitionRun) -> Option<DefinitionRun> {
-    if run.operations.iter().all(|described| described.computed.is_empty()) {
+    if !run.foresees() {
         return None;
     }
     let mut copies = DefinitionRun { host: run.host.clone(), ..DefinitionRun::of_changes(Vec::new()) };
     let operations = std::mem::take(&mut run.operations).into_iter();
     (copies.operations, run.operations) =
         operations.partition(|described| matches!(described.operation, DdlOp::CopyTable { .. }));
+    // What looks at the rows as they will be comes after the copies.
+    let queries =
+        copies.operations.iter_mut().flat_map(|described| std::mem::take(&mut described.duplicated));
+    let queries: Vec<_> = queries.collect();
+    if let Some(first) = run.operations.first_mut() {
+        first.duplicated.extend(queries);
+    }
     (!copies.operations.is_empty()).then_some(copies)
 }
 
@@ -488,7 +499,10 @@ impl Session {
     async fn make_early(&mut self, mut run: DefinitionRun) -> Result<()> {
         let changes_something = changes_something(run.ddl());
         let trees = self.transaction.staged().map(Staged::own_trees).unwrap_or_default();
-        let validations = std::mem::take(&mut run.validations);
+        // What is yet to be written is looked at when it is computed.
+        let (foreseen, validations): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut run.validations).into_iter().partition(|of| !of.written.is_empty());
+        run.validations = foreseen;
         let open = self.transaction.take_interactive();
         for described in &mut run.operations {
             if let DdlOp::CopyTable { reader, .. } = &mut described.operation {
@@ -514,10 +528,11 @@ impl Session {
                 if run.operations.is_empty() && run.changes.is_empty() {
                     return Ok(());
                 }
+                let run = self.foresee_definitions(run, open.as_ref()).await?;
                 return self.run_definitions(run, None).await;
             };
-            let operations: Vec<DdlOp> = made_by(copies.ddl())
-                .0
+            let made = made_by(copies.ddl()).0;
+            let operations: Vec<DdlOp> = made
                 .iter()
                 .filter_map(|made| match made {
                     Made::Table { id, .. } => Some(DdlOp::DropTable(*id)),
@@ -525,7 +540,13 @@ impl Session {
                 })
                 .collect();
             self.run_definitions(copies, None).await?;
-            let ran = self.run_definitions(run, None).await;
+            if let Some(open) = &open {
+                open.own(&trees_of_made(&made));
+            }
+            let ran = match self.foresee_definitions(run, open.as_ref()).await {
+                Ok(run) => self.run_definitions(run, None).await,
+                Err(error) => Err(error),
+            };
             if ran.is_err() {
                 let drop = DefinitionRun::of_operations(operations, Vec::new());
                 // What an error leaves is dropped at the next start.
@@ -647,8 +668,9 @@ impl Session {
         // What a transaction has written may be much, too.
         let apart = open.is_some_and(Interactive::ends_apart) || program.definitions.goes_far(&server.engine);
         let options = SubmitOptions { client: Some(&client), apart, ..SubmitOptions::default() };
-        let completed = self.cancellable(server.engine.submit(program, options)).await;
+        let mut completed = self.cancellable(server.engine.submit(program, options)).await;
         self.depend_on(completed.outcome.depends_on);
+        self.tell_notices(std::mem::take(&mut completed.program.definitions.notices));
         if let Err(stop) = completed.outcome.result {
             return Err(completed.program.definitions.error.unwrap_or_else(|| self.stop_error(stop)));
         }

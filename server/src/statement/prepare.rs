@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use archipel_planner::bind::{BindEnv, bind_statement};
+use archipel_planner::bind::{BindEnv, VariableScope, bind_statement};
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, OutputColumn, Rel, SetCall, SetItem};
+use archipel_planner::ddl::Written;
 use archipel_planner::native::{
     CompileEnv, CompiledStatement, compile_explained, compile_statement, is_outdated,
 };
@@ -441,6 +442,22 @@ impl Planning {
         Ok((bound, params, environment.session_dependent, environment.required))
     }
 
+    /// As [`Planning::bind`], for a query of a definition that names relations of rows which this is to
+    /// write: its text, and those. They come in the first registers.
+    pub(crate) fn bind_over_written(
+        &self,
+        statement: &Statement,
+        (text, written): (&str, &[Written]),
+        search_path: &[String],
+    ) -> Result<(BoundStatement, Vec<Requirement>)> {
+        let (context, scope) = (self.context(), WrittenScope(written));
+        let mut environment = BindEnv::new(&self.host.catalog.catalog, search_path, &context);
+        environment.text = text;
+        environment.variables = Some(&scope);
+        let bound = bind_statement(statement, &mut environment)?;
+        Ok((bound, environment.required))
+    }
+
     /// The plan of a row statement as an EXPLAIN with these options tells it.
     pub(crate) fn explained_plan(
         &self,
@@ -494,6 +511,21 @@ impl Planning {
         let catalog = environment.catalog.without_notes();
         let counts = called(&bound).map(|routine| server.calls.of(routine.oid, executors, &catalog));
         Ok(RowPlan::new(bound, code, read_only, analytic).counting(counts))
+    }
+}
+
+/// Relations of rows that a definition is to write, each an array in a register.
+struct WrittenScope<'w>(&'w [Written]);
+
+impl VariableScope for WrittenScope<'_> {
+    fn resolve(&self, _parts: &[&str]) -> Option<BoundExpr> {
+        None
+    }
+
+    fn relation(&self, name: &str) -> Option<(BoundExpr, TableRef)> {
+        let at = self.0.iter().position(|written| written.name == name)?;
+        let rows = BoundExpr { kind: ExprKind::Variable(at as u32), ty: Type::of(Oid::RECORD_ARRAY) };
+        Some((rows, self.0[at].table.clone()))
     }
 }
 
