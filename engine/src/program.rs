@@ -22,6 +22,12 @@ pub trait Program: Send + 'static {
         0
     }
 
+    /// Whether its runs are actions on the partitions it holds, as their counters have them. What only
+    /// changes partitions is none.
+    fn counts(&self) -> bool {
+        true
+    }
+
     /// Whether it is one statement, which under READ COMMITTED goes on with what it saw when it had
     /// to wait. Others run anew and see what is committed then.
     fn keeps_view(&self) -> bool {
@@ -46,6 +52,10 @@ impl<P: Program> Program for Box<P> {
 
     fn class(&self) -> u32 {
         (**self).class()
+    }
+
+    fn counts(&self) -> bool {
+        (**self).counts()
     }
 
     fn keeps_view(&self) -> bool {

@@ -173,3 +173,29 @@ fn what_is_no_data_directory_is_told_and_left_alone() {
     let output = check(&directory.path().join("nowhere"));
     assert_eq!(output.status.code(), Some(1), "{}", told(&output));
 }
+
+/// What a start would stumble over is told by a check, too, and both go on when it is put right.
+#[test]
+fn what_stands_in_the_way_of_a_start_is_refused_by_a_check() {
+    let server = filled();
+    let directory = server.data_directory();
+    for (name, is_folder) in [("sorted", false), ("redo/LOCK", true), ("checkpoint/LOCK", true)] {
+        let path = directory.join(name);
+        let aside = directory.join("aside");
+        std::fs::rename(&path, &aside).expect("a start has made it");
+        if is_folder {
+            std::fs::create_dir(&path).expect("a folder can be made");
+        } else {
+            std::fs::write(&path, "").expect("a file can be made");
+        }
+        refused(&server, DAMAGED, name);
+        if is_folder {
+            std::fs::remove_dir(&path).expect("it is empty");
+        } else {
+            std::fs::remove_file(&path).expect("it is there");
+        }
+        std::fs::rename(&aside, &path).expect("back in its place");
+        let output = check(&directory);
+        assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    }
+}

@@ -156,3 +156,34 @@ async fn tpcc_goes_on_while_its_partitions_change() {
     assert!(changes > 20, "only {changes} changes");
     workload(&["check", "tpcc", "--url", &url], false);
 }
+
+/// A global index is cut at its own values, and no half of what is cut says that it did what the whole has
+/// done.
+#[tokio::test]
+async fn an_index_is_split_and_what_was_counted_is_shared() {
+    let server = Server::start(&["archipel.executors=2", "archipel.adaptive=off"]);
+    let client = connect(&server.url()).await;
+    ask(&client, "CREATE TABLE paid (id integer PRIMARY KEY, amount integer, note text)").await;
+    ask(&client, "CREATE INDEX paid_amount ON paid (amount)").await;
+    ask(&client, "CREATE SEQUENCE counted").await;
+    for id in 1..=40 {
+        ask(&client, &format!("INSERT INTO paid VALUES ({id}, {}, 'n')", id * 10)).await;
+    }
+    let counted = |name: &str| {
+        format!(
+            "SELECT sum(actions), max(actions), count(*) FROM archipel.partitions WHERE tables = '{name}'"
+        )
+    };
+    for (relation, group, key) in [("paid_amount", "paid_amount", "200"), ("paid_pkey", "paid", "20")] {
+        let before = ask(&client, &counted(group)).await;
+        ask(&client, &format!("SELECT archipel.split_partition('{relation}', '{key}')")).await;
+        let after = ask(&client, &counted(group)).await;
+        assert_eq!((before[0][2].as_str(), after[0][2].as_str()), ("1", "2"), "{relation}");
+        assert_eq!(before[0][0], after[0][0], "{relation}: as many as before");
+        let number = |text: &str| text.parse::<u64>().expect("a number");
+        assert!(number(&after[0][1]) <= number(&before[0][1]).div_ceil(2), "{relation}: {after:?}");
+    }
+    assert_eq!(ask(&client, "SELECT count(*) FROM paid WHERE amount BETWEEN 150 AND 250").await, [["11"]]);
+    let (state, message) = refused(&client, "SELECT archipel.split_partition('counted', '1')").await;
+    assert_eq!((state.as_str(), message.as_str()), ("42809", "\"counted\" is not a table or index"));
+}

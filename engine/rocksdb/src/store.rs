@@ -1,5 +1,6 @@
 //! The databases and what the log does with them.
 
+use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -219,7 +220,25 @@ impl Databases {
                 return Err(StoreError::Damaged(format!("{} is missing", current.display())));
             }
         }
-        Ok(())
+        Databases::require_room(directory)
+    }
+
+    /// What stands where a writer makes files and folders of its own would stop a start. Whoever only
+    /// reads makes none, and refuses it all the same: it tells whether a start will do.
+    fn require_room(directory: &Directory) -> Result<(), StoreError> {
+        for database in [directory.log(), directory.store(CHECKPOINT)] {
+            let lock = database.join("LOCK");
+            if fs::metadata(&lock).is_ok_and(|found| !found.is_file()) {
+                return Err(StoreError::Damaged(format!("{} is no file", lock.display())));
+            }
+        }
+        let sorted = directory.store(SORTED);
+        match fs::symlink_metadata(&sorted) {
+            Ok(found) if !found.is_dir() && !found.is_symlink() => {
+                Err(StoreError::Damaged(format!("{} is no folder", sorted.display())))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn open_log(directory: &Directory, options: &RocksOptions, access: Access) -> Result<DB, StoreError> {

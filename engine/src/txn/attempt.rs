@@ -215,8 +215,11 @@ pub(crate) fn run_held<P: Program>(
             worker.schema.groups.get(&group).and_then(|meta| meta.distribution)
         });
     }
+    let counts = program.counts();
     for partition in &held {
-        partition.count_action(nanos);
+        if counts {
+            partition.count_action(nanos);
+        }
         if look {
             shared.look_at(partition);
         }

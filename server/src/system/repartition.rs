@@ -6,6 +6,7 @@
 
 use archipel_engine::id::{ExecutorId, IslandId, PartitionId};
 use archipel_engine::{Mark, Repartition, RepartitionRefused};
+use archipel_sql::catalog::Relation;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 
@@ -74,21 +75,39 @@ fn partition(arg: Option<&Datum>) -> Result<PartitionId> {
     }
 }
 
-/// split_partition(table, value): at a value of the table's distribution column.
+/// split_partition(relation, value): at a value of a table's distribution column, or of the first column
+/// of an index.
 fn split(host: &Host, args: &[Datum]) -> Result<Repartition> {
     let (Some(Datum::Oid(oid)), Some(Datum::Text(value))) = (args.first(), args.get(1)) else {
         return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "table_name and key cannot be NULL"));
     };
     let catalog = &host.catalog.catalog;
-    let table = catalog.table_by_oid(*oid).ok_or_else(|| {
-        SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation with OID {oid} does not exist"))
-    })?;
-    let Some(group) = table.group() else {
-        return Err(wrong(format!("table \"{}\" is not distributed", table.name)));
+    let (what, group) = match catalog.relation_by_oid(*oid) {
+        Some(Relation::Table(table)) => (format!("table \"{}\"", table.name), table.group()),
+        // A local index is cut where its table is.
+        Some(Relation::Index(table, place)) => {
+            let index = &table.indexes[place];
+            (format!("index \"{}\"", index.name), index.global_group.or(table.group()))
+        }
+        Some(Relation::PrimaryKey(table)) => {
+            let name = table.primary_key.as_ref().map_or("", |key| &key.name);
+            (format!("index \"{name}\""), table.group())
+        }
+        Some(other) => {
+            let message = format!("\"{}\" is not a table or index", other.name());
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
+        None => {
+            let message = format!("relation with OID {oid} does not exist");
+            return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
+        }
+    };
+    let Some(group) = group else {
+        return Err(wrong(format!("{what} is not distributed")));
     };
     let group = archipel_engine::id::GroupId(group);
     let at = GroupKeys::of(&host.server, catalog, group).encode(value, &host.context())?;
-    let at = at.ok_or_else(|| wrong(format!("table \"{}\" cannot be split at a value", table.name)))?;
+    let at = at.ok_or_else(|| wrong(format!("{what} cannot be split at a value")))?;
     Ok(Repartition::Split { group, at })
 }
 

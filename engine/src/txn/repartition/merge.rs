@@ -121,6 +121,10 @@ impl Repartitioning {
 }
 
 impl Program for Repartitioning {
+    fn counts(&self) -> bool {
+        false
+    }
+
     fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
         if let Ok((group, low, right)) = self.locate(routing) {
             claims.add_point(group, &low);

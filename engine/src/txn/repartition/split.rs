@@ -34,6 +34,10 @@ pub struct PreSplit {
 }
 
 impl Program for SplitPartition {
+    fn counts(&self) -> bool {
+        false
+    }
+
     fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
         claims.add_point(self.group, &self.key);
     }
@@ -68,6 +72,10 @@ fn starts_below(data: &PartitionData, at: &[u8]) -> bool {
 }
 
 impl Program for PreSplit {
+    fn counts(&self) -> bool {
+        false
+    }
+
     fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
         claims.add_group(self.group);
     }
