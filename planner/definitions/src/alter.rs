@@ -9,7 +9,7 @@ use archipel_sql::ast::{AlterTable, AlterTableAction, AlteredObject, TableConstr
 use archipel_sql::catalog::dependency::still_depended_on;
 use archipel_sql::catalog::names::{quote_identifier, undefined_column};
 use archipel_sql::catalog::{
-    Object, PartitionKeyPart, Persistence, Relation, Sequence, Table, TableKind, TableRef,
+    Object, PartitionBound, PartitionKeyPart, Persistence, Relation, Sequence, Table, TableKind, TableRef,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -176,6 +176,35 @@ pub(super) fn touch(oid: Oid, work: &mut Work<'_>) {
     let root = above.last().unwrap_or(&table).oid;
     for table in std::iter::once(table.clone()).chain(above).chain(work.catalog.leaves(root)) {
         finish((*table).clone(), work);
+    }
+}
+
+/// As [`touch`], where a table has gained or lost a partition and nothing else of it has changed. Of the
+/// partitions that stay, the default ones get another condition; and one that was there speaks for all to
+/// statements over the whole table: each such statement is compiled over it, too, and every partition of
+/// many would cost as much as all of them.
+pub(super) fn reshape(oid: Oid, work: &mut Work<'_>) {
+    let Some(table) = work.catalog.table_by_oid(oid).filter(|table| !table.is_stored()) else {
+        return touch(oid, work);
+    };
+    let above = work.catalog.partition_ancestors(oid);
+    let root = above.last().unwrap_or(&table).oid;
+    let was_there = |leaf: &TableRef| work.env.catalog.table_by_oid(leaf.oid).is_some();
+    let mut changed: Vec<TableRef> = vec![table.clone()];
+    changed.extend(above);
+    changed.extend(work.catalog.leaves(root).into_iter().find(was_there));
+    for heir in work.catalog.heirs(oid) {
+        if matches!(heir.bound, Some(PartitionBound::Default)) {
+            changed.extend(work.catalog.leaves(heir.oid));
+            changed.push(heir);
+        }
+    }
+    let mut oids: Vec<Oid> = Vec::with_capacity(changed.len());
+    for table in changed {
+        if !oids.contains(&table.oid) {
+            oids.push(table.oid);
+            finish((*table).clone(), work);
+        }
     }
 }
 

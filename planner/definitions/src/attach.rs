@@ -8,7 +8,7 @@ use archipel_sql::catalog::{
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
-use super::alter::{finish, touch};
+use super::alter::{finish, reshape, touch};
 use super::inherit::{carried, check_plain_parent, same_condition, same_type};
 use super::work::Work;
 use super::{FaultyKey, KeyFault, distribution, heir_keys, partition};
@@ -87,7 +87,7 @@ pub(super) fn attach(
     finish(table, work);
     heir_keys::ensure(parent.oid, child.oid, None, work)?;
     distribution::join_siblings(child.oid, work);
-    touch(parent.oid, work);
+    reshape(parent.oid, work);
     Ok(())
 }
 
@@ -268,7 +268,7 @@ pub(super) fn detach(
     finish(table, work);
     drop_cloned_triggers(&child, &released, work);
     // Keys of its partitions remain parts of its own.
-    touch(parent.oid, work);
+    reshape(parent.oid, work);
     Ok(())
 }
 

@@ -177,7 +177,7 @@ pub(super) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
         drop_table(table, &dropped, work);
     }
     for parent in parents.into_iter().filter(|parent| !dropped.contains(parent)) {
-        alter::touch(parent, work);
+        alter::reshape(parent, work);
     }
     Ok(())
 }

@@ -148,7 +148,7 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
         alter::touch(oid, work);
     }
     for parent in &heritage.parents {
-        alter::touch(parent.oid, work);
+        alter::reshape(parent.oid, work);
     }
     Ok(())
 }

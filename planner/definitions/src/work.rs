@@ -260,6 +260,13 @@ impl<'a> Work<'a> {
 
     fn change(&mut self, change: CatalogChange) {
         self.catalog = self.catalog.apply(std::slice::from_ref(&change));
+        // An ALTER TABLE of many actions leaves one table, and not one more for each of them.
+        if let (Some(CatalogChange::Put(Object::Table(last))), CatalogChange::Put(Object::Table(table))) =
+            (self.plan.changes.last(), &change)
+            && (last.oid, &last.schema, &last.name) == (table.oid, &table.schema, &table.name)
+        {
+            self.plan.changes.pop();
+        }
         self.plan.changes.push(change);
     }
 
@@ -269,8 +276,20 @@ impl<'a> Work<'a> {
             self.computed.clear();
             return;
         }
-        self.plan.operations.push(operation);
         let computed = std::mem::take(&mut self.computed);
+        let last = self.plan.operations.last_mut().zip(self.plan.computed.last());
+        if let Some((DdlOp::AlterTable { def, columns }, computed_last)) = last
+            && let DdlOp::AlterTable { def: next, columns: sources } = &operation
+            && def.id == next.id
+            && computed_last.is_empty()
+            && computed.is_empty()
+            && let Some(sources) = composed(columns, sources)
+        {
+            // The rows are gone through once for both.
+            (*def, *columns) = (next.clone(), sources);
+            return;
+        }
+        self.plan.operations.push(operation);
         self.plan.computed.push(computed);
     }
 
@@ -436,6 +455,15 @@ fn is_treeless(operation: &DdlOp) -> bool {
         | DdlOp::DropSequence(_) => return false,
     };
     tree == TreeId(0)
+}
+
+/// Where the columns come from if one operation's rows go through another.
+fn composed(first: &[ColumnSource], second: &[ColumnSource]) -> Option<Vec<ColumnSource>> {
+    let through = |source: &ColumnSource| match source {
+        ColumnSource::Kept(column) => first.get(usize::from(*column)).cloned(),
+        other => Some(other.clone()),
+    };
+    second.iter().map(through).collect()
 }
 
 /// Whether every column is what it was.
