@@ -177,7 +177,7 @@ fn member_of_itself(name: &str) -> SqlError {
 }
 
 /// Whether a type is what is asked for, or has it in a field at any depth.
-fn holds(catalog: &Catalog, ty: Oid, wanted: &dyn Fn(Oid) -> bool) -> bool {
+pub(super) fn holds(catalog: &Catalog, ty: Oid, wanted: &dyn Fn(Oid) -> bool) -> bool {
     if wanted(ty) {
         return true;
     }

@@ -8,7 +8,7 @@ use archipel_sql::catalog::{Catalog, Table};
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::SqlError;
 use archipel_sql::type_table::element_of;
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 
 use crate::bind::kept::definition_path;
 
@@ -39,8 +39,27 @@ pub enum ComputedValue {
     },
     /// The old value of a column, with a field of rows in it left out.
     WithoutField { types: Vec<Type>, column: usize, way: FieldWay },
+    /// The old value of a column with other numbers for the labels of an enum.
+    Relabelled { column: usize, ty: Type, labels: Arc<[(Oid, Oid)]> },
     /// The values of a sequence made by the same plan, which goes on after them.
     Sequence(SequenceDef),
+}
+
+/// A value with these labels of enums in it, in whatever depth, in the place of those.
+pub fn relabelled(value: &Datum, labels: &[(Oid, Oid)]) -> Datum {
+    let within = |values: &[Datum]| values.iter().map(|value| relabelled(value, labels)).collect::<Vec<_>>();
+    match value {
+        Datum::Oid(oid) if oid.is_enum_label() => {
+            let found = labels.iter().find(|(before, _)| before == oid);
+            Datum::Oid(found.map_or(*oid, |(_, now)| *now))
+        }
+        Datum::Array(array) => {
+            let (element, dimensions) = (array.element, array.dimensions.clone());
+            Datum::Array(Arc::new(Array { element, dimensions, values: within(&array.values) }))
+        }
+        Datum::Record(fields) => Datum::Record(within(fields).into()),
+        other => other.clone(),
+    }
 }
 
 /// The way to a field that the rows in a value lose.

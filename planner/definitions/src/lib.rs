@@ -88,7 +88,7 @@ use archipel_sql::types::{Oid, Type};
 
 use archipel_binder::{bind, bound, evaluate};
 use archipel_row as row;
-pub use computed::{Computed, ComputedValue, FieldWay};
+pub use computed::{Computed, ComputedValue, FieldWay, relabelled};
 pub use distribution::{DistributionCall, EvidentPlace, encoded_alike};
 pub use drop::{named_for_truncate, truncated_tables};
 pub use looked::require_schemas;
@@ -153,6 +153,8 @@ pub struct DdlPlan {
     pub triggers: Vec<(Oid, String)>,
     /// Labels that enums got which were there before: of no use before COMMIT.
     pub added_labels: Vec<Oid>,
+    /// Labels that got other numbers: those they had, and those they have.
+    pub relabelled: Vec<(Oid, Oid)>,
     /// Queries that find a key which two rows have, for trees that operations fill with what is there.
     pub duplicates: Vec<(TreeId, Validation)>,
     /// Names of the trees in `operations`, for [`DdlPlan::duplicate_keys`].

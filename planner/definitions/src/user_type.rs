@@ -2,22 +2,26 @@
 
 use std::sync::Arc;
 
+use archipel_engine::txn::{ColumnSource, DdlOp, OwnedCell};
 use archipel_sql::ast::{AlterType, CreateType, CreatedType, Drop, ObjectWord, TypeAction};
 use archipel_sql::catalog::dependency::{Dependent, routine_signature, still_depended_on};
 use archipel_sql::catalog::names::{quote_identifier, undefined_schema};
 use archipel_sql::catalog::user_type::{Domain, EnumLabel, LABEL_BYTES_MAX, UserType, enum_oid, label_oid};
 use archipel_sql::catalog::{
-    Catalog, Column, Object, ObjectKind, Routine, RoutineRef, TableKind, UserTypeRef,
+    Catalog, Column, Object, ObjectKind, PartitionStrategy, Routine, RoutineRef, TableKind, UserTypeRef,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::stack;
-use archipel_sql::types::Oid;
+use archipel_sql::types::{Oid, Type};
 
+use super::computed::{Computed, ComputedValue};
 use super::renamed::{Renaming, Said};
 use super::work::Work;
 use super::{
-    alter, composite, defined_class, definition, drop, owner, partition, routine, schema, trigger, view,
+    alter, composite, defined_class, definition, drop, owner, partition, routine, schema, stored, trigger,
+    view,
 };
+use crate::row::table_def;
 
 pub(super) fn create_type(create: &CreateType, work: &mut Work<'_>) -> Result<()> {
     let schema = work.any_target(&create.name)?;
@@ -105,14 +109,18 @@ fn check_label(label: &str) -> Result<()> {
 /// Labels sort by their numbers: each draws so many, for others to come between.
 const LABEL_SPACE: u32 = 256;
 
+/// Around a label for which there was no more room: others will come there.
+const CROWDED_SPACE: u32 = 1 << 14;
+
 /// The number of a label behind all others.
 fn new_label(work: &mut Work<'_>) -> Oid {
     Oid(label_oid(work.oids(LABEL_SPACE)).0 + LABEL_SPACE / 2)
 }
 
-/// The number of a label that comes to stand at a place among others.
-fn label_number(labels: &[EnumLabel], at: usize, after: bool, work: &mut Work<'_>) -> Result<Oid> {
-    let Some(next) = labels.get(at) else { return Ok(new_label(work)) };
+/// The number of a label that comes to stand at a place among others; `None` where there is no more room
+/// between its neighbours.
+fn label_number(labels: &[EnumLabel], at: usize, after: bool, work: &mut Work<'_>) -> Option<Oid> {
+    let Some(next) = labels.get(at) else { return Some(new_label(work)) };
     let end = next.oid.0;
     let start = match at.checked_sub(1) {
         Some(before) => labels[before].oid.0,
@@ -129,7 +137,61 @@ fn label_number(labels: &[EnumLabel], at: usize, after: bool, work: &mut Work<'_
         false => candidates.clone().skip(step as usize - 1).chain(candidates).find(|oid| !taken(oid)),
         true => candidates.clone().rev().skip(step as usize - 1).chain(candidates).find(|oid| !taken(oid)),
     };
-    found.map(Oid).ok_or_else(|| SqlError::unsupported("one more label between two of an enum"))
+    found.map(Oid)
+}
+
+/// Gives all labels of an enum numbers with room between them (RenumberEnumType), most of it around the
+/// one at a place, and the rows that hold some the new ones.
+///
+/// Errors: 0A000 where rows lie in partitions by what their labels hash to.
+fn renumber(changed: &mut UserType, at: usize, work: &mut Work<'_>) -> Result<()> {
+    let hashed = work.catalog.tables().find(|table| {
+        let key = table.partitioned_by.as_ref().filter(|key| key.strategy == PartitionStrategy::Hash);
+        key.is_some_and(|key| key.types(table).iter().any(|ty| holds_labels(ty.oid, changed, work)))
+    });
+    if let Some(table) = hashed {
+        return Err(SqlError::unsupported(format_args!(
+            "one more label between two of enum \"{}\", by which table \"{}\" is hashed",
+            changed.name, table.name
+        )));
+    }
+    let mut moved: Vec<(Oid, Oid)> = Vec::with_capacity(changed.labels.len());
+    for (place, label) in changed.labels.iter_mut().enumerate() {
+        if place == at || place == at + 1 {
+            work.oids(CROWDED_SPACE);
+        }
+        let number = new_label(work);
+        moved.push((std::mem::replace(&mut label.oid, number), number));
+    }
+    let labels: Arc<[(Oid, Oid)]> = moved.clone().into();
+    work.plan.relabelled = moved;
+    let tables: Vec<_> = work.catalog.tables().filter(|table| table.is_stored()).cloned().collect();
+    for table in tables {
+        let visible = table.columns.iter().enumerate().map(|(place, column)| (place, column.ty));
+        // What rows hold of the expressions of indexes, too.
+        let of_indexes = table.index_expressions().filter_map(|(index, expression)| {
+            Some((usize::from(table.stored_place(index.oid, expression.place)?), expression.ty))
+        });
+        let places: Vec<(usize, Type)> =
+            visible.chain(of_indexes).filter(|(_, ty)| holds_labels(ty.oid, changed, work)).collect();
+        if places.is_empty() {
+            continue;
+        }
+        let table = work.put_table((*table).clone());
+        let mut columns = stored::sources(&table, &table, stored::all_kept(&table));
+        for (column, ty) in places {
+            columns[column] = ColumnSource::Constant(OwnedCell::Null);
+            let value = ComputedValue::Relabelled { column, ty, labels: labels.clone() };
+            work.compute(Computed { column, ty, not_null: None, once: false, value });
+        }
+        work.operation(DdlOp::AlterTable { def: table_def(&table), columns });
+    }
+    Ok(())
+}
+
+/// Whether values of a type hold labels of an enum, in whatever depth.
+fn holds_labels(ty: Oid, of: &UserType, work: &Work<'_>) -> bool {
+    composite::holds(&work.catalog, ty, &|oid| oid == of.oid || oid == of.array_type())
 }
 
 pub(super) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
@@ -167,9 +229,12 @@ pub(super) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
                 }
             };
             let after = matches!(place, Some((true, _)));
-            let oid = label_number(&known.labels, at, after, work)?;
-            changed.insert_label(at, oid, label.clone());
-            work.plan.added_labels.push(oid);
+            let number = label_number(&known.labels, at, after, work);
+            changed.insert_label(at, number.unwrap_or(Oid(0)), label.clone());
+            if number.is_none() {
+                renumber(&mut changed, at, work)?;
+            }
+            work.plan.added_labels.push(changed.labels[at].oid);
         }
         TypeAction::RenameValue { from, to } => {
             check_label(to)?;

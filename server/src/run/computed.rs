@@ -20,7 +20,7 @@ use archipel_engine::storage::{KeyBuf, RowLayout};
 use archipel_engine::table::{SequenceDef, storage_key};
 use archipel_engine::txn::OwnedCell;
 use archipel_engine::{ColumnSource, DdlOp, Direction, KeyRange, TableMeta, Txn};
-use archipel_planner::ddl::FieldWay;
+use archipel_planner::ddl::{FieldWay, relabelled};
 use archipel_planner::native::{CompiledStatement, ExecContext, ExecError, ExecResult, rows_as_table};
 use archipel_planner::row::{Codec, datum_to_cell};
 use archipel_sql::datum::Datum;
@@ -59,6 +59,12 @@ pub enum ValueRun {
         types: Vec<Type>,
         column: usize,
         way: FieldWay,
+    },
+    /// The old value of a column with other numbers for the labels of an enum.
+    Relabelled {
+        column: usize,
+        ty: Type,
+        labels: Arc<[(Oid, Oid)]>,
     },
     Sequence(SequenceDef),
 }
@@ -403,6 +409,9 @@ impl ComputedRun {
             }
             ValueRun::WithoutField { types, column, way } => {
                 way.without(&Codec::of(types[*column]).decode(layout.get(row, *column)))
+            }
+            ValueRun::Relabelled { column, ty, labels } => {
+                relabelled(&Codec::of(*ty).decode(layout.get(row, *column)), labels)
             }
             ValueRun::Query { query, types, of_original } => {
                 let (layout, row) = if *of_original { (original_layout, original) } else { (layout, row) };

@@ -468,6 +468,9 @@ impl Session {
             ComputedValue::WithoutField { types, column, way } => {
                 ValueRun::WithoutField { types: types.clone(), column: *column, way: way.clone() }
             }
+            ComputedValue::Relabelled { column, ty, labels } => {
+                ValueRun::Relabelled { column: *column, ty: *ty, labels: labels.clone() }
+            }
             ComputedValue::Query { text, types, of_original, search_path } => {
                 let statement = archipel_sql::parser::parse_statement(text)?;
                 let declared: Vec<archipel_sql::types::Oid> = types.iter().map(|ty| ty.oid).collect();

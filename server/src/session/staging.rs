@@ -400,7 +400,7 @@ impl Session {
         }
         let after = catalog.apply(&plan.changes);
         let Some(staged) = self.transaction.staged() else { return Ok(tag) };
-        let private = staged.private(&plan.operations);
+        let (private, added_before) = (staged.private(&plan.operations), staged.added_labels());
         let waits = staged.steps.iter().any(|step| !step.changing.is_empty())
             || copied.tables.is_empty()
                 && private.contains(&false)
@@ -409,7 +409,9 @@ impl Session {
             // Bodies over tables whose definition waits are compiled at their first call.
             self.check_routines(&plan, &after, source)?;
         }
-        let added_labels = std::mem::take(&mut plan.added_labels);
+        let mut added_labels = std::mem::take(&mut plan.added_labels);
+        let moved = plan.relabelled.iter().filter(|(from, _)| added_before.contains(from));
+        added_labels.extend(moved.map(|(_, to)| *to));
         let (now, later) = split(self.definition_run(plan)?, &private);
         // What COMMIT would find is told now, to who can still catch it; and which key is met twice,
         // before the rows are held.
