@@ -366,3 +366,34 @@ fn a_definition_that_waits_is_not_waited_for() {
     assert_eq!(state(&other.until(b'Z')), None);
     until_nobody_reads(&mut other);
 }
+
+/// What is defined beside a cursor without a word against readers leaves it all its ways, those back to rows
+/// that have gone among them.
+#[test]
+fn a_cursor_goes_back_over_what_is_defined_beside_it() {
+    let (_server, mut raw, mut other) = started();
+    done(&mut raw, "BEGIN");
+    let joined =
+        "SELECT a.id FROM numbers a JOIN numbers b ON b.id = a.id - 1 WHERE a.id BETWEEN 2 AND 60000";
+    done(&mut raw, &format!("DECLARE c SCROLL CURSOR FOR {NUMBERS}"));
+    done(&mut raw, &format!("DECLARE j SCROLL CURSOR FOR {joined}"));
+    assert_eq!(rows(&mut raw, "FETCH 2 FROM c"), ["1", "2"]);
+    let first = rows(&mut raw, "FETCH 3 FROM j");
+    for definition in [
+        "CREATE INDEX numbers_n ON numbers (n)",
+        "CREATE TABLE refers (id int REFERENCES numbers)",
+        "CREATE UNIQUE INDEX numbers_both ON numbers (n, id)",
+    ] {
+        done(&mut other, definition);
+        assert_eq!(rows(&mut raw, "FETCH ABSOLUTE 59000 FROM c"), ["59000"], "{definition}");
+        assert_eq!(rows(&mut raw, "FETCH FIRST FROM c"), ["1"], "{definition}");
+        done(&mut raw, "MOVE ABSOLUTE 59000 FROM j");
+        done(&mut raw, "MOVE ABSOLUTE 0 FROM j");
+        assert_eq!(rows(&mut raw, "FETCH 3 FROM j"), first, "{definition}");
+    }
+    done(&mut other, "DELETE FROM numbers WHERE id < 30");
+    assert_eq!(rows(&mut raw, "FETCH ABSOLUTE 59000 FROM c"), ["59000"]);
+    assert_eq!(rows(&mut raw, "FETCH FIRST FROM c"), ["1"]);
+    done(&mut raw, "COMMIT");
+    until_nobody_reads(&mut other);
+}
