@@ -94,7 +94,7 @@ pub struct DefinitionRun {
     pub refused: Option<Refused>,
     pub extent: Extent,
     /// The operations with what has been computed for them, of a run that only does that.
-    foreseen: Option<Vec<DdlOp>>,
+    pub foreseen: Option<Vec<DdlOp>>,
     /// What functions said that it called; for the client.
     pub notices: Vec<Notice>,
 }
