@@ -142,24 +142,14 @@ impl DefinitionRun {
             ExecError::Sql(SqlError::internal("a definition that computes without a session"))
         })?;
         let functions = FunctionContext { now: txn.started_at(), session: &*host };
-        let mut tables = Vec::with_capacity(trees.len());
-        for tree in trees {
-            let Some(table) = txn.table(tree) else { continue };
-            let rows = rows_of(txn, &table)?;
-            tables.push((table, rows));
-        }
         let mut context = ExecContext::new(txn, functions, &*host);
         context.budgeted = false;
         let mut gathered: Vec<Vec<Vec<Datum>>> =
             validations.iter().map(|validation| vec![Vec::new(); validation.written.len()]).collect();
-        let mut foreseen = Ok(());
-        for (table, rows) in tables {
-            foreseen =
-                self.foresee_table(&table, rows, &validations, &mut gathered, &mut operations, &mut context);
-            if foreseen.is_err() {
-                break;
-            }
-        }
+        let foreseen = trees.into_iter().try_for_each(|tree| {
+            let Some(table) = context.txn.table(tree) else { return Ok(()) };
+            self.foresee_table(&table, &validations, &mut gathered, &mut operations, &mut context)
+        });
         let foreseen = foreseen.and_then(|()| {
             for (validation, rows) in validations.iter().zip(gathered) {
                 *validation.rows.lock() =
@@ -191,12 +181,12 @@ impl DefinitionRun {
     fn foresee_table(
         &self,
         table: &TableMeta,
-        rows: Vec<Vec<u8>>,
         validations: &[Arc<ValidationRun>],
         gathered: &mut [Vec<Vec<Datum>>],
         operations: &mut [DdlOp],
         context: &mut ExecContext<'_, '_>,
     ) -> ExecResult<()> {
+        let rows = rows_of(context.txn, table)?;
         let mut steps = self.steps_of(table.def.id);
         let mut looks = looks_at(table.def.id, validations);
         let count = rows.len();
