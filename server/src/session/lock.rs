@@ -15,7 +15,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::Session;
 use super::definition::Source;
-use super::staging::keeps_rows;
+use super::operations::keeps_rows;
 use crate::statement::{Code, RowPlan};
 
 /// How often CONCURRENTLY looks whether those it waits for have ended.

@@ -17,7 +17,7 @@
 //! - [`triggers`], [`truncate`] triggers that no statement fires; TRUNCATE with triggers
 //! - [`create_as`]   CREATE TABLE AS
 //! - [`temporary`]   what goes with the session
-//! - [`definition`], [`staging`], [`rebase`] DDL, on its own and in blocks
+//! - [`definition`], [`staging`], [`operations`], [`rebase`] DDL, on its own and in blocks
 //! - [`copy_in`], [`copy_batch`], [`copy_file`], [`copy_out`] COPY
 //! - [`lock`]    LOCK TABLE, and the locks of definitions
 //! - [`maintenance`] VACUUM, ANALYZE, REINDEX, CLUSTER
@@ -56,6 +56,7 @@ mod maintenance;
 mod modes;
 pub mod moving;
 mod notification;
+mod operations;
 mod paged;
 mod pipeline;
 mod portal;

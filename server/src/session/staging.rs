@@ -21,11 +21,8 @@
 use std::sync::Arc;
 
 use archipel_engine::id::{Epoch, SequenceId, TreeId};
-use archipel_engine::schema::TableDef;
 use archipel_engine::txn::{Commit, SettleEarly};
-use archipel_engine::{
-    ColumnSource, DdlOp, Engine, Interactive, LockTables, LockWait, ObjectMode, Stop, SubmitOptions,
-};
+use archipel_engine::{DdlOp, Interactive, LockTables, LockWait, ObjectMode, Stop, SubmitOptions};
 use archipel_planner::ddl::Copies;
 use archipel_planner::native::CompiledRoutine;
 use archipel_sql::catalog::{Catalog, CatalogChange, Object, Table, TableRef};
@@ -35,6 +32,9 @@ use archipel_sql::types::Oid;
 use super::Session;
 use super::definition::Source;
 use super::lock::weaker_mode;
+use super::operations::{
+    Made, changes_one_of, changes_something, keeps_rows, made_by, tables_of, trees_of_made,
+};
 use super::rebase::{Apart, rebased};
 use crate::catalog::CatalogState;
 use crate::design::OpenBlock;
@@ -72,12 +72,6 @@ struct Step {
     added_labels: Vec<Oid>,
     /// What it needs of a table to which it only adds, if that is less than all.
     weaker: Option<ObjectMode>,
-}
-
-enum Made {
-    Table { id: TreeId, indexes: Vec<TreeId> },
-    Index(TreeId),
-    Sequence(SequenceId),
 }
 
 impl Staged {
@@ -185,16 +179,6 @@ impl Staged {
     }
 }
 
-/// The tables among what was made, with their indexes.
-fn trees_of_made<'m>(made: impl IntoIterator<Item = &'m Made>) -> Vec<TreeId> {
-    let trees = made.into_iter().flat_map(|made| match made {
-        Made::Table { id, indexes } => std::iter::once(*id).chain(indexes.iter().copied()).collect(),
-        Made::Index(id) => vec![*id],
-        Made::Sequence(_) => Vec::new(),
-    });
-    trees.collect()
-}
-
 /// Takes apart what runs now, the validations with it, and what waits for COMMIT.
 fn split(run: DefinitionRun, now: &[bool]) -> (Option<DefinitionRun>, DefinitionRun) {
     if !now.contains(&true) {
@@ -209,52 +193,6 @@ fn split(run: DefinitionRun, now: &[bool]) -> (Option<DefinitionRun>, Definition
         run.operations.push(described);
     }
     (Some(early), late)
-}
-
-fn indexes_of(def: &TableDef) -> Vec<TreeId> {
-    def.indexes.iter().map(|index| index.id).collect()
-}
-
-/// What operations make in the engine, and which tables they drop.
-fn made_by<'o>(operations: impl Iterator<Item = &'o DdlOp>) -> (Vec<Made>, Vec<TreeId>) {
-    let (mut made, mut dropped) = (Vec::new(), Vec::new());
-    for operation in operations {
-        match operation {
-            DdlOp::CreateTable(def) | DdlOp::CopyTable { def, .. } => {
-                made.push(Made::Table { id: def.id, indexes: indexes_of(def) });
-            }
-            DdlOp::CreateIndex { index, .. } => made.push(Made::Index(index.id)),
-            DdlOp::AlterTable { def, .. } => made.extend(indexes_of(def).into_iter().map(Made::Index)),
-            DdlOp::CreateSequence(def) => made.push(Made::Sequence(def.id)),
-            DdlOp::DropTable(id) => dropped.push(*id),
-            DdlOp::DropIndex { .. }
-            | DdlOp::Truncate(_)
-            | DdlOp::AlterSequence { .. }
-            | DdlOp::DropSequence(_)
-            | DdlOp::CatchUp { .. } => {}
-        }
-    }
-    (made, dropped)
-}
-
-/// Whether operations change what was there before them, in a way that dropping what they made
-/// does not take back.
-fn changes_something<'o>(mut operations: impl Iterator<Item = &'o DdlOp>) -> bool {
-    let (mut made, mut sequences): (Vec<TreeId>, Vec<SequenceId>) = Default::default();
-    operations.any(|operation| match operation {
-        DdlOp::CreateTable(def) | DdlOp::CopyTable { def, .. } => {
-            made.push(def.id);
-            false
-        }
-        DdlOp::CreateSequence(def) => {
-            sequences.push(def.id);
-            false
-        }
-        DdlOp::AlterSequence { def, .. } => !sequences.contains(&def.id),
-        DdlOp::AlterTable { def, .. } => !made.contains(&def.id),
-        DdlOp::CreateIndex { table, .. } => !made.contains(table),
-        _ => true,
-    })
 }
 
 /// Takes the copies out of a run that computes values for their rows, or looks at them: the copies must be
@@ -275,54 +213,6 @@ fn take_copies(run: &mut DefinitionRun) -> Option<DefinitionRun> {
         first.duplicated.extend(queries);
     }
     (!copies.operations.is_empty()).then_some(copies)
-}
-
-/// Whether an operation leaves the rows of its table as they are: an index, a name, a default,
-/// a constraint, or a plan that must be made anew. Rows can be written before it and after it;
-/// what a new unique index has to say about them, COMMIT says.
-pub(super) fn keeps_rows(operation: &DdlOp, engine: &Engine) -> bool {
-    let (def, columns) = match operation {
-        DdlOp::CreateIndex { .. } | DdlOp::DropIndex { .. } => return true,
-        DdlOp::AlterTable { def, columns } => (def, columns),
-        _ => return false,
-    };
-    let Some(table) = engine.table(def.id) else { return false };
-    let kept = |(at, source): (usize, &ColumnSource)| matches!(source, ColumnSource::Kept(column) if usize::from(*column) == at);
-    columns.len() == table.def.columns.len()
-        && columns.iter().enumerate().all(kept)
-        && def.columns == table.def.columns
-        && def.key == table.def.key
-        && def.placement == table.def.placement
-}
-
-/// Whether an operation changes one of these tables and leaves it there.
-fn changes_one_of(operation: &DdlOp, tables: &[TreeId]) -> bool {
-    match operation {
-        DdlOp::CreateIndex { table, .. } | DdlOp::DropIndex { table, .. } => tables.contains(table),
-        DdlOp::AlterTable { def, .. } => tables.contains(&def.id),
-        DdlOp::Truncate(id) => tables.contains(id),
-        _ => false,
-    }
-}
-
-/// The tables whose rows operations concern.
-fn tables_of<'o>(
-    operations: impl Iterator<Item = &'o DdlOp>,
-    catalog: &Catalog,
-    engine: &Engine,
-) -> Vec<(TreeId, String)> {
-    let mut found: Vec<(TreeId, String)> = Vec::new();
-    for operation in operations.filter(|operation| !keeps_rows(operation, engine)) {
-        let id = match operation {
-            DdlOp::DropTable(id) | DdlOp::Truncate(id) => *id,
-            DdlOp::CreateIndex { table, .. } | DdlOp::DropIndex { table, .. } => *table,
-            DdlOp::AlterTable { def, .. } | DdlOp::CreateTable(def) | DdlOp::CopyTable { def, .. } => def.id,
-            _ => continue,
-        };
-        let name = catalog.table_by_tree(id.0).map(|table| table.name.clone());
-        found.push((id, name.unwrap_or_default()));
-    }
-    found
 }
 
 /// The error of reading or writing rows of a table whose new definition waits for COMMIT.
