@@ -181,18 +181,19 @@ pub(super) fn touch(oid: Oid, work: &mut Work<'_>) {
 
 /// As [`touch`], where a table has gained or lost a partition and nothing else of it has changed. Of the
 /// partitions that stay, the default ones get another condition; and one that was there speaks for all to
-/// statements over the whole table: each such statement is compiled over it, too, and every partition of
-/// many would cost as much as all of them.
+/// statements over the whole of it, and of each table that this is part of: they are compiled over it, too,
+/// and every partition of many would cost as much as all of them.
 pub(super) fn reshape(oid: Oid, work: &mut Work<'_>) {
     let Some(table) = work.catalog.table_by_oid(oid).filter(|table| !table.is_stored()) else {
         return touch(oid, work);
     };
-    let above = work.catalog.partition_ancestors(oid);
-    let root = above.last().unwrap_or(&table).oid;
-    let was_there = |leaf: &TableRef| work.env.catalog.table_by_oid(leaf.oid).is_some();
-    let mut changed: Vec<TableRef> = vec![table.clone()];
-    changed.extend(above);
-    changed.extend(work.catalog.leaves(root).into_iter().find(was_there));
+    let mut changed: Vec<TableRef> = vec![table];
+    changed.extend(work.catalog.partition_ancestors(oid));
+    for whole in changed.clone() {
+        // What is just being attached is in no plan yet.
+        let was_there = |leaf: &TableRef| work.env.catalog.inherits_from(leaf.oid, whole.oid);
+        changed.extend(work.catalog.leaves(whole.oid).into_iter().find(was_there));
+    }
     for heir in work.catalog.heirs(oid) {
         if matches!(heir.bound, Some(PartitionBound::Default)) {
             changed.extend(work.catalog.leaves(heir.oid));
