@@ -11,7 +11,7 @@
 mod aggregate;
 mod alias;
 mod children;
-mod ranking;
+mod domain;
 mod rows;
 
 use std::sync::Arc;
@@ -19,7 +19,6 @@ use std::sync::Arc;
 use archipel_sql::ast::ExplainOptions;
 use archipel_sql::catalog::{RoutineRef, TableRef};
 use archipel_sql::datum::Datum;
-use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::{ResolvedFunction, SetFunction};
 use archipel_sql::parser::FrameExclusion;
 use archipel_sql::types::{Oid, Type};
@@ -27,17 +26,26 @@ use archipel_sql::types::{Oid, Type};
 pub use aggregate::{Accumulator, DefinedAggregate};
 pub use alias::{Alias, RelationName};
 pub use children::{BoundChild, BoundChildMut, ChildRow, ChildScope};
-pub use ranking::Ranking;
+pub use domain::DomainConditions;
 pub use rows::row_descriptor;
 
 use crate::bind::visit::may_hold_nan;
 use crate::partition::Family;
 
 /// A typed scalar expression.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct BoundExpr {
     pub kind: ExprKind,
     pub ty: Type,
+    /// The domain over `ty`, or the array of one, that its type is for SQL: what `pg_typeof` answers and a
+    /// view's column becomes. Values are alike, and so are expressions that differ in it alone.
+    pub domain: Option<Oid>,
+}
+
+impl PartialEq for BoundExpr {
+    fn eq(&self, other: &BoundExpr) -> bool {
+        self.ty == other.ty && self.kind == other.kind
+    }
 }
 
 /// Names of a row's fields; without any they are `f1` and so on.
@@ -154,40 +162,6 @@ pub enum ExprKind {
         conditions: Arc<DomainConditions>,
     },
     Subquery(Box<Subquery>),
-}
-
-/// What values of a domain must meet. Its conditions read the value as `Column { depth: 0, index:
-/// 0 }` of a one-column row pushed for it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DomainConditions {
-    pub schema: String,
-    pub name: String,
-    /// As messages show it: with its schema where the search path does not find it.
-    pub domain: String,
-    pub not_null: bool,
-    pub checks: Vec<(String, BoundExpr)>,
-}
-
-impl DomainConditions {
-    /// 23502.
-    pub fn null_refused(&self) -> SqlError {
-        let message = format!("domain {} does not allow null values", self.domain);
-        self.of_domain(SqlError::new(SqlState::NOT_NULL_VIOLATION, message), None)
-    }
-
-    /// 23514.
-    pub fn violated(&self, check: &str) -> SqlError {
-        let message = format!("value for domain {} violates check constraint \"{check}\"", self.domain);
-        self.of_domain(SqlError::new(SqlState::CHECK_VIOLATION, message), Some(check))
-    }
-
-    fn of_domain(&self, mut error: SqlError, constraint: Option<&str>) -> SqlError {
-        let fields = error.fields_mut();
-        fields.schema = Some(self.schema.clone());
-        fields.data_type = Some(self.name.clone());
-        fields.constraint = constraint.map(str::to_owned);
-        error
-    }
 }
 
 impl BoundExpr {
@@ -665,17 +639,27 @@ pub enum BoundStatement {
 impl BoundExpr {
     /// An expression of a kind and a type.
     pub fn new(kind: ExprKind, ty: Type) -> BoundExpr {
-        BoundExpr { kind, ty }
+        BoundExpr { kind, ty, domain: None }
     }
 
     /// A column of the row the operator reads.
     pub fn column(index: usize, ty: Type) -> BoundExpr {
-        BoundExpr { kind: ExprKind::Column { depth: 0, index: index as u16 }, ty }
+        BoundExpr::new(ExprKind::Column { depth: 0, index: index as u16 }, ty)
     }
 
     /// A constant.
     pub fn constant(value: Datum, ty: Type) -> BoundExpr {
-        BoundExpr { kind: ExprKind::Const(value), ty }
+        BoundExpr::new(ExprKind::Const(value), ty)
+    }
+
+    /// The same expression as one of a domain.
+    pub fn of_domain(self, domain: Option<Oid>) -> BoundExpr {
+        BoundExpr { domain, ..self }
+    }
+
+    /// The type that SQL says it is of: its domain, or the plain one.
+    pub fn declared(&self) -> Type {
+        self.domain.map_or(self.ty, Type::of)
     }
 
     /// The values of expressions that are all constants.

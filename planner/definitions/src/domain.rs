@@ -45,10 +45,6 @@ pub(super) fn create_domain(create: &CreateDomain, work: &mut Work<'_>) -> Resul
         .at(create.ty.name.at()));
     }
     work.require_type(base, parent)?;
-    let of_array = |oid: Oid| work.catalog.user_type_of(oid).is_some_and(|ty| ty.array_type() == oid);
-    if parent.is_some_and(of_array) {
-        return Err(SqlError::unsupported("a domain over an array of a domain"));
-    }
     let mut domain = Domain { base, parent, not_null: false, default: None, checks: Vec::new() };
     let (mut said_null, mut said_default) = (None, false);
     let twice = |message: &str| Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
@@ -214,16 +210,23 @@ pub(super) fn alter_domain(alter: &AlterDomain, work: &mut Work<'_>) -> Result<(
 
 const VIOLATES: &str = "contains values that violate the new constraint";
 
-/// The oids of a domain, of the domains over it and of their arrays.
+/// The oids of a domain, of the domains over it and of their arrays, and whether values of each hold
+/// those of the domain as elements.
 fn forms(domain: &UserType, work: &Work<'_>) -> Vec<(Oid, bool)> {
-    work.catalog
-        .user_types()
-        .filter(|ty| {
-            ty.oid == domain.oid
-                || work.catalog.domains_of(ty.oid).iter().any(|below| below.oid == domain.oid)
-        })
-        .flat_map(|ty| [(ty.oid, false), (ty.array_type(), true)])
-        .collect()
+    let mut forms = vec![(domain.oid, false), (domain.array_type(), true)];
+    loop {
+        let known = forms.len();
+        for ty in work.catalog.user_types() {
+            let Some(parent) = ty.domain.as_ref().and_then(|domain| domain.parent) else { continue };
+            let below = forms.iter().find(|(form, _)| *form == parent).map(|(_, within)| *within);
+            if let (Some(within), false) = (below, is_one(&forms, ty.oid)) {
+                forms.extend([(ty.oid, within), (ty.array_type(), true)]);
+            }
+        }
+        if forms.len() == known {
+            return forms;
+        }
+    }
 }
 
 fn is_one(forms: &[(Oid, bool)], oid: Oid) -> bool {

@@ -220,7 +220,7 @@ impl Compiler<'_> {
                         rights: None,
                         kind: OperationKind::Assign { register, value },
                     });
-                    tested = Some(BoundExpr { kind: ExprKind::Variable(register), ty });
+                    tested = Some(BoundExpr::new(ExprKind::Variable(register), ty));
                 }
             }
         }
@@ -284,7 +284,7 @@ impl Compiler<'_> {
         }
         let bound = match conditions.len() {
             1 => conditions.remove(0),
-            _ => BoundExpr { kind: ExprKind::Or(conditions), ty: Type::BOOL },
+            _ => BoundExpr::new(ExprKind::Or(conditions), Type::BOOL),
         };
         self.plan_part(&bound)
     }

@@ -455,7 +455,7 @@ impl Compiler<'_> {
             let register = self.scratch();
             self.trace.forget(register, "the row of a cursor");
             registers.push(register);
-            self.hidden.push(BoundExpr { kind: ExprKind::Variable(register), ty });
+            self.hidden.push(BoundExpr::new(ExprKind::Variable(register), ty));
             let name = format!("{HIDDEN}{}", self.hidden.len() - 1);
             let equal = Expr::BinaryOp {
                 left: Box::new(Expr::CompoundIdentifier(vec![
@@ -554,7 +554,7 @@ impl FetchCasts for Casts {
         let types = self.types.get(taken).map(Vec::as_slice).unwrap_or_default();
         let gathered = match (self.row, &self.scratch[..], types) {
             (Some(row), [register], [declared]) => {
-                let record = BoundExpr { kind: ExprKind::Variable(*register), ty: Type::RECORD };
+                let record = BoundExpr::new(ExprKind::Variable(*register), Type::RECORD);
                 let row = super::into::row_of_record(&record, &from, row, &environment)?;
                 let cast = super::scope::cast(row, *declared, &environment)?;
                 casts.push(Some(native::compile_expr(&cast, &env)?));
@@ -568,7 +568,7 @@ impl FetchCasts for Casts {
                 casts.push(None);
                 continue;
             }
-            let value = BoundExpr { kind: ExprKind::Variable(*register), ty: *from };
+            let value = BoundExpr::new(ExprKind::Variable(*register), *from);
             let cast = super::scope::cast(value, *to, &environment)?;
             casts.push(Some(native::compile_expr(&cast, &env)?));
         }

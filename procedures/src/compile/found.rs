@@ -25,7 +25,7 @@ impl Compiler<'_> {
     pub(super) fn take_records(&mut self) -> Result<Vec<Operation>> {
         let mut operations = Vec::new();
         for (variable, register) in self.arrivals.clone() {
-            let value = BoundExpr { kind: ExprKind::Variable(register), ty: Type::RECORD };
+            let value = BoundExpr::new(ExprKind::Variable(register), Type::RECORD);
             let value = self.plan_expression(&value)?;
             let kind = self.assign_found(variable, ARGUMENTS | u64::from(variable), value)?;
             let site = Self::site(0, "during statement block entry");

@@ -60,7 +60,7 @@ pub(super) fn follow(
     };
     let key = || {
         let kind = ExprKind::Param(hint.argument as u16);
-        RouteKey::Point(BoundExpr { kind, ty: argument.ty })
+        RouteKey::Point(BoundExpr::new(kind, argument.ty))
     };
     let hinted = |access: Access| -> Access {
         match (&access.key, &named) {

@@ -97,7 +97,7 @@ impl Compiler<'_> {
         let (targets, types) = self.places(targets, &[])?;
         let scratch = self.scratch();
         self.trace.forget(scratch, "read from a table");
-        let record = BoundExpr { kind: ExprKind::Variable(scratch), ty: Type::RECORD };
+        let record = BoundExpr::new(ExprKind::Variable(scratch), Type::RECORD);
         let row = row_of_record(&record, &columns, ty, self.environment)?;
         let cast = self.cast(row, types.first().copied().unwrap_or(ty))?;
         let cast = self.plan_expression(&cast)?;
@@ -141,7 +141,7 @@ impl Compiler<'_> {
             }
             let scratch = self.scratch();
             self.trace.forget(scratch, "read from a table");
-            let cast = self.cast(BoundExpr { kind: ExprKind::Variable(scratch), ty: from }, *ty)?;
+            let cast = self.cast(BoundExpr::new(ExprKind::Variable(scratch), from), *ty)?;
             let cast = self.plan_expression(&cast)?;
             casts.push(IntoCast { place, scratch, cast });
             *ty = from;
@@ -222,7 +222,7 @@ impl Compiler<'_> {
             }
             let number = arguments + self.reference_reads.len();
             let Ok(number) = u16::try_from(number) else { return };
-            let one = BoundExpr { kind: ExprKind::Const(Datum::Int8(1)), ty: Type::INT8 };
+            let one = BoundExpr::new(ExprKind::Const(Datum::Int8(1)), Type::INT8);
             let projected = Rel::Project {
                 input: Box::new(rel.clone()),
                 exprs: vec![BoundExpr::column(index, column.ty)],
@@ -230,11 +230,11 @@ impl Compiler<'_> {
             let first =
                 Rel::Limit { input: Box::new(projected), limit: Some(one), offset: None, with_ties: false };
             let subquery = Subquery { kind: SubqueryKind::Scalar, rel: first, correlated: false };
-            let value = BoundExpr { kind: ExprKind::Subquery(Box::new(subquery)), ty: column.ty };
+            let value = BoundExpr::new(ExprKind::Subquery(Box::new(subquery)), column.ty);
             let Ok(compiled) = self.native(|env| native::compile_expr(&value, env)) else { return };
             let words: Vec<&str> = text.split_whitespace().collect();
             self.reference_reads.push(ReferenceRead { value: compiled, text: words.join(" ") });
-            let symbol = BoundExpr { kind: ExprKind::Param(number), ty: column.ty };
+            let symbol = BoundExpr::new(ExprKind::Param(number), column.ty);
             self.trace.set(*register, Symbol::Known(symbol));
         }
     }
@@ -351,11 +351,11 @@ fn row_of_values(values: Vec<BoundExpr>, ty: Type, environment: &Environment) ->
         let declared = column.domain.map_or(column.ty, Type::of);
         fields.push(match values.next() {
             Some(value) => super::scope::cast(value, declared, environment)?,
-            None => BoundExpr { kind: ExprKind::Const(Datum::Null), ty: column.ty },
+            None => BoundExpr::new(ExprKind::Const(Datum::Null), column.ty),
         });
     }
     let names = relation.columns.iter().map(|column| column.name.clone()).collect();
-    Ok(BoundExpr { kind: ExprKind::Row(fields, Some(names)), ty })
+    Ok(BoundExpr::new(ExprKind::Row(fields, Some(names)), ty))
 }
 
 /// As [`row_of_values`], of the fields of a record, which are of these types.
@@ -367,7 +367,7 @@ pub(super) fn row_of_record(
 ) -> Result<BoundExpr> {
     let field = |(index, ty): (usize, &Type)| {
         let kind = ExprKind::Field { record: Box::new(record.clone()), index: index as u16 };
-        BoundExpr { kind, ty: *ty }
+        BoundExpr::new(kind, *ty)
     };
     row_of_values(columns.iter().enumerate().map(field).collect(), ty, environment)
 }
@@ -388,14 +388,14 @@ pub(super) fn gather_columns(bound: &mut BoundStatement, ty: Type, environment: 
 /// Makes a statement answer its rows as records; the types of what are their fields then.
 pub(super) fn gather_record(bound: &mut BoundStatement) -> Vec<Type> {
     let types = bound.columns().iter().map(|column| column.ty).collect();
-    project_columns(bound, |own| vec![BoundExpr { kind: ExprKind::Row(own, None), ty: Type::RECORD }]);
+    project_columns(bound, |own| vec![BoundExpr::new(ExprKind::Row(own, None), Type::RECORD)]);
     types
 }
 
 /// Makes a statement answer its rows as records, which tell the names and types of its columns.
 pub(super) fn as_records(bound: &mut BoundStatement) {
     let names = bound.columns().iter().map(|column| column.name.clone()).collect();
-    project_columns(bound, |own| vec![BoundExpr { kind: ExprKind::Row(own, Some(names)), ty: Type::RECORD }]);
+    project_columns(bound, |own| vec![BoundExpr::new(ExprKind::Row(own, Some(names)), Type::RECORD)]);
 }
 
 fn cast_returning(

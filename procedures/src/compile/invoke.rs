@@ -83,7 +83,7 @@ impl Compiler<'_> {
                 // The row is taken apart when the procedure has ended.
                 let register = self.scratch();
                 registers.push(register);
-                let value = BoundExpr { kind: ExprKind::Variable(register), ty };
+                let value = BoundExpr::new(ExprKind::Variable(register), ty);
                 let value = self.plan_expression(&value)?;
                 for field in &fields {
                     self.trace.forget(field.register, "the result of a procedure");
@@ -249,7 +249,7 @@ impl Compiler<'_> {
             let value = self.bind(value, None)?;
             let text = match value.ty.oid {
                 Oid::TEXT | Oid::UNKNOWN => value,
-                _ => BoundExpr { kind: ExprKind::ConvertIo(Box::new(value)), ty: Type::TEXT },
+                _ => BoundExpr::new(ExprKind::ConvertIo(Box::new(value)), Type::TEXT),
             };
             values.push((format!("${}", index + 1).into(), self.plan_expression(&text)?));
         }

@@ -336,7 +336,7 @@ impl Compiler<'_> {
             }
             // The element is cast before the body runs.
             let scratch = self.scratch();
-            let from = BoundExpr { kind: ExprKind::Variable(scratch), ty: wanted };
+            let from = BoundExpr::new(ExprKind::Variable(scratch), wanted);
             let cast = self.cast(from, ty)?;
             let value = self.plan_part(&cast)?;
             let targets = Targets::of(vec![scratch]);
@@ -388,9 +388,9 @@ impl Compiler<'_> {
         let scratch = self.scratch();
         let mut values = Vec::new();
         for (index, (ty, (_, column))) in types.iter().zip(&columns).enumerate() {
-            let record = BoundExpr { kind: ExprKind::Variable(scratch), ty: Type::of(element) };
+            let record = BoundExpr::new(ExprKind::Variable(scratch), Type::of(element));
             let field = ExprKind::Field { record: Box::new(record), index: index as u16 };
-            let value = self.cast_unless_one(BoundExpr { kind: field, ty: *column }, *ty)?;
+            let value = self.cast_unless_one(BoundExpr::new(field, *column), *ty)?;
             values.push(self.plan_expression(&value)?);
         }
         Ok((scratch, OperationKind::AssignRow { targets: places, values }))
@@ -406,7 +406,7 @@ impl Compiler<'_> {
     ) -> Result<(u32, OperationKind)> {
         if element == Oid::RECORD && self.is_open_record(variable) {
             let scratch = self.scratch();
-            let value = BoundExpr { kind: ExprKind::Variable(scratch), ty: Type::RECORD };
+            let value = BoundExpr::new(ExprKind::Variable(scratch), Type::RECORD);
             let value = self.plan_expression(&value)?;
             return Ok((scratch, self.assign_found(variable, at, value)?));
         }
@@ -428,7 +428,7 @@ impl Compiler<'_> {
             self.trace.forget(field.register, "rows in an array");
         }
         let scratch = self.scratch();
-        let value = BoundExpr { kind: ExprKind::Variable(scratch), ty: Type::of(element) };
+        let value = BoundExpr::new(ExprKind::Variable(scratch), Type::of(element));
         let value = self.plan_expression(&value)?;
         let registers = fields.iter().map(|field| field.register).collect();
         let (present, tag) = (self.presence(variable), self.tag_of(variable)?);

@@ -640,7 +640,7 @@ impl<'a> Compiler<'a> {
 
     /// The initial value of every variable on entry to its block.
     pub fn constant(value: archipel_sql::datum::Datum, ty: Type) -> BoundExpr {
-        BoundExpr { kind: ExprKind::Const(value), ty }
+        BoundExpr::new(ExprKind::Const(value), ty)
     }
 }
 

@@ -36,7 +36,7 @@ impl Compiler<'_> {
             bound
         } else {
             // The output function, not the cast: a boolean prints as t.
-            BoundExpr { kind: ExprKind::ConvertIo(Box::new(bound)), ty: Type::TEXT }
+            BoundExpr::new(ExprKind::ConvertIo(Box::new(bound)), Type::TEXT)
         };
         self.plan_spoken(&bound, expression_line(fragment))
     }
@@ -64,7 +64,7 @@ impl Compiler<'_> {
             let (register, ty) = self.scalar_target(target)?;
             let scratch = self.scratch();
             let from = if *item == Diagnostic::RowCount { Type::INT8 } else { Type::TEXT };
-            let value = BoundExpr { kind: ExprKind::Variable(scratch), ty: from };
+            let value = BoundExpr::new(ExprKind::Variable(scratch), from);
             let cast = self.cast(value, ty)?;
             let cast = self.plan_expression(&cast)?;
             self.trace.forget(register, "diagnostics");

@@ -125,7 +125,7 @@ impl Compiler<'_> {
             return Ok(None);
         }
         let register = self.scratch();
-        let read = BoundExpr { kind: ExprKind::Variable(register), ty: bound.ty };
+        let read = BoundExpr::new(ExprKind::Variable(register), bound.ty);
         // What has no cast is told as ever.
         let Ok(cast) = self.cast(read, ty) else { return Ok(None) };
         let cast = Arc::new(self.plan_expression(&cast)?);
@@ -194,9 +194,9 @@ impl Compiler<'_> {
                     ));
                 }
                 let width = columns.map(|columns| columns.len() as u32);
-                let mut value = BoundExpr { kind, ty: bound.ty };
+                let mut value = BoundExpr::new(kind, bound.ty);
                 if named && width.is_none() {
-                    value = BoundExpr { kind: ExprKind::Relabel(Box::new(value)), ty: Type::RECORD };
+                    value = BoundExpr::new(ExprKind::Relabel(Box::new(value)), Type::RECORD);
                 }
                 Ok(RowValue::Record(self.plan_expression(&value)?, width))
             }

@@ -51,7 +51,7 @@ impl Scope<'_, '_> {
         };
         let field = |(place, column): (usize, &archipel_sql::catalog::Column)| {
             let kind = ExprKind::Field { record: Box::new(whole.clone()), index: place as u16 };
-            (column.name.clone(), BoundExpr { kind, ty: column.ty })
+            (column.name.clone(), BoundExpr::new(kind, column.ty).of_domain(column.domain))
         };
         table.columns.iter().enumerate().map(field).collect()
     }
@@ -80,23 +80,29 @@ impl Scope<'_, '_> {
     }
 }
 
+/// What a register holds, as one of the type that it was declared of: a domain over `ty`, or that.
+fn read(register: u32, ty: Type, declared: Type) -> BoundExpr {
+    let domain = (declared.oid != ty.oid).then_some(declared.oid);
+    BoundExpr::new(ExprKind::Variable(register), ty).of_domain(domain)
+}
+
 /// The value of a variable that has fields.
 fn whole_row(storage: &Storage, fields: &[Field]) -> BoundExpr {
-    let item = |field: &Field| BoundExpr { kind: ExprKind::Variable(field.register), ty: field.ty };
+    let item = |field: &Field| read(field.register, field.ty, field.declared);
     let names = fields.iter().map(|field| field.name.clone()).collect();
     let row = ExprKind::Row(fields.iter().map(item).collect(), Some(names));
     let (ty, present) = match storage {
         Storage::Row { ty, present: Some(present), .. } => (ty, present),
-        storage => return BoundExpr { kind: row, ty: storage.row_type() },
+        storage => return BoundExpr::new(row, storage.row_type()),
     };
     // NULL, unless a row of NULLs was assigned.
-    let present = BoundExpr { kind: ExprKind::Variable(*present), ty: Type::BOOL };
-    let is_null = |value| BoundExpr { kind: ExprKind::IsNull(Box::new(value)), ty: Type::BOOL };
+    let present = BoundExpr::new(ExprKind::Variable(*present), Type::BOOL);
+    let is_null = |value| BoundExpr::new(ExprKind::IsNull(Box::new(value)), Type::BOOL);
     let absent = [present].into_iter().chain(fields.iter().map(item)).map(is_null).collect();
-    let absent = BoundExpr { kind: ExprKind::And(absent), ty: Type::BOOL };
-    let null = BoundExpr { kind: ExprKind::Const(Datum::Null), ty: *ty };
-    let otherwise = Some(Box::new(BoundExpr { kind: row, ty: *ty }));
-    BoundExpr { kind: ExprKind::Case { arms: vec![(absent, null)], otherwise }, ty: *ty }
+    let absent = BoundExpr::new(ExprKind::And(absent), Type::BOOL);
+    let null = BoundExpr::new(ExprKind::Const(Datum::Null), *ty);
+    let otherwise = Some(Box::new(BoundExpr::new(row, *ty)));
+    BoundExpr::new(ExprKind::Case { arms: vec![(absent, null)], otherwise }, *ty)
 }
 
 impl VariableScope for Scope<'_, '_> {
@@ -108,8 +114,8 @@ impl VariableScope for Scope<'_, '_> {
         }
         let (id, used) = self.find(parts)?;
         let storage = &self.compiler.storage[id as usize];
-        if let Storage::Scalar { register, ty, .. } = storage {
-            let whole = BoundExpr { kind: ExprKind::Variable(*register), ty: *ty };
+        if let Storage::Scalar { register, ty, declared } = storage {
+            let whole = read(*register, *ty, *declared);
             return match &parts[used..] {
                 [] => Some(whole),
                 [name] => {
@@ -125,7 +131,7 @@ impl VariableScope for Scope<'_, '_> {
         if let Storage::Record { state: RecordState::Null, .. } = storage
             && used == parts.len()
         {
-            return Some(BoundExpr { kind: ExprKind::Const(Datum::Null), ty: Type::RECORD });
+            return Some(BoundExpr::new(ExprKind::Const(Datum::Null), Type::RECORD));
         }
         let Some(fields) = storage.fields() else {
             let tagged = match &parts[used..] {
@@ -137,7 +143,7 @@ impl VariableScope for Scope<'_, '_> {
             if used == parts.len()
                 && matches!(storage, Storage::Record { state: RecordState::Unassigned, .. })
             {
-                return Some(BoundExpr { kind: ExprKind::Const(Datum::Null), ty: Type::RECORD });
+                return Some(BoundExpr::new(ExprKind::Const(Datum::Null), Type::RECORD));
             }
             if tagged.is_none() {
                 self.no_structure(id);
@@ -156,8 +162,7 @@ impl VariableScope for Scope<'_, '_> {
             ));
             return None;
         };
-        (used + 1 == parts.len())
-            .then_some(BoundExpr { kind: ExprKind::Variable(field.register), ty: field.ty })
+        (used + 1 == parts.len()).then_some(read(field.register, field.ty, field.declared))
     }
 
     fn fields(&self, parts: &[&str]) -> Option<Vec<(String, BoundExpr)>> {
@@ -166,7 +171,7 @@ impl VariableScope for Scope<'_, '_> {
         if let (Storage::Scalar { register, ty, .. }, true) = (storage, used == parts.len())
             && storage.is_row_value()
         {
-            let whole = BoundExpr { kind: ExprKind::Variable(*register), ty: *ty };
+            let whole = BoundExpr::new(ExprKind::Variable(*register), *ty);
             return Some(self.fields_of(&whole));
         }
         if used != parts.len() || !storage.is_record() {
@@ -176,9 +181,7 @@ impl VariableScope for Scope<'_, '_> {
             self.no_structure(id);
             return None;
         };
-        let field = |f: &super::storage::Field| {
-            (f.name.clone(), BoundExpr { kind: ExprKind::Variable(f.register), ty: f.ty })
-        };
+        let field = |f: &super::storage::Field| (f.name.clone(), read(f.register, f.ty, f.declared));
         Some(fields.iter().map(field).collect())
     }
 
@@ -194,11 +197,9 @@ impl VariableScope for Scope<'_, '_> {
         let (_, &id) = counted.nth(usize::from(number))?;
         compiler.flow.borrow_mut().read(id);
         match &compiler.storage[id as usize] {
-            Storage::Scalar { register, ty, .. } => {
-                Some(BoundExpr { kind: ExprKind::Variable(*register), ty: *ty })
-            }
+            Storage::Scalar { register, ty, declared } => Some(read(*register, *ty, *declared)),
             Storage::Record { state: RecordState::Null | RecordState::Unassigned, .. } => {
-                Some(BoundExpr { kind: ExprKind::Const(Datum::Null), ty: Type::RECORD })
+                Some(BoundExpr::new(ExprKind::Const(Datum::Null), Type::RECORD))
             }
             storage => match storage.fields() {
                 Some(fields) => Some(whole_row(storage, fields)),

@@ -384,7 +384,7 @@ fn as_record(bound: &mut BoundStatement) {
     if !row {
         return as_records(bound);
     }
-    let relabelled = |row| BoundExpr { kind: ExprKind::Relabel(Box::new(row)), ty: Type::RECORD };
+    let relabelled = |row| BoundExpr::new(ExprKind::Relabel(Box::new(row)), Type::RECORD);
     project_columns(bound, |own| own.into_iter().map(relabelled).collect());
 }
 

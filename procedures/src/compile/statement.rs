@@ -643,8 +643,8 @@ impl Compiler<'_> {
             if !read.contains(&register) {
                 continue;
             }
-            let value = BoundExpr { kind: ExprKind::Variable(register), ty };
-            let text = BoundExpr { kind: ExprKind::ConvertIo(Box::new(value)), ty: Type::TEXT };
+            let value = BoundExpr::new(ExprKind::Variable(register), ty);
+            let text = BoundExpr::new(ExprKind::ConvertIo(Box::new(value)), Type::TEXT);
             values.push((self.body.variables[id].name.as_str().into(), self.plan_expression(&text)?));
         }
         Ok(StrictParameters { told: self.body.print_strict, values })

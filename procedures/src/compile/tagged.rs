@@ -213,8 +213,8 @@ impl Compiler<'_> {
             return None;
         };
         let mut arms = vec![(
-            BoundExpr { kind: ExprKind::IsNull(Box::new(read(tag.register, Type::INT4))), ty: Type::BOOL },
-            BoundExpr { kind: ExprKind::Const(Datum::Null), ty: Type::UNKNOWN },
+            BoundExpr::new(ExprKind::IsNull(Box::new(read(tag.register, Type::INT4))), Type::BOOL),
+            BoundExpr::new(ExprKind::Const(Datum::Null), Type::UNKNOWN),
         )];
         let mut ty = field.is_none().then_some(Type::RECORD);
         let chosen = shapes.iter().enumerate().filter(|(place, _)| places >> place & 1 == 1);
@@ -248,11 +248,11 @@ impl Compiler<'_> {
                 let variable = &self.body.variables[variable as usize].name;
                 let function = ResolvedFunction { function: &WITHOUT_FIELD, result: ty };
                 let kind = ExprKind::Call { function, args: vec![text(variable), text(name)] };
-                Some(Box::new(BoundExpr { kind, ty }))
+                Some(Box::new(BoundExpr::new(kind, ty)))
             }
             _ => None,
         };
-        Some(BoundExpr { kind: ExprKind::Case { arms, otherwise }, ty })
+        Some(BoundExpr::new(ExprKind::Case { arms, otherwise }, ty))
     }
 
     fn has_number(&self, tag: u32, number: i32) -> Option<BoundExpr> {
@@ -260,18 +260,18 @@ impl Compiler<'_> {
         let equals = equals.iter().find(|op| op.left == Some(Oid::INT4) && op.right == Oid::INT4)?;
         let function = ResolvedFunction { function: equals.function, result: Type::BOOL };
         let args = vec![read(tag, Type::INT4), Self::constant(Datum::Int4(number), Type::INT4)];
-        Some(BoundExpr { kind: ExprKind::Call { function, args }, ty: Type::BOOL })
+        Some(BoundExpr::new(ExprKind::Call { function, args }, Type::BOOL))
     }
 }
 
 fn row_of(fields: &[Field]) -> BoundExpr {
     let items = fields.iter().map(|field| read(field.register, field.ty)).collect();
     let names = fields.iter().map(|field| field.name.clone()).collect();
-    BoundExpr { kind: ExprKind::Row(items, Some(names)), ty: Type::RECORD }
+    BoundExpr::new(ExprKind::Row(items, Some(names)), Type::RECORD)
 }
 
 fn read(register: u32, ty: Type) -> BoundExpr {
-    BoundExpr { kind: ExprKind::Variable(register), ty }
+    BoundExpr::new(ExprKind::Variable(register), ty)
 }
 
 /// Makes a statement whose columns have become those of one structure answer those of all, and the
@@ -279,7 +279,7 @@ fn read(register: u32, ty: Type) -> BoundExpr {
 pub(super) fn widen(bound: &mut BoundStatement, place: usize, alternatives: &Alternatives) {
     let Some((number, _)) = alternatives.get(place) else { return };
     project_columns(bound, |own| {
-        let null = |ty: &Type| BoundExpr { kind: ExprKind::Const(Datum::Null), ty: *ty };
+        let null = |ty: &Type| BoundExpr::new(ExprKind::Const(Datum::Null), *ty);
         let mut own = Some(own);
         let mut row = Vec::new();
         for (at, (_, types)) in alternatives.iter().enumerate() {
@@ -288,7 +288,7 @@ pub(super) fn widen(bound: &mut BoundStatement, place: usize, alternatives: &Alt
                 None => row.extend(types.iter().map(null)),
             }
         }
-        row.push(BoundExpr { kind: ExprKind::Const(Datum::Int4(*number)), ty: Type::INT4 });
+        row.push(BoundExpr::new(ExprKind::Const(Datum::Int4(*number)), Type::INT4));
         row
     });
 }

@@ -288,7 +288,7 @@ impl TextBinder {
                 let environment = &within.environment;
                 if into && late {
                     let columns = gather_record(&mut bound);
-                    let record = BoundExpr { kind: ExprKind::Param(0), ty: Type::RECORD };
+                    let record = BoundExpr::new(ExprKind::Param(0), Type::RECORD);
                     let gathered = row_of_record(&record, &columns, row, environment)?;
                     let declared = wanted.first().and_then(|(_, types)| types.first());
                     let cast = super::scope::cast(gathered, declared.copied().unwrap_or(row), environment)?;
@@ -339,7 +339,7 @@ fn casts(
         if of_domain || !may_refuse(column.ty, *ty, environment) {
             continue;
         }
-        let value = BoundExpr { kind: ExprKind::Param(0), ty: column.ty };
+        let value = BoundExpr::new(ExprKind::Param(0), column.ty);
         let cast = super::scope::cast(value, *ty, environment)?;
         casts.push((before + place, native::compile_expr(&cast, &within.compile_env())?));
         *ty = column.ty;

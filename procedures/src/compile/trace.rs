@@ -63,12 +63,12 @@ pub(crate) struct Trace {
 impl Trace {
     /// Makes room for registers; a fresh one holds NULL.
     pub fn reserve(&mut self, registers: u32) {
-        let null = || Symbol::Known(BoundExpr { kind: ExprKind::Const(Datum::Null), ty: Type::UNKNOWN });
+        let null = || Symbol::Known(BoundExpr::new(ExprKind::Const(Datum::Null), Type::UNKNOWN));
         self.registers.grow(registers as usize, null);
     }
 
     pub fn set_argument(&mut self, register: u32, number: u16, ty: Type) {
-        self.set(register, Symbol::Known(BoundExpr { kind: ExprKind::Param(number), ty }));
+        self.set(register, Symbol::Known(BoundExpr::new(ExprKind::Param(number), ty)));
     }
 
     pub fn set(&mut self, register: u32, symbol: Symbol) {
@@ -129,7 +129,7 @@ impl Trace {
         };
         self.counters.push(Counter { name: name.to_string(), bounds });
         let number = COUNTER_BASE + (self.counters.len() - 1) as u32;
-        self.set(register, Symbol::Known(BoundExpr { kind: ExprKind::Variable(number), ty: Type::INT4 }));
+        self.set(register, Symbol::Known(BoundExpr::new(ExprKind::Variable(number), Type::INT4)));
         number
     }
 
@@ -417,7 +417,7 @@ impl Trace {
             }
             let slice = Subscript::Slice { lower: Some(from), upper: Some(to) };
             let kind = ExprKind::Subscript { array: array.clone(), subscripts: vec![slice] };
-            return RouteKey::EachOf(BoundExpr { kind, ty: array.ty });
+            return RouteKey::EachOf(BoundExpr::new(kind, array.ty));
         }
         let mut first = None;
         visit::visit_expr(&expr, 0, &mut |part, _| {

@@ -56,7 +56,7 @@ impl Transitions {
     /// The rows of a table that the trigger names.
     pub fn table(&self, name: &str) -> Option<(BoundExpr, TableRef)> {
         let (_, register) = self.named.iter().find(|(known, _)| known == name)?;
-        let rows = BoundExpr { kind: ExprKind::Variable(*register), ty: Type::of(Oid::RECORD_ARRAY) };
+        let rows = BoundExpr::new(ExprKind::Variable(*register), Type::of(Oid::RECORD_ARRAY));
         Some((rows, self.table.clone()))
     }
 }

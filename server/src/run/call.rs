@@ -96,8 +96,7 @@ impl CallPlan {
         params: &[Type],
         environment: &CompileEnv<'_>,
     ) -> Result<CallPlan> {
-        let param =
-            |(number, ty): (usize, &Type)| BoundExpr { kind: ExprKind::Param(number as u16), ty: *ty };
+        let param = |(number, ty): (usize, &Type)| BoundExpr::new(ExprKind::Param(number as u16), *ty);
         let bound: Vec<BoundExpr> = params.iter().enumerate().map(param).collect();
         let compiled =
             bound.iter().map(|param| compile_expr(param, environment)).collect::<Result<Vec<_>>>()?;

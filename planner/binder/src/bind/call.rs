@@ -195,12 +195,14 @@ impl Binder<'_, '_> {
                 if let Some(message) = wrong {
                     return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).at(position));
                 }
+                let domain = self.aggregated_domain(&function, &args);
                 if call.over.is_some() {
                     self.check_window_use(&function).map_err(|error| error.at(position))?;
-                    return self.window_call(WindowFunction::Aggregate(function), args, result, &call, span);
+                    let function = WindowFunction::Aggregate(function);
+                    return Ok(self.window_call(function, args, result, &call, span)?.of_domain(domain));
                 }
                 let call = self.aggregate_call(function, args, &written, result, call, within_order)?;
-                self.gather_aggregate(call, &direct, references, span)
+                Ok(self.gather_aggregate(call, &direct, references, span)?.of_domain(domain))
             }
             Resolved::Ranking { function: ranking, args, result } => {
                 if call.over.is_none() {
@@ -213,7 +215,9 @@ impl Binder<'_, '_> {
                 if call.distinct {
                     return Err(super::window::distinct_over_window().at(position));
                 }
-                self.window_call(WindowFunction::Ranking(ranking), args, result, &call, span)
+                let domain = self.ranked_domain(ranking, &args);
+                let call = self.window_call(WindowFunction::Ranking(ranking), args, result, &call, span)?;
+                Ok(call.of_domain(domain))
             }
             other => {
                 if call.over.is_some() {
@@ -277,6 +281,7 @@ impl Binder<'_, '_> {
         let (schema, name) = function_name(parts).map_err(|error| error.at(position))?;
         match self.resolve_function(schema, name, args, false).map_err(|error| error.at(position))? {
             Resolved::Aggregate { function, args, result } => {
+                let domain = self.aggregated_domain(&function, &args);
                 let call = AggregateCall {
                     function,
                     args,
@@ -285,7 +290,7 @@ impl Binder<'_, '_> {
                     order_by: Vec::new(),
                     result,
                 };
-                self.gather_aggregate(call, &[], references, span)
+                Ok(self.gather_aggregate(call, &[], references, span)?.of_domain(domain))
             }
             Resolved::Ranking { .. } => Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
@@ -302,31 +307,42 @@ impl Binder<'_, '_> {
             Resolved::Scalar { function, args }
                 if function.is(Intrinsic::TypeOf) && args.len() == 1 && !self.is_open_parameter(&args[0]) =>
             {
-                Ok(BoundExpr::constant(Datum::Oid(args[0].ty.oid), Type::REGTYPE))
+                Ok(BoundExpr::constant(Datum::Oid(args[0].declared().oid), Type::REGTYPE))
             }
             Resolved::Scalar { function, args } => {
                 let ty = function.result;
-                let domain = populated_domain(function.intrinsic(), &args);
-                let call = BoundExpr::new(ExprKind::Call { function, args }, ty);
-                if reads_rows(function.intrinsic()) { self.guarded_result(call, domain) } else { Ok(call) }
+                if reads_rows(function.function.name) {
+                    let domain = populated_domain(function.function.name, &args);
+                    let call = BoundExpr::new(ExprKind::Call { function, args }, ty);
+                    return self.guarded_result(call, domain);
+                }
+                let own = function.function;
+                let domain = self.polymorphic_domain(own.args, own.result, &args);
+                Ok(BoundExpr::new(ExprKind::Call { function, args }, ty).of_domain(domain))
             }
             Resolved::Cast(expr) => Ok(expr),
             Resolved::Routine { routine, args, result } => {
+                let domain = routine.result_domain;
                 if routine.returns_set {
                     let call = SetCall::Routine { routine, args };
-                    return self.gather_set(call, result).map_err(|error| error.at(position));
+                    let set = self.gather_set(call, result).map_err(|error| error.at(position))?;
+                    return Ok(set.of_domain(domain));
                 }
-                Ok(BoundExpr::new(ExprKind::Routine { routine, args }, result))
+                Ok(BoundExpr::new(ExprKind::Routine { routine, args }, result).of_domain(domain))
             }
             Resolved::Set { function, args, columns } => {
                 let ty = match columns[..] {
                     [only] => only,
                     _ => Type::RECORD,
                 };
-                let domain = populated_domain(function.intrinsic, &args);
+                let populated = populated_domain(function.name, &args);
+                let domain = match function.columns {
+                    [(_, declared)] => self.polymorphic_domain(function.args, *declared, &args),
+                    _ => None,
+                };
                 let set = self.gather_set(SetCall::Builtin { function, args }, ty);
-                let set = set.map_err(|error| error.at(position))?;
-                if reads_rows(function.intrinsic) { self.guarded_result(set, domain) } else { Ok(set) }
+                let set = set.map_err(|error| error.at(position))?.of_domain(domain);
+                if reads_rows(function.name) { self.guarded_result(set, populated) } else { Ok(set) }
             }
             Resolved::Aggregate { .. } | Resolved::Ranking { .. } => {
                 Err(SqlError::internal("a gathered call taken for a scalar"))

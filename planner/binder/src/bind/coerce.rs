@@ -149,7 +149,7 @@ impl Binder<'_, '_> {
         target: Type,
         context: Coercion,
     ) -> Result<BoundExpr> {
-        let from = expr.ty;
+        let from = expr.declared();
         self.coerce(expr, target, context)?.ok_or_else(|| cannot_cast(from, target))
     }
 
@@ -414,7 +414,7 @@ impl Binder<'_, '_> {
         }
         let mut converted = Vec::with_capacity(items.len());
         for (place, (item, column)) in items.into_iter().zip(columns).enumerate() {
-            let ty = item.ty;
+            let ty = item.declared();
             let Some(item) = self.coerce(item, column.ty, context)? else {
                 return wrong(format!(
                     "Cannot cast type {} to {} in column {}.",
@@ -488,7 +488,7 @@ impl Binder<'_, '_> {
 
     /// An expression that must be boolean (coerce_to_boolean): WHERE, AND, CASE WHEN.
     pub(crate) fn boolean(&mut self, expr: BoundExpr, what: &str) -> Result<BoundExpr> {
-        let from = expr.ty;
+        let from = expr.declared();
         self.coerce(expr, Type::BOOL, CastContext::Assignment)?.ok_or_else(|| {
             SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
@@ -508,13 +508,24 @@ impl Binder<'_, '_> {
 
     /// A value for a column or variable, converted as by assignment; 42804 as PostgreSQL words it.
     pub(crate) fn assign(&mut self, expr: BoundExpr, target: Type, column: &str) -> Result<BoundExpr> {
-        let from = expr.ty;
+        self.assign_declared(expr, target, target.oid, column)
+    }
+
+    /// The same where messages call the target by its domain.
+    pub(crate) fn assign_declared(
+        &mut self,
+        expr: BoundExpr,
+        target: Type,
+        declared: Oid,
+        column: &str,
+    ) -> Result<BoundExpr> {
+        let from = expr.declared();
         self.coerce(expr, target, CastContext::Assignment)?.ok_or_else(|| {
             SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
                 format!(
                     "column \"{column}\" is of type {} but expression is of type {}",
-                    type_name(target.oid),
+                    type_name(declared),
                     type_name(from.oid)
                 ),
             )

@@ -239,7 +239,7 @@ impl Binder<'_, '_> {
         let test = self.distinct_values(bound, right);
         let test = test.map_err(|error| error.at(self.position_after(left, "IS")))?;
         Ok(match (test, negated) {
-            (BoundExpr { kind: ExprKind::IsDistinctFrom { left, right, equality, .. }, ty }, true) => {
+            (BoundExpr { kind: ExprKind::IsDistinctFrom { left, right, equality, .. }, ty, .. }, true) => {
                 BoundExpr::new(ExprKind::IsDistinctFrom { left, right, equality, negated: true }, ty)
             }
             (test, true) => negate(test),
@@ -546,8 +546,8 @@ impl Binder<'_, '_> {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column")
                 .at(self.position(query_span(query)).map(|position| position.saturating_sub(1))));
         };
-        let ty = column.ty;
-        Ok(self.subquery_expr(SubqueryKind::Scalar, rel, ty))
+        let (ty, domain) = (column.ty, self.env.catalog.domain_of(column.source));
+        Ok(self.subquery_expr(SubqueryKind::Scalar, rel, ty).of_domain(domain))
     }
 
     pub(crate) fn exists(&mut self, query: &Query, negated: bool) -> Result<BoundExpr> {
@@ -563,6 +563,7 @@ impl Binder<'_, '_> {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column"));
         };
         let element = column.ty;
+        let domain = self.array_of_domain(self.env.catalog.domain_of(column.source));
         let typmod = element.typmod;
         // An array column gives an array of one more dimension.
         let (element, array) = match element_of(element.oid).filter(|_| !is_vector(element.oid)) {
@@ -577,7 +578,8 @@ impl Binder<'_, '_> {
                 (element.oid, array)
             }
         };
-        Ok(self.subquery_expr(SubqueryKind::Array { element }, rel, Type { oid: array, typmod }))
+        let array = self.subquery_expr(SubqueryKind::Array { element }, rel, Type { oid: array, typmod });
+        Ok(array.of_domain(domain))
     }
 }
 

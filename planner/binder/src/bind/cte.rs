@@ -7,6 +7,7 @@ use super::scope::Fields;
 use super::search_cycle::{clauses_of, place_of};
 use super::span::item_span;
 use crate::bound::*;
+use archipel_sql::catalog::OF_DOMAIN;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::RecursionClauses;
 use archipel_sql::type_table::format_type;
@@ -396,7 +397,11 @@ impl Binder<'_, '_> {
         let mut columns: Vec<OutputColumn> = columns
             .into_iter()
             .zip(&types)
-            .map(|(column, ty)| OutputColumn { name: column.name, ty: *ty, source: None })
+            .map(|(column, ty)| {
+                let domain = self.env.catalog.domain_of(column.source);
+                let source = domain.map(|domain| (domain, OF_DOMAIN));
+                OutputColumn { name: column.name, ty: *ty, source }
+            })
             .collect();
         for (column, name) in columns.iter_mut().zip(names) {
             column.name.clone_from(name);

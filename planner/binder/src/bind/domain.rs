@@ -9,15 +9,19 @@ use archipel_sql::error::{Result, SqlState};
 use archipel_sql::function::Intrinsic;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
-use sqlparser::ast::Expr;
-use sqlparser::tokenizer::Span;
 
-use super::expr::unnest;
+use super::coerce::is_polymorphic;
 use super::kept::About;
 use super::record::record_field;
-use super::span::type_span;
+use super::scope::SET_BASE;
 use super::{Binder, Clause};
-use crate::bound::{BoundExpr, DomainConditions, ExprKind};
+use crate::bound::{Accumulator, BoundExpr, DomainConditions, ExprKind, SetCall};
+
+/// The domain that expressions have in common: the one that all of them are of.
+pub(super) fn common_domain(exprs: &[BoundExpr]) -> Option<Oid> {
+    let domain = exprs.first()?.domain?;
+    exprs.iter().all(|expr| expr.domain == Some(domain)).then_some(domain)
+}
 
 /// Whether a function makes rows of what it reads, of whose domains it knows nothing.
 pub(super) fn reads_rows(function: Option<Intrinsic>) -> bool {
@@ -41,13 +45,25 @@ const ROWS_DEPTH_MAX: u32 = 64;
 
 impl Binder<'_, '_> {
     /// A value of the plain type of a domain (or of an array of one) as a value of that: with the
-    /// conditions to be met.
-    pub(crate) fn coerce_domain(&mut self, mut value: BoundExpr, domain: Option<Oid>) -> Result<BoundExpr> {
-        let Some(oid) = domain else { return Ok(value) };
+    /// conditions to be met. Without one it is of no domain from here on.
+    pub(crate) fn coerce_domain(&mut self, value: BoundExpr, domain: Option<Oid>) -> Result<BoundExpr> {
+        match domain {
+            Some(oid) => Ok(self.guarded_by(value, oid)?.of_domain(domain)),
+            None => Ok(value.of_domain(None)),
+        }
+    }
+
+    fn guarded_by(&mut self, mut value: BoundExpr, oid: Oid) -> Result<BoundExpr> {
         self.remember_domain(&mut value, oid);
         let domains = self.env.catalog.domains_of(oid);
         let of_array = domains.last().is_some_and(|own| own.array_type() == oid);
         if !of_array {
+            // The elements come first where it is over an array of a domain.
+            let array = domains.first().and_then(|first| first.domain.as_ref()?.parent);
+            let value = match array {
+                Some(array) => self.nested(|binder| binder.guarded_by(value, array))?,
+                None => value,
+            };
             return self.guarded(value, &domains);
         }
         let Some(element) = element_of(value.ty.oid) else { return Ok(value) };
@@ -115,25 +131,84 @@ impl Binder<'_, '_> {
         })
     }
 
-    /// The domain that an expression is of as it is written: by a cast to it, or as what a function answers.
-    pub(super) fn domain_of_value(&self, expr: &Expr, bound: &BoundExpr) -> Option<Oid> {
-        let cast = match unnest(expr) {
-            Expr::Cast { data_type, .. } => Some(data_type),
-            Expr::TypedString(typed) => Some(&typed.data_type),
-            _ => None,
-        };
-        if let Some(data_type) = cast {
-            // None that the grammar has words for is one.
-            let named = type_span(data_type) != Span::empty();
-            return if named { self.declared_type(data_type).ok()?.1 } else { None };
+    /// The array of a domain; what holds arrays of one is such an array itself.
+    pub(super) fn array_of_domain(&self, domain: Option<Oid>) -> Option<Oid> {
+        let found = self.env.catalog.user_type_of(domain?)?;
+        if found.oid != domain? {
+            return domain;
         }
-        let mut bound = bound;
-        loop {
-            bound = match &bound.kind {
-                ExprKind::Domain { expr, .. } => expr,
-                ExprKind::Routine { routine, .. } => return routine.result_domain,
-                _ => return None,
-            };
+        // An array of a domain over an array has elements of one type more, which no value has.
+        let over_array = found.domain.as_ref().is_some_and(|domain| element_of(domain.base.oid).is_some());
+        (!over_array).then(|| found.array_type())
+    }
+
+    /// The domain of the elements of an array of one, or of a domain over such an array.
+    pub(super) fn element_of_domain(&self, domain: Option<Oid>) -> Option<Oid> {
+        let array = self.env.catalog.array_of_domain(domain?)?;
+        Some(self.env.catalog.user_type_of(array)?.oid)
+    }
+
+    /// The domain of a field of a composite value, or of a row that a function answers.
+    pub(super) fn domain_of_field(&self, record: &BoundExpr, place: usize) -> Option<Oid> {
+        if let Some(row) = self.env.catalog.table_of_row_type(record.ty.oid) {
+            return row.columns.get(place)?.domain;
+        }
+        let routine = match record.kind {
+            ExprKind::Routine { ref routine, .. } => routine,
+            ExprKind::Column { depth: 0, index } if index >= SET_BASE => {
+                match &self.levels.last()?.sets.get(usize::from(index - SET_BASE))?.0 {
+                    SetCall::Routine { routine, .. } => routine,
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        routine.output_args().nth(place)?.domain
+    }
+
+    /// The domain that a call answers whose declaration speaks of `any` types: the one that all arguments of
+    /// such types are of, or an array of it, or its elements (enforce_generic_type_consistency).
+    pub(super) fn polymorphic_domain(
+        &self,
+        declared: &[Oid],
+        result: Oid,
+        args: &[BoundExpr],
+    ) -> Option<Oid> {
+        if !is_polymorphic(result) || args.iter().all(|arg| arg.domain.is_none()) {
+            return None;
+        }
+        let is_array = |oid: Oid| matches!(oid, Oid::ANYARRAY | Oid::ANYCOMPATIBLEARRAY);
+        let mut element = None;
+        for (wanted, arg) in declared.iter().zip(args).filter(|(wanted, _)| is_polymorphic(**wanted)) {
+            let own = if is_array(*wanted) { self.element_of_domain(arg.domain) } else { arg.domain };
+            let is_unknown = arg.domain.is_none() && arg.is_null_constant();
+            match (element, own) {
+                _ if *wanted == Oid::ANY || is_unknown => {}
+                (_, None) => return None,
+                (Some(known), Some(own)) if known != own => return None,
+                (_, own) => element = own,
+            }
+        }
+        if is_array(result) { self.array_of_domain(element) } else { element }
+    }
+
+    /// The same of an aggregate.
+    pub(super) fn aggregated_domain(&self, function: &Accumulator, args: &[BoundExpr]) -> Option<Oid> {
+        match function {
+            Accumulator::Builtin(function) => self.polymorphic_domain(function.args, function.result, args),
+            Accumulator::Defined(_) => None,
+        }
+    }
+
+    /// The same of a window function that answers one of its first argument's values.
+    pub(super) fn ranked_domain(&self, function: &str, args: &[BoundExpr]) -> Option<Oid> {
+        if !matches!(function, "lag" | "lead" | "first_value" | "last_value" | "nth_value") {
+            return None;
+        }
+        match args {
+            [value, _, default] => value.domain.filter(|domain| default.domain == Some(*domain)),
+            [value, ..] => value.domain,
+            [] => None,
         }
     }
 
@@ -182,7 +257,8 @@ impl Binder<'_, '_> {
 
     /// A value for a column, converted as by assignment.
     pub(crate) fn assign_column(&mut self, value: BoundExpr, column: &Column) -> Result<BoundExpr> {
-        let value = self.assign(value, column.ty, &column.name)?;
+        let declared = column.domain.unwrap_or(column.ty.oid);
+        let value = self.assign_declared(value, column.ty, declared, &column.name)?;
         self.coerce_domain(value, column.domain)
     }
 

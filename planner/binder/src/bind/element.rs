@@ -372,14 +372,14 @@ impl Binder<'_, '_> {
     }
 
     fn assign_field(&mut self, value: BoundExpr, field: &Column) -> Result<BoundExpr> {
-        let from = value.ty;
+        let (from, wanted) = (value.declared(), field.domain.unwrap_or(field.ty.oid));
         let assigned = self.coerce(value, field.ty, CastContext::Assignment)?.ok_or_else(|| {
             SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
                 format!(
                     "subfield \"{}\" is of type {} but expression is of type {}",
                     field.name,
-                    type_name(field.ty.oid),
+                    type_name(wanted),
                     type_name(from.oid)
                 ),
             )
@@ -416,7 +416,7 @@ impl Binder<'_, '_> {
     }
 
     fn assign_element(&mut self, value: BoundExpr, wanted: Type, change: &Change<'_>) -> Result<BoundExpr> {
-        let given = value.ty;
+        let given = value.declared();
         self.coerce(value, wanted, CastContext::Assignment)
             .map_err(|error| error.at(change.value_position))?
             .ok_or_else(|| {

@@ -10,6 +10,7 @@ use sqlparser::ast::{self, AccessExpr, BinaryOperator, Expr, Ident, UnaryOperato
 use super::Binder;
 use super::coerce::cannot_cast;
 use super::coordinate::{coordinate, name_byte};
+use super::domain::common_domain;
 use super::json_subscript::json_element;
 use super::name::{ident_name, object_name_parts};
 use super::scope::TARGETS_MAX;
@@ -295,7 +296,10 @@ impl Binder<'_, '_> {
         }
         let slices = subscripts.iter().any(|subscript| matches!(subscript, Subscript::Slice { .. }));
         let ty = if slices { array.ty } else { Type { oid: element, typmod: array.ty.typmod } };
-        Ok(BoundExpr::new(ExprKind::Subscript { array: Box::new(array), subscripts }, ty))
+        let of_element = self.element_of_domain(array.domain);
+        let domain = if slices { self.array_of_domain(of_element) } else { of_element };
+        let kind = ExprKind::Subscript { array: Box::new(array), subscripts };
+        Ok(BoundExpr::new(kind, ty).of_domain(domain))
     }
 
     /// A left-leaning chain of binary operators, walked without recursion.
@@ -425,7 +429,7 @@ impl Binder<'_, '_> {
             return self.coerce_domain(cast, domain);
         }
         let bound = self.expr(operand)?;
-        let from = bound.ty;
+        let from = bound.declared();
         let cast = match self.coerce(bound, target, CastContext::Explicit) {
             Ok(Some(cast)) => cast,
             Ok(None) => return Err(cannot_cast(from, target).at(self.cast_position(operand, colons))),
@@ -465,6 +469,7 @@ impl Binder<'_, '_> {
         let nested = bound
             .iter()
             .any(|item| element_of(item.ty.oid).is_some() && matches!(item.kind, ExprKind::Array { .. }));
+        let domain = self.array_of_domain(common_domain(&bound));
         let (items, common) = match element {
             Some(element) if !nested => {
                 let items = bound
@@ -492,7 +497,7 @@ impl Binder<'_, '_> {
         };
         // ARRAY of arrays is one array of more dimensions.
         if let Some(inner) = element_of(common.oid).filter(|_| !is_vector(common.oid)) {
-            return Ok(BoundExpr::new(ExprKind::Array { element: inner, items }, common));
+            return Ok(BoundExpr::new(ExprKind::Array { element: inner, items }, common).of_domain(domain));
         }
         let Some(array) = array_of(common.oid) else {
             return Err(SqlError::new(
@@ -501,7 +506,7 @@ impl Binder<'_, '_> {
             ));
         };
         let ty = Type { oid: array, typmod: common.typmod };
-        Ok(BoundExpr::new(ExprKind::Array { element: common.oid, items }, ty))
+        Ok(BoundExpr::new(ExprKind::Array { element: common.oid, items }, ty).of_domain(domain))
     }
 
     fn null_test(&mut self, operand: &Expr, negated: bool) -> Result<BoundExpr> {
@@ -579,10 +584,12 @@ impl Binder<'_, '_> {
             None => BoundExpr::constant(Datum::Null, Type::UNKNOWN),
         };
         results.insert(0, otherwise);
+        let domain = common_domain(&results);
         let (mut results, ty) = self.unify(results, &written, "CASE")?;
         let otherwise = results.remove(0);
         let arms = tests.into_iter().zip(results).collect();
-        Ok(BoundExpr::new(ExprKind::Case { arms, otherwise: Some(Box::new(otherwise)) }, ty))
+        let kind = ExprKind::Case { arms, otherwise: Some(Box::new(otherwise)) };
+        Ok(BoundExpr::new(kind, ty).of_domain(domain))
     }
 
     /// Text compares by its bytes: the C collation is the only one.

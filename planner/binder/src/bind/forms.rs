@@ -8,6 +8,7 @@ use sqlparser::ast::{CeilFloorKind, DateTimeField, Expr, ExtractSyntax, TrimWher
 
 use super::Binder;
 use super::compare::pair;
+use super::domain::common_domain;
 use super::literal::field_name;
 use crate::bound::{BoundExpr, ExprKind};
 
@@ -200,13 +201,16 @@ impl Binder<'_, '_> {
                 ))
             }
             "coalesce" => {
+                let domain = common_domain(&args);
                 let (args, ty) = self.unify(args, written, upper)?;
-                Ok(BoundExpr::new(ExprKind::Coalesce(args), ty))
+                Ok(BoundExpr::new(ExprKind::Coalesce(args), ty).of_domain(domain))
             }
             _ => {
+                let domain = common_domain(&args);
                 let (args, ty) = self.unify(args, written, upper)?;
                 let less = self.operator_of("<", ty.oid, ty.oid)?;
-                Ok(BoundExpr::new(ExprKind::Extreme { greatest: name == "greatest", args, less }, ty))
+                let kind = ExprKind::Extreme { greatest: name == "greatest", args, less };
+                Ok(BoundExpr::new(kind, ty).of_domain(domain))
             }
         }
     }

@@ -73,6 +73,7 @@ impl Binder<'_, '_> {
             Resolved::Scalar { function, .. } if reads_rows(function.intrinsic()) => Some(function.result),
             _ => None,
         };
+        let domains_of_call = self.domains_of_call(&resolved, alias)?;
         let (call, mut columns): (SetCall, Vec<(String, Type)>) = match resolved {
             Resolved::Set { function: set, mut args, columns: types } => {
                 let one = match &types[..] {
@@ -179,7 +180,7 @@ impl Binder<'_, '_> {
             .enumerate()
             .map(|(i, (name, ty))| ScopeColumn {
                 name,
-                expr: BoundExpr::column(i, ty),
+                expr: BoundExpr::column(i, ty).of_domain(domains_of_call.get(i).copied().flatten()),
                 source: None,
                 hidden: false,
             })
@@ -197,6 +198,35 @@ impl Binder<'_, '_> {
         let rel = Rel::Function { call, ordinality, types: types.clone(), alias: named };
         let rel = if read.is_some() { self.guarded_columns(rel, &types, &domains, ordinality)? } else { rel };
         Ok((rel, vec![relation]))
+    }
+
+    /// The domains that the columns of a call are of, as far as it answers any.
+    fn domains_of_call(&self, resolved: &Resolved, alias: Option<&TableAlias>) -> Result<Vec<Option<Oid>>> {
+        let (only, ty) = match resolved {
+            Resolved::Set { function, args, columns } => match (function.columns, &columns[..]) {
+                ([(_, declared)], [ty]) => (self.polymorphic_domain(function.args, *declared, args), ty.oid),
+                _ => return Ok(Vec::new()),
+            },
+            Resolved::Routine { routine, result, .. } => {
+                if !output_arguments(routine).is_empty() {
+                    return Ok(routine.output_args().map(|arg| arg.domain).collect());
+                }
+                (routine.result_domain, result.oid)
+            }
+            Resolved::Scalar { function, args } => {
+                let own = function.function;
+                (self.polymorphic_domain(own.args, own.result, args), function.result.oid)
+            }
+            Resolved::Cast(expr) => (expr.domain, expr.ty.oid),
+            Resolved::Aggregate { .. } | Resolved::Ranking { .. } => return Ok(Vec::new()),
+        };
+        if ty == Oid::RECORD {
+            return self.defined_domains(alias);
+        }
+        Ok(match self.env.catalog.table_of_row_type(ty) {
+            Some(row) => row.columns.iter().map(|column| column.domain).collect(),
+            None => vec![only],
+        })
     }
 
     /// Rows that were read from elsewhere, with the conditions that their columns have to meet.

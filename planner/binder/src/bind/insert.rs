@@ -431,7 +431,9 @@ impl Binder<'_, '_> {
             // What changes from call to call is called before defaults are drawn.
             Rel::Project { input, exprs } if !exprs.iter().any(is_volatile) => (input, exprs),
             other => {
-                let given = types.iter().enumerate().map(|(i, ty)| BoundExpr::column(i, *ty)).collect();
+                let domain = |place: usize| self.env.catalog.domain_of(outputs.get(place)?.source);
+                let given = types.iter().enumerate();
+                let given = given.map(|(i, ty)| BoundExpr::column(i, *ty).of_domain(domain(i))).collect();
                 (Box::new(other), given)
             }
         };
@@ -536,7 +538,9 @@ impl Binder<'_, '_> {
                 excluded.columns.retain(|column| !column.hidden);
                 // Read like columns of what is named, though no table's.
                 excluded.named = Some(to.named());
-                excluded.columns.iter_mut().for_each(|column| column.source = None);
+                for column in &mut excluded.columns {
+                    column.expr.domain = self.env.catalog.domain_of(column.source.take());
+                }
                 self.need_columns(to.named(), Privileges::UPDATE, &[], self.env.acting);
                 let relations = combine(vec![relation.clone()], vec![excluded], to.row_width())?;
                 let level = Level::new(LevelKind::Plain, relations);

@@ -246,7 +246,7 @@ pub(crate) fn field_name(field: &DateTimeField) -> String {
 /// An expression as one of a type that holds the same; a constant is held as that type holds it.
 pub(super) fn relabelled(expr: BoundExpr, ty: Type) -> BoundExpr {
     match expr {
-        BoundExpr { kind: ExprKind::Const(value), ty: from } => {
+        BoundExpr { kind: ExprKind::Const(value), ty: from, .. } => {
             BoundExpr::constant(cast::relabel(value, from.oid, ty.oid), ty)
         }
         expr => BoundExpr::new(ExprKind::Relabel(Box::new(expr)), ty),

@@ -338,7 +338,7 @@ impl Binder<'_, '_> {
             }
         });
         let actual: Vec<Oid> = args.iter().map(|arg| arg.value.ty.oid).collect();
-        let types: Vec<Type> = args.iter().map(|arg| arg.value.ty).collect();
+        let types: Vec<Type> = args.iter().map(|arg| arg.value.declared()).collect();
         let signature = || format!("{}({})", qualified(schema, name), type_list(&types));
         let chosen = match choose(&actual, &signatures) {
             Choice::One(i) if equal.contains(&i) => Choice::Ambiguous,
@@ -411,9 +411,9 @@ impl Binder<'_, '_> {
                             .iter()
                             .map(|arg| match &arg.name {
                                 Some(name) => {
-                                    format!("{name} => {}", type_name(arg.value.ty.oid))
+                                    format!("{name} => {}", type_name(arg.value.declared().oid))
                                 }
-                                None => type_name(arg.value.ty.oid),
+                                None => type_name(arg.value.declared().oid),
                             })
                             .collect::<Vec<_>>();
                         format!("{}({})", qualified(schema, name), list.join(", "))
@@ -558,7 +558,11 @@ impl Binder<'_, '_> {
                     .take(filled.len())
                     .collect();
                 let values = filled.into_iter().zip(domains);
-                values.map(|(value, domain)| self.coerce_domain(value, domain)).collect::<Result<_>>()?
+                let coerced = |(value, domain): (BoundExpr, Option<Oid>)| match domain {
+                    Some(_) => self.coerce_domain(value, domain),
+                    None => Ok(value),
+                };
+                values.map(coerced).collect::<Result<_>>()?
             }
             Callee::Ranking(_) => filled,
         };

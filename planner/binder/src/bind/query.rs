@@ -421,10 +421,12 @@ impl Binder<'_, '_> {
             return Err(syntax("VALUES lists must all be the same length").at(place));
         }
         check_targets(width)?;
-        let mut types = Vec::with_capacity(width);
+        let (mut types, mut domains) = (Vec::with_capacity(width), Vec::with_capacity(width));
         for column in 0..width {
             let of_column: Vec<Type> = rows.iter().map(|row| row[column].ty).collect();
             types.push(self.common_type(&of_column, "VALUES")?);
+            let first = rows.first().and_then(|row| row[column].domain);
+            domains.push(first.filter(|domain| rows.iter().all(|row| row[column].domain == Some(*domain))));
         }
         let rows = rows
             .into_iter()
@@ -437,8 +439,13 @@ impl Binder<'_, '_> {
             .collect::<Result<Vec<Vec<_>>>>()?;
         let columns = types
             .iter()
+            .zip(domains)
             .enumerate()
-            .map(|(i, ty)| OutputColumn { name: format!("column{}", i + 1), ty: *ty, source: None })
+            .map(|(i, (ty, domain))| OutputColumn {
+                name: format!("column{}", i + 1),
+                ty: *ty,
+                source: domain.map(|domain| (domain, OF_DOMAIN)),
+            })
             .collect();
         Ok(BoundQuery { rel: Rel::Values { rows, types }, columns })
     }

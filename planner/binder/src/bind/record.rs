@@ -173,7 +173,10 @@ impl Binder<'_, '_> {
             )
             .at(position));
         };
-        Ok(record_field(record, index, fields[index].1))
+        let domain = self.domain_of_field(&record, index);
+        let field = record_field(record, index, fields[index].1);
+        let domain = field.domain.or(domain);
+        Ok(field.of_domain(domain))
     }
 
     /// All fields of a record, for `(record).*`.
@@ -181,11 +184,12 @@ impl Binder<'_, '_> {
         let Some(fields) = self.record_fields(&record) else {
             return Err(unregistered().at(self.position(span)));
         };
-        Ok(fields
-            .into_iter()
-            .enumerate()
-            .map(|(i, (name, ty))| (name, record_field(record.clone(), i, ty)))
-            .collect())
+        let field = |(i, (name, ty)): (usize, (String, Type))| {
+            let field = record_field(record.clone(), i, ty);
+            let domain = field.domain.or_else(|| self.domain_of_field(&record, i));
+            (name, field.of_domain(domain))
+        };
+        Ok(fields.into_iter().enumerate().map(field).collect())
     }
 
     /// `IS [NOT] NULL`: of a row, whether all its fields are (not) NULL. A row that is a field of it is

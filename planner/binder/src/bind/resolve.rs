@@ -163,9 +163,11 @@ impl Binder<'_, '_> {
         right: BoundExpr,
     ) -> Result<BoundExpr> {
         let (operator, args, result) = self.find_binary(name, left, right)?;
-        let args = self.image_arguments(operator.function.intrinsic, args);
+        let args = self.image_arguments(operator.function.name, args);
+        let declared = [operator.left.unwrap_or(Oid::UNKNOWN), operator.right];
+        let domain = self.polymorphic_domain(&declared, operator.result, &args);
         let function = ResolvedFunction { function: operator.function, result };
-        Ok(BoundExpr::new(ExprKind::Call { function, args }, result))
+        Ok(BoundExpr::new(ExprKind::Call { function, args }, result).of_domain(domain))
     }
 
     /// As [`Self::binary_operator`], leaving the call to the caller: IN lists, ANY, row comparison.
@@ -177,7 +179,7 @@ impl Binder<'_, '_> {
     ) -> Result<(&'static Operator, Vec<BoundExpr>, Type)> {
         let types = [left.ty, right.ty];
         let operator = lookup_binary(name, left.ty.oid, right.ty.oid)
-            .map_err(|choice| undefined_operator(choice, name, Some(left.ty), right.ty))?;
+            .map_err(|choice| undefined_operator(choice, name, Some(left.declared()), right.declared()))?;
         let declared = [operator.left.unwrap_or(Oid::UNKNOWN), operator.right];
         let (concrete, result) = resolve_polymorphic(&declared, &types, operator.result)?;
         let left = self.coerce_or_fail(left, Type::of(concrete[0]), CastContext::Implicit)?;
@@ -204,7 +206,7 @@ impl Binder<'_, '_> {
         let candidates: Vec<Vec<Oid>> = operators.iter().map(|operator| vec![operator.right]).collect();
         let operator = match choose(&[operand.ty.oid], &candidates) {
             Choice::One(i) => operators[i],
-            choice => return Err(undefined_operator(choice, name, None, operand.ty)),
+            choice => return Err(undefined_operator(choice, name, None, operand.declared())),
         };
         let (concrete, result) = resolve_polymorphic(&[operator.right], &[operand.ty], operator.result)?;
         let operand = self.coerce_or_fail(operand, Type::of(concrete[0]), CastContext::Implicit)?;

@@ -86,7 +86,7 @@ impl Binder<'_, '_> {
         let exprs = named.iter().map(|(_, expr)| expr.clone()).collect();
         let column = |(place, (name, expr)): (usize, (String, BoundExpr))| ScopeColumn {
             name,
-            expr: BoundExpr::column(place, expr.ty),
+            expr: BoundExpr::column(place, expr.ty).of_domain(expr.domain),
             source: None,
             hidden: false,
         };
@@ -108,7 +108,9 @@ impl Binder<'_, '_> {
             };
             let width = left.width();
             let moved = |expr: BoundExpr| match expr.kind {
-                ExprKind::Column { index, .. } => BoundExpr::column(width + usize::from(index), expr.ty),
+                ExprKind::Column { index, .. } => {
+                    BoundExpr::column(width + usize::from(index), expr.ty).of_domain(expr.domain)
+                }
                 kind => BoundExpr::new(kind, expr.ty),
             };
             let number = moved(number);
@@ -159,7 +161,7 @@ fn in_step(functions: Vec<Numbered>, ordinality: bool) -> (Rel, Columns) {
             continue;
         };
         let ty = types[0];
-        named.push((column.name, BoundExpr::column(items.len(), ty)));
+        named.push((column.name, BoundExpr::column(items.len(), ty).of_domain(column.expr.domain)));
         items.push(SetItem::Set { call, ty });
     }
     let mut rows = Rel::ProjectSet { input: Box::new(Rel::Unit), items };

@@ -533,6 +533,7 @@ impl Binder<'_, '_> {
         if let Some((table, column)) = read {
             self.reads_column(table, column);
         }
+        expr.domain = self.env.catalog.domain_of(source).or(expr.domain);
         FoundColumn { expr, source }
     }
 }

@@ -25,7 +25,7 @@ use super::name::{figure_column_name, ident_name, object_name_parts, object_name
 use super::postpone::{postpone, project_behind};
 use super::projected::projected;
 use super::query::Options;
-use super::scope::{Level, LevelKind, SET_BASE, WINDOW_BASE, check_targets};
+use super::scope::{FoundColumn, Level, LevelKind, SET_BASE, WINDOW_BASE, check_targets};
 use super::span::{first_span, item_span};
 use super::visit::{same_expr, visit_expr_mut};
 use super::{Binder, Clause};
@@ -39,6 +39,20 @@ pub(crate) struct Target {
     pub source: Option<(Oid, u16)>,
     /// Computed for sorting only.
     pub junk: bool,
+}
+
+impl Target {
+    /// The column of a value that may be of a domain.
+    fn of_value(expr: BoundExpr, name: String) -> Target {
+        let source = expr.domain.map(|domain| (domain, OF_DOMAIN));
+        Target { expr, name, source, junk: false }
+    }
+
+    /// The same of a value that may be just a column of a table.
+    fn of_column(found: FoundColumn, name: String) -> Target {
+        let target = Target::of_value(found.expr, name);
+        Target { source: found.source.or(target.source), ..target }
+    }
 }
 
 /// A sort key, as the place of its target.
@@ -217,12 +231,7 @@ impl Binder<'_, '_> {
                     (Some(row), _) => {
                         let record = self.clause_expr(&row, clause)?;
                         let fields = self.all_fields(record, first_span(expr))?;
-                        targets.extend(fields.into_iter().map(|(name, expr)| Target {
-                            expr,
-                            name,
-                            source: None,
-                            junk: false,
-                        }));
+                        targets.extend(fields.into_iter().map(|(name, expr)| Target::of_value(expr, name)));
                     }
                 },
                 SelectItem::ExprWithAlias { expr, alias } => {
@@ -255,22 +264,16 @@ impl Binder<'_, '_> {
             Expr::CompoundIdentifier(parts) => Some(&parts[..]),
             _ => None,
         };
-        let (expr_bound, source) = match source {
+        let name = alias.map_or_else(|| figure_column_name(expr), ident_name);
+        Ok(match source {
             Some(parts) => {
                 let outer = std::mem::replace(&mut self.level()?.clause, clause);
                 let found = self.named_value(parts);
                 self.level()?.clause = outer;
-                let found = found?;
-                (found.expr, found.source)
+                Target::of_column(found?, name)
             }
-            None => {
-                let bound = self.clause_expr(expr, clause)?;
-                let domain = self.domain_of_value(expr, &bound);
-                (bound, domain.map(|domain| (domain, OF_DOMAIN)))
-            }
-        };
-        let name = alias.map_or_else(|| figure_column_name(expr), ident_name);
-        Ok(Target { expr: expr_bound, name, source, junk: false })
+            None => Target::of_value(self.clause_expr(expr, clause)?, name),
+        })
     }
 
     /// `*`.
@@ -307,10 +310,7 @@ impl Binder<'_, '_> {
             .collect();
         columns
             .into_iter()
-            .map(|(column, name)| {
-                let found = self.reference(place, relation, column, span);
-                Target { expr: found.expr, name, source: found.source, junk: false }
-            })
+            .map(|(column, name)| Target::of_column(self.reference(place, relation, column, span), name))
             .collect()
     }
 
@@ -333,10 +333,7 @@ impl Binder<'_, '_> {
         }
         let names: Vec<&str> = parts.iter().map(String::as_str).collect();
         if let Some(fields) = self.variable_fields(&names)? {
-            return Ok(fields
-                .into_iter()
-                .map(|(name, expr)| Target { expr, name, source: None, junk: false })
-                .collect());
+            return Ok(fields.into_iter().map(|(name, expr)| Target::of_value(expr, name)).collect());
         }
         Err(self.missing_relation(relation, self.position(span)))
     }

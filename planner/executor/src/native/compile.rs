@@ -541,14 +541,14 @@ impl<'e> Compiler<'e> {
             }
             ExprKind::Const(_) | ExprKind::Param(_) | ExprKind::Variable(_) => Some(expr.clone()),
             ExprKind::Relabel(inner) => {
-                Some(BoundExpr { kind: ExprKind::Relabel(Box::new(self.row_free(inner)?)), ty: expr.ty })
+                Some(BoundExpr::new(ExprKind::Relabel(Box::new(self.row_free(inner)?)), expr.ty))
             }
             ExprKind::Call { function, args } => {
                 if function.function.volatility == archipel_sql::function::Volatility::Volatile {
                     return None;
                 }
                 let args = args.iter().map(|arg| self.row_free(arg)).collect::<Option<Vec<_>>>()?;
-                Some(BoundExpr { kind: ExprKind::Call { function: *function, args }, ty: expr.ty })
+                Some(BoundExpr::new(ExprKind::Call { function: *function, args }, expr.ty))
             }
             _ => crate::route::is_row_free(expr).then(|| expr.clone()),
         }

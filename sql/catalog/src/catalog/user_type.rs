@@ -161,16 +161,30 @@ impl Catalog {
         self.user_type_by_oid(oid).or_else(|| element().filter(|ty| ty.array_type() == oid))
     }
 
-    /// The domains whose conditions a value of this domain meets, the innermost first.
+    /// The domains whose conditions a value of this domain meets, the innermost first. Below one over an
+    /// array of a domain stands none: that one's conditions are about the elements.
     pub fn domains_of(&self, domain: Oid) -> Vec<UserTypeRef> {
         let mut found = Vec::new();
         let mut next = Some(domain);
         while let Some(ty) = next.and_then(|oid| self.user_type_of(oid)) {
-            next = ty.domain.as_ref().and_then(|domain| domain.parent);
+            let parent = ty.domain.as_ref().and_then(|domain| domain.parent);
+            next = parent.filter(|parent| self.user_type_by_oid(*parent).is_some());
             found.push(ty);
         }
         found.reverse();
         found
+    }
+
+    /// The array of a domain that a declared type is, or that a domain is over in the end.
+    pub fn array_of_domain(&self, declared: Oid) -> Option<Oid> {
+        let mut next = declared;
+        loop {
+            let ty = self.user_type_of(next)?;
+            if ty.oid != next {
+                return Some(next);
+            }
+            next = ty.domain.as_ref()?.parent?;
+        }
     }
 
     /// The plain type of a declared one, and the domain (or the array of one) that it may be.
