@@ -1,5 +1,6 @@
 //! Rows into variables: INTO and FOR targets, casts, the structure of records.
 
+use archipel_planner::bind;
 use archipel_planner::bound::{
     BoundExpr, BoundStatement, ExprKind, OutputColumn, Rel, Subquery, SubqueryKind,
 };
@@ -15,7 +16,18 @@ use super::trace::Symbol;
 use super::{Compiler, Environment};
 use crate::plpgsql::ast::*;
 use crate::plpgsql::lexer;
-use crate::run::operation::{IntoCast, ReferenceRead, Targets};
+use crate::run::operation::{IntoCast, Operation, OperationKind, ReferenceRead, Targets};
+
+/// A statement, then what puts the fields that it gave values to into their rows.
+pub(super) fn before_parts(operation: Operation, put: Vec<OperationKind>) -> Operation {
+    if put.is_empty() || matches!(operation.kind, OperationKind::Fail { .. }) {
+        return operation;
+    }
+    let site = operation.site;
+    let put = put.into_iter().map(|kind| Operation { site, rights: None, kind });
+    let kind = OperationKind::Sequence(std::iter::once(operation).chain(put).collect());
+    Operation { site, rights: None, kind }
+}
 
 pub(crate) fn modifies(bound: &BoundStatement) -> bool {
     match bound {
@@ -71,6 +83,57 @@ impl Compiler<'_> {
             Some(row) => refused(format!("\"{}\" is not a scalar variable", row.text), row.start),
             None => Ok(()),
         }
+    }
+
+    /// A target that is a scalar variable or a field: a register, and what it was declared to be. That of a
+    /// field of a row in one register is not its own: the row gets it behind the statement.
+    pub(super) fn scalar_target(&mut self, target: &Target) -> Result<(u32, Type)> {
+        match (&self.storage[target.variable as usize], &target.path[..]) {
+            (Storage::Scalar { register, declared, .. }, []) => Ok((*register, *declared)),
+            (Storage::Scalar { register, ty, declared }, [Step::Field(name)]) if ty.oid.is_composite() => {
+                let (register, ty, declared) = (*register, *ty, *declared);
+                self.field_target(target.variable, (register, ty, declared), name)
+            }
+            (record, [Step::Field(name)]) => record
+                .fields()
+                .and_then(|fields| fields.iter().find(|f| f.name == *name))
+                .map(|field| (field.register, field.declared))
+                .ok_or_else(|| self.no_field(target.variable, name)),
+            _ => Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("\"{}\" is not a scalar variable", target.text),
+            )),
+        }
+    }
+
+    /// A field of the row that a register holds.
+    fn field_target(
+        &mut self,
+        variable: VariableId,
+        (register, ty, declared): (u32, Type, Type),
+        field: &str,
+    ) -> Result<(u32, Type)> {
+        let row = self.environment.catalog.table_of_row_type(ty.oid);
+        if row.is_none_or(|row| row.column_index(field).is_none()) {
+            return Err(self.no_field(variable, field));
+        }
+        let name = self.body.variables[variable as usize].name.clone();
+        let mut way = bind::PartWay::default();
+        way.field(field);
+        let wanted = self.with_environment(|env| bind::part_declared(ty, &way, &name, env))?;
+        let scratch = self.scratch();
+        let (plain, _) = self.environment.catalog.plain_type(wanted);
+        let part = BoundExpr::new(ExprKind::Variable(scratch), plain);
+        let base = BoundExpr::new(ExprKind::Variable(register), ty);
+        let mut bound = self.with_environment(|env| bind::assign_part(base, way, part, &name, env))?;
+        if declared.oid != ty.oid {
+            bound = self.cast(bound, declared)?;
+        }
+        self.trace.forget(scratch, "put into a row");
+        self.trace.forget(register, "a part of it assigned");
+        let value = self.plan_part(&bound)?;
+        self.parts_put.push(OperationKind::Assign { register, value });
+        Ok((scratch, wanted))
     }
 
     /// The composite type that a variable is of a domain over, which takes the columns of a row for its

@@ -30,6 +30,12 @@ pub(super) enum Rounds {
     OfChange,
 }
 
+/// Each round begins with what puts fields into the rows that they are parts of.
+fn put_first(operations: &mut Vec<Operation>, put: Vec<OperationKind>, site: Site) {
+    let put = put.into_iter().map(|kind| Operation { site, rights: None, kind });
+    operations.splice(0..0, put);
+}
+
 impl Compiler<'_> {
     /// Compiles a loop's body. What the body assigns is unknown at its head and after the loop.
     fn body(
@@ -229,8 +235,10 @@ impl Compiler<'_> {
             Err(error) => return Ok((self.or_fail(site, Err(error)), true)),
         };
         let registers = places.registers.clone();
-        let (number, operations) =
+        let put = std::mem::take(&mut self.parts_put);
+        let (number, mut operations) =
             self.loop_over_rows(label, body, kind, (&registers, "read from a table"))?;
+        put_first(&mut operations, put, site);
         let kind = LoopKind::Rows { statement: Box::new(statement), targets: places };
         Ok((self.loop_operation(site, number, kind, operations), true))
     }
@@ -270,8 +278,10 @@ impl Compiler<'_> {
         };
         let registers: Vec<u32> =
             plan.into.as_ref().map(|into| into.targets.registers.clone()).unwrap_or_default();
-        let (number, operations) =
+        let put = std::mem::take(&mut self.parts_put);
+        let (number, mut operations) =
             self.loop_over_rows(label, body, Rounds::Ending, (&registers, "read by dynamic SQL"))?;
+        put_first(&mut operations, put, site);
         let kind = LoopKind::DynamicRows { plan: Box::new(plan) };
         Ok((self.loop_operation(site, number, kind, operations), true))
     }
@@ -352,10 +362,12 @@ impl Compiler<'_> {
             Ok(prepared) => prepared,
             Err(error) => return Ok((self.or_fail(site, Err(error)), true)),
         };
+        let put = std::mem::take(&mut self.parts_put);
         let (number, mut operations) = self.body(label, body, Rounds::Ending, &mut |compiler| {
             compiler.trace.set(register, symbol.clone());
             Ok(())
         })?;
+        put_first(&mut operations, put, site);
         if let Some(kind) = first {
             operations.insert(0, Operation { site, rights: None, kind });
         }

@@ -398,6 +398,9 @@ pub(crate) struct Compiler<'a> {
     pub structured: Vec<VariableId>,
     /// The registers where the values of such come.
     pub arrivals: Vec<(VariableId, u32)>,
+    /// What puts fields that the statement at hand is given back into the rows that they are parts of: the
+    /// values of domains over composite types, each in one register.
+    pub parts_put: Vec<OperationKind>,
     /// Those of which fields were asked for without that.
     pub asked: Rc<RefCell<Vec<VariableId>>>,
 }
@@ -464,6 +467,7 @@ impl<'a> Compiler<'a> {
             begins: false,
             structured: structured.to_vec(),
             arrivals: Vec::new(),
+            parts_put: Vec::new(),
             asked: Rc::default(),
         };
         compiler.allocate()?;

@@ -3,12 +3,12 @@
 
 use std::fmt::Write;
 
-use archipel_planner::prepared::check_arguments;
+use archipel_planner::prepared::{check_argument_type, check_arguments, is_fitting_literal};
 use archipel_sql::ast::{Execute, Statement};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::SessionHost;
 use archipel_sql::parser::parse_statement;
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::{format_type, type_name};
 use archipel_sql::types::Type;
 
 use super::text::{TextBinder, bind_text};
@@ -58,6 +58,20 @@ impl TextBinder {
         let params = params.collect();
         let (query, places) = query_of(execute, &types);
         let within = self.within(session);
+        for (at, (argument, wanted)) in execute.args.iter().zip(types.iter()).enumerate() {
+            if is_fitting_literal(&argument.expr, *wanted) {
+                continue;
+            }
+            // What cannot be bound says so in that query.
+            let own = format!("SELECT ({})", argument.text);
+            let Ok((bound, _)) = bind_text(within.parts(), &own, &[], self.transitions.as_ref()) else {
+                continue;
+            };
+            let [column] = bound.columns() else { continue };
+            let names = (type_name(column.ty.oid), type_name(wanted.oid));
+            check_argument_type(at + 1, column.ty.oid, wanted.oid, names)
+                .map_err(|error| error.at(Some(argument.position)))?;
+        }
         let compiled = bind_text(within.parts(), &query, &[], self.transitions.as_ref())
             .and_then(|(bound, needed)| within.compiled(&bound, needed)?.checked(session));
         let compiled = compiled.map_err(|error| at_its_place(error, &places))?;

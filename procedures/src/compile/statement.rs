@@ -13,6 +13,7 @@ use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
 use super::hoist::after_calls;
+use super::into::before_parts;
 use super::spoken::{about_assignment, one_row};
 use super::storage::{RecordState, Storage};
 use super::{Compiler, command, flow, unsupported};
@@ -82,6 +83,8 @@ impl Compiler<'_> {
         let mut compiled = self.statement_inside(statement);
         let calls = self.end_calls(outer_calls);
         compiled = compiled.map(|(operation, through)| (after_calls(calls, operation), through));
+        let put = std::mem::take(&mut self.parts_put);
+        compiled = compiled.map(|(operation, through)| (before_parts(operation, put), through));
         let needed = self.needed.replace(outer);
         if let Ok((operation, _)) = &mut compiled {
             operation.rights = Rights::of(needed).map(Arc::new);
@@ -668,22 +671,6 @@ impl Compiler<'_> {
     pub(super) fn found_unknown(&mut self) {
         let found = self.register_of(self.body.found);
         self.trace.forget(found, "FOUND");
-    }
-
-    /// A target that is a scalar variable or a field: its register, and what it was declared to be.
-    pub(super) fn scalar_target(&self, target: &Target) -> Result<(u32, Type)> {
-        match (&self.storage[target.variable as usize], &target.path[..]) {
-            (Storage::Scalar { register, declared, .. }, []) => Ok((*register, *declared)),
-            (record, [Step::Field(name)]) => record
-                .fields()
-                .and_then(|fields| fields.iter().find(|f| f.name == *name))
-                .map(|field| (field.register, field.declared))
-                .ok_or_else(|| self.no_field(target.variable, name)),
-            _ => Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("\"{}\" is not a scalar variable", target.text),
-            )),
-        }
     }
 
     pub(super) fn shared_linker(&self) -> Arc<dyn archipel_planner::native::RoutineLinker + Send + Sync> {

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use archipel_planner::bound::OutputColumn;
 use archipel_planner::native::cursor::OpenCursor;
-use archipel_planner::prepared::check_arguments;
+use archipel_planner::prepared::{check_argument_type, check_arguments, is_fitting_literal};
 use archipel_sql::ast::{
     AlterSystem, DiscardTarget, Execute, ExplainFormat, Prepare, Reset, Set, SetTransaction, SetValue, Show,
     Statement,
 };
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::CastContext;
 use archipel_sql::types::{Oid, Type};
 
 use super::{Session, role};
@@ -489,40 +488,30 @@ impl Session {
             return Ok((prepared, Vec::new()));
         }
         check_arguments(execute, prepared.params.len())?;
-        match self.evaluate_as(&execute.args, &prepared.params).await {
-            Ok(params) => Ok((prepared, params)),
-            Err(error) if error.state() == SqlState::CANNOT_COERCE => {
-                Err(self.unfit_argument(execute, &prepared.params).await.unwrap_or(error))
-            }
-            Err(error) => Err(error),
-        }
+        self.check_argument_types(execute, &prepared).await?;
+        let params = self.evaluate_as(&execute.args, prepared.told_params()).await?;
+        Ok((prepared, params))
     }
 
-    /// Why the arguments of an EXECUTE cannot be parameters of these types.
-    async fn unfit_argument(&mut self, execute: &Execute, types: &[Type]) -> Option<SqlError> {
-        for (at, (argument, wanted)) in execute.args.iter().zip(types).enumerate() {
-            let text: Arc<str> = format!("SELECT ({})", argument.text).into();
-            let statements = self.read(&text).await.ok()?;
-            let prepared = self.prepare_parsed(&text, statements, &[]).await.ok()?;
-            let given = prepared.columns.as_ref()?.first()?.ty;
-            // What a row lacks for a type tells the cast itself.
-            let is_row = given.oid == Oid::RECORD && wanted.oid.is_composite();
-            if is_row || archipel_sql::cast::find(given.oid, wanted.oid, CastContext::Explicit).is_some() {
+    /// Refuses arguments of an EXECUTE that cannot be assigned to the parameters.
+    async fn check_argument_types(&mut self, execute: &Execute, prepared: &Prepared) -> Result<()> {
+        let wanted = prepared.params.iter().zip(prepared.told_params().iter());
+        for (at, (argument, (wanted, told))) in execute.args.iter().zip(wanted).enumerate() {
+            if is_fitting_literal(&argument.expr, *wanted) {
                 continue;
             }
+            let text: Arc<str> = format!("SELECT ({})", argument.text).into();
+            // What cannot be read or bound says so as it is evaluated.
+            let Ok(statements) = self.read(&text).await else { continue };
+            let Ok(bound) = self.prepare_parsed(&text, statements, &[]).await else { continue };
+            let Some([column]) = bound.columns.as_deref() else { continue };
             let (state, path) = (self.catalog_state(), self.search_path());
-            let name = |ty: Type| archipel_sql::system::bare_type_along(&state.catalog, &path, ty.oid);
-            let message = format!(
-                "parameter ${} of type {} cannot be coerced to the expected type {}",
-                at + 1,
-                name(given),
-                name(*wanted)
-            );
-            let error = SqlError::new(SqlState::DATATYPE_MISMATCH, message)
-                .with_hint("You will need to rewrite or cast the expression.");
-            return Some(error.at(Some(argument.position)));
+            let given = state.catalog.domain_of(column.source).unwrap_or(column.ty.oid);
+            let name = |oid| archipel_sql::system::bare_type_along(&state.catalog, &path, oid);
+            check_argument_type(at + 1, column.ty.oid, wanted.oid, (name(given), name(told.oid)))
+                .map_err(|error| error.at(Some(argument.position)))?;
         }
-        None
+        Ok(())
     }
 }
 

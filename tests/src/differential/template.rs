@@ -6,8 +6,8 @@
 //!
 //! What is left out, because PostgreSQL leaves it open or fixes it by what it runs on: the clock,
 //! randomness, sums of floats in no order, functions of floats whose last digit the C library decides
-//! (`cbrt`), arrays of arrays where PostgreSQL does not support them, which looks like a refusal, the
-//! types of domains, which Archipel's expressions do not keep (`pg_typeof`), and lengths that depend on an argument without a bound.
+//! (`cbrt`), arrays of arrays where PostgreSQL does not support them, which looks like a refusal, and
+//! lengths that depend on an argument without a bound.
 
 use super::kind::Kind;
 

@@ -80,7 +80,10 @@ impl Parser<'_> {
                     name_token.start,
                 ));
             };
-            // A new variable, whatever the name meant outside.
+            // A new variable, whatever the name meant outside; one that is called as a field is found by none.
+            let field = targets.as_ref().and_then(|t| t.first()).filter(|target| !target.path.is_empty());
+            let field = field.map(|target| target.text.clone());
+            let name = field.as_deref().unwrap_or(name);
             let variable = self.internal_variable(name, name_token.line, Type::INT4, false);
             let body = self.loop_body(label.as_deref())?;
             return Ok(StatementKind::ForInteger {
