@@ -14,6 +14,7 @@
 //! - [`element`]     elements of array columns as targets
 //! - [`frame`]       EXCLUDE in window frames
 //! - [`join`]        joins nested without parentheses
+//! - [`junk`]        what stands behind numbers without a blank
 //! - [`inference`]   ON CONFLICT over expressions
 //! - [`limit`]       FETCH FIRST
 //! - [`merge`]       MERGE from a join
@@ -63,6 +64,7 @@ mod frame;
 mod index;
 mod inference;
 mod join;
+mod junk;
 mod keywords;
 mod limit;
 mod merge;

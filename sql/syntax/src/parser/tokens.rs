@@ -16,6 +16,7 @@ use super::element::rewrite_elements;
 use super::frame::{rewrite_bounds, rewrite_exclusions};
 use super::inference::rewrite_inference;
 use super::join::{rewrite_joins, rewrite_using_aliases};
+use super::junk::refuse_junk;
 use super::keywords::is_foreign_keyword;
 use super::limit::rewrite_fetch;
 use super::merge::rewrite_merge_sources;
@@ -197,6 +198,7 @@ fn raw_tokens(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> {
     interrupt::check()?;
     // What is made of them is not seen until it is made.
     memory::check(tokens.len().saturating_mul(TREE_BYTES_PER_TOKEN))?;
+    refuse_junk(&tokens, positions)?;
     let mut tokens = cut_operators(decode_unicode(tokens, positions)?, positions);
     for token in &mut tokens {
         match &mut token.token {
@@ -280,7 +282,8 @@ fn join_strings(raw: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
 
 /// What no grammar may take and sqlparser's would: the second of two strings that stand side by side,
 /// which it reads as an alias, INSERT OVERWRITE, which only the rewriting that follows may say, ARRAY
-/// behind a type that is an array's already, and what follows an ARRAY that makes none. Only DO has a string behind another: its body behind its
+/// behind a type that is an array's already, what follows an ARRAY that makes none, a word that begins the
+/// next clause in the place of a relation, and FROM behind DISTINCT. Only DO has a string behind another: its body behind its
 /// language.
 fn out_of_place(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
     let is_string = |token: &TokenWithSpan| {
@@ -296,8 +299,43 @@ fn out_of_place(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
             || (is_word(Some(&pair[0]), "insert") && is_word(Some(&pair[1]), "overwrite"))
             || (pair[0].token == Token::RBracket && is_word(Some(&pair[1]), "array"))
             || constructs_nothing(tokens, at)
+            || (is_clause(tokens, at + 1)
+                && (is_word(Some(&pair[0]), "from") || is_word(Some(&pair[0]), "join")))
+            || (at > 0
+                && is_word(tokens.get(at - 1), "select")
+                && is_word(Some(&pair[0]), "distinct")
+                && is_word(Some(&pair[1]), "from"))
     })?;
     tokens.get(first + 1)
+}
+
+/// Whether a reserved word stands here that begins nothing that can follow FROM, be that an expression or a
+/// relation.
+fn is_clause(tokens: &[TokenWithSpan], at: usize) -> bool {
+    const CLAUSES: [&str; 15] = [
+        "where",
+        "having",
+        "order",
+        "limit",
+        "offset",
+        "union",
+        "intersect",
+        "except",
+        "window",
+        "on",
+        "using",
+        "returning",
+        "and",
+        "or",
+        "from",
+    ];
+    match tokens.get(at).map(|token| &token.token) {
+        Some(Token::Word(word)) if word.quote_style.is_none() => {
+            let is_grouping = word.value.eq_ignore_ascii_case("group") && is_word(tokens.get(at + 1), "by");
+            is_grouping || CLAUSES.iter().any(|clause| word.value.eq_ignore_ascii_case(clause))
+        }
+        _ => false,
+    }
 }
 
 /// What nests within an open parenthesis or CASE, as far as has been read.

@@ -14,7 +14,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 /// Words that no column or function can be called without quotes (PostgreSQL 15, appendix C): what begins
 /// with one of them and fails is no name.
 pub(super) fn is_no_name(keyword: Keyword) -> bool {
-    matches!(keyword, Keyword::ARRAY | Keyword::CASE | Keyword::CAST)
+    matches!(keyword, Keyword::ARRAY | Keyword::CASE | Keyword::CAST | Keyword::NOT)
 }
 
 /// The words that set the arguments of a function apart; `None` for functions that have none such.
