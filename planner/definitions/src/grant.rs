@@ -1,12 +1,13 @@
 //! GRANT and REVOKE on objects.
 
-use archipel_sql::ast::{Grant, GrantObjects, GrantedPrivilege, RoleName};
+use archipel_sql::ast::{Grant, GrantObjects, GrantedPrivilege, QualifiedName, RoleName};
 use archipel_sql::catalog::access::{AclChange, AclItem, EVERYBODY};
 use archipel_sql::catalog::names::{undefined_column, undefined_schema};
 use archipel_sql::catalog::{
     Access, DATABASE, ObjectClass, Privileges, Relation, RoutineKind, SUPERUSER_NAME,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::type_table::{TypeInfo, type_by_name};
 use archipel_sql::types::Oid;
 
 use super::routine;
@@ -168,6 +169,12 @@ fn sequence_rights(privileges: Privileges, target: &Target, work: &mut Work<'_>)
     privileges & valid
 }
 
+/// A built-in type by the name that it has in pg_type.
+fn built_in_type(name: &QualifiedName) -> Option<&'static TypeInfo> {
+    let is_there = name.schema.as_deref().is_none_or(|schema| schema == "pg_catalog");
+    type_by_name(&name.name).filter(|info| is_there && info.name == name.name)
+}
+
 fn targets(objects: &GrantObjects, class: ObjectClass, work: &Work<'_>) -> Result<Vec<Target>> {
     let catalog = &work.catalog;
     let target =
@@ -219,8 +226,23 @@ fn targets(objects: &GrantObjects, class: ObjectClass, work: &Work<'_>) -> Resul
         GrantObjects::Languages(_) => {}
         GrantObjects::Types(names) | GrantObjects::Domains(names) => {
             for name in names {
+                let are_domains = matches!(objects, GrantObjects::Domains(_));
+                let own = catalog.user_type(name.schema.as_deref(), &name.name, work.search_path());
+                if own.is_none()
+                    && let Some(built_in) = built_in_type(name)
+                {
+                    if are_domains {
+                        return Err(wrong(built_in.name, "a domain"));
+                    }
+                    if built_in.is_array() {
+                        return Err(SqlError::new(INVALID_GRANT, "cannot set privileges of array types")
+                            .with_hint("Set the privileges of the element type instead."));
+                    }
+                    found.push(target(built_in.oid, class, built_in.name));
+                    continue;
+                }
                 let ty = catalog.require_user_type(name, work.search_path())?;
-                if matches!(objects, GrantObjects::Domains(_)) && ty.domain.is_none() {
+                if are_domains && ty.domain.is_none() {
                     return Err(wrong(&ty.name, "a domain"));
                 }
                 found.push(target(ty.oid, class, &ty.name));

@@ -587,17 +587,14 @@ pub(super) fn find(
         let fitting: Vec<&RoutineRef> = overloads.iter().filter(|routine| fits(routine)).collect();
         return match (&fitting[..], &overloads[..]) {
             ([only], _) => Ok((*only).clone()),
+            ([], _) if built_in_overloads(name, word).len() > 1 => Err(ambiguous_name(name, word)),
             ([], [other]) => Err(wrong_kind(other, word)),
             ([], _) => Err(SqlError::new(
                 SqlState::UNDEFINED_FUNCTION,
                 format!("could not find {} named \"{name}\"", with_article(word)),
             )
             .placeless()),
-            _ => Err(SqlError::new(
-                SqlState::AMBIGUOUS_FUNCTION,
-                format!("{} name \"{name}\" is not unique", word.as_str()),
-            )
-            .with_hint(format!("Specify the argument list to select the {} unambiguously.", word.as_str()))),
+            _ => Err(ambiguous_name(name, word)),
         };
     };
     let mut inputs = Vec::new();
@@ -629,6 +626,27 @@ pub(super) fn find(
     }
 }
 
+/// 42725.
+fn ambiguous_name(name: &QualifiedName, word: RoutineWord) -> SqlError {
+    let word = word.as_str();
+    SqlError::new(SqlState::AMBIGUOUS_FUNCTION, format!("{word} name \"{name}\" is not unique"))
+        .with_hint(format!("Specify the argument list to select the {word} unambiguously."))
+}
+
+/// The built-in functions and aggregates of a name, with their arguments.
+fn built_in_overloads(name: &QualifiedName, word: RoutineWord) -> Vec<(Oid, &'static str, &'static [Oid])> {
+    let mut known: Vec<(Oid, &'static str, &'static [Oid])> = Vec::new();
+    if word == RoutineWord::Procedure || name.schema.as_deref().is_some_and(|schema| schema != "pg_catalog") {
+        return known;
+    }
+    if word != RoutineWord::Aggregate {
+        known.extend(function::lookup_functions(&name.name).iter().map(|f| (f.oid, f.name, f.args)));
+        known.extend(function::lookup_set_functions(&name.name).iter().map(|f| (f.oid, f.name, f.args)));
+    }
+    known.extend(function::lookup_aggregates(&name.name).iter().map(|f| (f.oid, f.name, f.args)));
+    known
+}
+
 /// The built-in function or aggregate of a signature: its number and name.
 pub(super) fn find_built_in(
     catalog: &Catalog,
@@ -636,16 +654,7 @@ pub(super) fn find_built_in(
     word: RoutineWord,
     search_path: &[String],
 ) -> Option<(Oid, &'static str)> {
-    let name = &signature.name;
-    if word == RoutineWord::Procedure || name.schema.as_deref().is_some_and(|schema| schema != "pg_catalog") {
-        return None;
-    }
-    let mut known: Vec<(Oid, &'static str, &'static [Oid])> = Vec::new();
-    if word != RoutineWord::Aggregate {
-        known.extend(function::lookup_functions(&name.name).iter().map(|f| (f.oid, f.name, f.args)));
-        known.extend(function::lookup_set_functions(&name.name).iter().map(|f| (f.oid, f.name, f.args)));
-    }
-    known.extend(function::lookup_aggregates(&name.name).iter().map(|f| (f.oid, f.name, f.args)));
+    let known = built_in_overloads(&signature.name, word);
     let Some(args) = &signature.args else {
         return match known[..] {
             [(oid, name, _)] => Some((oid, name)),

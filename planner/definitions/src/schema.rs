@@ -18,7 +18,7 @@ use archipel_sql::types::Oid;
 
 use super::renamed::{Renaming, Said};
 use super::work::{Work, is_system_schema};
-use super::{DdlEnv, DdlPlan, alter, extension, kept, owner, plan_into, routine};
+use super::{DdlEnv, DdlPlan, alter, extension, kept, owner, plan_into, routine, trigger};
 
 /// The name of a new schema and its owner.
 fn name_and_owner(create: &CreateSchema, work: &Work<'_>) -> Result<(String, Oid)> {
@@ -396,7 +396,7 @@ pub(super) fn comment(comment: &Comment, work: &mut Work<'_>) -> Result<()> {
 /// Whoever owns an object may speak of it.
 fn check_commenter(object: &CommentObject, oid: Oid, work: &Work<'_>) -> Result<()> {
     match object {
-        CommentObject::Constraint { table, .. } => {
+        CommentObject::Constraint { table, .. } | CommentObject::Trigger { table, .. } => {
             let table = work.catalog.require_table(table, work.search_path())?;
             work.require_owner(table.oid)
         }
@@ -482,6 +482,11 @@ fn comment_target(object: &CommentObject, work: &Work<'_>) -> Result<(Oid, u16)>
                     format!("constraint \"{name}\" for table \"{}\" does not exist", table.name),
                 )
             })
+        }
+        CommentObject::Trigger { name, table } => {
+            let table = work.catalog.require_table(table, work.search_path())?;
+            let trigger = table.trigger(name).map(|trigger| (trigger.oid, 0));
+            trigger.ok_or_else(|| trigger::undefined_trigger(name, &table))
         }
         CommentObject::DomainConstraint { name, domain } => {
             let ty = work.catalog.require_user_type(domain, work.search_path())?;

@@ -7,6 +7,7 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::parse_expression_text;
+use archipel_sql::types::Oid;
 
 use super::constraint::own_names;
 use super::heir_keys;
@@ -140,8 +141,32 @@ impl Copies {
         }
     }
 
-    /// Comments on columns.
+    /// Comments on columns, and on the conditions and indexes that are copied, too.
     pub fn add_comments(&self, table: &Table, work: &mut Work<'_>) {
+        let mut pairs: Vec<(Oid, Oid)> = Vec::new();
+        for (like, source, first) in self.from.iter().filter(|(like, ..)| like.comments) {
+            if like.constraints {
+                let own = |name: &str| table.checks.iter().find(|check| check.name == name);
+                pairs.extend(
+                    source.checks.iter().filter_map(|check| Some((check.oid, own(&check.name)?.oid))),
+                );
+            }
+            if like.indexes {
+                let keys = (&source.primary_key, &table.primary_key);
+                pairs.extend(keys.0.iter().zip(keys.1).map(|(from, to)| (from.oid, to.oid)));
+                let mut copies: Vec<&Index> = all_indexes(table).collect();
+                for index in all_indexes(source) {
+                    if let Some(place) = copies.iter().position(|copy| is_copy(copy, index, *first)) {
+                        pairs.push((index.oid, copies.remove(place).oid));
+                    }
+                }
+            }
+        }
+        for (from, to) in pairs {
+            if let Some(text) = work.catalog.comment(from, 0) {
+                work.put(Object::Comments(Comments { object: to, texts: vec![(0, text)] }));
+            }
+        }
         let mut texts = Vec::new();
         for (_, source, first) in self.from.iter().filter(|(like, ..)| like.comments) {
             for (place, _) in source.columns.iter().enumerate() {
@@ -154,6 +179,20 @@ impl Copies {
             work.put(Object::Comments(Comments { object: table.oid, texts }));
         }
     }
+}
+
+fn all_indexes(table: &Table) -> impl Iterator<Item = &Index> {
+    table.indexes.iter().chain(table.nominal.indexes.iter().map(|nominal| &nominal.index))
+}
+
+/// Whether an index is the copy of another, over columns that stand `first` places further on.
+fn is_copy(copy: &Index, index: &Index, first: u16) -> bool {
+    let moved = |column: u16| if column == EXPRESSION { column } else { column + first };
+    copy.constraint == index.constraint
+        && copy.unique == index.unique
+        && copy.predicate == index.predicate
+        && copy.columns.iter().map(|part| part.column).eq(index.columns.iter().map(|part| moved(part.column)))
+        && copy.include.iter().copied().eq(index.include.iter().map(|column| moved(*column)))
 }
 
 /// The source as one of the new table's name would be: its expressions say that name where they say the

@@ -342,7 +342,7 @@ fn rename_on(table: &TableRef, trigger: Oid, name: &str, work: &mut Work<'_>) ->
     Ok(())
 }
 
-fn undefined_trigger(name: &str, table: &Table) -> SqlError {
+pub(super) fn undefined_trigger(name: &str, table: &Table) -> SqlError {
     SqlError::new(
         SqlState::UNDEFINED_OBJECT,
         format!("trigger \"{name}\" for table \"{}\" does not exist", table.name),

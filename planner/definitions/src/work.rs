@@ -12,7 +12,7 @@ use archipel_sql::catalog::{
     SUPERUSER_NAME, Schema, Sequence, Table, TableKind,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::type_table::Naming;
+use archipel_sql::type_table::{Naming, element_of};
 use archipel_sql::types::{Oid, Type};
 use rustc_hash::FxHashSet;
 
@@ -43,6 +43,16 @@ pub(super) struct Work<'a> {
     pub settled: Vec<Object>,
     /// Messages name the types of the catalog.
     _naming: Naming,
+}
+
+/// The numbers of what a table consists of and comments may be on: constraints, indexes, triggers.
+fn parts_of(table: &Table) -> Vec<Oid> {
+    let keys = table.primary_key.iter().flat_map(|key| [key.oid, key.constraint_oid()]);
+    let indexes = table.indexes.iter().chain(table.nominal.indexes.iter().map(|nominal| &nominal.index));
+    let indexes = indexes.flat_map(|index| [Some(index.oid), index.constraint_oid()]).flatten();
+    let constraints = table.checks.iter().map(|check| check.oid);
+    let constraints = constraints.chain(table.foreign_keys.iter().map(|key| key.oid));
+    keys.chain(indexes).chain(constraints).chain(table.triggers.iter().map(|trigger| trigger.oid)).collect()
 }
 
 impl<'a> Work<'a> {
@@ -211,6 +221,9 @@ impl<'a> Work<'a> {
 
     pub fn put(&mut self, object: Object) {
         let made = self.made(&object);
+        if let Object::Table(table) = &object {
+            self.forget_comments(table.oid, &parts_of(table));
+        }
         self.change(CatalogChange::Put(object));
         if let Some((oid, class, schema)) = made {
             self.own(oid, class, schema.as_deref());
@@ -255,7 +268,23 @@ impl<'a> Work<'a> {
         if self.catalog.comments(oid).is_some() {
             self.change(CatalogChange::Drop(ObjectKind::Comments, oid));
         }
+        if kind == ObjectKind::Table {
+            self.forget_comments(oid, &[]);
+        }
         self.change(CatalogChange::Drop(kind, oid));
+    }
+
+    /// Drops what is said of parts that a table has had and does not keep.
+    fn forget_comments(&mut self, table: Oid, kept: &[Oid]) {
+        if self.catalog.comments_all().next().is_none() {
+            return;
+        }
+        let Some(before) = self.catalog.table_by_oid(table) else { return };
+        for part in parts_of(&before) {
+            if !kept.contains(&part) && self.catalog.comments(part).is_some() {
+                self.change(CatalogChange::Drop(ObjectKind::Comments, part));
+            }
+        }
     }
 
     fn change(&mut self, change: CatalogChange) {
@@ -354,7 +383,14 @@ impl<'a> Work<'a> {
     pub fn require_type(&self, ty: Type, domain: Option<Oid>) -> Result<()> {
         match self.catalog.user_type_of(domain.unwrap_or(ty.oid)) {
             Some(known) => self.require(known.oid, ObjectClass::Type, Privileges::USAGE),
-            None => Ok(()),
+            // What is built in is everybody's, unless somebody has said otherwise.
+            None => {
+                let own = element_of(ty.oid).unwrap_or(ty.oid);
+                match self.catalog.access(own) {
+                    Some(_) => self.require(own, ObjectClass::Type, Privileges::USAGE),
+                    None => Ok(()),
+                }
+            }
         }
     }
 

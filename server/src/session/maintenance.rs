@@ -21,6 +21,22 @@ use crate::encode::RowsTo;
 use crate::statement::Body;
 use crate::wire::output::Severity;
 
+/// The columns named for statistics are the table's, each named once.
+fn check_columns(table: &Table, columns: &[String]) -> Result<()> {
+    for (place, column) in columns.iter().enumerate() {
+        let wrong = if table.column_index(column).is_none() {
+            (SqlState::UNDEFINED_COLUMN, "does not exist")
+        } else if columns[..place].contains(column) {
+            (SqlState::DUPLICATE_COLUMN, "appears more than once")
+        } else {
+            continue;
+        };
+        let message = format!("column \"{column}\" of relation \"{}\" {}", table.name, wrong.1);
+        return Err(SqlError::new(wrong.0, message));
+    }
+    Ok(())
+}
+
 impl Session {
     /// Whether the current user may maintain a relation.
     fn maintains(&mut self, relation: Oid) -> bool {
@@ -47,9 +63,19 @@ impl Session {
     pub(super) async fn maintain(&mut self, vacuum: &Vacuum, tag: &str) -> Result<()> {
         let catalog = self.host().catalog.catalog.clone();
         let path = self.search_path();
-        for (name, _) in &vacuum.tables {
+        let analyzes = tag == "ANALYZE"
+            || vacuum.options.iter().any(|(name, value)| {
+                matches!(name.as_str(), "analyze" | "analyse")
+                    && !matches!(value.as_deref(), Some("off" | "false" | "0" | "no"))
+            });
+        if !analyzes && vacuum.tables.iter().any(|(_, columns)| !columns.is_empty()) {
+            let message = "ANALYZE option must be specified when a column list is provided";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        for (name, columns) in &vacuum.tables {
             let table = catalog.require_table(name, &path)?;
             if self.maintains(table.oid) {
+                check_columns(&table, columns)?;
                 self.wait_at_table(&table, ObjectMode::ShareUpdateExclusive).await?;
                 self.measure(&table).await?;
                 continue;

@@ -10,6 +10,7 @@ use super::{Binder, Clause};
 use crate::bound::*;
 use std::sync::Arc;
 
+use archipel_sql::catalog::names::undefined_schema;
 use archipel_sql::catalog::{ArgMode, RoutineKind, RoutineRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -361,6 +362,12 @@ impl Binder<'_, '_> {
                 )))
             }
             Choice::None => {
+                if let Some(schema) = schema.filter(|schema| *schema != "pg_temp")
+                    && callees.is_empty()
+                    && !self.env.catalog.schema_exists(schema)
+                {
+                    return Err(undefined_schema(schema));
+                }
                 // A field of a row may be written as a function of it.
                 if let [Argument { name: None, value, variadic: false, .. }] = &args[..]
                     && !procedure_call

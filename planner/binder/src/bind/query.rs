@@ -16,7 +16,7 @@ use sqlparser::ast::{
 use super::expr::unnest;
 use super::lock::lock_refused;
 use super::name::ident_name;
-use super::scope::{Level, LevelKind, check_targets};
+use super::scope::{Level, LevelKind, Relation, check_targets};
 use super::span::item_span;
 use super::{Binder, Clause};
 use crate::bound::*;
@@ -490,7 +490,7 @@ impl Binder<'_, '_> {
         if !keys.is_empty() {
             rel = Rel::Sort { input: Box::new(rel), keys };
         }
-        let rel = self.limit(rel, options)?;
+        let rel = self.limit(rel, options, Vec::new())?;
         Ok(BoundQuery { rel, columns })
     }
 
@@ -565,24 +565,46 @@ impl Binder<'_, '_> {
         }
     }
 
-    /// LIMIT, OFFSET and FETCH over finished rows.
-    pub(crate) fn limit(&mut self, rel: Rel, options: Options<'_>) -> Result<Rel> {
+    /// LIMIT, OFFSET and FETCH over finished rows, which are made of these relations.
+    pub(crate) fn limit(&mut self, rel: Rel, options: Options<'_>, relations: Vec<Relation>) -> Result<Rel> {
         if !options.limits() {
             return Ok(rel);
         }
-        let offset = self.limit_count(options.offset, Clause::Offset)?;
-        let limit = self.limit_count(options.limit, Clause::Limit)?;
+        let offset = self.limit_count(options.offset, Clause::Offset, &relations)?;
+        let limit = self.limit_count(options.limit, Clause::Limit, &relations)?;
         if limit.is_none() && offset.is_none() {
             return Ok(rel);
         }
         Ok(Rel::Limit { input: Box::new(rel), limit, offset, with_ties: options.with_ties })
     }
 
-    fn limit_count(&mut self, expr: Option<&Expr>, clause: Clause) -> Result<Option<BoundExpr>> {
+    /// The error of a count that names what it does not see: 42P10 if it is the query's own columns.
+    fn about_count(&mut self, error: SqlError, expr: &Expr, clause: Clause, own: &[Relation]) -> SqlError {
+        let is_name = matches!(error.state(), SqlState::UNDEFINED_COLUMN | SqlState::UNDEFINED_TABLE);
+        if !is_name || own.is_empty() {
+            return error;
+        }
+        let level = Level::new(LevelKind::Plain, own.to_vec());
+        match self.with_level(level, |binder| binder.clause_expr(expr, clause)) {
+            Ok((_, level)) if level.used => {
+                let message = format!("argument of {} must not contain variables", clause.describe());
+                SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message).at(error.fields().position)
+            }
+            _ => error,
+        }
+    }
+
+    fn limit_count(
+        &mut self,
+        expr: Option<&Expr>,
+        clause: Clause,
+        own: &[Relation],
+    ) -> Result<Option<BoundExpr>> {
         let Some(expr) = expr else { return Ok(None) };
         let position = self.start(expr);
         let level = Level::new(LevelKind::Plain, Vec::new());
-        let (bound, _) = self.with_level(level, |binder| binder.clause_expr(expr, clause))?;
+        let bound = self.with_level(level, |binder| binder.clause_expr(expr, clause));
+        let (bound, _) = bound.map_err(|error| self.about_count(error, expr, clause, own))?;
         let from = bound.ty;
         let bound = self.coerce(bound, Type::INT8, CastContext::Assignment)?.ok_or_else(|| {
             SqlError::new(

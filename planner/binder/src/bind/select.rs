@@ -544,7 +544,7 @@ impl Binder<'_, '_> {
             }
             rel = Rel::Lock { input: Box::new(rel) };
         }
-        rel = self.limit(rel, options)?;
+        rel = self.limit(rel, options, level.relations)?;
         if let Some(exprs) = postponed {
             project_behind(&mut rel, exprs);
         } else if junk {

@@ -62,6 +62,9 @@ impl Catalog {
         if let Some(function) = crate::system::built_in_name(object) {
             return ("function", function.to_owned());
         }
+        if let Some(info) = crate::type_table::type_info(object) {
+            return ("type", info.name.to_owned());
+        }
         ("database", super::SUPERUSER_NAME.to_owned())
     }
 }

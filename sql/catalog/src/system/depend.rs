@@ -20,7 +20,7 @@ use crate::types::Oid;
 
 const PG_ATTRDEF: Oid = Oid(2604);
 const PG_REWRITE: Oid = Oid(2618);
-const PG_TRIGGER: Oid = Oid(2620);
+pub(super) const PG_TRIGGER: Oid = Oid(2620);
 pub(super) const PG_EXTENSION: Oid = Oid(3079);
 
 /// Oid of the rule that a view is: in a part of the number space that no object is drawn from.

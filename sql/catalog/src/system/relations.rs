@@ -2,7 +2,7 @@
 
 use super::SystemSource;
 use super::definition::index_definition;
-use super::depend::{PG_EXTENSION, dependencies, initial_rights, referenced_index, rules};
+use super::depend::{PG_EXTENSION, PG_TRIGGER, dependencies, initial_rights, referenced_index, rules};
 use super::expressions::{columns_named, condition_text, default_text, generated_text, own_default};
 use super::heirs::{bound_of, is_complete};
 use super::operator_classes::method_oid;
@@ -617,6 +617,8 @@ fn object_class(source: &dyn SystemSource, object: Oid) -> Oid {
         Oid(1262)
     } else if extension::EXTENSIONS.iter().any(|known| known.oid == object) {
         PG_EXTENSION
+    } else if catalog.trigger_by_oid(object).is_some() {
+        PG_TRIGGER
     } else {
         PG_CONSTRAINT
     }

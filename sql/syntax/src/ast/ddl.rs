@@ -653,6 +653,7 @@ pub enum CommentObject {
     Column(QualifiedName, String),
     Constraint { name: String, table: QualifiedName },
     DomainConstraint { name: String, domain: QualifiedName },
+    Trigger { name: String, table: QualifiedName },
     Schema(String),
     Database(String),
     Extension(String),

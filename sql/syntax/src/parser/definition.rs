@@ -347,6 +347,12 @@ impl Cursor<'_> {
                     CommentObject::Constraint { name, table: self.name()? }
                 }
             }
+            "trigger" => {
+                self.skip(1);
+                let name = self.identifier()?;
+                self.expect("on")?;
+                CommentObject::Trigger { name, table: self.name()? }
+            }
             "schema" => {
                 self.skip(1);
                 CommentObject::Schema(self.identifier()?)
