@@ -44,7 +44,7 @@ q "select n.nspname, c.relname, c.oid, c.relkind,
      'constraint_table_usage','referential_constraints','check_constraints','routines','parameters','sequences','views','triggers','domains',
      'enabled_roles','applicable_roles','information_schema_catalog_name','character_sets','collations','table_privileges','column_privileges',
      'role_table_grants','attributes','view_table_usage','domain_constraints','column_domain_usage','role_column_grants',
-     'routine_privileges','role_routine_grants','usage_privileges','role_usage_grants','udt_privileges','role_udt_grants','user_defined_types',
+     'element_types','routine_privileges','role_routine_grants','usage_privileges','role_usage_grants','udt_privileges','role_udt_grants','user_defined_types',
      'administrable_role_authorizations')
    group by 1, 2, 3, 4 order by 1 desc, 2" > relation.tsv
 # oid method name namespace owner family type default keytype of btree operator classes

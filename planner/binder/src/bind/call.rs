@@ -17,6 +17,7 @@ use sqlparser::tokenizer::Span;
 
 use super::Binder;
 use super::domain::{populated_domain, reads_rows};
+use super::forms::normal_form;
 use super::gather::GatheredCall;
 use super::name::{ident_name, object_name_parts, object_name_span};
 use super::overload::{Argument, Resolved, drop_void_parameters};
@@ -102,6 +103,15 @@ impl Binder<'_, '_> {
                     }
                     return self.row(items);
                 }
+                "normalize" => match exprs().as_deref() {
+                    Some([value]) => return self.normalize(value, "NFC", position),
+                    Some([value, Expr::Identifier(form)]) => {
+                        if let Some(form) = normal_form(form) {
+                            return self.normalize(value, form, position);
+                        }
+                    }
+                    _ => {}
+                },
                 "grouping" => {
                     if let Some(args) = exprs() {
                         return self.grouping_call(&args).map_err(|error| error.at(position));

@@ -157,8 +157,11 @@ impl Binder<'_, '_> {
             Expr::GroupingSets(_) | Expr::Cube(_) | Expr::Rollup(_) => {
                 Err(SqlError::new(SqlState::SYNTAX_ERROR, "grouping sets are allowed in GROUP BY only"))
             }
+            Expr::IsNormalized { expr, form, negated } => {
+                let form = form.map_or_else(|| "NFC".to_owned(), |form| form.to_string());
+                self.is_normalized(expr, &form, *negated)
+            }
             Expr::JsonAccess { .. }
-            | Expr::IsNormalized { .. }
             | Expr::InUnnest { .. }
             | Expr::RLike { .. }
             | Expr::Convert { .. }

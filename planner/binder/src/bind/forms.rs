@@ -4,13 +4,22 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
 use archipel_sql::types::Type;
-use sqlparser::ast::{CeilFloorKind, DateTimeField, Expr, ExtractSyntax, TrimWhereField, ValueWithSpan};
+use sqlparser::ast::{
+    CeilFloorKind, DateTimeField, Expr, ExtractSyntax, Ident, TrimWhereField, ValueWithSpan,
+};
 
 use super::Binder;
 use super::compare::pair;
 use super::domain::common_domain;
 use super::literal::field_name;
 use crate::bound::{BoundExpr, ExprKind};
+
+/// The normal form of Unicode that a word of the grammar names.
+pub(super) fn normal_form(word: &Ident) -> Option<&'static str> {
+    const FORMS: [&str; 4] = ["NFC", "NFD", "NFKC", "NFKD"];
+    let plain = Some(&word.value).filter(|_| word.quote_style.is_none())?;
+    FORMS.into_iter().find(|form| form.eq_ignore_ascii_case(plain))
+}
 
 impl Binder<'_, '_> {
     /// A call of a catalog function by syntax of its own.
@@ -88,6 +97,30 @@ impl Binder<'_, '_> {
         args.extend(what);
         args.extend(characters.into_iter().flatten());
         self.special_function(name, &args)
+    }
+
+    /// `normalize(text, form)`, whose form is a word.
+    pub(crate) fn normalize(&mut self, value: &Expr, form: &str, position: Option<u32>) -> Result<BoundExpr> {
+        let value = self.expr(value)?;
+        self.of_normal_form("normalize", value, form).map_err(|error| error.at(position))
+    }
+
+    /// `IS [NOT] [form] NORMALIZED`.
+    pub(crate) fn is_normalized(&mut self, expr: &Expr, form: &str, negated: bool) -> Result<BoundExpr> {
+        let value = self.expr(expr)?;
+        let test = self.of_normal_form("is_normalized", value, form);
+        let test = test.map_err(|error| error.at(self.position_after(expr, "IS")))?;
+        Ok(if negated { BoundExpr::new(ExprKind::Not(Box::new(test)), Type::BOOL) } else { test })
+    }
+
+    /// A call of a function of the normal forms, which messages say with its schema.
+    fn of_normal_form(&mut self, name: &str, value: BoundExpr, form: &str) -> Result<BoundExpr> {
+        // The form that is meant where none is written is no argument in messages.
+        let given = match form {
+            "NFC" => vec![value],
+            form => vec![value, BoundExpr::constant(Datum::text(form), Type::TEXT)],
+        };
+        self.builtin_call(name, given)
     }
 
     /// LIKE and ILIKE are operators; ESCAPE rewrites the pattern first.

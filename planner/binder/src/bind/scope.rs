@@ -462,20 +462,16 @@ impl Binder<'_, '_> {
 
     /// What stands for a system column that tells who wrote a row: rows carry no transaction ids. The
     /// system's relations change with the catalog. A table's row has a number that changes with what is in
-    /// it, which is what `xmin` is compared for; nothing could stand for the others.
+    /// it, which is what `xmin` is compared for. Nobody has deleted a row that a query sees, and commands
+    /// are not counted: the others are zero.
     fn row_head(&mut self, place: usize, relation: usize, name: &str, span: Span) -> Result<FoundColumn> {
         let known = &self.levels[place].relations[relation];
         let of_system = known.table.as_ref().is_some_and(|table| table.kind == TableKind::System);
         let version = name == ROW_VERSION;
-        if !of_system && !version {
-            return Err(SqlError::unsupported(format_args!("{name} of a table"))
-                .with_hint("Rows carry no transaction ids.")
-                .at(self.position(span)));
-        }
         if self.env.is_kept {
             return Err(SqlError::unsupported(format_args!("{name} in a definition")).at(self.position(span)));
         }
-        if of_system && !version {
+        if !version {
             let ty = Type::of(if name == "xmax" { Oid::XID } else { Oid::CID });
             return Ok(FoundColumn { expr: BoundExpr::constant(Datum::Oid(Oid(0)), ty), source: None });
         }

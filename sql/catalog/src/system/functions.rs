@@ -5,13 +5,13 @@ use super::definition::{
     argument_default, bare_type_text, constraint_definition, function_arguments, function_definition,
     function_result, identity_arguments, index_column, index_definition, type_text, type_visibility,
 };
-use super::heirs;
 use super::names::*;
-use super::relations::{indexes, view_definition};
+use super::relations::{indexes, kind_of, view_definition};
 use super::shape::array;
 use super::triggers::trigger_definition;
 use super::{Changeable, KeptExpression, SystemSource};
-use crate::catalog::{Relation, Table, TableKind, TriggerEvent};
+use super::{heirs, identity, properties};
+use crate::catalog::{DATABASE, Relation, Table, TableKind, TriggerEvent};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{Oid, Type};
@@ -106,6 +106,14 @@ fn index_def(source: &dyn SystemSource, oid: Oid, column: i32, pretty: bool) -> 
         }
     }
     Datum::Null
+}
+
+/// Whether PostgreSQL keeps a relation in a file: views and partitioned tables have none.
+fn has_file(relation: &Relation) -> bool {
+    match relation {
+        Relation::Table(table) => kind_of(table) == b'r',
+        _ => true,
+    }
 }
 
 fn serial_sequence(source: &dyn SystemSource, args: &[Datum]) -> Result<Datum> {
@@ -307,8 +315,24 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         | "pg_get_ruledef_ext"
         | "pg_get_statisticsobjdef"
         | "pg_get_statisticsobjdef_columns"
-        | "pg_get_replica_identity_index"
-        | "pg_describe_object" => Datum::Null,
+        | "pg_get_replica_identity_index" => Datum::Null,
+        "pg_describe_object" => {
+            return Some(identity::describe(source, first, oid_at(args, 1), integer_at(args, 2)));
+        }
+        "pg_identify_object" => {
+            return Some(identity::identify(source, first, oid_at(args, 1), integer_at(args, 2)));
+        }
+        "pg_indexam_has_property" => properties::of_method(first, text_at(args, 1)),
+        "pg_index_has_property" => properties::of_index(source, first, text_at(args, 1)),
+        "pg_index_column_has_property" => {
+            properties::of_column(source, first, integer_at(args, 1), text_at(args, 2))
+        }
+        "pg_relation_filepath" => match catalog.relation_by_oid(first) {
+            Some(relation) if has_file(&relation) => {
+                text(format!("base/{}/{}", DATABASE.0, relation.oid().0))
+            }
+            _ => Datum::Null,
+        },
         "pg_get_partkeydef" => heirs::key_definition(catalog, first),
         "pg_get_partition_constraintdef" => heirs::constraint_of(catalog, first),
         "pg_partition_root" => heirs::root(catalog, first),
@@ -317,7 +341,10 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         "pg_relation_is_publishable" | "row_security_active" | "row_security_active_name" => {
             Datum::Bool(false)
         }
-        "pg_relation_filenode" => catalog.relation_by_oid(first).map_or(Datum::Null, |r| Datum::Oid(r.oid())),
+        "pg_relation_filenode" => match catalog.relation_by_oid(first) {
+            Some(relation) if has_file(&relation) => Datum::Oid(relation.oid()),
+            _ => Datum::Null,
+        },
         "pg_trigger_depth" => Datum::Int4(0),
         "pg_sequence_last_value" => source.sequence_last_value(first).map_or(Datum::Null, Datum::Int8),
         // No function that statements find: definitions ask.

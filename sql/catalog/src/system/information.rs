@@ -1,6 +1,7 @@
 //! information_schema (SQL:2016 part 11), over the same catalog.
 
 use super::definition::argument_default;
+use super::expressions::columns_named;
 use super::information_rights::{Sight, rights};
 use super::relations::{indexes, is_identity};
 use super::roles::{owner_name, role_name};
@@ -56,6 +57,7 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) {
         "view_table_usage" => view_table_usage(source, sheet),
         "triggers" => super::triggers::information(source, sheet),
         "domains" => super::information_types::domains(source, sheet),
+        "element_types" => super::information_types::element_types(source, sheet),
         "domain_constraints" => super::information_types::domain_constraints(source, sheet),
         "column_domain_usage" => super::information_types::column_domain_usage(source, sheet),
         "user_defined_types" => super::information_rights::user_defined_types(source, sheet),
@@ -282,7 +284,7 @@ fn stored(source: &dyn SystemSource) -> impl Iterator<Item = &TableRef> {
 }
 
 /// The tables and views that the role in force may do something with.
-fn visible(source: &dyn SystemSource) -> impl Iterator<Item = &TableRef> {
+pub(super) fn visible(source: &dyn SystemSource) -> impl Iterator<Item = &TableRef> {
     let sight = Sight::of(source);
     source.catalog().tables().filter(move |table| sight.table(table))
 }
@@ -393,6 +395,9 @@ fn constraint_usage(source: &dyn SystemSource, sheet: &mut Sheet, with_columns: 
         for index in indexes(table).filter(|index| index.constraint.is_some()) {
             let columns: Vec<u16> = index.columns.iter().map(|(c, ..)| *c).collect();
             add(table, table, index.name, &columns);
+        }
+        for check in table.checks.iter().filter(|_| with_columns) {
+            add(table, table, &check.name, &columns_named(table, &check.condition));
         }
         for key in &table.foreign_keys {
             if let Some(target) = source.catalog().table_by_oid(key.references) {

@@ -2,10 +2,13 @@
 
 use super::SystemSource;
 use super::definition::constraint_definition;
-use super::information::{size_cells, type_cells, yes_no};
+use super::information::{size_cells, type_cells, visible, yes_no};
 use super::information_rights::Sight;
 use super::shape::{Sheet, text};
+use crate::catalog::RoutineKind;
 use crate::datum::Datum;
+use crate::type_table::{element_of, is_vector};
+use crate::types::{Oid, Type};
 
 pub(super) fn domains(source: &dyn SystemSource, sheet: &mut Sheet) {
     let sight = Sight::of(source);
@@ -113,4 +116,59 @@ pub(super) fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
             sheet.add(&cells);
         }
     }
+}
+
+/// What arrays are made of, by whatever is of their types.
+pub(super) fn element_types(source: &dyn SystemSource, sheet: &mut Sheet) {
+    let sight = Sight::of(source);
+    let catalog = source.catalog();
+    let mut add = |(schema, name): (&str, &str), kind: &str, number: usize, ty: Type| {
+        let Some(element) = element_in(source, ty.oid) else { return };
+        let mut cells = vec![
+            ("object_catalog", text(source.database())),
+            ("object_schema", text(schema)),
+            ("object_name", text(name)),
+            ("object_type", text(kind)),
+            ("collection_type_identifier", text(number.to_string())),
+            ("dtd_identifier", text(format!("a{number}"))),
+        ];
+        cells.extend(type_cells(source, Type::of(element)));
+        sheet.add(&cells);
+    };
+    for table in visible(source) {
+        let every = sight.every_column(table);
+        let shown = table.columns.iter().enumerate().filter(|(i, _)| every || sight.column(table, *i));
+        for (i, column) in shown {
+            add((&table.schema, &table.name), "TABLE", i + 1, column.declared());
+        }
+    }
+    for table in catalog.composites().filter(|table| sight.user_type(table.row_type())) {
+        for (i, column) in table.columns.iter().enumerate() {
+            add((&table.schema, &table.name), "USER-DEFINED TYPE", i + 1, column.declared());
+        }
+    }
+    for ty in catalog.user_types().filter(|ty| sight.user_type(ty.oid)) {
+        if let Some(domain) = &ty.domain {
+            let base = domain.parent.map_or(domain.base, Type::of);
+            add((&ty.schema, &ty.name), "DOMAIN", 1, base);
+        }
+    }
+    for routine in catalog.routines_all().filter(|routine| sight.routine(routine.oid)) {
+        let specific = format!("{}_{}", routine.name, routine.oid);
+        for (i, arg) in routine.args.iter().enumerate() {
+            add((&routine.schema, &specific), "ROUTINE", i + 1, arg.declared());
+        }
+        if routine.kind != RoutineKind::Procedure {
+            add((&routine.schema, &specific), "ROUTINE", 0, routine.declared_result());
+        }
+    }
+}
+
+/// The type of an array's elements, that of a domain's arrays too.
+fn element_in(source: &dyn SystemSource, ty: Oid) -> Option<Oid> {
+    if is_vector(ty) {
+        return None;
+    }
+    let own = source.catalog().user_type_of(ty).filter(|own| own.array_type() == ty);
+    own.map(|own| own.oid).or_else(|| element_of(ty))
 }

@@ -19,7 +19,7 @@
 //! - `names`         reg* types, visibility; `defined` the same for what definitions name
 //! - `roles`         pg_authid, pg_auth_members …; `privileges` who may do what
 //! - `reference`     extensions, time zones
-//! - `functions`     catalog functions by name
+//! - `functions`     catalog functions by name; `identity` what an object is, `properties` what indexes can
 
 mod builtin;
 mod defined;
@@ -28,6 +28,7 @@ mod depend;
 mod expressions;
 mod functions;
 mod heirs;
+mod identity;
 mod information;
 mod information_rights;
 mod information_types;
@@ -35,6 +36,7 @@ mod names;
 mod objects;
 mod operator_classes;
 mod privileges;
+mod properties;
 mod qualified;
 mod reference;
 mod relations;

@@ -34,6 +34,7 @@ pub mod length;
 mod letters;
 mod lsn;
 mod matches;
+mod normal_form;
 mod number_text;
 mod part_assign;
 mod pattern;
@@ -110,6 +111,7 @@ const SCALAR_TABLES: &[ScalarTable] = &[
     point::FUNCTIONS,
     snapshot::FUNCTIONS,
     identifier::FUNCTIONS,
+    normal_form::FUNCTIONS,
     crypto::FUNCTIONS,
 ];
 const INTRINSIC_TABLES: &[IntrinsicTable] = &[

@@ -353,6 +353,7 @@ fn default_values(name: &str, count: usize) -> &'static [Datum] {
             .to_vec()
             .leak(),
         (name, 2) if name.starts_with("jsonb_path_") => vec![Datum::text("{}"), Datum::Bool(false)].leak(),
+        ("normalize" | "is_normalized", 1) => vec![Datum::text("NFC")].leak(),
         ("parse_ident", 1) => vec![Datum::Bool(true)].leak(),
         ("jsonb_set", 1) => vec![Datum::Bool(true)].leak(),
         ("jsonb_set_lax", 2) => vec![Datum::Bool(true), Datum::text("use_json_null")].leak(),
