@@ -115,7 +115,11 @@ impl Compiler<'_> {
         let Columns::Scalar { ty, .. } = &self.columns else { return Ok(None) };
         let ty = if self.routine.result_domain.is_some() { self.routine.declared_result() } else { *ty };
         let Ok(mut bound) = self.bind(value, None) else { return Ok(None) };
-        if matches!(bound.kind, ExprKind::Const(_)) && self.bind(value, Some(ty)).is_ok() {
+        let is_constant = self.routine.result_domain.is_none() && matches!(bound.kind, ExprKind::Const(_));
+        if is_constant && self.bind(value, Some(ty)).is_ok() {
+            return Ok(None);
+        }
+        if bound.domain == Some(ty.oid) {
             return Ok(None);
         }
         if bound.ty == Type::UNKNOWN {

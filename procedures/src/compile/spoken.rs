@@ -243,7 +243,10 @@ fn is_converted_constant(bound: &BoundExpr) -> bool {
         ExprKind::Const(_) => true,
         ExprKind::Relabel(inner) | ExprKind::ConvertIo(inner) => is_converted_constant(inner),
         ExprKind::Domain { expr, .. } => is_converted_constant(expr),
-        // One to a length has arguments for that.
+        // Rows and arrays are converted part by part.
+        ExprKind::Row(items, _) | ExprKind::Array { items, .. } => items.iter().all(is_converted_constant),
+        ExprKind::ArrayConvert { array, .. } => is_converted_constant(array),
+        // A cast is called like its type, one to a length has arguments for that.
         ExprKind::Call { function, args } => {
             let converts = is_conversion(function.function) || bound.ty.typmod >= 0;
             let rest_is_constant =
@@ -254,13 +257,16 @@ fn is_converted_constant(bound: &BoundExpr) -> bool {
     }
 }
 
-/// A constant that an assignment lets a domain check, or converts through a text that means
+/// A constant, a row or an array of such, that an assignment lets domains check, or that it converts through a text that means
 /// something else at another time.
 fn is_converted_by_assignment(bound: &BoundExpr) -> bool {
     let timely = [Oid::DATE, Oid::TIME, Oid::TIMETZ, Oid::TIMESTAMP, Oid::TIMESTAMPTZ];
     match &bound.kind {
         ExprKind::ConvertIo(inner) => timely.contains(&bound.ty.oid) && is_converted_constant(inner),
         ExprKind::Domain { expr, .. } => is_converted_constant(expr),
+        ExprKind::Row(..) | ExprKind::Array { .. } | ExprKind::ArrayConvert { .. } => {
+            is_converted_constant(bound)
+        }
         _ => false,
     }
 }

@@ -11,9 +11,11 @@ use archipel_engine::id::GroupId;
 use archipel_engine::{Completed, Stop, Submission, SubmitOptions};
 use archipel_planner::bound::BoundStatement;
 use archipel_planner::native::DeferredCheck;
-use archipel_sql::catalog::TableRef;
+use archipel_sql::catalog::{Column, TableRef};
+use archipel_sql::copy::shorten;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::io::to_text;
 use archipel_sql::types::Oid;
 
 use super::Session;
@@ -143,8 +145,8 @@ impl Session {
                 let line = format!("COPY {}, line {}", table.name, first_line + row as u64);
                 let shown = contexts.get(row).filter(|_| breaks_row_rule(&error)).cloned();
                 let values = completed.program.rows.iter().nth(row).unwrap_or_default();
-                let place = match self.refused_null(&error, values) {
-                    Some(column) => format!("{line}, column {column}: null input"),
+                let place = match self.refused_by_domain(&error, values) {
+                    Some(column) => format!("{line}, {column}"),
                     None => shown.unwrap_or(line),
                 };
                 error.fields_mut().context.get_or_insert(place);
@@ -168,18 +170,43 @@ impl Session {
         Ok(())
     }
 
-    /// The column of a row whose domain takes no NULL, if the error is about that.
-    fn refused_null(&self, error: &SqlError, values: &[Datum]) -> Option<String> {
-        let domain = error.fields().data_type.as_ref()?;
-        if error.state() != SqlState::NOT_NULL_VIOLATION {
+    /// The column of a row whose domain refuses its value, as CONTEXT has it, if the error is about that.
+    /// Of several that could be it none is told.
+    fn refused_by_domain(&mut self, error: &SqlError, values: &[Datum]) -> Option<String> {
+        let fields = error.fields();
+        let (schema, domain) = (fields.schema.as_ref()?, fields.data_type.as_ref()?);
+        let wants_null = match error.state() {
+            SqlState::NOT_NULL_VIOLATION => true,
+            SqlState::CHECK_VIOLATION => false,
+            _ => return None,
+        };
+        let state = self.catalog_state();
+        let is_of_it = |column: &Column| {
+            let mut next = column.domain;
+            while let Some(ty) = next.and_then(|oid| state.catalog.user_type_of(oid)) {
+                if ty.schema == *schema && ty.name == *domain {
+                    return true;
+                }
+                next = ty.domain.as_ref().and_then(|domain| domain.parent);
+            }
+            false
+        };
+        let copy = self.copy_in.as_ref()?;
+        let columns = values.iter().zip(&copy.positions);
+        let mut columns = columns
+            .filter_map(|(value, at)| Some((value, copy.table.columns.get(*at)?)))
+            .filter(|(value, column)| value.is_null() == wants_null && is_of_it(column));
+        let (value, column) = columns.next()?;
+        if wants_null {
+            return Some(format!("column {}: null input", column.name));
+        }
+        if columns.next().is_some() {
             return None;
         }
-        let copy = self.copy_in.as_ref()?;
-        let state = self.catalog_state();
-        let columns = values.iter().zip(&copy.positions).filter(|(value, _)| value.is_null());
-        let mut columns = columns.filter_map(|(_, at)| copy.table.columns.get(*at));
-        let is_of_it = |oid: Oid| state.catalog.user_type_by_oid(oid).is_some_and(|ty| ty.name == *domain);
-        columns.find(|column| column.domain.is_some_and(is_of_it)).map(|column| column.name.clone())
+        let (value, name, ty) = (value.clone(), column.name.clone(), column.ty);
+        let host = self.host();
+        let written = to_text(&value, ty, &self.context(&host));
+        Some(format!("column {name}: \"{}\"", shorten(&written)))
     }
 
     /// Compiles the INSERT anew: the table was defined anew, or lives elsewhere.

@@ -112,7 +112,7 @@ impl CopyRow<'_> {
 }
 
 /// At most 100 characters, as PostgreSQL shows them.
-fn shorten(text: &str) -> String {
+pub fn shorten(text: &str) -> String {
     const LIMIT: usize = 100;
     match text.char_indices().nth(LIMIT) {
         Some((end, _)) => format!("{}...", &text[..end]),

@@ -7,7 +7,7 @@
 pub mod decode;
 pub mod encode;
 
-pub use decode::{CopyDecoder, CopyRow};
+pub use decode::{CopyDecoder, CopyRow, shorten};
 pub use encode::CopyEncoder;
 
 use crate::ast::{CopyColumns, CopyHeader, CopyKind, CopyOptions};
