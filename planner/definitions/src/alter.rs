@@ -324,7 +324,13 @@ fn own_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) 
         AlterTableAction::SetSchema(name) => schema::move_table(table, name, work),
         AlterTableAction::OwnerTo(role) => owner::change(table.oid, Some(&table.schema), role, work),
         AlterTableAction::SetOptions(options) | AlterTableAction::ResetOptions(options) => {
-            create::check_storage_options(options)
+            create::check_storage_options(options)?;
+            let set = match action {
+                AlterTableAction::SetOptions(options) => create::kept_options(options),
+                _ => Vec::new(),
+            };
+            nominal::set_table_options(table.oid, options, set, work);
+            Ok(())
         }
         AlterTableAction::AttachPartition { partition, bound: Some(bound) } => {
             attach::attach(&table.into(), partition, bound, work)

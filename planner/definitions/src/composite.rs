@@ -44,7 +44,8 @@ fn attribute(definition: &ColumnDefinition, work: &Work<'_>) -> Result<Column> {
         error.fields_mut().position = None;
         error
     })?;
-    Ok(Column { domain, ..Column::new(definition.name.clone(), ty) })
+    let collation = table::collation_of(definition);
+    Ok(Column { domain, collation, ..Column::new(definition.name.clone(), ty) })
 }
 
 /// ALTER TYPE … ADD, DROP, ALTER ATTRIBUTE.

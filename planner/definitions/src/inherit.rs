@@ -141,6 +141,7 @@ impl Heritage {
                 generated,
                 domain: column.domain,
                 inherited: true,
+                collation: column.collation,
                 ..Column::new(name.clone(), column.ty)
             });
             return Ok(());

@@ -292,6 +292,19 @@ pub(super) fn set_options(
     Ok(())
 }
 
+/// SET and RESET of a table's storage parameters: those that are `written` go, and these come.
+pub(super) fn set_table_options(
+    table: Oid,
+    written: &[(String, Option<String>)],
+    set: Vec<(String, String)>,
+    work: &mut Work<'_>,
+) {
+    mark(table, work, |table| {
+        table.options.retain(|(name, _)| written.iter().all(|(changed, _)| changed != name));
+        table.options.extend(set);
+    });
+}
+
 /// ALTER TABLE … REPLICA IDENTITY.
 pub(super) fn set_replica_identity(
     table: &Table,

@@ -71,6 +71,7 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
     let mut table = Table {
         persistence,
         on_commit: create.on_commit,
+        options: kept_options(&create.options),
         tree: if create.partition_by.is_some() { 0 } else { work.tree() },
         ..Table::new(work.oids(3), schema, name.as_str(), TableKind::Table)
     };
@@ -253,7 +254,7 @@ pub(super) fn make_column(
         None => named_type(name, &definition.ty, work)?,
     };
     let mut made = MadeColumn {
-        column: Column { domain, ..Column::new(name.clone(), ty) },
+        column: Column { domain, collation: collation_of(definition), ..Column::new(name.clone(), ty) },
         constraints: Vec::new(),
         sequence: serial.map(|ty| SequenceRequest { options: Vec::new(), ty }),
     };
@@ -466,6 +467,21 @@ pub(super) fn check_collation(definition: &ColumnDefinition) -> Result<()> {
         )
         .at(collation.at())),
     }
+}
+
+/// The collation that a column's definition names, if it is not the default.
+pub(super) fn collation_of(definition: &ColumnDefinition) -> Option<Oid> {
+    match definition.collation.as_ref()?.name.as_str() {
+        "C" | "ucs_basic" => Some(Oid(950)),
+        "POSIX" => Some(Oid(951)),
+        _ => None,
+    }
+}
+
+/// The storage parameters that are a table's own, as they are kept.
+pub(super) fn kept_options(written: &[(String, Option<String>)]) -> Vec<(String, String)> {
+    let own = written.iter().filter(|(name, _)| name != "oids" && !name.contains('.'));
+    own.map(|(name, value)| (name.clone(), value.clone().unwrap_or_else(|| "true".to_owned()))).collect()
 }
 
 /// A partitioned table has no pages to speak of: its partitions do.

@@ -46,7 +46,11 @@ impl Copies {
                     format!("column \"{}\" specified more than once", column.name),
                 ));
             }
-            let mut copy = Column { domain: column.domain, ..Column::new(column.name.clone(), column.ty) };
+            let mut copy = Column {
+                domain: column.domain,
+                collation: column.collation,
+                ..Column::new(column.name.clone(), column.ty)
+            };
             copy.not_null = column.not_null;
             if column.identity.is_some() {
                 if like.identity {

@@ -113,6 +113,9 @@ pub struct Table {
     pub bound: Option<PartitionBound>,
     #[serde(default)]
     pub nominal: Nominal,
+    /// Storage parameters, as written: they say nothing here, but to who reads the definition.
+    #[serde(default)]
+    pub options: Vec<(String, String)>,
     /// The engine's number for the table's rows; 0 where there are none.
     pub tree: u32,
     /// Grows with every change of the definition; plans compare it after claiming.
@@ -170,6 +173,9 @@ pub struct Column {
     /// Whether it is there for the tables it inherits from alone (not pg_attribute.attislocal).
     #[serde(default)]
     pub inherited: bool,
+    /// The collation that was named, where it is not the type's own. All of them compare bytes.
+    #[serde(default)]
+    pub collation: Option<Oid>,
 }
 
 impl Column {
@@ -184,6 +190,7 @@ impl Column {
             generated: None,
             domain: None,
             inherited: false,
+            collation: None,
         }
     }
 
@@ -224,6 +231,7 @@ impl Table {
             partitioned_by: None,
             bound: None,
             nominal: Nominal::default(),
+            options: Vec::new(),
             tree: 0,
             version: 0,
         }

@@ -8,7 +8,7 @@ use super::heirs::{bound_of, is_complete};
 use super::operator_classes::method_oid;
 use super::qualified::qualified;
 use super::roles::{acl_of, column_acl, owner, owner_name};
-use super::shape::{Sheet, array, letter, relation_kind, text, vector};
+use super::shape::{Sheet, array, letter, relation_kind, storage_options, text, vector};
 use crate::catalog::{
     CheckOption, DATABASE, EXPRESSION, Index, IndexExpression, NominalIndex, ReplicaIdentity, Sequence,
     Table, TableKind, extension,
@@ -170,18 +170,9 @@ pub(super) fn kind_of(table: &Table) -> u8 {
     }
 }
 
-fn storage_options(options: &[(String, String)]) -> Datum {
-    match options {
-        [] => Datum::Null,
-        options => {
-            array(Oid::TEXT, options.iter().map(|(name, value)| text(format!("{name}={value}"))).collect())
-        }
-    }
-}
-
 /// pg_class.reloptions.
 fn view_options(table: &Table) -> Datum {
-    let Some(view) = &table.view else { return Datum::Null };
+    let Some(view) = &table.view else { return storage_options(&table.options) };
     let mut options: Vec<Datum> =
         view.options.iter().map(|(name, value)| text(format!("{name}={value}"))).collect();
     options.extend(view.check_option.map(|check| {
@@ -324,6 +315,7 @@ fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
             }
             cells.push(("attnotnull", Datum::Bool(column.not_null)));
             cells.push(("attislocal", Datum::Bool(!column.inherited)));
+            cells.extend(column.collation.map(|own| ("attcollation", Datum::Oid(own))));
             let has = |parent: &Table| parent.column_index(&column.name).is_some();
             cells.push(("attinhcount", Datum::Int4(parents_with(source, table, &has))));
             cells.push(("attacl", column_acl(source, table.oid, i + 1)));

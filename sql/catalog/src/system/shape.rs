@@ -144,6 +144,16 @@ pub(super) fn array(element: Oid, values: Vec<Datum>) -> Datum {
     crate::function::array_of_values(element, values)
 }
 
+/// Storage parameters, as pg_class has them.
+pub(super) fn storage_options(options: &[(String, String)]) -> Datum {
+    match options {
+        [] => Datum::Null,
+        options => {
+            array(Oid::TEXT, options.iter().map(|(name, value)| text(format!("{name}={value}"))).collect())
+        }
+    }
+}
+
 pub(super) fn text(value: impl AsRef<str>) -> Datum {
     Datum::text(value.as_ref())
 }
