@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use archipel_sql::ast::StatementText;
 use archipel_sql::datum::Datum;
-use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::error::SqlError;
+use archipel_sql::parser::missing_parameter;
 use archipel_sql::parser::shape::shape_of;
 
 use super::Session;
@@ -181,7 +182,7 @@ impl Session {
         prepared.allowed()?;
         if prepared.params.len() > params.len() && !matches!(prepared.body, Body::Utility(_)) {
             // A simple query brings no values.
-            return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
+            return Err(missing_parameter(&prepared.text, params.len()));
         }
         let formats = Formats::All { binary: self.fetches_binary(&prepared) };
         if let Some(columns) = &prepared.columns {

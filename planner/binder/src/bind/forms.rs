@@ -12,6 +12,7 @@ use super::Binder;
 use super::compare::pair;
 use super::domain::common_domain;
 use super::literal::field_name;
+use super::span::first_span;
 use crate::bound::{BoundExpr, ExprKind};
 
 /// The normal form of Unicode that a word of the grammar names.
@@ -24,9 +25,23 @@ pub(super) fn normal_form(word: &Ident) -> Option<&'static str> {
 impl Binder<'_, '_> {
     /// A call of a catalog function by syntax of its own.
     pub(crate) fn special_function(&mut self, name: &str, args: &[&Expr]) -> Result<BoundExpr> {
-        let position = args.first().and_then(|arg| self.start(arg));
-        let args = args.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
-        self.builtin_call(name, args).map_err(|error| error.at(position))
+        let bound = args.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
+        let call = self.builtin_call(name, bound);
+        call.map_err(|error| match name {
+            // An operator, in a way.
+            "timezone" => error.at(args.first().and_then(|arg| self.start(arg))),
+            "btrim" | "ltrim" | "rtrim" => error.at(self.word_before("trim", args)),
+            word => error.at(self.word_before(word, args)),
+        })
+    }
+
+    /// The position of the word that a call begins with, whose arguments stand behind it.
+    fn word_before(&self, word: &str, args: &[&Expr]) -> Option<u32> {
+        let places = args.iter().filter_map(|arg| self.place(first_span(arg).start));
+        let (byte, position) = places.min()?;
+        let before = self.env.text.get(..byte)?.to_ascii_lowercase();
+        let behind = before.get(before.rfind(word)?..)?.chars().count();
+        position.checked_sub(u32::try_from(behind).ok()?)
     }
 
     pub(crate) fn extract(
@@ -38,10 +53,10 @@ impl Binder<'_, '_> {
         if *syntax != ExtractSyntax::From {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \",\""));
         }
-        let position = self.start(expr);
         let value = self.expr(expr)?;
         let field = BoundExpr::constant(Datum::text(&field_name(field)), Type::UNKNOWN);
-        self.builtin_call("extract", vec![field, value]).map_err(|error| error.at(position))
+        let call = self.builtin_call("extract", vec![field, value]);
+        call.map_err(|error| error.at(self.word_before("extract", &[expr])))
     }
 
     pub(crate) fn ceil_floor(&mut self, name: &str, expr: &Expr, field: &CeilFloorKind) -> Result<BoundExpr> {
@@ -61,7 +76,6 @@ impl Binder<'_, '_> {
         shorthand: bool,
     ) -> Result<BoundExpr> {
         let name = if shorthand { "substr" } else { "substring" };
-        let position = self.start(expr);
         let mut args = vec![self.expr(expr)?];
         match (from, length) {
             (Some(from), length) => {
@@ -78,7 +92,8 @@ impl Binder<'_, '_> {
             }
             (None, None) => {}
         }
-        self.builtin_call(name, args).map_err(|error| error.at(position))
+        let call = self.builtin_call(name, args);
+        call.map_err(|error| error.at(self.word_before(name, &[expr])))
     }
 
     pub(crate) fn trim(

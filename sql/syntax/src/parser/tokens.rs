@@ -605,6 +605,17 @@ pub fn lexemes(text: &str) -> Result<Vec<Lexeme>> {
         .collect())
 }
 
+/// 42P02 for the first parameter of a statement that brings values for `given` of them.
+pub fn missing_parameter(text: &str, given: usize) -> SqlError {
+    let parameters = lexemes(text).unwrap_or_default();
+    let mut parameters = parameters.into_iter().filter(|lexeme| lexeme.kind == LexemeKind::Parameter);
+    let is_missing = |name: &str| name.get(1..).and_then(|number| number.parse().ok()) > Some(given);
+    let found = parameters.find(|lexeme| is_missing(&text[lexeme.range.clone()]));
+    let name = found.as_ref().map_or("$1", |lexeme| &text[lexeme.range.clone()]);
+    let position = found.as_ref().map(|found| Positions::new(text).character_of_byte(found.range.start));
+    SqlError::new(SqlState::UNDEFINED_PARAMETER, format!("there is no parameter {name}")).at(position)
+}
+
 /// The value of a string literal of any quoting.
 pub(super) fn string_value(token: &Token) -> Option<&str> {
     match token {
