@@ -59,6 +59,22 @@ const STATEMENTS: &[&str] = &[
     "SELECT greatest(b, ^1) FROM t",
     "SELECT ARRAY[b, ^1] FROM t",
     "SELECT ^nullif(b, 1) FROM t",
+    "CREATE TABLE u (a int, CHECK (a ^+ true))",
+    "CREATE TABLE u (a int, CHECK (^a))",
+    "CREATE TABLE u (a int CHECK (a ^+ true > 1))",
+    "CREATE TABLE u (a int, g int GENERATED ALWAYS AS (a ^+ true) STORED)",
+    "CREATE INDEX ON t ((a ^+ true))",
+    "CREATE INDEX ON t (a) WHERE ^a + 1",
+    "CREATE INDEX ON t (a) WHERE (b ^> 1)",
+    "SELECT ^extract(year FROM 1)",
+    "SELECT ^substring(1 FROM 2)",
+    "SELECT ^trim(BOTH 1 FROM 'x')",
+    "SELECT ^trim(1)",
+    "SELECT ^overlay(1 PLACING 2 FROM 3)",
+    "SELECT ^position(1 IN 'x')",
+    "SELECT ^$1",
+    "SELECT 1, ^$2 + 1",
+    "SELECT ^123abc",
 ];
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use archipel_engine::txn::OwnedCell;
 use archipel_sql::ast::{ColumnConstraintKind, ColumnDefinition, Expression};
-use archipel_sql::catalog::{Column, Table};
+use archipel_sql::catalog::{Column, Table, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::Volatility;
@@ -14,9 +14,10 @@ use sqlparser::ast::{AccessExpr, Expr, Value, Visit, Visitor};
 use sqlparser::tokenizer::Span;
 
 use super::work::Work;
+use crate::bind::kept::{self, About};
 use crate::bind::modify::check_domain_default;
-use crate::bind::visit::{is_volatile, visit_expr};
-use crate::bind::{BindEnv, bind_expression, has_subquery};
+use crate::bind::visit::visit_expr;
+use crate::bind::{BindEnv, Clause, bind_expression};
 use crate::bound::{BoundExpr, ExprKind};
 use crate::evaluate::{RouteInputs, evaluate};
 use crate::row::datum_to_cell;
@@ -286,6 +287,34 @@ pub(super) fn check_argument_default(expression: &Expression) -> Result<()> {
         .at(position(expression)));
     }
     Ok(())
+}
+
+/// Says of types and operators that do not fit in an expression over a table's row where they stand in the
+/// statement. All else is found where the expression is kept.
+pub(super) fn check_written(
+    table: &Table,
+    expression: &Expression,
+    clause: Clause,
+    work: &Work<'_>,
+) -> Result<()> {
+    let Some(start) = position(expression) else { return Ok(()) };
+    let about = About::Row(TableRef::new(table.clone()));
+    let (path, context) = (work.search_path(), work.env.context);
+    let checked = kept::check_written(&work.catalog, path, &expression.text, &about, clause, context);
+    match checked {
+        Err(mut error)
+            if matches!(
+                error.state(),
+                SqlState::UNDEFINED_FUNCTION | SqlState::DATATYPE_MISMATCH | SqlState::AMBIGUOUS_FUNCTION
+            ) =>
+        {
+            if let Some(inside) = &mut error.fields_mut().position {
+                *inside += start - 1;
+            }
+            Err(error)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether a default of this type can be read; where it stands in the statement is told.

@@ -14,7 +14,7 @@ use archipel_sql::types::Type;
 use sqlparser::ast::Expr;
 
 use super::constraint::{check_key_types, included, require_class};
-use super::expression::{check_index_condition, check_index_expression};
+use super::expression::{check_index_condition, check_index_expression, check_written};
 use super::operator_class::Decides;
 use super::work::Work;
 use super::{
@@ -79,6 +79,7 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
     let predicate = match &create.predicate {
         Some(predicate) => {
             check_index_condition(predicate, &table)?;
+            check_written(&table, predicate, Clause::IndexPredicate, work)?;
             let about = About::Row(table.clone());
             Some(kept::settled_text(
                 &predicate.text,
@@ -183,6 +184,7 @@ fn index_parts(
                 }
                 expr => {
                     check_index_expression(expression, table)?;
+                    check_written(table, expression, Clause::IndexExpression, work)?;
                     let about = About::Row(table.clone());
                     let clause = Clause::IndexExpression;
                     let text =

@@ -16,6 +16,7 @@ use super::constraint::{self, Deferred};
 use super::inherit::{self, Heritage};
 use super::work::Work;
 use super::{alter, distribution, expression, heir_keys, partition, sequence, table_like, user_type};
+use crate::bind::Clause;
 use crate::row::table_def;
 
 /// PostgreSQL's MaxHeapAttributeNumber.
@@ -131,6 +132,16 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
         make_owned_sequence(&mut table, place, &request, work)?;
     }
     add_constraints(&mut table, &constraints, work)?;
+    for constraint in &constraints {
+        if let TableConstraintKind::Check(condition) = &constraint.kind {
+            expression::check_written(&table, condition, Clause::Check, work)?;
+        }
+    }
+    for constraint in create.columns.iter().flat_map(|column| &column.constraints) {
+        if let ColumnConstraintKind::Generated(own) = &constraint.kind {
+            expression::check_written(&table, own, Clause::Generated, work)?;
+        }
+    }
     copies.add_indexes(&mut table, work);
     heir_keys::check_keys(&table)?;
     if table.is_partitioned() {

@@ -108,6 +108,27 @@ pub fn bind_text_in(
     Binder::new(&mut env).text(text, about, clause)
 }
 
+/// Binds a text as it is written in a statement, for errors to tell places in it: a condition is boolean.
+pub(crate) fn check_written(
+    catalog: &Catalog,
+    path: &[String],
+    text: &str,
+    about: &About,
+    clause: Clause,
+    context: &FunctionContext<'_>,
+) -> Result<()> {
+    let mut env = BindEnv::new(catalog, path, context);
+    env.text = text;
+    let mut binder = Binder::new(&mut env);
+    let bound = binder.text(text, about, clause)?;
+    let what = match clause {
+        Clause::Check => "CHECK",
+        Clause::IndexPredicate => "WHERE",
+        _ => return Ok(()),
+    };
+    binder.boolean(bound, what).map_err(|error| error.at(Some(1))).map(drop)
+}
+
 fn forget_names(expr: &mut BoundExpr) {
     super::visit::visit_expr_mut(expr, 0, &mut |part, _| {
         let is_named_type = part.ty.oid != Oid::RECORD;
