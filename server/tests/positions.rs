@@ -73,7 +73,7 @@ const STATEMENTS: &[&str] = &[
     "SELECT ^overlay(1 PLACING 2 FROM 3)",
     "SELECT ^position(1 IN 'x')",
     "SELECT ^$1",
-    "SELECT 1, ^$2 + 1",
+    "SELECT 1, ^$1 + 1",
     "SELECT ^123abc",
 ];
 

@@ -195,7 +195,7 @@ impl Session {
         let columns = values.iter().zip(&copy.positions);
         let mut columns = columns
             .filter_map(|(value, at)| Some((value, copy.table.columns.get(*at)?)))
-            .filter(|(value, column)| value.is_null() == wants_null && is_of_it(column));
+            .filter(|&(value, column)| value.is_null() == wants_null && is_of_it(column));
         let (value, column) = columns.next()?;
         if wants_null {
             return Some(format!("column {}: null input", column.name));

@@ -158,7 +158,7 @@ impl Binder<'_, '_> {
                 Err(SqlError::new(SqlState::SYNTAX_ERROR, "grouping sets are allowed in GROUP BY only"))
             }
             Expr::IsNormalized { expr, form, negated } => {
-                let form = form.map_or_else(|| "NFC".to_owned(), |form| form.to_string());
+                let form = form.as_ref().map_or_else(|| "NFC".to_owned(), ToString::to_string);
                 self.is_normalized(expr, &form, *negated)
             }
             Expr::JsonAccess { .. }

@@ -38,7 +38,7 @@ const NOTHING: Method = Method {
     searches_nulls: false,
 };
 
-const METHODS: [Method; 6] = [
+static METHODS: [Method; 6] = [
     Method {
         name: "btree",
         orders: true,
