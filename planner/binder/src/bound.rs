@@ -12,6 +12,7 @@ mod aggregate;
 mod alias;
 mod children;
 mod domain;
+mod ranking;
 mod rows;
 
 use std::sync::Arc;
@@ -27,6 +28,7 @@ pub use aggregate::{Accumulator, DefinedAggregate};
 pub use alias::{Alias, RelationName};
 pub use children::{BoundChild, BoundChildMut, ChildRow, ChildScope};
 pub use domain::DomainConditions;
+pub use ranking::Ranking;
 pub use rows::row_descriptor;
 
 use crate::bind::visit::may_hold_nan;

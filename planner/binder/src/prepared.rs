@@ -8,7 +8,7 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{Expr, UnaryOperator, Value};
 
 use crate::bind::expr::unnest;
-use crate::ddl::has_subquery;
+use crate::bind::has_subquery;
 
 /// Refuses arguments that cannot be those of a statement with so many parameters
 /// (EvaluateParams).

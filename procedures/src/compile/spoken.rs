@@ -246,7 +246,7 @@ fn is_converted_constant(bound: &BoundExpr) -> bool {
         // Rows and arrays are converted part by part.
         ExprKind::Row(items, _) | ExprKind::Array { items, .. } => items.iter().all(is_converted_constant),
         ExprKind::ArrayConvert { array, .. } => is_converted_constant(array),
-        // A cast is called like its type, one to a length has arguments for that.
+        // One to a length has arguments for that.
         ExprKind::Call { function, args } => {
             let converts = is_conversion(function.function) || bound.ty.typmod >= 0;
             let rest_is_constant =

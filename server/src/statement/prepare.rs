@@ -524,7 +524,7 @@ impl VariableScope for WrittenScope<'_> {
 
     fn relation(&self, name: &str) -> Option<(BoundExpr, TableRef)> {
         let at = self.0.iter().position(|written| written.name == name)?;
-        let rows = BoundExpr { kind: ExprKind::Variable(at as u32), ty: Type::of(Oid::RECORD_ARRAY) };
+        let rows = BoundExpr::new(ExprKind::Variable(at as u32), Type::of(Oid::RECORD_ARRAY));
         Some((rows, self.0[at].table.clone()))
     }
 }

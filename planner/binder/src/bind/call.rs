@@ -321,8 +321,8 @@ impl Binder<'_, '_> {
             }
             Resolved::Scalar { function, args } => {
                 let ty = function.result;
-                if reads_rows(function.function.name) {
-                    let domain = populated_domain(function.function.name, &args);
+                if reads_rows(function.intrinsic()) {
+                    let domain = populated_domain(function.intrinsic(), &args);
                     let call = BoundExpr::new(ExprKind::Call { function, args }, ty);
                     return self.guarded_result(call, domain);
                 }
@@ -345,14 +345,14 @@ impl Binder<'_, '_> {
                     [only] => only,
                     _ => Type::RECORD,
                 };
-                let populated = populated_domain(function.name, &args);
+                let populated = populated_domain(function.intrinsic, &args);
                 let domain = match function.columns {
                     [(_, declared)] => self.polymorphic_domain(function.args, *declared, &args),
                     _ => None,
                 };
                 let set = self.gather_set(SetCall::Builtin { function, args }, ty);
                 let set = set.map_err(|error| error.at(position))?.of_domain(domain);
-                if reads_rows(function.name) { self.guarded_result(set, populated) } else { Ok(set) }
+                if reads_rows(function.intrinsic) { self.guarded_result(set, populated) } else { Ok(set) }
             }
             Resolved::Aggregate { .. } | Resolved::Ranking { .. } => {
                 Err(SqlError::internal("a gathered call taken for a scalar"))

@@ -15,7 +15,7 @@ use super::kept::About;
 use super::record::record_field;
 use super::scope::SET_BASE;
 use super::{Binder, Clause};
-use crate::bound::{Accumulator, BoundExpr, DomainConditions, ExprKind, SetCall};
+use crate::bound::{Accumulator, BoundExpr, DomainConditions, ExprKind, Ranking, SetCall};
 
 /// The domain that expressions have in common: the one that all of them are of.
 pub(super) fn common_domain(exprs: &[BoundExpr]) -> Option<Oid> {
@@ -201,8 +201,9 @@ impl Binder<'_, '_> {
     }
 
     /// The same of a window function that answers one of its first argument's values.
-    pub(super) fn ranked_domain(&self, function: &str, args: &[BoundExpr]) -> Option<Oid> {
-        if !matches!(function, "lag" | "lead" | "first_value" | "last_value" | "nth_value") {
+    pub(super) fn ranked_domain(&self, function: Ranking, args: &[BoundExpr]) -> Option<Oid> {
+        use Ranking::{FirstValue, Lag, LastValue, Lead, NthValue};
+        if !matches!(function, Lag | Lead | FirstValue | LastValue | NthValue) {
             return None;
         }
         match args {

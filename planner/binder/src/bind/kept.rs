@@ -109,7 +109,7 @@ pub fn bind_text_in(
 }
 
 /// Binds a text as it is written in a statement, for errors to tell places in it: a condition is boolean.
-pub(crate) fn check_written(
+pub fn check_written(
     catalog: &Catalog,
     path: &[String],
     text: &str,

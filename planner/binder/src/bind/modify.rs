@@ -194,7 +194,6 @@ impl Binder<'_, '_> {
         let parsed = archipel_sql::parser::parse_expression(text)?;
         let mut env = BindEnv::new(self.env.catalog, self.env.search_path, self.env.context);
         (env.params_fixed, env.is_settled) = (true, true);
-        // It has places where it is all that is bound.
         env.text = if self.env.text == text { text } else { "" };
         let mut binder = Binder::new(&mut env);
         binder.levels.push(Level::new(LevelKind::Plain, relations));

@@ -163,7 +163,7 @@ impl Binder<'_, '_> {
         right: BoundExpr,
     ) -> Result<BoundExpr> {
         let (operator, args, result) = self.find_binary(name, left, right)?;
-        let args = self.image_arguments(operator.function.name, args);
+        let args = self.image_arguments(operator.function.intrinsic, args);
         let declared = [operator.left.unwrap_or(Oid::UNKNOWN), operator.right];
         let domain = self.polymorphic_domain(&declared, operator.result, &args);
         let function = ResolvedFunction { function: operator.function, result };

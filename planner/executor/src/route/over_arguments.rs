@@ -69,5 +69,5 @@ fn substitute(expr: &BoundExpr, args: &[Option<BoundExpr>]) -> Option<BoundExpr>
         ExprKind::Field { record, index } => ExprKind::Field { record: one(record)?, index: *index },
         _ => return None,
     };
-    Some(BoundExpr { kind, ty: expr.ty })
+    Some(BoundExpr::new(kind, expr.ty))
 }

@@ -115,7 +115,7 @@ pub use recursion::{CycleClause, RecursionClauses, SearchClause, recursion_claus
 pub use rows_from::ROWS_FROM;
 pub use star::{EVERY_FIELD, starred};
 pub use tokens::{Lexeme, LexemeKind, MAX_IDENTIFIER_BYTES, Positions, lexemes, missing_parameter, position};
-pub(crate) use truncation::truncate_identifier;
+pub use truncation::truncate_identifier;
 pub use truncation::truncation_notices;
 pub use words::{MERGE_DEFAULTS, MERGE_NOTHING, Overriding};
 
