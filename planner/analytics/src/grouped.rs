@@ -11,7 +11,9 @@
 //! Invariant: what is computed of rows that no row asks for cannot fail. What is made of the aggregates is
 //! computed where the subquery stood, for the same rows as before.
 
-use archipel_planner::bind::visit::{calls_volatile, is_correlated, visit_expr, visit_expr_mut, visit_rel};
+use archipel_planner::bind::visit::{
+    calls_volatile, effort, is_correlated, visit_expr, visit_expr_mut, visit_rel,
+};
 use archipel_planner::bound::*;
 use archipel_sql::datum::Datum;
 use archipel_sql::function::{Aggregate, ResolvedFunction};
@@ -68,6 +70,10 @@ impl Grouping {
         match rel {
             Rel::Filter { input, mut predicate } => {
                 let mut input = Box::new(self.open(*input));
+                if let ExprKind::And(parts) = &mut predicate.kind {
+                    // What is joined does not show any longer that it was a query.
+                    parts.sort_by_key(effort);
+                }
                 self.join(&mut input, &mut predicate);
                 Rel::Filter { input, predicate }
             }

@@ -182,6 +182,35 @@ pub fn is_volatile(expr: &BoundExpr) -> bool {
     volatile
 }
 
+/// What a condition does for each row that it is asked of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effort {
+    Operators,
+    Routine,
+    Query,
+}
+
+/// The most that a condition does. PostgreSQL asks conditions that all have to hold in this order, and in the
+/// one they are written in among those that do alike: who rules a row out spares the others it, and their
+/// errors. A query that reads no row around it runs once.
+pub fn effort(expr: &BoundExpr) -> Effort {
+    let mut most = Effort::Operators;
+    visit_expr(expr, 0, &mut |part, _| {
+        match &part.kind {
+            ExprKind::Subquery(subquery) => {
+                if subquery.correlated {
+                    most = Effort::Query;
+                }
+                return false;
+            }
+            ExprKind::Routine { .. } => most = most.max(Effort::Routine),
+            _ => {}
+        }
+        true
+    });
+    most
+}
+
 /// Whether a relation makes such a call.
 pub fn calls_volatile(rel: &Rel) -> bool {
     let mut volatile = false;

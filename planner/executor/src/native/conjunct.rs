@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use super::compile::{Compiler, Layout};
 use super::operator::{Comparison, comparison};
 use super::walk;
-use crate::bind::visit::visit_expr_mut;
+use crate::bind::visit::{effort, visit_expr_mut};
 use crate::bound::{BoundExpr, ExprKind};
 
 /// One condition that must hold.
@@ -40,6 +40,13 @@ pub(crate) fn split<'b>(expr: &'b BoundExpr, out: &mut Vec<&'b BoundExpr>) {
         ExprKind::And(parts) => parts.iter().for_each(|part| split(part, out)),
         _ => out.push(expr),
     }
+}
+
+/// Conditions in the order in which they are asked.
+pub(crate) fn in_order<'b>(conjuncts: &[Conjunct<'b>]) -> Vec<Conjunct<'b>> {
+    let mut ordered = conjuncts.to_vec();
+    ordered.sort_by_key(|conjunct| effort(conjunct.expr));
+    ordered
 }
 
 impl<'b> Conjunct<'b> {

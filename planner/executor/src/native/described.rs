@@ -13,7 +13,7 @@ use archipel_sql::types::Type;
 use rustc_hash::FxHashMap;
 
 use super::compile::{Compiler, passed_through};
-use super::conjunct::Conjunct;
+use super::conjunct::{Conjunct, in_order};
 use super::walk::{visit_relations, visit_statement};
 use crate::bound::{
     Alias, BoundChild, BoundExpr, BoundStatement, ConflictArbiter, Cte, ExprKind, OnConflict, Rel,
@@ -347,7 +347,7 @@ impl Compiler<'_> {
         let Some(at) = self.last_node(0) else { return };
         let prefix = describing.in_keys();
         let own = self.plan.lines[at].1.output.clone();
-        let texts = self.conditions(conjuncts, prefix, &own);
+        let texts = self.conditions(&in_order(conjuncts), prefix, &own);
         let node = &mut self.plan.lines[at].1;
         let name = if node.what == "Result" { "One-Time Filter" } else { "Filter" };
         let texts = match node.properties.iter().position(|(known, _)| *known == name) {

@@ -18,7 +18,7 @@ use archipel_sql::{interrupt, stack};
 use rustc_hash::FxHashMap;
 
 use super::compile::{Compiler, Layout, Pruned, passed_through};
-use super::conjunct::Conjunct;
+use super::conjunct::{Conjunct, in_order};
 use super::context::{ExecContext, ExecResult};
 use super::defined::{DefinedRow, declared};
 use super::expression::{RowShape, Source, Values, eval_all};
@@ -299,7 +299,7 @@ impl Compiler<'_> {
 
     /// The conjunction of conditions written in scopes of their own.
     pub fn all_of(&mut self, conjuncts: &[Conjunct<'_>]) -> Result<Option<super::CompiledPredicate>> {
-        let mut parts = conjuncts
+        let mut parts = in_order(conjuncts)
             .iter()
             .map(|c| self.in_conjunct(c, |s| s.predicate(c.expr)))
             .collect::<Result<Vec<_>>>()?;
