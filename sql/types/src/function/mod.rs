@@ -12,6 +12,7 @@ pub use crate::style::Style;
 use crate::types::{Oid, Type};
 
 mod accumulate;
+mod advanced;
 mod args;
 mod array;
 mod array_assign;

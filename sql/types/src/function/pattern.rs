@@ -1,6 +1,6 @@
 //! LIKE, SIMILAR TO and POSIX regular expressions.
 //!
-//! PostgreSQL's advanced regular expressions are translated to the `regex` crate, which
+//! PostgreSQL's advanced regular expressions are translated ([`super::advanced`]) to the `regex` crate, which
 //! matches in linear time and has no back-references or look-around: those are refused by
 //! name (0A000). One difference stays and is documented: where alternatives overlap, the crate
 //! prefers the first, PostgreSQL the longest.
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use regex::RegexBuilder;
 use regex_automata::util::syntax;
 
+use super::advanced::{Flags, parse_flags, translate};
 use super::args::*;
 use super::length::{check_buffer, push};
 use super::matches::{every_match, steps_of_search};
@@ -210,129 +211,6 @@ fn similar_escape(v: &[Datum]) -> Result<Datum> {
     similar_to_regex(pattern, escape).map(text_datum)
 }
 
-/// What the flag letters of the regexp functions ask for.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Flags {
-    global: bool,
-    ignore_case: bool,
-    expanded: bool,
-    literal: bool,
-    /// `.` and bracket complements stop at newlines.
-    newline_stops: bool,
-    /// `^` and `$` match at newlines.
-    newline_anchors: bool,
-}
-
-fn parse_flags(letters: &str) -> Result<Flags> {
-    let mut flags = Flags::default();
-    for letter in letters.chars() {
-        match letter {
-            'g' => flags.global = true,
-            'i' => flags.ignore_case = true,
-            'c' => flags.ignore_case = false,
-            'x' => flags.expanded = true,
-            't' => flags.expanded = false,
-            'q' => flags.literal = true,
-            's' => (flags.newline_stops, flags.newline_anchors) = (false, false),
-            'n' | 'm' => (flags.newline_stops, flags.newline_anchors) = (true, true),
-            'p' => (flags.newline_stops, flags.newline_anchors) = (true, false),
-            'w' => (flags.newline_stops, flags.newline_anchors) = (false, true),
-            'e' | 'b' => {}
-            other => {
-                return Err(invalid_parameter(format!("invalid regular expression option: \"{other}\"")));
-            }
-        }
-    }
-    Ok(flags)
-}
-
-/// A pattern in the crate's syntax: what PostgreSQL spells differently.
-fn translate(pattern: &str) -> Result<String> {
-    let mut out = String::with_capacity(pattern.len() + 8);
-    // `***:` and `***=` directors; embedded options `(?i)` are the crate's too.
-    let body = pattern.strip_prefix("***:").unwrap_or(pattern);
-    if let Some(literal) = pattern.strip_prefix("***=") {
-        return Ok(regex::escape(literal));
-    }
-    let mut chars = body.chars().peekable();
-    let mut in_class = false;
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' => match chars.next() {
-                Some('m') | Some('<') => out.push_str("\\b{start}"),
-                Some('M') | Some('>') => out.push_str("\\b{end}"),
-                Some('y') => out.push_str("\\b"),
-                Some('Y') => out.push_str("\\B"),
-                Some('Z') => out.push_str("\\z"),
-                // Under the C locale the class escapes know ASCII only.
-                Some('w') => out.push_str(if in_class { "A-Za-z0-9_" } else { "[A-Za-z0-9_]" }),
-                Some('W') => out.push_str("[^A-Za-z0-9_]"),
-                Some('d') => out.push_str(if in_class { "0-9" } else { "[0-9]" }),
-                Some('D') => out.push_str("[^0-9]"),
-                Some('s') => out.push_str("[[:space:]]"),
-                Some('S') => out.push_str("[^[:space:]]"),
-                Some(digit @ '1'..='9') if !in_class => {
-                    return Err(SqlError::unsupported(format_args!(
-                        "back-reference \\{digit} in a regular expression"
-                    )));
-                }
-                Some(other) => {
-                    out.push('\\');
-                    out.push(other);
-                }
-                None => {
-                    return Err(SqlError::new(
-                        SqlState::INVALID_REGULAR_EXPRESSION,
-                        "invalid regular expression: invalid escape \\ sequence",
-                    ));
-                }
-            },
-            '[' if in_class => {
-                // `[:alpha:]` stays; a lone bracket inside a class is literal in POSIX.
-                if chars.peek() == Some(&':') {
-                    out.push('[');
-                    for inner in chars.by_ref() {
-                        out.push(inner);
-                        if inner == ']' {
-                            break;
-                        }
-                    }
-                } else {
-                    out.push_str("\\[");
-                }
-            }
-            '[' => {
-                let rest: String = chars.clone().take(6).collect();
-                if rest.starts_with("[:<:]]") || rest.starts_with("[:>:]]") {
-                    out.push_str(if rest.starts_with("[:<") { "\\b{start}" } else { "\\b{end}" });
-                    chars.nth(5);
-                    continue;
-                }
-                in_class = true;
-                out.push('[');
-                if chars.next_if_eq(&'^').is_some() {
-                    out.push('^');
-                }
-                // A closing bracket that comes first is literal.
-                if chars.next_if_eq(&']').is_some() {
-                    out.push_str("\\]");
-                }
-            }
-            ']' if in_class => {
-                in_class = false;
-                out.push(']');
-            }
-            '&' | '~' if in_class => {
-                // The crate reads && and ~~ in a class as set operations.
-                out.push('\\');
-                out.push(c);
-            }
-            other => out.push(other),
-        }
-    }
-    Ok(out)
-}
-
 thread_local! {
     /// The last patterns this thread compiled: a query uses the same one for every row.
     static COMPILED: RefCell<Vec<(String, Flags, Arc<Pattern>)>> = const { RefCell::new(Vec::new()) };
@@ -381,7 +259,8 @@ pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Arc<Pattern>> {
         return Ok(regex);
     }
     interrupt::steps(STEPS_PER_EXPRESSION + 16 * pattern.len())?;
-    let translated = if flags.literal { regex::escape(pattern) } else { translate(pattern)? };
+    let asked = flags;
+    let (translated, flags) = translate(pattern, flags)?;
     let regex = RegexBuilder::new(&translated)
         .case_insensitive(flags.ignore_case)
         .ignore_whitespace(flags.expanded)
@@ -412,7 +291,7 @@ pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Arc<Pattern>> {
         if list.len() == COMPILED_MAX {
             list.remove(0);
         }
-        list.push((pattern.to_owned(), flags, Arc::clone(&regex)));
+        list.push((pattern.to_owned(), asked, Arc::clone(&regex)));
     });
     Ok(regex)
 }
