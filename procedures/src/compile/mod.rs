@@ -321,7 +321,7 @@ fn is_plain(arguments: &[Place]) -> bool {
 fn together(columns: &[OutColumn]) -> Option<std::ops::Range<usize>> {
     let register = |column: &OutColumn| match column {
         OutColumn::Register(register) => Some(*register as usize),
-        OutColumn::Row { .. } => None,
+        OutColumn::Row { .. } | OutColumn::Spread(_) => None,
     };
     let first = register(columns.first()?)?;
     let follow = columns.iter().enumerate().all(|(at, column)| register(column) == Some(first + at));
@@ -529,6 +529,11 @@ impl<'a> Compiler<'a> {
             (&outs[..], archipel_planner::bind::answers_fields(self.routine))
         {
             return vec![OutColumn::Row { registers: registers(fields), present: *present, spread: true }];
+        }
+        if let ([Storage::Scalar { register, .. }], true) =
+            (&outs[..], archipel_planner::bind::answers_fields(self.routine))
+        {
+            return vec![OutColumn::Spread(*register)];
         }
         let column = |storage: &&Storage| match storage {
             Storage::Scalar { register, .. } => OutColumn::Register(*register),

@@ -328,11 +328,23 @@ impl Invocation<'_, '_> {
                 // One row of a set is there in any case.
                 if is_there || self.program.routine.returns_set { fields } else { Row::new() }
             }
+            [OutColumn::Spread(register)] => match read(&mut variables[*register as usize]) {
+                Datum::Record(fields) => fields.iter().cloned().collect(),
+                _ => {
+                    let mut row = Row::new();
+                    if self.program.routine.returns_set {
+                        row.resize(self.program.width as usize, Datum::Null);
+                    }
+                    row
+                }
+            },
             columns => {
                 let mut row = Row::new();
                 for column in columns {
                     row.push(match column {
-                        OutColumn::Register(register) => read(&mut variables[*register as usize]),
+                        OutColumn::Register(register) | OutColumn::Spread(register) => {
+                            read(&mut variables[*register as usize])
+                        }
                         OutColumn::Row { registers, present, .. } => {
                             match record(variables, registers, present) {
                                 (true, fields) => Datum::Record(fields.into_vec().into()),

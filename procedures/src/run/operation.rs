@@ -234,6 +234,8 @@ pub enum OutColumn {
         present: Option<u32>,
         spread: bool,
     },
+    /// A variable of a domain over a composite type, in one register, whose fields are the columns.
+    Spread(u32),
 }
 
 pub struct Operation {
