@@ -394,6 +394,8 @@ pub(crate) struct Compiler<'a> {
     pub answers: hoist::Answers,
     /// Whether the statement follows a COMMIT or ROLLBACK.
     pub begins: bool,
+    /// Whether it is an assignment, not a declaration's.
+    pub assigns: bool,
     /// Which parameters of type `record` have registers for their fields.
     pub structured: Vec<VariableId>,
     /// The registers where the values of such come.
@@ -465,6 +467,7 @@ impl<'a> Compiler<'a> {
             needed: RefCell::default(),
             answers: Default::default(),
             begins: false,
+            assigns: false,
             structured: structured.to_vec(),
             arrivals: Vec::new(),
             parts_put: Vec::new(),

@@ -291,8 +291,9 @@ impl Compiler<'_> {
     fn bind_whole(&self, fragment: &Fragment, target: Option<Type>) -> Result<BoundExpr> {
         match parse_fragment_expression(&fragment.text)? {
             ParsedExpression::Plain(expr) => self.binding(fragment, |env| {
-                if matches!(&*expr, Expr::Value(_)) {
-                    // Of no type before it is assigned, and that is each time.
+                if matches!(&*expr, Expr::Value(_)) && !self.assigns {
+                    // Of no type before it is used, and that is each time. What is assigned has that of its
+                    // target.
                     env.literals_of = None;
                 }
                 let Some(target) = target else {

@@ -108,7 +108,9 @@ impl Compiler<'_> {
             StatementKind::Assign { target, value } => {
                 self.require_record(target)?;
                 let line = self.assignment_line(target, value);
+                self.assigns = true;
                 let kind = self.assign(target, value, &line).map_err(|e| about_assignment(e, value, &line));
+                self.assigns = false;
                 plain(command::taking_settings(self.or_fail(site("assignment"), kind), value))
             }
             StatementKind::If { arms, otherwise } => self.if_statement(site("IF"), arms, otherwise),
