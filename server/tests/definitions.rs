@@ -149,3 +149,27 @@ fn a_definition_in_a_cycle_of_waits_for_a_row_or_a_number_is_found() {
         assert_eq!(found, ["40P01"], "{definition}");
     }
 }
+
+#[test]
+fn a_definition_of_a_block_in_a_cycle_of_waits_is_found() {
+    let (server, mut raw) = started();
+    define_what_locks(&mut raw);
+    let ways = [
+        ("UPDATE counts SET n = 0", "ALTER TABLE a ADD COLUMN y int DEFAULT looked_at(3)"),
+        ("SELECT pg_advisory_xact_lock(7)", "ALTER TABLE a ALTER x TYPE int USING alone(x)"),
+    ];
+    for (held, definition) in ways {
+        let (mut holder, mut other) = (server.raw(), server.raw());
+        holder.query("BEGIN");
+        holder.query(held);
+        raw.query("BEGIN");
+        begin(&mut raw, definition);
+        wait_for_a_wait(&mut other);
+        let asked = state(&holder.query("SELECT * FROM a"));
+        holder.query("ROLLBACK");
+        let defined = state(&raw.until(b'Z'));
+        raw.query("ROLLBACK");
+        let found = [asked, defined].into_iter().flatten().collect::<Vec<_>>();
+        assert_eq!(found, ["40P01"], "{definition}");
+    }
+}

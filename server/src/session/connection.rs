@@ -264,6 +264,7 @@ impl Session {
             pipeline: Default::default(),
             cursors: Default::default(),
             deadlock: Default::default(),
+            beside: Default::default(),
             skip_until_sync: false,
             message_start: None,
             copy_in: None,

@@ -120,6 +120,8 @@ pub struct Session {
     cursors: Cursors,
     /// The cycle this session was the victim of, until its error tells it.
     deadlock: std::cell::RefCell<Option<String>>,
+    /// The block whose definition runs beside it, in no transaction: it keeps its locks while that waits.
+    beside: std::cell::Cell<Option<archipel_engine::id::TxnId>>,
     /// An error in the extended protocol: everything up to Sync is skipped.
     skip_until_sync: bool,
     /// When the simple message came that is being run: there a transaction of its own begins.

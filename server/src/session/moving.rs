@@ -123,6 +123,7 @@ impl Session {
             pipeline: Default::default(),
             cursors: belongings.cursors,
             deadlock: Default::default(),
+            beside: Default::default(),
             skip_until_sync: false,
             message_start: None,
             copy_in: None,

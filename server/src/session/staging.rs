@@ -396,6 +396,7 @@ impl Session {
             std::mem::take(&mut run.validations).into_iter().partition(|of| !of.written.is_empty());
         run.validations = foreseen;
         let open = self.transaction.take_interactive();
+        self.beside.set(open.as_ref().map(Interactive::id));
         for described in &mut run.operations {
             if let DdlOp::CopyTable { reader, .. } = &mut described.operation {
                 *reader = open.as_ref().map(Interactive::copies);
@@ -449,6 +450,7 @@ impl Session {
             ran
         }
         .await;
+        self.beside.set(None);
         self.transaction.put_interactive(open);
         if changes_something {
             self.freeze_savepoints();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use archipel_engine::id::TxnId;
 use archipel_engine::txn::WaitEdge;
-use archipel_engine::{Completed, Program, Stop, Submission, Wait, WaitOn};
+use archipel_engine::{Canceller, Completed, Program, Stop, Submission, Wait, WaitOn};
 
 use super::Session;
 use crate::sessions::CancelReason;
@@ -39,10 +39,13 @@ impl Session {
     }
 
     /// The same for a submission that the caller keeps, who may stop waiting and begin again.
-    pub(super) async fn cancellable_by<P: Program>(
-        &self,
-        mut submission: &mut Submission<P>,
-    ) -> Completed<P> {
+    pub(super) async fn cancellable_by<P: Program>(&self, submission: &mut Submission<P>) -> Completed<P> {
+        let completed = self.ended(submission).await;
+        self.waits_no_more_beside();
+        completed
+    }
+
+    async fn ended<P: Program>(&self, mut submission: &mut Submission<P>) -> Completed<P> {
         if let Some(completed) = submission.try_take() {
             return completed;
         }
@@ -78,20 +81,52 @@ impl Session {
                 self.look_for_client();
             }
             match canceller.waited_nanos().map(Duration::from_nanos) {
-                None => next_search = deadlock_timeout,
+                None => {
+                    next_search = deadlock_timeout;
+                    self.waits_no_more_beside();
+                }
                 Some(waited) => {
+                    self.wait_beside(&canceller);
                     if lock_timeout.is_some_and(|limit| waited >= limit) {
                         canceller.cancel_wait(Stop::LockNotAvailable);
                     } else if waited >= next_search {
                         next_search = waited + deadlock_timeout;
                         let wait = self.entry().engine.wait();
-                        if let Some(cycle) = canceller.break_deadlock() {
+                        let cycle = canceller.break_deadlock().or_else(|| self.break_beside(&canceller));
+                        if let Some(cycle) = cycle {
                             *self.deadlock.borrow_mut() = Some(self.describe_cycle(&cycle, wait));
                         }
                     }
                 }
             }
         }
+    }
+
+    /// Says whom a block waits for whose definition a program runs beside it: for whom the program does.
+    fn wait_beside(&self, canceller: &Canceller) {
+        if let Some(block) = self.beside.get()
+            && let Some(wait) = canceller.row_wait()
+            && wait.waiter != Some(block)
+        {
+            self.server.engine.waits().publish(block, wait.blockers);
+        }
+    }
+
+    fn waits_no_more_beside(&self) {
+        if let Some(block) = self.beside.get() {
+            self.server.engine.waits().forget(block);
+        }
+    }
+
+    /// The cycle that such a block closes, after its program has been ended.
+    fn break_beside(&self, canceller: &Canceller) -> Option<Vec<WaitEdge>> {
+        let block = self.beside.get()?;
+        let waits = self.server.engine.waits();
+        let cycle = {
+            let _alone = waits.search();
+            waits.break_cycle(block)
+        }?;
+        canceller.cancel_wait(Stop::Deadlock).then_some(cycle)
     }
 
     /// A deadlock in PostgreSQL's words. `own` is what this session waited for; it has been told
