@@ -2,7 +2,7 @@
 
 use archipel_sql::ast::{Deferrable, Expression, References, TableConstraint, TableConstraintKind};
 use archipel_sql::catalog::{
-    Check, EXPRESSION, ForeignKey, Index, IndexColumn, KeyConstraint, ObjectClass, Privileges,
+    Check, EXPRESSION, ForeignKey, Index, IndexColumn, KeyConstraint, ObjectClass, Persistence, Privileges,
     SYSTEM_COLUMNS, Table, TableKind,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -483,7 +483,26 @@ fn referenced_table(table: &Table, references: &References, work: &Work<'_>) -> 
         ));
     }
     require_references(&referenced, references, work)?;
+    check_persistence(table, &referenced)?;
     Ok((*referenced).clone())
+}
+
+/// A table points at none whose rows may go before its own.
+fn check_persistence(table: &Table, referenced: &Table) -> Result<()> {
+    use Persistence::{Permanent, Temporary, Unlogged};
+    let refused = match (table.persistence, referenced.persistence) {
+        (Permanent, Unlogged | Temporary) => {
+            "constraints on permanent tables may reference only permanent tables"
+        }
+        (Unlogged, Temporary) => {
+            "constraints on unlogged tables may reference only permanent or unlogged tables"
+        }
+        (Temporary, Permanent | Unlogged) => {
+            "constraints on temporary tables may reference only temporary tables"
+        }
+        _ => return Ok(()),
+    };
+    Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, refused))
 }
 
 /// The referenced columns: the primary key's, or ones named that are together a key.

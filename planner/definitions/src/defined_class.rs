@@ -289,7 +289,7 @@ pub(super) fn alter(alter: &AlterOperatorClass, work: &mut Work<'_>) -> Result<(
     match &alter.action {
         RenameAction::RenameTo(name) => changed.name = name.clone(),
         RenameAction::SetSchema(schema) => {
-            schema::check_target(schema, work)?;
+            schema::check_move(&class.schema, schema, work)?;
             changed.schema = schema.clone();
             if changed.schema == class.schema {
                 return Ok(());

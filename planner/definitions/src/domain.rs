@@ -193,7 +193,7 @@ pub(super) fn alter_domain(alter: &AlterDomain, work: &mut Work<'_>) -> Result<(
             changed.name.clone_from(name);
         }
         DomainAction::SetSchema(schema) => {
-            schema::check_target(schema, work)?;
+            schema::check_move(&known.schema, schema, work)?;
             check_movable(&known, schema, work)?;
             kept::follow_domain(domain, &known.schema, schema, work)?;
             changed.schema.clone_from(schema);

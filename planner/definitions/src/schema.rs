@@ -7,7 +7,9 @@ use archipel_sql::ast::{
     RenamedObject, Statement,
 };
 use archipel_sql::catalog::authority::{must_be_owner, undefined_role};
-use archipel_sql::catalog::names::{undefined_column, undefined_relation, undefined_schema};
+use archipel_sql::catalog::names::{
+    is_temporary_schema, undefined_column, undefined_relation, undefined_schema,
+};
 use archipel_sql::catalog::{
     ARCHIPEL, Comments, DATABASE, INFORMATION_SCHEMA, Object, ObjectClass, ObjectKind, PG_CATALOG, PUBLIC,
     Privileges, Relation, Routine, RoutineKind, RoutineRef, SUPERUSER_NAME, Schema, SequenceRef,
@@ -164,7 +166,7 @@ pub(super) fn rename(rename: &Rename, work: &mut Work<'_>) -> Result<()> {
                 }
                 RenameAction::RenameTo(name) => changed.name = name.clone(),
                 RenameAction::SetSchema(schema) => {
-                    check_target(schema, work)?;
+                    check_move(&found.schema, schema, work)?;
                     changed.schema = schema.clone();
                     kept::follow_routine(&mut changed, &found.schema, work)?;
                     work.settled.push(Object::Routine(changed.clone().into()));
@@ -296,6 +298,20 @@ pub(super) fn check_target(schema: &str, work: &Work<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Whether something may move from one schema to another.
+pub(super) fn check_move(from: &str, to: &str, work: &Work<'_>) -> Result<()> {
+    if to != "pg_temp" {
+        check_target(to, work)?;
+    }
+    if to == "pg_temp" || is_temporary_schema(from) || is_temporary_schema(to) {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot move objects into or out of temporary schemas",
+        ));
+    }
+    Ok(())
+}
+
 /// ALTER SEQUENCE … RENAME TO, SET SCHEMA, OWNER TO, SET { LOGGED | UNLOGGED }.
 pub(super) fn alter_sequence_name(
     sequence: &SequenceRef,
@@ -315,7 +331,7 @@ pub(super) fn alter_sequence_name(
             return Ok(());
         }
         AlterTableAction::SetSchema(schema) => {
-            check_target(schema, work)?;
+            check_move(&sequence.schema, schema, work)?;
             if sequence.owned_by.is_some() {
                 return Err(SqlError::new(
                     SqlState::FEATURE_NOT_SUPPORTED,
@@ -342,7 +358,7 @@ pub(super) fn alter_sequence_name(
 
 /// ALTER TABLE … SET SCHEMA: the table with its indexes and owned sequences.
 pub(super) fn move_table(mut table: Table, schema: &str, work: &mut Work<'_>) -> Result<()> {
-    check_target(schema, work)?;
+    check_move(&table.schema, schema, work)?;
     if table.schema == schema {
         return Ok(());
     }

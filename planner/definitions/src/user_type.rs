@@ -267,7 +267,7 @@ pub(super) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
             changed.name = name.clone();
         }
         TypeAction::SetSchema(schema) => {
-            schema::check_target(schema, work)?;
+            schema::check_move(&known.schema, schema, work)?;
             check_movable(&known, schema, work)?;
             changed.schema = schema.clone();
         }

@@ -532,7 +532,7 @@ pub(super) fn alter_view(view: &TableRef, action: &AlterTableAction, work: &mut 
                 default.as_ref().map(|default| default.text.clone());
         }
         AlterTableAction::SetSchema(name) => {
-            schema::check_target(name, work)?;
+            schema::check_move(&view.schema, name, work)?;
             if work.catalog.is_relation(name, &view.name) {
                 return Err(SqlError::new(
                     SqlState::DUPLICATE_TABLE,
