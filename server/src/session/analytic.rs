@@ -215,8 +215,8 @@ impl Session {
 
     /// Whether an analytical query runs natively in the first place.
     pub(super) fn is_better_native(&self, plan: &RowPlan) -> bool {
-        // DataFusion looks at all pairs of rows where nothing is equal.
-        let in_pairs = matches!(&plan.code, Code::Native(compiled) if compiled.pairs_by_range);
+        // DataFusion looks at all pairs of rows where it sees nothing equal to hash by.
+        let in_pairs = matches!(&plan.code, Code::Native(compiled) if compiled.pairs_elsewhere);
         in_pairs || self.looks_up(plan) || self.is_wide(plan)
     }
 

@@ -90,8 +90,9 @@ pub(crate) struct Compiler<'e> {
     lookups: usize,
     /// Whether volatile routines are called, as far as has been compiled.
     pub calls_routines: bool,
-    /// Whether rows of some table are looked up by a range that another row gives, with nothing equal.
-    pub pairs_by_range: bool,
+    /// Whether rows of some table are looked up by a range that another row gives, with nothing equal, or
+    /// joined by hashes of what DataFusion hashes not.
+    pub pairs_elsewhere: bool,
     pending: Vec<Pending>,
     pub ctes: FxHashMap<u32, CteSource>,
     /// Those of them whose rows may change before the statement ends.
@@ -201,7 +202,7 @@ impl<'e> Compiler<'e> {
             keys: 0,
             lookups: 0,
             calls_routines: false,
-            pairs_by_range: false,
+            pairs_elsewhere: false,
             pending: Vec::new(),
             ctes: FxHashMap::default(),
             varying: FxHashSet::default(),

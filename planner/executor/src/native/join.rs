@@ -482,7 +482,7 @@ impl Compiler<'_> {
     ) -> Result<Node> {
         let looked_up =
             item.lateral.is_none() && self.is_joined(item.rel, &item.layout, &conjuncts, facts)?;
-        self.pairs_by_range |= looked_up && !are_equal(&conjuncts, &item.layout);
+        self.pairs_elsewhere |= looked_up && !are_equal(&conjuncts, &item.layout);
         let joined = looked_up || item.lateral.is_some();
         // The key of an UPDATE's target stands beside its slots and is not kept in buffers.
         if joined || item.usage.key.is_some() {

@@ -1,6 +1,7 @@
 //! The keys of hash joins: equalities between both sides.
 
 use archipel_sql::error::Result;
+use archipel_sql::types::Oid;
 
 use super::compile::Compiler;
 use super::conjunct::{Conjunct, comparable};
@@ -11,6 +12,19 @@ use crate::bound::{BoundExpr, ExprKind};
 /// The keys of the left side with those of the right one, the conditions that are left, and those that became
 /// keys, for the plan to tell.
 pub(super) type HashKeys<'b> = (Vec<(Source, Source)>, Vec<Conjunct<'b>>, Vec<Conjunct<'b>>);
+
+/// Whether one side of an equality is what DataFusion compares by a function of ours alone: a float, or the
+/// text that a `char(n)` is cast to.
+fn is_by_function(equality: &BoundExpr) -> bool {
+    let ExprKind::Call { args, .. } = &equality.kind else { return false };
+    args.iter().any(|side| match &side.kind {
+        _ if matches!(side.ty.oid, Oid::FLOAT4 | Oid::FLOAT8) => true,
+        ExprKind::Call { args, .. } => {
+            side.ty.oid == Oid::TEXT && matches!(&args[..], [inner] if inner.ty.oid == Oid::BPCHAR)
+        }
+        _ => false,
+    })
+}
 
 impl Compiler<'_> {
     /// Takes the equalities between the right side and the rest out of some conditions. What they are called
@@ -52,6 +66,7 @@ impl Compiler<'_> {
                 None => rest.push(conjunct),
             }
         }
+        self.pairs_elsewhere |= !hashed.is_empty() && hashed.iter().all(|c| is_by_function(c.expr));
         Ok((keys, rest, hashed))
     }
 }

@@ -79,8 +79,9 @@ pub struct CompiledStatement {
     refused_read_only: Option<&'static str>,
     /// Whether it stops after a few rows whatever it reads: LIMIT over an ordered walk.
     pub stops_early: bool,
-    /// Whether it looks rows up by a range that another row gives, where nothing is equal to hash by.
-    pub pairs_by_range: bool,
+    /// Whether it looks rows up by a range that another row gives, or hashes, where DataFusion would try all
+    /// pairs of rows.
+    pub pairs_elsewhere: bool,
     shape: FrameShape,
     pub(super) body: Body,
     /// What it answers of a row, if it reads one by its key.
@@ -277,7 +278,7 @@ fn compile(statement: &BoundStatement, mut compiler: Compiler<'_>) -> Result<Com
         writes,
         refused_read_only: refused_read_only(statement),
         stops_early: stops_early(&body),
-        pairs_by_range: compiler.pairs_by_range,
+        pairs_elsewhere: compiler.pairs_elsewhere,
         row: row_columns(&body),
         shape,
         body,

@@ -109,7 +109,7 @@ impl Compiler<'_> {
                 let (inside, outside): (Vec<_>, Vec<_>) =
                     conjuncts.into_iter().partition(|c| c.reads_any(&bare.layout));
                 if self.is_joined(bare.rel, &bare.layout, &inside, &facts)? {
-                    self.pairs_by_range |= !are_equal(&inside, &bare.layout);
+                    self.pairs_elsewhere |= !are_equal(&inside, &bare.layout);
                     let plan = |c: &mut Self| c.plan_rel(bare.rel, inside, &facts, &[], ScanUse::default());
                     let right = self.counted(plan)?.node;
                     self.describe_join(&[], &outside);
