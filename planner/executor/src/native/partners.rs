@@ -92,6 +92,13 @@ fn may_lead(table: &Table, expr: &BoundExpr) -> bool {
     }
 }
 
+/// Whether a projection is nothing but the first columns of its input.
+fn is_prefix(exprs: &[BoundExpr]) -> bool {
+    exprs.iter().enumerate().all(|(place, expr)| {
+        matches!(expr.kind, ExprKind::Column { depth: 0, index } if usize::from(index) == place)
+    })
+}
+
 impl Partners {
     fn of(subquery: &Subquery) -> Option<Partners> {
         if !subquery.correlated || calls_volatile(&subquery.rel) {
@@ -113,6 +120,8 @@ impl Partners {
                 {
                     input = below;
                 }
+                // A view, or a query in FROM, that shows its table's columns as they are.
+                Rel::Project { input: below, exprs } if is_prefix(exprs) => input = below,
                 _ => break,
             }
         }
