@@ -1,4 +1,5 @@
-//! CASE: the value of the first arm whose condition holds.
+//! Conditional expressions: CASE, which is the value of the first arm whose condition holds, COALESCE,
+//! NULLIF, GREATEST and LEAST.
 //!
 //! Arms that all ask whether one variable, parameter or column equals an integer (`CASE d WHEN 1
 //! THEN … WHEN 2 THEN …`) are told apart by looking the integer up among theirs, without running a
@@ -6,13 +7,14 @@
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
+use archipel_sql::function::ResolvedFunction;
 use archipel_sql::types::Oid;
 
-use super::CompiledExpr;
 use super::compile::Compiler;
 use super::expression::Source;
 use super::operand::Operand;
 use super::operator::{Comparison, comparison};
+use super::{CompiledExpr, fold};
 use crate::bind::{once, visit};
 use crate::bound::{BoundExpr, ExprKind};
 use crate::row::integer;
@@ -68,6 +70,76 @@ impl Compiler<'_> {
                 }
                 None => Ok(Datum::Null),
             }
+        }))
+    }
+
+    /// Compiles COALESCE: the first argument that is not NULL.
+    pub fn coalesce(&mut self, args: &[BoundExpr]) -> Result<CompiledExpr> {
+        let args = self.exprs(args)?;
+        Ok(Box::new(move |ctx| {
+            for arg in &args {
+                let value = arg.eval(ctx)?;
+                if !value.is_null() {
+                    return Ok(value);
+                }
+            }
+            Ok(Datum::Null)
+        }))
+    }
+
+    /// Compiles NULLIF: the left side, or NULL where the right one equals it.
+    pub fn null_if(
+        &mut self,
+        left: &BoundExpr,
+        right: &BoundExpr,
+        equality: ResolvedFunction,
+    ) -> Result<Source> {
+        let sides = [self.source(left)?, self.source(right)?];
+        let [left, right] = match fold::null_if([left, right], sides, equality.function) {
+            Ok(value) => return Ok(value),
+            Err(sides) => sides,
+        };
+        let equality = equality.function;
+        Ok(Source::Code(Box::new(move |ctx| {
+            let left = left.eval(ctx)?;
+            let right = right.eval(ctx)?;
+            if left.is_null() || right.is_null() {
+                return Ok(left);
+            }
+            let args = [left, right];
+            let equal = (equality.eval)(&ctx.functions, &args)? == Datum::Bool(true);
+            let [left, _] = args;
+            Ok(if equal { Datum::Null } else { left })
+        })))
+    }
+
+    /// Compiles GREATEST or LEAST.
+    pub fn extreme(
+        &mut self,
+        greatest: bool,
+        args: &[BoundExpr],
+        less: ResolvedFunction,
+    ) -> Result<CompiledExpr> {
+        let args = self.exprs(args)?;
+        let less = less.function;
+        Ok(Box::new(move |ctx| {
+            let mut best = Datum::Null;
+            for arg in &args {
+                let value = arg.eval(ctx)?;
+                if value.is_null() {
+                    continue;
+                }
+                if best.is_null() {
+                    best = value;
+                    continue;
+                }
+                let pair = if greatest { [best, value] } else { [value, best] };
+                let replace = (less.eval)(&ctx.functions, &pair)? == Datum::Bool(true);
+                let [first, second] = pair;
+                // Greatest: best < value. Least: value < best. Either way the new one wins.
+                best = if greatest == replace { second } else { first };
+            }
+            Ok(best)
         }))
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use archipel_engine::id::TreeId;
 use archipel_sql::cast;
-use archipel_sql::catalog::Routine;
+use archipel_sql::catalog::{Routine, RoutineRef};
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::Result;
 use archipel_sql::function::{FunctionContext, Intrinsic, ResolvedFunction};
@@ -17,7 +17,6 @@ use archipel_sql::io;
 use archipel_sql::record::{Record, RecordDescriptor};
 use archipel_sql::stack;
 use archipel_sql::types::{Oid, Type};
-use archipel_sql::typmod::coerce_typmod;
 use smallvec::SmallVec;
 
 use super::compile::Compiler;
@@ -135,77 +134,8 @@ impl Compiler<'_> {
                 Box::new(move |ctx| Ok(cast::relabel(source.eval(ctx)?, from, to)))
             }
             ExprKind::Relabel(inner) => return self.source(inner),
-            ExprKind::Call { function, args } => {
-                if function.function.strict && args.iter().any(fold::is_null) {
-                    return self.null_beside(args);
-                }
-                if let Some(source) = self.integer_call(expr)? {
-                    return Ok(source);
-                }
-                let context = immutable::body_context(function.function, args);
-                let written = args;
-                let args = self.arguments(expr, written)?;
-                let is_null = |arg: &Source| arg.constant().is_some_and(Datum::is_null);
-                if function.function.strict && args.iter().any(is_null) {
-                    return self.null_found(written, args);
-                }
-                if function.is(Intrinsic::TriggerDepth) {
-                    return Ok(Source::Code(Box::new(|ctx| Ok(Datum::Int4(ctx.trigger_depth as i32)))));
-                }
-                let args = match sleep::compile(function.function, args) {
-                    Ok(code) => return Ok(Source::Code(code)),
-                    Err(args) => args,
-                };
-                if let Some(code) = notify::call(function.function) {
-                    return Ok(Source::Code(code(args)));
-                }
-                if let Some(code) = sequence::call(function.function, &args) {
-                    return Ok(Source::Code(code(args)));
-                }
-                let args = match advisory::compile(function.function, args) {
-                    Ok(code) => return Ok(Source::Code(code)),
-                    Err(args) => args,
-                };
-                if let Some(folded) = fold::value(function.function, &args) {
-                    return Ok(Source::Operand(Operand::Const(folded)));
-                }
-                let code = match function.function.strict {
-                    true => self.strict_call(*function, written, args)?,
-                    false => call(*function, args),
-                };
-                let code = self.kept_for_run(expr, described(function.function, code));
-                match context {
-                    Some(line) => immutable::in_context(code, line),
-                    None => code,
-                }
-            }
-            ExprKind::Routine { routine, args } => {
-                if fold::is_null_call(routine, args) {
-                    return self.null_beside(args);
-                }
-                let compiled = self.link(routine, args)?;
-                let context = immutable::dissolved_context(routine, &*compiled, args);
-                let args = self.exprs(args)?;
-                let (strict, volatile) = (routine.strict, routine.volatility == 'v');
-                let shape = RowShape::of(routine, expr.ty);
-                let code: CompiledExpr = Box::new(move |ctx| {
-                    let args = eval_all(&args, ctx)?;
-                    if strict && args.iter().any(Datum::is_null) {
-                        return Ok(Datum::Null);
-                    }
-                    let mut first = FirstRow { value: Datum::Null, shape: &shape };
-                    if volatile {
-                        ctx.outside_view(|ctx| compiled.call(ctx, &args, &mut first))?;
-                    } else {
-                        compiled.call(ctx, &args, &mut first)?;
-                    }
-                    Ok(first.value)
-                });
-                match context {
-                    Some(line) => immutable::in_context(code, line),
-                    None => code,
-                }
-            }
+            ExprKind::Call { function, args } => return self.function_call(expr, *function, args),
+            ExprKind::Routine { routine, args } => return self.routine_call(routine, args, expr.ty),
             ExprKind::And(_)
             | ExprKind::Or(_)
             | ExprKind::Not(_)
@@ -223,60 +153,9 @@ impl Compiler<'_> {
                 Some(None) => return Ok(Source::Operand(Operand::Const(Datum::Null))),
                 None => self.case(arms, otherwise.as_deref())?,
             },
-            ExprKind::Coalesce(args) => {
-                let args = self.exprs(args)?;
-                Box::new(move |ctx| {
-                    for arg in &args {
-                        let value = arg.eval(ctx)?;
-                        if !value.is_null() {
-                            return Ok(value);
-                        }
-                    }
-                    Ok(Datum::Null)
-                })
-            }
-            ExprKind::NullIf { left, right, equality } => {
-                let sides = [self.source(left)?, self.source(right)?];
-                let [left, right] = match fold::null_if([left, right], sides, equality.function) {
-                    Ok(value) => return Ok(value),
-                    Err(sides) => sides,
-                };
-                let equality = equality.function;
-                Box::new(move |ctx| {
-                    let left = left.eval(ctx)?;
-                    let right = right.eval(ctx)?;
-                    if left.is_null() || right.is_null() {
-                        return Ok(left);
-                    }
-                    let args = [left, right];
-                    let equal = (equality.eval)(&ctx.functions, &args)? == Datum::Bool(true);
-                    let [left, _] = args;
-                    Ok(if equal { Datum::Null } else { left })
-                })
-            }
-            ExprKind::Extreme { greatest, args, less } => {
-                let args = self.exprs(args)?;
-                let (greatest, less) = (*greatest, less.function);
-                Box::new(move |ctx| {
-                    let mut best = Datum::Null;
-                    for arg in &args {
-                        let value = arg.eval(ctx)?;
-                        if value.is_null() {
-                            continue;
-                        }
-                        if best.is_null() {
-                            best = value;
-                            continue;
-                        }
-                        let pair = if greatest { [best, value] } else { [value, best] };
-                        let replace = (less.eval)(&ctx.functions, &pair)? == Datum::Bool(true);
-                        let [first, second] = pair;
-                        // Greatest: best < value. Least: value < best. Either way the new one wins.
-                        best = if greatest == replace { second } else { first };
-                    }
-                    Ok(best)
-                })
-            }
+            ExprKind::Coalesce(args) => self.coalesce(args)?,
+            ExprKind::NullIf { left, right, equality } => return self.null_if(left, right, *equality),
+            ExprKind::Extreme { greatest, args, less } => self.extreme(*greatest, args, *less)?,
             ExprKind::Array { element, items } => {
                 let of_arrays = has_arrays(*element, items);
                 return Ok(fold::array(*element, of_arrays, self.exprs(items)?));
@@ -296,91 +175,98 @@ impl Compiler<'_> {
                 let (index, codec) = (usize::from(*index), Codec::of(expr.ty));
                 Box::new(move |ctx| Ok(field(&record.eval(ctx)?, index, codec)))
             }
-            ExprKind::ConvertIo(inner) => {
-                let (from, to) = (inner.ty, expr.ty);
-                let inner = self.source(inner)?;
-                let is_text_form = matches!(from.oid, Oid::TEXT | Oid::VARCHAR);
-                if is_text_form && matches!(to.oid, Oid::TEXT | Oid::VARCHAR | Oid::BPCHAR) {
-                    return Ok(Source::Code(Box::new(move |ctx| match inner.eval(ctx)? {
-                        text @ Datum::Text(_) if to.oid == Oid::TEXT => Ok(text),
-                        text @ Datum::Text(_) => Ok(coerce_typmod(text, to, false)?),
-                        value => Ok(convert_io(&value, from, to, &ctx.functions)?),
-                    })));
-                }
-                Box::new(move |ctx| {
-                    let value = inner.eval(ctx)?;
-                    Ok(convert_io(&value, from, to, &ctx.functions)?)
-                })
-            }
-            ExprKind::ArrayConvert { array, element } => {
-                let array = self.source(array)?;
-                let item = self.slot();
-                let to = element.ty.oid;
-                let element = self.scoped(&[item], |c| c.source(element))?;
-                Box::new(move |ctx| {
-                    let Datum::Array(array) = array.eval(ctx)? else { return Ok(Datum::Null) };
-                    let mut values = Vec::with_capacity(array.values.len());
-                    for value in &array.values {
-                        ctx.frame.slots[item as usize] = value.clone();
-                        values.push(element.eval(ctx)?);
-                    }
-                    Ok(Datum::Array(Arc::new(Array {
-                        element: to,
-                        dimensions: array.dimensions.clone(),
-                        values,
-                    })))
-                })
-            }
-            ExprKind::RowConvert { record, fields } => {
-                let record = self.source(record)?;
-                let slot = self.slot();
-                let fields = self.scoped(&[slot], |c| c.exprs(fields))?;
-                Box::new(move |ctx| {
-                    let record = record.eval(ctx)?;
-                    if record.is_null() {
-                        return Ok(Datum::Null);
-                    }
-                    ctx.frame.slots[slot as usize] = record;
-                    Ok(Datum::Record(eval_all(&fields, ctx)?.into_vec().into()))
-                })
-            }
-            ExprKind::Domain { expr, conditions } => {
-                let value = self.source(expr)?;
-                let slot = self.slot();
-                let checks = conditions
-                    .checks
-                    .iter()
-                    .map(|(_, check)| self.scoped(&[slot], |c| c.predicate(check)))
-                    .collect::<Result<Vec<_>>>()?;
-                let conditions = conditions.clone();
-                Box::new(move |ctx| {
-                    let value = value.eval(ctx)?;
-                    if conditions.not_null && value.is_null() {
-                        return Err(conditions.null_refused().into());
-                    }
-                    if !checks.is_empty() {
-                        ctx.frame.slots[slot as usize] = value.clone();
-                    }
-                    for (check, (name, _)) in checks.iter().zip(&conditions.checks) {
-                        if check(ctx)? == Some(false) {
-                            return Err(conditions.violated(name).into());
-                        }
-                    }
-                    Ok(value)
-                })
-            }
+            ExprKind::ConvertIo(inner) => self.io_conversion(inner, expr.ty)?,
+            ExprKind::ArrayConvert { array, element } => self.array_conversion(array, element)?,
+            ExprKind::RowConvert { record, fields } => self.row_conversion(record, fields)?,
+            ExprKind::Domain { expr, conditions } => self.domain_value(expr, conditions)?,
             ExprKind::Subquery(subquery) => return self.subquery(subquery),
         };
         Ok(Source::Code(code))
     }
 
+    /// Compiles a call of a built-in function; `expr` is the call itself.
+    fn function_call(
+        &mut self,
+        expr: &BoundExpr,
+        function: ResolvedFunction,
+        args: &[BoundExpr],
+    ) -> Result<Source> {
+        if function.function.strict && args.iter().any(fold::is_null) {
+            return self.null_beside(args);
+        }
+        if let Some(source) = self.integer_call(expr)? {
+            return Ok(source);
+        }
+        let context = immutable::body_context(function.function, args);
+        let written = args;
+        let args = self.arguments(expr, written)?;
+        let is_null = |arg: &Source| arg.constant().is_some_and(Datum::is_null);
+        if function.function.strict && args.iter().any(is_null) {
+            return self.null_found(written, args);
+        }
+        if function.is(Intrinsic::TriggerDepth) {
+            return Ok(Source::Code(Box::new(|ctx| Ok(Datum::Int4(ctx.trigger_depth as i32)))));
+        }
+        let args = match sleep::compile(function.function, args) {
+            Ok(code) => return Ok(Source::Code(code)),
+            Err(args) => args,
+        };
+        if let Some(code) = notify::call(function.function) {
+            return Ok(Source::Code(code(args)));
+        }
+        if let Some(code) = sequence::call(function.function, &args) {
+            return Ok(Source::Code(code(args)));
+        }
+        let args = match advisory::compile(function.function, args) {
+            Ok(code) => return Ok(Source::Code(code)),
+            Err(args) => args,
+        };
+        if let Some(folded) = fold::value(function.function, &args) {
+            return Ok(Source::Operand(Operand::Const(folded)));
+        }
+        let code = match function.function.strict {
+            true => self.strict_call(function, written, args)?,
+            false => call(function, args),
+        };
+        let code = self.kept_for_run(expr, described(function.function, code));
+        Ok(Source::Code(match context {
+            Some(line) => immutable::in_context(code, line),
+            None => code,
+        }))
+    }
+
+    /// Compiles a call of a routine for one value of type `ty`.
+    fn routine_call(&mut self, routine: &RoutineRef, args: &[BoundExpr], ty: Type) -> Result<Source> {
+        if fold::is_null_call(routine, args) {
+            return self.null_beside(args);
+        }
+        let compiled = self.link(routine, args)?;
+        let context = immutable::dissolved_context(routine, &*compiled, args);
+        let args = self.exprs(args)?;
+        let (strict, volatile) = (routine.strict, routine.volatility == 'v');
+        let shape = RowShape::of(routine, ty);
+        let code: CompiledExpr = Box::new(move |ctx| {
+            let args = eval_all(&args, ctx)?;
+            if strict && args.iter().any(Datum::is_null) {
+                return Ok(Datum::Null);
+            }
+            let mut first = FirstRow { value: Datum::Null, shape: &shape };
+            if volatile {
+                ctx.outside_view(|ctx| compiled.call(ctx, &args, &mut first))?;
+            } else {
+                compiled.call(ctx, &args, &mut first)?;
+            }
+            Ok(first.value)
+        });
+        Ok(Source::Code(match context {
+            Some(line) => immutable::in_context(code, line),
+            None => code,
+        }))
+    }
+
     /// Links a routine, taking over what it touches: keys over its parameters become keys over
     /// the call's arguments.
-    pub fn link(
-        &mut self,
-        routine: &archipel_sql::catalog::RoutineRef,
-        args: &[BoundExpr],
-    ) -> Result<Arc<dyn CompiledRoutine>> {
+    pub fn link(&mut self, routine: &RoutineRef, args: &[BoundExpr]) -> Result<Arc<dyn CompiledRoutine>> {
         let compiled = self.env.routines.link(routine)?;
         self.calls_routines |= routine.volatility == 'v';
         let args: Vec<Option<BoundExpr>> = args.iter().map(|arg| self.row_free(arg)).collect();

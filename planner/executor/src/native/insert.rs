@@ -21,12 +21,13 @@ use archipel_sql::error::{Result, SqlError};
 use rustc_hash::FxHashSet;
 
 use super::action::with_queue;
-use super::compile::{Compiler, Pruned};
+use super::compile::{Compiler, Layout, Pruned};
 use super::constraint::{ReferenceCheck, RowChecks};
 use super::context::{ExecContext, ExecResult};
 use super::expression::Source;
 use super::modify::Change;
 use super::node::{Node, collect};
+use super::path::Meta;
 use super::placing::Placing;
 use super::rows::RowBuffer;
 use super::scan::{ScanColumn, scan_columns};
@@ -37,7 +38,7 @@ use super::trigger::Triggers;
 use super::write::Target;
 use super::{CompiledPredicate, walk};
 use crate::bind::reference::bind_generated;
-use crate::bound::{BoundInsert, ConflictArbiter, ExprKind, Rel, Returning};
+use crate::bound::{BoundExpr, BoundInsert, ConflictArbiter, ExprKind, OnConflict, Rel, Returning};
 use crate::route::{RouteKey, key_candidates};
 
 pub(crate) struct Insert {
@@ -172,33 +173,10 @@ impl Compiler<'_> {
         let source_slots = source_slots.to_vec();
         let mut slots = source_slots.clone();
         let mut generated = self.generated(table, &mut slots)?;
-        let key = match meta.def.key.first() {
-            Some(first) if usize::from(first.column) < slots.len() => {
-                self.route_of_slot(slots[usize::from(first.column)])
-            }
-            _ => RouteKey::Unknown("the row gets a number of its own".to_owned()),
-        };
-        let numbered = matches!(key, RouteKey::Unknown(_));
-        self.note_table(table, &meta, true, key);
-        let candidates = match table.distribution {
-            Distribution::HiddenId { .. } if numbered => self.candidates(table, &slots),
-            _ => self.given_key_columns(table, &slots),
-        };
-        if let Some(access) = self.accesses.last_mut() {
-            access.candidates = candidates;
-        }
+        self.note_new_rows(table, &meta, &slots);
         let triggers = self.triggers(table, TriggerEvent::Insert, None, None, Some(&slots))?;
         if triggers.as_ref().is_some_and(|triggers| triggers.changes_rows()) {
-            let mut own = self.slots(slots.len());
-            self.mark_all(&own);
-            for (from, to) in slots.iter().zip(&own) {
-                if let Some(value) = self.known.get(from).cloned() {
-                    self.known.insert(*to, value);
-                }
-                if let Some(values) = self.in_turn.get(from).cloned() {
-                    self.in_turn.insert(*to, values);
-                }
-            }
+            let mut own = self.slots_like(&slots);
             generated = self.generated(table, &mut own)?;
             slots = own;
         }
@@ -207,19 +185,7 @@ impl Compiler<'_> {
             for_indexes.push(part.slot);
             generated.push((part.slot, part.source));
         }
-        for index in &meta.def.indexes {
-            if let archipel_engine::schema::IndexPlacement::Global { group } = index.placement
-                && let Some(first) = index.key.first()
-            {
-                let place = usize::from(first.column);
-                let at = || for_indexes.get(place - usize::from(table.plain_width())).copied();
-                let key = match slots.get(place).copied().or_else(at) {
-                    Some(slot) => self.route_of_slot(slot),
-                    None => RouteKey::Unknown(OF_EXPRESSION.to_owned()),
-                };
-                self.note_index(table, &meta, *first, group, key);
-            }
-        }
+        self.note_global_indexes(table, &meta, &slots, &for_indexes);
         let checks = self.row_checks(table, &slots, &insert.checks, None, insert.given.clone())?;
         let of_parent = |trigger: &&Trigger| {
             let fires = trigger.before && trigger.row && trigger.parent.is_some();
@@ -228,70 +194,18 @@ impl Compiler<'_> {
         let stays = table.triggers.iter().rfind(of_parent).map(|trigger| trigger.name.clone());
         let parents = self.parent_checks(table, &slots, None)?;
         let target = Target::new(table, meta);
-        let mut shown = None;
         let conflict = match &insert.on_conflict {
             None => None,
-            Some(on_conflict) => {
-                let arbiter = match &on_conflict.target {
-                    None => Arbiter::Any,
-                    Some(wanted) => self.arbiter(&target, wanted)?,
-                };
-                let update = match &on_conflict.update {
-                    None => None,
-                    Some((set, filter)) => {
-                        let existing = self.slots(table.columns.len());
-                        let mut scope = existing.clone();
-                        scope.extend(&slots);
-                        let filter = filter
-                            .as_ref()
-                            .map(|filter| self.scoped(&scope, |c| c.predicate(filter)))
-                            .transpose()?;
-                        let columns = self.updated_columns(table, set)?;
-                        let set = self.set_with_triggers(table, &target.meta, set)?;
-                        let before = std::mem::replace(&mut self.placing, Placing::Stays);
-                        let change =
-                            self.change(table, &target.meta, &existing, &scope, &set, &insert.checks);
-                        self.placing = before;
-                        let mut change = change?;
-                        change.checks.also_given(&insert.given);
-                        let triggers = self.triggers(
-                            table,
-                            TriggerEvent::Update,
-                            Some(&columns),
-                            Some(&existing),
-                            Some(&change.row),
-                        )?;
-                        let columns = scan_columns(table, &target.meta, &existing);
-                        let columns = self.pruned(columns, |column| column.slot);
-                        shown = Some(self.slots(table.columns.len()));
-                        let met_before = on_conflict.met_before;
-                        Some(ConflictUpdate { existing, columns, filter, change, triggers, met_before })
-                    }
-                };
-                Some(Conflict { arbiter, update })
-            }
+            Some(on_conflict) => Some(self.conflict(insert, on_conflict, &target, &slots)?),
         };
-        let mut row = shown.as_ref().unwrap_or(&slots).clone();
-        let mut locker = None;
-        let returning = match &insert.returning {
-            None => None,
-            Some(Returning { exprs, .. }) => {
-                let asks = |expr| walk::root_columns(expr).contains(&(row.len() as u16));
-                locker = exprs.iter().any(asks).then(|| self.slot());
-                if let Some(locker) = locker {
-                    self.mark(locker);
-                    row.push(locker);
-                }
-                Some(self.scoped(&row, |c| c.exprs(exprs))?)
-            }
-        };
-        if shown.is_some() && returning.is_some() {
+        let updates = conflict.as_ref().and_then(|conflict| conflict.update.as_ref());
+        let shown = updates.is_some().then(|| self.slots(table.columns.len()));
+        let row = shown.as_ref().unwrap_or(&slots).clone();
+        let (returning, locker) = self.returning_with_locker(insert.returning.as_ref(), row)?;
+        if let Some(update) = updates.filter(|_| returning.is_some()) {
             // The updated row is shown whole.
-            if let Some(update) = conflict.as_ref().and_then(|c| c.update.as_ref()) {
-                self.mark_all(&update.existing);
-            }
+            self.mark_all(&update.existing);
         }
-        let updates = conflict.as_ref().and_then(|conflict: &Conflict| conflict.update.as_ref());
         let mut kept = [&slots[..], &for_indexes].concat();
         if let Some(update) = updates {
             kept.extend(&update.existing);
@@ -315,6 +229,124 @@ impl Compiler<'_> {
             locker,
             kept,
         })
+    }
+
+    /// Notes that rows in these slots are written to a table, and what is known of where they go.
+    fn note_new_rows(&mut self, table: &TableRef, meta: &Meta, slots: &[u32]) {
+        let key = match meta.def.key.first() {
+            Some(first) if usize::from(first.column) < slots.len() => {
+                self.route_of_slot(slots[usize::from(first.column)])
+            }
+            _ => RouteKey::Unknown("the row gets a number of its own".to_owned()),
+        };
+        let numbered = matches!(key, RouteKey::Unknown(_));
+        self.note_table(table, meta, true, key);
+        let candidates = match table.distribution {
+            Distribution::HiddenId { .. } if numbered => self.candidates(table, slots),
+            _ => self.given_key_columns(table, slots),
+        };
+        if let Some(access) = self.accesses.last_mut() {
+            access.candidates = candidates;
+        }
+    }
+
+    /// As many slots, of which the same is known before the run.
+    fn slots_like(&mut self, slots: &[u32]) -> Layout {
+        let own = self.slots(slots.len());
+        self.mark_all(&own);
+        for (from, to) in slots.iter().zip(&own) {
+            if let Some(value) = self.known.get(from).cloned() {
+                self.known.insert(*to, value);
+            }
+            if let Some(values) = self.in_turn.get(from).cloned() {
+                self.in_turn.insert(*to, values);
+            }
+        }
+        own
+    }
+
+    /// Notes what is written to indexes that are partitioned by themselves. `for_indexes`: where the values
+    /// of expressions are.
+    fn note_global_indexes(&mut self, table: &TableRef, meta: &Meta, slots: &[u32], for_indexes: &[u32]) {
+        for index in &meta.def.indexes {
+            if let archipel_engine::schema::IndexPlacement::Global { group } = index.placement
+                && let Some(first) = index.key.first()
+            {
+                let place = usize::from(first.column);
+                let at = || for_indexes.get(place - usize::from(table.plain_width())).copied();
+                let key = match slots.get(place).copied().or_else(at) {
+                    Some(slot) => self.route_of_slot(slot),
+                    None => RouteKey::Unknown(OF_EXPRESSION.to_owned()),
+                };
+                self.note_index(table, meta, *first, group, key);
+            }
+        }
+    }
+
+    /// What ON CONFLICT does with rows proposed in these slots.
+    fn conflict(
+        &mut self,
+        insert: &BoundInsert,
+        on_conflict: &OnConflict,
+        target: &Target,
+        slots: &[u32],
+    ) -> Result<Conflict> {
+        let arbiter = match &on_conflict.target {
+            None => Arbiter::Any,
+            Some(wanted) => self.arbiter(target, wanted)?,
+        };
+        let update = match &on_conflict.update {
+            None => None,
+            Some((set, filter)) => {
+                let change = (&set[..], filter.as_ref());
+                Some(self.conflict_update(insert, change, on_conflict.met_before, target, slots)?)
+            }
+        };
+        Ok(Conflict { arbiter, update })
+    }
+
+    /// DO UPDATE, where it reads the row that is there and then the proposed one in these slots.
+    fn conflict_update(
+        &mut self,
+        insert: &BoundInsert,
+        (set, filter): (&[(u16, BoundExpr)], Option<&BoundExpr>),
+        met_before: bool,
+        target: &Target,
+        slots: &[u32],
+    ) -> Result<ConflictUpdate> {
+        let table = &insert.table;
+        let existing = self.slots(table.columns.len());
+        let mut scope = existing.clone();
+        scope.extend(slots);
+        let filter = filter.map(|filter| self.scoped(&scope, |c| c.predicate(filter))).transpose()?;
+        let columns = self.updated_columns(table, set)?;
+        let set = self.set_with_triggers(table, &target.meta, set)?;
+        let before = std::mem::replace(&mut self.placing, Placing::Stays);
+        let change = self.change(table, &target.meta, &existing, &scope, &set, &insert.checks);
+        self.placing = before;
+        let mut change = change?;
+        change.checks.also_given(&insert.given);
+        let triggers =
+            self.triggers(table, TriggerEvent::Update, Some(&columns), Some(&existing), Some(&change.row))?;
+        let columns = scan_columns(table, &target.meta, &existing);
+        let columns = self.pruned(columns, |column| column.slot);
+        Ok(ConflictUpdate { existing, columns, filter, change, triggers, met_before })
+    }
+
+    /// What RETURNING answers of a row in these slots; and where it finds who has locked the row, if it asks.
+    fn returning_with_locker(
+        &mut self,
+        returning: Option<&Returning>,
+        mut row: Layout,
+    ) -> Result<(Option<Vec<Source>>, Option<u32>)> {
+        let Some(Returning { exprs, .. }) = returning else { return Ok((None, None)) };
+        let asks = |expr| walk::root_columns(expr).contains(&(row.len() as u16));
+        let locker = exprs.iter().any(asks).then(|| self.slot());
+        if let Some(locker) = locker {
+            self.mark(locker);
+            row.push(locker);
+        }
+        Ok((Some(self.scoped(&row, |c| c.exprs(exprs))?), locker))
     }
 
     /// Gives generated columns slots of their own, and what they are computed from.

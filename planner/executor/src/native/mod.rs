@@ -4,12 +4,14 @@
 //! In the order a statement meets them:
 //!
 //! - [`compile`]   the state of one compilation: scopes, slots, what was used
-//! - [`expression`] scalar expressions → closures; [`predicate`] boolean ones; [`mod@case`] CASE;
-//!   `fold` what planning computes, `planned` what it fails at; [`operand`] and [`arithmetic`] the fast paths
+//! - [`expression`] scalar expressions → closures; [`predicate`] boolean ones; [`mod@case`] CASE
+//!   and the like; `conversion` changes of type; `fold` what planning computes, `planned` what it
+//!   fails at; [`operand`] and [`arithmetic`] the fast paths
 //! - [`conjunct`]  WHERE and ON taken apart, and which columns each part reads
 //! - [`path`]      how a table is reached: key and index ranges from conjuncts
 //! - `family`    tables whose rows are in others, `placing` which of them a row is for
-//! - [`relation`]  relational operators → [`node::Node`]s; [`join`] their order
+//! - [`relation`]  relational operators → [`node::Node`]s; [`join`] their order;
+//!   `set_function` set-returning functions
 //! - [`node`]      the operators at run time; [`scan`] those that touch tables; [`aggregate`],
 //!   [`window`], [`sort`], [`setop`], [`with`]; `quicksort` the order of few rows
 //! - [`insert`]    INSERT; [`modify`] UPDATE and DELETE, [`target`] their targets; [`constraint`]
@@ -45,6 +47,7 @@ mod catalog_tests;
 mod compile;
 mod conjunct;
 mod constraint;
+mod conversion;
 mod deferral;
 mod defined;
 mod defined_aggregate;
@@ -87,6 +90,7 @@ pub mod scalar;
 mod scan;
 mod scan_text;
 mod sequence;
+mod set_function;
 mod setop;
 pub(crate) mod sleep;
 mod sort;

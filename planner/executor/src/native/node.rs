@@ -46,7 +46,7 @@ pub(crate) enum Node {
         columns: Pruned<(usize, u32)>,
         filter: Option<CompiledPredicate>,
     },
-    Set(super::relation::SetSource),
+    Set(super::set_function::SetSource),
     Explained(Box<super::explained::Explained>),
     Filter {
         input: Box<Node>,
@@ -64,7 +64,7 @@ pub(crate) enum Node {
     },
     /// Is counted.
     Watched(Box<super::watched::Watched>),
-    Expand(super::relation::Expansion),
+    Expand(super::set_function::Expansion),
     Loop(Loop),
     Hash(HashJoin),
     Aggregate(Box<Aggregation>),

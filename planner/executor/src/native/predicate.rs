@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::Result;
-use archipel_sql::function::ResolvedFunction;
+use archipel_sql::function::{ResolvedFunction, ScalarFunction};
 
 use super::compile::Compiler;
 use super::context::{Cache, ExecContext, ExecResult};
@@ -26,6 +26,36 @@ fn truth_of(source: Source) -> CompiledPredicate {
     }
 }
 
+/// AND: false if one part is false, else UNKNOWN if one is.
+fn conjunction(parts: Vec<CompiledPredicate>) -> CompiledPredicate {
+    Box::new(move |ctx| {
+        let mut result = Some(true);
+        for part in &parts {
+            match part(ctx)? {
+                Some(false) => return Ok(Some(false)),
+                None => result = None,
+                Some(true) => {}
+            }
+        }
+        Ok(result)
+    })
+}
+
+/// OR: true if one part is true, else UNKNOWN if one is.
+fn disjunction(parts: Vec<CompiledPredicate>) -> CompiledPredicate {
+    Box::new(move |ctx| {
+        let mut result = Some(false);
+        for part in &parts {
+            match part(ctx)? {
+                Some(true) => return Ok(Some(true)),
+                None => result = None,
+                Some(false) => {}
+            }
+        }
+        Ok(result)
+    })
+}
+
 impl Compiler<'_> {
     /// Compiles a condition; `None` is UNKNOWN.
     pub fn predicate(&mut self, expr: &BoundExpr) -> Result<CompiledPredicate> {
@@ -35,34 +65,8 @@ impl Compiler<'_> {
                 let value = *value;
                 Box::new(move |_| Ok(Some(value)))
             }
-            ExprKind::And(parts) => {
-                let parts = self.predicates(parts)?;
-                Box::new(move |ctx| {
-                    let mut result = Some(true);
-                    for part in &parts {
-                        match part(ctx)? {
-                            Some(false) => return Ok(Some(false)),
-                            None => result = None,
-                            Some(true) => {}
-                        }
-                    }
-                    Ok(result)
-                })
-            }
-            ExprKind::Or(parts) => {
-                let parts = self.predicates(parts)?;
-                Box::new(move |ctx| {
-                    let mut result = Some(false);
-                    for part in &parts {
-                        match part(ctx)? {
-                            Some(true) => return Ok(Some(true)),
-                            None => result = None,
-                            Some(false) => {}
-                        }
-                    }
-                    Ok(result)
-                })
-            }
+            ExprKind::And(parts) => conjunction(self.predicates(parts)?),
+            ExprKind::Or(parts) => disjunction(self.predicates(parts)?),
             ExprKind::Not(inner) => {
                 let inner = self.predicate(inner)?;
                 Box::new(move |ctx| Ok(inner(ctx)?.map(|value| !value)))
@@ -75,77 +79,20 @@ impl Compiler<'_> {
                 Box::new(move |ctx| Ok(Some((inner(ctx)? == Some(value)) != negated)))
             }
             ExprKind::IsDistinctFrom { left, right, equality, negated } => {
-                let (left, right) = (self.source(left)?, self.source(right)?);
-                let equality = *equality;
-                let negated = *negated;
-                Box::new(move |ctx| {
-                    let pair = [left.eval(ctx)?, right.eval(ctx)?];
-                    let distinct = match (pair[0].is_null(), pair[1].is_null()) {
-                        (true, true) => false,
-                        (true, false) | (false, true) => true,
-                        (false, false) => {
-                            (equality.function.eval)(&ctx.functions, &pair)? != Datum::Bool(true)
-                        }
-                    };
-                    Ok(Some(distinct != negated))
-                })
+                self.is_distinct(left, right, *equality, *negated)?
             }
             ExprKind::Call { function, args }
                 if args.len() == 2
                     && comparison(function.function).is_some()
                     && !args.iter().any(fold::is_null) =>
             {
-                // Constant comparisons fold in the general path, and NULLs leave the other side out there.
-                let left = self.source(&args[0])?;
-                let right = self.source(&args[1])?;
-                let is_null = |side: &Source| side.constant().is_some_and(Datum::is_null);
-                if is_null(&left) || is_null(&right) {
-                    return Ok(truth_of(self.null_found(args, vec![left, right])?));
-                }
-                match comparison(function.function) {
-                    Some(comparison) => compare(comparison, left, right),
-                    None => self.general(expr)?,
-                }
+                self.comparison_call(expr, function.function, args)?
             }
             ExprKind::InList { left, list, equality, negated } => {
                 self.in_list(left, list, *equality, *negated)?
             }
             ExprKind::ArrayOp { left, array, operator, all } => {
-                let (left, array) = (self.source(left)?, self.source(array)?);
-                let (operator, all) = (*operator, *all);
-                // What an array says of a value by its elements alone, as IN does.
-                let searched = matches!(
-                    (comparison(operator.function), all),
-                    (Some(Comparison::Eq), false) | (Some(Comparison::Ne), true)
-                );
-                let cache = searched.then(|| self.cache());
-                Box::new(move |ctx| {
-                    let left = left.eval(ctx)?;
-                    let Datum::Array(array) = array.eval(ctx)? else { return Ok(None) };
-                    if let Some(cache) = cache
-                        && array.values.len() >= HASHED_LIST_LEN_MIN
-                        && let Some(set) = elements(ctx, cache, &array)
-                    {
-                        return Ok(set.contains(left).map(|found| found != all));
-                    }
-                    let mut pair = [left, Datum::Null];
-                    // ALL of nothing is true, ANY of nothing false.
-                    let mut result = Some(all);
-                    for value in &array.values {
-                        let holds = if pair[0].is_null() || value.is_null() {
-                            None
-                        } else {
-                            pair[1] = value.clone();
-                            truth(&(operator.function.eval)(&ctx.functions, &pair)?)
-                        };
-                        match holds {
-                            Some(holds) if holds != all => return Ok(Some(!all)),
-                            Some(_) => {}
-                            None => result = None,
-                        }
-                    }
-                    Ok(result)
-                })
+                self.array_operation(left, array, *operator, *all)?
             }
             ExprKind::Subquery(subquery)
                 if !matches!(subquery.kind, SubqueryKind::Scalar | SubqueryKind::Array { .. }) =>
@@ -155,6 +102,91 @@ impl Compiler<'_> {
             ExprKind::Relabel(inner) => self.predicate(inner)?,
             _ => self.general(expr)?,
         })
+    }
+
+    /// Compiles a call of two arguments, neither of which is written as NULL, that may be one of the usual
+    /// comparisons.
+    fn comparison_call(
+        &mut self,
+        expr: &BoundExpr,
+        function: &'static ScalarFunction,
+        args: &[BoundExpr],
+    ) -> Result<CompiledPredicate> {
+        // Constant comparisons fold in the general path, and NULLs leave the other side out there.
+        let left = self.source(&args[0])?;
+        let right = self.source(&args[1])?;
+        let is_null = |side: &Source| side.constant().is_some_and(Datum::is_null);
+        if is_null(&left) || is_null(&right) {
+            return Ok(truth_of(self.null_found(args, vec![left, right])?));
+        }
+        match comparison(function) {
+            Some(comparison) => Ok(compare(comparison, left, right)),
+            None => self.general(expr),
+        }
+    }
+
+    /// Compiles IS [NOT] DISTINCT FROM.
+    fn is_distinct(
+        &mut self,
+        left: &BoundExpr,
+        right: &BoundExpr,
+        equality: ResolvedFunction,
+        negated: bool,
+    ) -> Result<CompiledPredicate> {
+        let (left, right) = (self.source(left)?, self.source(right)?);
+        Ok(Box::new(move |ctx| {
+            let pair = [left.eval(ctx)?, right.eval(ctx)?];
+            let distinct = match (pair[0].is_null(), pair[1].is_null()) {
+                (true, true) => false,
+                (true, false) | (false, true) => true,
+                (false, false) => (equality.function.eval)(&ctx.functions, &pair)? != Datum::Bool(true),
+            };
+            Ok(Some(distinct != negated))
+        }))
+    }
+
+    /// Compiles `left op ANY (array)`, or ALL.
+    fn array_operation(
+        &mut self,
+        left: &BoundExpr,
+        array: &BoundExpr,
+        operator: ResolvedFunction,
+        all: bool,
+    ) -> Result<CompiledPredicate> {
+        let (left, array) = (self.source(left)?, self.source(array)?);
+        // What an array says of a value by its elements alone, as IN does.
+        let searched = matches!(
+            (comparison(operator.function), all),
+            (Some(Comparison::Eq), false) | (Some(Comparison::Ne), true)
+        );
+        let cache = searched.then(|| self.cache());
+        Ok(Box::new(move |ctx| {
+            let left = left.eval(ctx)?;
+            let Datum::Array(array) = array.eval(ctx)? else { return Ok(None) };
+            if let Some(cache) = cache
+                && array.values.len() >= HASHED_LIST_LEN_MIN
+                && let Some(set) = elements(ctx, cache, &array)
+            {
+                return Ok(set.contains(left).map(|found| found != all));
+            }
+            let mut pair = [left, Datum::Null];
+            // ALL of nothing is true, ANY of nothing false.
+            let mut result = Some(all);
+            for value in &array.values {
+                let holds = if pair[0].is_null() || value.is_null() {
+                    None
+                } else {
+                    pair[1] = value.clone();
+                    truth(&(operator.function.eval)(&ctx.functions, &pair)?)
+                };
+                match holds {
+                    Some(holds) if holds != all => return Ok(Some(!all)),
+                    Some(_) => {}
+                    None => result = None,
+                }
+            }
+            Ok(result)
+        }))
     }
 
     fn predicates(&mut self, exprs: &[BoundExpr]) -> Result<Vec<CompiledPredicate>> {

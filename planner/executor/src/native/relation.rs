@@ -5,29 +5,22 @@
 //! Conditions sink as far as they may: through projections, sorts and the preserved side of
 //! outer joins, into scans, where they choose the path.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
-use archipel_sql::function::{Intrinsic, SetFunction, SetPage};
-use archipel_sql::io::record::Fields;
-use archipel_sql::type_table::element_of;
-use archipel_sql::types::{Oid, Type};
+use archipel_sql::types::Type;
 use archipel_sql::{interrupt, stack};
 use rustc_hash::FxHashMap;
 
 use super::compile::{Compiler, Layout, Pruned, passed_through};
 use super::conjunct::{Conjunct, in_order};
-use super::context::{ExecContext, ExecResult};
-use super::defined::{DefinedRow, declared};
-use super::expression::{RowShape, Source, Values, eval_all};
+use super::expression::Source;
 use super::lock::lock_one_by_one;
-use super::node::{Limit, Node, Out};
+use super::node::{Limit, Node};
 use super::path::{Meta, OrderKey, Path, Restrictions};
 use super::scan::{Scan, scan_columns};
-use super::{CompiledRoutine, walk};
-use crate::bound::{BoundExpr, Rel, RowLock, SetCall, SetItem, SortKey};
+use super::walk;
+use crate::bound::{BoundExpr, Rel, RowLock, SortKey};
 use crate::explain::plan::PlanNode;
 use crate::route::RouteKey;
 use archipel_sql::catalog::{TableKind, TableRef};
@@ -80,87 +73,16 @@ impl Compiler<'_> {
     ) -> Result<Planned> {
         stack::check()?;
         interrupt::check()?;
-        let since = self.plan.lines.len();
         match rel {
-            Rel::Filter { input, predicate } => {
-                let layout = self.declare(input);
-                let (volatile, plain): (Vec<_>, Vec<_>) =
-                    self.conjuncts(predicate, &layout).into_iter().partition(|c| walk::is_volatile(c.expr));
-                if volatile.is_empty() {
-                    return self.plan_joins(rel, pushed, wanted);
-                }
-                let mut below = pushed;
-                below.extend(plain);
-                let planned = self.plan(input, below, wanted)?;
-                let node = self.filter_above(planned.node, &volatile)?;
-                Ok(Planned { node, ordered: planned.ordered })
-            }
+            Rel::Filter { input, predicate } => self.plan_filter(rel, (input, predicate), pushed, wanted),
             Rel::Join { .. } | Rel::Scan { .. } | Rel::Family { .. } => self.plan_joins(rel, pushed, wanted),
-            Rel::Project { input, exprs } => {
-                let below = self.declare(input);
-                let layout = self.declare(rel);
-                let computed: Vec<u32> =
-                    layout.iter().copied().filter(|slot| !below.contains(slot)).collect();
-                let (above, pushable): (Vec<_>, Vec<_>) =
-                    pushed.into_iter().partition(|c| c.reads_any(&computed));
-                let wanted_below: &[OrderKey] =
-                    if wanted.iter().any(|key| computed.contains(&key.slot)) { &[] } else { wanted };
-                let planned = self.plan(input, pushable, wanted_below)?;
-                let columns = self.scoped(&below, |c| {
-                    c.describe_projection(since, exprs, &below, &layout);
-                    c.computed(exprs, &below, &layout)
-                })?;
-                let node = if columns.is_empty() {
-                    planned.node
-                } else {
-                    Node::Compute { input: Box::new(planned.node), columns }
-                };
-                let node = self.filter_above(node, &above)?;
-                Ok(Planned { node, ordered: planned.ordered && !wanted_below.is_empty() })
-            }
+            Rel::Project { input, exprs } => self.plan_projection(rel, (input, exprs), pushed, wanted),
             Rel::Sort { input, keys } => self.plan_sort(input, keys, pushed),
-            Rel::Distinct { input, on } => {
-                let layout = self.declare(input);
-                let (above, below) = if on.is_some() { (pushed, Vec::new()) } else { (Vec::new(), pushed) };
-                self.open("Unique");
-                let planned = self.plan(input, below, wanted);
-                self.close();
-                let planned = planned?;
-                let node = self.distinct(planned.node, &layout, on.as_deref())?;
-                let node = self.filter_above(node, &above)?;
-                Ok(Planned { node, ordered: planned.ordered })
-            }
+            Rel::Distinct { input, on } => self.plan_distinct(input, on.as_deref(), pushed, wanted),
             Rel::Lock { input } => self.plan_lock(input, pushed, wanted),
             Rel::With { ctes, body } => self.plan_with(ctes, body, pushed, wanted),
             Rel::Limit { input, limit, offset, with_ties } => {
-                let layout = self.declare(input);
-                self.open("Limit");
-                let node = self.relation(input);
-                self.close();
-                let mut node = node?;
-                lock_one_by_one(&mut node);
-                let (limit, offset) = self.scoped(&[], |c| {
-                    let limit = limit.as_ref().map(|expr| c.source(expr)).transpose()?;
-                    Ok((limit, offset.as_ref().map(|expr| c.source(expr)).transpose()?))
-                })?;
-                let rows = |source: &Option<Source>, none| match source {
-                    None => Some(none),
-                    Some(source) => source.constant().and_then(crate::row::integer),
-                };
-                if let (Some(limit), Some(offset)) = (rows(&limit, i64::MAX), rows(&offset, 0)) {
-                    expect_rows(&mut node, limit.saturating_add(offset));
-                }
-                let sorted = match &**input {
-                    Rel::Lock { input } => input,
-                    input => input,
-                };
-                let ties = match (sorted, with_ties) {
-                    (Rel::Sort { keys, .. }, true) => Some(self.scoped(&layout, |c| {
-                        keys.iter().map(|key| c.source(&key.expr)).collect::<Result<_>>()
-                    })?),
-                    _ => None,
-                };
-                self.filtered(Node::Limit(Limit { input: Box::new(node), limit, offset, ties }), &pushed)
+                self.plan_limit(input, (limit.as_ref(), offset.as_ref()), *with_ties, &pushed)
             }
             Rel::Unit => {
                 if self.is_describing() {
@@ -168,90 +90,16 @@ impl Compiler<'_> {
                 }
                 self.filtered(Node::Unit, &pushed)
             }
-            Rel::Values { rows, types } => {
-                let slots = self.declare(rel);
-                if rows.len() > 1 {
-                    let line = self.line("Values Scan");
-                    self.describe_values(line, rows.len(), &slots, types);
-                } else if self.is_describing() {
-                    let line = self.line("Result");
-                    self.describe_row(line, rows, &slots);
-                }
-                self.scoped(&[], |c| {
-                    for (column, slot) in slots.iter().enumerate() {
-                        let values =
-                            rows.iter().map(|row| c.row_free(&row[column])).collect::<Option<Vec<_>>>();
-                        match values {
-                            Some(values) if values.len() == 1 => {
-                                c.known.extend(values.into_iter().map(|value| (*slot, value)));
-                            }
-                            Some(values) => {
-                                c.in_turn.insert(*slot, RouteKey::List(values));
-                            }
-                            None => {}
-                        }
-                    }
-                    Ok(())
-                })?;
-                let rows =
-                    self.scoped(&[], |c| rows.iter().map(|row| c.exprs(row)).collect::<Result<Vec<_>>>())?;
-                self.filtered(Node::Values { rows, slots }, &pushed)
-            }
+            Rel::Values { rows, types } => self.plan_values(rel, rows, types, &pushed),
             Rel::Function { call, ordinality, types, alias } => {
-                let slots = self.declare(rel);
-                let defined = DefinedRow::of(call, types);
-                let node = self.scoped(&[], |c| {
-                    if let ([slot], [ty]) = (&slots[..types.len()], &types[..]) {
-                        c.know_elements(call, *slot, *ty);
-                    }
-                    let (name, source) = c.set_call(call)?;
-                    let line = c.line(PlanNode::new("Function Scan").on(name));
-                    c.describe_function(line, rel, alias, &slots);
-                    Ok(Node::Set(SetSource { source, slots, ordinality: *ordinality, defined }))
-                })?;
-                self.filtered(node, &pushed)
+                self.plan_function(rel, call, *ordinality, types, alias, &pushed)
             }
             Rel::Explained { statement, options } => {
                 let slot = self.declare(rel)[0];
                 let explained = self.explained(statement, *options, slot)?;
                 self.filtered(Node::Explained(Box::new(explained)), &pushed)
             }
-            Rel::ProjectSet { input, items } => {
-                let below = self.declare(input);
-                let layout = self.declare(rel);
-                let computed: Vec<u32> =
-                    layout.iter().copied().filter(|slot| !below.contains(slot)).collect();
-                let (above, pushable): (Vec<_>, Vec<_>) =
-                    pushed.into_iter().partition(|c| c.reads_any(&computed));
-                let line = self.open("ProjectSet");
-                let input = self.plan(input, pushable, &[]);
-                self.close();
-                self.describe_sets(line, items, &below, &layout);
-                let input = Box::new(input?.node);
-                let mut scalars = Vec::new();
-                let mut sets = Vec::new();
-                self.scoped(&below, |c| {
-                    for (item, slot) in items.iter().zip(&layout) {
-                        match item {
-                            SetItem::Scalar(expr) if passed_through(expr, &below).is_some() => {}
-                            SetItem::Scalar(expr) => scalars.push((*slot, c.source(expr)?)),
-                            SetItem::Set { call, ty } => {
-                                let shape = match call {
-                                    SetCall::Routine { routine, .. } => RowShape::of(routine, *ty),
-                                    SetCall::Builtin { function, .. } if function.columns.len() > 1 => {
-                                        RowShape::Record(Some(declared(function.columns)))
-                                    }
-                                    _ => RowShape::Scalar,
-                                };
-                                c.know_elements(call, *slot, *ty);
-                                sets.push((*slot, c.set_call(call)?.1, shape));
-                            }
-                        }
-                    }
-                    Ok(())
-                })?;
-                self.filtered(Node::Expand(Expansion { input, scalars, sets }), &above)
-            }
+            Rel::ProjectSet { input, items } => self.plan_project_set(rel, input, items, pushed),
             Rel::Aggregate { .. } => {
                 let line = self.open("Aggregate");
                 let node = self.aggregation(rel);
@@ -284,7 +132,149 @@ impl Compiler<'_> {
         }
     }
 
-    fn filtered(&mut self, node: Node, conjuncts: &[Conjunct<'_>]) -> Result<Planned> {
+    /// Plans a filter: its conditions sink, but for those with volatile calls.
+    fn plan_filter<'b>(
+        &mut self,
+        rel: &'b Rel,
+        (input, predicate): (&'b Rel, &'b BoundExpr),
+        pushed: Vec<Conjunct<'b>>,
+        wanted: &[OrderKey],
+    ) -> Result<Planned> {
+        let layout = self.declare(input);
+        let (volatile, plain): (Vec<_>, Vec<_>) =
+            self.conjuncts(predicate, &layout).into_iter().partition(|c| walk::is_volatile(c.expr));
+        if volatile.is_empty() {
+            return self.plan_joins(rel, pushed, wanted);
+        }
+        let mut below = pushed;
+        below.extend(plain);
+        let planned = self.plan(input, below, wanted)?;
+        let node = self.filter_above(planned.node, &volatile)?;
+        Ok(Planned { node, ordered: planned.ordered })
+    }
+
+    /// Plans a projection: conditions and an order that ask for no computed column go below it.
+    fn plan_projection<'b>(
+        &mut self,
+        rel: &'b Rel,
+        (input, exprs): (&'b Rel, &'b [BoundExpr]),
+        pushed: Vec<Conjunct<'b>>,
+        wanted: &[OrderKey],
+    ) -> Result<Planned> {
+        let since = self.plan.lines.len();
+        let below = self.declare(input);
+        let layout = self.declare(rel);
+        let computed: Vec<u32> = layout.iter().copied().filter(|slot| !below.contains(slot)).collect();
+        let (above, pushable): (Vec<_>, Vec<_>) = pushed.into_iter().partition(|c| c.reads_any(&computed));
+        let wanted_below: &[OrderKey] =
+            if wanted.iter().any(|key| computed.contains(&key.slot)) { &[] } else { wanted };
+        let planned = self.plan(input, pushable, wanted_below)?;
+        let columns = self.scoped(&below, |c| {
+            c.describe_projection(since, exprs, &below, &layout);
+            c.computed(exprs, &below, &layout)
+        })?;
+        let node = if columns.is_empty() {
+            planned.node
+        } else {
+            Node::Compute { input: Box::new(planned.node), columns }
+        };
+        let node = self.filter_above(node, &above)?;
+        Ok(Planned { node, ordered: planned.ordered && !wanted_below.is_empty() })
+    }
+
+    /// Plans DISTINCT, or DISTINCT ON, which conditions do not pass.
+    fn plan_distinct<'b>(
+        &mut self,
+        input: &'b Rel,
+        on: Option<&[BoundExpr]>,
+        pushed: Vec<Conjunct<'b>>,
+        wanted: &[OrderKey],
+    ) -> Result<Planned> {
+        let layout = self.declare(input);
+        let (above, below) = if on.is_some() { (pushed, Vec::new()) } else { (Vec::new(), pushed) };
+        self.open("Unique");
+        let planned = self.plan(input, below, wanted);
+        self.close();
+        let planned = planned?;
+        let node = self.distinct(planned.node, &layout, on)?;
+        let node = self.filter_above(node, &above)?;
+        Ok(Planned { node, ordered: planned.ordered })
+    }
+
+    /// Plans LIMIT and OFFSET; WITH TIES reads the keys of the sort below.
+    fn plan_limit(
+        &mut self,
+        input: &Rel,
+        (limit, offset): (Option<&BoundExpr>, Option<&BoundExpr>),
+        with_ties: bool,
+        pushed: &[Conjunct<'_>],
+    ) -> Result<Planned> {
+        let layout = self.declare(input);
+        self.open("Limit");
+        let node = self.relation(input);
+        self.close();
+        let mut node = node?;
+        lock_one_by_one(&mut node);
+        let (limit, offset) = self.scoped(&[], |c| {
+            let limit = limit.map(|expr| c.source(expr)).transpose()?;
+            Ok((limit, offset.map(|expr| c.source(expr)).transpose()?))
+        })?;
+        let rows = |source: &Option<Source>, none| match source {
+            None => Some(none),
+            Some(source) => source.constant().and_then(crate::row::integer),
+        };
+        if let (Some(limit), Some(offset)) = (rows(&limit, i64::MAX), rows(&offset, 0)) {
+            expect_rows(&mut node, limit.saturating_add(offset));
+        }
+        let sorted: &Rel = match input {
+            Rel::Lock { input } => input,
+            input => input,
+        };
+        let ties = match (sorted, with_ties) {
+            (Rel::Sort { keys, .. }, true) => Some(
+                self.scoped(&layout, |c| keys.iter().map(|key| c.source(&key.expr)).collect::<Result<_>>())?,
+            ),
+            _ => None,
+        };
+        self.filtered(Node::Limit(Limit { input: Box::new(node), limit, offset, ties }), pushed)
+    }
+
+    /// Plans VALUES; what its columns hold is known beforehand where no row is read for it.
+    fn plan_values(
+        &mut self,
+        rel: &Rel,
+        rows: &[Vec<BoundExpr>],
+        types: &[Type],
+        pushed: &[Conjunct<'_>],
+    ) -> Result<Planned> {
+        let slots = self.declare(rel);
+        if rows.len() > 1 {
+            let line = self.line("Values Scan");
+            self.describe_values(line, rows.len(), &slots, types);
+        } else if self.is_describing() {
+            let line = self.line("Result");
+            self.describe_row(line, rows, &slots);
+        }
+        self.scoped(&[], |c| {
+            for (column, slot) in slots.iter().enumerate() {
+                let values = rows.iter().map(|row| c.row_free(&row[column])).collect::<Option<Vec<_>>>();
+                match values {
+                    Some(values) if values.len() == 1 => {
+                        c.known.extend(values.into_iter().map(|value| (*slot, value)));
+                    }
+                    Some(values) => {
+                        c.in_turn.insert(*slot, RouteKey::List(values));
+                    }
+                    None => {}
+                }
+            }
+            Ok(())
+        })?;
+        let rows = self.scoped(&[], |c| rows.iter().map(|row| c.exprs(row)).collect::<Result<Vec<_>>>())?;
+        self.filtered(Node::Values { rows, slots }, pushed)
+    }
+
+    pub(super) fn filtered(&mut self, node: Node, conjuncts: &[Conjunct<'_>]) -> Result<Planned> {
         Ok(self.filter_above(node, conjuncts)?.into())
     }
 
@@ -450,36 +440,6 @@ impl Compiler<'_> {
             reevaluated,
         })
     }
-
-    /// What is known beforehand of a column with what a call answers: of which array it takes the
-    /// elements. In scope: the row its arguments read.
-    fn know_elements(&mut self, call: &SetCall, slot: u32, ty: Type) {
-        if let SetCall::Builtin { function, args } = call
-            && function.intrinsic == Some(Intrinsic::Unnest)
-            && let [array] = &args[..]
-            && element_of(array.ty.oid) == Some(ty.oid)
-            && let Some(array) = self.row_free(array)
-        {
-            self.in_turn.insert(slot, RouteKey::EachOf(array));
-        }
-    }
-
-    /// Compiles a call of a set-returning function. In scope: the row its arguments read.
-    pub fn set_call(&mut self, call: &SetCall) -> Result<(String, SetCode)> {
-        Ok(match call {
-            SetCall::Builtin { function, args } => {
-                (function.name.to_owned(), SetCode::Builtin { function, args: self.exprs(args)? })
-            }
-            SetCall::Routine { routine, args } => {
-                let compiled = self.link(routine, args)?;
-                let args = self.exprs(args)?;
-                let strict = routine.strict.then_some(!routine.returns_set);
-                let volatile = routine.volatility == 'v';
-                (routine.name.clone(), SetCode::Routine { compiled, args, strict, volatile })
-            }
-            SetCall::Scalar(expr) => ("expression".to_owned(), SetCode::Scalar(self.source(expr)?)),
-        })
-    }
 }
 
 /// Tells the scan that drives a node how many rows will be asked of it.
@@ -491,198 +451,5 @@ pub(crate) fn expect_rows(node: &mut Node, rows: i64) {
         Node::Lock(locking) => expect_rows(&mut locking.input, rows),
         Node::Watched(watched) => expect_rows(&mut watched.input, rows),
         _ => {}
-    }
-}
-
-/// A compiled call that answers rows.
-pub(crate) enum SetCode {
-    Builtin {
-        function: &'static SetFunction,
-        args: Vec<Source>,
-    },
-    Routine {
-        compiled: Arc<dyn CompiledRoutine>,
-        args: Vec<Source>,
-        /// It is not called with a NULL; whether it then answers one row of NULLs.
-        strict: Option<bool>,
-        volatile: bool,
-    },
-    Scalar(Source),
-}
-
-/// How many rows of a set are made at once.
-const PAGE_ROWS: usize = 1024;
-
-/// The rows of a call, made as they are asked for where they can be.
-pub(crate) struct SetRows {
-    rows: std::vec::IntoIter<Vec<Datum>>,
-    /// Where there are more: the next page begins with the last row of this one.
-    more: Option<(SetPage, Values)>,
-}
-
-impl SetRows {
-    fn of(rows: Vec<Vec<Datum>>) -> SetRows {
-        SetRows { rows: rows.into_iter(), more: None }
-    }
-
-    pub fn next(&mut self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Option<Vec<Datum>>> {
-        if let Some(row) = self.rows.next() {
-            if let (0, Some((page, args))) = (self.rows.len(), &mut self.more) {
-                args[0] = row.first().cloned().unwrap_or(Datum::Null);
-                let mut rows = page(&ctx.functions, args, PAGE_ROWS + 1)?;
-                if rows.len() <= PAGE_ROWS {
-                    self.more = None;
-                }
-                self.rows = rows.split_off(1.min(rows.len())).into_iter();
-            }
-            return Ok(Some(row));
-        }
-        Ok(None)
-    }
-}
-
-impl SetCode {
-    /// As CONTEXT lines name a routine.
-    fn signature(&self) -> Option<&str> {
-        match self {
-            SetCode::Routine { compiled, .. } => compiled.signature(),
-            _ => None,
-        }
-    }
-
-    /// The rows of a call.
-    pub fn rows(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<SetRows> {
-        let any_null = |args: &Values| args.iter().any(Datum::is_null);
-        match self {
-            SetCode::Builtin { function, args } => {
-                let args = eval_all(args, ctx)?;
-                if function.strict && any_null(&args) {
-                    return Ok(SetRows::of(Vec::new()));
-                }
-                let Some(page) = function.page else {
-                    return Ok(SetRows::of((function.eval)(&ctx.functions, &args)?));
-                };
-                let rows = page(&ctx.functions, &args, PAGE_ROWS)?;
-                let more = (rows.len() == PAGE_ROWS).then_some((page, args));
-                Ok(SetRows { rows: rows.into_iter(), more })
-            }
-            SetCode::Routine { compiled, args, strict, volatile } => {
-                let args = eval_all(args, ctx)?;
-                if let Some(one_row) = strict.filter(|_| any_null(&args)) {
-                    return Ok(SetRows::of(if one_row { vec![Vec::new()] } else { Vec::new() }));
-                }
-                let mut rows: Vec<Vec<Datum>> = Vec::new();
-                if *volatile {
-                    ctx.outside_view(|ctx| compiled.call(ctx, &args, &mut rows))?;
-                } else {
-                    compiled.call(ctx, &args, &mut rows)?;
-                }
-                Ok(SetRows::of(rows))
-            }
-            SetCode::Scalar(source) => Ok(SetRows::of(vec![vec![source.eval(ctx)?]])),
-        }
-    }
-}
-
-/// A function in FROM.
-pub(crate) struct SetSource {
-    source: SetCode,
-    slots: Vec<u32>,
-    ordinality: bool,
-    /// What its rows must be, where the query alone says so.
-    defined: Option<DefinedRow>,
-}
-
-impl SetSource {
-    /// A row that is what the query defines. That of a function which was not called for a NULL has no
-    /// value.
-    fn checked(&self, row: Vec<Datum>) -> ExecResult<Vec<Datum>> {
-        if let Some(defined) = self.defined.as_ref().filter(|_| !row.is_empty()) {
-            defined.check_of(&row, None, self.source.signature())?;
-        }
-        Ok(row)
-    }
-
-    pub fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
-        let width = self.slots.len() - usize::from(self.ordinality);
-        let mut rows = self.source.rows(ctx)?;
-        let mut number = 0;
-        while let Some(row) = rows.next(ctx)? {
-            number += 1;
-            let records = self.defined.as_ref().is_some_and(|defined| defined.records);
-            let row = match <[Datum; 1]>::try_from(row) {
-                // A composite in one column is spread over several.
-                Ok([Datum::Record(record)]) if width > 1 || records => {
-                    if let Some(defined) = &self.defined {
-                        let fields = Fields::of(&record, Oid::RECORD, &ctx.functions);
-                        defined.check_of(&record, Some(&fields), self.source.signature())?;
-                    }
-                    record.to_vec()
-                }
-                Ok([Datum::Null]) if records => Vec::new(),
-                Ok([value]) => self.checked(vec![value])?,
-                Err(row) => self.checked(row)?,
-            };
-            let mut values = row.into_iter();
-            for slot in &self.slots[..width] {
-                ctx.frame.slots[*slot as usize] = values.next().unwrap_or(Datum::Null);
-            }
-            ctx.tick()?;
-            if self.ordinality {
-                ctx.frame.slots[self.slots[width] as usize] = Datum::Int8(number);
-            }
-            if out(ctx)?.is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    }
-}
-
-/// Set-returning functions in a SELECT list, in step; the shorter ones are padded with NULL.
-pub(crate) struct Expansion {
-    input: Box<Node>,
-    scalars: Vec<(u32, Source)>,
-    sets: Vec<(u32, SetCode, RowShape)>,
-}
-
-impl Expansion {
-    pub fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
-        self.input.run(ctx, &mut |ctx| {
-            let mut sets = Vec::with_capacity(self.sets.len());
-            for (_, set, _) in &self.sets {
-                sets.push(set.rows(ctx)?);
-            }
-            for step in 0.. {
-                let mut rows = Vec::with_capacity(sets.len());
-                for set in &mut sets {
-                    rows.push(set.next(ctx)?);
-                }
-                if !rows.is_empty() && rows.iter().all(Option::is_none) {
-                    break;
-                }
-                if step == 0 {
-                    for (slot, source) in &self.scalars {
-                        let value = source.eval(ctx)?;
-                        ctx.frame.slots[*slot as usize] = value;
-                    }
-                }
-                for ((slot, _, shape), row) in self.sets.iter().zip(&rows) {
-                    if let Some(row) = row {
-                        stack::check_fields(row)?;
-                    }
-                    let value = row.as_ref().map_or(Datum::Null, |row| shape.value(row));
-                    ctx.frame.slots[*slot as usize] = value;
-                }
-                ctx.tick()?;
-                if out(ctx)?.is_break() {
-                    return Ok(ControlFlow::Break(()));
-                }
-                if rows.is_empty() {
-                    break;
-                }
-            }
-            Ok(ControlFlow::Continue(()))
-        })
     }
 }

@@ -25,11 +25,12 @@ use crate::native::write::{Cells, Target};
 use crate::route::RouteKey;
 use crate::row::Codec;
 
+/// Column (or place after the columns), where its new value goes, how it is stored, how it is computed.
+type NewValue = (u16, u32, Codec, Source);
+
 /// New values for some columns of one row, and what they must satisfy.
 pub(crate) struct Change {
-    /// Column (or place after the columns), where its new value goes, how it is stored, how it is
-    /// computed.
-    pub(super) set: Vec<(u16, u32, Codec, Source)>,
+    pub(super) set: Vec<NewValue>,
     /// How many of the last of them are computed from the new row: generated columns and what it
     /// stores for indexes.
     generated: usize,
@@ -65,42 +66,11 @@ impl Compiler<'_> {
         let given = set.iter().filter(|(column, value)| !stays(*column, value));
         let given = given.map(|(column, _)| *column).collect();
         let mut row = old.to_vec();
-        let mut set = set
-            .iter()
-            .map(|(column, expr)| {
-                let source = self.scoped(scope, |c| c.source(expr))?;
-                let slot = self.slot();
-                self.mark(slot);
-                if let Some(value) = self.scoped(scope, |c| Ok(c.row_free(expr)))? {
-                    self.known.insert(slot, value);
-                }
-                let codec = Codec::of(table.columns[usize::from(*column)].ty);
-                Ok((*column, slot, codec.written(&meta.def, *column), source))
-            })
-            .collect::<Result<Vec<_>>>()?;
+        let mut set = self.assigned(table, meta, scope, set)?;
         for (column, slot, ..) in &set {
             row[usize::from(*column)] = *slot;
         }
-        let mut generated = 0;
-        // Generated columns are computed from the new row, after what it is made of.
-        for (column, expr) in bind_generated(self.env.catalog, table)? {
-            let uses_changed =
-                crate::native::walk::root_columns(&expr).iter().any(|used| columns.contains(used));
-            if !uses_changed && !columns.contains(&column) {
-                continue;
-            }
-            let source = self.scoped(&row, |c| c.source(&expr))?;
-            let slot = self.slot();
-            self.mark(slot);
-            let codec = Codec::of(table.columns[usize::from(column)].ty).written(&meta.def, column);
-            set.retain(|(known, ..)| *known != column);
-            set.push((column, slot, codec, source));
-            generated += 1;
-            row[usize::from(column)] = slot;
-            if !columns.contains(&column) {
-                columns.push(column);
-            }
-        }
+        let mut generated = self.generate_anew(table, meta, &mut set, &mut columns, &mut row)?;
         let moves = meta.def.key.iter().any(|part| columns.contains(&part.column));
         if moves {
             // The row is written anew, so all of it is needed.
@@ -125,6 +95,85 @@ impl Compiler<'_> {
             generated += 1;
         }
         let for_indexes = slots;
+        self.note_changed_indexes(table, meta, (old, &row), &columns, &for_indexes, moves);
+        let checks = self.row_checks(table, &row, checks, Some(&columns), given)?;
+        let parents = self.parent_checks(table, &row, Some(&columns))?;
+        let children = self.child_checks(table, old, Some((&columns, &row)))?;
+        for check in &parents {
+            self.mark_all(&check.slots);
+        }
+        for check in &children {
+            self.mark_all(check.sources());
+        }
+        let acts = children.iter().any(|child| child.acts());
+        let old = old.to_vec();
+        Ok(Change { set, generated, for_indexes, old, row, checks, parents, children, acts, moves })
+    }
+
+    /// The new values that SET gives, in slots of their own.
+    fn assigned(
+        &mut self,
+        table: &TableRef,
+        meta: &Meta,
+        scope: &Layout,
+        set: &[(u16, BoundExpr)],
+    ) -> Result<Vec<NewValue>> {
+        set.iter()
+            .map(|(column, expr)| {
+                let source = self.scoped(scope, |c| c.source(expr))?;
+                let slot = self.slot();
+                self.mark(slot);
+                if let Some(value) = self.scoped(scope, |c| Ok(c.row_free(expr)))? {
+                    self.known.insert(slot, value);
+                }
+                let codec = Codec::of(table.columns[usize::from(*column)].ty);
+                Ok((*column, slot, codec.written(&meta.def, *column), source))
+            })
+            .collect()
+    }
+
+    /// Adds the generated columns that depend on what changes: they are computed from the new `row`, after
+    /// what it is made of. Answers how many there are.
+    fn generate_anew(
+        &mut self,
+        table: &TableRef,
+        meta: &Meta,
+        set: &mut Vec<NewValue>,
+        columns: &mut Vec<u16>,
+        row: &mut [u32],
+    ) -> Result<usize> {
+        let mut generated = 0;
+        for (column, expr) in bind_generated(self.env.catalog, table)? {
+            let uses_changed =
+                crate::native::walk::root_columns(&expr).iter().any(|used| columns.contains(used));
+            if !uses_changed && !columns.contains(&column) {
+                continue;
+            }
+            let source = self.scoped(row, |c| c.source(&expr))?;
+            let slot = self.slot();
+            self.mark(slot);
+            let codec = Codec::of(table.columns[usize::from(column)].ty).written(&meta.def, column);
+            set.retain(|(known, ..)| *known != column);
+            set.push((column, slot, codec, source));
+            generated += 1;
+            row[usize::from(column)] = slot;
+            if !columns.contains(&column) {
+                columns.push(column);
+            }
+        }
+        Ok(generated)
+    }
+
+    /// Notes which entries of indexes that are partitioned by themselves change.
+    fn note_changed_indexes(
+        &mut self,
+        table: &TableRef,
+        meta: &Meta,
+        (old, row): (&[u32], &[u32]),
+        columns: &[u16],
+        for_indexes: &[Option<u32>],
+        moves: bool,
+    ) {
         for index in &meta.def.indexes {
             let expression = |part: &KeyColumn| part.column.checked_sub(table.plain_width()).map(usize::from);
             let changed = moves
@@ -149,18 +198,6 @@ impl Compiler<'_> {
                 }
             }
         }
-        let checks = self.row_checks(table, &row, checks, Some(&columns), given)?;
-        let parents = self.parent_checks(table, &row, Some(&columns))?;
-        let children = self.child_checks(table, old, Some((&columns, &row)))?;
-        for check in &parents {
-            self.mark_all(&check.slots);
-        }
-        for check in &children {
-            self.mark_all(check.sources());
-        }
-        let acts = children.iter().any(|child| child.acts());
-        let old = old.to_vec();
-        Ok(Change { set, generated, for_indexes, old, row, checks, parents, children, acts, moves })
     }
 }
 

@@ -26,8 +26,8 @@ use rustc_hash::FxHashMap;
 
 use crate::bind::visit::{calls_volatile, is_volatile};
 use crate::bound::{
-    BoundDelete, BoundExpr, BoundInsert, BoundStatement, BoundUpdate, Cte, CteBody, ExprKind, FrameBound,
-    JoinKind, Rel, Returning, SetCall, SetItem, SortKey, WindowCall,
+    AggregateCall, BoundDelete, BoundExpr, BoundInsert, BoundStatement, BoundUpdate, Cte, CteBody, ExprKind,
+    FrameBound, JoinKind, Rel, Returning, SetCall, SetItem, SortKey, WindowCall,
 };
 
 /// The error that planning a statement ends with.
@@ -252,30 +252,8 @@ impl<'b> Planning<'b> {
             Rel::Unit => (self.nothing.clone(), true),
             Rel::Scan { table, .. } => (self.varying(table.columns.len()), true),
             Rel::Family { .. } => (self.varying(rel.width()), true),
-            Rel::Values { rows, types } => {
-                let scope = outer.within(self.nothing.clone());
-                if let [row] = &rows[..] {
-                    let columns = Self::made(row.iter(), &scope).into_iter();
-                    return Ok((columns.map(|column| Rc::new(Column::Nullable(column))).collect(), true));
-                }
-                for expr in rows.iter().flatten() {
-                    self.look_at(expr, &scope)?;
-                }
-                (self.varying(types.len()), true)
-            }
-            Rel::Function { call, .. } => {
-                let scope = outer.within(self.nothing.clone());
-                for part in parts_of(call) {
-                    self.look_at(part, &scope)?;
-                }
-                let row = match call {
-                    SetCall::Builtin { .. } => self.varying(rel.width()),
-                    SetCall::Routine { .. } | SetCall::Scalar(_) => {
-                        (0..rel.width()).map(|_| Rc::new(Column::Perhaps)).collect()
-                    }
-                };
-                (row, true)
-            }
+            Rel::Values { rows, types } => (self.values_row(rows, types.len(), outer)?, true),
+            Rel::Function { call, .. } => (self.function_row(call, rel.width(), outer)?, true),
             Rel::Explained { statement, .. } => {
                 self.statement(statement, outer)?;
                 (self.varying(1), false)
@@ -296,65 +274,20 @@ impl<'b> Planning<'b> {
                     false => (apart(&columns), false),
                 }
             }
-            Rel::ProjectSet { input, items } => {
-                let (row, _) = self.relation(input, outer)?;
-                let scope = outer.within(row);
-                let column = |item: &'b SetItem| match item {
-                    SetItem::Scalar(expr) => {
-                        Column::Made { expr, scope: scope.clone(), known: OnceCell::new() }
-                    }
-                    SetItem::Set { call, .. } => {
-                        Column::Called { parts: parts_of(call), scope: scope.clone() }
-                    }
-                };
-                let columns: Row<'b> = items.iter().map(|item| Rc::new(column(item))).collect();
-                (apart(&columns), false)
-            }
+            Rel::ProjectSet { input, items } => (self.project_set(input, items, outer)?, false),
             Rel::Join { kind, left, right, on, lateral } => {
                 (self.join(*kind, (left, right, *lateral), on.as_ref(), outer)?, true)
             }
             Rel::Aggregate { input, group_by, aggregates, groupings, .. } => {
-                let (row, _) = self.relation(input, outer)?;
-                let scope = outer.within(row);
-                self.later.extend(group_by.iter().map(|expr| Later::Expr(expr, scope.clone())));
-                let groups = Self::made(group_by.iter(), &scope).into_iter();
-                let mut columns: Vec<Rc<Column<'b>>> =
-                    groups.map(|column| Rc::new(Column::Nullable(column))).collect();
-                columns.extend(aggregates.iter().map(|call| {
-                    let mut parts: Vec<&'b BoundExpr> = call.args.iter().chain(&call.filter).collect();
-                    parts.extend(call.order_by.iter().map(|key| &key.expr));
-                    Rc::new(Column::Called { parts, scope: scope.clone() })
-                }));
-                columns.extend(groupings.iter().map(|_| self.varies.clone()));
-                (columns.into(), false)
+                (self.aggregation(input, (group_by, aggregates, groupings.len()), outer)?, false)
             }
-            Rel::Window { input, calls } => {
-                let (row, _) = self.relation(input, outer)?;
-                let scope = outer.within(row.clone());
-                let mut columns = row.to_vec();
-                for call in calls {
-                    self.window(call, &scope);
-                    let parts = call.args.iter().chain(&call.filter).collect();
-                    columns.push(Rc::new(Column::Called { parts, scope: scope.clone() }));
-                }
-                (columns.into(), false)
-            }
+            Rel::Window { input, calls } => (self.windowing(input, calls, outer)?, false),
             Rel::Sort { input, keys } => {
                 let (row, _) = self.relation(input, outer)?;
                 self.sorted(keys, &outer.within(row.clone()));
                 (apart(&row), false)
             }
-            Rel::Distinct { input, on } => {
-                let (row, _) = self.relation(input, outer)?;
-                match on {
-                    Some(on) => {
-                        let scope = outer.within(row.clone());
-                        self.later.extend(on.iter().map(|expr| Later::Expr(expr, scope.clone())));
-                    }
-                    None => self.use_all(&row),
-                }
-                (apart(&row), false)
-            }
+            Rel::Distinct { input, on } => (self.distinct(input, on.as_deref(), outer)?, false),
             Rel::Lock { input } => {
                 let (row, _) = self.relation(input, outer)?;
                 (apart(&row), false)
@@ -378,6 +311,93 @@ impl<'b> Planning<'b> {
             }
             Rel::CteScan { id, types, .. } => (self.named_row(*id, types.len())?, true),
         })
+    }
+
+    /// The row of VALUES, `width` columns wide.
+    fn values_row(&mut self, rows: &'b [Vec<BoundExpr>], width: usize, outer: &Scope<'b>) -> Found<Row<'b>> {
+        let scope = outer.within(self.nothing.clone());
+        if let [row] = rows {
+            let columns = Self::made(row.iter(), &scope).into_iter();
+            return Ok(columns.map(|column| Rc::new(Column::Nullable(column))).collect());
+        }
+        for expr in rows.iter().flatten() {
+            self.look_at(expr, &scope)?;
+        }
+        Ok(self.varying(width))
+    }
+
+    /// The row of a function in FROM, `width` columns wide.
+    fn function_row(&mut self, call: &'b SetCall, width: usize, outer: &Scope<'b>) -> Found<Row<'b>> {
+        let scope = outer.within(self.nothing.clone());
+        for part in parts_of(call) {
+            self.look_at(part, &scope)?;
+        }
+        Ok(match call {
+            SetCall::Builtin { .. } => self.varying(width),
+            SetCall::Routine { .. } | SetCall::Scalar(_) => {
+                (0..width).map(|_| Rc::new(Column::Perhaps)).collect()
+            }
+        })
+    }
+
+    /// The row of a projection with set-returning functions.
+    fn project_set(&mut self, input: &'b Rel, items: &'b [SetItem], outer: &Scope<'b>) -> Found<Row<'b>> {
+        let (row, _) = self.relation(input, outer)?;
+        let scope = outer.within(row);
+        let column = |item: &'b SetItem| match item {
+            SetItem::Scalar(expr) => Column::Made { expr, scope: scope.clone(), known: OnceCell::new() },
+            SetItem::Set { call, .. } => Column::Called { parts: parts_of(call), scope: scope.clone() },
+        };
+        let columns: Row<'b> = items.iter().map(|item| Rc::new(column(item))).collect();
+        Ok(apart(&columns))
+    }
+
+    /// The row of an aggregation: groups, aggregates, and the answers of so many GROUPING calls.
+    fn aggregation(
+        &mut self,
+        input: &'b Rel,
+        (group_by, aggregates, groupings): (&'b [BoundExpr], &'b [AggregateCall], usize),
+        outer: &Scope<'b>,
+    ) -> Found<Row<'b>> {
+        let (row, _) = self.relation(input, outer)?;
+        let scope = outer.within(row);
+        self.later.extend(group_by.iter().map(|expr| Later::Expr(expr, scope.clone())));
+        let groups = Self::made(group_by.iter(), &scope).into_iter();
+        let mut columns: Vec<Rc<Column<'b>>> =
+            groups.map(|column| Rc::new(Column::Nullable(column))).collect();
+        columns.extend(aggregates.iter().map(|call| {
+            let mut parts: Vec<&'b BoundExpr> = call.args.iter().chain(&call.filter).collect();
+            parts.extend(call.order_by.iter().map(|key| &key.expr));
+            Rc::new(Column::Called { parts, scope: scope.clone() })
+        }));
+        columns.extend((0..groupings).map(|_| self.varies.clone()));
+        Ok(columns.into())
+    }
+
+    /// The row of window functions: that of what they are over, then their results.
+    fn windowing(&mut self, input: &'b Rel, calls: &'b [WindowCall], outer: &Scope<'b>) -> Found<Row<'b>> {
+        let (row, _) = self.relation(input, outer)?;
+        let scope = outer.within(row.clone());
+        let mut columns = row.to_vec();
+        for call in calls {
+            self.window(call, &scope);
+            let parts = call.args.iter().chain(&call.filter).collect();
+            columns.push(Rc::new(Column::Called { parts, scope: scope.clone() }));
+        }
+        Ok(columns.into())
+    }
+
+    /// The row of DISTINCT, or of DISTINCT ON.
+    fn distinct(&mut self, input: &'b Rel, on: Option<&'b [BoundExpr]>, outer: &Scope<'b>) -> Found<Row<'b>> {
+        let (row, _) = self.relation(input, outer)?;
+        match on {
+            Some(on) => {
+                let scope = outer.within(row.clone());
+                self.later.extend(on.iter().map(|expr| Later::Expr(expr, scope.clone())));
+            }
+            None => self.use_all(&row),
+        }
+        Ok(apart(&row))
     }
 
     /// Whether a condition, which is computed, is known to hold of no row, or may be.

@@ -54,6 +54,36 @@ fn of_truth(known: Known, of: impl FnOnce(Option<bool>) -> Option<bool>) -> Know
     Known::Value(of(truth).map_or(Datum::Null, Datum::Bool))
 }
 
+/// IS [NOT] DISTINCT FROM of two values.
+fn is_distinct(known: &[Known; 2], equality: &ResolvedFunction, negated: bool) -> Found<Known> {
+    Ok(match known {
+        [Known::Value(Datum::Null), Known::Value(Datum::Null)] => Known::Value(Datum::Bool(negated)),
+        [Known::Value(Datum::Null), Known::Value(_)] | [Known::Value(_), Known::Value(Datum::Null)] => {
+            Known::Value(Datum::Bool(!negated))
+        }
+        [Known::Value(_), Known::Value(_)] => {
+            let equal = called(equality, known)?;
+            of_truth(equal, |equal| Some((equal != Some(true)) != negated))
+        }
+        _ => of_all(known),
+    })
+}
+
+/// NULLIF of two values.
+fn null_if(mut known: [Known; 2], equality: &ResolvedFunction) -> Found<Known> {
+    if known.iter().any(is_null) {
+        return Ok(std::mem::replace(&mut known[0], Known::Perhaps));
+    }
+    if !known.iter().all(|known| matches!(known, Known::Value(_))) {
+        return Ok(of_all(&known));
+    }
+    Ok(match called(equality, &known)? {
+        Known::Value(Datum::Bool(true)) => Known::Value(Datum::Null),
+        Known::Value(_) => std::mem::replace(&mut known[0], Known::Perhaps),
+        other => other,
+    })
+}
+
 impl<'b> Planning<'b> {
     /// Computes an expression over the rows of a scope.
     pub(super) fn value(&mut self, expr: &'b BoundExpr, scope: &Scope<'b>) -> Found<Known> {
@@ -122,34 +152,13 @@ impl<'b> Planning<'b> {
             ExprKind::IsNotNull(inner) => self.null_test(inner, false, scope),
             ExprKind::IsDistinctFrom { left, right, equality, negated } => {
                 let known = [self.value(left, scope)?, self.value(right, scope)?];
-                Ok(match &known {
-                    [Known::Value(Datum::Null), Known::Value(Datum::Null)] => {
-                        Known::Value(Datum::Bool(*negated))
-                    }
-                    [Known::Value(Datum::Null), Known::Value(_)]
-                    | [Known::Value(_), Known::Value(Datum::Null)] => Known::Value(Datum::Bool(!*negated)),
-                    [Known::Value(_), Known::Value(_)] => {
-                        let equal = called(equality, &known)?;
-                        of_truth(equal, |equal| Some((equal != Some(true)) != *negated))
-                    }
-                    _ => of_all(&known),
-                })
+                is_distinct(&known, equality, *negated)
             }
             ExprKind::Case { arms, otherwise } => self.case(arms, otherwise.as_deref(), scope),
             ExprKind::Coalesce(args) => self.coalesce(args, scope),
             ExprKind::NullIf { left, right, equality } => {
-                let mut known = [self.value(left, scope)?, self.value(right, scope)?];
-                if known.iter().any(is_null) {
-                    return Ok(std::mem::replace(&mut known[0], Known::Perhaps));
-                }
-                if !known.iter().all(|known| matches!(known, Known::Value(_))) {
-                    return Ok(of_all(&known));
-                }
-                Ok(match called(equality, &known)? {
-                    Known::Value(Datum::Bool(true)) => Known::Value(Datum::Null),
-                    Known::Value(_) => std::mem::replace(&mut known[0], Known::Perhaps),
-                    other => other,
-                })
+                let known = [self.value(left, scope)?, self.value(right, scope)?];
+                null_if(known, equality)
             }
             ExprKind::Extreme { args, .. } | ExprKind::Array { items: args, .. } => {
                 Ok(of_all(&self.values(args, scope)?))
@@ -166,20 +175,7 @@ impl<'b> Planning<'b> {
                 Ok(of_all(&known))
             }
             ExprKind::InList { left, list, .. } => self.in_list(left, list, scope),
-            ExprKind::Subscript { array, subscripts } => {
-                let mut known = vec![self.value(array, scope)?];
-                for subscript in subscripts {
-                    match subscript {
-                        Subscript::Index(index) => known.push(self.value(index, scope)?),
-                        Subscript::Slice { lower, upper } => {
-                            for bound in [lower, upper].into_iter().flatten() {
-                                known.push(self.value(bound, scope)?);
-                            }
-                        }
-                    }
-                }
-                Ok(of_all(&known))
-            }
+            ExprKind::Subscript { array, subscripts } => self.subscript(array, subscripts, scope),
             ExprKind::Field { record: inner, .. }
             | ExprKind::ArrayConvert { array: inner, .. }
             | ExprKind::RowConvert { record: inner, .. }
@@ -202,6 +198,27 @@ impl<'b> Planning<'b> {
             },
             ExprKind::Subquery(subquery) => self.subquery(subquery, scope),
         }
+    }
+
+    /// An element or a slice of an array.
+    fn subscript(
+        &mut self,
+        array: &'b BoundExpr,
+        subscripts: &'b [Subscript],
+        scope: &Scope<'b>,
+    ) -> Found<Known> {
+        let mut known = vec![self.value(array, scope)?];
+        for subscript in subscripts {
+            match subscript {
+                Subscript::Index(index) => known.push(self.value(index, scope)?),
+                Subscript::Slice { lower, upper } => {
+                    for bound in [lower, upper].into_iter().flatten() {
+                        known.push(self.value(bound, scope)?);
+                    }
+                }
+            }
+        }
+        Ok(of_all(&known))
     }
 
     /// AND, which false decides, or OR, which true does.
