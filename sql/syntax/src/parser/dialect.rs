@@ -137,34 +137,8 @@ impl Dialect for ArchipelDialect {
             let operand = parser.parse_subexpr(precedence);
             return Some(operand.map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }));
         }
-        if parser.peek_token_ref().token == Token::LParen
-            && is_word(&parser.peek_nth_token_ref(1).token, "values")
-            && parser.peek_nth_token_ref(2).token == Token::LParen
-        {
-            return Some(rows_in_parentheses(parser));
-        }
-        if begins_query(parser) {
-            parser.advance_token();
-            let query = parser.parse_query();
-            return Some(query.and_then(|query| {
-                parser.expect_token(&Token::RParen)?;
-                Ok(Expr::Subquery(query))
-            }));
-        }
-        // sqlparser takes ORDER for a name here.
-        if is_word(&parser.peek_token_ref().token, "order")
-            && is_word(&parser.peek_nth_token_ref(1).token, "by")
-        {
-            return Some(parser.expected_ref("an expression", parser.peek_token_ref()));
-        }
-        if is_word(&parser.peek_token_ref().token, "values")
-            && parser.peek_nth_token_ref(1).token == Token::LParen
-        {
-            // Only behind a parenthesis, which is taken already (ANY, IN, ARRAY), is it a query.
-            if parser.get_current_token().token != Token::LParen {
-                return Some(parser.expected_ref("an expression", parser.peek_nth_token_ref(1)));
-            }
-            return Some(parser.parse_query().map(Expr::Subquery));
+        if let Some(query) = query_operand(parser) {
+            return Some(query);
         }
         if let Some(call) = worded::call(parser, self) {
             return Some(call);
@@ -176,17 +150,7 @@ impl Dialect for ArchipelDialect {
             let span = parser.peek_token_ref().span;
             let name = Ident { value: word.value.clone(), quote_style: None, span };
             parser.advance_token();
-            // As sqlparser reads CURRENT_USER.
-            return Some(Ok(Expr::Function(Function {
-                name: ObjectName::from(vec![name]),
-                uses_odbc_syntax: false,
-                parameters: FunctionArguments::None,
-                args: FunctionArguments::None,
-                filter: None,
-                null_treatment: None,
-                over: None,
-                within_group: Vec::new(),
-            })));
+            return Some(Ok(call_without_parentheses(name)));
         }
         if is_word(&parser.peek_token_ref().token, "not")
             && is_word(&parser.peek_nth_token_ref(1).token, "exists")
@@ -196,40 +160,7 @@ impl Dialect for ArchipelDialect {
         if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("interval") {
             return interval_of_precision(parser).map(Ok);
         }
-        let is_literal = |place: usize| {
-            matches!(
-                parser.peek_nth_token_ref(place).token,
-                Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::DollarQuotedString(_)
-            )
-        };
-        // `schema.type 'literal'`.
-        if parser.peek_nth_token_ref(1).token == Token::Period
-            && let Token::Word(named) = &parser.peek_nth_token_ref(2).token
-            && is_literal(3)
-        {
-            let parts = [(word, 0), (named, 2)].map(|(part, place)| Ident {
-                value: part.value.clone(),
-                quote_style: part.quote_style,
-                span: parser.peek_nth_token_ref(place).span,
-            });
-            (0..3).for_each(|_| parser.advance_token());
-            let data_type = DataType::Custom(ObjectName::from(parts.to_vec()), Vec::new());
-            return Some(Ok(typed_string(parser, data_type)?));
-        }
-        if !is_literal(1) {
-            return None;
-        }
-        let known = word.quote_style.is_none() && is_sqlparsers_own(&word.value.to_lowercase());
-        if known {
-            return None;
-        }
-        let name = ObjectName::from(vec![Ident {
-            value: word.value.clone(),
-            quote_style: word.quote_style,
-            span: parser.peek_token_ref().span,
-        }]);
-        parser.advance_token();
-        Some(Ok(typed_string(parser, DataType::Custom(name, Vec::new()))?))
+        typed_literal(parser).map(Ok)
     }
 
     fn parse_infix(
@@ -571,6 +502,94 @@ fn begins_query(parser: &Parser) -> bool {
 
 fn is_word(token: &Token, word: &str) -> bool {
     matches!(token, Token::Word(found) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
+}
+
+/// A query that is an operand: in parentheses, which may be taken already, or VALUES.
+fn query_operand(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    if parser.peek_token_ref().token == Token::LParen
+        && is_word(&parser.peek_nth_token_ref(1).token, "values")
+        && parser.peek_nth_token_ref(2).token == Token::LParen
+    {
+        return Some(rows_in_parentheses(parser));
+    }
+    if begins_query(parser) {
+        parser.advance_token();
+        let query = parser.parse_query();
+        return Some(query.and_then(|query| {
+            parser.expect_token(&Token::RParen)?;
+            Ok(Expr::Subquery(query))
+        }));
+    }
+    // sqlparser takes ORDER for a name here.
+    if is_word(&parser.peek_token_ref().token, "order") && is_word(&parser.peek_nth_token_ref(1).token, "by")
+    {
+        return Some(parser.expected_ref("an expression", parser.peek_token_ref()));
+    }
+    if is_word(&parser.peek_token_ref().token, "values")
+        && parser.peek_nth_token_ref(1).token == Token::LParen
+    {
+        // Only behind a parenthesis, which is taken already (ANY, IN, ARRAY), is it a query.
+        if parser.get_current_token().token != Token::LParen {
+            return Some(parser.expected_ref("an expression", parser.peek_nth_token_ref(1)));
+        }
+        return Some(parser.parse_query().map(Expr::Subquery));
+    }
+    None
+}
+
+/// A call as sqlparser reads CURRENT_USER.
+fn call_without_parentheses(name: Ident) -> Expr {
+    Expr::Function(Function {
+        name: ObjectName::from(vec![name]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::None,
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+/// `type 'literal'` and `schema.type 'literal'`, of types that sqlparser does not read itself.
+fn typed_literal(parser: &mut Parser) -> Option<Expr> {
+    let Token::Word(word) = &parser.peek_token_ref().token else {
+        return None;
+    };
+    let is_literal = |place: usize| {
+        matches!(
+            parser.peek_nth_token_ref(place).token,
+            Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::DollarQuotedString(_)
+        )
+    };
+    // `schema.type 'literal'`.
+    if parser.peek_nth_token_ref(1).token == Token::Period
+        && let Token::Word(named) = &parser.peek_nth_token_ref(2).token
+        && is_literal(3)
+    {
+        let parts = [(word, 0), (named, 2)].map(|(part, place)| Ident {
+            value: part.value.clone(),
+            quote_style: part.quote_style,
+            span: parser.peek_nth_token_ref(place).span,
+        });
+        (0..3).for_each(|_| parser.advance_token());
+        let data_type = DataType::Custom(ObjectName::from(parts.to_vec()), Vec::new());
+        return typed_string(parser, data_type);
+    }
+    if !is_literal(1) {
+        return None;
+    }
+    let known = word.quote_style.is_none() && is_sqlparsers_own(&word.value.to_lowercase());
+    if known {
+        return None;
+    }
+    let name = ObjectName::from(vec![Ident {
+        value: word.value.clone(),
+        quote_style: word.quote_style,
+        span: parser.peek_token_ref().span,
+    }]);
+    parser.advance_token();
+    typed_string(parser, DataType::Custom(name, Vec::new()))
 }
 
 /// The string at hand, as a literal of a type.

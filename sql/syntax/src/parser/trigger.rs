@@ -22,59 +22,14 @@ impl Cursor<'_> {
             _ => return Err(self.unexpected()),
         };
         self.skip(if instead { 2 } else { 1 });
-        let mut events = Vec::new();
-        let mut columns = Vec::new();
-        loop {
-            let event = match self.word_at(0).as_str() {
-                "insert" => TriggerEvent::Insert,
-                "delete" => TriggerEvent::Delete,
-                "update" => TriggerEvent::Update,
-                "truncate" => TriggerEvent::Truncate,
-                _ => return Err(self.unexpected()),
-            };
-            if events.contains(&event) {
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "duplicate trigger events specified")
-                    .at(Some(self.position())));
-            }
-            self.skip(1);
-            events.push(event);
-            if event == TriggerEvent::Update && self.take("of") {
-                columns = self.list(Self::identifier)?;
-            }
-            if !self.take("or") {
-                break;
-            }
-        }
+        let (events, columns) = self.trigger_events()?;
         self.expect("on")?;
         let table = self.name()?;
         let constraint = if constraint { Some(self.trigger_timing()?) } else { None };
-        let (mut old_table, mut new_table) = (None, None);
         if constraint.is_some() && self.at("referencing") {
             return Err(self.unexpected());
         }
-        if self.take("referencing") {
-            while self.at("old") || self.at("new") {
-                let old = self.take("old");
-                if !old {
-                    self.skip(1);
-                }
-                if !self.take("table") {
-                    let message = "ROW variable naming in the REFERENCING clause is not supported";
-                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
-                        .with_hint("Use OLD TABLE or NEW TABLE for naming transition tables."));
-                }
-                self.take("as");
-                let name = self.identifier()?;
-                let place = if old { &mut old_table } else { &mut new_table };
-                if place.replace(name).is_some() {
-                    let which = if old { "OLD" } else { "NEW" };
-                    return Err(SqlError::new(
-                        SqlState::INVALID_OBJECT_DEFINITION,
-                        format!("{which} TABLE cannot be specified multiple times"),
-                    ));
-                }
-            }
-        }
+        let [old_table, new_table] = self.transition_tables()?;
         let row = self.trigger_level()?;
         if constraint.is_some() && !row {
             return Err(self.unexpected());
@@ -112,6 +67,63 @@ impl Cursor<'_> {
             function,
             arguments,
         })))
+    }
+
+    /// `INSERT OR UPDATE [OF column, …] OR …`: the events, and the columns.
+    fn trigger_events(&mut self) -> Result<(Vec<TriggerEvent>, Vec<String>)> {
+        let mut events = Vec::new();
+        let mut columns = Vec::new();
+        loop {
+            let event = match self.word_at(0).as_str() {
+                "insert" => TriggerEvent::Insert,
+                "delete" => TriggerEvent::Delete,
+                "update" => TriggerEvent::Update,
+                "truncate" => TriggerEvent::Truncate,
+                _ => return Err(self.unexpected()),
+            };
+            if events.contains(&event) {
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "duplicate trigger events specified")
+                    .at(Some(self.position())));
+            }
+            self.skip(1);
+            events.push(event);
+            if event == TriggerEvent::Update && self.take("of") {
+                columns = self.list(Self::identifier)?;
+            }
+            if !self.take("or") {
+                break;
+            }
+        }
+        Ok((events, columns))
+    }
+
+    /// `[REFERENCING OLD TABLE AS name NEW TABLE AS name]`: the old one's name and the new one's.
+    fn transition_tables(&mut self) -> Result<[Option<String>; 2]> {
+        let (mut old_table, mut new_table) = (None, None);
+        if self.take("referencing") {
+            while self.at("old") || self.at("new") {
+                let old = self.take("old");
+                if !old {
+                    self.skip(1);
+                }
+                if !self.take("table") {
+                    let message = "ROW variable naming in the REFERENCING clause is not supported";
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+                        .with_hint("Use OLD TABLE or NEW TABLE for naming transition tables."));
+                }
+                self.take("as");
+                let name = self.identifier()?;
+                let place = if old { &mut old_table } else { &mut new_table };
+                if place.replace(name).is_some() {
+                    let which = if old { "OLD" } else { "NEW" };
+                    return Err(SqlError::new(
+                        SqlState::INVALID_OBJECT_DEFINITION,
+                        format!("{which} TABLE cannot be specified multiple times"),
+                    ));
+                }
+            }
+        }
+        Ok([old_table, new_table])
     }
 
     /// `[NOT] DEFERRABLE`, `INITIALLY IMMEDIATE | DEFERRED`.

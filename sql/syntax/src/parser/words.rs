@@ -171,14 +171,7 @@ fn called(tokens: &[TokenWithSpan]) -> Option<Token> {
 ///   VALUE its INSERT OVERWRITE INTO TABLE; in MERGE it becomes a condition ([`Overriding`]);
 /// - INSERT DEFAULT VALUES and DO NOTHING in MERGE become a row or an assignment of a marked name.
 pub(super) fn rewrite_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let wanted = |token: &TokenWithSpan| {
-        is_word(Some(token), "variadic")
-            || is_word(Some(token), "similar")
-            || is_word(Some(token), "overriding")
-            || is_word(Some(token), "merge")
-            || matches!(keyword(Some(token)), Some(Keyword::BOTH | Keyword::LEADING | Keyword::TRAILING))
-    };
-    if !tokens.iter().any(wanted) {
+    if !tokens.iter().any(is_rewritten) {
         return tokens;
     }
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 4);
@@ -234,37 +227,14 @@ pub(super) fn rewrite_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             continue;
         }
         if opens && is_word(Some(token), "variadic") && !declarations.hold_at(substrings.len()) {
-            let named = matches!(
-                tokens.get(index + 2).map(|token| &token.token),
-                Some(Token::RArrow | Token::Assignment)
-            );
-            let name = match tokens.get(index + 1).map(|token| &token.token) {
-                Some(Token::Word(word)) if named && word.quote_style.is_some() => word.value.clone(),
-                Some(Token::Word(word)) if named => word.value.to_lowercase(),
-                _ => String::new(),
-            };
+            let name = argument_name(&tokens[index + 1..]);
             skip = if name.is_empty() { 0 } else { 2 };
-            out.push(like(Token::Word(Word {
-                value: format!("{}{name}", crate::ast::VARIADIC_ARGUMENT),
-                quote_style: Some('"'),
-                keyword: Keyword::NoKeyword,
-            })));
+            out.push(like(marked_name(format!("{}{name}", crate::ast::VARIADIC_ARGUMENT))));
             out.push(like(Token::RArrow));
             continue;
         }
-        let overriding = match is_word(Some(token), "overriding") && is_word(tokens.get(index + 2), "value") {
-            true if is_word(tokens.get(index + 1), "system") => Some(Overriding::System),
-            true if is_word(tokens.get(index + 1), "user") => Some(Overriding::User),
-            _ => None,
-        };
-        if let (Some(place), Some(overriding)) = (insert, overriding) {
-            let span = out[place].span;
-            if is_word(out.get(place + 1), "into") {
-                out.insert(place + 1, TokenWithSpan { token: Token::make_keyword("OVERWRITE"), span });
-                if overriding == Overriding::User {
-                    out.insert(place + 3, TokenWithSpan { token: Token::make_keyword("TABLE"), span });
-                }
-            } else {
+        if let (Some(place), Some(overriding)) = (insert, overriding_at(&tokens, index)) {
+            if !overwrite(&mut out, place, overriding) {
                 merged = closing(&tokens, index + 4).map(|end| (end, overriding));
             }
             skip = 2;
@@ -276,11 +246,7 @@ pub(super) fn rewrite_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         {
             merged = None;
             out.push(like(Token::make_keyword("WHERE")));
-            out.push(like(Token::Word(Word {
-                value: overriding.mark().to_owned(),
-                quote_style: Some('"'),
-                keyword: Keyword::NoKeyword,
-            })));
+            out.push(like(marked_name(overriding.mark().to_owned())));
         }
         if opens
             && matches!(keyword(Some(token)), Some(Keyword::BOTH | Keyword::LEADING | Keyword::TRAILING))
@@ -290,6 +256,52 @@ pub(super) fn rewrite_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         }
     }
     out
+}
+
+/// Whether [`rewrite_words`] may have something to do at a token.
+fn is_rewritten(token: &TokenWithSpan) -> bool {
+    is_word(Some(token), "variadic")
+        || is_word(Some(token), "similar")
+        || is_word(Some(token), "overriding")
+        || is_word(Some(token), "merge")
+        || matches!(keyword(Some(token)), Some(Keyword::BOTH | Keyword::LEADING | Keyword::TRAILING))
+}
+
+/// A name in quotes: one that carries a mark.
+fn marked_name(value: String) -> Token {
+    Token::Word(Word { value, quote_style: Some('"'), keyword: Keyword::NoKeyword })
+}
+
+/// The name that an argument is given, `name => …` or `name := …`; empty if it has none.
+fn argument_name(argument: &[TokenWithSpan]) -> String {
+    let named = matches!(argument.get(1).map(|token| &token.token), Some(Token::RArrow | Token::Assignment));
+    match argument.first().map(|token| &token.token) {
+        Some(Token::Word(word)) if named && word.quote_style.is_some() => word.value.clone(),
+        Some(Token::Word(word)) if named => word.value.to_lowercase(),
+        _ => String::new(),
+    }
+}
+
+/// What `OVERRIDING … VALUE` says, if it stands at a place.
+fn overriding_at(tokens: &[TokenWithSpan], index: usize) -> Option<Overriding> {
+    match is_word(tokens.get(index), "overriding") && is_word(tokens.get(index + 2), "value") {
+        true if is_word(tokens.get(index + 1), "system") => Some(Overriding::System),
+        true if is_word(tokens.get(index + 1), "user") => Some(Overriding::User),
+        _ => None,
+    }
+}
+
+/// Makes the `INSERT INTO` at a place sqlparser's INSERT OVERWRITE; false if it is that of a MERGE.
+fn overwrite(out: &mut Vec<TokenWithSpan>, place: usize, overriding: Overriding) -> bool {
+    let span = out[place].span;
+    let into = is_word(out.get(place + 1), "into");
+    if into {
+        out.insert(place + 1, TokenWithSpan { token: Token::make_keyword("OVERWRITE"), span });
+        if overriding == Overriding::User {
+            out.insert(place + 3, TokenWithSpan { token: Token::make_keyword("TABLE"), span });
+        }
+    }
+    into
 }
 
 /// Where a statement declares or names arguments: within the parentheses behind a routine's name, and not
@@ -344,9 +356,7 @@ fn merge_action(tokens: &[TokenWithSpan], at: usize) -> Option<(Vec<Token>, usiz
             && at > 0
             && is_word(tokens.get(at - 1), "then")
     };
-    let marked = |value: &str| {
-        Token::Word(Word { value: value.to_owned(), quote_style: Some('"'), keyword: Keyword::NoKeyword })
-    };
+    let marked = |value: &str| marked_name(value.to_owned());
     let row = |value: &str| {
         let word = Token::make_keyword;
         vec![word("INSERT"), word("VALUES"), Token::LParen, marked(value), Token::RParen]
