@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use archipel_engine::Stop;
+use archipel_planner::native::ahead::RowAhead;
 use archipel_planner::native::{ExecContext, ExecError, ExecResult};
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{SqlError, SqlState};
@@ -97,99 +98,15 @@ impl Invocation<'_, '_> {
                 Ok(Flow::Next)
             }
             LoopKind::Integer { register, lower, upper, step, reverse, ahead } => {
-                let (lower, upper, step) = match self.resumed_counter() {
-                    Some(place) => place,
-                    None => {
-                        let lower = self.bound(ctx, lower, "lower bound", site)?;
-                        let upper = self.bound(ctx, upper, "upper bound", site)?;
-                        let step = match step {
-                            Some(step) => self.bound(ctx, step, "BY value", site)?,
-                            None => 1,
-                        };
-                        (lower, upper, step)
-                    }
-                };
-                if step <= 0 {
-                    let error = SqlError::new(
-                        SqlState::INVALID_PARAMETER_VALUE,
-                        "BY value of FOR loop must be greater than zero",
-                    );
-                    return Err(self.at(error.into(), site));
-                }
-                let mut at = lower;
-                let mut found = 0;
-                let mut end = Flow::Next;
-                let mut ahead = RoundsAhead::new(ahead);
-                let next = |at: i32| {
-                    let next = if *reverse { at.checked_sub(step) } else { at.checked_add(step) };
-                    next.filter(|&at| if *reverse { at >= upper } else { at <= upper })
-                };
-                while if *reverse { at >= upper } else { at <= upper } {
-                    found = 1;
-                    if !self.resuming {
-                        ahead.round(ctx, *register, at, next);
-                        ctx.variables[*register as usize].set(Datum::Int4(at));
-                    }
-                    if let After::Leave(flow) = after(self.operations(ctx, &looping.body)?, looping.number) {
-                        if matches!(flow, Flow::Pause(_)) {
-                            self.places.push(Resume::Counter { at, upper, step });
-                            return Ok(flow);
-                        }
-                        end = flow;
-                        break;
-                    }
-                    budget.round(ctx)?;
-                    let Some(next) = next(at) else { break };
-                    at = next;
-                }
-                self.loop_found(ctx, found);
-                Ok(end)
+                let bounds = self.integer_bounds(ctx, (lower, upper, step.as_deref()), site)?;
+                self.over_integers(ctx, looping, (*register, *reverse, ahead), bounds)
             }
             LoopKind::Rows { statement, targets } => {
-                let rows = match self.resumed_rows() {
-                    Some(rows) => rows,
-                    None => {
-                        let mut rows = Gathered::default();
-                        let failure = match self.run_statement(ctx, statement, &mut rows, site) {
-                            Ok(_) => None,
-                            Err(ExecError::Sql(error)) if rows.met_before_error(ctx) > 0 => {
-                                rows.rows = rows.met_before_error(ctx);
-                                Some(Arc::new(error))
-                            }
-                            Err(error) => return Err(error),
-                        };
-                        let rows = Arc::new(rows.rows(statement.compiled.columns.len()));
-                        RowsLeft { rows, at: 0, failure }
-                    }
-                };
+                let rows = self.loop_rows(ctx, statement, site)?;
                 self.over_rows(ctx, looping, rows, targets, site)
             }
             LoopKind::Cursor { open, targets } => self.over_cursor(ctx, looping, open, targets, site),
-            LoopKind::DynamicRows { plan } => {
-                let inside = self.resumes_call();
-                let mut answered = None;
-                let resumed = if inside { None } else { self.resumed_rows() };
-                let rows = match resumed {
-                    Some(rows) => rows,
-                    None => {
-                        let mut rows = Gathered::default();
-                        match self.run_dynamic(ctx, plan, &mut rows, site)? {
-                            ControlFlow::Continue(answer) => {
-                                let rows = Arc::new(rows.rows(answer.width));
-                                answered = Some(answer);
-                                RowsLeft { rows, at: 0, failure: None }
-                            }
-                            ControlFlow::Break(flow) => return Ok(flow),
-                        }
-                    }
-                };
-                let Some(into) = &plan.into else { return Ok(Flow::Next) };
-                let end = self.over_rows(ctx, looping, rows, &into.targets, site)?;
-                if let Some(answer) = answered.filter(|answer| answer.rows == 0) {
-                    answer.stored.leave_structure(ctx, &into.targets);
-                }
-                Ok(end)
-            }
+            LoopKind::DynamicRows { plan } => self.over_dynamic_rows(ctx, looping, plan, site),
             LoopKind::Array { array, slice, targets, .. } => {
                 if let Some((array, round)) = self.resumed_array() {
                     return self.over_array(ctx, looping, (&array, round), *slice, targets, site);
@@ -200,6 +117,129 @@ impl Invocation<'_, '_> {
                 self.over_array(ctx, looping, (&array, 0), *slice, targets, site)
             }
         }
+    }
+
+    /// The bounds of a loop over integers and its step: as they stand where it goes on, else computed.
+    fn integer_bounds(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        (lower, upper, step): (&Expression, &Expression, Option<&Expression>),
+        site: Site,
+    ) -> ExecResult<(i32, i32, i32)> {
+        let (lower, upper, step) = match self.resumed_counter() {
+            Some(place) => place,
+            None => {
+                let lower = self.bound(ctx, lower, "lower bound", site)?;
+                let upper = self.bound(ctx, upper, "upper bound", site)?;
+                let step = match step {
+                    Some(step) => self.bound(ctx, step, "BY value", site)?,
+                    None => 1,
+                };
+                (lower, upper, step)
+            }
+        };
+        if step <= 0 {
+            let error = SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                "BY value of FOR loop must be greater than zero",
+            );
+            return Err(self.at(error.into(), site));
+        }
+        Ok((lower, upper, step))
+    }
+
+    fn over_integers(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        looping: &Looping,
+        (register, reverse, ahead): (u32, bool, &[RowAhead]),
+        (lower, upper, step): (i32, i32, i32),
+    ) -> ExecResult<Flow> {
+        let mut budget = Budget(0);
+        let mut at = lower;
+        let mut found = 0;
+        let mut end = Flow::Next;
+        let mut ahead = RoundsAhead::new(ahead);
+        let next = |at: i32| {
+            let next = if reverse { at.checked_sub(step) } else { at.checked_add(step) };
+            next.filter(|&at| if reverse { at >= upper } else { at <= upper })
+        };
+        while if reverse { at >= upper } else { at <= upper } {
+            found = 1;
+            if !self.resuming {
+                ahead.round(ctx, register, at, next);
+                ctx.variables[register as usize].set(Datum::Int4(at));
+            }
+            if let After::Leave(flow) = after(self.operations(ctx, &looping.body)?, looping.number) {
+                if matches!(flow, Flow::Pause(_)) {
+                    self.places.push(Resume::Counter { at, upper, step });
+                    return Ok(flow);
+                }
+                end = flow;
+                break;
+            }
+            budget.round(ctx)?;
+            let Some(next) = next(at) else { break };
+            at = next;
+        }
+        self.loop_found(ctx, found);
+        Ok(end)
+    }
+
+    /// The rows of a statement that a loop is over: what is left of them where it goes on.
+    fn loop_rows(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        statement: &SqlStatement,
+        site: Site,
+    ) -> ExecResult<RowsLeft> {
+        if let Some(rows) = self.resumed_rows() {
+            return Ok(rows);
+        }
+        let mut rows = Gathered::default();
+        let failure = match self.run_statement(ctx, statement, &mut rows, site) {
+            Ok(_) => None,
+            Err(ExecError::Sql(error)) if rows.met_before_error(ctx) > 0 => {
+                rows.rows = rows.met_before_error(ctx);
+                Some(Arc::new(error))
+            }
+            Err(error) => return Err(error),
+        };
+        let rows = Arc::new(rows.rows(statement.compiled.columns.len()));
+        Ok(RowsLeft { rows, at: 0, failure })
+    }
+
+    /// FOR … IN EXECUTE.
+    fn over_dynamic_rows(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        looping: &Looping,
+        plan: &DynamicPlan,
+        site: Site,
+    ) -> ExecResult<Flow> {
+        let inside = self.resumes_call();
+        let mut answered = None;
+        let resumed = if inside { None } else { self.resumed_rows() };
+        let rows = match resumed {
+            Some(rows) => rows,
+            None => {
+                let mut rows = Gathered::default();
+                match self.run_dynamic(ctx, plan, &mut rows, site)? {
+                    ControlFlow::Continue(answer) => {
+                        let rows = Arc::new(rows.rows(answer.width));
+                        answered = Some(answer);
+                        RowsLeft { rows, at: 0, failure: None }
+                    }
+                    ControlFlow::Break(flow) => return Ok(flow),
+                }
+            }
+        };
+        let Some(into) = &plan.into else { return Ok(Flow::Next) };
+        let end = self.over_rows(ctx, looping, rows, &into.targets, site)?;
+        if let Some(answer) = answered.filter(|answer| answer.rows == 0) {
+            answer.stored.leave_structure(ctx, &into.targets);
+        }
+        Ok(end)
     }
 
     fn bound(

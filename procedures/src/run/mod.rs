@@ -4,7 +4,7 @@
 //! - [`operation`] the tree
 //! - this file:    an invocation, statements, blocks and handlers
 //! - [`loops`]     the loops
-//! - [`rows`]      what SQL statements answer, and where it goes
+//! - [`rows`]      what SQL statements answer, and where it goes; [`results`] what the routine answers
 //! - [`cursor`]    OPEN, FETCH, CLOSE, loops over cursors
 //! - [`dynamic`]   what EXECUTE knows of the text that it will run
 //! - [`element`]   assignment to elements and slices of arrays; [`append`] to the end of a value
@@ -40,6 +40,7 @@ pub mod operation;
 pub mod pause;
 mod raise;
 pub mod renewed;
+mod results;
 mod rows;
 mod strips;
 
@@ -47,6 +48,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use archipel_engine::Stop;
+use archipel_planner::native::notify::Notification;
 use archipel_planner::native::{self, ExecContext, ExecError, ExecResult, RowSink};
 use archipel_sql::catalog::Language;
 use archipel_sql::datum::Datum;
@@ -291,73 +293,6 @@ impl Invocation<'_, '_> {
         }
     }
 
-    pub(crate) fn send(&mut self, row: &mut [Datum]) -> ExecResult<()> {
-        self.sent += 1;
-        // A routine runs to its end, whether or not somebody still wants its rows.
-        let _: ControlFlow<()> = self.sink.given(row)?;
-        Ok(())
-    }
-
-    /// Sends the OUT, INOUT or TABLE columns as they stand.
-    fn send_columns(&mut self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
-        let mut row = self.columns(&mut ctx.variables[..], |register| register.clone());
-        self.send(&mut row)
-    }
-
-    /// The same as the routine's last act: nobody reads them afterwards.
-    fn give_columns(&mut self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
-        if let Some(at) = &self.program.columns_at {
-            return self.send(&mut ctx.variables[at.clone()]);
-        }
-        let mut row = self.columns(&mut ctx.variables[..], Datum::take);
-        self.send(&mut row)
-    }
-
-    /// The OUT, INOUT or TABLE columns as a row; `read` copies a register, or empties it.
-    fn columns(&self, variables: &mut [Datum], read: fn(&mut Datum) -> Datum) -> Row {
-        let record = |variables: &mut [Datum], registers: &[u32], present: &Option<u32>| {
-            let is_there = present.is_none_or(|present| !variables[present as usize].is_null())
-                || registers.iter().any(|register| !variables[*register as usize].is_null());
-            let fields: Row =
-                registers.iter().map(|register| read(&mut variables[*register as usize])).collect();
-            (is_there, fields)
-        };
-        match &self.program.columns[..] {
-            [OutColumn::Row { registers, present, spread: true }] => {
-                let (is_there, fields) = record(variables, registers, present);
-                // One row of a set is there in any case.
-                if is_there || self.program.routine.returns_set { fields } else { Row::new() }
-            }
-            [OutColumn::Spread(register)] => match read(&mut variables[*register as usize]) {
-                Datum::Record(fields) => fields.iter().cloned().collect(),
-                _ => {
-                    let mut row = Row::new();
-                    if self.program.routine.returns_set {
-                        row.resize(self.program.width as usize, Datum::Null);
-                    }
-                    row
-                }
-            },
-            columns => {
-                let mut row = Row::new();
-                for column in columns {
-                    row.push(match column {
-                        OutColumn::Register(register) | OutColumn::Spread(register) => {
-                            read(&mut variables[*register as usize])
-                        }
-                        OutColumn::Row { registers, present, .. } => {
-                            match record(variables, registers, present) {
-                                (true, fields) => Datum::Record(fields.into_vec().into()),
-                                (false, _) => Datum::Null,
-                            }
-                        }
-                    });
-                }
-                row
-            }
-        }
-    }
-
     pub(crate) fn operations(
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
@@ -389,175 +324,96 @@ impl Invocation<'_, '_> {
     }
 
     fn operation(&mut self, ctx: &mut ExecContext<'_, '_>, operation: &Operation) -> ExecResult<Flow> {
+        use OperationKind::*;
         let site = operation.site;
         if let Some(rights) = &operation.rights {
             let checked = rights.check(ctx.functions.session);
             checked.map_err(|error| self.in_statement(error.into(), operation.text(), site))?;
         }
         match &operation.kind {
-            OperationKind::Assign { register, value } => {
+            Assign { register, value } => {
                 let value = (value.run)(ctx).map_err(|e| self.at(e, site))?;
                 ctx.variables[*register as usize].set(value);
             }
-            OperationKind::AssignChecked { register, value, name } => {
+            AssignChecked { register, value, name } => {
                 let value = (value.run)(ctx).map_err(|e| self.at(e, site))?;
                 if value.is_null() {
                     return Err(self.at(null_refused(name).into(), site));
                 }
                 ctx.variables[*register as usize] = value;
             }
-            OperationKind::AppendText { register, parts } => {
+            AppendText { register, parts } => {
                 append::text(ctx, *register, parts).map_err(|e| self.at(e, site))?;
             }
-            OperationKind::AppendElement { register, element, value } => {
+            AppendElement { register, element, value } => {
                 append::element(ctx, *register, *element, value).map_err(|e| self.at(e, site))?;
             }
-            OperationKind::AppendArray { register, value, function } => {
+            AppendArray { register, value, function } => {
                 append::array(ctx, *register, value, *function).map_err(|e| self.at(e, site))?;
             }
-            OperationKind::AssignRow { targets: Targets { whole_not_null: Some(name), .. }, values }
-                if values.is_empty() =>
-            {
-                return Err(self.at(null_refused(name).into(), site));
-            }
-            OperationKind::AssignRow { targets, values } => {
-                let mut row = Row::new();
-                for value in values {
-                    row.push(value(ctx).map_err(|e| self.at(e, site))?);
-                }
-                rows::store_row(ctx, targets, &mut row).map_err(|e| self.at(e, site))?;
-            }
-            OperationKind::AssignRecord { targets, value } => {
-                let value = value(ctx).map_err(|e| self.at(e, site))?;
-                if let (true, Some(name)) = (value.is_null(), &targets.whole_not_null) {
-                    return Err(self.at(null_refused(name).into(), site));
-                }
-                let mut row: Row = match &value {
-                    Datum::Record(fields) => fields.iter().cloned().collect(),
-                    _ => Row::new(),
-                };
-                rows::store_row(ctx, targets, &mut row).map_err(|e| self.at(e, site))?;
-                if let (Some(present), true) = (targets.present, value.is_null()) {
-                    ctx.variables[present as usize] = Datum::Null;
-                }
-            }
-            OperationKind::AssignFound(found) => self.assign_found(ctx, found, site)?,
-            OperationKind::AssignElement { register, element, subscripts, value } => {
+            AssignRow { targets, values } => self.assign_row(ctx, targets, values, site)?,
+            AssignRecord { targets, value } => self.assign_record(ctx, targets, value, site)?,
+            AssignFound(found) => self.assign_found(ctx, found, site)?,
+            AssignElement { register, element, subscripts, value } => {
                 self.assign_element(ctx, *register, *element, subscripts, value)
                     .map_err(|e| self.at(e, site))?;
             }
-            OperationKind::AssignSlice { register, bounds, value } => {
+            AssignSlice { register, bounds, value } => {
                 self.assign_slice(ctx, *register, bounds, value).map_err(|e| self.at(e, site))?;
             }
-            OperationKind::If { arms, otherwise } => {
-                let from = if self.resuming { self.place_in_list() } else { 0 };
-                for (arm, (condition, body)) in arms.iter().enumerate().skip(from) {
-                    if self.resuming || self.holds(ctx, &condition.run, site)? {
-                        return self.arm(ctx, arm, body);
-                    }
-                }
-                return self.arm(ctx, arms.len(), otherwise);
-            }
-            OperationKind::Sequence(body) => return self.operations(ctx, body),
-            OperationKind::Block { number, body, handlers } => {
+            If { arms, otherwise } => return self.if_statement(ctx, arms, otherwise, site),
+            Sequence(body) => return self.operations(ctx, body),
+            Block { number, body, handlers } => {
                 return self.block(ctx, *number, body, handlers.as_ref());
             }
-            OperationKind::Open(open) => {
-                self.open_cursor(ctx, open, site)?;
-            }
-            OperationKind::Fetch(fetch) => self.fetch(ctx, fetch, site)?,
-            OperationKind::Close { cursor } => self.close_cursor(ctx, cursor, site)?,
-            OperationKind::CurrentOf(plan) => self.current_of(ctx, plan, site)?,
-            OperationKind::EndTransaction { commit, chain, changing } => {
+            Open(open) => drop(self.open_cursor(ctx, open, site)?),
+            Fetch(fetch) => self.fetch(ctx, fetch, site)?,
+            Close { cursor } => self.close_cursor(ctx, cursor, site)?,
+            CurrentOf(plan) => self.current_of(ctx, plan, site)?,
+            EndTransaction { commit, chain, changing } => {
                 self.chain = *chain;
                 return self.end_transaction(ctx, *commit, *changing, site);
             }
-            OperationKind::Loop(looping) => return self.looping(ctx, looping, site),
-            OperationKind::Leave { exit, target, when } => {
-                if let Some(when) = when
-                    && !is_true(&(when.run)(ctx).map_err(|e| self.at(e, site))?)
-                {
-                    return Ok(Flow::Next);
-                }
-                return Ok(if *exit { Flow::Exit(*target) } else { Flow::Continue(*target) });
+            Loop(looping) => return self.looping(ctx, looping, site),
+            Leave { exit, target, when } => {
+                let flow = if *exit { Flow::Exit(*target) } else { Flow::Continue(*target) };
+                return self.leave_when(ctx, flow, when.as_ref(), site);
             }
-            OperationKind::Return => return Ok(Flow::Return),
-            OperationKind::ReturnColumns => {
-                self.give_columns(ctx)?;
-                return Ok(Flow::Return);
+            Return => return Ok(Flow::Return),
+            ReturnColumns => return self.give_columns(ctx).map(|()| Flow::Return),
+            ReturnRow { values } => return self.return_row(ctx, values, site),
+            ReturnCast { value, register, cast } => {
+                return self.return_cast(ctx, value, *register, cast, site);
             }
-            OperationKind::ReturnRow { values } => {
-                self.send_values(ctx, values, site)?;
-                return Ok(Flow::Return);
+            ReturnRecord { value, width } => {
+                return self.return_record(ctx, value, *width, site);
             }
-            OperationKind::ReturnCast { value, register, cast } => {
-                ctx.variables[*register as usize] = value(ctx).map_err(|e| self.at(e, site))?;
-                self.returned = Some(cast.clone());
-                return Ok(Flow::Return);
+            NextColumns => self.send_columns(ctx)?,
+            NextRow { values } => self.send_values(ctx, values, site)?,
+            NextRecord { value, width } => self.send_record(ctx, value, *width, site)?,
+            ReturnQuery { statement, spread } => self.return_query(ctx, statement, *spread, site)?,
+            FirstRow { statement, spread } => {
+                return self.first_row(ctx, statement, *spread, site);
             }
-            OperationKind::ReturnRecord { value, width } => {
-                self.send_record(ctx, value, *width, site)?;
-                return Ok(Flow::Return);
-            }
-            OperationKind::NextColumns => self.send_columns(ctx)?,
-            OperationKind::NextRow { values } => self.send_values(ctx, values, site)?,
-            OperationKind::NextRecord { value, width } => self.send_record(ctx, value, *width, site)?,
-            OperationKind::ReturnQuery { statement, spread } => {
-                let sent = self.run_to_sink(ctx, statement, *spread, site)?;
-                self.set_found(ctx, sent);
-            }
-            OperationKind::FirstRow { statement, spread } => {
-                let mut first = rows::FirstRow::new(1, std::mem::take(&mut self.buffer));
-                self.run_statement(ctx, statement, &mut first, site)?;
-                match &mut first.row[..] {
-                    [Datum::Record(fields)] if *spread => {
-                        let mut row: Row = fields.iter().cloned().collect();
-                        self.send(&mut row)?;
-                    }
-                    // NULL of a composite type.
-                    _ if *spread || (first.count == 0 && self.program.width > 1) => self.send(&mut [])?,
-                    _ => {
-                        if first.count == 0 {
-                            first.row.resize(self.program.width.max(1) as usize, Datum::Null);
-                        }
-                        self.send(&mut first.row)?;
-                    }
-                }
-                return Ok(Flow::Return);
-            }
-            OperationKind::Sql { statement, into } => self.sql(ctx, statement, into.as_ref(), site)?,
-            OperationKind::Perform(statement) => {
-                let mut counted = rows::Counted::default();
-                self.run_statement(ctx, statement, &mut counted, site)?;
-                self.set_found(ctx, counted.0);
-            }
-            OperationKind::Call { routine, args, targets, text } => {
+            Sql { statement, into } => self.sql(ctx, statement, into.as_ref(), site)?,
+            Perform(statement) => self.perform(ctx, statement, site)?,
+            Call { routine, args, targets, text } => {
                 return self.call(ctx, routine, args, (targets.as_ref(), text), site);
             }
-            OperationKind::TakeSettings => return self.take_settings(ctx, site),
-            OperationKind::Dynamic(dynamic) => return self.dynamic(ctx, dynamic, site),
-            OperationKind::Command { text, written, tag, params, begins } => {
-                let value = |(ty, register): &(Oid, u32)| (*ty, ctx.variables[*register as usize].clone());
-                let params = params.iter().map(value).collect();
-                let (text, written) = (text.clone(), written.clone());
-                let command = Command { text, written, params, within: Vec::new(), begins: *begins };
+            TakeSettings => return self.take_settings(ctx, site),
+            Dynamic(dynamic) => return self.dynamic(ctx, dynamic, site),
+            Command { text, written, tag, params, begins } => {
+                let command = command_of(ctx, (text, written), params, *begins);
                 return self.command(ctx, command, tag, site);
             }
-            OperationKind::Notify { notification, text } => {
-                let noted = ctx.effects_mut().notifications.add(notification.clone());
-                noted.map_err(|error| self.in_statement(error.into(), Some(text), site))?;
-            }
-            OperationKind::Raise(raise) => self.raise(ctx, raise, site)?,
-            OperationKind::Assert { condition, message } => {
-                self.assert(ctx, condition, message.as_ref(), site)?;
-            }
-            OperationKind::GetDiagnostics { items, stacked } => {
-                self.get_diagnostics(ctx, items, *stacked, site)?;
-            }
-            OperationKind::Shared(shared) => return self.operation(ctx, shared),
-            OperationKind::Hoisted { calls, statement } => return self.hoisted(ctx, calls, statement),
-            OperationKind::Fail { error } if native::is_outdated(error) => return Err(Stop::Recompile.into()),
-            OperationKind::Fail { error } => return Err(self.at(error.as_ref().clone().into(), site)),
+            Notify { notification, text } => self.notify(ctx, notification, text, site)?,
+            Raise(raise) => self.raise(ctx, raise, site)?,
+            Assert { condition, message } => self.assert(ctx, condition, message.as_ref(), site)?,
+            GetDiagnostics { items, stacked } => self.get_diagnostics(ctx, items, *stacked, site)?,
+            Shared(shared) => return self.operation(ctx, shared),
+            Hoisted { calls, statement } => return self.hoisted(ctx, calls, statement),
+            Fail { error } if native::is_outdated(error) => return Err(Stop::Recompile.into()),
+            Fail { error } => return Err(self.at(error.as_ref().clone().into(), site)),
         }
         Ok(Flow::Next)
     }
@@ -583,47 +439,47 @@ impl Invocation<'_, '_> {
         Ok(is_true(&value))
     }
 
-    fn send_values(
+    fn if_statement(
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
-        values: &[Compiled],
+        arms: &[(Expression, Vec<Operation>)],
+        otherwise: &[Operation],
         site: Site,
-    ) -> ExecResult<()> {
-        if let [value] = values {
-            let value = value(ctx).map_err(|e| self.at(e, site))?;
-            return self.send(&mut [value]);
+    ) -> ExecResult<Flow> {
+        let from = if self.resuming { self.place_in_list() } else { 0 };
+        for (arm, (condition, body)) in arms.iter().enumerate().skip(from) {
+            if self.resuming || self.holds(ctx, &condition.run, site)? {
+                return self.arm(ctx, arm, body);
+            }
         }
-        let mut row = Row::new();
-        for value in values {
-            row.push(value(ctx).map_err(|e| self.at(e, site))?);
-        }
-        self.send(&mut row)
+        self.arm(ctx, arms.len(), otherwise)
     }
 
-    fn send_record(
+    /// EXIT or CONTINUE, if the condition holds.
+    fn leave_when(
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
-        value: &Compiled,
-        width: Option<u32>,
+        flow: Flow,
+        when: Option<&Expression>,
+        site: Site,
+    ) -> ExecResult<Flow> {
+        if let Some(when) = when
+            && !is_true(&(when.run)(ctx).map_err(|e| self.at(e, site))?)
+        {
+            return Ok(Flow::Next);
+        }
+        Ok(flow)
+    }
+
+    fn notify(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        notification: &Notification,
+        text: &str,
         site: Site,
     ) -> ExecResult<()> {
-        let value = value(ctx).map_err(|e| self.at(e, site))?;
-        let Some(width) = width else {
-            return match value {
-                Datum::Null if !self.program.routine.returns_set => self.send(&mut []),
-                record => self.send(&mut [record]),
-            };
-        };
-        let mut row: Row = match value {
-            Datum::Record(fields) => fields.iter().cloned().collect(),
-            // NULL is no row: the trigger's own row is dropped.
-            _ if self.program.at_end == AtEnd::MissingOfTrigger => return Ok(()),
-            // NULL of a composite type, and not a row of NULLs.
-            _ if !self.program.routine.returns_set => return self.send(&mut []),
-            _ => Row::new(),
-        };
-        row.resize(width as usize, Datum::Null);
-        self.send(&mut row)
+        let noted = ctx.effects_mut().notifications.add(notification.clone());
+        noted.map_err(|error| self.in_statement(error.into(), Some(text), site))
     }
 
     fn block(
@@ -644,6 +500,18 @@ impl Invocation<'_, '_> {
         self.row_count = rows;
         ctx.variables[self.program.found as usize].set(Datum::Bool(rows > 0));
     }
+}
+
+/// A statement that the session runs, with the values of what it calls `$1` and so on.
+fn command_of(
+    ctx: &ExecContext<'_, '_>,
+    (text, written): (&Arc<str>, &Arc<str>),
+    params: &[(Oid, u32)],
+    begins: bool,
+) -> Command {
+    let value = |(ty, register): &(Oid, u32)| (*ty, ctx.variables[*register as usize].clone());
+    let params = params.iter().map(value).collect();
+    Command { text: text.clone(), written: written.clone(), params, within: Vec::new(), begins }
 }
 
 pub(crate) fn is_true(value: &Datum) -> bool {

@@ -257,6 +257,61 @@ impl Invocation<'_, '_> {
         self.at(error, site)
     }
 
+    /// PERFORM: the rows are counted and forgotten.
+    pub(super) fn perform(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        statement: &SqlStatement,
+        site: Site,
+    ) -> ExecResult<()> {
+        let mut counted = Counted::default();
+        self.run_statement(ctx, statement, &mut counted, site)?;
+        self.set_found(ctx, counted.0);
+        Ok(())
+    }
+
+    /// Assigns fields, which are evaluated first and stored then.
+    pub(super) fn assign_row(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        targets: &Targets,
+        values: &[Compiled],
+        site: Site,
+    ) -> ExecResult<()> {
+        if let (Some(name), true) = (&targets.whole_not_null, values.is_empty()) {
+            return Err(self.at(null_refused(name).into(), site));
+        }
+        let mut row = Row::new();
+        for value in values {
+            row.push(value(ctx).map_err(|e| self.at(e, site))?);
+        }
+        store_row(ctx, targets, &mut row).map_err(|e| self.at(e, site))?;
+        Ok(())
+    }
+
+    /// Assigns a record's fields.
+    pub(super) fn assign_record(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        targets: &Targets,
+        value: &Compiled,
+        site: Site,
+    ) -> ExecResult<()> {
+        let value = value(ctx).map_err(|e| self.at(e, site))?;
+        if let (true, Some(name)) = (value.is_null(), &targets.whole_not_null) {
+            return Err(self.at(null_refused(name).into(), site));
+        }
+        let mut row: Row = match &value {
+            Datum::Record(fields) => fields.iter().cloned().collect(),
+            _ => Row::new(),
+        };
+        store_row(ctx, targets, &mut row).map_err(|e| self.at(e, site))?;
+        if let (Some(present), true) = (targets.present, value.is_null()) {
+            ctx.variables[present as usize] = Datum::Null;
+        }
+        Ok(())
+    }
+
     /// Runs a query whose rows are the routine's.
     pub(super) fn run_to_sink(
         &mut self,

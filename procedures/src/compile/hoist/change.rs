@@ -240,34 +240,13 @@ impl Walk<'_, '_> {
         if let Some(from) = from {
             self.contained(from)?;
         }
-        let mut rows = match from.clone() {
-            None => target,
-            Some(from) => Rel::Join {
-                kind: JoinKind::Inner,
-                left: Box::new(target),
-                right: Box::new(from),
-                on: None,
-                lateral: false,
-            },
-        };
+        let mut rows = joined(target, from.clone());
         let tested = calls.is_empty() || once || is_tested_above(&all_of(calls.clone()), &rows);
         let (true, true, false, Some(same)) = (called || joins, tested, asks, same) else {
             self.blocked = true;
             return Ok(false);
         };
-        if !plain.is_empty() {
-            rows = Rel::Filter { input: Box::new(rows), predicate: all_of(plain) };
-        }
-        rows = Rel::Lock { input: Box::new(rows) };
-        if once {
-            self.keep(&mut rows)?;
-            let blocked = std::mem::take(&mut self.blocked);
-            calls.iter_mut().try_for_each(|item| self.ask_once(item))?;
-            self.blocked |= blocked;
-        }
-        if !calls.is_empty() {
-            rows = Rel::Filter { input: Box::new(rows), predicate: all_of(calls) };
-        }
+        rows = self.locked_rows(rows, plain, calls, once)?;
         self.queries_ahead(
             &mut rows,
             &mut values.iter_mut().map(|(_, value)| value).collect::<Vec<_>>(),
@@ -311,6 +290,31 @@ impl Walk<'_, '_> {
         *filter = Some(same);
         *from = Some(rows);
         Ok(true)
+    }
+
+    /// The rows that meet the conditions, locked; `calls` are asked of these rows, and those that are asked
+    /// `once` when the rows are there.
+    fn locked_rows(
+        &mut self,
+        mut rows: Rel,
+        plain: Vec<BoundExpr>,
+        mut calls: Vec<BoundExpr>,
+        once: bool,
+    ) -> Result<Rel> {
+        if !plain.is_empty() {
+            rows = Rel::Filter { input: Box::new(rows), predicate: all_of(plain) };
+        }
+        rows = Rel::Lock { input: Box::new(rows) };
+        if once {
+            self.keep(&mut rows)?;
+            let blocked = std::mem::take(&mut self.blocked);
+            calls.iter_mut().try_for_each(|item| self.ask_once(item))?;
+            self.blocked |= blocked;
+        }
+        if !calls.is_empty() {
+            rows = Rel::Filter { input: Box::new(rows), predicate: all_of(calls) };
+        }
+        Ok(rows)
     }
 
     /// Lets the rows that an UPDATE or a DELETE has read, `read` columns of them, pass the BEFORE ROW
@@ -381,6 +385,20 @@ fn target(table: &TableRef, family: &Option<Arc<Family>>, lock: RowLock) -> Rel 
             let table = table.with_numbers().map_or_else(|| table.clone(), Arc::new);
             Rel::Scan { table, lock, alias: None }
         }
+    }
+}
+
+/// The rows of the target beside those of FROM, if there is one.
+fn joined(target: Rel, from: Option<Rel>) -> Rel {
+    match from {
+        None => target,
+        Some(from) => Rel::Join {
+            kind: JoinKind::Inner,
+            left: Box::new(target),
+            right: Box::new(from),
+            on: None,
+            lateral: false,
+        },
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archipel_planner::bind::{once, visit};
 use archipel_planner::bound::{
     AggregateCall, BoundChildMut, BoundExpr, BoundQuery, BoundStatement, ChildRow, Cte, ExprKind, JoinKind,
-    OutputColumn, Rel, SetCall, SetItem, Subquery, SubqueryKind,
+    OutputColumn, Rel, SetCall, SetItem, SortKey, Subquery, SubqueryKind,
 };
 use archipel_planner::native;
 use archipel_sql::catalog::RoutineRef;
@@ -90,19 +90,7 @@ impl<'c, 'a> Walk<'c, 'a> {
                 self.blocked = true;
                 Ok(false)
             }
-            Rel::Project { input, exprs } => {
-                self.read_before(input, exprs)?;
-                let once = self.below(input)?;
-                if once {
-                    self.read_ahead(&mut exprs.iter_mut().collect::<Vec<_>>())?;
-                    self.list(exprs)?;
-                } else if self.queries_beside(input, &mut exprs.iter_mut().collect::<Vec<_>>()) {
-                    self.each_tested_row(input, &mut |walk| walk.list(exprs))?;
-                } else {
-                    self.pass(exprs.iter());
-                }
-                Ok(once)
-            }
+            Rel::Project { input, exprs } => self.project(input, exprs),
             // What is computed of a row that is not answered is not computed.
             Rel::Limit { input, limit, offset: None, with_ties: false }
                 if matches!(**input, Rel::Project { .. }) =>
@@ -150,43 +138,11 @@ impl<'c, 'a> Walk<'c, 'a> {
             Rel::Join { .. } => self.join(rel),
             Rel::Window { .. } => self.window(rel),
             Rel::With { ctes, body } => self.with(ctes, body),
-            Rel::Sort { input, keys } => {
-                self.below(input)?;
-                let mut exprs: Vec<&mut BoundExpr> = keys.iter_mut().map(|key| &mut key.expr).collect();
-                if self.queries_beside(input, &mut exprs) {
-                    self.each_tested_row(input, &mut |walk| {
-                        keys.iter_mut().try_for_each(|key| walk.expr(&mut key.expr))
-                    })?;
-                }
-                // All of it is there before the first row is answered.
-                self.tested = false;
-                Ok(false)
-            }
+            Rel::Sort { input, keys } => self.sort(input, keys),
             Rel::Aggregate { input, group_by, aggregates, .. } => {
-                self.below(input)?;
-                let parts = aggregates.iter_mut().flat_map(|call| {
-                    let sorted = call.order_by.iter_mut().map(|key| &mut key.expr);
-                    call.args.iter_mut().chain(&mut call.filter).chain(sorted)
-                });
-                let mut parts: Vec<&mut BoundExpr> = group_by.iter_mut().chain(parts).collect();
-                if self.queries_beside(input, &mut parts) {
-                    self.each_tested_row(input, &mut |walk| {
-                        walk.list(group_by)?;
-                        aggregates.iter_mut().try_for_each(|call| walk.aggregate(call))
-                    })?;
-                }
-                self.tested = false;
-                Ok(false)
+                self.aggregation(input, group_by, aggregates)
             }
-            Rel::SetOp { left, right, .. } => {
-                // No part of a statement sees what a call in another one does.
-                if self.is_called_in(left) && may_wait(right) {
-                    self.keep_tables(right)?;
-                }
-                self.contained(left)?;
-                self.contained(right)?;
-                Ok(false)
-            }
+            Rel::SetOp { left, right, .. } => self.set_operation(left, right),
             Rel::Distinct { input, .. } => {
                 self.contained(input)?;
                 Ok(false)
@@ -196,6 +152,65 @@ impl<'c, 'a> Walk<'c, 'a> {
                 Ok(false)
             }
         }
+    }
+
+    fn project(&mut self, input: &mut Rel, exprs: &mut [BoundExpr]) -> Result<bool> {
+        self.read_before(input, exprs)?;
+        let once = self.below(input)?;
+        if once {
+            self.read_ahead(&mut exprs.iter_mut().collect::<Vec<_>>())?;
+            self.list(exprs)?;
+        } else if self.queries_beside(input, &mut exprs.iter_mut().collect::<Vec<_>>()) {
+            self.each_tested_row(input, &mut |walk| walk.list(exprs))?;
+        } else {
+            self.pass(exprs.iter());
+        }
+        Ok(once)
+    }
+
+    fn sort(&mut self, input: &mut Rel, keys: &mut [SortKey]) -> Result<bool> {
+        self.below(input)?;
+        let mut exprs: Vec<&mut BoundExpr> = keys.iter_mut().map(|key| &mut key.expr).collect();
+        if self.queries_beside(input, &mut exprs) {
+            self.each_tested_row(input, &mut |walk| {
+                keys.iter_mut().try_for_each(|key| walk.expr(&mut key.expr))
+            })?;
+        }
+        // All of it is there before the first row is answered.
+        self.tested = false;
+        Ok(false)
+    }
+
+    fn aggregation(
+        &mut self,
+        input: &mut Rel,
+        group_by: &mut [BoundExpr],
+        aggregates: &mut [AggregateCall],
+    ) -> Result<bool> {
+        self.below(input)?;
+        let parts = aggregates.iter_mut().flat_map(|call| {
+            let sorted = call.order_by.iter_mut().map(|key| &mut key.expr);
+            call.args.iter_mut().chain(&mut call.filter).chain(sorted)
+        });
+        let mut parts: Vec<&mut BoundExpr> = group_by.iter_mut().chain(parts).collect();
+        if self.queries_beside(input, &mut parts) {
+            self.each_tested_row(input, &mut |walk| {
+                walk.list(group_by)?;
+                aggregates.iter_mut().try_for_each(|call| walk.aggregate(call))
+            })?;
+        }
+        self.tested = false;
+        Ok(false)
+    }
+
+    fn set_operation(&mut self, left: &mut Rel, right: &mut Rel) -> Result<bool> {
+        // No part of a statement sees what a call in another one does.
+        if self.is_called_in(left) && may_wait(right) {
+            self.keep_tables(right)?;
+        }
+        self.contained(left)?;
+        self.contained(right)?;
+        Ok(false)
     }
 
     /// As [`Walk::rel`]; the rows keep their columns, and no answers behind them.
