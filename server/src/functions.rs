@@ -27,10 +27,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         return Ok(Datum::Null);
     }
     if let Some(change) = crate::system::repartition::from_function(host, name, args) {
-        if !host.rights().is_superuser() {
-            let message = format!("permission denied for function {name}");
-            return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
-        }
+        require_superuser(host, name)?;
         host.pending_repartitions.lock().push(change?);
         return Ok(Datum::Null);
     }
@@ -69,22 +66,9 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
             }
             _ => Datum::Null,
         },
-        "pg_blocking_pids" => match args {
-            [Datum::Int4(process)] => {
-                let blocking = crate::system::activity::blocking(host, *process);
-                array(Oid::INT4, blocking.into_iter().map(Datum::Int4).collect())
-            }
-            _ => Datum::Null,
-        },
+        "pg_blocking_pids" => blocking_pids(host, args),
         // What PostgreSQL's isolation tester asks: whether one of its own sessions is in the way.
-        "pg_isolation_test_session_is_blocked" => match args {
-            [Datum::Int4(process), Datum::Array(tested)] => {
-                let blocking = crate::system::activity::blocking(host, *process);
-                let tested = |process| tested.values.contains(&Datum::Int4(process));
-                Datum::Bool(blocking.into_iter().any(tested))
-            }
-            _ => Datum::Null,
-        },
+        "pg_isolation_test_session_is_blocked" => is_blocked_by_tested(host, args),
         "pg_current_xact_id" => Datum::Int8(host.memory.transaction.assigned(&host.server.transaction_ids)),
         "archipel_catalog_version" => {
             let id = host.server.transaction_ids.of_catalog(host.server.catalog.version());
@@ -111,11 +95,8 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
             let channels = host.memory.listening.lock().iter().map(|name| Datum::text(name)).collect();
             array(Oid::TEXT, channels)
         }
-        "pg_reload_conf" if !host.rights().is_superuser() => {
-            let message = "permission denied for function pg_reload_conf";
-            return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
-        }
         "pg_reload_conf" => {
+            require_superuser(host, name)?;
             host.pending_reload.store(true, Ordering::Relaxed);
             Datum::Bool(true)
         }
@@ -126,21 +107,53 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         "pg_database_size_oid" | "pg_database_size_name" => {
             Datum::Int8(host.server.engine.log().memory_used_bytes)
         }
-        _ => {
-            let source = Source(host);
-            let value = archipel_sql::system::call(name, args, &source)
-                .unwrap_or_else(|| Err(SqlError::unsupported(format_args!("function {name}"))))?;
-            if !host.catalog.added_labels.is_empty()
-                && matches!(name, "enum_in" | "enum_first" | "enum_last" | "enum_range")
-            {
-                match &value {
-                    Datum::Array(labels) => host.catalog.check_labels(&labels.values)?,
-                    label => host.catalog.check_labels([label])?,
-                }
-            }
-            value
-        }
+        _ => return from_catalog(host, name, args),
     })
+}
+
+/// A function that the catalog answers.
+fn from_catalog(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
+    let source = Source(host);
+    let value = archipel_sql::system::call(name, args, &source)
+        .unwrap_or_else(|| Err(SqlError::unsupported(format_args!("function {name}"))))?;
+    if !host.catalog.added_labels.is_empty()
+        && matches!(name, "enum_in" | "enum_first" | "enum_last" | "enum_range")
+    {
+        match &value {
+            Datum::Array(labels) => host.catalog.check_labels(&labels.values)?,
+            label => host.catalog.check_labels([label])?,
+        }
+    }
+    Ok(value)
+}
+
+fn require_superuser(host: &Host, name: &str) -> Result<()> {
+    if !host.rights().is_superuser() {
+        let message = format!("permission denied for function {name}");
+        return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+    }
+    Ok(())
+}
+
+fn blocking_pids(host: &Host, args: &[Datum]) -> Datum {
+    match args {
+        [Datum::Int4(process)] => {
+            let blocking = crate::system::activity::blocking(host, *process);
+            array(Oid::INT4, blocking.into_iter().map(Datum::Int4).collect())
+        }
+        _ => Datum::Null,
+    }
+}
+
+fn is_blocked_by_tested(host: &Host, args: &[Datum]) -> Datum {
+    match args {
+        [Datum::Int4(process), Datum::Array(tested)] => {
+            let blocking = crate::system::activity::blocking(host, *process);
+            let tested = |process| tested.values.contains(&Datum::Int4(process));
+            Datum::Bool(blocking.into_iter().any(tested))
+        }
+        _ => Datum::Null,
+    }
 }
 
 /// Lets others see what the transaction sees; outside of a block it is over before anybody can.

@@ -26,7 +26,7 @@ use crate::design::counts::AllCounts;
 use crate::design::{Designer, OpenBlocks};
 use crate::exported::ExportedSnapshots;
 use crate::following::Following;
-use crate::front::{Door, Doors, Front};
+use crate::front::{Arrival, Door, Doors, Front};
 use crate::listen::{self, ListenError, SocketAccess};
 use crate::notifications::Hub;
 use crate::replies::Durability;
@@ -72,6 +72,16 @@ impl From<OpenError> for StartError {
                 StartError::Damaged(error.to_string())
             }
             error => StartError::Other(error.to_string()),
+        }
+    }
+}
+
+impl From<CatalogError> for StartError {
+    fn from(error: CatalogError) -> StartError {
+        match error {
+            CatalogError::Newer(_) => StartError::NewerFormat(error.to_string()),
+            CatalogError::Damaged(_) | CatalogError::Contradicts(_) => StartError::Damaged(error.to_string()),
+            CatalogError::Migration(_) => StartError::Other(error.to_string()),
         }
     }
 }
@@ -357,30 +367,14 @@ pub fn run(config: Config) -> Result<(), StartError> {
     let Doorways { sockets, files } = open_doorways(&config)?;
     let http = config.http.map(listen::tcp).transpose()?;
     let engine = open_engine(&config)?;
-    let catalog = crate::catalog::load(&engine).map_err(|error| match error {
-        CatalogError::Newer(_) => StartError::NewerFormat(error.to_string()),
-        CatalogError::Damaged(_) | CatalogError::Contradicts(_) => StartError::Damaged(error.to_string()),
-        CatalogError::Migration(_) => StartError::Other(error.to_string()),
-    })?;
-    let front = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .thread_stack_size(THREAD_BYTES)
-        .thread_name("front")
-        .on_thread_start(heap::settle_at_end)
-        .enable_all()
-        .build()
-        .map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))?;
+    let catalog = crate::catalog::load(&engine)?;
+    let front = start_front()?;
     let analytical_threads =
         start_analytical_threads(engine.active_executors(), config.integer("max_connections"))?;
     let (planning_threads, planning) = PlanningThreads::start(engine.active_executors(), begin_beside)
         .map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))?;
-    let mut arrivals = Vec::new();
-    let doors = (0..engine.executors_max()).map(|_| {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        arrivals.push(receiver);
-        Door::new(sender)
-    });
-    let doors = Arc::new(Doors(doors.collect()));
+    let (doors, arrivals) = doors_of(engine.executors_max());
+    let doors = Arc::new(doors);
     let analytics = Analytics::new(analytical_memory_bytes(&config))
         .map_err(|error| StartError::Other(error.message().to_owned()))?;
     let server = Arc::new(Server {
@@ -421,35 +415,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
     engine.on_topology_change(Some(following.clone()));
     let entrance =
         Arc::new(Front { doors, sessions: server.sessions.clone(), closing: server.closing.clone() });
-    let signal = front.block_on(async {
-        for socket in sockets {
-            let socket = Socket::new(socket).map_err(cannot_serve)?;
-            tokio::spawn(entrance.clone().serve(socket));
-        }
-        if let Some(http) = http {
-            let http = tokio::net::TcpListener::from_std(http.into()).map_err(cannot_serve)?;
-            tokio::spawn(crate::http::serve(http, Arc::new(crate::system::Facts(server.clone()))));
-        }
-        let mut hangup =
-            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).map_err(cannot_serve)?;
-        let reloads = server.clone();
-        tokio::spawn(async move {
-            while hangup.recv().await.is_some() {
-                let reloads = reloads.clone();
-                // It answers nobody.
-                let _ = tokio::task::spawn_blocking(move || reloads.reload()).await;
-            }
-        });
-        tracing::info!(
-            "listening on {}{}{}, {} executors, data in {}",
-            server.config.listen,
-            files.iter().map(|file| format!(", {}", file.path().display())).collect::<String>(),
-            server.config.http.map(|http| format!(", http://{http}/")).unwrap_or_default(),
-            server.engine.active_executors(),
-            server.config.data_directory.display()
-        );
-        told_to_stop().await.map_err(cannot_serve)
-    })?;
+    let signal = front.block_on(serve_until_told(&server, &entrance, (sockets, &files), http))?;
     tracing::info!("{signal}: shutting down");
     server.closing.store(true, Ordering::Release);
     // Receivers are gone only if every executor has ended already.
@@ -467,12 +433,76 @@ pub fn run(config: Config) -> Result<(), StartError> {
     Ok(())
 }
 
+/// Lets clients in until a signal says to stop; answers which one.
+async fn serve_until_told(
+    server: &Arc<Server>,
+    entrance: &Arc<Front>,
+    (sockets, files): (Vec<socket2::Socket>, &[listen::SocketFile]),
+    http: Option<socket2::Socket>,
+) -> Result<&'static str, StartError> {
+    for socket in sockets {
+        let socket = Socket::new(socket).map_err(cannot_serve)?;
+        tokio::spawn(entrance.clone().serve(socket));
+    }
+    if let Some(http) = http {
+        let http = tokio::net::TcpListener::from_std(http.into()).map_err(cannot_serve)?;
+        tokio::spawn(crate::http::serve(http, Arc::new(crate::system::Facts(server.clone()))));
+    }
+    reload_at_hangup(server.clone())?;
+    tracing::info!(
+        "listening on {}{}{}, {} executors, data in {}",
+        server.config.listen,
+        files.iter().map(|file| format!(", {}", file.path().display())).collect::<String>(),
+        server.config.http.map(|http| format!(", http://{http}/")).unwrap_or_default(),
+        server.engine.active_executors(),
+        server.config.data_directory.display()
+    );
+    told_to_stop().await.map_err(cannot_serve)
+}
+
+/// Reads the configuration again at each SIGHUP. To be called on a runtime.
+fn reload_at_hangup(server: Arc<Server>) -> Result<(), StartError> {
+    let mut hangup =
+        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).map_err(cannot_serve)?;
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            let reloads = server.clone();
+            // It answers nobody.
+            let _ = tokio::task::spawn_blocking(move || reloads.reload()).await;
+        }
+    });
+    Ok(())
+}
+
 /// Containers get ten seconds between SIGTERM and SIGKILL where nobody says otherwise.
 const SHUTDOWN_CHECKPOINT_LIMIT: Duration = Duration::from_secs(5);
 
 /// A sixteenth of what rows may take, at least 64 MiB.
 fn analytical_memory_bytes(config: &Config) -> usize {
     (config.integer("max_memory") as usize / 16).max(64 << 20)
+}
+
+/// The thread of the front door.
+fn start_front() -> Result<tokio::runtime::Runtime, StartError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_stack_size(THREAD_BYTES)
+        .thread_name("front")
+        .on_thread_start(heap::settle_at_end)
+        .enable_all()
+        .build()
+        .map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))
+}
+
+/// A door for every executor there may ever be, and where its clients arrive.
+fn doors_of(executors_max: usize) -> (Doors, Vec<mpsc::UnboundedReceiver<Arrival>>) {
+    let mut arrivals = Vec::new();
+    let doors = (0..executors_max).map(|_| {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        arrivals.push(receiver);
+        Door::new(sender)
+    });
+    (Doors(doors.collect()), arrivals)
 }
 
 /// Threads beside the executors: one for each analytical query that runs, and some for the work of

@@ -150,21 +150,11 @@ impl StatementRun {
         self.portions.as_ref().is_some_and(Portions::has_sent)
     }
 
-    fn evaluate(&mut self, txn: &mut Txn<'_>) -> ExecResult<()> {
-        let now = match self.now {
-            Some(now) => now,
-            None => txn.started_at(),
-        };
-        if let Some(portions) = &mut self.portions {
-            // An executor's thread does not wait for a client.
-            portions.begin(txn.pages_at().filter(|_| txn.executor().is_none()));
-        }
-        let host = self.host.clone();
-        let functions = FunctionContext { now, session: &*host };
-        let mut context = ExecContext::new(txn, functions, &*host);
+    /// Gives a run what it begins with.
+    fn begin_in(&mut self, context: &mut ExecContext<'_, '_>) {
         context.params = std::mem::take(&mut self.params);
         context.read_only = self.read_only;
-        context.memory_max = host.server.statement_memory_max;
+        context.memory_max = self.host.server.statement_memory_max;
         if self.resume.is_some() {
             context.holds_memory();
         }
@@ -185,6 +175,42 @@ impl StatementRun {
         if !self.numbers_left.is_empty() {
             context.effects_mut().numbers_left = std::mem::take(&mut self.numbers_left);
         }
+    }
+
+    /// Takes what a run has left.
+    fn take_from(&mut self, context: &mut ExecContext<'_, '_>) {
+        self.has_written = context.txn.has_written();
+        self.has_outlived = context.txn.has_outlived();
+        self.params = std::mem::take(&mut context.params);
+        self.notices = std::mem::take(&mut context.notices);
+        self.usage = context.usage.take();
+        self.wants_pieces = context.wants_pieces;
+        // Where it has not come to what an attempt before it failed with, it would not the next time.
+        self.guards_waits = context.guards_waits && context.refused_wait().is_none();
+        if let Some(mut effects) = context.take_effects() {
+            self.wants_rows = effects.cursors.is_wanting();
+            self.sequences = effects.sequences;
+            self.numbers_left = effects.numbers_left;
+            self.sequences_set = effects.sequences_set;
+            self.cursors_changed = effects.cursors.take_changed();
+            self.deferred = effects.deferred;
+            self.notifications = effects.notifications;
+        }
+    }
+
+    fn evaluate(&mut self, txn: &mut Txn<'_>) -> ExecResult<()> {
+        let now = match self.now {
+            Some(now) => now,
+            None => txn.started_at(),
+        };
+        if let Some(portions) = &mut self.portions {
+            // An executor's thread does not wait for a client.
+            portions.begin(txn.pages_at().filter(|_| txn.executor().is_none()));
+        }
+        let host = self.host.clone();
+        let functions = FunctionContext { now, session: &*host };
+        let mut context = ExecContext::new(txn, functions, &*host);
+        self.begin_in(&mut context);
         let mut sink = Sink {
             rows_to: &self.rows_to,
             context: functions,
@@ -226,14 +252,7 @@ impl StatementRun {
                 (Err(error), ..) => Err(error),
             }
         });
-        self.has_written = context.txn.has_written();
-        self.has_outlived = context.txn.has_outlived();
-        self.params = std::mem::take(&mut context.params);
-        self.notices = std::mem::take(&mut context.notices);
-        self.usage = context.usage.take();
-        self.wants_pieces = context.wants_pieces;
-        // Where it has not come to what an attempt before it failed with, it would not the next time.
-        self.guards_waits = context.guards_waits && context.refused_wait().is_none();
+        self.take_from(&mut context);
         let done = match done {
             Err(ExecError::Stop(Stop::LockNotAvailable)) => match context.take_refused_wait() {
                 Some(error) => Err(error.into()),
@@ -241,15 +260,6 @@ impl StatementRun {
             },
             done => done,
         };
-        if let Some(mut effects) = context.take_effects() {
-            self.wants_rows = effects.cursors.is_wanting();
-            self.sequences = effects.sequences;
-            self.numbers_left = effects.numbers_left;
-            self.sequences_set = effects.sequences_set;
-            self.cursors_changed = effects.cursors.take_changed();
-            self.deferred = effects.deferred;
-            self.notifications = effects.notifications;
-        }
         if self.wants_rows {
             // Whatever became of it, it did not see what it was to see.
             self.paused = None;

@@ -130,13 +130,7 @@ impl Session {
                 self.output.command_complete(prepared.tag);
             }
             Statement::Deallocate(name) => {
-                match name {
-                    Some(name) => {
-                        self.statement(name)?;
-                        self.forget_statement(name);
-                    }
-                    None => self.forget_statements(),
-                }
+                self.deallocate(name.as_deref())?;
                 self.output.command_complete(prepared.tag);
             }
             Statement::Do(block) => {
@@ -162,11 +156,7 @@ impl Session {
                 self.output.command_complete(prepared.tag);
             }
             Statement::Checkpoint => {
-                let host = self.host();
-                if !host.rights().acts_as(archipel_sql::catalog::role::CHECKPOINT) {
-                    let message = "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT";
-                    return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
-                }
+                self.require_checkpoint_rights()?;
                 self.checkpoint().await?;
                 self.output.command_complete(prepared.tag);
             }
@@ -190,6 +180,26 @@ impl Session {
                 let tag = self.define(statement, prepared, params, alone).await?;
                 self.output.command_complete(&tag);
             }
+        }
+        Ok(())
+    }
+
+    /// DEALLOCATE of one prepared statement, or of all.
+    fn deallocate(&mut self, name: Option<&str>) -> Result<()> {
+        match name {
+            Some(name) => {
+                self.statement(name)?;
+                self.forget_statement(name);
+            }
+            None => self.forget_statements(),
+        }
+        Ok(())
+    }
+
+    fn require_checkpoint_rights(&mut self) -> Result<()> {
+        if !self.host().rights().acts_as(archipel_sql::catalog::role::CHECKPOINT) {
+            let message = "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT";
+            return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
         }
         Ok(())
     }
