@@ -333,17 +333,11 @@ fn parse<'m, T: serde::de::DeserializeOwned>(
     })
 }
 
-/// From what the log says to partitions: definitions first, then rows, then index entries.
-fn rebuild(
-    config: EngineConfig,
-    seams: Seams,
-    log: Arc<Log>,
-    recovered: &mut Recovered,
-    speed: RecoverySpeed,
-) -> Result<SharedParts, OpenError> {
+/// The tables that the log tells of, without sequences, and the version of the next one that is made.
+fn recovered_tables(meta: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<(Schema, u32), OpenError> {
     let mut schema = Schema::default();
     let mut tables = Vec::new();
-    for record in parse::<TableRecord>(&recovered.meta, "table/") {
+    for record in parse::<TableRecord>(meta, "table/") {
         tables.push(record?.1);
     }
     tables.sort_by_key(|record| record.def.id);
@@ -352,6 +346,40 @@ fn rebuild(
         next_table_version = next_table_version.max(record.version + 1);
         schema.put_table(record.def, record.version);
     }
+    Ok((schema, next_table_version))
+}
+
+/// The first keys of each group's partitions, with the home that was logged, if any.
+fn recovered_places(
+    meta: &BTreeMap<Vec<u8>, Vec<u8>>,
+    schema: &Schema,
+) -> Result<BTreeMap<GroupId, BTreeMap<KeyBuf, LoggedPlace>>, OpenError> {
+    let mut groups: BTreeMap<GroupId, BTreeMap<KeyBuf, LoggedPlace>> = BTreeMap::new();
+    groups.entry(REFERENCE_GROUP).or_default();
+    for record in parse::<GroupRecord>(meta, "group/") {
+        let (id, record) = record?;
+        let place = |at: usize| LoggedPlace {
+            home: record.homes.get(at).copied(),
+            flags: record.flags.get(at).copied().unwrap_or(0),
+        };
+        let lows = record.lows.iter().map(|low| KeyBuf::from_slice(low));
+        groups.insert(GroupId(id), lows.enumerate().map(|(at, low)| (low, place(at))).collect());
+    }
+    for group in schema.groups.keys() {
+        groups.entry(*group).or_default();
+    }
+    Ok(groups)
+}
+
+/// From what the log says to partitions: definitions first, then rows, then index entries.
+fn rebuild(
+    config: EngineConfig,
+    seams: Seams,
+    log: Arc<Log>,
+    recovered: &mut Recovered,
+    speed: RecoverySpeed,
+) -> Result<SharedParts, OpenError> {
+    let (mut schema, next_table_version) = recovered_tables(&recovered.meta)?;
     let used = schema.tables.values().flat_map(|table| {
         table.indexes.iter().map(|index| index.def.id).chain(std::iter::once(table.def.id))
     });
@@ -371,21 +399,7 @@ fn rebuild(
         |def: SequenceDef| Sequence::new(def, values.get(&def.id.0).map(|record| record.position(&def)));
     let (row_ids, starts) = (own(ROW_ID_SEQUENCE), own(START_SEQUENCE));
 
-    // The first keys of each group's partitions, with the home that was logged, if any.
-    let mut groups: BTreeMap<GroupId, BTreeMap<KeyBuf, LoggedPlace>> = BTreeMap::new();
-    groups.entry(REFERENCE_GROUP).or_default();
-    for record in parse::<GroupRecord>(&recovered.meta, "group/") {
-        let (id, record) = record?;
-        let place = |at: usize| LoggedPlace {
-            home: record.homes.get(at).copied(),
-            flags: record.flags.get(at).copied().unwrap_or(0),
-        };
-        let lows = record.lows.iter().map(|low| KeyBuf::from_slice(low));
-        groups.insert(GroupId(id), lows.enumerate().map(|(at, low)| (low, place(at))).collect());
-    }
-    for group in schema.groups.keys() {
-        groups.entry(*group).or_default();
-    }
+    let groups = recovered_places(&recovered.meta, &schema)?;
 
     let executors = (0..config.executors.len()).map(|id| ExecutorId(id as u16)).collect();
     let mut build = Build { executors, partitions: Vec::new(), memory_used: 0 };

@@ -103,7 +103,6 @@ pub(crate) fn run_held<P: Program>(
     let stands_for = worker.measured.every();
     let measured = is_one_in(stands_for, worker.tally.runs) && shared.monitor.measures();
     let began = if sampled || measured { shared.clock.monotonic_nanos() } else { 0 };
-    let mut redo_bytes = 0;
     let everything = claims.is_everything();
     let interactive = options.interactive.clone();
     if let Some(owner) = options.lock_owner() {
@@ -111,84 +110,8 @@ pub(crate) fn run_held<P: Program>(
     }
     let mut txn =
         Txn::new(shared, worker, held, interactive, options.lock_wait, options.read_only, everything);
-    txn.client = options.client.clone();
-    txn.apart = options.apart;
-    txn.locker = options.locker.as_ref().map(|locker| locker.id);
-    txn.keeps_locks = options.keeps_locks;
-    if let Some(view) = &options.view {
-        view.begin_round();
-        txn.set_view(view.clone());
-    }
-    let result = loop {
-        if options.is_cancelled() {
-            break Err(Stop::Cancelled);
-        }
-        let run = || {
-            if options.paged {
-                txn.begin_pages(&program.tables(), options.locked)?;
-            }
-            program.run(&mut txn)
-        };
-        let result = match catch_unwind(AssertUnwindSafe(run)) {
-            Ok(result) => result,
-            Err(_) => {
-                crate::panics::survive();
-                Err(Stop::Panicked)
-            }
-        };
-        // What was seen otherwise than it is now is not what the statement ends with.
-        let result = if txn.must_reevaluate(result) { Err(Stop::Reevaluate) } else { result };
-        // From here to the release only the engine's own code runs.
-        let whole = NoUnwind::new("at the commit point");
-        if measured {
-            redo_bytes = txn.worker.scratch.redo.len() as u64;
-        }
-        let ended = match result {
-            Ok(()) if options.is_cancelled() => {
-                txn.undo_all();
-                Some(Err(Stop::Cancelled))
-            }
-            // What it read was held, so a snapshot that ended before shows now.
-            Ok(()) if options.interactive.as_ref().is_some_and(|own| own.snapshot_is_cancelled()) => {
-                txn.undo_all();
-                Some(Err(Stop::SnapshotTooOld))
-            }
-            Ok(()) => match commit(shared, &mut txn) {
-                Committed::Yes => {
-                    txn.drop_locks();
-                    Some(Ok(()))
-                }
-                Committed::Ended => {
-                    txn.undo_all();
-                    Some(Err(Stop::TransactionEnded))
-                }
-                Committed::Doomed => {
-                    txn.undo_all();
-                    Some(Err(Stop::NotSerializable))
-                }
-                Committed::Stale => {
-                    // Undone and run again on the same claims, with the current references.
-                    txn.undo_all();
-                    txn.forget_reads();
-                    None
-                }
-            },
-            Err(stop) => {
-                txn.undo_all();
-                if matches!(stop, Stop::Wait | Stop::Reevaluate)
-                    && options.keeps_locks
-                    && let Some(owner) = options.lock_owner()
-                {
-                    txn.leave_locks(owner);
-                }
-                Some(Err(stop))
-            }
-        };
-        whole.pass();
-        if let Some(result) = ended {
-            break result;
-        }
-    };
+    txn.run_under(options);
+    let (result, redo_bytes) = run_until_ended(shared, &mut txn, program, options, measured);
     let whole = NoUnwind::new("at a release");
     if !matches!(result, Err(Stop::Restart | Stop::Wait | Stop::Reevaluate)) {
         txn.keep_reads();
@@ -206,14 +129,7 @@ pub(crate) fn run_held<P: Program>(
     worker.tally.multi += u64::from(held.len() > 1);
     worker.tally.restarts += u64::from(result == Err(Stop::Restart));
     if let Some(nanos) = took.filter(|_| measured && result.is_ok()) {
-        let (class, tally) = (program.class(), worker.tally);
-        let on_the_spot = worker.executor.filter(|_| worker.nesting == 0);
-        let nanos = shared.usual_nanos(worker.executor, nanos);
-        worker.measured.note(nanos);
-        let run = Run { class, claims, nanos, stands_for, redo_bytes, tally, on_the_spot };
-        measure(&run, &held, &worker.statistics, &|group| {
-            worker.schema.groups.get(&group).and_then(|meta| meta.distribution)
-        });
+        measure_run(shared, worker, (program.class(), claims), &held, (nanos, stands_for, redo_bytes));
     }
     let counts = program.counts();
     for partition in &held {
@@ -252,6 +168,116 @@ pub(crate) fn run_held<P: Program>(
     }
 }
 
+/// Runs a program until it has committed or is undone: once more on the same claims, where references have
+/// changed. Answers how it ended, and how many bytes it logs if it is `measured`.
+fn run_until_ended<P: Program>(
+    shared: &Arc<Shared>,
+    txn: &mut Txn<'_>,
+    program: &mut P,
+    options: &RunOptions,
+    measured: bool,
+) -> (Result<(), Stop>, u64) {
+    let mut redo_bytes = 0;
+    loop {
+        if options.is_cancelled() {
+            return (Err(Stop::Cancelled), redo_bytes);
+        }
+        let run = || {
+            if options.paged {
+                txn.begin_pages(&program.tables(), options.locked)?;
+            }
+            program.run(txn)
+        };
+        let result = match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(result) => result,
+            Err(_) => {
+                crate::panics::survive();
+                Err(Stop::Panicked)
+            }
+        };
+        // What was seen otherwise than it is now is not what the statement ends with.
+        let result = if txn.must_reevaluate(result) { Err(Stop::Reevaluate) } else { result };
+        // From here to the release only the engine's own code runs.
+        let whole = NoUnwind::new("at the commit point");
+        if measured {
+            redo_bytes = txn.worker.scratch.redo.len() as u64;
+        }
+        let ended = commit_or_undo(shared, txn, options, result);
+        whole.pass();
+        if let Some(result) = ended {
+            return (result, redo_bytes);
+        }
+    }
+}
+
+/// Commits what has run well, or undoes it; `None` if it is to run once more on the same claims.
+fn commit_or_undo(
+    shared: &Arc<Shared>,
+    txn: &mut Txn<'_>,
+    options: &RunOptions,
+    result: Result<(), Stop>,
+) -> Option<Result<(), Stop>> {
+    match result {
+        Ok(()) if options.is_cancelled() => {
+            txn.undo_all();
+            Some(Err(Stop::Cancelled))
+        }
+        // What it read was held, so a snapshot that ended before shows now.
+        Ok(()) if options.interactive.as_ref().is_some_and(|own| own.snapshot_is_cancelled()) => {
+            txn.undo_all();
+            Some(Err(Stop::SnapshotTooOld))
+        }
+        Ok(()) => match commit(shared, txn) {
+            Committed::Yes => {
+                txn.drop_locks();
+                Some(Ok(()))
+            }
+            Committed::Ended => {
+                txn.undo_all();
+                Some(Err(Stop::TransactionEnded))
+            }
+            Committed::Doomed => {
+                txn.undo_all();
+                Some(Err(Stop::NotSerializable))
+            }
+            Committed::Stale => {
+                // Undone and run again on the same claims, with the current references.
+                txn.undo_all();
+                txn.forget_reads();
+                None
+            }
+        },
+        Err(stop) => {
+            txn.undo_all();
+            if matches!(stop, Stop::Wait | Stop::Reevaluate)
+                && options.keeps_locks
+                && let Some(owner) = options.lock_owner()
+            {
+                txn.leave_locks(owner);
+            }
+            Some(Err(stop))
+        }
+    }
+}
+
+/// Counts a run over the partitions that it still holds.
+fn measure_run(
+    shared: &Arc<Shared>,
+    worker: &mut Worker,
+    (class, claims): (u32, &ClaimSet),
+    held: &HeldList,
+    (nanos, stands_for, redo_bytes): (u64, u64, u64),
+) {
+    let tally = worker.tally;
+    let on_the_spot = worker.executor.filter(|_| worker.nesting == 0);
+    let nanos = shared.usual_nanos(worker.executor, nanos);
+    worker.measured.note(nanos);
+    let run = Run { class, claims, nanos, stands_for, redo_bytes, tally, on_the_spot };
+    measure(&run, held, &worker.statistics, &|group| {
+        worker.schema.groups.get(&group).and_then(|meta| meta.distribution)
+    });
+}
+
 fn commit(shared: &Arc<Shared>, txn: &mut Txn<'_>) -> Committed {
     shared.point(Point::BeforeCommit);
     txn.commit()
@@ -275,6 +301,18 @@ pub(crate) fn glance<R>(
 }
 
 impl Txn<'_> {
+    /// Takes up what its run's options say.
+    fn run_under(&mut self, options: &RunOptions) {
+        self.client = options.client.clone();
+        self.apart = options.apart;
+        self.locker = options.locker.as_ref().map(|locker| locker.id);
+        self.keeps_locks = options.keeps_locks;
+        if let Some(view) = &options.view {
+            view.begin_round();
+            self.set_view(view.clone());
+        }
+    }
+
     /// What this run read is what its client learns.
     fn keep_reads(&mut self) {
         if let (Some(reads), Some(interactive)) = (&mut self.reads, &self.interactive) {
