@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archipel_sql::ast::{
-    ArgumentDefinition, CreateRoutine, DropRoutine, Returns, RoutineBody, RoutineClauses, RoutineSetting,
+    ArgumentDefinition, CreateRoutine, DropRoutine, QualifiedName, Returns, RoutineBody, RoutineClauses, RoutineSetting,
     RoutineSignature, RoutineWord, Set, SetValue, type_display_name,
 };
 use archipel_sql::catalog::dependency::routine_signature;

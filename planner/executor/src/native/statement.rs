@@ -219,7 +219,7 @@ impl CompiledStatement {
     /// Makes it a statement that fails whenever it runs, before it touches anything.
     fn fail(&mut self, error: SqlError) {
         self.body = Body::Fails(Box::new(error), self.body.width());
-        (self.counts, self.stops_early, self.pairs_by_range) = (false, false, false);
+        (self.counts, self.stops_early, self.pairs_elsewhere) = (false, false, false);
         (self.refused_read_only, self.row) = (None, None);
         self.accesses.clear();
         self.known_rows.clear();
