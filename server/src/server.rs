@@ -426,11 +426,15 @@ pub fn run(config: Config) -> Result<(), StartError> {
     planning_threads.shutdown_timeout(Duration::from_secs(1));
     front.shutdown_timeout(Duration::from_secs(1));
     drop(files);
+    shut_down(&engine);
+    Ok(())
+}
+
+fn shut_down(engine: &Engine) {
     if let Err(error) = engine.shutdown(SHUTDOWN_CHECKPOINT_LIMIT) {
         tracing::warn!(%error, "no checkpoint was taken at shutdown; the next start reads more log");
     }
     tracing::info!("the database is shut down");
-    Ok(())
 }
 
 /// Lets clients in until a signal says to stop; answers which one.

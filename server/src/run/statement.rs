@@ -253,13 +253,10 @@ impl StatementRun {
             }
         });
         self.take_from(&mut context);
-        let done = match done {
-            Err(ExecError::Stop(Stop::LockNotAvailable)) => match context.take_refused_wait() {
-                Some(error) => Err(error.into()),
-                None => Err(Stop::LockNotAvailable.into()),
-            },
-            done => done,
-        };
+        let done = done.map_err(|error| match error {
+            ExecError::Stop(Stop::LockNotAvailable) => why_not_locked(&mut context),
+            error => error,
+        });
         if self.wants_rows {
             // Whatever became of it, it did not see what it was to see.
             self.paused = None;
@@ -272,6 +269,11 @@ impl StatementRun {
         }
         Ok(())
     }
+}
+
+/// Why a lock was not waited for, where the one who refused the wait has said so.
+fn why_not_locked(context: &mut ExecContext<'_, '_>) -> ExecError {
+    context.take_refused_wait().map_or_else(|| Stop::LockNotAvailable.into(), Into::into)
 }
 
 impl Program for StatementRun {

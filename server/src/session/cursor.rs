@@ -145,14 +145,7 @@ impl Session {
                 cursor
             }
         };
-        let scroll = match declare.scroll {
-            None => "",
-            Some(true) => "SCROLL ",
-            Some(false) => "NO SCROLL ",
-        };
-        let hold = if declare.hold { " WITH HOLD" } else { "" };
-        let name = quote_identifier(&declare.name);
-        cursor.text = format!("DECLARE {name} {scroll}CURSOR{hold} FOR {}", declare.text).into();
+        cursor.text = shown_text(declare).into();
         cursor.at = self.transaction.start().unwrap_or_else(crate::server::now);
         (cursor.hold, cursor.binary, cursor.locks) = (declare.hold, declare.binary, locks);
         self.cursors.open(declare.name.clone(), cursor);
@@ -301,4 +294,16 @@ impl Session {
         }
         if bound { Ok(()) } else { Err(missing_cursor(name)) }
     }
+}
+
+/// The statement that declared a cursor, as pg_cursors shows it.
+fn shown_text(declare: &DeclareCursor) -> String {
+    let scroll = match declare.scroll {
+        None => "",
+        Some(true) => "SCROLL ",
+        Some(false) => "NO SCROLL ",
+    };
+    let hold = if declare.hold { " WITH HOLD" } else { "" };
+    let name = quote_identifier(&declare.name);
+    format!("DECLARE {name} {scroll}CURSOR{hold} FOR {}", declare.text)
 }

@@ -219,6 +219,29 @@ impl MoreRows for Paged {
     }
 }
 
+/// The rows that a run has answered so far, from the first batch on, and how it has ended if it has: of one
+/// that has ended all is taken, nothing is left to go on.
+async fn what_has_come(
+    paged: &Paged,
+    mut more: Option<Result<Rows>>,
+) -> Result<(Rows, Option<Option<SqlError>>)> {
+    let (mut rows, mut ended) = (Rows::new(), None);
+    loop {
+        match more {
+            Some(Ok(batch)) => {
+                memory::require(bytes_of(&batch), "PortalContext")?;
+                rows.extend(batch);
+            }
+            Some(Err(error)) => ended = Some(Some(error)),
+            None => ended = Some(None),
+        }
+        if ended.is_some() || !poll_fn(|context| Poll::Ready(paged.is_over(context))).await {
+            return Ok((rows, ended));
+        }
+        more = poll_fn(|context| paged.poll_more(context)).await;
+    }
+}
+
 impl Session {
     /// A cursor over a query that native execution reads, which goes on beside the session if it has many
     /// rows; `None`: they are to be gathered. `only`: how many rows will be asked for at most, where that
@@ -271,27 +294,12 @@ impl Session {
         }
         let Some((query, epoch)) = self.paged_query(plan, params) else { return Ok(None) };
         let paged = query.start(place);
-        let mut more = self.next_batch(&paged).await?;
+        let more = self.next_batch(&paged).await?;
         if paged.is_refused() {
             return Ok(None);
         }
         self.depend_on(epoch);
-        // Of a run that has ended all is taken: nothing is left to go on.
-        let (mut rows, mut ended) = (Rows::new(), None);
-        loop {
-            match more {
-                Some(Ok(batch)) => {
-                    memory::require(bytes_of(&batch), "PortalContext")?;
-                    rows.extend(batch);
-                }
-                Some(Err(error)) => ended = Some(Some(error)),
-                None => ended = Some(None),
-            }
-            if ended.is_some() || !poll_fn(|context| Poll::Ready(paged.is_over(context))).await {
-                break;
-            }
-            more = poll_fn(|context| paged.poll_more(context)).await;
-        }
+        let (rows, ended) = what_has_come(&paged, more).await?;
         let mut cursor = cursor_over(prepared, rows, backward);
         match ended {
             Some(failure) => cursor.end(failure),
