@@ -96,7 +96,12 @@ impl Database {
         let parsed = archipel_sql::parser::parse(sql).expect("parses");
         let mut env = BindEnv::new(&self.catalog, &path, &context);
         let bound = bind_statement(&parsed[0].statement, &mut env).expect("binds");
-        let env = CompileEnv { tables: &self.engine, catalog: &self.catalog, routines: &NoRoutines };
+        let env = CompileEnv {
+            tables: &self.engine,
+            catalog: &self.catalog,
+            search_path: &[],
+            routines: &NoRoutines,
+        };
         compile_statement(&bound, &env).expect("compiles")
     }
 

@@ -116,7 +116,12 @@ impl Database {
 
     fn native(&self, statement: &Statement) -> Result<Vec<String>, SqlError> {
         let bound = self.bind(statement)?;
-        let env = CompileEnv { tables: &self.engine, catalog: &self.catalog, routines: &NoRoutines };
+        let env = CompileEnv {
+            tables: &self.engine,
+            catalog: &self.catalog,
+            search_path: &[],
+            routines: &NoRoutines,
+        };
         let compiled = Arc::new(compile_statement(&bound, &env)?);
         let types: Vec<Type> = compiled.columns.iter().map(|column| column.ty).collect();
         let program = StatementProgram::new(compiled, Vec::new(), Arc::new(Host));

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use archipel_sql::ast::{
     ArgumentDefinition, Attribute, AttributeValue, CreateAggregate, QualifiedName, TypeName,
-    type_display_name,
 };
 use archipel_sql::catalog::{
     Aggregate, AggregateWay, ArgMode, Language, MovingWay, Object, ObjectClass, Privileges, Routine,
@@ -14,6 +13,7 @@ use archipel_sql::catalog::{
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function;
 use archipel_sql::io;
+use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::{Oid, Type};
 
 use super::routine;
@@ -232,8 +232,8 @@ pub(super) fn create_aggregate(create: &CreateAggregate, work: &mut Work<'_>) ->
             if answer != result {
                 return Err(mismatch(format!(
                     "moving-aggregate implementation returns type {}, but plain implementation returns type {}",
-                    type_display_name(answer),
-                    type_display_name(result)
+                    work.type_name(answer),
+                    work.type_name(result)
                 )));
             }
             Some(MovingWay { way, inverse })
@@ -245,7 +245,7 @@ pub(super) fn create_aggregate(create: &CreateAggregate, work: &mut Work<'_>) ->
         None => None,
     };
     let sort_operator = match &attributes.sort_operator {
-        Some(name) => Some(sort_operator(name, &inputs)?),
+        Some(name) => Some(sort_operator(name, &inputs, work)?),
         None => None,
     };
     let routine = Routine {
@@ -329,7 +329,7 @@ fn state_type(way: &WayAttributes, work: &Work<'_>) -> Result<Type> {
     if pseudo {
         return Err(invalid(format!(
             "aggregate transition data type cannot be {}",
-            type_display_name(ty.oid)
+            BuiltIn.type_name(ty.oid)
         )));
     }
     Ok(Type::of(ty.oid))
@@ -378,7 +378,7 @@ impl Made<'_> {
         if transition.result != state.oid {
             return Err(mismatch(format!(
                 "return type of transition function {name} is not {}",
-                type_display_name(state.oid)
+                work.type_name(state.oid)
             )));
         }
         let first_is_state = || self.args.first().is_some_and(|first| is_binary_coercible(*first, state.oid));
@@ -424,7 +424,7 @@ impl Made<'_> {
         if inverse.result != way.state.oid {
             return Err(mismatch(format!(
                 "return type of inverse transition function {name} is not {}",
-                type_display_name(way.state.oid)
+                work.type_name(way.state.oid)
             )));
         }
         if inverse.strict != strict {
@@ -440,7 +440,7 @@ impl Made<'_> {
         if combine.result != state {
             return Err(mismatch(format!(
                 "return type of combine function {name} is not {}",
-                type_display_name(state)
+                work.type_name(state)
             )));
         }
         Ok(combine.oid)
@@ -462,7 +462,7 @@ fn undetermined(ty: Oid, args: &[Oid]) -> Option<String> {
         let family = "anyelement, anyarray, anynonarray, anyenum, anyrange, or anymultirange";
         (args.iter().any(|arg| of_element(*arg)), family)
     };
-    let name = type_display_name(ty);
+    let name = BuiltIn.type_name(ty);
     (!told).then(|| format!("A result of type {name} requires at least one input of type {family}."))
 }
 
@@ -482,7 +482,7 @@ fn check_initial(text: &str, state: Type, work: &Work<'_>) -> Result<()> {
 }
 
 /// The operator of a name over two values of the only argument's type.
-fn sort_operator(name: &QualifiedName, args: &[Oid]) -> Result<Oid> {
+fn sort_operator(name: &QualifiedName, args: &[Oid], names: &dyn TypeNames) -> Result<Oid> {
     let [arg] = args else {
         return Err(invalid("sort operator can only be specified for single-argument aggregates"));
     };
@@ -493,7 +493,7 @@ fn sort_operator(name: &QualifiedName, args: &[Oid]) -> Result<Oid> {
         operators.iter().find(|operator| operator.left.is_some_and(fits) && fits(operator.right))
     });
     found.map(|operator| operator.oid).ok_or_else(|| {
-        let ty = type_display_name(*arg);
+        let ty = names.type_name(*arg);
         SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("operator does not exist: {ty} {name} {ty}"))
     })
 }

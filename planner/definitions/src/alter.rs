@@ -510,7 +510,7 @@ fn drop_constraint(
     if !dependents.is_empty() {
         if !cascade {
             // What needs the constraint needs its index.
-            let mut error = still_depended_on(&format!("index {name}"), &dependents);
+            let mut error = still_depended_on(&format!("index {name}"), &dependents, work);
             let message = format!(
                 "cannot drop constraint {name} on table {} because other objects depend on it",
                 table.name

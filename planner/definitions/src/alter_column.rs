@@ -8,7 +8,7 @@ use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
 use archipel_sql::catalog::{Catalog, Column, DistributedBy, Distribution, Identity, ObjectKind, Table};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
-use archipel_sql::type_table::{format_type, type_info, type_name};
+use archipel_sql::type_table::{TypeNames, type_info};
 use archipel_sql::types::{Oid, Type};
 
 use super::alter::{column_place, finish, touch, validate_not_null};
@@ -227,7 +227,7 @@ pub(super) fn set_type(
         .filter(|column| *column == place)
         .take(1)
         .collect();
-    constraint::check_key_types(&table, &key_columns)?;
+    constraint::check_key_types(&table, &key_columns, work)?;
     // Boundaries are keys of the old type.
     if matches!(table.distribution, Distribution::Column { column, .. } if column == place) {
         distribution::choose_default(&mut table, work)?;
@@ -285,8 +285,8 @@ fn check_users_of_type(table: &Table, place: u16, new: Type, work: &Work<'_>) ->
                         "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
                         other.columns[usize::from(own)].name,
                         target.columns[usize::from(referenced)].name,
-                        type_name(child_type.oid),
-                        type_name(parent_type.oid)
+                        work.type_name(child_type.oid),
+                        work.type_name(parent_type.oid)
                     )));
                 }
             }
@@ -323,7 +323,7 @@ fn check_conversion(
     if castable {
         return Ok(());
     }
-    let shown = type_name(new.oid);
+    let shown = work.type_name(new.oid);
     Err(if using {
         SqlError::new(
             SqlState::DATATYPE_MISMATCH,
@@ -340,7 +340,7 @@ fn check_conversion(
         .with_hint(format!(
             "You might need to specify \"USING {}::{}\".",
             quote_identifier(column),
-            format_type(new)
+            work.format_type(new)
         ))
     })
 }

@@ -111,7 +111,11 @@ pub(super) fn check_conditions(known: &UserType, actions: &[AttributeAction], wo
         if cascade {
             return Err(SqlError::unsupported("DROP ATTRIBUTE … CASCADE of what a domain's condition reads"));
         }
-        return Err(still_depended_on(&format!("column {name} of composite type {}", known.name), &broken));
+        return Err(still_depended_on(
+            &format!("column {name} of composite type {}", known.name),
+            &broken,
+            work,
+        ));
     }
     // Its place is one in the condition.
     Err(problem.placeless())

@@ -7,7 +7,6 @@ use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{Catalog, Table};
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::SqlError;
-use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
 use crate::bind::kept::definition_path;
@@ -114,23 +113,7 @@ impl ComputedValue {
         } else {
             format!(" FROM (SELECT {}) AS {}", columns.join(", "), quote_identifier(&table.name))
         };
-        let written = match catalog.user_type_of(ty.oid) {
-            Some(user) => format!(
-                "{}.{}{}",
-                quote_identifier(&user.schema),
-                quote_identifier(&user.name),
-                if ty.oid == user.array_type() { "[]" } else { "" }
-            ),
-            None => match catalog.table_of_row_type(element_of(ty.oid).unwrap_or(ty.oid)) {
-                Some(rows) => format!(
-                    "{}.{}{}",
-                    quote_identifier(&rows.schema),
-                    quote_identifier(&rows.name),
-                    if ty.oid == rows.row_array_type() { "[]" } else { "" }
-                ),
-                None => archipel_sql::type_table::format_type(Type::of(ty.oid)),
-            },
-        };
+        let written = archipel_sql::system::type_as_written(catalog, Type::of(ty.oid));
         let text = format!("SELECT CAST(({expression}) AS {written}){from}");
         let types = table.columns.iter().map(|column| column.ty).collect();
         ComputedValue::Query { text, types, of_original: false, search_path: None }

@@ -6,6 +6,7 @@ use archipel_sql::catalog::{
     SYSTEM_COLUMNS, Table, TableKind,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::{Oid, Type};
 
 use super::expression;
@@ -78,7 +79,7 @@ pub(super) fn included(table: &Table, names: &[String]) -> Result<Vec<u16>> {
 }
 
 /// The columns of a key by name, with PostgreSQL's errors; `kind` is "primary key" or "unique".
-fn key_columns(table: &Table, names: &[String], kind: &str) -> Result<Vec<u16>> {
+fn key_columns(table: &Table, names: &[String], kind: &str, work: &Work<'_>) -> Result<Vec<u16>> {
     let mut columns = Vec::with_capacity(names.len());
     for name in names {
         let column = table.column_index(name).ok_or_else(|| {
@@ -98,7 +99,7 @@ fn key_columns(table: &Table, names: &[String], kind: &str) -> Result<Vec<u16>> 
     for &column in &columns {
         require_class(table.columns[usize::from(column)].ty, "btree")?;
     }
-    check_key_types(table, &columns)?;
+    check_key_types(table, &columns, work)?;
     Ok(columns)
 }
 
@@ -112,7 +113,7 @@ pub(super) fn require_class(ty: Type, method: &str) -> Result<()> {
     if !missing {
         return Ok(());
     }
-    let ty = archipel_sql::ast::type_display_name(ty.oid);
+    let ty = BuiltIn.type_name(ty.oid);
     let message = format!("data type {ty} has no default operator class for access method \"{method}\"");
     Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message).with_hint(
         "You must specify an operator class for the index or define a default operator class for the data type.",
@@ -120,7 +121,7 @@ pub(super) fn require_class(ty: Type, method: &str) -> Result<()> {
 }
 
 /// Keys must order as their types do.
-pub(super) fn check_key_types(table: &Table, columns: &[u16]) -> Result<()> {
+pub(super) fn check_key_types(table: &Table, columns: &[u16], names: &dyn TypeNames) -> Result<()> {
     const MAX_KEY_COLUMNS: usize = 32;
     if columns.len() > MAX_KEY_COLUMNS {
         return Err(SqlError::new(
@@ -131,7 +132,7 @@ pub(super) fn check_key_types(table: &Table, columns: &[u16]) -> Result<()> {
     for &column in columns {
         let column = &table.columns[usize::from(column)];
         if !crate::row::in_keys(column.ty) {
-            let ty = archipel_sql::ast::type_display_name(column.ty.oid);
+            let ty = names.type_name(column.ty.oid);
             return Err(SqlError::unsupported(format_args!(
                 "a key over column \"{}\" of type {ty}",
                 column.name
@@ -184,7 +185,7 @@ fn add_primary_key(
             format!("multiple primary keys for table \"{}\" are not allowed", table.name),
         ));
     }
-    let columns = key_columns(table, columns, "primary key")?;
+    let columns = key_columns(table, columns, "primary key", work)?;
     let name = match name {
         Some(name) => {
             check_free(table, name, true, work)?;
@@ -208,7 +209,7 @@ fn add_unique(
     nulls_equal: bool,
     work: &mut Work<'_>,
 ) -> Result<()> {
-    let columns = key_columns(table, names, "unique")?;
+    let columns = key_columns(table, names, "unique", work)?;
     // A key declared twice is one key, as in PostgreSQL, unless each has a name.
     let same_as_primary = table.primary_key.as_ref().is_some_and(|key| key.columns == columns);
     let same_as_unique = table.indexes.iter().any(|index| {
@@ -394,8 +395,8 @@ fn add_foreign_key(
                 "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
                 own.name,
                 other.name,
-                archipel_sql::ast::type_display_name(own.ty.oid),
-                archipel_sql::ast::type_display_name(other.ty.oid)
+                work.type_name(own.ty.oid),
+                work.type_name(other.ty.oid)
             )));
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archipel_sql::ast::{
     AlterOperatorClass, ClassItem, CreateOperatorClass, DropOperatorClass, QualifiedName, RenameAction,
-    RoutineSignature, RoutineWord, TypeName, type_display_name,
+    RoutineSignature, RoutineWord, TypeName,
 };
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::operator_class::{
@@ -13,6 +13,7 @@ use archipel_sql::catalog::operator_class::{
 use archipel_sql::catalog::{Object, ObjectKind};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{self, ScalarFunction};
+use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::{Oid, Type};
 
 use super::work::Work;
@@ -97,13 +98,13 @@ fn add_item(item: &ClassItem, method: &Method, class: &mut OperatorClass, work: 
         ClassItem::Operator { number, name, types } => {
             let strategy = check(*number, method.operators, "operator")?;
             let (left, right) = pair_of(types, class.input, work)?;
-            let operator = operator(name, left, right)?;
+            let operator = operator(name, left, right, work)?;
             if class
                 .operators
                 .iter()
                 .any(|known| (known.strategy, known.left, known.right) == (strategy, left, right))
             {
-                return Err(twice("operator", strategy, left, right));
+                return Err(twice(("operator", strategy), left, right, work));
             }
             class.operators.push(ClassOperator { strategy, left, right, operator });
         }
@@ -116,7 +117,7 @@ fn add_item(item: &ClassItem, method: &Method, class: &mut OperatorClass, work: 
                 .iter()
                 .any(|known| (known.number, known.left, known.right) == (number, left, right))
             {
-                return Err(twice("function", number, left, right));
+                return Err(twice(("function", number), left, right, work));
             }
             class.functions.push(ClassFunction { number, left, right, function: found.oid });
         }
@@ -133,8 +134,8 @@ fn add_item(item: &ClassItem, method: &Method, class: &mut OperatorClass, work: 
     Ok(())
 }
 
-fn twice(what: &str, number: i16, left: Oid, right: Oid) -> SqlError {
-    let (left, right) = (type_display_name(left), type_display_name(right));
+fn twice((what, number): (&str, i16), left: Oid, right: Oid, names: &dyn TypeNames) -> SqlError {
+    let (left, right) = (names.type_name(left), names.type_name(right));
     let message = format!("{what} number {number} for ({left},{right}) appears more than once");
     SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message)
 }
@@ -150,12 +151,12 @@ fn pair_of(types: &[TypeName], own: Type, work: &Work<'_>) -> Result<(Oid, Oid)>
     }
 }
 
-fn operator(name: &QualifiedName, left: Oid, right: Oid) -> Result<Oid> {
+fn operator(name: &QualifiedName, left: Oid, right: Oid, names: &dyn TypeNames) -> Result<Oid> {
     let known = name.schema.as_deref().is_none_or(|schema| schema == "pg_catalog");
     let operators = if known { function::lookup_operators(&name.name) } else { &[] };
     let found = operators.iter().find(|operator| operator.left == Some(left) && operator.right == right);
     let Some(found) = found else {
-        let (left, right) = (type_display_name(left), type_display_name(right));
+        let (left, right) = (names.type_name(left), names.type_name(right));
         let message = format!("operator does not exist: {left} {name} {right}");
         return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message));
     };
@@ -221,7 +222,7 @@ fn check_function(
             return Err(invalid(format!("{what} must have {}", words(count))));
         }
         if found.result != result {
-            return Err(invalid(format!("{what} must return {}", type_display_name(result))));
+            return Err(invalid(format!("{what} must return {}", BuiltIn.type_name(result))));
         }
         Ok(())
     };
@@ -326,7 +327,7 @@ pub(super) fn drop(drop: &DropOperatorClass, work: &mut Work<'_>) -> Result<()> 
     let users = users(&class, work);
     if !users.is_empty() {
         if !drop.cascade {
-            return Err(still_depended_on(&class.describe(), &users));
+            return Err(still_depended_on(&class.describe(), &users, work));
         }
         drop::cascade_notice(&users, work);
     }

@@ -316,7 +316,7 @@ fn distribute(table: &str, column: &str, colocate_with: &str, work: &mut Work<'_
     let place = table
         .column_index(&column)
         .ok_or_else(|| archipel_sql::catalog::names::undefined_column(&column, &table.name))?;
-    check_key_types(&table, &[place])?;
+    check_key_types(&table, &[place], work)?;
     if let Some(key) = &table.primary_key
         && !key.columns.contains(&place)
     {

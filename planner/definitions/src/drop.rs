@@ -247,7 +247,7 @@ fn dependency_lines(table: &TableRef, dependents: &[Dependent], work: &Work<'_>)
                 | Dependent::SchemaRoutine(_) => format!("type {}", table.name),
                 _ => format!("{} {}", word_of(table), table.name),
             };
-            let line = format!("{} depends on {on}", dependent.describe());
+            let line = format!("{} depends on {on}", dependent.describe(work));
             // What inherits from an heir depends on that.
             match dependent {
                 Dependent::Heir(heir) => {
@@ -319,7 +319,7 @@ fn drop_foreign_key(table: Oid, oid: Oid, work: &mut Work<'_>) {
 
 /// "drop cascades to …", one line or many.
 pub(super) fn cascade_notice(dependents: &[Dependent], work: &mut Work<'_>) {
-    let lines: Vec<String> = dependents.iter().map(Dependent::describe).collect();
+    let lines: Vec<String> = dependents.iter().map(|dependent| dependent.describe(work)).collect();
     notice_of_lines(&lines, work);
 }
 
@@ -369,7 +369,7 @@ pub(super) fn drop_sequences(sequences: &[SequenceRef], cascade: bool, work: &mu
             .with_hint(format!("You can drop column {column} of table {} instead.", table.name)));
         }
         if !dependents.is_empty() && !cascade {
-            return Err(still_depended_on(&format!("sequence {}", sequence.name), &dependents));
+            return Err(still_depended_on(&format!("sequence {}", sequence.name), &dependents, work));
         }
         cascade_notice(&dependents, work);
         definition::drop_users(&dependents, work)?;
@@ -408,7 +408,7 @@ pub(super) fn drop_schema(name: &str, cascade: bool, work: &mut Work<'_>) -> Res
     {
         let dependents = work.catalog.dependents_of_schema(&schema.name);
         if !dependents.is_empty() && !cascade {
-            return Err(still_depended_on(&format!("schema {}", schema.name), &dependents));
+            return Err(still_depended_on(&format!("schema {}", schema.name), &dependents, work));
         }
         let mark = work.plan.notices.len();
         let tables: Vec<TableRef> = dependents
@@ -426,8 +426,10 @@ pub(super) fn drop_schema(name: &str, cascade: bool, work: &mut Work<'_>) -> Res
             _ => true,
         };
         let below = |table: &TableRef| work.catalog.dependents_of_table(table).into_iter().filter(goes);
-        let of_tables: Vec<Vec<String>> =
-            tables.iter().map(|table| below(table).map(|dependent| dependent.describe()).collect()).collect();
+        let of_tables: Vec<Vec<String>> = tables
+            .iter()
+            .map(|table| below(table).map(|dependent| dependent.describe(work)).collect())
+            .collect();
         drop_tables(&tables, true, work)?;
         taken_along(mark, work);
         // Each object of the schema, and what goes along with it elsewhere. Where the session looks
@@ -437,7 +439,7 @@ pub(super) fn drop_schema(name: &str, cascade: bool, work: &mut Work<'_>) -> Res
         let mut of_tables = of_tables.into_iter();
         let mut lines: Vec<String> = Vec::new();
         for dependent in &dependents {
-            let line = dependent.describe();
+            let line = dependent.describe(work);
             // A partition goes with what it is part of, without a word.
             let parent = match dependent {
                 Dependent::Table(table) => table.partition_of(),

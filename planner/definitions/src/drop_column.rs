@@ -154,7 +154,7 @@ fn release_users(table: &Table, place: u16, cascade: bool, work: &mut Work<'_>) 
     named.extend(generated.iter().cloned());
     if !cascade {
         let column = &table.columns[usize::from(place)].name;
-        return Err(still_depended_on(&format!("column {column} of table {}", table.name), &named));
+        return Err(still_depended_on(&format!("column {column} of table {}", table.name), &named, work));
     }
     drop::cascade_notice(&named, work);
     drop::drop_foreign_keys(&pointing, &[], work);

@@ -9,6 +9,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::Volatility;
 use archipel_sql::parser::{LexemeKind, lexemes};
+use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{AccessExpr, Expr, Value, Visit, Visitor};
 use sqlparser::tokenizer::Span;
@@ -503,13 +504,13 @@ fn unchanging_value(bound: &BoundExpr, work: &Work<'_>) -> Option<Datum> {
     if unchanging { evaluate(bound, &inputs) } else { None }
 }
 
-/// A default that is a literal alone takes its meaning from its column's type: when that changes, the
-/// one it had is written behind it.
+/// A default that is a literal alone takes its meaning from its column's type, one of time: when that
+/// changes, the one it had is written behind it.
 pub(super) fn typed_default(text: &str, ty: Type) -> Result<Option<String>> {
     let expression = archipel_sql::parser::parse_expression_text(text)?;
     let alone = matches!(&expression.expr, Expr::Value(literal) if matches!(
         literal.value,
         Value::SingleQuotedString(_) | Value::EscapedStringLiteral(_) | Value::DollarQuotedString(_)
     ));
-    Ok(alone.then(|| format!("{text}::{}", archipel_sql::type_table::format_type(Type::of(ty.oid)))))
+    Ok(alone.then(|| format!("{text}::{}", BuiltIn.format_type(Type::of(ty.oid)))))
 }

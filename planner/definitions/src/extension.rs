@@ -144,7 +144,7 @@ fn named_routine(
     let found = routine::find(&work.catalog, signature, word, work.search_path())?;
     work.require_owner(found.oid)?;
     let kind = if found.kind == RoutineKind::Procedure { "procedure" } else { "function" };
-    let called = format!("{kind} {}", routine_signature(&found));
+    let called = format!("{kind} {}", routine_signature(&found, work));
     Ok((found, called))
 }
 
@@ -213,7 +213,11 @@ fn drop_one(extension: &Extension, cascade: bool, work: &mut Work<'_>) -> Result
         let mut of_member = trigger::callers(member, work);
         of_member.extend(definition::users(ObjectKind::Routine, member.oid, work));
         for user in of_member.into_iter().filter(|user| !is_member(user.object().1)) {
-            lines.push(format!("{} depends on function {}", user.describe(), routine_signature(member)));
+            lines.push(format!(
+                "{} depends on function {}",
+                user.describe(work),
+                routine_signature(member, work)
+            ));
             users.push(user);
         }
     }

@@ -9,7 +9,7 @@ use archipel_sql::catalog::{
     EXPRESSION, Index, IndexColumn, IndexExpression, Persistence, Relation, Table, TableKind, TableRef,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::Type;
 use sqlparser::ast::Expr;
 
@@ -105,7 +105,7 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
     let classes = named_classes(create, &table, (&columns, &expressions), work);
     let numbers: Vec<u16> =
         columns.iter().map(|part| part.column).filter(|column| *column != EXPRESSION).collect();
-    check_key_types(&table, &numbers)?;
+    check_key_types(&table, &numbers, work)?;
     if create.unique && predicate.is_some() {
         guard_first(&columns, &mut expressions, &table);
     }
@@ -194,7 +194,7 @@ fn index_parts(
                     if !in_keys(ty) || ty.oid.is_composite() || ty.oid.is_composite_array() {
                         return Err(SqlError::unsupported(format_args!(
                             "an index on an expression of type {}",
-                            format_type(ty)
+                            work.format_type(ty)
                         ))
                         .at(Some(element.position)));
                     }
@@ -369,7 +369,7 @@ pub(super) fn drop_index(
         false => Vec::new(),
     };
     if !in_need.is_empty() && !drop.cascade {
-        let error = still_depended_on(&format!("index {}", index.name), &in_need);
+        let error = still_depended_on(&format!("index {}", index.name), &in_need, work);
         return Err(match drop.names.len() {
             1 => error,
             _ => {

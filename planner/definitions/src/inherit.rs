@@ -6,7 +6,7 @@ use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{Check, Column, Persistence, Table, TableKind, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{LexemeKind, lexemes};
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::Oid;
 
 use super::kept;
@@ -91,11 +91,11 @@ pub(super) fn check_plain_parent(parent: &Table, persistence: Persistence) -> Re
     Ok(())
 }
 
-fn type_conflict(message: String, one: &Column, other: &Column) -> SqlError {
+fn type_conflict(message: String, one: &Column, other: &Column, names: &dyn TypeNames) -> SqlError {
     SqlError::new(SqlState::DATATYPE_MISMATCH, message).with_detail(format!(
         "{} versus {}",
-        format_type(one.declared()),
-        format_type(other.declared())
+        names.format_type(one.declared()),
+        names.format_type(other.declared())
     ))
 }
 
@@ -151,7 +151,7 @@ impl Heritage {
         let known = &mut table.columns[usize::from(place)];
         if !same_type(known, column) {
             let message = format!("inherited column \"{name}\" has a type conflict");
-            return Err(type_conflict(message, known, column));
+            return Err(type_conflict(message, known, column, work));
         }
         if known.generated.is_some() != generated.is_some() {
             return Err(SqlError::new(
@@ -197,7 +197,7 @@ impl Heritage {
         let known = &mut table.columns[usize::from(place)];
         if !same_type(known, &declared) {
             let message = format!("column \"{name}\" has a type conflict");
-            return Err(type_conflict(message, known, &declared));
+            return Err(type_conflict(message, known, &declared, work));
         }
         known.inherited = false;
         self.take_options(declared, table)

@@ -2,9 +2,7 @@
 //! query (gin, gist, spgist, brin), and REPLICA IDENTITY. They are checked as PostgreSQL checks them, so
 //! that what is kept is what it would take.
 
-use archipel_sql::ast::{
-    CreateIndex, IndexElement, IndexKey, QualifiedName, WrittenReplicaIdentity, type_display_name,
-};
+use archipel_sql::ast::{CreateIndex, IndexElement, IndexKey, QualifiedName, WrittenReplicaIdentity};
 use archipel_sql::catalog::names::undefined_schema;
 use archipel_sql::catalog::nominal::operator_classes;
 use archipel_sql::catalog::{
@@ -12,7 +10,7 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::io::parse_bool;
-use archipel_sql::type_table::element_of;
+use archipel_sql::type_table::{TypeNames, element_of};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::Expr;
 
@@ -233,7 +231,7 @@ fn class_of(
                 SqlState::UNDEFINED_OBJECT,
                 format!(
                     "data type {} has no default operator class for access method \"{method}\"",
-                    type_display_name(ty.oid)
+                    work.type_name(ty.oid)
                 ),
             )
             .with_hint(
@@ -261,7 +259,7 @@ fn class_of(
             format!(
                 "operator class \"{}\" does not accept data type {}",
                 written.name,
-                type_display_name(ty.oid)
+                work.type_name(ty.oid)
             ),
         ));
     }

@@ -1,13 +1,13 @@
 //! Operator classes that keys name: whether there is one of that name for the access method, whether
 //! it takes the type, and whether it orders values as keys are ordered here (ResolveOpClass).
 
-use archipel_sql::ast::{QualifiedName, type_display_name};
+use archipel_sql::ast::QualifiedName;
 use archipel_sql::catalog::Catalog;
 use archipel_sql::catalog::names::undefined_schema;
 use archipel_sql::catalog::operator_class::{HASH_WITH_SEED, OperatorClass};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::system::{default_operator_class, operator_class_named};
-use archipel_sql::type_table::element_of;
+use archipel_sql::type_table::{TypeNames, element_of};
 use archipel_sql::types::{Oid, Type};
 
 use super::work::Work;
@@ -42,7 +42,7 @@ pub(super) fn check(
         return Err(undefined_schema(schema));
     }
     if let Some(defined) = catalog.operator_class(schema, name, method, work.search_path()) {
-        return check_defined(&defined, ty, decides);
+        return check_defined(&defined, ty, decides, work);
     }
     let found = schema.is_none_or(|schema| schema == "pg_catalog");
     let Some(input) = found.then(|| operator_class_named(method, name)).flatten() else {
@@ -57,7 +57,7 @@ pub(super) fn check(
         || input == Oid::BPCHAR && matches!(ty.oid, Oid::TEXT | Oid::VARCHAR)
         || input == Oid::ANYARRAY && element_of(ty.oid).is_some();
     if !own && !coerces {
-        let ty = type_display_name(ty.oid);
+        let ty = work.type_name(ty.oid);
         return Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,
             format!("operator class \"{name}\" does not accept data type {ty}"),
@@ -72,15 +72,15 @@ pub(super) fn check(
     if ordered_alike || decides == Decides::Path {
         return Ok(());
     }
-    let ty = type_display_name(ty.oid);
+    let ty = work.type_name(ty.oid);
     Err(SqlError::unsupported(format_args!("operator class \"{name}\" over values of type {ty}")))
 }
 
 /// A class that somebody defined: the order of keys is not its, but hash partitions are.
-fn check_defined(class: &OperatorClass, ty: Type, decides: Decides) -> Result<()> {
+fn check_defined(class: &OperatorClass, ty: Type, decides: Decides, names: &dyn TypeNames) -> Result<()> {
     let name = &class.name;
     if !is_binary_coercible(ty.oid, class.input.oid) {
-        let ty = type_display_name(ty.oid);
+        let ty = names.type_name(ty.oid);
         return Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,
             format!("operator class \"{name}\" does not accept data type {ty}"),
@@ -94,7 +94,7 @@ fn check_defined(class: &OperatorClass, ty: Type, decides: Decides) -> Result<()
         return Err(SqlError::unsupported(what));
     }
     if class.function(HASH_WITH_SEED).is_none() {
-        let ty = type_display_name(ty.oid);
+        let ty = names.type_name(ty.oid);
         return Err(SqlError::new(
             SqlState::INVALID_OBJECT_DEFINITION,
             format!(

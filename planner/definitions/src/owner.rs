@@ -307,7 +307,7 @@ fn describe(object: Oid, work: &Work<'_>) -> String {
     }
     // Procedures are functions here.
     if let Some(routine) = catalog.routine_by_oid(object) {
-        let signature = archipel_sql::catalog::dependency::routine_signature(&routine);
+        let signature = archipel_sql::catalog::dependency::routine_signature(&routine, work);
         let found = catalog.routines(None, &routine.name, work.search_path());
         return match found.iter().any(|found| found.oid == routine.oid) {
             true => format!("function {signature}"),

@@ -15,7 +15,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::unbounded;
 use archipel_sql::partition_hash::is_hashable;
-use archipel_sql::type_table::type_name;
+use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::Expr;
 
@@ -96,7 +96,7 @@ pub(super) fn make_key(by: &PartitionBy, table: &Table, work: &Work<'_>) -> Resu
         }
         check_key_type(part.ty(table), strategy)?;
         if strategy == PartitionStrategy::Hash && !is_hashable(part.ty(table).oid) {
-            let ty = type_name(part.ty(table).oid);
+            let ty = work.type_name(part.ty(table).oid);
             return Err(SqlError::unsupported(format_args!("a hash partition key of type {ty}")));
         }
         parts.push(part);
@@ -154,7 +154,7 @@ fn check_key_type(ty: Type, strategy: PartitionStrategy) -> Result<()> {
         SqlState::UNDEFINED_OBJECT,
         format!(
             "data type {} has no default operator class for access method \"{method}\"",
-            type_name(ty.oid)
+            BuiltIn.type_name(ty.oid)
         ),
     )
     .with_hint(format!(
@@ -269,7 +269,10 @@ fn bound_value(
             };
             SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
-                format!("specified value cannot be cast to type {} for column \"{name}\"", type_name(ty.oid)),
+                format!(
+                    "specified value cannot be cast to type {} for column \"{name}\"",
+                    work.type_name(ty.oid)
+                ),
             )
             .at(at(written.position))
         })?;

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use archipel_sql::ast::{
-    ArgumentDefinition, CreateRoutine, DropRoutine, QualifiedName, Returns, RoutineBody, RoutineClauses, RoutineSetting,
-    RoutineSignature, RoutineWord, Set, SetValue, type_display_name,
+    ArgumentDefinition, CreateRoutine, DropRoutine, QualifiedName, Returns, RoutineBody, RoutineClauses,
+    RoutineSetting, RoutineSignature, RoutineWord, Set, SetValue,
 };
 use archipel_sql::catalog::dependency::routine_signature;
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{
     ArgMode, Catalog, Language, Object, ObjectKind, Routine, RoutineArg, RoutineKind, RoutineRef, StoredBody,
+    TypesAlong,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{self, SessionHost};
+use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::{Oid, Type};
 
 use super::work::Work;
@@ -98,7 +100,7 @@ fn tell_copied_types(create: &CreateRoutine, args: &[RoutineArg], result: Type, 
         _ => None,
     };
     for (name, ty) in given.chain(result).filter(|(name, _)| name.percent_type) {
-        work.notice(format!("type reference {name} converted to {}", type_display_name(ty.oid)));
+        work.notice(format!("type reference {name} converted to {}", work.type_name(ty.oid)));
     }
 }
 
@@ -115,7 +117,7 @@ pub(super) fn numbered(mut routine: Routine, or_replace: bool, work: &mut Work<'
         }
         Some(old) => {
             work.require_owner(old.oid)?;
-            check_replaceable(&old, &routine)?;
+            check_replaceable(&old, &routine, work)?;
             routine.oid = old.oid;
             routine.version = old.version + 1;
             routine.distribution_arg = old.distribution_arg;
@@ -346,7 +348,7 @@ fn result_type(
             if let Some(implied) = implied
                 && implied != ty
             {
-                let wanted = type_display_name(implied.oid);
+                let wanted = work.type_name(implied.oid);
                 return Err(invalid(format!(
                     "function result type must be {wanted} because of OUT parameters"
                 )));
@@ -380,7 +382,7 @@ fn check_polymorphic(args: &[RoutineArg], result: Type) -> Result<()> {
         }
         let outputs = args.iter().filter(is_output).map(|arg| arg.ty);
         if let Some(unknown) = outputs.chain([result]).find(|ty| family.contains(&ty.oid)) {
-            let name = type_display_name(unknown.oid);
+            let name = BuiltIn.type_name(unknown.oid);
             return Err(invalid("cannot determine result data type").with_detail(format!(
                 "A result of type {name} requires at least one input of type {names}."
             )));
@@ -401,14 +403,14 @@ fn check_records(language: Language, args: &[RoutineArg], result: Type) -> Resul
         }
     };
     if result.oid == Oid::RECORD_ARRAY {
-        return Err(refused(format!("return type {}", type_display_name(result.oid))));
+        return Err(refused(format!("return type {}", BuiltIn.type_name(result.oid))));
     }
     let is_input = |arg: &&RoutineArg| matches!(arg.mode, ArgMode::In | ArgMode::InOut | ArgMode::Variadic);
     let taken = args.iter().filter(is_input).map(|arg| arg.ty.oid);
     let mut rows = taken.filter(|ty| *ty == Oid::RECORD_ARRAY || (is_sql && *ty == Oid::RECORD));
     match rows.next() {
         Some(ty) => {
-            let name = type_display_name(ty);
+            let name = BuiltIn.type_name(ty);
             Err(refused(if is_sql {
                 format!("have arguments of type {name}")
             } else {
@@ -438,7 +440,7 @@ fn check_trigger_function(create: &CreateRoutine, args: &[RoutineArg], set: bool
 }
 
 /// What OR REPLACE may not change.
-fn check_replaceable(old: &Routine, new: &Routine) -> Result<()> {
+fn check_replaceable(old: &Routine, new: &Routine, names: &dyn TypeNames) -> Result<()> {
     if old.kind != new.kind {
         let is = match old.kind {
             RoutineKind::Function => "a function",
@@ -449,7 +451,7 @@ fn check_replaceable(old: &Routine, new: &Routine) -> Result<()> {
             .with_detail(format!("\"{}\" is {is}.", old.name)));
     }
     let word = old.kind.as_str().to_uppercase();
-    let hint = format!("Use DROP {word} {} first.", routine_signature(old));
+    let hint = format!("Use DROP {word} {} first.", routine_signature(old, names));
     if old.result != new.result || old.returns_set != new.returns_set {
         let message = match old.kind {
             RoutineKind::Function | RoutineKind::Aggregate => {
@@ -495,7 +497,7 @@ pub(super) fn drop_routine(drop: &DropRoutine, work: &mut Work<'_>) -> Result<()
                         SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
                         format!(
                             "cannot drop function {} because extension {extension} requires it",
-                            routine_signature(&routine)
+                            routine_signature(&routine, work)
                         ),
                     )
                     .with_hint(format!("You can drop extension {extension} instead.")));
@@ -537,9 +539,10 @@ pub(super) fn drop_one(routine: &RoutineRef, work: &mut Work<'_>) -> Result<()> 
 
 /// `name(type, type)` of a signature, for errors.
 fn shown(catalog: &Catalog, signature: &RoutineSignature, search_path: &[String]) -> String {
+    let names = TypesAlong { catalog, search_path };
     let types: Vec<String> = inputs_of(signature)
         .map(|arg| match catalog.resolve_type(&arg.ty, search_path) {
-            Ok(ty) => type_display_name(ty.oid),
+            Ok(ty) => names.type_name(ty.oid),
             Err(_) => arg.ty.to_string(),
         })
         .collect();
@@ -575,6 +578,7 @@ pub(super) fn find(
     {
         return Err(archipel_sql::catalog::names::undefined_schema(schema));
     }
+    let names = TypesAlong { catalog, search_path };
     let overloads = catalog.routines(name.schema.as_deref(), &name.name, search_path);
     let fits = |routine: &RoutineRef| match word {
         // Aggregates are functions, too.
@@ -588,7 +592,7 @@ pub(super) fn find(
         return match (&fitting[..], &overloads[..]) {
             ([only], _) => Ok((*only).clone()),
             ([], _) if built_in_overloads(name, word).len() > 1 => Err(ambiguous_name(name, word)),
-            ([], [other]) => Err(wrong_kind(other, word)),
+            ([], [other]) => Err(wrong_kind(other, word, &names)),
             ([], _) => Err(SqlError::new(
                 SqlState::UNDEFINED_FUNCTION,
                 format!("could not find {} named \"{name}\"", with_article(word)),
@@ -615,7 +619,7 @@ pub(super) fn find(
     }
     match found {
         Some(routine) if fits(routine) => Ok(routine.clone()),
-        Some(other) => Err(wrong_kind(other, word)),
+        Some(other) => Err(wrong_kind(other, word, &names)),
         None if word == RoutineWord::Aggregate && inputs.is_empty() => {
             Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("aggregate {name}(*) does not exist")))
         }
@@ -667,8 +671,8 @@ pub(super) fn find_built_in(
     known.into_iter().find(|(_, _, args)| *args == inputs).map(|(oid, name, _)| (oid, name))
 }
 
-fn wrong_kind(routine: &RoutineRef, word: RoutineWord) -> SqlError {
-    let signature = routine_signature(routine);
+fn wrong_kind(routine: &RoutineRef, word: RoutineWord, names: &dyn TypeNames) -> SqlError {
+    let signature = routine_signature(routine, names);
     let message = match word {
         RoutineWord::Aggregate => format!("function {} is not an aggregate", signature.replace(',', ", ")),
         _ => format!("{signature} is not {}", with_article(word)),

@@ -16,6 +16,7 @@ use archipel_sql::catalog::{
     SessionRoles, Table, TableKind,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::Oid;
 
 use super::renamed::{Renaming, Said};
@@ -181,7 +182,7 @@ pub(super) fn rename(rename: &Rename, work: &mut Work<'_>) -> Result<()> {
 fn replace_routine(found: &RoutineRef, mut changed: Routine, work: &mut Work<'_>) -> Result<()> {
     let types = changed.input_types();
     if work.catalog.routine_in(&changed.schema, &changed.name, &types).is_some() {
-        let types: Vec<String> = types.into_iter().map(archipel_sql::ast::type_display_name).collect();
+        let types: Vec<String> = types.into_iter().map(|ty| work.type_name(ty)).collect();
         let message = format!(
             "function {}({}) already exists in schema \"{}\"",
             changed.name,

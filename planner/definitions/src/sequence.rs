@@ -7,6 +7,7 @@ use archipel_sql::ast::{AlterSequence, CreateSequence, QualifiedName, SequenceOp
 use archipel_sql::catalog::{Persistence, Relation, Sequence, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::{Oid, Type};
 
 use super::user_type;
@@ -143,7 +144,7 @@ fn apply_options(mut sequence: Sequence, options: &[SequenceOption], fresh: bool
         None if fresh => sequence.min_value = if ascending { 1 } else { low },
         None => {}
     }
-    let type_name = archipel_sql::ast::type_display_name(sequence.ty.oid);
+    let type_name = BuiltIn.type_name(sequence.ty.oid);
     for (what, value) in [("MAXVALUE", sequence.max_value), ("MINVALUE", sequence.min_value)] {
         if value < low || value > high {
             return Err(invalid(format!(

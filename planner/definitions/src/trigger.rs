@@ -386,8 +386,8 @@ pub(super) fn check_callers(routine: &RoutineRef, cascade: bool, work: &mut Work
         return Ok(());
     }
     if !cascade {
-        let signature = archipel_sql::catalog::dependency::routine_signature(routine);
-        return Err(still_depended_on(&format!("function {signature}"), &callers));
+        let signature = archipel_sql::catalog::dependency::routine_signature(routine, work);
+        return Err(still_depended_on(&format!("function {signature}"), &callers, work));
     }
     cascade_notice(&callers, work);
     Ok(())
@@ -426,7 +426,7 @@ pub(super) fn release_column(
         return Ok(());
     }
     if !cascade {
-        return Err(still_depended_on(&format!("column {column} of table {}", table.name), &users));
+        return Err(still_depended_on(&format!("column {column} of table {}", table.name), &users, work));
     }
     cascade_notice(&users, work);
     table.triggers.retain(|trigger| !trigger.uses_column(column));

@@ -391,13 +391,13 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
     let callers = callers_of(&routines, &dependents, &columns, work);
     if !dependents.is_empty() && !cascade {
         let ty = format!("type {}", quote_identifier(&known.name));
-        let error = still_depended_on(&ty, &dependents);
+        let error = still_depended_on(&ty, &dependents, work);
         if callers.is_empty() {
             return Err(error);
         }
-        let of_type = dependents.iter().map(|user| format!("{} depends on {ty}", user.describe()));
+        let of_type = dependents.iter().map(|user| format!("{} depends on {ty}", user.describe(work)));
         let of_routines =
-            callers.iter().map(|(user, routine)| format!("{} depends on {routine}", user.describe()));
+            callers.iter().map(|(user, routine)| format!("{} depends on {routine}", user.describe(work)));
         let lines: Vec<String> = of_type.chain(of_routines).collect();
         return Err(error.with_detail(lines.join("\n")));
     }
@@ -464,7 +464,7 @@ fn callers_of(
                 .chain(found.iter().map(|(user, _)| user))
                 .any(|other| definition::is_one(other, &user) && other.object() == user.object());
             if !is_known && !definition::is_over(&user, columns) {
-                found.push((user, format!("function {}", routine_signature(routine))));
+                found.push((user, format!("function {}", routine_signature(routine, work))));
             }
         }
     }

@@ -12,7 +12,7 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{Positions, parse, parse_query};
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::Oid;
 use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Visit, Visitor};
 
@@ -114,7 +114,8 @@ fn make_view(create: &CreateView, work: &mut Work<'_>) -> Result<()> {
             ));
         }
         if matches!(column.ty.oid, Oid::RECORD | Oid::RECORD_ARRAY | Oid::VOID) {
-            let message = format!("column \"{}\" has pseudo-type {}", column.name, format_type(column.ty));
+            let message =
+                format!("column \"{}\" has pseudo-type {}", column.name, BuiltIn.format_type(column.ty));
             return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
         }
     }
@@ -224,8 +225,8 @@ fn replace_view(known: &TableRef, columns: Vec<Column>, view: View, work: &mut W
             return Err(invalid(format!(
                 "cannot change data type of view column \"{}\" from {} to {}",
                 old.name,
-                format_type(old.ty),
-                format_type(new.ty)
+                work.format_type(old.ty),
+                work.format_type(new.ty)
             )));
         }
     }
@@ -437,7 +438,8 @@ pub(super) fn release_column(table: &Table, place: u16, cascade: bool, work: &mu
         let dependents: Vec<Dependent> = users.iter().cloned().map(Dependent::View).collect();
         if !cascade {
             let column = &table.columns[usize::from(place)].name;
-            let error = still_depended_on(&format!("column {column} of table {}", table.name), &dependents);
+            let error =
+                still_depended_on(&format!("column {column} of table {}", table.name), &dependents, work);
             return Err(error);
         }
         super::drop::cascade_notice(&dependents, work);
@@ -483,7 +485,7 @@ pub(super) fn release_key(table: &Table, name: &str, cascade: bool, work: &mut W
     let described = format!("constraint {name} on table {}", table.name);
     if !cascade {
         let dependents: Vec<Dependent> = users.into_iter().map(Dependent::View).collect();
-        return Err(still_depended_on(&described, &dependents));
+        return Err(still_depended_on(&described, &dependents, work));
     }
     for direct in users.clone() {
         for over in work.catalog.views_over(direct.oid) {

@@ -9,10 +9,10 @@ use archipel_sql::ast::QualifiedName;
 use archipel_sql::catalog::names::{is_temporary_schema, undefined_schema};
 use archipel_sql::catalog::{
     Catalog, CatalogChange, DATABASE, Numbers, Object, ObjectClass, ObjectKind, Persistence, Privileges,
-    SUPERUSER_NAME, Schema, Sequence, Table, TableKind,
+    SUPERUSER_NAME, Schema, Sequence, Table, TableKind, TypesAlong,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::type_table::{Naming, element_of};
+use archipel_sql::type_table::{TypeNames, element_of};
 use archipel_sql::types::{Oid, Type};
 use rustc_hash::FxHashSet;
 
@@ -41,8 +41,14 @@ pub(super) struct Work<'a> {
     /// Objects as other names have left them: their texts mean under the path of definitions what they meant
     /// there before, and not what the session would mean by them.
     pub settled: Vec<Object>,
-    /// Messages name the types of the catalog.
-    _naming: Naming,
+}
+
+/// Types are called what they were when the statement began; those that it makes, what it calls them.
+impl TypeNames for Work<'_> {
+    fn user_type(&self, ty: Type) -> Option<String> {
+        let of = |catalog: &Catalog| TypesAlong { catalog, search_path: self.env.search_path }.user_type(ty);
+        of(self.env.catalog).or_else(|| of(&self.catalog))
+    }
 }
 
 /// The numbers of what a table consists of and comments may be on: constraints, indexes, triggers.
@@ -67,7 +73,6 @@ impl<'a> Work<'a> {
             extension: None,
             plan: DdlPlan { tag, ..DdlPlan::default() },
             settled: Vec::new(),
-            _naming: Naming::of(env.catalog, env.search_path),
         };
         env.copies.tables.iter().for_each(|&tree| work.copy_table(tree));
         work

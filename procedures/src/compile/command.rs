@@ -259,7 +259,8 @@ impl Compiler<'_> {
             scope: Scope { compiler: self, names, error: RefCell::default() },
             heard: RefCell::default(),
         };
-        let context = no_session();
+        let names = self.environment.type_names();
+        let context = no_session(&names);
         let mut env = bind_env(self.environment, &context, query);
         env.variables = Some(&scope);
         bind_statement(&statement, &mut env).ok()?;

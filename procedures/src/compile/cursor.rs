@@ -548,6 +548,7 @@ impl FetchCasts for Casts {
         let env = CompileEnv {
             tables: environment.tables.as_ref(),
             catalog: &environment.catalog,
+            search_path: &environment.search_path,
             routines: linker.as_ref(),
         };
         let mut casts = Vec::new();

@@ -39,7 +39,7 @@ pub(super) fn rows(
             }
             let (tables, catalog) = (environment.tables.as_ref(), &environment.catalog);
             let options = explained.options;
-            let compile = CompileEnv { tables, catalog, routines };
+            let compile = CompileEnv { tables, catalog, search_path: &environment.search_path, routines };
             let compiled = native::compile_explained(&statement, options, &compile)?;
             compiled.planned()?;
             let planning = began.elapsed();

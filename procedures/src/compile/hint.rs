@@ -155,7 +155,12 @@ fn access_of(
     );
     let types: Vec<Type> = routine.input_args().map(|arg| arg.ty).collect();
     let (bound, _) = bind_text((environment, linker), &query, &types, None)?;
-    let compile = CompileEnv { tables: environment.tables.as_ref(), catalog, routines: linker };
+    let compile = CompileEnv {
+        tables: environment.tables.as_ref(),
+        catalog,
+        search_path: &environment.search_path,
+        routines: linker,
+    };
     let compiled = native::compile_statement(&bound, &compile)?;
     let reached = compiled.accesses.into_iter().find(|access| matches!(access.key, RouteKey::Point(_)));
     reached.ok_or_else(not_distributed)

@@ -4,7 +4,7 @@
 use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_planner::native::scalar::{self, SharedExpr};
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::type_table::element_of;
+use archipel_sql::type_table::{TypeNames, element_of};
 use archipel_sql::types::{Oid, Type};
 
 use super::Compiler;
@@ -302,7 +302,7 @@ impl Compiler<'_> {
                     SqlState::DATATYPE_MISMATCH,
                     format!(
                         "FOREACH expression must yield an array, not type {}",
-                        archipel_sql::type_table::type_name(bound.ty.oid)
+                        self.environment.type_names().type_name(bound.ty.oid)
                     ),
                 ));
             };

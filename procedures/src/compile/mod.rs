@@ -60,9 +60,11 @@ use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_planner::native::{self, CompileEnv, CompiledStatement, RoutineLinker, TableSource};
 use archipel_planner::route::{Access, RouteKey, key_candidates};
 use archipel_sql::catalog::names::quote_identifier;
-use archipel_sql::catalog::{ArgMode, Authority, Catalog, Language, Requirement, RoutineRef, ViewReference};
+use archipel_sql::catalog::{
+    ArgMode, Authority, Catalog, Language, Requirement, RoutineRef, TypesAlong, ViewReference,
+};
 use archipel_sql::error::{Result, SqlError};
-use archipel_sql::function::{FunctionContext, NoSession, SessionHost};
+use archipel_sql::function::{FunctionContext, SessionHost};
 use archipel_sql::system::bare_type_along;
 use archipel_sql::types::{Oid, Type};
 
@@ -148,6 +150,11 @@ impl Environment {
             }
             _ => Cow::Borrowed(self),
         }
+    }
+
+    /// Who names types in messages.
+    pub(crate) fn type_names(&self) -> TypesAlong<'_> {
+        TypesAlong { catalog: &self.catalog, search_path: &self.search_path }
     }
 
     /// A routine as it was declared: an instance of a polymorphic one is named by that.
@@ -248,10 +255,6 @@ fn plpgsql(
 
 /// Compiles the body, all names being known.
 fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
-    let _naming = archipel_sql::type_table::Naming::of(
-        &compiler.environment.catalog,
-        &compiler.environment.search_path,
-    );
     let (routine, body, linker) = (compiler.routine, compiler.body, compiler.linker);
     let arrivals = compiler.take_records()?;
     let mut block = compiler.block(&body.block)?;
@@ -574,6 +577,7 @@ impl<'a> Compiler<'a> {
         let environment = CompileEnv {
             tables: self.environment.tables.as_ref(),
             catalog: &self.environment.catalog,
+            search_path: &self.environment.search_path,
             routines: &linker,
         };
         work(&environment)
@@ -672,9 +676,9 @@ pub(crate) fn bind_env<'b>(
     env
 }
 
-/// A context for reading literals at compile time.
-pub(crate) fn no_session() -> FunctionContext<'static> {
-    FunctionContext { now: 0, session: &NoSession }
+/// A context for reading literals at compile time, without a session: it only names types.
+pub(crate) fn no_session<'n>(names: &'n TypesAlong<'_>) -> FunctionContext<'n> {
+    FunctionContext { now: 0, session: names }
 }
 
 pub(crate) fn unsupported(what: &str) -> SqlError {

@@ -8,7 +8,7 @@ use archipel_sql::ast::{Execute, Statement};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::SessionHost;
 use archipel_sql::parser::parse_statement;
-use archipel_sql::type_table::{format_type, type_name};
+use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::Type;
 
 use super::text::{TextBinder, bind_text};
@@ -56,8 +56,8 @@ impl TextBinder {
             _ => None,
         });
         let params = params.collect();
-        let (query, places) = query_of(execute, &types);
         let within = self.within(session);
+        let names = within.parts().0.type_names();
         for (at, (argument, wanted)) in execute.args.iter().zip(types.iter()).enumerate() {
             if is_fitting_literal(&argument.expr, *wanted) {
                 continue;
@@ -68,10 +68,11 @@ impl TextBinder {
                 continue;
             };
             let [column] = bound.columns() else { continue };
-            let names = (type_name(column.ty.oid), type_name(wanted.oid));
-            check_argument_type(at + 1, column.ty.oid, wanted.oid, names)
+            let called = (names.type_name(column.ty.oid), names.type_name(wanted.oid));
+            check_argument_type(at + 1, column.ty.oid, wanted.oid, called)
                 .map_err(|error| error.at(Some(argument.position)))?;
         }
+        let (query, places) = query_of(execute, &types, &names);
         let compiled = bind_text(within.parts(), &query, &[], self.transitions.as_ref())
             .and_then(|(bound, needed)| within.compiled(&bound, needed)?.checked(session));
         let compiled = compiled.map_err(|error| at_its_place(error, &places))?;
@@ -82,12 +83,12 @@ impl TextBinder {
 
 /// The query of the arguments' values; and where in it each argument begins, with the place where the
 /// EXECUTE has it, in characters from one.
-fn query_of(execute: &Execute, types: &[Type]) -> (String, Vec<(u32, u32)>) {
+fn query_of(execute: &Execute, types: &[Type], names: &dyn TypeNames) -> (String, Vec<(u32, u32)>) {
     let (mut query, mut places) = ("SELECT ".to_owned(), Vec::new());
     for (argument, ty) in execute.args.iter().zip(types) {
         query.push_str(if places.is_empty() { "CAST(" } else { ", CAST(" });
         places.push((query.chars().count() as u32 + 1, argument.position));
-        let _ = write!(query, "{} AS {})", argument.text, format_type(*ty));
+        let _ = write!(query, "{} AS {})", argument.text, names.format_type(*ty));
     }
     (query, places)
 }

@@ -7,7 +7,7 @@ use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_sql::catalog::{ArgMode, Catalog, Routine};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 
 use super::Compiler;
@@ -250,12 +250,13 @@ impl Compiler<'_> {
         {
             return Ok(());
         }
+        let names = self.environment.type_names();
         Err(mismatch_error(
             self.mismatched(),
             format!(
                 "Returned type {} does not match expected type {} in column {}.",
-                format_type(given),
-                format_type(declared),
+                names.format_type(given),
+                names.format_type(declared),
                 index + 1
             ),
         ))
@@ -263,7 +264,9 @@ impl Compiler<'_> {
 
     pub(super) fn return_query(&mut self, query: &Fragment) -> Result<OperationKind> {
         let mut bound = self.bind_sql(query)?;
-        check_columns(&bound, &self.columns, "structure of query does not match function result type")
+        let names = self.environment.type_names();
+        let message = "structure of query does not match function result type";
+        check_columns(&bound, &self.columns, message, &names)
             .map_err(|error| context::of_statement(error, &query.text))?;
         if self.columns == Columns::Record {
             as_records(&mut bound);
@@ -304,7 +307,12 @@ fn mismatch_error(message: &str, detail: String) -> SqlError {
 }
 
 /// RETURN QUERY converts nothing: the types must be the declared ones.
-pub(super) fn check_columns(bound: &BoundStatement, declared: &Columns, message: &str) -> Result<()> {
+pub(super) fn check_columns(
+    bound: &BoundStatement,
+    declared: &Columns,
+    message: &str,
+    names: &dyn TypeNames,
+) -> Result<()> {
     let columns = bound.columns();
     if columns.is_empty() {
         let tag = match bound {
@@ -327,8 +335,8 @@ pub(super) fn check_columns(bound: &BoundStatement, declared: &Columns, message:
                 message,
                 format!(
                     "Returned type {} does not match expected type {} in column {}.",
-                    format_type(column.ty),
-                    format_type(*ty),
+                    names.format_type(column.ty),
+                    names.format_type(*ty),
                     index + 1
                 ),
             ));

@@ -246,7 +246,8 @@ impl Compiler<'_> {
         work: impl FnOnce(&mut BindEnv<'_>) -> Result<T>,
     ) -> Result<T> {
         let scope = Scope { compiler: self, names: fragment.names, error: RefCell::new(None) };
-        let context = no_session();
+        let names = self.environment.type_names();
+        let context = no_session(&names);
         let result = {
             let mut env = bind_env(self.environment, &context, &fragment.text);
             env.variables = Some(&scope);
@@ -393,7 +394,8 @@ impl Compiler<'_> {
 
     /// Casts an expression over registers as PL/pgSQL assigns.
     pub(super) fn cast(&self, expr: BoundExpr, target: Type) -> Result<BoundExpr> {
-        let context = no_session();
+        let names = self.environment.type_names();
+        let context = no_session(&names);
         let mut env = bind_env(self.environment, &context, "");
         let bound = bind::coerce_plpgsql(expr, target, &mut env);
         self.needed.borrow_mut().append(&mut env.required);
@@ -402,7 +404,8 @@ impl Compiler<'_> {
 
     /// Asks the binder for something over registers.
     pub(super) fn with_environment<T>(&self, work: impl FnOnce(&mut BindEnv<'_>) -> Result<T>) -> Result<T> {
-        let context = no_session();
+        let names = self.environment.type_names();
+        let context = no_session(&names);
         let mut env = bind_env(self.environment, &context, "");
         let result = work(&mut env);
         self.needed.borrow_mut().append(&mut env.required);
@@ -416,7 +419,8 @@ impl Compiler<'_> {
         steps: Vec<BoundExpr>,
         part: BoundExpr,
     ) -> Result<BoundExpr> {
-        let context = no_session();
+        let names = self.environment.type_names();
+        let context = no_session(&names);
         let mut env = bind_env(self.environment, &context, "");
         let bound = bind::assign_json_part(base, steps, part, &mut env);
         self.needed.borrow_mut().append(&mut env.required);
@@ -473,7 +477,8 @@ fn is_cast_error(error: &SqlError) -> bool {
 
 /// Casts an expression as PL/pgSQL assigns.
 pub(crate) fn cast(expr: BoundExpr, target: Type, environment: &Environment) -> Result<BoundExpr> {
-    let context = no_session();
+    let names = environment.type_names();
+    let context = no_session(&names);
     let mut env = bind_env(environment, &context, "");
     bind::coerce_plpgsql(expr, target, &mut env)
 }

@@ -12,7 +12,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CastContext, Volatility};
 use archipel_sql::parser;
-use archipel_sql::type_table::{Naming, type_name};
+use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 use rustc_hash::FxHashSet;
 
@@ -31,7 +31,6 @@ pub fn compile(
     environment: &Environment,
     linker: &Arc<dyn RoutineLinker + Send + Sync>,
 ) -> Result<Program> {
-    let _naming = Naming::of(&environment.catalog, &environment.search_path);
     let body = body_of(routine);
     let mut compiler = Compiler::new(routine, &body, environment, linker)?;
     let (source, parsed) = match &routine.traits.stored {
@@ -65,7 +64,7 @@ pub fn compile(
         }
         if command::is_command(&statement.statement) {
             if index == last && compiler.columns != Columns::None {
-                return Err(mismatch(routine, NO_FINAL_QUERY));
+                return Err(mismatch(routine, NO_FINAL_QUERY, environment));
             }
             let kind = compiler.command(&fragment, tag)?;
             operations.push(Operation { site, rights: None, kind });
@@ -74,7 +73,7 @@ pub fn compile(
         }
         if let Some(kind) = compiler.notify(&statement.statement, &fragment) {
             if index == last && compiler.columns != Columns::None {
-                return Err(mismatch(routine, NO_FINAL_QUERY));
+                return Err(mismatch(routine, NO_FINAL_QUERY, environment));
             }
             let kind = kind.unwrap_or_else(|error| OperationKind::Fail { error: Box::new(error) });
             operations.push(Operation { site, rights: None, kind });
@@ -114,7 +113,7 @@ pub fn compile(
         compiler.flow.get_mut().end(&[]);
     }
     if parsed.is_empty() && compiler.columns != Columns::None {
-        return Err(mismatch(routine, NO_FINAL_QUERY));
+        return Err(mismatch(routine, NO_FINAL_QUERY, environment));
     }
     let language = if dissolved.is_some() { ContextLanguage::Inlined } else { ContextLanguage::Sql };
     let mut program = finish(compiler, operations, language);
@@ -334,10 +333,11 @@ pub(super) fn body_of(routine: &RoutineRef) -> Body {
     Body { block, variables, names, parameters, found, print_strict, conflict, shadowed: Vec::new() }
 }
 
-fn mismatch(routine: &RoutineRef, detail: impl ToString) -> SqlError {
+fn mismatch(routine: &RoutineRef, detail: impl ToString, environment: &Environment) -> SqlError {
+    let result = environment.type_names().type_name(routine.result.oid);
     let error = SqlError::new(
         SqlState::INVALID_FUNCTION_DEFINITION,
-        format!("return type mismatch in function declared to return {}", type_name(routine.result.oid)),
+        format!("return type mismatch in function declared to return {result}"),
     )
     .with_detail(detail.to_string());
     in_function(routine, error)
@@ -364,7 +364,7 @@ fn is_row(compiler: &Compiler<'_>, bound: &mut BoundStatement, environment: &Env
     let Rel::Project { exprs, .. } = &mut query.rel else { return Ok(false) };
     let ([expr], [column]) = (&mut exprs[..], &mut query.columns[..]) else { return Ok(false) };
     if !matches!(expr.kind, ExprKind::Row(..)) {
-        let result = type_name(result.oid);
+        let result = environment.type_names().type_name(result.oid);
         return Err(SqlError::new(SqlState::CANNOT_COERCE, format!("cannot cast type record to {result}")));
     }
     let declared = compiler.routine.declared_result();
@@ -401,7 +401,7 @@ fn fit_result(
     }
     let columns = bound.columns();
     if columns.is_empty() {
-        return Err(mismatch(routine, NO_FINAL_QUERY));
+        return Err(mismatch(routine, NO_FINAL_QUERY, environment));
     }
     let wanted: Vec<Type> = match &compiler.columns {
         Columns::Record => return Ok(false),
@@ -416,7 +416,7 @@ fn fit_result(
         } else {
             "Final statement returns too many columns."
         };
-        return Err(mismatch(routine, detail));
+        return Err(mismatch(routine, detail, environment));
     }
     let first = columns[0].ty;
     let converts = |(column, wanted): (&archipel_planner::bound::OutputColumn, &Type)| {
@@ -447,20 +447,24 @@ fn fit_result(
             || archipel_sql::cast::find(column.ty.oid, plain.oid, CastContext::Assignment).is_some()
     };
     if let Some(at) = columns.iter().zip(&wanted).position(|pair| !converts(pair)) {
-        let actual = type_name(columns[at].ty.oid);
+        let names = environment.type_names();
+        let actual = names.type_name(columns[at].ty.oid);
         return Err(mismatch(
             routine,
             match (&compiler.columns, routine.result == Type::RECORD) {
                 (Columns::Scalar { .. }, _) => format!("Actual return type is {actual}."),
                 _ => format!(
                     "Final statement returns {actual} instead of {} at column {}.",
-                    type_name(wanted[at].oid),
+                    names.type_name(wanted[at].oid),
                     at + 1
                 ),
             },
+            environment,
         ));
     }
-    cast_columns(bound, &wanted, environment)
-        .map_err(|_| mismatch(routine, format!("Actual return type is {}.", type_name(first.oid))))?;
+    cast_columns(bound, &wanted, environment).map_err(|_| {
+        let first = environment.type_names().type_name(first.oid);
+        mismatch(routine, format!("Actual return type is {first}."), environment)
+    })?;
     Ok(false)
 }

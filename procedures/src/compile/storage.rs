@@ -5,7 +5,7 @@ use archipel_sql::catalog::TableRef;
 use archipel_sql::catalog::names::undefined_schema;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::parse_type_name;
-use archipel_sql::type_table::{element_of, format_type};
+use archipel_sql::type_table::{TypeNames, element_of};
 use archipel_sql::types::{Oid, Type};
 
 use super::tagged::Tag;
@@ -182,7 +182,7 @@ impl Compiler<'_> {
         if matches!(element, Oid::TEXT | Oid::VARCHAR | Oid::BPCHAR | Oid::NAME) {
             return Ok(());
         }
-        let name = format_type(Type::of(declared.oid));
+        let name = self.environment.type_names().format_type(Type::of(declared.oid));
         let message = format!("collations are not supported by type {name}");
         let at = lexer::position(&self.routine.source, at);
         Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).at(Some(at)))

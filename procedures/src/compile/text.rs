@@ -88,7 +88,8 @@ pub(super) fn bind_parsed(
         })?;
         return Ok((bound, needed.into_inner()));
     }
-    let context = no_session();
+    let names = environment.type_names();
+    let context = no_session(&names);
     let mut env = bind_env(environment, &context, text);
     env.variables = transitions.map(|transitions| transitions as &dyn VariableScope);
     env.param_types = types.iter().copied().map(Some).collect();
@@ -211,6 +212,7 @@ impl Within {
         CompileEnv {
             tables: self.environment.tables.as_ref(),
             catalog: &self.environment.catalog,
+            search_path: &self.environment.search_path,
             routines: self.linker.as_ref(),
         }
     }
@@ -315,6 +317,7 @@ impl TextBinder {
                 &bound,
                 result,
                 "structure of query does not match function result type",
+                &within.environment.type_names(),
             )?;
             if *result == Columns::Record {
                 super::into::as_records(&mut bound);

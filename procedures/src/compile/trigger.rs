@@ -12,7 +12,7 @@ use archipel_planner::route::Access;
 use archipel_sql::catalog::{Routine, RoutineRef, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::type_table::type_name;
+use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 
 use super::control::{assigned_in, assigned_where};
@@ -190,7 +190,10 @@ pub(crate) fn compile_condition(
     if bound.ty != Type::BOOL && !matches!(bound.kind, ExprKind::Const(Datum::Null)) {
         return Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,
-            format!("argument of WHEN must be type boolean, not type {}", type_name(bound.ty.oid)),
+            format!(
+                "argument of WHEN must be type boolean, not type {}",
+                environment.type_names().type_name(bound.ty.oid)
+            ),
         ));
     }
     let value = compiler.plan_expression(&bound)?;

@@ -10,7 +10,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{FunctionContext, SessionHost, quote_literal};
 use archipel_sql::io;
-use archipel_sql::type_table::{format_type, type_info};
+use archipel_sql::type_table::{TypeNames, type_info};
 use archipel_sql::types::Type;
 
 use super::operation::{Compiled, CursorQuery, IntoPlan, Program, Site, Targets};
@@ -141,7 +141,7 @@ impl PreparedStatement {
                     quote_literal(&io::to_text(value, ty, if built_in { &plain } else { context }))
                 }
             };
-            let _ = write!(written, "({value}::{})", format_type(ty));
+            let _ = write!(written, "({value}::{})", context.format_type(ty));
             copied = at.end;
         }
         written.push_str(&self.text[copied..]);

@@ -172,6 +172,7 @@ impl Database {
         let compile = CompileEnv {
             tables: environment.tables.as_ref(),
             catalog: &self.catalog,
+            search_path: &self.search_path,
             routines: linker.as_ref(),
         };
         let compiled = native::compile_statement(&bound, &compile)?;
@@ -222,6 +223,7 @@ impl Database {
         let compile = CompileEnv {
             tables: environment.tables.as_ref(),
             catalog: &self.catalog,
+            search_path: &self.search_path,
             routines: linker.as_ref(),
         };
         let compiled = Arc::new(native::compile_statement(&bound, &compile)?);

@@ -439,8 +439,12 @@ impl Session {
         self.require_routines(&needed)?;
         let environment = self.environment();
         let linker = self.server.routines.linker(&environment);
-        let compile =
-            CompileEnv { tables: &self.server.engine, catalog: &environment.catalog, routines: &*linker };
+        let compile = CompileEnv {
+            tables: &self.server.engine,
+            catalog: &environment.catalog,
+            search_path: &search_path,
+            routines: &*linker,
+        };
         let written = validation.written.iter();
         let written =
             written.map(|rows| WrittenRows { types: rows.types.clone(), parts: rows.parts.clone() });
@@ -485,6 +489,7 @@ impl Session {
                 let compile = CompileEnv {
                     tables: &self.server.engine,
                     catalog: &environment.catalog,
+                    search_path: &search_path,
                     routines: &*linker,
                 };
                 ValueRun::Query {

@@ -13,11 +13,14 @@ use archipel_planner::ddl::DistributionCall;
 use archipel_planner::native::SystemRows;
 use archipel_procedures::Environment;
 use archipel_sql::catalog::names::is_temporary_schema;
-use archipel_sql::catalog::{Authority, LookupRecorder, ObjectClass, Privileges, Requirement, Table};
+use archipel_sql::catalog::{
+    Authority, LookupRecorder, ObjectClass, Privileges, Requirement, Table, TypesAlong,
+};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CachedNumbers, ExtraChecks, FunctionContext, PreparedText, SessionHost, Style};
 use archipel_sql::record::RowType;
+use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -273,7 +276,17 @@ impl Host {
 /// Literals that a session remembers; beyond that it forgets all, and reads them anew.
 const LITERALS_MAX: usize = 4096;
 
+impl TypeNames for Host {
+    fn user_type(&self, ty: Type) -> Option<String> {
+        TypesAlong { catalog: &self.catalog.catalog, search_path: &self.search_path }.user_type(ty)
+    }
+}
+
 impl SessionHost for Host {
+    fn type_names(&self) -> &dyn TypeNames {
+        self
+    }
+
     fn literal(&self, number: i64) -> Option<Arc<str>> {
         self.memory.literals.lock().get(&number).cloned()
     }

@@ -245,8 +245,12 @@ impl Session {
         let Body::Rows(plan) = &renewed.body else { return Ok(renewed) };
         let routines = self.server.routines.clone();
         let linker = routines.linker(&environment);
-        let compile =
-            CompileEnv { tables: &self.server.engine, catalog: &environment.catalog, routines: &*linker };
+        let compile = CompileEnv {
+            tables: &self.server.engine,
+            catalog: &environment.catalog,
+            search_path: &environment.search_path,
+            routines: &*linker,
+        };
         let call = match &plan.bound {
             BoundStatement::Call(call) => {
                 CallPlan::new(call, routines.program(&call.routine, &environment)?, &compile)?
@@ -466,8 +470,12 @@ impl Planning {
     ) -> Result<CompiledStatement> {
         let (server, environment) = (&self.host.server, self.host.environment());
         let linker = server.routines.linker(&environment);
-        let compile =
-            CompileEnv { tables: &server.engine, catalog: &environment.catalog, routines: &*linker };
+        let compile = CompileEnv {
+            tables: &server.engine,
+            catalog: &environment.catalog,
+            search_path: &environment.search_path,
+            routines: &*linker,
+        };
         compile_explained(bound, options, &compile)
     }
 
@@ -487,8 +495,12 @@ impl Planning {
     fn compile_in(&self, bound: BoundStatement, environment: &Environment) -> Result<RowPlan> {
         let server = &self.host.server;
         let linker = server.routines.linker(environment);
-        let compile =
-            CompileEnv { tables: &server.engine, catalog: &environment.catalog, routines: &*linker };
+        let compile = CompileEnv {
+            tables: &server.engine,
+            catalog: &environment.catalog,
+            search_path: &environment.search_path,
+            routines: &*linker,
+        };
         let code = match &bound {
             BoundStatement::Call(call) => Code::Call(CallPlan::new(
                 call,

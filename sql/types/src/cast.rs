@@ -6,7 +6,7 @@ use crate::datum::{Array, Datum};
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::{self, CastContext, CastMethod, FunctionContext};
 use crate::record::RecordDescriptor;
-use crate::type_table::{element_of, type_info, type_name};
+use crate::type_table::{TypeNames, element_of, type_info};
 use crate::types::{Oid, Type};
 
 /// A way from one type to another.
@@ -118,7 +118,11 @@ pub fn apply(
             let path = find(from, to, CastContext::Explicit).ok_or_else(|| {
                 SqlError::new(
                     SqlState::CANNOT_COERCE,
-                    format!("cannot cast type {} to {}", type_name(source.oid), type_name(target.oid)),
+                    format!(
+                        "cannot cast type {} to {}",
+                        ctx.type_name(source.oid),
+                        ctx.type_name(target.oid)
+                    ),
                 )
             })?;
             let values = array
@@ -179,7 +183,7 @@ fn cast_in(
     let path = find(source.oid, target.oid, context).ok_or_else(|| {
         SqlError::new(
             SqlState::CANNOT_COERCE,
-            format!("cannot cast type {} to {}", type_name(source.oid), type_name(target.oid)),
+            format!("cannot cast type {} to {}", ctx.type_name(source.oid), ctx.type_name(target.oid)),
         )
     })?;
     let cast = apply(path, value, source, target, ctx)?;

@@ -3,8 +3,7 @@
 //!
 //! The rows are recorded from PostgreSQL 15 (`sql/data/record.sh`).
 
-use std::cell::RefCell;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
@@ -167,7 +166,9 @@ fn sql_name(info: &TypeInfo) -> &'static str {
         Oid::FLOAT8 => "double precision",
         Oid::VARCHAR => "character varying",
         Oid::BPCHAR => "character",
+        // Words that name something else without quotes, or nothing.
         Oid::CHAR => "\"char\"",
+        Oid::ANY => "\"any\"",
         Oid::TIMESTAMP => "timestamp without time zone",
         Oid::TIMESTAMPTZ => "timestamp with time zone",
         Oid::TIME => "time without time zone",
@@ -176,89 +177,54 @@ fn sql_name(info: &TypeInfo) -> &'static str {
     }
 }
 
-thread_local! {
-    /// The catalog that knows the types of users, and where their names are looked up, while this
-    /// thread speaks of them.
-    static USER_TYPES: RefCell<Option<Known>> = const { RefCell::new(None) };
-}
+/// Who names types: the built-in ones by itself, those of users as a catalog and a search path say.
+/// What makes a message has one at hand; that of a running function is its session's
+/// ([`crate::function::SessionHost::type_names`]).
+pub trait TypeNames {
+    /// The name of a type that is not built in; `None` where there is none.
+    fn user_type(&self, ty: Type) -> Option<String>;
 
-/// Who knows the types of users by name: a catalog.
-pub trait TypeNames: std::fmt::Debug + Send + Sync {
-    /// The name of a user's type, as a search path leads to it.
-    fn type_along(&self, search_path: &[String], ty: Type) -> String;
-}
+    /// A type's name where nothing is said of a modifier: what messages call it, and `regtype`
+    /// (format_type_be).
+    fn type_name(&self, oid: Oid) -> String {
+        match oid {
+            Oid::BPCHAR => "character".to_owned(),
+            Oid::BPCHAR_ARRAY => "character[]".to_owned(),
+            oid => self.format_type(Type::of(oid)),
+        }
+    }
 
-#[derive(Debug)]
-struct Known {
-    names: Arc<dyn TypeNames>,
-    search_path: Arc<[String]>,
-}
-
-/// While it lives, [`format_type`] on this thread knows the types of users: what makes messages has
-/// no catalog at hand.
-#[derive(Debug)]
-pub struct Naming {
-    before: Option<Known>,
-}
-
-impl Naming {
-    /// Names the types of this catalog from now on: those that the path does not lead to with their
-    /// schemas.
-    pub fn of<N: TypeNames + Clone + 'static>(names: &N, search_path: &[String]) -> Naming {
-        let replace = |current: &RefCell<Option<Known>>| {
-            let mut current = current.borrow_mut();
-            // One statement's parts name types along one path.
-            let same = current.as_ref().filter(|known| *known.search_path == *search_path);
-            let search_path = same.map_or_else(|| search_path.into(), |known| known.search_path.clone());
-            current.replace(Known { names: Arc::new(names.clone()), search_path })
-        };
-        Naming { before: USER_TYPES.with(replace) }
+    /// `format_type(oid, typmod)`: `numeric(12,2)`, `character varying(20)[]`.
+    fn format_type(&self, ty: Type) -> String {
+        built_in_name(ty).or_else(|| self.user_type(ty)).unwrap_or_else(|| "???".to_owned())
     }
 }
 
-impl Drop for Naming {
-    fn drop(&mut self) {
-        let before = self.before.take();
-        USER_TYPES.with(|current| current.replace(before));
+/// Names the built-in types and no others: for what is never of another.
+pub struct BuiltIn;
+
+impl TypeNames for BuiltIn {
+    fn user_type(&self, _ty: Type) -> Option<String> {
+        None
     }
 }
 
-/// The name of a user's type where [`Naming`] knows it.
-pub fn user_type_name(ty: Type) -> Option<String> {
-    USER_TYPES.with(|current| {
-        let current = current.borrow();
-        let known = current.as_ref()?;
-        Some(known.names.type_along(&known.search_path, ty))
-    })
-}
-
-/// A type's name where nothing is said of a modifier: what messages call it, and `regtype`
-/// (format_type_be).
-pub fn type_name(oid: Oid) -> String {
-    match oid {
-        Oid::BPCHAR => "character".to_owned(),
-        Oid::BPCHAR_ARRAY => "character[]".to_owned(),
-        oid => format_type(Type::of(oid)),
-    }
-}
-
-/// `format_type(oid, typmod)`: `numeric(12,2)`, `character varying(20)[]`.
-pub fn format_type(ty: Type) -> String {
-    let Some(info) = type_info(ty.oid) else {
-        return user_type_name(ty).unwrap_or_else(|| "???".to_owned());
-    };
+/// The name of a built-in type, with its modifier.
+fn built_in_name(ty: Type) -> Option<String> {
+    let info = type_info(ty.oid)?;
     // Vectors keep their own names; every other array is its element with brackets.
     let array = info.is_array() || info.oid == Oid::RECORD_ARRAY;
     if array && info.element.0 != 0 && !matches!(info.oid, Oid::INT2VECTOR | Oid::OIDVECTOR) {
-        return format!("{}[]", format_type(Type { oid: info.element, typmod: ty.typmod }));
+        let element = built_in_name(Type { oid: info.element, typmod: ty.typmod })?;
+        return Some(format!("{element}[]"));
     }
     let name = sql_name(info);
     let typmod = ty.typmod;
     if typmod < 0 {
         // A bare `character` would read back as char(1).
-        return if info.oid == Oid::BPCHAR { "bpchar".to_owned() } else { name.to_owned() };
+        return Some(if info.oid == Oid::BPCHAR { "bpchar".to_owned() } else { name.to_owned() });
     }
-    match info.oid {
+    Some(match info.oid {
         Oid::VARCHAR | Oid::BPCHAR if typmod >= 4 => format!("{name}({})", typmod - 4),
         Oid::NUMERIC if typmod >= 4 => {
             let (precision, scale) = numeric_typmod(typmod);
@@ -270,7 +236,7 @@ pub fn format_type(ty: Type) -> String {
         Oid::TIMETZ => format!("time({typmod}) with time zone"),
         Oid::INTERVAL => format_interval_type(typmod),
         _ => name.to_owned(),
-    }
+    })
 }
 
 /// Field mask and precision of an interval modifier (PostgreSQL's INTERVAL_RANGE).
@@ -315,7 +281,7 @@ mod tests {
 
     #[test]
     fn formats_types_as_postgresql() {
-        let check = |oid, typmod, text: &str| assert_eq!(format_type(Type { oid, typmod }), text);
+        let check = |oid, typmod, text: &str| assert_eq!(BuiltIn.format_type(Type { oid, typmod }), text);
         check(Oid::NUMERIC, make_numeric_typmod(12, 2), "numeric(12,2)");
         check(Oid::NUMERIC, make_numeric_typmod(3, -2), "numeric(3,-2)");
         check(Oid::VARCHAR, 24, "character varying(20)");

@@ -29,7 +29,7 @@ impl Binder<'_, '_> {
         }
         let actual: Vec<Type> = args.iter().map(|arg| arg.ty).collect();
         let way = &aggregate.plain;
-        let state = Type::of(resolve_polymorphic(&declared, &actual, way.state.oid)?.1);
+        let state = Type::of(resolve_polymorphic(&declared, &actual, way.state.oid, self)?.1);
         let column = |place: usize, ty: Type| BoundExpr::column(place, ty);
         let row: Vec<BoundExpr> = std::iter::once(column(0, state))
             .chain(actual.iter().enumerate().map(|(place, ty)| column(place + 1, *ty)))
@@ -78,7 +78,7 @@ impl Binder<'_, '_> {
         if defined.finish_modify == 'r' {
             return Ok(());
         }
-        let shown = routine_signature(&defined.routine);
+        let shown = routine_signature(&defined.routine, self);
         let message = format!("aggregate function {shown} does not support use as a window function");
         Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
     }

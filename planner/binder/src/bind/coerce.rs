@@ -7,7 +7,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{self, CastContext, CastMethod, ResolvedFunction};
 use archipel_sql::interrupt;
 use archipel_sql::io;
-use archipel_sql::type_table::{array_of, element_of, type_info, type_name};
+use archipel_sql::type_table::{TypeNames, array_of, element_of, type_info};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::Expr;
 
@@ -150,7 +150,7 @@ impl Binder<'_, '_> {
         context: Coercion,
     ) -> Result<BoundExpr> {
         let from = expr.declared();
-        self.coerce(expr, target, context)?.ok_or_else(|| cannot_cast(from, target))
+        self.coerce(expr, target, context)?.ok_or_else(|| cannot_cast(from, target, self))
     }
 
     fn coerce_type(&mut self, expr: BoundExpr, target: Type, context: Coercion) -> Result<Option<BoundExpr>> {
@@ -243,7 +243,7 @@ impl Binder<'_, '_> {
             }
             // A literal within a row is of no type, and nothing is made of it but strings.
             ExprKind::Field { .. } if pathway(Oid::UNKNOWN, to, context).is_none() => {
-                let to = type_name(to);
+                let to = self.type_name(to);
                 Err(SqlError::internal(format!("failed to find conversion function from unknown to {to}")))
             }
             _ => self.guarded_row(BoundExpr::new(ExprKind::ConvertIo(Box::new(expr)), Type::of(to))),
@@ -398,14 +398,15 @@ impl Binder<'_, '_> {
     fn coerce_record(&mut self, expr: BoundExpr, target: Type, context: Coercion) -> Result<BoundExpr> {
         let from = expr.ty;
         let items = match expr.kind {
-            ExprKind::Row(..) if is_variable_row(&expr) => return Err(cannot_cast(from, target)),
+            ExprKind::Row(..) if is_variable_row(&expr) => return Err(cannot_cast(from, target, self)),
             ExprKind::Row(items, _) => items,
             // Of any other record the fields are not known.
-            _ => return Err(cannot_cast(from, target)),
+            _ => return Err(cannot_cast(from, target, self)),
         };
         let fields = self.env.catalog.table_of_row_type(target.oid);
         let columns = fields.as_ref().map_or(&[][..], |relation| &relation.columns[..]);
-        let wrong = |detail: String| Err(cannot_cast(from, target).with_detail(detail));
+        let names = self.env.type_names();
+        let wrong = |detail: String| Err(cannot_cast(from, target, &names).with_detail(detail));
         if items.len() < columns.len() {
             return wrong("Input has too few columns.".to_owned());
         }
@@ -418,8 +419,8 @@ impl Binder<'_, '_> {
             let Some(item) = self.coerce(item, column.ty, context)? else {
                 return wrong(format!(
                     "Cannot cast type {} to {} in column {}.",
-                    type_name(ty.oid),
-                    type_name(column.ty.oid),
+                    self.type_name(ty.oid),
+                    self.type_name(column.ty.oid),
                     place + 1
                 ));
             };
@@ -451,7 +452,7 @@ impl Binder<'_, '_> {
 
     /// As the free function of this name.
     pub(crate) fn common_type(&self, types: &[Type], what: &str) -> Result<Type> {
-        common_type(types, what)
+        common_type(types, what, self)
     }
 
     /// Converts to a common type found before (coerce_to_common_type). The modifier is not
@@ -460,9 +461,10 @@ impl Binder<'_, '_> {
         interrupt::steps(STEPS_PER_LEVEL)?;
         let from = expr.ty;
         let converted = self.coerce(expr, Type::of(common.oid), CastContext::Implicit)?.ok_or_else(|| {
+            let (from, common) = (self.type_name(from.oid), self.type_name(common.oid));
             SqlError::new(
                 SqlState::CANNOT_COERCE,
-                format!("{what} could not convert type {} to {}", type_name(from.oid), type_name(common.oid)),
+                format!("{what} could not convert type {from} to {common}"),
             )
         })?;
         Ok(if common.oid == Oid::RECORD { as_record(converted) } else { converted })
@@ -478,7 +480,7 @@ impl Binder<'_, '_> {
     ) -> Result<(Vec<BoundExpr>, Type)> {
         let types: Vec<Type> = exprs.iter().map(|expr| expr.ty).collect();
         let place = |binder: &Self, place: usize| written.get(place).and_then(|expr| binder.start(expr));
-        let common = matched_type(&types, what).map_err(|(at, error)| error.at(place(self, at)))?;
+        let common = matched_type(&types, what, self).map_err(|(at, error)| error.at(place(self, at)))?;
         let mut unified = Vec::with_capacity(exprs.len());
         for (at, expr) in exprs.into_iter().enumerate() {
             unified.push(self.coerce_common(expr, common, what).map_err(|error| error.at(place(self, at)))?);
@@ -492,7 +494,7 @@ impl Binder<'_, '_> {
         self.coerce(expr, Type::BOOL, CastContext::Assignment)?.ok_or_else(|| {
             SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
-                format!("argument of {what} must be type boolean, not type {}", type_name(from.oid)),
+                format!("argument of {what} must be type boolean, not type {}", self.type_name(from.oid)),
             )
         })
     }
@@ -521,27 +523,23 @@ impl Binder<'_, '_> {
     ) -> Result<BoundExpr> {
         let from = expr.declared();
         self.coerce(expr, target, CastContext::Assignment)?.ok_or_else(|| {
-            SqlError::new(
-                SqlState::DATATYPE_MISMATCH,
-                format!(
-                    "column \"{column}\" is of type {} but expression is of type {}",
-                    type_name(declared),
-                    type_name(from.oid)
-                ),
-            )
-            .with_hint("You will need to rewrite or cast the expression.")
+            let (wanted, given) = (self.type_name(declared), self.type_name(from.oid));
+            let message =
+                format!("column \"{column}\" is of type {wanted} but expression is of type {given}");
+            SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+                .with_hint("You will need to rewrite or cast the expression.")
         })
     }
 }
 
 /// The type several expressions have in common (select_common_type). `what` opens the error
 /// message: "CASE", "UNION".
-pub(crate) fn common_type(types: &[Type], what: &str) -> Result<Type> {
-    matched_type(types, what).map_err(|(_, error)| error)
+pub(crate) fn common_type(types: &[Type], what: &str, names: &dyn TypeNames) -> Result<Type> {
+    matched_type(types, what, names).map_err(|(_, error)| error)
 }
 
 /// As [`common_type`]; where there is none, which of the expressions does not match those before it.
-fn matched_type(types: &[Type], what: &str) -> Result<Type, (usize, SqlError)> {
+fn matched_type(types: &[Type], what: &str, names: &dyn TypeNames) -> Result<Type, (usize, SqlError)> {
     let mut common = types.first().map_or(Oid::UNKNOWN, |ty| ty.oid);
     if common != Oid::UNKNOWN && types.iter().all(|ty| ty.oid == common) {
         let typmod = types[0].typmod;
@@ -556,8 +554,8 @@ fn matched_type(types: &[Type], what: &str) -> Result<Type, (usize, SqlError)> {
         if common == Oid::UNKNOWN {
             common = next;
         } else if category(next) != category(common) {
-            let message =
-                format!("{what} types {} and {} cannot be matched", type_name(common), type_name(next));
+            let (one, other) = (names.type_name(common), names.type_name(next));
+            let message = format!("{what} types {one} and {other} cannot be matched");
             return Err((place, SqlError::new(SqlState::DATATYPE_MISMATCH, message)));
         } else if !is_preferred(common)
             && can_coerce(common, next, CastContext::Implicit)
@@ -573,11 +571,17 @@ fn matched_type(types: &[Type], what: &str) -> Result<Type, (usize, SqlError)> {
 
 /// Resolves `any…` declarations against actual argument types (enforce_generic_type_consistency):
 /// the concrete argument types and the concrete result type.
-pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid) -> Result<(Vec<Oid>, Oid)> {
+pub(crate) fn resolve_polymorphic(
+    declared: &[Oid],
+    actual: &[Type],
+    result: Oid,
+    names: &dyn TypeNames,
+) -> Result<(Vec<Oid>, Oid)> {
     if !declared.iter().any(|&oid| is_polymorphic(oid)) {
         return Ok((declared.to_vec(), result));
     }
     let mismatch = |message: String| SqlError::new(SqlState::DATATYPE_MISMATCH, message);
+    let versus = |one: Oid, other: Oid| format!("{} versus {}", names.type_name(one), names.type_name(other));
     let mut element: Option<Oid> = None;
     let mut array: Option<Oid> = None;
     let mut compatible: Vec<Type> = Vec::new();
@@ -589,14 +593,14 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
             Oid::ANYELEMENT | Oid::ANYNONARRAY | Oid::ANYENUM => match element {
                 Some(known) if known != ty.oid => {
                     return Err(mismatch("arguments declared \"anyelement\" are not all alike".to_owned())
-                        .with_detail(format!("{} versus {}", type_name(known), type_name(ty.oid))));
+                        .with_detail(versus(known, ty.oid)));
                 }
                 _ => element = Some(ty.oid),
             },
             Oid::ANYARRAY => match array {
                 Some(known) if known != ty.oid => {
                     return Err(mismatch("arguments declared \"anyarray\" are not all alike".to_owned())
-                        .with_detail(format!("{} versus {}", type_name(known), type_name(ty.oid))));
+                        .with_detail(versus(known, ty.oid)));
                 }
                 _ => array = Some(ty.oid),
             },
@@ -606,7 +610,7 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
                 None => {
                     return Err(mismatch(format!(
                         "argument declared anycompatiblearray is not an array but type {}",
-                        type_name(ty.oid)
+                        names.type_name(ty.oid)
                     )));
                 }
             },
@@ -615,7 +619,10 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
     }
     if let Some(array) = array {
         let of = element_of(array).ok_or_else(|| {
-            mismatch(format!("argument declared anyarray is not an array but type {}", type_name(array)))
+            mismatch(format!(
+                "argument declared anyarray is not an array but type {}",
+                names.type_name(array)
+            ))
         })?;
         match element {
             Some(known) if known != of => {
@@ -623,7 +630,7 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
                     "argument declared anyarray is not consistent with argument declared anyelement"
                         .to_owned(),
                 )
-                .with_detail(format!("{} versus {}", type_name(array), type_name(known))));
+                .with_detail(versus(array, known)));
             }
             _ => element = Some(of),
         }
@@ -637,7 +644,7 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
     }
     let mut compatible_element = None;
     if uses(&[Oid::ANYCOMPATIBLE, Oid::ANYCOMPATIBLEARRAY, ANYCOMPATIBLENONARRAY]) {
-        let common = common_type(&compatible, "anycompatible")?.oid;
+        let common = common_type(&compatible, "anycompatible", names)?.oid;
         // Of one category is not yet of one type (verify_common_type).
         if compatible.iter().any(|ty| !can_coerce(ty.oid, common, CastContext::Implicit)) {
             let message = "arguments of anycompatible family cannot be cast to a common type";
@@ -649,7 +656,7 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
         let missing = || {
             mismatch(format!(
                 "could not find array type for data type {}",
-                element.map_or_else(String::new, type_name)
+                element.map_or_else(String::new, |element| names.type_name(element))
             ))
         };
         Ok(match oid {
@@ -665,10 +672,10 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
 }
 
 /// 42846 as PostgreSQL words it.
-pub fn cannot_cast(from: Type, to: Type) -> SqlError {
+pub fn cannot_cast(from: Type, to: Type, names: &dyn TypeNames) -> SqlError {
     SqlError::new(
         SqlState::CANNOT_COERCE,
-        format!("cannot cast type {} to {}", type_name(from.oid), type_name(to.oid)),
+        format!("cannot cast type {} to {}", names.type_name(from.oid), names.type_name(to.oid)),
     )
 }
 

@@ -4,7 +4,7 @@
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CastContext, ResolvedFunction};
-use archipel_sql::type_table::{array_of, element_of, is_vector, type_name};
+use archipel_sql::type_table::{TypeNames, array_of, element_of, is_vector};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{BinaryOperator, Expr, Query};
 
@@ -209,7 +209,7 @@ impl Binder<'_, '_> {
         if test.ty.oid == Oid::BOOL {
             return Ok(test);
         }
-        let given = type_name(test.ty.oid);
+        let given = self.type_name(test.ty.oid);
         let message = format!("row comparison operator must yield type boolean, not type {given}");
         Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
     }
@@ -399,7 +399,7 @@ impl Binder<'_, '_> {
         let target = array_of(probe.ty.oid).ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_OBJECT,
-                format!("could not find array type for data type {}", type_name(probe.ty.oid)),
+                format!("could not find array type for data type {}", self.type_name(probe.ty.oid)),
             )
         })?;
         let array = self.coerce_or_fail(right, Type::of(target), CastContext::Implicit)?;
@@ -454,7 +454,7 @@ impl Binder<'_, '_> {
                     SqlState::DATATYPE_MISMATCH,
                     format!(
                         "row comparison operator must yield type boolean, not type {}",
-                        type_name(result.oid)
+                        self.type_name(result.oid)
                     ),
                 ));
             }
@@ -572,7 +572,7 @@ impl Binder<'_, '_> {
                 let array = array_of(element.oid).ok_or_else(|| {
                     SqlError::new(
                         SqlState::UNDEFINED_OBJECT,
-                        format!("could not find array type for data type {}", type_name(element.oid)),
+                        format!("could not find array type for data type {}", self.type_name(element.oid)),
                     )
                 })?;
                 (element.oid, array)

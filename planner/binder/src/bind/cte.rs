@@ -10,7 +10,7 @@ use crate::bound::*;
 use archipel_sql::catalog::OF_DOMAIN;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::RecursionClauses;
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
 use sqlparser::ast::{self, Query, SetExpr, SetOperator, Visit, Visitor};
@@ -436,8 +436,8 @@ impl Binder<'_, '_> {
                     format!(
                         "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
                         i + 1,
-                        format_type(own.ty),
-                        format_type(overall)
+                        self.format_type(own.ty),
+                        self.format_type(overall)
                     ),
                 )
                 .with_hint("Cast the output of the non-recursive term to the correct type.")

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use archipel_sql::datum::Datum;
 use archipel_sql::function::{FunctionContext, ResolvedFunction};
 use archipel_sql::io;
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::{Oid, Type};
 
 use crate::bound::*;
@@ -40,7 +40,7 @@ fn line(out: &mut String, indent: usize, text: &str) {
 fn columns_text(columns: &[OutputColumn]) -> String {
     columns
         .iter()
-        .map(|column| format!("{} {}", column.name, format_type(column.ty)))
+        .map(|column| format!("{} {}", column.name, BuiltIn.format_type(column.ty)))
         .collect::<Vec<_>>()
         .join(", ")
 }
@@ -338,13 +338,13 @@ fn list_text(list: &[BoundExpr]) -> String {
 /// A constant as SQL would write it with its type, which plain int4, bool and text do without.
 pub fn constant_text(value: &Datum, ty: Type) -> String {
     let text = match value {
-        Datum::Null => return format!("null::{}", format_type(ty)),
+        Datum::Null => return format!("null::{}", BuiltIn.format_type(ty)),
         Datum::Int4(value) => return value.to_string(),
         Datum::Bool(value) => return value.to_string(),
         Datum::Record(_) => return "record".to_owned(),
         other => io::to_text(other, ty, &FunctionContext::detached()),
     };
-    if ty.oid == Oid::TEXT { format!("'{text}'") } else { format!("'{text}'::{}", format_type(ty)) }
+    if ty.oid == Oid::TEXT { format!("'{text}'") } else { format!("'{text}'::{}", BuiltIn.format_type(ty)) }
 }
 
 fn call_text(function: &ResolvedFunction, args: &[BoundExpr]) -> String {
@@ -358,7 +358,7 @@ fn joined(list: &[BoundExpr], word: &str) -> String {
 fn write_expr(out: &mut String, expr: &BoundExpr) {
     let text = match &expr.kind {
         ExprKind::Const(value) => constant_text(value, expr.ty),
-        ExprKind::Param(number) => format!("${}:{}", number + 1, format_type(expr.ty)),
+        ExprKind::Param(number) => format!("${}:{}", number + 1, BuiltIn.format_type(expr.ty)),
         ExprKind::Variable(register) => format!("@{register}"),
         ExprKind::Column { depth, index } => format!("{}#{index}", "^".repeat(usize::from(*depth))),
         ExprKind::Call { function, args } => call_text(function, args),
@@ -424,8 +424,8 @@ fn write_expr(out: &mut String, expr: &BoundExpr) {
             text
         }
         ExprKind::Field { record, index } => format!("{}.{index}", expr_text(record)),
-        ExprKind::Relabel(inner) => format!("{}::{}", expr_text(inner), format_type(expr.ty)),
-        ExprKind::ConvertIo(inner) => format!("{}::text::{}", expr_text(inner), format_type(expr.ty)),
+        ExprKind::Relabel(inner) => format!("{}::{}", expr_text(inner), BuiltIn.format_type(expr.ty)),
+        ExprKind::ConvertIo(inner) => format!("{}::text::{}", expr_text(inner), BuiltIn.format_type(expr.ty)),
         ExprKind::ArrayConvert { array, element } => {
             format!("map({}, {})", expr_text(array), expr_text(element))
         }

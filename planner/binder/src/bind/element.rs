@@ -9,7 +9,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CastContext, Intrinsic, ResolvedFunction, lookup_functions};
 use archipel_sql::parser::assigned_element;
-use archipel_sql::type_table::{element_of, type_name};
+use archipel_sql::type_table::{TypeNames, element_of};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{AccessExpr, Expr, Ident, ObjectName, Subscript as WrittenSubscript};
 
@@ -198,7 +198,7 @@ impl Binder<'_, '_> {
                 format!("cannot assign to field \"{field}\" of column \"{name}\" because {why}"),
             )
         };
-        let shown = type_name(ty.oid);
+        let shown = self.type_name(ty.oid);
         let Some(relation) = self.env.catalog.table_of_row_type(ty.oid) else {
             let why = format!("its type {shown} is not a composite type");
             return Err(refused(SqlState::DATATYPE_MISMATCH, why));
@@ -248,7 +248,7 @@ impl Binder<'_, '_> {
                     }
                 }
                 part => {
-                    let (element, wanted) = subscripted(inner, part)?;
+                    let (element, wanted) = subscripted(inner, part, self)?;
                     let bounds = self.bounds(part, &mut args)?;
                     let _ = write!(way, "e{},{bounds};", element.0);
                     if is_last {
@@ -379,8 +379,8 @@ impl Binder<'_, '_> {
                 format!(
                     "subfield \"{}\" is of type {} but expression is of type {}",
                     field.name,
-                    type_name(wanted),
-                    type_name(from.oid)
+                    self.type_name(wanted),
+                    self.type_name(from.oid)
                 ),
             )
             .with_hint("You will need to rewrite or cast the expression.")
@@ -401,7 +401,7 @@ impl Binder<'_, '_> {
             let value = self.assign_element(value, ty, change)?;
             return json_assigned(base, steps, value);
         }
-        let (element, wanted) = subscripted(ty, part)?;
+        let (element, wanted) = subscripted(ty, part, self)?;
         let mut subscripts = Vec::new();
         let bounds = self.bounds(part, &mut subscripts)?;
         let value = self.assign_element(value, wanted, change)?;
@@ -425,8 +425,8 @@ impl Binder<'_, '_> {
                     format!(
                         "subscripted assignment to \"{}\" requires type {} but expression is of type {}",
                         change.name,
-                        type_name(wanted.oid),
-                        type_name(given.oid)
+                        self.type_name(wanted.oid),
+                        self.type_name(given.oid)
                     ),
                 )
                 .with_hint("You will need to rewrite or cast the expression.")
@@ -455,11 +455,14 @@ fn is_changed(base: &BoundExpr) -> bool {
 }
 
 /// The type of an array's elements, and that of what subscripts of it mean.
-fn subscripted(ty: Type, part: &Part) -> Result<(Oid, Type)> {
+fn subscripted(ty: Type, part: &Part, names: &dyn TypeNames) -> Result<(Oid, Type)> {
     element_of(ty.oid).zip(element_type(ty, part)).ok_or_else(|| {
         SqlError::new(
             SqlState::DATATYPE_MISMATCH,
-            format!("cannot subscript type {} because it does not support subscripting", type_name(ty.oid)),
+            format!(
+                "cannot subscript type {} because it does not support subscripting",
+                names.type_name(ty.oid)
+            ),
         )
     })
 }
@@ -496,7 +499,7 @@ pub fn part_declared(ty: Type, way: &PartWay, name: &str, env: &mut BindEnv<'_>)
                 relation.columns[place].domain.map_or(relation.columns[place].ty, Type::of)
             }
             part if plain.oid == Oid::JSONB => element_type(plain, part).unwrap_or(plain),
-            part => subscripted(plain, part)?.1,
+            part => subscripted(plain, part, &binder)?.1,
         };
     }
     Ok(declared)

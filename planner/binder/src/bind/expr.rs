@@ -3,7 +3,7 @@
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
-use archipel_sql::type_table::{array_of, element_of, is_vector, type_name};
+use archipel_sql::type_table::{TypeNames, array_of, element_of, is_vector};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{self, AccessExpr, BinaryOperator, Expr, Ident, UnaryOperator};
 
@@ -283,7 +283,7 @@ impl Binder<'_, '_> {
                 SqlState::DATATYPE_MISMATCH,
                 format!(
                     "cannot subscript type {} because it does not support subscripting",
-                    type_name(array.ty.oid)
+                    self.type_name(array.ty.oid)
                 ),
             ));
         };
@@ -435,7 +435,7 @@ impl Binder<'_, '_> {
         let from = bound.declared();
         let cast = match self.coerce(bound, target, CastContext::Explicit) {
             Ok(Some(cast)) => cast,
-            Ok(None) => return Err(cannot_cast(from, target).at(self.cast_position(operand, colons))),
+            Ok(None) => return Err(cannot_cast(from, target, self).at(self.cast_position(operand, colons))),
             Err(error) => return Err(error.at(self.cast_position(operand, colons))),
         };
         // Without a modifier it takes away the one that the value had (coerce_type_typmod).
@@ -480,7 +480,7 @@ impl Binder<'_, '_> {
                     .map(|item| {
                         let from = item.ty;
                         self.coerce(item, element, CastContext::Explicit)?
-                            .ok_or_else(|| cannot_cast(from, element))
+                            .ok_or_else(|| cannot_cast(from, element, self))
                     })
                     .collect::<Result<Vec<_>>>()?;
                 (items, element)
@@ -505,7 +505,7 @@ impl Binder<'_, '_> {
         let Some(array) = array_of(common.oid) else {
             return Err(SqlError::new(
                 SqlState::UNDEFINED_OBJECT,
-                format!("could not find array type for data type {}", type_name(common.oid)),
+                format!("could not find array type for data type {}", self.type_name(common.oid)),
             ));
         };
         let ty = Type { oid: array, typmod: common.typmod };
@@ -603,7 +603,7 @@ impl Binder<'_, '_> {
         if !matches!(bound.ty.oid, Oid::TEXT | Oid::VARCHAR | Oid::BPCHAR | Oid::NAME) {
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
-                format!("collations are not supported by type {}", type_name(bound.ty.oid)),
+                format!("collations are not supported by type {}", self.type_name(bound.ty.oid)),
             ));
         }
         let name = match &parts[..] {

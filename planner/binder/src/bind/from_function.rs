@@ -13,7 +13,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::ScalarFunction;
 use archipel_sql::json::shape;
 use archipel_sql::parser::ROWS_FROM;
-use archipel_sql::type_table::type_name;
+use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{FunctionArg, ObjectName, TableAlias};
 
@@ -282,9 +282,9 @@ impl Binder<'_, '_> {
             None => Ok(()),
             Some(place) => refused(format!(
                 "Returned type {} at ordinal position {}, but query expects {}.",
-                type_name(given[place].1.oid),
+                self.type_name(given[place].1.oid),
                 place + 1,
-                type_name(columns[place].1.oid)
+                self.type_name(columns[place].1.oid)
             )),
         }
     }

@@ -8,7 +8,7 @@ use super::{Binder, Clause};
 use crate::bound::*;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::type_table::type_name;
+use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::Type;
 use sqlparser::ast::{Expr, OrderByExpr};
 use sqlparser::tokenizer::Span;
@@ -93,8 +93,8 @@ impl Binder<'_, '_> {
         if keys.len() != direct.len() {
             let types: Vec<String> = direct
                 .iter()
-                .map(|arg| type_name(arg.value.ty.oid))
-                .chain(keys.iter().map(|key| type_name(key.expr.ty.oid)))
+                .map(|arg| self.type_name(arg.value.ty.oid))
+                .chain(keys.iter().map(|key| self.type_name(key.expr.ty.oid)))
                 .collect();
             let message = format!("function {name}({}) does not exist", types.join(", "));
             return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message)

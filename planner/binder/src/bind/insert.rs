@@ -443,7 +443,7 @@ impl Binder<'_, '_> {
             let own = table.columns[target.place].ty;
             let wanted = target.part.as_ref().map_or(own, |part| self.part_type(part, own));
             if value.ty.oid == Oid::RECORD && wanted.oid.is_composite() {
-                return Err(cannot_cast(value.ty, wanted));
+                return Err(cannot_cast(value.ty, wanted, self));
             }
             let position = position(self, place);
             self.fill(table, &mut full, target, value, overriding, position)?;

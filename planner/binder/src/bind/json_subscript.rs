@@ -2,7 +2,7 @@
 
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CastContext, ResolvedFunction, lookup_functions};
-use archipel_sql::type_table::type_name;
+use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::Subscript as WrittenSubscript;
 
@@ -90,7 +90,7 @@ impl Binder<'_, '_> {
             (Some(_), Some(_)) => "jsonb subscript must be coercible to only one type, integer or text.",
             (None, None) => "jsonb subscript must be coercible to either integer or text.",
         };
-        let message = format!("subscript type {} is not supported", type_name(given.oid));
+        let message = format!("subscript type {} is not supported", self.type_name(given.oid));
         Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).with_hint(hint))
     }
 }

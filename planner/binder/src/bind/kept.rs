@@ -3,7 +3,7 @@
 //! the text belongs to, then in `public`. Whoever writes a definition sees to it that they mean
 //! there what they meant to him (the crate `definitions`, `kept`).
 
-use archipel_sql::catalog::{Catalog, TableRef};
+use archipel_sql::catalog::{Catalog, TableRef, TypesAlong};
 use archipel_sql::error::Result;
 use archipel_sql::function::FunctionContext;
 use archipel_sql::types::{Oid, Type};
@@ -88,7 +88,8 @@ pub fn bind_text(
     about: &About,
     clause: Clause,
 ) -> Result<BoundExpr> {
-    let context = FunctionContext::detached();
+    let names = TypesAlong { catalog, search_path: path };
+    let context = FunctionContext { now: 0, session: &names };
     let mut env = BindEnv::new(catalog, path, &context);
     // What a literal is to a session is asked of nobody here: labels in arrays, local times.
     env.late_literals = true;

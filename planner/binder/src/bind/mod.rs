@@ -103,11 +103,11 @@ mod tests;
 use std::cell::OnceCell;
 
 use archipel_sql::ast::{self, RowLockClause};
-use archipel_sql::catalog::{Catalog, ROW_PLACE, Requirement, ViewReference};
+use archipel_sql::catalog::{Catalog, ROW_PLACE, Requirement, TypesAlong, ViewReference};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::parser::Positions;
-use archipel_sql::type_table::Naming;
+use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 use archipel_sql::{interrupt, stack};
 use sqlparser::tokenizer::{Location, Span};
@@ -170,6 +170,11 @@ pub struct BindEnv<'a> {
 }
 
 impl<'a> BindEnv<'a> {
+    /// Who names types in messages.
+    pub fn type_names(&self) -> TypesAlong<'a> {
+        TypesAlong { catalog: self.catalog, search_path: self.search_path }
+    }
+
     /// An environment without parameters and variables.
     pub fn new(
         catalog: &'a Catalog,
@@ -304,7 +309,7 @@ pub fn bind_expression(
                 let (target, domain) = binder.plain_type(declared);
                 let value = binder
                     .coerce(bound, target, archipel_sql::function::CastContext::Assignment)?
-                    .ok_or_else(|| coerce::cannot_cast(from, target))?;
+                    .ok_or_else(|| coerce::cannot_cast(from, target, binder))?;
                 binder.coerce_domain(value, domain)
             }
             None => binder.resolve_unknown(bound),
@@ -444,13 +449,17 @@ pub(crate) struct Binder<'e, 'a> {
     nesting: u32,
     /// Where lines begin in the statement's text, once somebody asks.
     positions: OnceCell<Positions<'a>>,
-    /// Messages name the types of the catalog.
-    _naming: Naming,
+}
+
+/// As the catalog and the search path of the statement name them.
+impl TypeNames for Binder<'_, '_> {
+    fn user_type(&self, ty: Type) -> Option<String> {
+        self.env.type_names().user_type(ty)
+    }
 }
 
 impl<'e, 'a> Binder<'e, 'a> {
     pub(crate) fn new(env: &'e mut BindEnv<'a>) -> Self {
-        let naming = Naming::of(env.catalog, env.search_path);
         Binder {
             env,
             levels: Vec::new(),
@@ -469,7 +478,6 @@ impl<'e, 'a> Binder<'e, 'a> {
             asks_for_numbers: false,
             nesting: 0,
             positions: OnceCell::new(),
-            _naming: naming,
         }
     }
 

@@ -5,7 +5,8 @@ use archipel_sql::catalog::{ArgMode, Identity, Privileges, Required, TableKind, 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::Intrinsic;
-use archipel_sql::types::Type;
+use archipel_sql::type_table::TypeNames;
+use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
     Assignment, AssignmentTarget, Delete, Expr, FromTable, ObjectName, SelectItem, TableFactor,
     TableWithJoins, Update, UpdateTableFromKind,
@@ -105,11 +106,8 @@ pub fn partition_expression_type(
     env: &mut BindEnv<'_>,
 ) -> Result<Type> {
     let bound = Binder::new(env).definition(table, text, Clause::PartitionKey)?;
-    if matches!(
-        bound.ty.oid,
-        archipel_sql::types::Oid::RECORD | archipel_sql::types::Oid::UNKNOWN | archipel_sql::types::Oid::VOID
-    ) {
-        let ty = archipel_sql::type_table::format_type(bound.ty);
+    if matches!(bound.ty.oid, Oid::RECORD | Oid::UNKNOWN | Oid::VOID) {
+        let ty = env.type_names().format_type(bound.ty);
         let message = format!("partition key column {number} has pseudo-type {ty}");
         return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
     }

@@ -17,7 +17,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{
     self, AggregateFunction, CastContext, Intrinsic, ResolvedFunction, ScalarFunction, SetFunction,
 };
-use archipel_sql::type_table::{array_of, element_of, type_by_name, type_name};
+use archipel_sql::type_table::{TypeNames, array_of, element_of, type_by_name};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
@@ -125,13 +125,19 @@ pub(crate) struct Candidate {
 
 /// A routine with polymorphic parameters, as it is for these actual types: it is compiled for
 /// each combination.
-fn instance(routine: RoutineRef, declared: &[Oid], actual: &[Type], result: Type) -> Result<RoutineRef> {
+fn instance(
+    routine: RoutineRef,
+    declared: &[Oid],
+    actual: &[Type],
+    result: Type,
+    names: &dyn TypeNames,
+) -> Result<RoutineRef> {
     if !routine.args.iter().any(|arg| is_polymorphic(arg.ty.oid)) {
         return Ok(routine);
     }
     let mut concrete = (*routine).clone();
     for arg in &mut concrete.args {
-        arg.ty = Type::of(resolve_polymorphic(declared, actual, arg.ty.oid)?.1);
+        arg.ty = Type::of(resolve_polymorphic(declared, actual, arg.ty.oid, names)?.1);
     }
     concrete.result = result;
     Ok(Arc::new(concrete))
@@ -340,7 +346,8 @@ impl Binder<'_, '_> {
         });
         let actual: Vec<Oid> = args.iter().map(|arg| arg.value.ty.oid).collect();
         let types: Vec<Type> = args.iter().map(|arg| arg.value.declared()).collect();
-        let signature = || format!("{}({})", qualified(schema, name), type_list(&types));
+        let type_names = self.env.type_names();
+        let signature = || format!("{}({})", qualified(schema, name), type_list(&types, &type_names));
         let chosen = match choose(&actual, &signatures) {
             Choice::One(i) if equal.contains(&i) => Choice::Ambiguous,
             chosen => chosen,
@@ -418,9 +425,9 @@ impl Binder<'_, '_> {
                             .iter()
                             .map(|arg| match &arg.name {
                                 Some(name) => {
-                                    format!("{name} => {}", type_name(arg.value.declared().oid))
+                                    format!("{name} => {}", self.type_name(arg.value.declared().oid))
                                 }
-                                None => type_name(arg.value.declared().oid),
+                                None => self.type_name(arg.value.declared().oid),
                             })
                             .collect::<Vec<_>>();
                         format!("{}({})", qualified(schema, name), list.join(", "))
@@ -490,7 +497,8 @@ impl Binder<'_, '_> {
         let actual: Vec<Type> = args.iter().map(|arg| arg.value.ty).collect();
         let array_given = args.last().is_some_and(|arg| arg.variadic);
         let array_position = args.last().and_then(|arg| arg.position);
-        let (types, result) = resolve_polymorphic(&candidate.types, &actual, candidate.callee.result())?;
+        let (types, result) =
+            resolve_polymorphic(&candidate.types, &actual, candidate.callee.result(), self)?;
         let mut values: Vec<Option<BoundExpr>> = Vec::with_capacity(args.len());
         // Those that know of a row's type what the row itself says.
         let (unaware, shows) = match &candidate.callee {
@@ -599,7 +607,7 @@ impl Binder<'_, '_> {
             Callee::Routine(routine) => {
                 self.need_routine(routine.oid);
                 let result = Type { oid: result, typmod: routine.result.typmod };
-                let routine = instance(routine, &candidate.types, &actual, result)?;
+                let routine = instance(routine, &candidate.types, &actual, result, self)?;
                 Resolved::Routine { routine, args: filled, result }
             }
             Callee::Set(function) => {
@@ -607,7 +615,7 @@ impl Binder<'_, '_> {
                     .columns
                     .iter()
                     .map(|(_, ty)| {
-                        resolve_polymorphic(&candidate.types, &actual, *ty).map(|(_, ty)| Type::of(ty))
+                        resolve_polymorphic(&candidate.types, &actual, *ty, self).map(|(_, ty)| Type::of(ty))
                     })
                     .collect::<Result<Vec<_>>>()?;
                 Resolved::Set { function, args: filled, columns }

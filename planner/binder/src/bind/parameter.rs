@@ -4,7 +4,7 @@
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::is_cast;
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
@@ -15,13 +15,14 @@ use crate::bound::{BoundExpr, BoundStatement, ExprKind};
 impl Binder<'_, '_> {
     /// Gives an inferred type to a parameter (variable_coerce_param_hook).
     pub(crate) fn set_parameter_type(&mut self, number: u16, ty: Type) -> Result<()> {
+        let names = self.env.type_names();
         match self.env.param_types.get_mut(usize::from(number)) {
             Some(Some(known)) if known.oid != ty.oid => {
                 let message = format!("inconsistent types deduced for parameter ${}", number + 1);
                 Err(SqlError::new(SqlState::AMBIGUOUS_PARAMETER, message).with_detail(format!(
                     "{} versus {}",
-                    format_type(*known),
-                    format_type(ty)
+                    names.format_type(*known),
+                    names.format_type(ty)
                 )))
             }
             Some(slot) => {

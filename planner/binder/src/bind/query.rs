@@ -6,7 +6,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
 use archipel_sql::parser::limit_count;
-use archipel_sql::type_table::type_name;
+use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
     self, Expr, LimitClause, LockClause, OrderBy, OrderByExpr, OrderByKind, Query, SetExpr, SetOperator,
@@ -612,7 +612,7 @@ impl Binder<'_, '_> {
                 format!(
                     "argument of {} must be type bigint, not type {}",
                     clause.describe(),
-                    type_name(from.oid)
+                    self.type_name(from.oid)
                 ),
             )
             .at(position)
@@ -630,7 +630,7 @@ impl Binder<'_, '_> {
         }
         Err(SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
-            format!("could not identify an ordering operator for type {}", type_name(ty.oid)),
+            format!("could not identify an ordering operator for type {}", self.type_name(ty.oid)),
         )
         .with_hint("Use an explicit ordering operator or modify the query."))
     }
@@ -642,7 +642,7 @@ impl Binder<'_, '_> {
         }
         Err(SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
-            format!("could not identify an equality operator for type {}", type_name(ty.oid)),
+            format!("could not identify an equality operator for type {}", self.type_name(ty.oid)),
         ))
     }
 

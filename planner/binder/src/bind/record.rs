@@ -4,7 +4,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{Intrinsic, Operands, column_types};
 use archipel_sql::parser::EVERY_FIELD;
-use archipel_sql::type_table::type_name;
+use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
@@ -150,7 +150,7 @@ impl Binder<'_, '_> {
                 SqlState::WRONG_OBJECT_TYPE,
                 format!(
                     "column notation .{name} applied to type {}, which is not a composite type",
-                    type_name(record.ty.oid)
+                    self.type_name(record.ty.oid)
                 ),
             )
             .at(position));
@@ -169,7 +169,7 @@ impl Binder<'_, '_> {
             }
             return Err(SqlError::new(
                 SqlState::UNDEFINED_COLUMN,
-                format!("column \"{name}\" not found in data type {}", type_name(ty.oid)),
+                format!("column \"{name}\" not found in data type {}", self.type_name(ty.oid)),
             )
             .at(position));
         };

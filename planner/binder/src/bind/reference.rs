@@ -1,7 +1,7 @@
 //! The statements that foreign keys run: bound here, for they need defaults, conditions and casts.
 
 use archipel_sql::ast::ReferentialAction;
-use archipel_sql::catalog::{Catalog, ForeignKey, TableRef};
+use archipel_sql::catalog::{Catalog, ForeignKey, TableRef, TypesAlong};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::FunctionContext;
@@ -43,8 +43,9 @@ pub fn bind_reference_change(
         };
         return Ok(ReferenceChange::Delete(delete));
     }
-    let context = FunctionContext::detached();
     let path = ["public".to_owned()];
+    let names = TypesAlong { catalog, search_path: &path };
+    let context = FunctionContext { now: 0, session: &names };
     let mut env = BindEnv::new(catalog, &path, &context);
     env.late_literals = true;
     let mut binder = Binder::new(&mut env);
@@ -86,7 +87,8 @@ pub fn bind_generated(catalog: &Catalog, table: &TableRef) -> Result<Vec<(u16, B
     if table.columns.iter().all(|column| column.generated.is_none()) {
         return Ok(Vec::new());
     }
-    let context = FunctionContext::detached();
+    let names = TypesAlong { catalog, search_path: &[] };
+    let context = FunctionContext { now: 0, session: &names };
     let mut env = BindEnv::new(catalog, &[], &context);
     env.late_literals = true;
     Binder::new(&mut env).generated(table)
@@ -97,7 +99,8 @@ pub fn bind_checks(catalog: &Catalog, table: &TableRef) -> Result<BoundChecks> {
     if table.checks.is_empty() {
         return Ok(Vec::new());
     }
-    let context = FunctionContext::detached();
+    let names = TypesAlong { catalog, search_path: &[] };
+    let context = FunctionContext { now: 0, session: &names };
     let mut env = BindEnv::new(catalog, &[], &context);
     env.late_literals = true;
     Binder::new(&mut env).checks(table)
@@ -111,7 +114,8 @@ pub(crate) fn bind_definition(
     text: &str,
     clause: Clause,
 ) -> Result<BoundExpr> {
-    let context = FunctionContext::detached();
+    let names = TypesAlong { catalog, search_path: &[] };
+    let context = FunctionContext { now: 0, session: &names };
     let mut env = BindEnv::new(catalog, &[], &context);
     Binder::new(&mut env).definition(table, text, clause)
 }
@@ -121,7 +125,8 @@ pub fn bind_index_expressions(catalog: &Catalog, table: &TableRef) -> Result<Vec
     if table.index_expressions().next().is_none() {
         return Ok(Vec::new());
     }
-    let context = FunctionContext::detached();
+    let names = TypesAlong { catalog, search_path: &[] };
+    let context = FunctionContext { now: 0, session: &names };
     let mut env = BindEnv::new(catalog, &[], &context);
     Binder::new(&mut env).index_expressions(table)
 }

@@ -3,7 +3,7 @@
 
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{self, CastContext, Intrinsic, Operator, ResolvedFunction, ScalarFunction};
-use archipel_sql::type_table::type_name;
+use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::{Oid, Type};
 
 use super::Binder;
@@ -117,7 +117,7 @@ fn fits(actual: &[Oid], candidate: &[Oid]) -> bool {
     actual.iter().zip(candidate).all(|(&from, &to)| can_coerce(from, to, CastContext::Implicit))
         && (!candidate.iter().any(|&oid| is_polymorphic(oid)) || actual.contains(&Oid::UNKNOWN) || {
             let types: Vec<Type> = actual.iter().map(|&oid| Type::of(oid)).collect();
-            resolve_polymorphic(candidate, &types, Oid::VOID).is_ok()
+            resolve_polymorphic(candidate, &types, Oid::VOID, &BuiltIn).is_ok()
         })
 }
 
@@ -135,8 +135,8 @@ fn keep_best(left: &mut Vec<usize>, score: impl Fn(usize) -> usize) {
 }
 
 /// The types of a failed call, for its error message.
-pub fn type_list(types: &[Type]) -> String {
-    types.iter().map(|ty| type_name(ty.oid)).collect::<Vec<_>>().join(", ")
+pub fn type_list(types: &[Type], names: &dyn TypeNames) -> String {
+    types.iter().map(|ty| names.type_name(ty.oid)).collect::<Vec<_>>().join(", ")
 }
 
 /// Functions that show values of any type as text: of those whose values are numbers of objects,
@@ -178,10 +178,11 @@ impl Binder<'_, '_> {
         right: BoundExpr,
     ) -> Result<(&'static Operator, Vec<BoundExpr>, Type)> {
         let types = [left.ty, right.ty];
-        let operator = lookup_binary(name, left.ty.oid, right.ty.oid)
-            .map_err(|choice| undefined_operator(choice, name, Some(left.declared()), right.declared()))?;
+        let operator = lookup_binary(name, left.ty.oid, right.ty.oid).map_err(|choice| {
+            undefined_operator(choice, (name, Some(left.declared()), right.declared()), self)
+        })?;
         let declared = [operator.left.unwrap_or(Oid::UNKNOWN), operator.right];
-        let (concrete, result) = resolve_polymorphic(&declared, &types, operator.result)?;
+        let (concrete, result) = resolve_polymorphic(&declared, &types, operator.result, self)?;
         let left = self.coerce_or_fail(left, Type::of(concrete[0]), CastContext::Implicit)?;
         let right = self.coerce_or_fail(right, Type::of(concrete[1]), CastContext::Implicit)?;
         let args = shown_by_name(operator.function, vec![left, right]);
@@ -191,8 +192,9 @@ impl Binder<'_, '_> {
     /// The function of an operator between two values of given types, which must fit as they are
     /// (the `=` of a common type).
     pub(crate) fn operator_of(&self, name: &str, left: Oid, right: Oid) -> Result<ResolvedFunction> {
-        let operator = lookup_binary(name, left, right)
-            .map_err(|choice| undefined_operator(choice, name, Some(Type::of(left)), Type::of(right)))?;
+        let operator = lookup_binary(name, left, right).map_err(|choice| {
+            undefined_operator(choice, (name, Some(Type::of(left)), Type::of(right)), self)
+        })?;
         Ok(ResolvedFunction { function: operator.function, result: Type::of(operator.result) })
     }
 
@@ -206,9 +208,10 @@ impl Binder<'_, '_> {
         let candidates: Vec<Vec<Oid>> = operators.iter().map(|operator| vec![operator.right]).collect();
         let operator = match choose(&[operand.ty.oid], &candidates) {
             Choice::One(i) => operators[i],
-            choice => return Err(undefined_operator(choice, name, None, operand.declared())),
+            choice => return Err(undefined_operator(choice, (name, None, operand.declared()), self)),
         };
-        let (concrete, result) = resolve_polymorphic(&[operator.right], &[operand.ty], operator.result)?;
+        let (concrete, result) =
+            resolve_polymorphic(&[operator.right], &[operand.ty], operator.result, self)?;
         let operand = self.coerce_or_fail(operand, Type::of(concrete[0]), CastContext::Implicit)?;
         let result = Type::of(result);
         let function = ResolvedFunction { function: operator.function, result };
@@ -242,10 +245,14 @@ fn lookup_binary(name: &str, left: Oid, right: Oid) -> Result<&'static Operator,
     }
 }
 
-fn undefined_operator(choice: Choice, name: &str, left: Option<Type>, right: Type) -> SqlError {
-    let right = type_name(right.oid);
+fn undefined_operator(
+    choice: Choice,
+    (name, left, right): (&str, Option<Type>, Type),
+    names: &dyn TypeNames,
+) -> SqlError {
+    let right = names.type_name(right.oid);
     let signature = match left {
-        Some(left) => format!("{} {name} {right}", type_name(left.oid)),
+        Some(left) => format!("{} {name} {right}", names.type_name(left.oid)),
         None => format!("{name} {right}"),
     };
     if choice == Choice::Ambiguous {

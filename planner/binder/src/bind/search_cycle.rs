@@ -8,7 +8,7 @@
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{CycleClause, RecursionClauses, SearchClause, parse_query, recursion_clauses};
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::TypeNames;
 use sqlparser::ast::{self, Expr, Ident, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins};
 
 use super::Binder;
@@ -195,7 +195,7 @@ impl Binder<'_, '_> {
         })?;
         let common = self.common_type(&types.0, "CYCLE").map_err(|error| error.at(position))?;
         self.require_equality(common)?;
-        let cast = |value: &Expr| format!("CAST({value} AS {})", format_type(common));
+        let cast = |value: &Expr| format!("CAST({value} AS {})", self.format_type(common));
         Ok((cast(value), cast(default)))
     }
 }

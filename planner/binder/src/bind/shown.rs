@@ -22,7 +22,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::function::{CastContext, FunctionContext};
 use archipel_sql::io;
 use archipel_sql::system::{KeptExpression, Subject};
-use archipel_sql::type_table::element_of;
+use archipel_sql::type_table::{BuiltIn, element_of};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value,
@@ -470,7 +470,7 @@ impl<'b, 'e> Shower<'b, 'e> {
         for item in list {
             types.push(self.bind(item)?.ty);
         }
-        let common = super::coerce::common_type(&types, "IN").ok()?;
+        let common = super::coerce::common_type(&types, "IN", &BuiltIn).ok()?;
         let mut texts = Vec::new();
         for item in list {
             let own = self.bind(item)?;

@@ -8,7 +8,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{self, CastContext, CastMethod, ScalarFunction};
 use archipel_sql::partition_hash::SEED;
-use archipel_sql::type_table::{element_of, type_name};
+use archipel_sql::type_table::{TypeNames, element_of};
 use archipel_sql::types::{Oid, Type};
 
 use super::coerce::{is_composite, is_polymorphic, resolve_polymorphic};
@@ -35,6 +35,7 @@ pub fn support_function(
     of_any_number: bool,
     env: &mut BindEnv<'_>,
 ) -> Result<SupportFunction> {
+    let names = env.type_names();
     let binder = Binder::new(env);
     let callees = binder.callees(name.schema.as_deref(), &name.name);
     let mut candidates: Vec<(Callee, Vec<Oid>)> = Vec::new();
@@ -50,7 +51,7 @@ pub fn support_function(
     }
     let shown = |types: &[Oid]| {
         let types: Vec<Type> = types.iter().map(|oid| Type::of(*oid)).collect();
-        format!("{name}({})", type_list(&types))
+        format!("{name}({})", type_list(&types, &names))
     };
     let signatures: Vec<Vec<Oid>> = candidates.iter().map(|(_, types)| types.clone()).collect();
     let missing = || {
@@ -79,7 +80,7 @@ pub fn support_function(
             format!("function {} must accept VARIADIC ANY to be used in this aggregate", shown(inputs));
         return Err(wrong(message));
     }
-    let (concrete, result) = consistent(declared, inputs, callee.result())?;
+    let (concrete, result) = consistent(declared, inputs, callee.result(), &names)?;
     if inputs.iter().zip(&concrete).any(|(from, to)| !is_binary_coercible(*from, *to)) {
         return Err(wrong(format!("function {} requires run-time type coercion", shown(&concrete))));
     }
@@ -88,12 +89,17 @@ pub fn support_function(
 
 /// What polymorphic parameters become over types that may be polymorphic themselves
 /// (enforce_generic_type_consistency with allow_poly).
-fn consistent(declared: &[Oid], inputs: &[Oid], result: Oid) -> Result<(Vec<Oid>, Oid)> {
+fn consistent(
+    declared: &[Oid],
+    inputs: &[Oid],
+    result: Oid,
+    names: &dyn TypeNames,
+) -> Result<(Vec<Oid>, Oid)> {
     // What is said of a parameter by itself tells nothing.
     let told = |(wanted, given): (&Oid, &Oid)| wanted != given || !is_polymorphic(*wanted);
     if declared.iter().zip(inputs).all(told) {
         let actual: Vec<Type> = inputs.iter().map(|oid| Type::of(*oid)).collect();
-        return resolve_polymorphic(declared, &actual, result);
+        return resolve_polymorphic(declared, &actual, result, names);
     }
     let pairs = || declared.iter().zip(inputs).filter(|pair| told(*pair));
     let wanted: Vec<Oid> = pairs().map(|(wanted, _)| *wanted).collect();
@@ -102,7 +108,7 @@ fn consistent(declared: &[Oid], inputs: &[Oid], result: Oid) -> Result<(Vec<Oid>
         return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, "polymorphic types that do not agree"));
     }
     let concrete = |oid: Oid| match is_polymorphic(oid) {
-        true => resolve_polymorphic(&wanted, &given, oid).map_or(oid, |(_, concrete)| concrete),
+        true => resolve_polymorphic(&wanted, &given, oid, names).map_or(oid, |(_, concrete)| concrete),
         false => oid,
     };
     Ok((declared.iter().map(|oid| concrete(*oid)).collect(), concrete(result)))
@@ -126,7 +132,7 @@ pub fn is_binary_coercible(from: Oid, to: Oid) -> bool {
 }
 
 /// The arguments of satisfies_hash_partition behind the third must be a key of the table.
-fn check_hash_key(oid: Oid, table: Option<&Table>, args: &[BoundExpr]) -> Result<()> {
+fn check_hash_key(oid: Oid, table: Option<&Table>, args: &[BoundExpr], names: &dyn TypeNames) -> Result<()> {
     let wrong = |message: String| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
     let Some(table) = table else {
         let message = format!("could not open relation with OID {}", oid.0);
@@ -145,7 +151,7 @@ fn check_hash_key(oid: Oid, table: Option<&Table>, args: &[BoundExpr]) -> Result
     }
     for (place, (ty, arg)) in by.types(table).into_iter().zip(args.iter().skip(3)).enumerate() {
         if !is_binary_coercible(arg.ty.oid, ty.oid) {
-            let (wanted, given) = (type_name(ty.oid), type_name(arg.ty.oid));
+            let (wanted, given) = (names.type_name(ty.oid), names.type_name(arg.ty.oid));
             let place = place + 1;
             return wrong(format!(
                 "column {place} of the partition key has type {wanted}, but supplied value is of type {given}"
@@ -223,7 +229,7 @@ impl Binder<'_, '_> {
             return Ok(args);
         }
         let found = self.env.catalog.table_by_oid(oid);
-        check_hash_key(oid, found.as_deref(), &args)?;
+        check_hash_key(oid, found.as_deref(), &args, self)?;
         let Some(key) = found.as_ref().and_then(|table| table.partitioned_by.as_ref()) else {
             return Ok(args);
         };

@@ -3,6 +3,7 @@
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
 use archipel_sql::parser::{FrameExclusion, frame_exclusion};
+use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{self, NamedWindowDefinition, NamedWindowExpr, WindowType};
 use sqlparser::tokenizer::Span;
@@ -97,13 +98,13 @@ fn is_of_time(column: Type) -> bool {
 }
 
 /// What an offset of RANGE over a column is taken as (pg_amproc's in_range functions).
-fn offset_type(column: Type, offset: Type) -> Result<Type> {
+fn offset_type(column: Type, offset: Type, names: &dyn TypeNames) -> Result<Type> {
     let refuse = |what: String, hint: bool| {
         let message = format!("RANGE with offset PRECEDING/FOLLOWING is not supported for {what}");
         let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
         if hint { error.with_hint("Cast the offset value to an appropriate type.") } else { error }
     };
-    let name = |ty: Type| archipel_sql::type_table::type_name(ty.oid);
+    let name = |ty: Type| names.type_name(ty.oid);
     let known = offset.oid != Oid::UNKNOWN;
     let (target, fits): (Type, &[Oid]) = match column.oid {
         Oid::INT2 | Oid::INT4 | Oid::INT8 => {
@@ -338,7 +339,7 @@ impl Binder<'_, '_> {
                     .at(first.and_then(|first| self.opening_before(first)))
                     .at(position));
                 };
-                offset_type(key.expr.ty, value.ty).map_err(|error| error.at(position))?
+                offset_type(key.expr.ty, value.ty, self).map_err(|error| error.at(position))?
             }
         };
         let value =

@@ -11,7 +11,7 @@ mod lookup;
 
 use std::sync::Arc;
 
-use archipel_sql::catalog::{Catalog, PartitionKeyPart, Table, TableRef};
+use archipel_sql::catalog::{Catalog, PartitionKeyPart, Table, TableRef, TypesAlong};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::FunctionContext;
@@ -103,7 +103,8 @@ fn hashes_of(catalog: &Catalog, table: &TableRef, key: &[BoundExpr]) -> Result<O
     let Some(by) = table.partitioned_by.as_ref().filter(|by| !by.classes.is_empty()) else {
         return Ok(None);
     };
-    let context = FunctionContext::detached();
+    let names = TypesAlong { catalog, search_path: &[] };
+    let context = FunctionContext { now: 0, session: &names };
     let mut env = BindEnv::new(catalog, &[], &context);
     let mut binder = Binder::new(&mut env);
     let hashes = key.iter().enumerate().map(|(place, part)| match by.class(place) {

@@ -5,9 +5,8 @@
 
 use archipel_sql::catalog::Table;
 use archipel_sql::datum::Datum;
-use archipel_sql::function::{FunctionContext, lookup_operators};
+use archipel_sql::function::{FunctionContext, SessionHost, lookup_operators};
 use archipel_sql::io;
-use archipel_sql::type_table::{format_type, type_name};
 use archipel_sql::types::{Oid, Type};
 
 use crate::bound::{
@@ -32,12 +31,12 @@ pub fn expression_of(expr: &BoundExpr, table: &Table) -> String {
 
 /// An expression with its columns named by `name(depth, index)`.
 pub fn expression_over(expr: &BoundExpr, name: Namer<'_>) -> String {
-    Writer { name, typed: false }.text(expr)
+    Writer { name, session: None }.text(expr)
 }
 
 /// The same with the types of constants and casts.
-pub(crate) fn typed(expr: &BoundExpr, name: Namer<'_>) -> String {
-    Writer { name, typed: true }.text(expr)
+pub(crate) fn typed(expr: &BoundExpr, name: Namer<'_>, session: &dyn SessionHost) -> String {
+    Writer { name, session: Some(session) }.text(expr)
 }
 
 /// Conditions that must all hold.
@@ -49,14 +48,14 @@ pub(crate) fn typed_all(conditions: &[String]) -> String {
 }
 
 /// `count(DISTINCT x) FILTER (WHERE (x > 1))`.
-pub(crate) fn aggregate(call: &AggregateCall, name: Namer<'_>) -> String {
-    let writer = Writer { name, typed: true };
+pub(crate) fn aggregate(call: &AggregateCall, name: Namer<'_>, session: &dyn SessionHost) -> String {
+    let writer = Writer { name, session: Some(session) };
     let mut args = writer.list(&call.args);
     if call.args.is_empty() {
         args = "*".to_owned();
     }
     if !call.order_by.is_empty() {
-        let keys: Vec<String> = call.order_by.iter().map(|key| sort_key(key, name)).collect();
+        let keys: Vec<String> = call.order_by.iter().map(|key| sort_key(key, name, session)).collect();
         args = format!("{args} ORDER BY {}", keys.join(", "));
     }
     let distinct = if call.distinct { "DISTINCT " } else { "" };
@@ -66,8 +65,8 @@ pub(crate) fn aggregate(call: &AggregateCall, name: Namer<'_>) -> String {
 }
 
 /// `row_number() OVER (?)`.
-pub(crate) fn window_call(call: &WindowCall, name: Namer<'_>) -> String {
-    let writer = Writer { name, typed: true };
+pub(crate) fn window_call(call: &WindowCall, name: Namer<'_>, session: &dyn SessionHost) -> String {
+    let writer = Writer { name, session: Some(session) };
     let (called, counts) = match &call.function {
         WindowFunction::Aggregate(function) => (function.name(), call.args.is_empty()),
         WindowFunction::Ranking(ranking) => (ranking.name(), false),
@@ -79,8 +78,8 @@ pub(crate) fn window_call(call: &WindowCall, name: Namer<'_>) -> String {
 }
 
 /// A call in FROM.
-pub(crate) fn set_call(call: &SetCall, name: Namer<'_>) -> String {
-    let writer = Writer { name, typed: true };
+pub(crate) fn set_call(call: &SetCall, name: Namer<'_>, session: &dyn SessionHost) -> String {
+    let writer = Writer { name, session: Some(session) };
     match call {
         SetCall::Builtin { function, args } => format!("{}({})", function.name, writer.list(args)),
         SetCall::Routine { routine, args } => format!("{}({})", routine.name, writer.list(args)),
@@ -89,8 +88,8 @@ pub(crate) fn set_call(call: &SetCall, name: Namer<'_>) -> String {
 }
 
 /// `n DESC NULLS LAST` (show_sortorder_options).
-pub(crate) fn sort_key(key: &SortKey, name: Namer<'_>) -> String {
-    let mut text = Writer { name, typed: true }.text(&key.expr);
+pub(crate) fn sort_key(key: &SortKey, name: Namer<'_>, session: &dyn SessionHost) -> String {
+    let mut text = Writer { name, session: Some(session) }.text(&key.expr);
     text.push_str(if key.descending { " DESC" } else { "" });
     match (key.descending, key.nulls_first) {
         (false, true) => text.push_str(" NULLS FIRST"),
@@ -103,8 +102,8 @@ pub(crate) fn sort_key(key: &SortKey, name: Namer<'_>) -> String {
 /// What writes expressions.
 struct Writer<'n> {
     name: Namer<'n>,
-    /// Whether types are said.
-    typed: bool,
+    /// Who names types and what values stand for, if types are said.
+    session: Option<&'n dyn SessionHost>,
 }
 
 impl Writer<'_> {
@@ -149,8 +148,14 @@ impl Writer<'_> {
                 }
                 match otherwise {
                     Some(otherwise) => text.push_str(&format!(" ELSE {}", show(otherwise))),
-                    None if self.typed => text.push_str(&format!(" ELSE NULL::{}", format_type(expr.ty))),
-                    None => {}
+                    None => {
+                        if let Some(session) = self.session {
+                            text.push_str(&format!(
+                                " ELSE NULL::{}",
+                                session.type_names().format_type(expr.ty)
+                            ));
+                        }
+                    }
                 }
                 text.push_str(" END");
                 text
@@ -164,17 +169,19 @@ impl Writer<'_> {
                 let symbol = self.operator_symbol(operator.function.oid).unwrap_or("=");
                 format!("({} {symbol} {} ({}))", show(left), if *all { "ALL" } else { "ANY" }, show(array))
             }
-            ExprKind::InList { left, list: items, negated, .. } if self.typed => {
+            ExprKind::InList { left, list: items, negated, .. } if self.session.is_some() => {
                 let (symbol, which) = if *negated { ("<>", "ALL") } else { ("=", "ANY") };
                 format!("({} {symbol} {which} (ARRAY[{}]))", show(left), list(items))
             }
             ExprKind::InList { left, list: items, negated, .. } => {
                 format!("({} {}IN ({}))", show(left), if *negated { "NOT " } else { "" }, list(items))
             }
-            ExprKind::Array { items, .. } if self.typed && items.is_empty() => {
-                format!("ARRAY[]::{}", format_type(expr.ty))
-            }
-            ExprKind::Array { items, .. } => format!("ARRAY[{}]", list(items)),
+            ExprKind::Array { items, .. } => match self.session {
+                Some(session) if items.is_empty() => {
+                    format!("ARRAY[]::{}", session.type_names().format_type(expr.ty))
+                }
+                _ => format!("ARRAY[{}]", list(items)),
+            },
             ExprKind::Row(fields, _) => format!("ROW({})", list(fields)),
             ExprKind::Subscript { array, subscripts } => {
                 let mut text = show(array);
@@ -191,20 +198,14 @@ impl Writer<'_> {
                 text
             }
             ExprKind::Field { record, index } => format!("({}).{}", show(record), index + 1),
-            ExprKind::Relabel(inner) | ExprKind::ConvertIo(inner) if self.typed => {
-                format!("({})::{}", show(inner), format_type(expr.ty))
-            }
-            ExprKind::Relabel(inner) | ExprKind::ConvertIo(inner) => show(inner),
-            ExprKind::ArrayConvert { array: inner, .. }
+            ExprKind::Relabel(inner)
+            | ExprKind::ConvertIo(inner)
+            | ExprKind::ArrayConvert { array: inner, .. }
             | ExprKind::RowConvert { record: inner, .. }
-            | ExprKind::Domain { expr: inner, .. }
-                if self.typed =>
-            {
-                format!("({})::{}", show(inner), format_type(expr.ty))
-            }
-            ExprKind::ArrayConvert { array: inner, .. }
-            | ExprKind::RowConvert { record: inner, .. }
-            | ExprKind::Domain { expr: inner, .. } => show(inner),
+            | ExprKind::Domain { expr: inner, .. } => match self.session {
+                Some(session) => format!("({})::{}", show(inner), session.type_names().format_type(expr.ty)),
+                None => show(inner),
+            },
             ExprKind::Subquery(subquery) => match subquery.kind {
                 SubqueryKind::Exists => "EXISTS(SubPlan)".to_owned(),
                 _ => "(SubPlan)".to_owned(),
@@ -215,19 +216,21 @@ impl Writer<'_> {
     /// A constant: numbers as they are, anything else in quotes (get_const_expr).
     fn constant(&self, value: &Datum, ty: Type) -> String {
         if value.is_null() {
-            return match self.typed && ty.oid != Oid::UNKNOWN {
-                true => format!("NULL::{}", type_name(ty.oid)),
-                false => "NULL".to_owned(),
+            return match self.session.filter(|_| ty.oid != Oid::UNKNOWN) {
+                Some(session) => format!("NULL::{}", session.type_names().type_name(ty.oid)),
+                None => "NULL".to_owned(),
             };
         }
-        let text = io::to_text(value, ty, &FunctionContext::detached());
-        if !self.typed {
+        let told = |session| FunctionContext { now: 0, session };
+        let context = self.session.map_or(FunctionContext::detached(), told);
+        let text = io::to_text(value, ty, &context);
+        let Some(session) = self.session else {
             return match value {
                 Datum::Int8(_) if ty.oid != Oid::INT8 => format!("'{text}'"),
                 Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_) | Datum::Bool(_) | Datum::Numeric(_) => text,
                 _ => format!("'{}'", text.replace('\'', "''")),
             };
-        }
+        };
         match ty.oid {
             Oid::INT4 | Oid::NUMERIC if text.starts_with(|first: char| first.is_ascii_digit()) => text,
             Oid::BOOL => matches!(value, Datum::Bool(true)).to_string(),
@@ -236,7 +239,7 @@ impl Writer<'_> {
                 let text = text.replace('\\', "\\\\").replace('\'', "''");
                 match oid {
                     Oid::UNKNOWN => format!("{escape}'{text}'"),
-                    oid => format!("{escape}'{text}'::{}", type_name(oid)),
+                    oid => format!("{escape}'{text}'::{}", session.type_names().type_name(oid)),
                 }
             }
         }
@@ -250,7 +253,7 @@ impl Writer<'_> {
             "~", "!~", "~*", "!~*", "~~*", "!~~*", "->", "->>", "#>", "#>>", "@>", "<@", "?", "&&", "&", "|",
             "#", "^",
         ];
-        let more = if self.typed { &MORE[..] } else { &[] };
+        let more = if self.session.is_some() { &MORE[..] } else { &[] };
         SYMBOLS
             .iter()
             .chain(more)

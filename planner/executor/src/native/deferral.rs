@@ -9,7 +9,7 @@ use archipel_sql::catalog::{ForeignKey, Table, TriggerEvent, TriggerTiming};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 
 /// What SET CONSTRAINTS has said in the transaction.
@@ -95,7 +95,7 @@ impl DeferredCheck {
             conditions.push(if given.oid == own.ty.oid {
                 format!("c.{name} = '{text}'")
             } else {
-                format!("c.{name} = '{text}'::{}", format_type(Type::of(given.oid)))
+                format!("c.{name} = '{text}'::{}", functions.format_type(Type::of(given.oid)))
             });
             joins.push(format!("p.{} = c.{name}", quote_identifier(&other.name)));
         }

@@ -10,7 +10,7 @@ use archipel_sql::function::ScalarFunction;
 use archipel_sql::io::record::Fields;
 use archipel_sql::io::{may_be, natural_type};
 use archipel_sql::record::RecordDescriptor;
-use archipel_sql::type_table::{format_type, type_name};
+use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 
 use super::CompiledExpr;
@@ -62,8 +62,9 @@ impl DefinedRow {
         row: &[Datum],
         fields: Option<&Fields<'_>>,
         signature: Option<&str>,
+        names: &dyn TypeNames,
     ) -> Result<()> {
-        self.check(row, fields).map_err(|mut error| {
+        self.check(row, fields, names).map_err(|mut error| {
             if let (Some(signature), Language::PlPgSql, false) = (signature, self.language, self.returns_set)
             {
                 let line = format!(
@@ -76,7 +77,7 @@ impl DefinedRow {
     }
 
     /// 42804 or 42P13 for a row of other columns, by what it says of their types, or what its values show.
-    fn check(&self, row: &[Datum], fields: Option<&Fields<'_>>) -> Result<()> {
+    fn check(&self, row: &[Datum], fields: Option<&Fields<'_>>, names: &dyn TypeNames) -> Result<()> {
         let wanted = self.types.len();
         // A row without columns is none.
         if !row.is_empty() && row.len() != wanted {
@@ -99,8 +100,8 @@ impl DefinedRow {
             };
             let fits = told.map_or_else(|| may_be(value, ty.oid), |told| told.oid == ty.oid);
             if !fits {
-                let given = format_type(told.unwrap_or_else(|| natural_type(value)));
-                let wanted = type_name(ty.oid);
+                let given = names.format_type(told.unwrap_or_else(|| natural_type(value)));
+                let wanted = names.type_name(ty.oid);
                 return Err(self.mismatch(match self.language {
                     Language::PlPgSql => format!(
                         "Returned type {given} does not match expected type {wanted} in column {}.",

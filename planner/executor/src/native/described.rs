@@ -250,7 +250,8 @@ impl Compiler<'_> {
     /// An expression over the row in scope. What the node at hand computes, it does not put in
     /// parentheses.
     fn told(&self, expr: &BoundExpr, prefix: Prefix<'_>, own: &[Shown]) -> String {
-        explain::typed(expr, &|depth, index| self.column_told(depth, index, prefix, own))
+        let name = |depth, index| self.column_told(depth, index, prefix, own);
+        explain::typed(expr, &name, &self.env.session())
     }
 
     fn column_told(&self, depth: u16, index: u16, prefix: Prefix<'_>, own: &[Shown]) -> String {
@@ -417,9 +418,10 @@ impl Compiler<'_> {
     pub fn describe_sort_keys(&mut self, line: usize, slots: &[u32], keys: &[SortKey]) {
         let Some(describing) = &self.plan.describing else { return };
         let prefix = describing.in_keys();
+        let session = self.env.session();
         let texts = self.scoped(slots, |c| {
             let name = |depth, index| c.column_told(depth, index, prefix, &[]);
-            Ok(keys.iter().map(|key| explain::sort_key(key, &name)).collect::<Vec<_>>())
+            Ok(keys.iter().map(|key| explain::sort_key(key, &name, &session)).collect::<Vec<_>>())
         });
         if let (Ok(texts), Some((_, node))) = (texts, self.plan.lines.get_mut(line)) {
             node.properties.push(("Sort Key", texts.into()));
@@ -458,10 +460,15 @@ impl Compiler<'_> {
                 _ => format!("column {}", place + 1),
             }
         };
+        let session = self.env.session();
         let exprs = returning.map_or(&[][..], |returning| &returning.exprs[..]);
         let output: Vec<Shown> = exprs
             .iter()
-            .map(|expr| Shown { slot: None, text: explain::typed(expr, &name), width: width_of(expr.ty) })
+            .map(|expr| Shown {
+                slot: None,
+                text: explain::typed(expr, &name, &session),
+                width: width_of(expr.ty),
+            })
             .collect();
         if let Some((_, node)) = self.plan.lines.get_mut(line) {
             node.output = output;
@@ -472,6 +479,7 @@ impl Compiler<'_> {
     /// What an INSERT does about rows that are there.
     pub fn describe_conflict(&mut self, line: usize, table: &Table, conflict: Option<&OnConflict>) {
         let (true, Some(conflict)) = (self.is_describing(), conflict) else { return };
+        let session = self.env.session();
         let resolution = if conflict.update.is_some() { "UPDATE" } else { "NOTHING" };
         let arbiter = conflict.target.and_then(|target| match target {
             ConflictArbiter::Primary => table.primary_key.as_ref().map(|key| key.name.clone()),
@@ -496,7 +504,7 @@ impl Compiler<'_> {
                     None => format!("column {}", place + 1),
                 }
             };
-            node.properties.push(("Conflict Filter", explain::typed(filter, &name).into()));
+            node.properties.push(("Conflict Filter", explain::typed(filter, &name, &session).into()));
         }
     }
 

@@ -33,10 +33,13 @@ impl Compiler<'_> {
 
     /// The only row of VALUES, or none.
     pub fn describe_row(&mut self, line: usize, rows: &[Vec<BoundExpr>], slots: &[u32]) {
+        let session = self.env.session();
         let output = self.scoped(&[], |c| {
             let mut output = Vec::new();
             for (expr, slot) in rows.iter().flatten().zip(slots) {
-                output.extend(c.describe_computed(*slot, expr.ty, &|name| explain::typed(expr, name)));
+                output.extend(
+                    c.describe_computed(*slot, expr.ty, &|name| explain::typed(expr, name, &session)),
+                );
             }
             Ok(output)
         });
@@ -55,7 +58,8 @@ impl Compiler<'_> {
         };
         let Some(name) = self.name_rows(alias, other, slots, &function.types()) else { return };
         let output = self.shown(slots);
-        let told = self.verbose_text(&|name| explain::set_call(call, name));
+        let session = self.env.session();
+        let told = self.verbose_text(&|name| explain::set_call(call, name, &session));
         if let Some(node) = self.node_at(line) {
             if schema.is_none() {
                 node.relation = None;
@@ -92,6 +96,7 @@ impl Compiler<'_> {
         if !self.is_describing() {
             return;
         }
+        let session = self.env.session();
         let output = self.scoped(below, |c| {
             let mut output = Vec::new();
             for (item, slot) in items.iter().zip(layout) {
@@ -100,11 +105,14 @@ impl Compiler<'_> {
                         output.extend(c.shown(&[*slot]));
                     }
                     SetItem::Scalar(expr) => {
-                        output
-                            .extend(c.describe_computed(*slot, expr.ty, &|name| explain::typed(expr, name)));
+                        output.extend(
+                            c.describe_computed(*slot, expr.ty, &|name| explain::typed(expr, name, &session)),
+                        );
                     }
                     SetItem::Set { call, ty } => {
-                        output.extend(c.describe_computed(*slot, *ty, &|name| explain::set_call(call, name)));
+                        output.extend(
+                            c.describe_computed(*slot, *ty, &|name| explain::set_call(call, name, &session)),
+                        );
                     }
                 }
             }
@@ -122,6 +130,7 @@ impl Compiler<'_> {
             return Ok(());
         }
         let (slots, below) = (self.declare(rel), self.declare(input));
+        let session = self.env.session();
         let (output, keys) = self.scoped(&below, |c| {
             let mut output = Vec::new();
             for (expr, slot) in group_by.iter().zip(&slots) {
@@ -129,14 +138,15 @@ impl Compiler<'_> {
                 match passed {
                     Some(_) => c.name_as(*slot, passed),
                     None => {
-                        c.describe_computed(*slot, expr.ty, &|name| explain::typed(expr, name));
+                        c.describe_computed(*slot, expr.ty, &|name| explain::typed(expr, name, &session));
                     }
                 }
                 output.extend(c.shown(&[*slot]));
             }
             for (call, slot) in aggregates.iter().zip(&slots[group_by.len()..]) {
-                output
-                    .extend(c.describe_computed(*slot, call.result, &|name| explain::aggregate(call, name)));
+                output.extend(
+                    c.describe_computed(*slot, call.result, &|name| explain::aggregate(call, name, &session)),
+                );
             }
             for slot in &slots[group_by.len() + aggregates.len()..] {
                 output.extend(c.describe_computed(*slot, Type::INT4, &|_| "GROUPING(...)".to_owned()));
@@ -170,11 +180,12 @@ impl Compiler<'_> {
         }
         let below = self.declare(input);
         let mut output = self.shown(&below);
+        let session = self.env.session();
         self.scoped(&below, |c| {
             for (call, slot) in calls.iter().zip(&layout[below.len()..]) {
-                output.extend(
-                    c.describe_computed(*slot, call.result, &|name| explain::window_call(call, name)),
-                );
+                output.extend(c.describe_computed(*slot, call.result, &|name| {
+                    explain::window_call(call, name, &session)
+                }));
             }
             Ok(())
         })?;

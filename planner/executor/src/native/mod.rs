@@ -119,6 +119,7 @@ use archipel_engine::id::TreeId;
 use archipel_sql::catalog::{Catalog, RoutineRef, TableRef, Trigger, TriggerEvent};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
+use archipel_sql::system::Defined;
 
 pub use action::rows_as_table;
 pub use context::{CallerLine, ExecContext, ExecError, ExecResult, NoSystemRows, Notice, SystemRows};
@@ -280,5 +281,14 @@ pub trait CompiledRoutine: Send + Sync {
 pub struct CompileEnv<'a> {
     pub tables: &'a dyn TableSource,
     pub catalog: &'a Catalog,
+    /// Along which plans that are told name the types of users.
+    pub search_path: &'a [String],
     pub routines: &'a dyn RoutineLinker,
+}
+
+impl<'a> CompileEnv<'a> {
+    /// Who says what types are called and what values of users' types are.
+    fn session(&self) -> Defined<'a> {
+        Defined { catalog: self.catalog, search_path: self.search_path }
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
-use archipel_sql::function::{Intrinsic, SetFunction, SetPage};
+use archipel_sql::function::{FunctionContext, Intrinsic, SetFunction, SetPage};
 use archipel_sql::io::record::Fields;
 use archipel_sql::stack;
 use archipel_sql::type_table::element_of;
@@ -225,9 +225,9 @@ pub(crate) struct SetSource {
 impl SetSource {
     /// A row that is what the query defines. That of a function which was not called for a NULL has no
     /// value.
-    fn checked(&self, row: Vec<Datum>) -> ExecResult<Vec<Datum>> {
+    fn checked(&self, row: Vec<Datum>, names: &FunctionContext<'_>) -> ExecResult<Vec<Datum>> {
         if let Some(defined) = self.defined.as_ref().filter(|_| !row.is_empty()) {
-            defined.check_of(&row, None, self.source.signature())?;
+            defined.check_of(&row, None, self.source.signature(), names)?;
         }
         Ok(row)
     }
@@ -244,13 +244,13 @@ impl SetSource {
                 Ok([Datum::Record(record)]) if width > 1 || records => {
                     if let Some(defined) = &self.defined {
                         let fields = Fields::of(&record, Oid::RECORD, &ctx.functions);
-                        defined.check_of(&record, Some(&fields), self.source.signature())?;
+                        defined.check_of(&record, Some(&fields), self.source.signature(), &ctx.functions)?;
                     }
                     record.to_vec()
                 }
                 Ok([Datum::Null]) if records => Vec::new(),
-                Ok([value]) => self.checked(vec![value])?,
-                Err(row) => self.checked(row)?,
+                Ok([value]) => self.checked(vec![value], &ctx.functions)?,
+                Err(row) => self.checked(row, &ctx.functions)?,
             };
             let mut values = row.into_iter();
             for slot in &self.slots[..width] {

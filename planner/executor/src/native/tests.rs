@@ -80,7 +80,12 @@ impl Database {
         let path = ["public".to_owned()];
         let mut env = BindEnv::new(&self.catalog, &path, context);
         let bound = bind_statement(statement, &mut env)?;
-        let env = CompileEnv { tables: &self.engine, catalog: &self.catalog, routines: &NoRoutines };
+        let env = CompileEnv {
+            tables: &self.engine,
+            catalog: &self.catalog,
+            search_path: &[],
+            routines: &NoRoutines,
+        };
         Ok(Arc::new(compile_statement(&bound, &env)?))
     }
 

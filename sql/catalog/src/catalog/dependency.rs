@@ -2,6 +2,7 @@
 //! names them; CASCADE takes them along.
 
 use crate::error::{SqlError, SqlState};
+use crate::type_table::TypeNames;
 use crate::types::Oid;
 
 use super::names::{quote_identifier, quote_qualified};
@@ -77,7 +78,7 @@ impl Dependent {
     }
 
     /// As PostgreSQL's DETAIL names it.
-    pub fn describe(&self) -> String {
+    pub fn describe(&self, names: &dyn TypeNames) -> String {
         match self {
             Dependent::ForeignKey(table, key) => {
                 format!("constraint {} on table {}", table.foreign_keys[*key].name, table.name)
@@ -124,10 +125,10 @@ impl Dependent {
                 format!("sequence {}", quote_qualified(&sequence.schema, &sequence.name))
             }
             // Procedures, too.
-            Dependent::Routine(routine) => format!("function {}", routine_signature(routine)),
+            Dependent::Routine(routine) => format!("function {}", routine_signature(routine, names)),
             Dependent::SchemaRoutine(routine) => {
                 let schema = quote_identifier(&routine.schema);
-                format!("function {schema}.{}", routine_signature(routine))
+                format!("function {schema}.{}", routine_signature(routine, names))
             }
         }
     }
@@ -142,8 +143,8 @@ impl super::Routine {
 }
 
 /// `name(type, type)`, as messages show a routine.
-pub fn routine_signature(routine: &super::Routine) -> String {
-    let types: Vec<String> = routine.input_types().into_iter().map(crate::ast::type_display_name).collect();
+pub fn routine_signature(routine: &super::Routine, names: &dyn TypeNames) -> String {
+    let types: Vec<String> = routine.input_types().into_iter().map(|ty| names.type_name(ty)).collect();
     format!("{}({})", routine.name, types.join(","))
 }
 
@@ -259,9 +260,9 @@ pub fn sequence_default(sequence: &super::Sequence) -> String {
 }
 
 /// 2BP01 for an object others depend on.
-pub fn still_depended_on(object: &str, dependents: &[Dependent]) -> SqlError {
-    let lines: Vec<String> =
-        dependents.iter().map(|dependent| format!("{} depends on {object}", dependent.describe())).collect();
+pub fn still_depended_on(object: &str, dependents: &[Dependent], names: &dyn TypeNames) -> SqlError {
+    let line = |dependent: &Dependent| format!("{} depends on {object}", dependent.describe(names));
+    let lines: Vec<String> = dependents.iter().map(line).collect();
     SqlError::new(
         SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
         format!("cannot drop {object} because other objects depend on it"),

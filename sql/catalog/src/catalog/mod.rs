@@ -15,7 +15,7 @@
 //! - [`trigger`]  triggers, which are part of their table
 //! - [`partition`] tables that have their rows in others; [`partition_condition`] which rows
 //! - `renumber`    row types as data directories of before numbered them
-//! - [`user_type`] enums, domains and composite types
+//! - [`user_type`] enums, domains and composite types; `row_type` what the crate of types asks of them
 //! - [`role`]     roles, and who belongs to whom
 //! - [`access`]   owners and access control lists
 //! - [`authority`] what a role may do
@@ -61,6 +61,7 @@ pub use partition::{
 };
 pub use role::{DefaultAccess, Membership, Role};
 pub use routine_traits::{RoutineTraits, StoredBody};
+pub use row_type::TypesAlong;
 pub use sequence::Sequence;
 pub use snapshot::{Catalog, CatalogMark, Relation};
 pub use trigger::{Trigger, TriggerTiming};

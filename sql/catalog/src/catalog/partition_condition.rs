@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::function::FunctionContext;
 use crate::io::to_text;
 use crate::parser::{LexemeKind, lexemes};
-use crate::type_table::{element_of, format_type};
+use crate::type_table::{BuiltIn, TypeNames, element_of};
 use crate::types::{Oid, Type};
 
 use super::names::{quote_identifier, quote_qualified};
@@ -230,8 +230,8 @@ impl Writer<'_> {
                 }
             }
             // The length is a part of these constants.
-            None if matches!(ty.oid, Oid::VARCHAR | Oid::BPCHAR) => format_type(ty),
-            None => format_type(Type::of(ty.oid)),
+            None if matches!(ty.oid, Oid::VARCHAR | Oid::BPCHAR) => BuiltIn.format_type(ty),
+            None => BuiltIn.format_type(Type::of(ty.oid)),
         }
     }
 

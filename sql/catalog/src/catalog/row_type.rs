@@ -3,8 +3,9 @@
 use crate::function::SessionHost;
 use crate::record::RowType;
 use crate::type_table::TypeNames;
-use crate::types::Type;
+use crate::types::{Oid, Type};
 
+use super::names::{is_temporary_schema, quote_identifier, quote_qualified};
 use super::{Catalog, Table};
 
 impl RowType for Table {
@@ -25,9 +26,37 @@ impl RowType for Table {
     }
 }
 
-impl TypeNames for Catalog {
-    fn type_along(&self, search_path: &[String], ty: Type) -> String {
-        crate::system::type_along(self, search_path, ty)
+/// The types of a catalog by name: with their schemas, unless their names alone lead to them along this
+/// path. As a session, one that knows nothing else: for what is read in nobody's name.
+#[derive(Clone, Copy)]
+pub struct TypesAlong<'c> {
+    pub catalog: &'c Catalog,
+    pub search_path: &'c [String],
+}
+
+impl TypeNames for TypesAlong<'_> {
+    /// Types of users, those of tables' rows, and arrays of both.
+    fn user_type(&self, ty: Type) -> Option<String> {
+        let (schema, name, element) = defined_type(self.catalog, ty.oid)?;
+        let shown = match type_is_visible(self.catalog, self.search_path, &name, element) {
+            true => quote_identifier(&name),
+            false => quote_qualified(&schema, &name),
+        };
+        Some(if ty.oid == element { shown } else { format!("{shown}[]") })
+    }
+}
+
+impl SessionHost for TypesAlong<'_> {
+    fn type_names(&self) -> &dyn TypeNames {
+        self
+    }
+}
+
+impl TypesAlong<'_> {
+    /// Whether the name alone of a type that is not built in leads to it; `None` where there is none.
+    pub(crate) fn is_visible(&self, ty: Oid) -> Option<bool> {
+        let (_, name, element) = defined_type(self.catalog, ty)?;
+        Some(type_is_visible(self.catalog, self.search_path, &name, element))
     }
 }
 
@@ -36,4 +65,30 @@ impl Catalog {
     pub fn of_session(session: &dyn SessionHost) -> Option<&Catalog> {
         session.current_catalog()?.downcast_ref()
     }
+}
+
+/// The schema, name and number of a type of a user's or of a table's rows, or of what its arrays hold.
+fn defined_type(catalog: &Catalog, oid: Oid) -> Option<(String, String, Oid)> {
+    if let Some(known) = catalog.user_type_of(oid) {
+        return Some((known.schema.clone(), known.name.clone(), known.oid));
+    }
+    let table = catalog.table_of_row_type(oid);
+    let table = table.or_else(|| catalog.table_of_row_type(Oid(oid.0.wrapping_sub(1))))?;
+    Some((table.schema.clone(), table.name.clone(), table.row_type()))
+}
+
+/// Whether a plain name leads to a type of a user's, its own or that of a table's rows.
+fn type_is_visible(catalog: &Catalog, search_path: &[String], name: &str, ty: Oid) -> bool {
+    let temporary = search_path.iter().map(String::as_str).filter(|schema| is_temporary_schema(schema));
+    for schema in temporary.chain(catalog.effective_path(search_path)) {
+        if schema == "pg_catalog" && crate::type_table::all_types().iter().any(|known| known.name == name) {
+            return false;
+        }
+        let known = catalog.user_type(Some(schema), name, search_path).map(|known| known.oid);
+        let of_rows = || catalog.table(Some(schema), name, search_path).map(|table| table.row_type());
+        if let Some(found) = known.or_else(of_rows) {
+            return found == ty;
+        }
+    }
+    false
 }

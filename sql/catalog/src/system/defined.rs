@@ -2,12 +2,15 @@
 //! whoever uses it, and nobody is asked whether he may look into their schemas.
 
 use super::SystemSource;
-use crate::catalog::{Catalog, SessionRoles};
+use crate::catalog::{Catalog, SessionRoles, TypesAlong};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError};
 use crate::function::SessionHost;
+use crate::type_table::TypeNames;
+use crate::types::Type;
 
-/// Whom literals of reg* types in a definition ask for what they name.
+/// Whom literals of reg* types in a definition ask for what they name, and values in a plan that is told for
+/// what they are.
 pub struct Defined<'a> {
     pub catalog: &'a Catalog,
     /// Where the definition's names are looked up.
@@ -33,7 +36,17 @@ impl SystemSource for Defined<'_> {
     }
 }
 
+impl TypeNames for Defined<'_> {
+    fn user_type(&self, ty: Type) -> Option<String> {
+        TypesAlong { catalog: self.catalog, search_path: self.search_path }.user_type(ty)
+    }
+}
+
 impl SessionHost for Defined<'_> {
+    fn type_names(&self) -> &dyn TypeNames {
+        self
+    }
+
     fn call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
         super::call(name, args, self)
             .unwrap_or_else(|| Err(SqlError::unsupported(format_args!("function {name} in a definition"))))

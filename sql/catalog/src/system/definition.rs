@@ -2,10 +2,12 @@
 
 use super::relations::IndexView;
 use super::{KeptExpression, Subject, SystemSource};
-use crate::catalog::names::{is_temporary_schema, quote_identifier, quote_qualified};
-use crate::catalog::{ArgMode, Catalog, Check, Language, Routine, RoutineArg, RoutineKind, Table};
+use crate::catalog::names::{quote_identifier, quote_qualified};
+use crate::catalog::{
+    ArgMode, Catalog, Check, Language, Routine, RoutineArg, RoutineKind, Table, TypesAlong,
+};
 use crate::datum::Datum;
-use crate::type_table::{format_type, type_info};
+use crate::type_table::{TypeNames, type_info};
 use crate::types::{Oid, Type};
 use sqlparser::ast::Expr;
 
@@ -17,29 +19,7 @@ pub fn type_as_written(catalog: &Catalog, ty: Type) -> String {
 /// A type as text, row types and their arrays included: with its schema, unless its name alone leads
 /// to it along the search path (format_type).
 pub fn type_along(catalog: &Catalog, search_path: &[String], ty: Type) -> String {
-    // A word that names nothing without quotes.
-    if ty.oid == Oid::ANY {
-        return "\"any\"".to_owned();
-    }
-    if type_info(ty.oid).is_some() {
-        return format_type(ty);
-    }
-    let Some((schema, name, element)) = defined_type(catalog, ty.oid) else { return "???".to_owned() };
-    let shown = match type_is_visible(catalog, search_path, &name, element) {
-        true => quote_identifier(&name),
-        false => quote_qualified(&schema, &name),
-    };
-    if ty.oid == element { shown } else { format!("{shown}[]") }
-}
-
-/// The schema, name and number of a type of a user's or of a table's rows, or of what its arrays hold.
-fn defined_type(catalog: &Catalog, oid: Oid) -> Option<(String, String, Oid)> {
-    if let Some(known) = catalog.user_type_of(oid) {
-        return Some((known.schema.clone(), known.name.clone(), known.oid));
-    }
-    let table = catalog.table_of_row_type(oid);
-    let table = table.or_else(|| catalog.table_of_row_type(Oid(oid.0.wrapping_sub(1))))?;
-    Some((table.schema.clone(), table.name.clone(), table.row_type()))
+    TypesAlong { catalog, search_path }.format_type(ty)
 }
 
 /// pg_type_is_visible: NULL for an oid that is no type.
@@ -47,28 +27,8 @@ pub(super) fn type_visibility(source: &dyn SystemSource, oid: Oid) -> Datum {
     if type_info(oid).is_some() {
         return Datum::Bool(true);
     }
-    match defined_type(source.catalog(), oid) {
-        Some((_, name, element)) => {
-            Datum::Bool(type_is_visible(source.catalog(), source.search_path(), &name, element))
-        }
-        None => Datum::Null,
-    }
-}
-
-/// Whether a plain name leads to a type of a user's, its own or that of a table's rows.
-pub(super) fn type_is_visible(catalog: &Catalog, search_path: &[String], name: &str, ty: Oid) -> bool {
-    let temporary = search_path.iter().map(String::as_str).filter(|schema| is_temporary_schema(schema));
-    for schema in temporary.chain(catalog.effective_path(search_path)) {
-        if schema == "pg_catalog" && crate::type_table::all_types().iter().any(|known| known.name == name) {
-            return false;
-        }
-        let known = catalog.user_type(Some(schema), name, search_path).map(|known| known.oid);
-        let of_rows = || catalog.table(Some(schema), name, search_path).map(|table| table.row_type());
-        if let Some(found) = known.or_else(of_rows) {
-            return found == ty;
-        }
-    }
-    false
+    let names = TypesAlong { catalog: source.catalog(), search_path: source.search_path() };
+    names.is_visible(oid).map_or(Datum::Null, Datum::Bool)
 }
 
 /// [`type_along`] the path of whoever asks.
@@ -79,11 +39,7 @@ pub(super) fn type_text(source: &dyn SystemSource, ty: Type) -> String {
 /// As [`type_along`], where no modifier is asked for (format_type_be): it spells `character` out, which
 /// with a modifier of none is `bpchar`.
 pub fn bare_type_along(catalog: &Catalog, search_path: &[String], ty: Oid) -> String {
-    match ty {
-        Oid::BPCHAR => "character".to_owned(),
-        Oid::BPCHAR_ARRAY => "character[]".to_owned(),
-        ty => type_along(catalog, search_path, Type::of(ty)),
-    }
+    TypesAlong { catalog, search_path }.type_name(ty)
 }
 
 /// [`bare_type_along`] the path of whoever asks.

@@ -1,11 +1,11 @@
 //! Kept expressions as the catalog's relations show them.
 
+use super::definition::type_text;
 use super::shape::text;
 use super::{KeptExpression, Subject, SystemSource};
 use crate::catalog::{Column, Table};
 use crate::datum::Datum;
 use crate::parser::{LexemeKind, lexemes};
-use crate::type_table::format_type;
 use crate::types::Type;
 
 /// A default as PostgreSQL writes it back: string literals with their type, sequences by the
@@ -23,7 +23,7 @@ pub(super) fn default_text(
     }
     let inner = default.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
     if inner.is_some_and(|inner| !inner.replace("''", "").contains('\'')) {
-        return format!("{default}::{}", format_type(Type::of(column.ty.oid)));
+        return format!("{default}::{}", type_text(source, Type::of(column.ty.oid)));
     }
     let sequence = default.strip_prefix("nextval('").and_then(|rest| rest.strip_suffix("'::regclass)"));
     match sequence.and_then(|name| source.catalog().relation_by_text(name, source.search_path()).ok()) {

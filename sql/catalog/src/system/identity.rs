@@ -11,7 +11,7 @@ use crate::catalog::{DATABASE, Relation, Table};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError};
 use crate::function;
-use crate::type_table::{element_of, type_info, type_name};
+use crate::type_table::{BuiltIn, TypeNames, element_of, type_info};
 use crate::types::Oid;
 
 /// What is told of an object.
@@ -167,7 +167,7 @@ fn qualified_type(source: &dyn SystemSource, ty: Oid) -> String {
             | Oid::TIMESTAMPTZ
             | Oid::VARCHAR
     );
-    if has_words { type_name(ty) } else { quote_qualified("pg_catalog", info.name) }
+    if has_words { BuiltIn.type_name(ty) } else { quote_qualified("pg_catalog", info.name) }
 }
 
 /// Schema and name of a type that somebody made, and whether it is the array of that.

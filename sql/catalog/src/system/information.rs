@@ -11,7 +11,7 @@ use crate::catalog::{
     ArgMode, CheckOption, RoutineKind, SequenceRef, Table, TableKind, TableRef, TriggerEvent,
 };
 use crate::datum::Datum;
-use crate::type_table::{element_of, format_type, numeric_typmod, type_info, type_name};
+use crate::type_table::{BuiltIn, TypeNames, element_of, numeric_typmod, type_info};
 use crate::types::{Oid, Type};
 
 /// Fills the view.
@@ -112,7 +112,7 @@ pub(super) fn type_cells(source: &dyn SystemSource, ty: Type) -> Vec<(&'static s
     } else if ty.oid == Oid::BPCHAR {
         "character".to_owned()
     } else {
-        type_name(ty.oid)
+        BuiltIn.type_name(ty.oid)
     };
     let mut cells = vec![("data_type", text(data_type)), ("udt_catalog", text(source.database()))];
     match info {
@@ -580,7 +580,7 @@ fn sequences(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("sequence_catalog", text(source.database())),
             ("sequence_schema", text(&sequence.schema)),
             ("sequence_name", text(&sequence.name)),
-            ("data_type", text(format_type(sequence.ty))),
+            ("data_type", text(BuiltIn.format_type(sequence.ty))),
             ("numeric_precision", Datum::Int4(bits)),
             ("numeric_precision_radix", Datum::Int4(2)),
             ("numeric_scale", Datum::Int4(0)),

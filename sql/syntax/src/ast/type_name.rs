@@ -88,11 +88,6 @@ pub fn array_type_of(element: Oid) -> Option<Oid> {
     BUILTIN.iter().find(|&&(_, oid, array)| oid == element.0 && array != 0).map(|&(_, _, array)| Oid(array))
 }
 
-/// The element type of a built-in array type.
-fn element_type_of(array: Oid) -> Option<Oid> {
-    BUILTIN.iter().find(|&&(_, _, own)| own == array.0 && own != 0).map(|&(_, oid, _)| Oid(oid))
-}
-
 impl TypeName {
     /// A type by its internal name, without modifiers.
     pub fn bare(name: &str) -> TypeName {
@@ -244,34 +239,4 @@ impl std::fmt::Display for TypeName {
 /// A type named by a sqlparser tree (casts, column definitions of functions in FROM).
 pub fn data_type_name(ty: &sqlparser::ast::DataType) -> Result<TypeName> {
     crate::parser::parse_type_name(&ty.to_string())
-}
-
-/// A type's name as messages show it: the SQL spelling of built-in types.
-pub fn type_display_name(oid: Oid) -> String {
-    if let Some(element) = element_type_of(oid) {
-        return format!("{}[]", type_display_name(element));
-    }
-    let sql = match oid {
-        Oid::BOOL => "boolean",
-        Oid::INT2 => "smallint",
-        Oid::INT4 => "integer",
-        Oid::INT8 => "bigint",
-        Oid::FLOAT4 => "real",
-        Oid::FLOAT8 => "double precision",
-        Oid::BPCHAR => "character",
-        Oid::VARCHAR => "character varying",
-        Oid::TIME => "time without time zone",
-        Oid::TIMETZ => "time with time zone",
-        Oid::TIMESTAMP => "timestamp without time zone",
-        Oid::TIMESTAMPTZ => "timestamp with time zone",
-        Oid::CHAR => "\"char\"",
-        _ => "",
-    };
-    if !sql.is_empty() {
-        return sql.to_string();
-    }
-    match BUILTIN.iter().find(|&&(_, own, _)| own == oid.0) {
-        Some(&(name, ..)) => name.to_string(),
-        None => crate::type_table::user_type_name(Type::of(oid)).unwrap_or_else(|| oid.to_string()),
-    }
 }

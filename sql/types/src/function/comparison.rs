@@ -12,6 +12,7 @@ use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::io::record::Fields;
 use crate::record::Record;
+use crate::type_table::TypeNames;
 use crate::types::Oid;
 use crate::typmod::without_blanks;
 
@@ -119,8 +120,8 @@ fn by_record(ctx: &FunctionContext<'_>, v: &[Datum]) -> Order {
                 SqlState::DATATYPE_MISMATCH,
                 format!(
                     "cannot compare dissimilar column types {} and {} at record column {}",
-                    crate::type_table::type_name(left.oid),
-                    crate::type_table::type_name(right.oid),
+                    ctx.type_name(left.oid),
+                    ctx.type_name(right.oid),
                     place + 1
                 ),
             ));

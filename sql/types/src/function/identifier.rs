@@ -8,7 +8,8 @@ use super::{Eval, FunctionContext};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::io::{byte_value, natural_type, text_out, text_too_long};
-use crate::types::{Oid, Type};
+use crate::type_table::{BuiltIn, TypeNames};
+use crate::types::Oid;
 
 /// How long a `name` is (NAMEDATALEN): what follows its last character is zeroes.
 const NAME_BYTES: usize = 64;
@@ -105,12 +106,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
         for value in &array(v, 0)?.values {
             let Datum::Oid(ty) = value else { continue };
             names.push(if crate::type_table::type_info(*ty).is_some() {
-                // Without a modifier this one is spelled out.
-                text_datum(match *ty {
-                    Oid::BPCHAR => "character".to_owned(),
-                    Oid::BPCHAR_ARRAY => "character[]".to_owned(),
-                    ty => crate::type_table::format_type(Type::of(ty)),
-                })
+                text_datum(BuiltIn.type_name(*ty))
             } else {
                 c.session
                     .call("format_type", &[Datum::Oid(*ty), Datum::Null])

@@ -9,6 +9,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::record::RowType;
 use crate::rights::{Privileges, Requirement};
 pub use crate::style::Style;
+use crate::type_table::{BuiltIn, TypeNames};
 use crate::types::{Oid, Type};
 
 mod accumulate;
@@ -183,6 +184,13 @@ impl<'a> FunctionContext<'a> {
     }
 }
 
+/// As the session names them.
+impl TypeNames for FunctionContext<'_> {
+    fn user_type(&self, ty: Type) -> Option<String> {
+        self.session.type_names().user_type(ty)
+    }
+}
+
 impl FunctionContext<'static> {
     /// A context without a session or a clock: constant folding, tests.
     pub fn detached() -> FunctionContext<'static> {
@@ -334,6 +342,10 @@ pub trait SessionHost: Sync {
     /// only when a plan runs is looked up there.
     fn current_catalog(&self) -> Option<&(dyn std::any::Any + Send + Sync)> {
         None
+    }
+    /// Who names types in messages: along the session's path, where the session knows one.
+    fn type_names(&self) -> &dyn TypeNames {
+        &BuiltIn
     }
     /// The relation whose columns are the fields of a composite type, where the session knows it.
     fn row_type(&self, _ty: Oid) -> Option<Arc<dyn RowType>> {

@@ -13,7 +13,7 @@ use crate::datum::{Array, Datum, Dimension};
 use crate::error::{Result, SqlError, SqlState};
 use crate::io::{byte_of, natural_type, record};
 use crate::numeric::Numeric;
-use crate::type_table::{element_of, type_info, type_name};
+use crate::type_table::{TypeNames, element_of, type_info};
 use crate::types::{Oid, Type};
 use crate::typmod::{padded, padded_length};
 
@@ -53,7 +53,7 @@ pub(super) fn by_image(ctx: &FunctionContext<'_>, v: &[Datum]) -> Result<Orderin
         // Fields that a type got after a value was made are NULL.
         let one = Field::of(left, &left_types, place);
         let other = Field::of(right, &right_types, place);
-        check_alike(&one, &other, place)?;
+        check_alike(&one, &other, place, ctx)?;
         let order = match (one.value.is_null(), other.value.is_null()) {
             (false, false) => order(&one, &other, ctx),
             (one, other) => one.cmp(&other),
@@ -87,7 +87,7 @@ impl<'r> Field<'r> {
     }
 }
 
-fn check_alike(one: &Field<'_>, other: &Field<'_>, place: usize) -> Result<()> {
+fn check_alike(one: &Field<'_>, other: &Field<'_>, place: usize, ctx: &FunctionContext<'_>) -> Result<()> {
     let alike = match (one.ty, other.ty) {
         (Some(one), Some(other)) => one.oid == other.oid,
         // As far as values tell.
@@ -104,8 +104,8 @@ fn check_alike(one: &Field<'_>, other: &Field<'_>, place: usize) -> Result<()> {
         SqlState::DATATYPE_MISMATCH,
         format!(
             "cannot compare dissimilar column types {} and {} at record column {}",
-            type_name(one.ty().oid),
-            type_name(other.ty().oid),
+            ctx.type_name(one.ty().oid),
+            ctx.type_name(other.ty().oid),
             place + 1
         ),
     ))

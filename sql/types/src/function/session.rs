@@ -6,6 +6,7 @@ use super::Eval;
 use super::args::*;
 use crate::datum::Datum;
 use crate::error::{Result, SqlState};
+use crate::type_table::{BuiltIn, TypeNames};
 use crate::types::{Oid, Type};
 
 /// Functions the host answers, under pg_proc.prosrc of the function.
@@ -167,7 +168,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
                 return Ok(c.session.call("format_type", v).unwrap_or_else(|_| text_datum("???")));
             }
             // A modifier of -1 that was asked for (not NULL) shows the internal spelling.
-            let named = crate::type_table::format_type(Type { oid, typmod });
+            let named = BuiltIn.format_type(Type { oid, typmod });
             let no_modifier = v.get(1).is_some_and(Datum::is_null);
             Ok(text_datum(match &*named {
                 "bpchar" if no_modifier => "character".to_owned(),

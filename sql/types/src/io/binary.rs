@@ -9,7 +9,7 @@ use crate::function::FunctionContext;
 use crate::function::length::{check_elements, too_many_elements};
 use crate::interrupt;
 use crate::numeric::Numeric;
-use crate::type_table::{element_of, format_type, type_name};
+use crate::type_table::{TypeNames, element_of};
 use crate::types::{Oid, Type};
 
 /// What is said of bytes behind a value. Whoever reads several says behind which ([`placed`]).
@@ -156,7 +156,7 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
             if *version != 1 {
                 return Err(SqlError::internal(format!(
                     "unsupported {} version number {version}",
-                    format_type(ty)
+                    ctx.format_type(ty)
                 )));
             }
             super::text_in(utf8(rest)?, ty, ctx)?
@@ -200,8 +200,8 @@ fn array_recv(bytes: &[u8], ty: Type, element: Oid, ctx: &FunctionContext<'_>) -
     if differ(sent, element) {
         let message = format!(
             "binary data has array element type {sent} ({}) instead of expected {element} ({})",
-            type_name(sent),
-            type_name(element)
+            ctx.type_name(sent),
+            ctx.type_name(element)
         );
         return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
     }
@@ -292,9 +292,9 @@ fn record_recv(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Datu
                 SqlState::DATATYPE_MISMATCH,
                 format!(
                     "binary data has type {oid} ({}) instead of expected {} ({}) in record column {}",
-                    crate::type_table::type_name(oid),
+                    ctx.type_name(oid),
                     field.oid,
-                    crate::type_table::type_name(field.oid),
+                    ctx.type_name(field.oid),
                     place + 1
                 ),
             ));

@@ -27,7 +27,7 @@ use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::FunctionContext;
 use crate::interrupt;
-use crate::type_table::{element_of, format_type};
+use crate::type_table::{TypeNames, element_of};
 use crate::types::{Oid, Type};
 
 /// The error every input function raises.
@@ -216,7 +216,7 @@ pub fn text_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum>
             if ty.oid == Oid::RECORD {
                 return Err(record::anonymous_input());
             }
-            return Err(SqlError::unsupported(format_args!("input of type {}", format_type(ty))));
+            return Err(SqlError::unsupported(format_args!("input of type {}", ctx.format_type(ty))));
         }
     })
 }
@@ -251,7 +251,7 @@ fn registered_name(ty: Oid, oid: Oid, ctx: &FunctionContext<'_>, out: &mut dyn W
         return out.write_str(if of_operators { "0" } else { "-" });
     }
     if ty == Oid::REGTYPE && crate::type_table::type_info(oid).is_some() {
-        return out.write_str(&crate::type_table::type_name(oid));
+        return out.write_str(&ctx.type_name(oid));
     }
     let function = match ty {
         Oid::REGCLASS => "regclassout",
