@@ -13,7 +13,7 @@ use crate::function::FunctionContext;
 use crate::function::length::{ALLOCATION_MAX, buffer_too_large};
 use crate::record::{Record, RecordDescriptor, RowType};
 use crate::types::{Oid, Type};
-use crate::{interrupt, parts};
+use crate::{interrupt, memory, parts};
 
 /// The relation whose columns are a composite type's fields; `None` for `record`, and where no catalog
 /// is at hand.
@@ -183,11 +183,23 @@ pub fn text_too_long() -> SqlError {
     }
 }
 
-/// Fails if a text is too long with its quotes doubled. Each level doubles what the one below has
-/// quoted: a few dozen would fill any memory.
+/// Fails if a text is too long with its quotes doubled, if there is no memory for that, or if the statement
+/// shall end. Each level doubles what the one below has quoted: a few dozen would fill any memory.
 pub(super) fn check_doubled(text: &str) -> std::fmt::Result {
+    /// Shorter ones are not asked about each.
+    const LONG: usize = 64 << 10;
     let doubled = text.bytes().filter(|b| matches!(b, b'"' | b'\\')).count();
-    if text.len() + doubled > ALLOCATION_MAX { Err(std::fmt::Error) } else { Ok(()) }
+    if text.len() + doubled > ALLOCATION_MAX {
+        return Err(std::fmt::Error);
+    }
+    if text.len() < LONG {
+        return Ok(());
+    }
+    let room = interrupt::check().and_then(|()| memory::require(text.len() + doubled, "ExprContext"));
+    room.map_err(|error| {
+        WHY.set(Some(error));
+        std::fmt::Error
+    })
 }
 
 /// A field's text between commas: in quotes where it must be.
