@@ -19,8 +19,8 @@ use super::constraint::{self, Deferred};
 use super::renamed::{Renaming, Said};
 use super::work::{Work, has_constraint};
 use super::{
-    alter_column, attach, distribution, drop_column, expression, heir_keys, index, inherit, kept, key_timing,
-    nominal, owner, schema, stored, table as create, trigger, user_type, validation, view,
+    alter_column, alter_pass, attach, distribution, drop_column, expression, heir_keys, index, inherit, kept,
+    key_timing, nominal, owner, schema, stored, table as create, trigger, user_type, validation, view,
 };
 use crate::row::table_def;
 
@@ -56,7 +56,7 @@ pub(super) fn alter_table(alter: &AlterTable, work: &mut Work<'_>) -> Result<()>
             work.check_changeable(table)?;
             let family: Vec<TableRef> =
                 std::iter::once(table.clone()).chain(work.catalog.descendants(table.oid)).collect();
-            for action in &alter.actions {
+            for action in alter_pass::in_order(&alter.actions) {
                 let table = work
                     .catalog
                     .table_by_oid(table.oid)

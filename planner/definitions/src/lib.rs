@@ -22,7 +22,8 @@
 //! - [`defined_class`] operator classes that users define
 //! - [`key_timing`]   ALTER CONSTRAINT
 //! - [`alter_heirs`]  what ALTER TABLE does to heirs; [`attach`] tables that get a parent or lose one
-//! - [`alter`], [`alter_column`], [`drop_column`] ALTER TABLE; [`computed`] values made for rows that are there
+//! - [`alter`], [`alter_column`], [`drop_column`] ALTER TABLE; [`alter_pass`] the order of its actions;
+//!   [`computed`] values made for rows that are there
 //! - [`validation`] that rows which are there keep a constraint
 //! - [`stored`]       the columns of altered rows
 //! - [`drop`]         DROP TABLE, SCHEMA, SEQUENCE; TRUNCATE
@@ -38,6 +39,7 @@ mod aggregate;
 mod alter;
 mod alter_column;
 mod alter_heirs;
+mod alter_pass;
 mod attach;
 mod composite;
 pub mod computed;
