@@ -1,14 +1,15 @@
 //! What an EXECUTE gives to a prepared statement.
 
-use archipel_sql::ast::Execute;
-use archipel_sql::cast;
+use archipel_sql::ast::{Execute, Statement};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
-use archipel_sql::types::{Oid, Type};
-use sqlparser::ast::{Expr, UnaryOperator, Value};
+use archipel_sql::type_table::TypeNames;
+use archipel_sql::types::Type;
+use sqlparser::ast::{Expr, SelectItem, SetExpr};
 
-use crate::bind::expr::unnest;
-use crate::bind::has_subquery;
+use crate::bind::scope::{Level, LevelKind};
+use crate::bind::{BindEnv, Binder, Clause, has_subquery};
+use crate::bound::{BoundExpr, BoundQuery, BoundStatement, OutputColumn, Rel};
 
 /// Refuses arguments that cannot be those of a statement with so many parameters
 /// (EvaluateParams).
@@ -32,43 +33,59 @@ pub fn check_arguments(execute: &Execute, parameters: usize) -> Result<()> {
     }
 }
 
-/// Refuses the `number`th argument, of the type `given`, where no assignment makes it of the type that its
-/// parameter has; `names` are those of both types.
+/// Binds the query that computes arguments of an EXECUTE, `SELECT` and each of them, so that it answers them
+/// assigned to the types of their parameters, of which the first is the one of this number. Domains are told
+/// by their own numbers.
 ///
 /// # Errors
-/// 42804.
-pub fn check_argument_type(number: usize, given: Oid, wanted: Oid, names: (String, String)) -> Result<()> {
-    // What a row lacks for a type tells the cast itself.
-    let is_row = given == Oid::RECORD && wanted.is_composite();
-    if is_row || cast::find(given, wanted, CastContext::Assignment).is_some() {
-        return Ok(());
+/// 42804 where no assignment makes an argument of its parameter's type, 42P02 for a parameter in an argument,
+/// and whatever the arguments have for themselves.
+pub fn bind_arguments(
+    query: &Statement,
+    (first, types): (usize, &[Type]),
+    env: &mut BindEnv<'_>,
+) -> Result<BoundStatement> {
+    env.params_fixed = true;
+    let arguments = written_in(query);
+    if arguments.len() != types.len() {
+        return Err(SqlError::internal("the arguments of an EXECUTE are no plain list"));
     }
-    let (given, wanted) = names;
-    let message =
-        format!("parameter ${number} of type {given} cannot be coerced to the expected type {wanted}");
-    Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message)
-        .with_hint("You will need to rewrite or cast the expression."))
+    let exprs = arguments
+        .into_iter()
+        .zip(types)
+        .enumerate()
+        .map(|(place, (argument, wanted))| bind_argument(argument, first + place, *wanted, env))
+        .collect::<Result<Vec<_>>>()?;
+    let column = |expr: &BoundExpr| OutputColumn { name: String::new(), ty: expr.ty, source: None };
+    let columns = exprs.iter().map(column).collect();
+    let rel = Rel::Project { input: Box::new(Rel::Unit), exprs };
+    Ok(BoundStatement::Query(BoundQuery { rel, columns }))
 }
 
-/// Whether an argument is a literal that can be assigned to a type, which needs no binding to be known.
-pub fn is_fitting_literal(argument: &Expr, wanted: Type) -> bool {
-    let (value, is_negated) = match unnest(argument) {
-        Expr::Value(value) => (&value.value, false),
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match unnest(expr) {
-            Expr::Value(value) => (&value.value, true),
-            _ => return false,
-        },
-        _ => return false,
+/// The expressions of a SELECT that has nothing else.
+fn written_in(query: &Statement) -> Vec<&Expr> {
+    let Statement::Query(query) = query else { return Vec::new() };
+    let SetExpr::Select(select) = &*query.body else { return Vec::new() };
+    let expressions = select.projection.iter().filter_map(|item| match item {
+        SelectItem::UnnamedExpr(expr) => Some(expr),
+        _ => None,
+    });
+    expressions.collect()
+}
+
+fn bind_argument(argument: &Expr, number: usize, wanted: Type, env: &mut BindEnv<'_>) -> Result<BoundExpr> {
+    let mut binder = Binder::new(env);
+    binder.levels.push(Level::new(LevelKind::Plain, Vec::new()));
+    let value = binder.clause_expr(argument, Clause::ExecuteParameter)?;
+    let given = value.declared();
+    let (plain, domain) = binder.plain_type(wanted);
+    let Some(value) = binder.coerce(value, plain, CastContext::Assignment)? else {
+        let (given, wanted) = (binder.type_name(given.oid), binder.type_name(wanted.oid));
+        let message =
+            format!("parameter ${number} of type {given} cannot be coerced to the expected type {wanted}");
+        return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+            .with_hint("You will need to rewrite or cast the expression.")
+            .at(binder.start(argument)));
     };
-    let given = match value {
-        Value::Number(digits, _) => match (digits.parse::<i32>(), digits.parse::<i64>()) {
-            (Ok(_), _) => Oid::INT4,
-            (_, Ok(_)) => Oid::INT8,
-            _ => Oid::NUMERIC,
-        },
-        Value::SingleQuotedString(_) | Value::Null if !is_negated => return true,
-        Value::Boolean(_) if !is_negated => Oid::BOOL,
-        _ => return false,
-    };
-    cast::find(given, wanted.oid, CastContext::Assignment).is_some()
+    binder.coerce_domain(value, domain)
 }

@@ -1,17 +1,13 @@
 //! EXECUTE of a text that is an EXECUTE of SQL: the statement that its session has prepared, with the
 //! values of the arguments in place of the parameters.
 
-use std::fmt::Write;
-
-use archipel_planner::prepared::{check_argument_type, check_arguments, is_fitting_literal};
+use archipel_planner::prepared::check_arguments;
 use archipel_sql::ast::{Execute, Statement};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::SessionHost;
 use archipel_sql::parser::parse_statement;
-use archipel_sql::type_table::TypeNames;
-use archipel_sql::types::Type;
 
-use super::text::{TextBinder, bind_text};
+use super::text::{TextBinder, bind_arguments_text};
 use crate::plpgsql::lexer::{self, TokenKind};
 use crate::run::operation::{PreparedArguments, PreparedStatement};
 
@@ -57,23 +53,8 @@ impl TextBinder {
         });
         let params = params.collect();
         let within = self.within(session);
-        let names = within.parts().0.type_names();
-        for (at, (argument, wanted)) in execute.args.iter().zip(types.iter()).enumerate() {
-            if is_fitting_literal(&argument.expr, *wanted) {
-                continue;
-            }
-            // What cannot be bound says so in that query.
-            let own = format!("SELECT ({})", argument.text);
-            let Ok((bound, _)) = bind_text(within.parts(), &own, &[], self.transitions.as_ref()) else {
-                continue;
-            };
-            let [column] = bound.columns() else { continue };
-            let called = (names.type_name(column.ty.oid), names.type_name(wanted.oid));
-            check_argument_type(at + 1, column.ty.oid, wanted.oid, called)
-                .map_err(|error| error.at(Some(argument.position)))?;
-        }
-        let (query, places) = query_of(execute, &types, &names);
-        let compiled = bind_text(within.parts(), &query, &[], self.transitions.as_ref())
+        let (query, places) = query_of(execute);
+        let compiled = bind_arguments_text(within.parts().0, &query, &types, self.transitions.as_ref())
             .and_then(|(bound, needed)| within.compiled(&bound, needed)?.checked(session));
         let compiled = compiled.map_err(|error| at_its_place(error, &places))?;
         let arguments = Some(PreparedArguments { compiled, types });
@@ -83,12 +64,13 @@ impl TextBinder {
 
 /// The query of the arguments' values; and where in it each argument begins, with the place where the
 /// EXECUTE has it, in characters from one.
-fn query_of(execute: &Execute, types: &[Type], names: &dyn TypeNames) -> (String, Vec<(u32, u32)>) {
+fn query_of(execute: &Execute) -> (String, Vec<(u32, u32)>) {
     let (mut query, mut places) = ("SELECT ".to_owned(), Vec::new());
-    for (argument, ty) in execute.args.iter().zip(types) {
-        query.push_str(if places.is_empty() { "CAST(" } else { ", CAST(" });
+    for argument in &execute.args {
+        query.push_str(if places.is_empty() { "(" } else { ", (" });
         places.push((query.chars().count() as u32 + 1, argument.position));
-        let _ = write!(query, "{} AS {})", argument.text, names.format_type(*ty));
+        query.push_str(&argument.text);
+        query.push(')');
     }
     (query, places)
 }

@@ -10,6 +10,7 @@ use archipel_planner::bound::{
 };
 use archipel_planner::native::notify::Notification;
 use archipel_planner::native::{self, CompileEnv, CompiledStatement, ExecResult, RoutineLinker};
+use archipel_planner::prepared::bind_arguments;
 use archipel_sql::ast::{Statement as SqlAst, StatementText};
 use archipel_sql::catalog::{Catalog, LookupRecorder, Requirement};
 use archipel_sql::datum::Datum;
@@ -95,6 +96,21 @@ pub(super) fn bind_parsed(
     env.param_types = types.iter().copied().map(Some).collect();
     env.params_fixed = true;
     let bound = bind::bind_statement(statement, &mut env)?;
+    Ok((bound, env.required))
+}
+
+/// Binds the query of an EXECUTE's arguments for parameters of these types.
+pub(super) fn bind_arguments_text(
+    environment: &Environment,
+    text: &str,
+    types: &[Type],
+    transitions: Option<&Transitions>,
+) -> Result<(BoundStatement, Vec<Requirement>)> {
+    let names = environment.type_names();
+    let context = no_session(&names);
+    let mut env = bind_env(environment, &context, text);
+    env.variables = transitions.map(|transitions| transitions as &dyn VariableScope);
+    let bound = bind_arguments(&parse_text(text)?, (1, types), &mut env)?;
     Ok((bound, env.required))
 }
 

@@ -9,11 +9,10 @@ use archipel_engine::txn::Isolation;
 use archipel_engine::{Outcome, Stop};
 use archipel_planner::native::{Drawn, is_outdated};
 use archipel_planner::route::{Access, RouteKey};
-use archipel_sql::ast::{Expression, Statement, TransactionModes};
+use archipel_sql::ast::{Statement, TransactionModes};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
-use archipel_sql::types::Type;
 
 use super::Session;
 use super::analytic::Analytic;
@@ -24,7 +23,7 @@ use crate::catalog::CatalogState;
 use crate::encode::{Formats, RowsTo};
 use crate::run::outdated;
 use crate::run::statement::StatementRun;
-use crate::statement::{Body, Code, Prepared, RowPlan};
+use crate::statement::{Body, Code, Origin, Prepared, RowPlan};
 use crate::wire::output::{Output, Severity};
 
 /// Attempts with a plan compiled anew before the statement gives up: each needs a DDL statement
@@ -592,47 +591,27 @@ impl Session {
 
     /// Runs `text` for its rows, inside whatever transaction is open.
     pub(super) async fn rows_of(&mut self, text: &str, alone: bool) -> Result<Vec<Vec<Datum>>> {
+        self.rows_as(Origin::Text, text, alone).await
+    }
+
+    /// As [`Session::rows_of`]; what the text is made for may say more of it.
+    pub(super) async fn rows_as(
+        &mut self,
+        origin: Origin,
+        text: &str,
+        alone: bool,
+    ) -> Result<Vec<Vec<Datum>>> {
         let text: Arc<str> = text.into();
         let statements = self.read(&text).await?;
-        let prepared = self.prepare_parsed(&text, statements, &[]).await?;
+        let prepared = self.prepare_as(origin, &text, statements, &[], None).await?;
         let Body::Rows(plan) = &prepared.body else {
             return Err(SqlError::internal("a text that should answer rows does not"));
         };
-        if !prepared.params.is_empty() {
-            // An argument of EXECUTE that says $1: nobody brings a value for it.
-            return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
-        }
         if !plan.read_only || self.transaction.is_open() {
             self.enter_transaction(alone);
         }
         let run = self.statement_run(plan.clone(), Vec::new(), RowsTo::Kept);
         self.run_to_end(&prepared, run).await.map(|(_, kept)| kept)
-    }
-
-    /// The values of expressions, as values of `types`; errors are told where these are written.
-    pub(super) async fn evaluate_as(&mut self, written: &[Expression], types: &[Type]) -> Result<Vec<Datum>> {
-        let catalog = self.host().catalog.catalog.clone();
-        // A SELECT answers no more columns than this; PostgreSQL computes each argument by itself.
-        const COLUMNS: usize = 1000;
-        let mut values = Vec::with_capacity(written.len());
-        for (written, types) in written.chunks(COLUMNS).zip(types.chunks(COLUMNS)) {
-            let (mut query, mut characters) = ("SELECT ".to_owned(), "SELECT ".len());
-            // Where each begins in the query, and where it is written, in characters.
-            let mut places = Vec::with_capacity(written.len());
-            for (argument, ty) in written.iter().zip(types) {
-                let before = if places.is_empty() { "CAST((" } else { ", CAST((" };
-                let after = format!(") AS {})", archipel_sql::system::type_as_written(&catalog, *ty));
-                places.push((characters + before.len() + 1, argument.position));
-                for piece in [before, &argument.text, &after] {
-                    query.push_str(piece);
-                    characters += piece.chars().count();
-                }
-            }
-            let rows = self.rows_of(&query, false).await.map_err(|error| at_its_place(error, &places))?;
-            let row = rows.into_iter().next();
-            values.extend(row.ok_or_else(|| SqlError::internal("a SELECT without FROM answered no row"))?);
-        }
-        Ok(values)
     }
 
     /// `archipel.require_route`: refuses what would claim every partition of a group for want
@@ -659,15 +638,6 @@ impl Session {
             ))),
         }
     }
-}
-
-/// An error of the query of several expressions as one of the text where these are written.
-fn at_its_place(mut error: SqlError, places: &[(usize, u32)]) -> SqlError {
-    if let Some(position) = error.fields().position {
-        let own = places.iter().rev().find(|(start, _)| *start <= position as usize);
-        error.fields_mut().position = own.map(|(start, own)| position - *start as u32 + own);
-    }
-    error
 }
 
 pub(super) fn severity_of(word: &str) -> Severity {

@@ -8,7 +8,7 @@
 //! - [`execute`]     one prepared statement, whatever it is; [`submit`] by whom; [`waiting`] until it is over
 //! - [`transaction`] BEGIN … COMMIT, implicit transactions, savepoints
 //! - [`modes`]       isolation, READ ONLY
-//! - [`utility`]     statements that neither read nor write rows
+//! - [`utility`]     statements that neither read nor write rows; [`arguments`] what EXECUTE is given
 //! - [`analytic`]    queries for DataFusion
 //! - [`aside`]       long texts, which are planned beside the executors
 //! - [`block`]       DO
@@ -32,6 +32,7 @@
 //! travels to other threads (a program, the host, a session that moves) owns its data.
 
 mod analytic;
+mod arguments;
 mod aside;
 mod backup;
 mod block;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use archipel_planner::bound::OutputColumn;
 use archipel_planner::native::cursor::OpenCursor;
-use archipel_planner::prepared::{check_argument_type, check_arguments, is_fitting_literal};
 use archipel_sql::ast::{
     AlterSystem, DiscardTarget, Execute, ExplainFormat, Prepare, Reset, Set, SetTransaction, SetValue, Show,
     Statement,
@@ -458,7 +457,10 @@ impl Session {
         let declared = prepare
             .types
             .iter()
-            .map(|ty| catalog.catalog.resolve_type(ty, &path).map(|ty| ty.oid))
+            .map(|ty| {
+                let (plain, domain) = catalog.catalog.resolve_declared(ty, &path)?;
+                Ok(domain.unwrap_or(plain.oid))
+            })
             .collect::<Result<Vec<Oid>>>()?;
         archipel_sql::memory::require(outer.len(), "CachedPlanSource")?;
         let text: Arc<str> = outer[prepare.statement.range.clone()].into();
@@ -484,44 +486,6 @@ impl Session {
             return Err(SqlError::changed_result_type());
         }
         Box::pin(self.execute(&prepared, params, formats, alone)).await
-    }
-
-    /// The statement that an EXECUTE names, and its parameters: the arguments are expressions,
-    /// evaluated by a statement of their own.
-    pub(super) async fn prepared_with_arguments(
-        &mut self,
-        execute: &Execute,
-    ) -> Result<(Arc<Prepared>, Vec<Datum>)> {
-        let prepared = self.current(&execute.name).await?;
-        if prepared.params.is_empty() {
-            // PostgreSQL does not look at arguments that nothing takes.
-            return Ok((prepared, Vec::new()));
-        }
-        check_arguments(execute, prepared.params.len())?;
-        self.check_argument_types(execute, &prepared).await?;
-        let params = self.evaluate_as(&execute.args, prepared.told_params()).await?;
-        Ok((prepared, params))
-    }
-
-    /// Refuses arguments of an EXECUTE that cannot be assigned to the parameters.
-    async fn check_argument_types(&mut self, execute: &Execute, prepared: &Prepared) -> Result<()> {
-        let wanted = prepared.params.iter().zip(prepared.told_params().iter());
-        for (at, (argument, (wanted, told))) in execute.args.iter().zip(wanted).enumerate() {
-            if is_fitting_literal(&argument.expr, *wanted) {
-                continue;
-            }
-            let text: Arc<str> = format!("SELECT ({})", argument.text).into();
-            // What cannot be read or bound says so as it is evaluated.
-            let Ok(statements) = self.read(&text).await else { continue };
-            let Ok(bound) = self.prepare_parsed(&text, statements, &[]).await else { continue };
-            let Some([column]) = bound.columns.as_deref() else { continue };
-            let (state, path) = (self.catalog_state(), self.search_path());
-            let given = state.catalog.domain_of(column.source).unwrap_or(column.ty.oid);
-            let name = |oid| archipel_sql::system::bare_type_along(&state.catalog, &path, oid);
-            check_argument_type(at + 1, column.ty.oid, wanted.oid, (name(given), name(told.oid)))
-                .map_err(|error| error.at(Some(argument.position)))?;
-        }
-        Ok(())
     }
 }
 

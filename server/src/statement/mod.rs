@@ -72,6 +72,8 @@ pub enum Origin {
     Shape,
     /// Its text, an INSERT into this table of the rows that it was made for.
     Filling(Oid),
+    /// Its text, the query of an EXECUTE's arguments: from this one on, for parameters of these types.
+    Arguments(usize, Arc<[Type]>),
     /// Its text, the query of a cursor: where these can stand there, the keys of its tables' rows
     /// follow the columns that it names.
     Cursor(Arc<[CursorKey]>),

@@ -9,6 +9,7 @@ use archipel_planner::ddl::Written;
 use archipel_planner::native::{
     CompileEnv, CompiledStatement, compile_explained, compile_statement, is_outdated,
 };
+use archipel_planner::prepared::bind_arguments;
 use archipel_planner::route::{Class, classify};
 use archipel_procedures::Environment;
 use archipel_sql::ast::{ExplainOptions, Statement, StatementText};
@@ -139,7 +140,7 @@ impl Session {
     }
 
     /// `within`: where its names are looked up, if not where the session looks.
-    async fn prepare_as(
+    pub(crate) async fn prepare_as(
         &mut self,
         origin: Origin,
         text: &Arc<str>,
@@ -282,7 +283,14 @@ impl Session {
     /// Prepares a statement again after the engine found its plan outdated.
     pub(crate) async fn renew(&mut self, prepared: &Prepared) -> Result<Arc<Prepared>> {
         match (&prepared.origin, &prepared.body) {
-            (origin @ (Origin::Text | Origin::Shape | Origin::Filling(_) | Origin::Cursor(_)), _) => {
+            (
+                origin @ (Origin::Text
+                | Origin::Shape
+                | Origin::Filling(_)
+                | Origin::Arguments(..)
+                | Origin::Cursor(_)),
+                _,
+            ) => {
                 if let Some(renewed) = self.recompiled(prepared).await {
                     let renewed = renewed?;
                     // Its names may mean something else to those who find it by its text.
@@ -424,7 +432,10 @@ impl Planning {
             environment.param_types.push(is_declared.then_some(plain));
             environment.param_domains.extend(domain.map(|domain| (number as u16, domain)));
         }
-        let bound = bind_statement(statement, &mut environment);
+        let bound = match origin {
+            Origin::Arguments(first, types) => bind_arguments(statement, (*first, types), &mut environment),
+            _ => bind_statement(statement, &mut environment),
+        };
         if bound.is_err() {
             // What is in a schema is not told to those who may not look into it.
             let schemas = |needed: &&Requirement| matches!(needed.what, Required::Schema(_));
