@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::rights::Rights;
+use archipel_planner::bind::coerce::can_coerce;
 use archipel_planner::bind::visit;
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, OutputColumn, Rel, Returning};
 use archipel_planner::native::RoutineLinker;
@@ -421,30 +422,12 @@ fn fit_result(
     let first = columns[0].ty;
     let converts = |(column, wanted): (&archipel_planner::bound::OutputColumn, &Type)| {
         let (plain, _) = environment.catalog.plain_type(*wanted);
-        // Of these alone all casts are known here.
-        let scalar = |ty: Type| {
-            let scalars = [
-                Oid::BOOL,
-                Oid::INT2,
-                Oid::INT4,
-                Oid::INT8,
-                Oid::FLOAT4,
-                Oid::FLOAT8,
-                Oid::NUMERIC,
-                Oid::TEXT,
-                Oid::VARCHAR,
-                Oid::DATE,
-                Oid::TIMESTAMP,
-                Oid::TIMESTAMPTZ,
-                Oid::JSONB,
-                Oid::UUID,
-            ];
-            scalars.contains(&ty.oid)
+        let row_of = |ty: Type| environment.catalog.table_of_row_type(ty.oid);
+        let inherits = || match (row_of(column.ty), row_of(plain)) {
+            (Some(own), Some(ancestor)) => environment.catalog.inherits_from(own.oid, ancestor.oid),
+            _ => false,
         };
-        !scalar(column.ty)
-            || !scalar(plain)
-            || column.ty.oid == plain.oid
-            || archipel_sql::cast::find(column.ty.oid, plain.oid, CastContext::Assignment).is_some()
+        can_coerce(column.ty.oid, plain.oid, CastContext::Assignment) || inherits()
     };
     if let Some(at) = columns.iter().zip(&wanted).position(|pair| !converts(pair)) {
         let names = environment.type_names();
