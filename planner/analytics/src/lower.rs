@@ -13,7 +13,7 @@ use archipel_engine::{Engine, Snapshot, TableMeta};
 use archipel_planner::bind::visit::{visit_expr, visit_expr_mut};
 use archipel_planner::bound::*;
 use archipel_planner::native::hash::ValueSet;
-use archipel_planner::native::{is_known, members_left};
+use archipel_planner::native::members_left;
 use archipel_planner::partition::Family;
 use archipel_planner::route::RouteInputs;
 use archipel_planner::row::Codec;
@@ -287,10 +287,9 @@ impl<'a> Lowerer<'a> {
         for expr in exprs {
             let name = self.name();
             let output = match self.expr(expr, &input.columns) {
-                // What fails without a look at a row fails when there is one, unless PostgreSQL plans with it.
-                Err(AnalyticsError::Sql(_))
-                    if columns_of(expr).is_empty() && !is_known(expr) && refusal(expr).is_none() =>
-                {
+                // What fails without a look at a row fails when there is one: what PostgreSQL plans with has
+                // failed as the statement was compiled.
+                Err(AnalyticsError::Sql(_)) if columns_of(expr).is_empty() && refusal(expr).is_none() => {
                     self.row_function(expr, None, &input.columns)?
                 }
                 output => output?,
