@@ -204,14 +204,7 @@ pub(super) fn create_aggregate(create: &CreateAggregate, work: &mut Work<'_>) ->
         return Err(SqlError::unsupported("an ordered-set aggregate that somebody defines"));
     }
     let args = arguments(create, &attributes, &schema, work)?;
-    let parallel = match attributes.parallel.as_deref() {
-        None | Some("unsafe") => 'u',
-        Some("safe") => 's',
-        Some("restricted") => 'r',
-        Some(_) => {
-            return Err(syntax("parameter \"parallel\" must be SAFE, RESTRICTED, or UNSAFE"));
-        }
-    };
+    let parallel = parallel(&attributes)?;
     if attributes.serialize.is_some() != attributes.deserialize.is_some() {
         return Err(invalid("must specify both or neither of serialization and deserialization functions"));
     }
@@ -224,22 +217,7 @@ pub(super) fn create_aggregate(create: &CreateAggregate, work: &mut Work<'_>) ->
     let inputs: Vec<Oid> = args.iter().map(|arg| arg.ty.oid).collect();
     let made = Made { args: &inputs, of_any: args.iter().any(is_variadic_any) };
     let (plain, result, _) = made.way(&attributes.plain, state, work)?;
-    let moving = match (&attributes.moving.state, &attributes.inverse) {
-        (Some(_), Some(inverse)) => {
-            let state = state_type(&attributes.moving, work)?;
-            let (way, answer, strict) = made.way(&attributes.moving, state, work)?;
-            let inverse = made.inverse(inverse, &way, strict, work)?;
-            if answer != result {
-                return Err(mismatch(format!(
-                    "moving-aggregate implementation returns type {}, but plain implementation returns type {}",
-                    work.type_name(answer),
-                    work.type_name(result)
-                )));
-            }
-            Some(MovingWay { way, inverse })
-        }
-        _ => None,
-    };
+    let moving = moving_way(&attributes, &made, result, work)?;
     let combine = match &attributes.combine {
         Some(name) => Some(made.combine(name, plain.state.oid, work)?),
         None => None,
@@ -269,6 +247,37 @@ pub(super) fn create_aggregate(create: &CreateAggregate, work: &mut Work<'_>) ->
     let routine = routine::numbered(routine, create.or_replace, work)?;
     work.put(Object::Routine(Arc::new(routine)));
     Ok(())
+}
+
+/// PARALLEL as pg_proc has it.
+fn parallel(attributes: &Attributes) -> Result<char> {
+    match attributes.parallel.as_deref() {
+        None | Some("unsafe") => Ok('u'),
+        Some("safe") => Ok('s'),
+        Some("restricted") => Ok('r'),
+        Some(_) => Err(syntax("parameter \"parallel\" must be SAFE, RESTRICTED, or UNSAFE")),
+    }
+}
+
+/// How frames that move are aggregated, where that is said: to the type that all rows at once give.
+fn moving_way(
+    attributes: &Attributes,
+    made: &Made<'_>,
+    result: Oid,
+    work: &mut Work<'_>,
+) -> Result<Option<MovingWay>> {
+    let (Some(_), Some(inverse)) = (&attributes.moving.state, &attributes.inverse) else { return Ok(None) };
+    let state = state_type(&attributes.moving, work)?;
+    let (way, answer, strict) = made.way(&attributes.moving, state, work)?;
+    let inverse = made.inverse(inverse, &way, strict, work)?;
+    if answer != result {
+        return Err(mismatch(format!(
+            "moving-aggregate implementation returns type {}, but plain implementation returns type {}",
+            work.type_name(answer),
+            work.type_name(result)
+        )));
+    }
+    Ok(Some(MovingWay { way, inverse }))
 }
 
 fn is_variadic_any(arg: &RoutineArg) -> bool {
