@@ -31,6 +31,47 @@ use crate::session::host::Host;
 use crate::settings::session::Tracked;
 use crate::statement::{Code, RowPlan};
 
+/// When rows leave.
+pub enum Streaming {
+    /// When the last one is known.
+    AtEnd,
+    /// Earlier, where the run reads in pages: its client may have them.
+    MayStream,
+    /// As they come, these ways.
+    Streams(Portions),
+}
+
+impl Streaming {
+    fn portions(&mut self) -> Option<&mut Portions> {
+        match self {
+            Streaming::Streams(portions) => Some(portions),
+            Streaming::AtEnd | Streaming::MayStream => None,
+        }
+    }
+}
+
+/// What a run has found that it needs: it is undone, to be run again with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rerun {
+    /// Its routines in the form that stops for the session wherever it can.
+    InPieces,
+    /// A block, where the session can run statements for a routine.
+    InBlock,
+    /// Rows that its session has still to bring: a routine has moved a cursor to them.
+    WithRows,
+}
+
+/// How far an attempt had come when it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastAttempt {
+    /// It had only read.
+    OnlyRead,
+    /// So it had, and took longer than a one-shot may.
+    Outlived,
+    /// It had written or locked something.
+    Written,
+}
+
 /// See the module's head.
 pub struct StatementRun {
     pub plan: Arc<RowPlan>,
@@ -47,10 +88,7 @@ pub struct StatementRun {
     pub read_only: bool,
     /// Rows read, or affected.
     pub rows: u64,
-    /// Whether its client may have rows before the last one is known.
-    pub may_stream: bool,
-    /// Where they go then.
-    pub portions: Option<Portions>,
+    pub streaming: Streaming,
     /// The rows themselves, for [`RowsTo::Kept`].
     pub kept: Vec<Vec<Datum>>,
     pub notices: Vec<Notice>,
@@ -80,22 +118,14 @@ pub struct StatementRun {
     pub one_shot: bool,
     /// Whether a procedure may end the transaction.
     pub may_end: bool,
-    /// Whether a routine may leave statements to the session.
-    pub may_command: bool,
     /// Whether it runs inside of a block, where the session can run statements for a routine.
     pub in_block: bool,
-    /// Whether it has found that it needs one: it is to be run again there.
-    pub needs_block: bool,
-    /// Whether a routine has moved a cursor to rows that its session has still to bring.
-    pub wants_rows: bool,
-    /// Whether the last attempt had written or locked something when it ended.
-    pub has_written: bool,
-    /// Whether it ended because it took longer than a one-shot may.
-    pub has_outlived: bool,
+    /// What the last attempt has found that it needs.
+    pub rerun: Option<Rerun>,
+    /// How far the last attempt had come.
+    pub last_attempt: LastAttempt,
     /// Whether its routines are in the form that stops for the session wherever it can.
     pub in_pieces: bool,
-    /// Whether it has found that it needs that: it is to be run again so.
-    pub wants_pieces: bool,
     /// What its waits for locks have ended with so far, since it last paused.
     pub refused_waits: Vec<SqlError>,
     /// Whether it has stopped to wait inside of a block that would catch such an error.
@@ -125,7 +155,8 @@ impl StatementRun {
     /// has written nothing so far, and it is not known that it will. What has only stopped to sleep is
     /// not to sleep twice.
     pub fn goes_by_pages(&self) -> bool {
-        if self.has_written || self.plan.touches_nothing() || self.plan.writes_late() {
+        if self.last_attempt == LastAttempt::Written || self.plan.touches_nothing() || self.plan.writes_late()
+        {
             return false;
         }
         let writes = match &self.plan.code {
@@ -134,12 +165,12 @@ impl StatementRun {
             Code::Trigger(_) => return false,
         };
         let is_change = !matches!(self.plan.bound, BoundStatement::Query(_) | BoundStatement::Call(_));
-        !writes || (self.has_outlived && !is_change)
+        !writes || (self.last_attempt == LastAttempt::Outlived && !is_change)
     }
 
     /// Whether its rows can leave while it runs, where it reads in pages.
     pub fn streams(&self) -> bool {
-        self.may_stream
+        !matches!(self.streaming, Streaming::AtEnd)
             && self.plan.read_only
             && matches!(self.plan.code, Code::Native(_))
             && is_plain_query(&self.plan.bound)
@@ -147,7 +178,7 @@ impl StatementRun {
 
     /// Whether rows have left.
     pub fn has_sent(&self) -> bool {
-        self.portions.as_ref().is_some_and(Portions::has_sent)
+        matches!(&self.streaming, Streaming::Streams(portions) if portions.has_sent())
     }
 
     /// Gives a run what it begins with.
@@ -163,11 +194,10 @@ impl StatementRun {
         }
         context.constraints = self.constraints.clone();
         context.may_end = self.may_end;
-        context.may_command = self.may_command;
+        context.may_command = true;
         context.in_pieces = self.in_pieces;
         // From its beginning, and as long as what it is made of has another form.
-        context.may_run_in_pieces =
-            self.may_command && !self.in_pieces && self.resume.is_none() && self.plan.can_run_in_pieces();
+        context.may_run_in_pieces = !self.in_pieces && self.resume.is_none() && self.plan.can_run_in_pieces();
         context.fail_waits(&self.refused_waits);
         if !self.cursors.is_unused() {
             context.effects_mut().cursors = self.cursors.clone();
@@ -179,16 +209,23 @@ impl StatementRun {
 
     /// Takes what a run has left.
     fn take_from(&mut self, context: &mut ExecContext<'_, '_>) {
-        self.has_written = context.txn.has_written();
-        self.has_outlived = context.txn.has_outlived();
+        self.last_attempt = match (context.txn.has_written(), context.txn.has_outlived()) {
+            (true, _) => LastAttempt::Written,
+            (false, true) => LastAttempt::Outlived,
+            (false, false) => LastAttempt::OnlyRead,
+        };
         self.params = std::mem::take(&mut context.params);
         self.notices = std::mem::take(&mut context.notices);
         self.usage = context.usage.take();
-        self.wants_pieces = context.wants_pieces;
+        if context.wants_pieces {
+            self.rerun = Some(Rerun::InPieces);
+        }
         // Where it has not come to what an attempt before it failed with, it would not the next time.
         self.guards_waits = context.guards_waits && context.refused_wait().is_none();
         if let Some(mut effects) = context.take_effects() {
-            self.wants_rows = effects.cursors.is_wanting();
+            if effects.cursors.is_wanting() && self.rerun.is_none() {
+                self.rerun = Some(Rerun::WithRows);
+            }
             self.sequences = effects.sequences;
             self.numbers_left = effects.numbers_left;
             self.sequences_set = effects.sequences_set;
@@ -203,7 +240,7 @@ impl StatementRun {
             Some(now) => now,
             None => txn.started_at(),
         };
-        if let Some(portions) = &mut self.portions {
+        if let Some(portions) = self.streaming.portions() {
             // An executor's thread does not wait for a client.
             portions.begin(txn.pages_at().filter(|_| txn.executor().is_none()));
         }
@@ -216,7 +253,7 @@ impl StatementRun {
             context: functions,
             out: &mut self.out,
             kept: &mut self.kept,
-            portions: self.portions.as_mut(),
+            portions: self.streaming.portions(),
             rows: 0,
         };
         let done = match &self.plan.code {
@@ -227,7 +264,7 @@ impl StatementRun {
                     self.paused = paused;
                     match &self.paused {
                         Some(Paused { left: Some(_), .. }) if !self.in_block => {
-                            self.needs_block = true;
+                            self.rerun = Some(Rerun::InBlock);
                             Err(Stop::Abort.into())
                         }
                         // The engine undoes what aborts: ROLLBACK.
@@ -257,7 +294,7 @@ impl StatementRun {
             ExecError::Stop(Stop::LockNotAvailable) => why_not_locked(&mut context),
             error => error,
         });
-        if self.wants_rows {
+        if self.rerun == Some(Rerun::WithRows) {
             // Whatever became of it, it did not see what it was to see.
             self.paused = None;
             return Err(Stop::Abort.into());
@@ -337,13 +374,10 @@ impl Program for StatementRun {
         self.ticket = None;
         self.deferred.clear();
         self.paused = None;
-        self.needs_block = false;
-        self.wants_pieces = false;
-        self.wants_rows = false;
+        self.rerun = None;
         self.guards_waits = false;
         // What panics is not run again.
-        self.has_written = true;
-        self.has_outlived = false;
+        self.last_attempt = LastAttempt::Written;
         self.host.begin_run();
         let result = catch_unwind(AssertUnwindSafe(|| self.evaluate(txn)));
         if self.has_sent() {

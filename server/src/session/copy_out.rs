@@ -12,6 +12,7 @@ use super::analytic::Analytic;
 use super::copy_in::column_positions;
 use super::utility::in_whole;
 use crate::encode::RowsTo;
+use crate::run::statement::Streaming;
 use crate::statement::{Body, Prepared};
 
 impl Session {
@@ -98,7 +99,9 @@ impl Session {
             Some(done) => done,
             None => {
                 let mut run = self.statement_run(plan.clone(), Vec::new(), rows_to);
-                run.may_stream = self.may_stream();
+                if self.may_stream() {
+                    run.streaming = Streaming::MayStream;
+                }
                 self.run_to_end(&prepared, run).await
             }
         };

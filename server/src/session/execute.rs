@@ -22,7 +22,7 @@ use super::role;
 use crate::catalog::CatalogState;
 use crate::encode::{Formats, RowsTo};
 use crate::run::outdated;
-use crate::run::statement::StatementRun;
+use crate::run::statement::{LastAttempt, Rerun, StatementRun, Streaming};
 use crate::statement::{Body, Code, Origin, Prepared, RowPlan};
 use crate::wire::output::{Output, Severity};
 
@@ -189,7 +189,9 @@ impl Session {
         }
         let mut run = self.statement_run(plan, params, rows_to);
         run.may_end = self.may_end();
-        run.may_stream = streaming && self.may_stream();
+        if streaming && self.may_stream() {
+            run.streaming = Streaming::MayStream;
+        }
         self.run_to_end(prepared, run).await
     }
 
@@ -251,7 +253,7 @@ impl Session {
             let (finished, outcome) = self.submit(run).await;
             run = finished;
             match outcome.result {
-                Err(Stop::Abort) if run.wants_pieces && run.error.is_none() => {
+                Err(Stop::Abort) if run.rerun == Some(Rerun::InPieces) && run.error.is_none() => {
                     if !run.in_block {
                         *block = Some(self.begin_for(&mut run, &TransactionModes::default())?);
                     }
@@ -262,10 +264,10 @@ impl Session {
                         None => break,
                     }
                 }
-                Ok(()) | Err(Stop::Abort) if run.needs_block && run.error.is_none() => {
+                Ok(()) | Err(Stop::Abort) if run.rerun == Some(Rerun::InBlock) && run.error.is_none() => {
                     *block = Some(self.begin_for(&mut run, &TransactionModes::default())?);
                 }
-                Ok(()) | Err(Stop::Abort) if run.wants_rows && run.error.is_none() => {
+                Ok(()) | Err(Stop::Abort) if run.rerun == Some(Rerun::WithRows) && run.error.is_none() => {
                     if let Err(error) = self.complete_cursors(run.cursors_changed.take()).await {
                         run.out.truncate(run.mark);
                         self.output = Output::from_messages(run.out);
@@ -458,8 +460,7 @@ impl Session {
             now: self.began_at(),
             read_only: self.is_read_only(),
             rows: 0,
-            may_stream: false,
-            portions: None,
+            streaming: Streaming::AtEnd,
             kept: Vec::new(),
             notices: Vec::new(),
             tracked: self.settings.effective().tracked,
@@ -476,14 +477,10 @@ impl Session {
             cursors_changed: None,
             one_shot: false,
             may_end: false,
-            may_command: true,
             in_block: self.transaction.is_block(),
-            needs_block: false,
-            has_written: false,
-            has_outlived: false,
-            wants_rows: false,
+            rerun: None,
+            last_attempt: LastAttempt::OnlyRead,
             in_pieces: false,
-            wants_pieces: false,
             refused_waits: Vec::new(),
             guards_waits: false,
             savepoints: self.transaction.savepoints(),

@@ -14,7 +14,7 @@ use archipel_sql::error::Result;
 use super::Session;
 use crate::design::counts::Counted;
 use crate::run::portions::{Portion, Portions};
-use crate::run::statement::StatementRun;
+use crate::run::statement::{StatementRun, Streaming};
 use crate::settings::session::Tracked;
 use crate::statement::Code;
 use crate::wire::output::Output;
@@ -180,7 +180,7 @@ impl Session {
         own: Option<&Interactive>,
     ) -> (Box<StatementRun>, Outcome) {
         let (portions, mut rows) = Portions::new();
-        run.portions = Some(portions);
+        run.streaming = Streaming::Streams(portions);
         run.one_shot = false;
         let options = SubmitOptions {
             transaction: own.or(self.transaction.interactive()),
