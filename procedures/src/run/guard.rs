@@ -1,7 +1,7 @@
 //! Blocks with an EXCEPTION clause.
 //!
 //! What such a block did before its handler runs is undone. Inside of one run that is a savepoint
-//! of the engine's transaction; a run in pieces ([`ExecContext::in_pieces`]) stops at the block's
+//! of the engine's transaction; a run in pieces ([`ExecContext::is_in_pieces`]) stops at the block's
 //! beginning and leaves a savepoint to its session, so that what the session runs for the routine
 //! is undone as well, and stops before a handler for going back to it.
 //!
@@ -28,7 +28,7 @@ impl Invocation<'_, '_> {
         body: &[Operation],
         handlers: &Handlers,
     ) -> ExecResult<Flow> {
-        if ctx.in_pieces && ctx.may_command {
+        if ctx.is_in_pieces() && ctx.may_command {
             return self.guarded_in_pieces(ctx, body, handlers);
         }
         if self.resuming {

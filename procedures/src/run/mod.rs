@@ -181,7 +181,7 @@ impl Program {
         // Nobody's transaction ends inside of a subtransaction of a caller's.
         ctx.may_end &= own && ctx.subtransactions == 0 && ctx.guards == 0;
         // Rows that have been sent would be lost; in pieces, they are kept.
-        ctx.may_command &= ctx.in_pieces || !self.routine.returns_set;
+        ctx.may_command &= ctx.is_in_pieces() || !self.routine.returns_set;
         let borrows = ctx.borrows;
         ctx.borrows |= !as_itself;
         let outer = std::mem::replace(&mut ctx.variables, frame);

@@ -23,7 +23,6 @@
 
 use std::sync::Arc;
 
-use archipel_engine::Stop;
 use archipel_planner::native::cursor::CursorRows;
 use archipel_planner::native::{ExecContext, ExecResult};
 use archipel_sql::datum::{Array, Datum};
@@ -298,10 +297,7 @@ impl Invocation<'_, '_> {
             let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
             return Err(self.in_statement(error.into(), Some(&command.written), site));
         }
-        if ctx.may_run_in_pieces {
-            ctx.wants_pieces = true;
-            return Err(Stop::Abort.into());
-        }
+        ctx.want_pieces()?;
         let problem = if !ctx.may_command {
             format!("{tag} in a routine that a query calls")
         } else if ctx.borrows && matches!(tag, "SET" | "RESET") {
@@ -328,10 +324,7 @@ impl Invocation<'_, '_> {
         if !ctx.functions.session.has_settings_to_take() {
             return Ok(Flow::Next);
         }
-        if ctx.may_run_in_pieces {
-            ctx.wants_pieces = true;
-            return Err(Stop::Abort.into());
-        }
+        ctx.want_pieces()?;
         if !ctx.may_command || ctx.borrows || ctx.subtransactions > 0 {
             return Ok(Flow::Next);
         }

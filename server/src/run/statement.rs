@@ -12,7 +12,7 @@ use archipel_planner::native::cursor::Cursors;
 use archipel_planner::native::notify::Notifications;
 use archipel_planner::native::{
     CompiledRoutine, ConstraintModes, DeferredCheck, Drawn, ExecContext, ExecError, ExecResult, Notice,
-    Usage, finish_deferred, numbers_for_next_attempt,
+    RoutineForm, Usage, finish_deferred, numbers_for_next_attempt,
 };
 use archipel_planner::route::{RouteInputs, is_plain_query, predict};
 use archipel_procedures::run::pause::Paused;
@@ -195,9 +195,14 @@ impl StatementRun {
         context.constraints = self.constraints.clone();
         context.may_end = self.may_end;
         context.may_command = true;
-        context.in_pieces = self.in_pieces;
-        // From its beginning, and as long as what it is made of has another form.
-        context.may_run_in_pieces = !self.in_pieces && self.resume.is_none() && self.plan.can_run_in_pieces();
+        context.routine_form = if self.in_pieces {
+            RoutineForm::InPieces
+        } else if self.resume.is_none() && self.plan.can_run_in_pieces() {
+            // From its beginning, and as long as what it is made of has another form.
+            RoutineForm::WholeSoFar
+        } else {
+            RoutineForm::Whole
+        };
         context.fail_waits(&self.refused_waits);
         if !self.cursors.is_unused() {
             context.effects_mut().cursors = self.cursors.clone();
@@ -217,7 +222,7 @@ impl StatementRun {
         self.params = std::mem::take(&mut context.params);
         self.notices = std::mem::take(&mut context.notices);
         self.usage = context.usage.take();
-        if context.wants_pieces {
+        if context.routine_form == RoutineForm::PiecesWanted {
             self.rerun = Some(Rerun::InPieces);
         }
         // Where it has not come to what an attempt before it failed with, it would not the next time.

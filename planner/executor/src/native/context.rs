@@ -96,6 +96,19 @@ pub struct CallerLine {
     pub text: String,
 }
 
+/// Whether routines are in the form that stops for the session wherever it can: in pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoutineForm {
+    /// They are in one piece, and stay so.
+    Whole,
+    /// They are in one piece, but the run can be undone and go on in the other form.
+    WholeSoFar,
+    /// So it is, and the run has found that it needs to.
+    PiecesWanted,
+    /// They are in pieces.
+    InPieces,
+}
+
 /// What running code reads and writes: the claimed transaction, arguments, registers.
 pub struct ExecContext<'a, 'e> {
     pub txn: &'a mut Txn<'e>,
@@ -161,12 +174,7 @@ pub struct ExecContext<'a, 'e> {
     /// How many blocks with an EXCEPTION clause are around: none of them may lose its
     /// transaction.
     pub subtransactions: u32,
-    /// Whether routines are in the form that stops for the session wherever it can.
-    pub in_pieces: bool,
-    /// Whether the run can be undone and go on in that form instead.
-    pub may_run_in_pieces: bool,
-    /// Whether it has found that it needs to.
-    pub wants_pieces: bool,
+    pub routine_form: RoutineForm,
     /// How many blocks with an EXCEPTION clause are around that have a savepoint of the session's.
     pub guards: u32,
     /// What waits for locks ended with in attempts before this one, the next on top: where this one
@@ -264,9 +272,7 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             may_command: false,
             borrows: false,
             subtransactions: 0,
-            in_pieces: false,
-            may_run_in_pieces: false,
-            wants_pieces: false,
+            routine_form: RoutineForm::Whole,
             guards: 0,
             refused_waits: Vec::new(),
             guards_waits: false,
@@ -279,6 +285,23 @@ impl<'a, 'e> ExecContext<'a, 'e> {
         if !errors.is_empty() {
             self.refused_waits = errors.iter().rev().cloned().collect();
             self.txn.set_lock_wait(LockWait::NoWait);
+        }
+    }
+
+    /// Whether routines stop for the session wherever they can.
+    #[inline]
+    pub fn is_in_pieces(&self) -> bool {
+        self.routine_form == RoutineForm::InPieces
+    }
+
+    /// Stops a run that has come to where it needs to be in pieces, if it can be undone and go on so.
+    pub fn want_pieces(&mut self) -> ExecResult<()> {
+        match self.routine_form {
+            RoutineForm::Whole | RoutineForm::InPieces => Ok(()),
+            RoutineForm::WholeSoFar | RoutineForm::PiecesWanted => {
+                self.routine_form = RoutineForm::PiecesWanted;
+                Err(Stop::Abort.into())
+            }
         }
     }
 

@@ -122,7 +122,9 @@ use archipel_sql::error::Result;
 use archipel_sql::system::Defined;
 
 pub use action::rows_as_table;
-pub use context::{CallerLine, ExecContext, ExecError, ExecResult, NoSystemRows, Notice, SystemRows};
+pub use context::{
+    CallerLine, ExecContext, ExecError, ExecResult, NoSystemRows, Notice, RoutineForm, SystemRows,
+};
 pub use deferral::{ConstraintModes, DeferredCheck, DeferredWork, finish_deferred};
 pub use equality::equality;
 pub use expression::{CompiledExpression, compile_condition, compile_expr, compile_expression};
