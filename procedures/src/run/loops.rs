@@ -37,7 +37,7 @@ pub(super) fn look_around(ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
     if ctx.functions.session.interrupted() {
         return Err(ExecError::Stop(Stop::Cancelled));
     }
-    if ctx.budgeted && ctx.txn.budget_exceeded() {
+    if ctx.is_budgeted() && ctx.txn.budget_exceeded() {
         return Err(ExecError::Stop(Stop::Interactive));
     }
     Ok(())

@@ -21,7 +21,7 @@ use archipel_engine::table::{SequenceDef, storage_key};
 use archipel_engine::txn::OwnedCell;
 use archipel_engine::{ColumnSource, DdlOp, Direction, KeyRange, TableMeta, Txn};
 use archipel_planner::ddl::{FieldWay, relabelled};
-use archipel_planner::native::{CompiledStatement, ExecContext, ExecError, ExecResult, rows_as_table};
+use archipel_planner::native::{CompiledStatement, ExecContext, ExecError, ExecResult, RunOf, rows_as_table};
 use archipel_planner::row::{Codec, datum_to_cell};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
@@ -143,7 +143,7 @@ impl DefinitionRun {
         })?;
         let functions = FunctionContext { now: txn.started_at(), session: &*host };
         let mut context = ExecContext::new(txn, functions, &*host);
-        context.budgeted = false;
+        context.run_of = RunOf::Bulk;
         let mut gathered: Vec<Vec<Vec<Datum>>> =
             validations.iter().map(|validation| vec![Vec::new(); validation.written.len()]).collect();
         let foreseen = trees.into_iter().try_for_each(|tree| {

@@ -16,7 +16,9 @@ use archipel_engine::{
     Stop, TableMeta, Txn,
 };
 use archipel_planner::ddl::{FaultyKey, WrittenPart};
-use archipel_planner::native::{CompiledStatement, ExecContext, ExecError, ExecResult, Notice, RowSink};
+use archipel_planner::native::{
+    CompiledStatement, ExecContext, ExecError, ExecResult, Notice, RowSink, RunOf,
+};
 use archipel_sql::catalog::{CatalogChange, Object, ObjectKind};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
@@ -104,7 +106,7 @@ impl ValidationRun {
     fn run(&self, host: &Host, txn: &mut Txn<'_>, notices: &mut Vec<Notice>) -> ExecResult<()> {
         let functions = FunctionContext { now: txn.started_at(), session: host };
         let mut context = ExecContext::new(txn, functions, host);
-        context.budgeted = false;
+        context.run_of = RunOf::Bulk;
         let looked = self.run_in(&mut context).and_then(|()| require_silence(&context));
         notices.append(&mut context.notices);
         looked

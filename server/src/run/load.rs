@@ -6,7 +6,9 @@ use std::sync::Arc;
 use archipel_engine::txn::Txn;
 use archipel_engine::{ClaimSet, Program, RoutingTable, Stop};
 use archipel_planner::native::notify::Notifications;
-use archipel_planner::native::{ConstraintModes, DeferredCheck, Drawn, ExecContext, ExecResult, Notice};
+use archipel_planner::native::{
+    ConstraintModes, DeferredCheck, Drawn, ExecContext, ExecResult, Notice, RunOf,
+};
 use archipel_planner::route::{RouteInputs, predict};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
@@ -108,9 +110,8 @@ impl LoadRun {
         let host = self.host.clone();
         let functions = FunctionContext { now, session: &*host };
         let mut context = ExecContext::new(txn, functions, &*host);
-        context.budgeted = false;
+        context.run_of = if self.unfinished { RunOf::BulkPart } else { RunOf::Bulk };
         context.constraints = self.constraints.clone();
-        context.unfinished = self.unfinished;
         let rows = &mut self.rows;
         context.params = vec![Datum::Null; rows.width];
         let mut next = 0_usize;

@@ -37,7 +37,7 @@ pub(crate) fn compile(
         };
         Ok(match act {
             AdvisoryLock::Take | AdvisoryLock::TakeForTransaction => {
-                if ctx.budgeted && ctx.txn.transaction_id().is_none() {
+                if ctx.is_budgeted() && ctx.txn.transaction_id().is_none() {
                     // What it waits with goes on with what it saw: no one-shot does.
                     if !ctx.txn.try_lock_object(tag, mode, scope)? {
                         return Err(Stop::Interactive.into());

@@ -18,7 +18,7 @@ use archipel_sql::types::Type;
 use super::CompiledPredicate;
 use super::action::{Action, Event, Waiting};
 use super::compile::Compiler;
-use super::context::{ExecContext, ExecResult};
+use super::context::{ExecContext, ExecResult, RunOf};
 use super::deferral::DeferredCheck;
 use super::equality::{equality, widened};
 use super::node::Node;
@@ -343,7 +343,7 @@ impl ReferenceCheck {
         let key = &self.foreign_key;
         // RESTRICT does not wait.
         let restricts = self.direction == Direction::ParentLeaves && self.restricts;
-        let comes = ctx.unfinished && self.is_own();
+        let comes = ctx.run_of == RunOf::BulkPart && self.is_own();
         let deferred = comes || ctx.constraints.as_ref().is_some_and(|modes| modes.is_deferred(key));
         if !deferred || restricts {
             return Err(error.into());

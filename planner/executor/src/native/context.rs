@@ -96,6 +96,20 @@ pub struct CallerLine {
     pub text: String,
 }
 
+/// What a run runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunOf {
+    /// A statement or a call: `archipel.one_shot_budget` bounds it.
+    Statement,
+    /// COPY's rows, or what a definition computes. No budget bounds it: what claims no partition
+    /// keeps nobody from one; and a batch of COPY rows is bounded by its bytes: as an interactive
+    /// transaction it would only take longer.
+    Bulk,
+    /// The same, where more rows of the statement come in runs of their own: a row may reference
+    /// one of them.
+    BulkPart,
+}
+
 /// Whether routines are in the form that stops for the session wherever it can: in pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoutineForm {
@@ -147,9 +161,6 @@ pub struct ExecContext<'a, 'e> {
     /// What SET CONSTRAINTS has said, in a transaction whose COMMIT is still to come; without one
     /// every constraint is checked by its statement.
     pub constraints: Option<Arc<ConstraintModes>>,
-    /// Whether more rows of the statement come in runs of their own, as COPY's: a row may reference
-    /// one of them.
-    pub unfinished: bool,
     /// While a statement writes rows: what waits until it has written all of them.
     pub(crate) waiting: Option<Box<super::action::Queue>>,
     spares: Option<Box<Spares>>,
@@ -157,10 +168,7 @@ pub struct ExecContext<'a, 'e> {
     nested: usize,
     /// Rows since the session was last asked whether to go on.
     ticks: u32,
-    /// Whether `archipel.one_shot_budget` bounds the run. What claims no partition keeps nobody
-    /// from one; and a batch of COPY rows is bounded by its bytes: as an interactive transaction
-    /// it would only take longer.
-    pub budgeted: bool,
+    pub run_of: RunOf,
     /// Whether the transaction is READ ONLY: whatever writes is refused (25006).
     pub read_only: bool,
     /// Whether a procedure may end the transaction and go on in the next one: under a CALL or
@@ -261,12 +269,11 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             trigger_depth: 0,
             frame: ManuallyDrop::new(frame),
             constraints: None,
-            unfinished: false,
             waiting: None,
             spares,
             nested: 0,
             ticks: 0,
-            budgeted: true,
+            run_of: RunOf::Statement,
             read_only: false,
             may_end: false,
             may_command: false,
@@ -286,6 +293,12 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             self.refused_waits = errors.iter().rev().cloned().collect();
             self.txn.set_lock_wait(LockWait::NoWait);
         }
+    }
+
+    /// Whether `archipel.one_shot_budget` bounds the run.
+    #[inline]
+    pub fn is_budgeted(&self) -> bool {
+        self.run_of == RunOf::Statement
     }
 
     /// Whether routines stop for the session wherever they can.
@@ -426,7 +439,7 @@ impl<'a, 'e> ExecContext<'a, 'e> {
         if self.functions.session.interrupted() {
             return Err(Stop::Cancelled.into());
         }
-        if self.budgeted && self.txn.budget_exceeded() {
+        if self.is_budgeted() && self.txn.budget_exceeded() {
             return Err(Stop::Interactive.into());
         }
         Ok(())

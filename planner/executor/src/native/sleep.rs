@@ -29,7 +29,7 @@ fn sleeping(function: &'static ScalarFunction, args: Vec<Source>) -> CompiledExp
         let values = eval_all(&args, ctx)?;
         if !ctx.txn.is_apart() {
             // What loads rows or computes columns holds partitions, and cannot go elsewhere.
-            return Err(match ctx.budgeted {
+            return Err(match ctx.is_budgeted() {
                 true => Stop::Interactive.into(),
                 false => SqlError::unsupported("pg_sleep in COPY or in a definition").into(),
             });
