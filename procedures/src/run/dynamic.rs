@@ -357,7 +357,7 @@ impl Invocation<'_, '_> {
     ) -> ExecResult<ControlFlow<Flow, Answer>> {
         let bound = bound.map_err(|error| self.in_text(error, &text, site))?;
         self.tell_from_now_on(ctx, site);
-        if ctx.is_in_pieces() && ctx.may_command {
+        if ctx.is_in_pieces() && ctx.permits.command {
             let pieces = plan.binder.pieces(&text, ctx.functions.session);
             if let Some(pieces) = pieces.map_err(|error| self.in_statement(error, Some(&text), site))? {
                 return self.run_pieces(ctx, (plan, &pieces), &text, (&params, None), sink, site);

@@ -28,7 +28,7 @@ impl Invocation<'_, '_> {
         body: &[Operation],
         handlers: &Handlers,
     ) -> ExecResult<Flow> {
-        if ctx.is_in_pieces() && ctx.may_command {
+        if ctx.is_in_pieces() && ctx.permits.command {
             return self.guarded_in_pieces(ctx, body, handlers);
         }
         if self.resuming {

@@ -113,15 +113,14 @@ impl Program {
         args: &[Datum],
         sink: &mut dyn RowSink,
     ) -> ExecResult<()> {
-        let may_end = std::mem::replace(&mut ctx.may_end, false);
-        let may_command = std::mem::replace(&mut ctx.may_command, false);
+        let permits = std::mem::take(&mut ctx.permits);
         let result = self.invoke_until_pause(ctx, args, sink, None);
-        (ctx.may_end, ctx.may_command) = (may_end, may_command);
+        ctx.permits = permits;
         result.map(drop)
     }
 
-    /// Runs the routine until it ends, or ends its transaction where [`ExecContext::may_end`]
-    /// lets it; goes on from `paused` if it has stopped before.
+    /// Runs the routine until it ends, or ends its transaction where [`ExecContext::permits`]
+    /// let it; goes on from `paused` if it has stopped before.
     pub fn invoke_until_pause(
         &self,
         ctx: &mut ExecContext<'_, '_>,
@@ -163,7 +162,7 @@ impl Program {
                 frame
             }
         };
-        let (functions, may_end, may_command) = (ctx.functions, ctx.may_end, ctx.may_command);
+        let (functions, permits) = (ctx.functions, ctx.permits);
         let traits = &self.routine.traits;
         let session = if traits.security_definer {
             functions.session.as_owner_of(self.routine.oid, &self.settings)?
@@ -179,9 +178,9 @@ impl Program {
         // Settings of a call, and another's rights, hold for one transaction only.
         let own = self.settings.is_empty() && !traits.security_definer;
         // Nobody's transaction ends inside of a subtransaction of a caller's.
-        ctx.may_end &= own && ctx.subtransactions == 0 && ctx.guards == 0;
+        ctx.permits.end &= own && ctx.subtransactions == 0 && ctx.guards == 0;
         // Rows that have been sent would be lost; in pieces, they are kept.
-        ctx.may_command &= ctx.is_in_pieces() || !self.routine.returns_set;
+        ctx.permits.command &= ctx.is_in_pieces() || !self.routine.returns_set;
         let borrows = ctx.borrows;
         ctx.borrows |= !as_itself;
         let outer = std::mem::replace(&mut ctx.variables, frame);
@@ -201,7 +200,7 @@ impl Program {
         ctx.depth -= 1;
         ctx.callers.truncate(told);
         ctx.functions = functions;
-        (ctx.may_end, ctx.may_command) = (may_end, may_command);
+        ctx.permits = permits;
         ctx.borrows = borrows;
         if let (Some(Left::Statement(command)), false) = (&mut invocation.left, as_itself) {
             let (definer, settings) = (traits.security_definer, self.settings.clone());

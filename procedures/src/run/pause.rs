@@ -261,12 +261,12 @@ impl Invocation<'_, '_> {
             self.resuming = false;
             return Ok(Flow::Next);
         }
-        if changing && ctx.may_end {
+        if changing && ctx.permits.end {
             let message = "cannot perform transaction commands inside a cursor loop that is not read-only";
             let error = SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message);
             return Err(self.at(error.into(), site));
         }
-        let problem = if !ctx.may_end {
+        let problem = if !ctx.permits.end {
             "invalid transaction termination"
         } else if ctx.subtransactions == 0 && ctx.guards == 0 {
             self.check_depth(ctx, site)?;
@@ -298,7 +298,7 @@ impl Invocation<'_, '_> {
             return Err(self.in_statement(error.into(), Some(&command.written), site));
         }
         ctx.want_pieces()?;
-        let problem = if !ctx.may_command {
+        let problem = if !ctx.permits.command {
             format!("{tag} in a routine that a query calls")
         } else if ctx.borrows && matches!(tag, "SET" | "RESET") {
             // What it sets would end with the routine's own settings.
@@ -325,7 +325,7 @@ impl Invocation<'_, '_> {
             return Ok(Flow::Next);
         }
         ctx.want_pieces()?;
-        if !ctx.may_command || ctx.borrows || ctx.subtransactions > 0 {
+        if !ctx.permits.command || ctx.borrows || ctx.subtransactions > 0 {
             return Ok(Flow::Next);
         }
         self.ended_at = site;

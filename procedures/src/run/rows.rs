@@ -78,7 +78,7 @@ impl Gathered {
     /// fifty at a time.
     pub fn met_before_error(&self, ctx: &ExecContext<'_, '_>) -> usize {
         match self.rows.checked_sub(10) {
-            _ if ctx.may_end => self.rows,
+            _ if ctx.permits.end => self.rows,
             Some(more) => 10 + more / 50 * 50,
             None => 0,
         }

@@ -12,7 +12,7 @@ use archipel_planner::native::cursor::Cursors;
 use archipel_planner::native::notify::Notifications;
 use archipel_planner::native::{
     CompiledRoutine, ConstraintModes, DeferredCheck, Drawn, ExecContext, ExecError, ExecResult, Notice,
-    RoutineForm, Usage, finish_deferred, numbers_for_next_attempt,
+    Permits, RoutineForm, Usage, finish_deferred, numbers_for_next_attempt,
 };
 use archipel_planner::route::{RouteInputs, is_plain_query, predict};
 use archipel_procedures::run::pause::Paused;
@@ -193,8 +193,7 @@ impl StatementRun {
             context.usage = Some(Box::new(Usage::new(self.tracked == Tracked::All)));
         }
         context.constraints = self.constraints.clone();
-        context.may_end = self.may_end;
-        context.may_command = true;
+        context.permits = Permits { end: self.may_end, command: true };
         context.routine_form = if self.in_pieces {
             RoutineForm::InPieces
         } else if self.resume.is_none() && self.plan.can_run_in_pieces() {

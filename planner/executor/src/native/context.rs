@@ -96,6 +96,16 @@ pub struct CallerLine {
     pub text: String,
 }
 
+/// What a routine may leave to the session while it stops: nothing, unless somebody says so.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Permits {
+    /// To end the transaction, and go on in the next one: under a CALL or DO that the client sent
+    /// outside of a transaction block.
+    pub end: bool,
+    /// To run a statement in the same transaction: under a call that the client sent.
+    pub command: bool,
+}
+
 /// What a run runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunOf {
@@ -171,12 +181,8 @@ pub struct ExecContext<'a, 'e> {
     pub run_of: RunOf,
     /// Whether the transaction is READ ONLY: whatever writes is refused (25006).
     pub read_only: bool,
-    /// Whether a procedure may end the transaction and go on in the next one: under a CALL or
-    /// DO that the client sent outside of a transaction block.
-    pub may_end: bool,
-    /// Whether a routine may stop and have the session run a statement in the same transaction:
-    /// under a call that the client sent.
-    pub may_command: bool,
+    /// What the running routine may leave to the session.
+    pub permits: Permits,
     /// Whether a routine around runs with settings or rights of its own.
     pub borrows: bool,
     /// How many blocks with an EXCEPTION clause are around: none of them may lose its
@@ -275,8 +281,7 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             ticks: 0,
             run_of: RunOf::Statement,
             read_only: false,
-            may_end: false,
-            may_command: false,
+            permits: Permits::default(),
             borrows: false,
             subtransactions: 0,
             routine_form: RoutineForm::Whole,

@@ -123,7 +123,8 @@ use archipel_sql::system::Defined;
 
 pub use action::rows_as_table;
 pub use context::{
-    CallerLine, ExecContext, ExecError, ExecResult, NoSystemRows, Notice, RoutineForm, RunOf, SystemRows,
+    CallerLine, ExecContext, ExecError, ExecResult, NoSystemRows, Notice, Permits, RoutineForm, RunOf,
+    SystemRows,
 };
 pub use deferral::{ConstraintModes, DeferredCheck, DeferredWork, finish_deferred};
 pub use equality::equality;
