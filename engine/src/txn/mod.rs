@@ -171,6 +171,26 @@ pub enum LockWait {
     NoWait,
 }
 
+/// What a run does at what somebody else has locked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AtLocks {
+    /// It waits, where the statement does.
+    Wait,
+    /// It stops.
+    NoWait,
+    /// It stops, and notes what was in the way: see [`Txn::stop_at_locks`].
+    Note,
+}
+
+impl From<LockWait> for AtLocks {
+    fn from(wait: LockWait) -> Self {
+        match wait {
+            LockWait::Wait => AtLocks::Wait,
+            LockWait::NoWait => AtLocks::NoWait,
+        }
+    }
+}
+
 /// Where a tree is: its group, its root position, and what must be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -231,10 +251,8 @@ pub struct Txn<'w> {
     keeps_locks: bool,
     /// Those rows.
     touched: Vec<(PartitionRef, Place, Box<[u8]>, LockMode)>,
-    lock_wait: LockWait,
-    /// Whether it stops at what others have locked: see [`Txn::stop_at_locks`].
-    stops_at_locks: bool,
-    /// Where it has stopped so.
+    at_locks: AtLocks,
+    /// What was in the way where it has stopped.
     refused: Option<Refused>,
     read_only: bool,
     everything: bool,
@@ -324,8 +342,7 @@ impl<'w> Txn<'w> {
             locker: None,
             keeps_locks: false,
             touched: Vec::new(),
-            lock_wait,
-            stops_at_locks: false,
+            at_locks: lock_wait.into(),
             refused: None,
             read_only,
             everything,
@@ -491,25 +508,25 @@ impl<'w> Txn<'w> {
     }
 
     pub(crate) fn lock_wait(&self) -> LockWait {
-        self.lock_wait
+        if self.at_locks == AtLocks::NoWait { LockWait::NoWait } else { LockWait::Wait }
     }
 
     /// Whether the run waits, from here on, for what somebody else locks, or stops with
     /// [`Stop::LockNotAvailable`].
     pub fn set_lock_wait(&mut self, wait: LockWait) {
-        self.lock_wait = wait;
+        self.at_locks = wait.into();
     }
 
     /// Has a one-shot stop with [`Stop::LockNotAvailable`] at what somebody has locked (a table, a
     /// sequence, a row, an advisory lock), instead of waiting: for whoever keeps something meanwhile that
     /// they may need to end. [`Txn::refused`] tells where.
     pub fn stop_at_locks(&mut self) {
-        self.stops_at_locks = true;
+        self.at_locks = AtLocks::Note;
     }
 
     /// Whether the run stops instead of waiting.
     pub(crate) fn stops_at_locks(&self) -> bool {
-        self.stops_at_locks
+        self.at_locks == AtLocks::Note
     }
 
     /// Notes what the run stops at.

@@ -326,7 +326,7 @@ impl Txn<'_> {
         if blockers.is_empty() {
             return Ok(());
         }
-        if wait == LockWait::NoWait || self.lock_wait == LockWait::NoWait {
+        if wait == LockWait::NoWait || self.lock_wait() == LockWait::NoWait {
             return Err(Stop::LockNotAvailable);
         }
         if self.stops_at_locks() {
