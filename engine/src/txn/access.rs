@@ -1,6 +1,6 @@
 //! Finding, or claiming, the partition of a key: the check behind every access.
 
-use super::{Place, Txn};
+use super::{Claimed, Place, Txn};
 use crate::id::GroupId;
 use crate::partition::{PartitionRef, Root};
 use crate::program::Stop;
@@ -90,10 +90,10 @@ impl Txn<'_> {
 
     /// What a program ends with here that may hold nothing, or no more than a page at a time.
     fn claims_no_more(&self) -> Option<Stop> {
-        match (self.holds_nothing, &self.pages) {
-            (true, _) => Some(Stop::Restart),
-            (false, Some(_)) => Some(Stop::Interactive),
-            (false, None) => None,
+        match (self.claimed, &self.pages) {
+            (Claimed::Nothing, _) => Some(Stop::Restart),
+            (_, Some(_)) => Some(Stop::Interactive),
+            (_, None) => None,
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::commit::Committed;
-use super::{InteractiveState, Isolation, LockWait, Rollback, RowWaiter, StatementView, Txn};
+use super::{Claimed, InteractiveState, Isolation, LockWait, Rollback, RowWaiter, StatementView, Txn};
 use crate::client::Client;
 use crate::engine::{Point, Shared, SubmitOptions, submit_on};
 use crate::executor::{Worker, with_worker};
@@ -103,13 +103,12 @@ pub(crate) fn run_held<P: Program>(
     let stands_for = worker.measured.every();
     let measured = is_one_in(stands_for, worker.tally.runs) && shared.monitor.measures();
     let began = if sampled || measured { shared.clock.monotonic_nanos() } else { 0 };
-    let everything = claims.is_everything();
+    let claimed = if claims.is_everything() { Claimed::Everything } else { Claimed::Predicted };
     let interactive = options.interactive.clone();
     if let Some(owner) = options.lock_owner() {
         shared.waits.forget(owner.id);
     }
-    let mut txn =
-        Txn::new(shared, worker, held, interactive, options.lock_wait, options.read_only, everything);
+    let mut txn = Txn::new(shared, worker, held, interactive, options.lock_wait, options.read_only, claimed);
     txn.run_under(options);
     let (result, redo_bytes) = run_until_ended(shared, &mut txn, program, options, measured);
     let whole = NoUnwind::new("at a release");
@@ -290,8 +289,7 @@ pub(crate) fn glance<R>(
     worker: &mut Worker,
     body: impl FnOnce(&mut Txn<'_>) -> Result<R, Stop>,
 ) -> Result<R, Stop> {
-    let mut txn = Txn::new(shared, worker, HeldList::new(), None, LockWait::NoWait, true, false);
-    txn.holds_nothing = true;
+    let mut txn = Txn::new(shared, worker, HeldList::new(), None, LockWait::NoWait, true, Claimed::Nothing);
     let result = body(&mut txn);
     txn.undo_all();
     let (held, ..) = txn.into_parts();

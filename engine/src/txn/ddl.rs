@@ -16,7 +16,7 @@ pub use copying::{BeginCopy, CopySlice};
 use serde::{Deserialize, Serialize};
 
 use super::repartition::RepartitionView;
-use super::{Inserted, LockMode, ReferenceTable, ReferenceVector, Sequence, SequencePosition, Txn};
+use super::{Claimed, Inserted, LockMode, ReferenceTable, ReferenceVector, Sequence, SequencePosition, Txn};
 use crate::cell::Cell;
 use crate::engine::Shared;
 use crate::id::{Epoch, GroupId, SequenceId, TreeId, TxnId};
@@ -220,7 +220,7 @@ impl Txn<'_> {
         if self.interactive.is_some() {
             return Err(Stop::OneShotOnly);
         }
-        if !self.everything {
+        if self.claimed != Claimed::Everything {
             self.worker.scratch.missing.everything();
             return Err(Stop::Restart);
         }

@@ -191,6 +191,17 @@ impl From<LockWait> for AtLocks {
     }
 }
 
+/// What a run holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Claimed {
+    /// Every partition there is.
+    Everything,
+    /// What it was predicted to need; it may claim more.
+    Predicted,
+    /// Nothing, and it claims nothing: a look at reference tables for a prediction.
+    Nothing,
+}
+
 /// Where a tree is: its group, its root position, and what must be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -255,7 +266,7 @@ pub struct Txn<'w> {
     /// What was in the way where it has stopped.
     refused: Option<Refused>,
     read_only: bool,
-    everything: bool,
+    claimed: Claimed,
     /// Which of the held partitions was used last.
     recent: usize,
     /// The newest epoch seen in leaves, reference tables and sequences.
@@ -279,8 +290,6 @@ pub struct Txn<'w> {
     /// This is the commit or rollback of an interactive transaction, whose overlay entries it
     /// may touch.
     finishing: Option<TxnId>,
-    /// A look at reference tables for a prediction: partitions are not to be claimed.
-    holds_nothing: bool,
     /// Set: it reads page by page, and holds nothing in between.
     pages: Option<Box<pages::Pages>>,
     client: Option<Arc<Client>>,
@@ -313,7 +322,7 @@ impl<'w> Txn<'w> {
         interactive: Option<Arc<InteractiveState>>,
         lock_wait: LockWait,
         read_only: bool,
-        everything: bool,
+        claimed: Claimed,
     ) -> Self {
         debug_assert!(worker.scratch.undo.is_empty() && worker.scratch.arena.is_empty());
         let (mut snapshot, mut reads) = (None, None);
@@ -345,7 +354,7 @@ impl<'w> Txn<'w> {
             at_locks: lock_wait.into(),
             refused: None,
             read_only,
-            everything,
+            claimed,
             recent: 0,
             depends_on: Epoch(0),
             started_at: None,
@@ -359,7 +368,6 @@ impl<'w> Txn<'w> {
             waiting: None,
             woken: Vec::new(),
             finishing: None,
-            holds_nothing: false,
             pages: None,
             client: None,
             locking_only: false,
@@ -467,7 +475,7 @@ impl<'w> Txn<'w> {
 
     /// Commits, rollbacks and definitions: whoever submits them holds the table locks it needs.
     pub(crate) fn is_maintenance(&self) -> bool {
-        self.finishing.is_some() || self.ddl.is_some() || self.holds_nothing
+        self.finishing.is_some() || self.ddl.is_some() || self.claimed == Claimed::Nothing
     }
 
     pub(crate) fn admitted(&self, id: TreeId, mode: ObjectMode) -> bool {
