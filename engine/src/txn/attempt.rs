@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::commit::Committed;
-use super::{Claimed, InteractiveState, Isolation, LockWait, Rollback, RowWaiter, StatementView, Txn};
+use super::{
+    Allowance, Claimed, InteractiveState, Isolation, LockWait, Rollback, RowWaiter, StatementView, Txn,
+};
 use crate::client::Client;
 use crate::engine::{Point, Shared, SubmitOptions, submit_on};
 use crate::executor::{Worker, with_worker};
@@ -302,7 +304,9 @@ impl Txn<'_> {
     /// Takes up what its run's options say.
     fn run_under(&mut self, options: &RunOptions) {
         self.client = options.client.clone();
-        self.apart = options.apart;
+        if options.apart {
+            self.allowance = Allowance::Unlimited;
+        }
         self.locker = options.locker.as_ref().map(|locker| locker.id);
         self.keeps_locks = options.keeps_locks;
         if let Some(view) = &options.view {

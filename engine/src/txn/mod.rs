@@ -191,6 +191,19 @@ impl From<LockWait> for AtLocks {
     }
 }
 
+/// How long a run may take; moments are the engine's clock's.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Allowance {
+    /// As long as it takes: it runs apart.
+    Unlimited,
+    /// As long as a one-shot, from the first look at the clock on.
+    Budget,
+    /// From this moment on.
+    BudgetSince(u64),
+    /// No longer: it has been told so.
+    Outlived,
+}
+
 /// What a run holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claimed {
@@ -272,11 +285,8 @@ pub struct Txn<'w> {
     /// The newest epoch seen in leaves, reference tables and sequences.
     depends_on: Epoch,
     started_at: Option<i64>,
-    started_nanos: u64,
-    /// It may take as long as it takes: see [`Txn::budget_exceeded`].
-    pub(crate) apart: bool,
-    /// It has been told that it took too long.
-    outlived: bool,
+    /// See [`Txn::budget_exceeded`].
+    allowance: Allowance,
     /// The reference tables as of the first access to one.
     references: Option<Arc<ReferenceVector>>,
     references_read: smallvec::SmallVec<[TreeId; 4]>,
@@ -358,9 +368,7 @@ impl<'w> Txn<'w> {
             recent: 0,
             depends_on: Epoch(0),
             started_at: None,
-            started_nanos: 0,
-            apart: false,
-            outlived: false,
+            allowance: Allowance::Budget,
             references: None,
             references_read: smallvec::SmallVec::new(),
             reference_writes: Vec::new(),
@@ -415,7 +423,7 @@ impl<'w> Txn<'w> {
     /// Whether the program runs on a thread of its own, so that nobody waits behind it but those
     /// who want what it claims.
     pub fn is_apart(&self) -> bool {
-        self.apart
+        self.allowance == Allowance::Unlimited
     }
 
     /// About how much memory this run has taken for what it wrote: rows, images, undo and redo. The
@@ -438,21 +446,24 @@ impl<'w> Txn<'w> {
     /// Whether the program ran longer than `archipel.one_shot_budget`; looks at the clock, so
     /// ask once per loop of some size. Always false for a program that runs apart.
     pub fn budget_exceeded(&mut self) -> bool {
-        if self.apart {
-            return false;
-        }
-        let now = self.shared.clock.monotonic_nanos();
-        if self.started_nanos == 0 {
-            self.started_nanos = now.max(1);
-            return false;
-        }
-        self.outlived = now - self.started_nanos > self.shared.config.one_shot_budget_micros * 1_000;
-        self.outlived
+        self.allowance = match self.allowance {
+            Allowance::Unlimited => return false,
+            Allowance::Outlived => return true,
+            Allowance::Budget => Allowance::BudgetSince(self.shared.clock.monotonic_nanos()),
+            Allowance::BudgetSince(began) => {
+                let took = self.shared.clock.monotonic_nanos() - began;
+                if took <= self.shared.config.one_shot_budget_micros * 1_000 {
+                    return false;
+                }
+                Allowance::Outlived
+            }
+        };
+        self.has_outlived()
     }
 
     /// Whether [`Txn::budget_exceeded`] has said so.
     pub fn has_outlived(&self) -> bool {
-        self.outlived
+        self.allowance == Allowance::Outlived
     }
 
     /// Whether somebody asked for this program's end: long loops look, and stop with
