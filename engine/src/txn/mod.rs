@@ -303,8 +303,6 @@ pub struct Txn<'w> {
     /// Set: it reads page by page, and holds nothing in between.
     pages: Option<Box<pages::Pages>>,
     client: Option<Arc<Client>>,
-    /// In [`Txn::lock_row`]: the table is not going to be written.
-    locking_only: bool,
     /// Locks on tables and advisory locks this run took or gave back.
     objects: Option<Box<ObjectWork>>,
     /// Tables this statement may use in these modes, and their indexes.
@@ -378,7 +376,6 @@ impl<'w> Txn<'w> {
             finishing: None,
             pages: None,
             client: None,
-            locking_only: false,
             objects: None,
             admitted: smallvec::SmallVec::new(),
             drawn_from: smallvec::SmallVec::new(),

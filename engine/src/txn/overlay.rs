@@ -226,10 +226,7 @@ impl Txn<'_> {
         let place = Place::of(table);
         let partition = self.partition_for(place.group, key)?;
         // SELECT … FOR UPDATE reads, as far as the whole table goes.
-        self.locking_only = true;
-        let checked = self.check_lock(partition, place, key, mode, wait);
-        self.locking_only = false;
-        checked?;
+        self.check_lock_under(partition, place, key, mode, wait, ObjectMode::RowShare)?;
         if self.interactive.is_some() {
             self.check_lockable(partition, table, key, mode)?;
         }
@@ -261,7 +258,7 @@ impl Txn<'_> {
         self.shared.reference_keys_locked.load(Ordering::SeqCst) > 0
     }
 
-    /// Stops if somebody else holds a conflicting lock on the row.
+    /// Stops if somebody else holds a conflicting lock on a row that is to be written.
     #[inline]
     pub(super) fn check_lock(
         &mut self,
@@ -271,11 +268,24 @@ impl Txn<'_> {
         mode: LockMode,
         wait: LockWait,
     ) -> Result<(), Stop> {
+        self.check_lock_under(partition, place, key, mode, wait, ObjectMode::RowExclusive)
+    }
+
+    /// The same, under a lock on the table in `table_mode`.
+    #[inline]
+    fn check_lock_under(
+        &mut self,
+        partition: PartitionRef,
+        place: Place,
+        key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+        table_mode: ObjectMode,
+    ) -> Result<(), Stop> {
         if self.keeps_locks {
             self.check_lock_and_remember(partition, place, key, mode, wait)?;
         }
         let root = self.root(partition, place)?;
-        let table_mode = if self.locking_only { ObjectMode::RowShare } else { ObjectMode::RowExclusive };
         self.admit(root, place, table_mode)?;
         if root.overlay.is_empty() {
             return Ok(());
