@@ -252,9 +252,7 @@ pub struct Txn<'w> {
     /// Checks of constraints read what is committed now.
     reads_newest: bool,
     /// What a READ COMMITTED statement saw before it waited.
-    pub(crate) view: Option<Arc<StatementView>>,
-    /// What runs now is not the statement itself.
-    outside_view: bool,
+    view: Option<view::ViewOf>,
     /// It met rows that changed since its view.
     reevaluates: bool,
     /// Since when statements do not see what their routines write, innermost last, and whether what
@@ -348,7 +346,6 @@ impl<'w> Txn<'w> {
             snapshot,
             reads_newest: false,
             view: None,
-            outside_view: false,
             reevaluates: false,
             beneath: smallvec::SmallVec::new(),
             reads_beneath: false,

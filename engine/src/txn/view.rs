@@ -89,13 +89,20 @@ impl StatementView {
     }
 }
 
+/// The view of the statement that a transaction runs.
+pub(super) struct ViewOf {
+    view: Arc<StatementView>,
+    /// Whether what runs now is not the statement itself.
+    is_left: bool,
+}
+
 impl Txn<'_> {
     /// Runs the statement again under its view.
     pub(super) fn set_view(&mut self, view: Arc<StatementView>) {
         if let Some(interactive) = &self.interactive {
             self.own_trees = interactive.own_trees();
         }
-        self.view = Some(view);
+        self.view = Some(ViewOf { view, is_left: false });
     }
 
     /// What the statement saw, when it must wait for the first time; with everything still held
@@ -114,25 +121,24 @@ impl Txn<'_> {
     /// The epoch at which the statement reads, while it is the statement itself that reads.
     #[inline]
     pub(super) fn view_epoch(&self) -> Option<Epoch> {
-        let view = self.view.as_ref()?;
-        (!self.outside_view).then(|| view.registration.epoch())
+        self.view.as_ref().filter(|of| !of.is_left).map(|of| of.view.registration.epoch())
     }
 
     /// Whether the statement has waited, and sees what it saw before.
     #[inline]
     pub fn has_view(&self) -> bool {
-        self.view.is_some() && !self.outside_view
+        self.view.as_ref().is_some_and(|of| !of.is_left)
     }
 
     /// From now on, reads see what is committed now, and not what the statement saw before it
     /// waited (`outside`); or the statement goes on. Answers what was so before, for the way back.
     pub fn leave_view(&mut self, outside: bool) -> bool {
-        std::mem::replace(&mut self.outside_view, outside)
+        self.view.as_mut().is_some_and(|of| std::mem::replace(&mut of.is_left, outside))
     }
 
     /// Whether rows of some table are seen in their newest version.
     pub fn sees_newer(&self) -> bool {
-        self.has_view() && self.view.as_ref().is_some_and(|view| !view.newer.lock().is_empty())
+        self.view.as_ref().is_some_and(|of| !of.is_left && !of.view.newer.lock().is_empty())
     }
 
     /// Whether this row is.
@@ -141,20 +147,20 @@ impl Txn<'_> {
     }
 
     fn knows_newer(&self, table: TreeId, key: &[u8]) -> bool {
-        let Some(view) = &self.view else { return false };
-        view.newer.lock().get(&table).is_some_and(|rows| rows.contains_key(key))
+        let Some(of) = &self.view else { return false };
+        of.view.newer.lock().get(&table).is_some_and(|rows| rows.contains_key(key))
     }
 
     /// The keys of the rows of a table that are seen in their newest version, in order.
     pub fn newer_rows(&self, table: &TableMeta) -> Vec<Box<[u8]>> {
-        let Some(view) = self.view.as_ref().filter(|_| !self.outside_view) else { return Vec::new() };
-        let newer = view.newer.lock();
+        let Some(of) = self.view.as_ref().filter(|of| !of.is_left) else { return Vec::new() };
+        let newer = of.view.newer.lock();
         newer.get(&table.def.id).into_iter().flatten().map(|(key, _)| key.clone()).collect()
     }
 
     /// The newest version of one of these rows; `None` if it is gone.
     pub fn get_newer(&mut self, table: &TableMeta, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
-        let view = self.view.as_ref().map(|view| view.newer.lock());
+        let view = self.view.as_ref().map(|of| of.view.newer.lock());
         let is_gone =
             view.is_some_and(|newer| newer.get(&table.def.id).and_then(|rows| rows.get(key)) == Some(&true));
         if is_gone { Ok(None) } else { self.get_newest(table, key) }
@@ -198,11 +204,11 @@ impl Txn<'_> {
 
     fn note_newer(&mut self, place: Place, key: &[u8], moved: bool, is_gone: IsGone) {
         self.reevaluates = true;
-        if let Some(view) = &self.view {
+        if let Some(of) = &self.view {
             if moved {
-                view.lose();
+                of.view.lose();
             }
-            view.newer.lock().entry(place.id).or_default().insert(key.into(), is_gone);
+            of.view.newer.lock().entry(place.id).or_default().insert(key.into(), is_gone);
         }
     }
 
@@ -210,8 +216,8 @@ impl Txn<'_> {
     /// there, and the end of a statement's view.
     pub(super) fn past_is_gone(&mut self) -> Stop {
         match &self.view {
-            Some(view) if self.snapshot.is_none() => {
-                view.lose();
+            Some(of) if self.snapshot.is_none() => {
+                of.view.lose();
                 self.reevaluates = true;
                 Stop::Reevaluate
             }
@@ -223,7 +229,7 @@ impl Txn<'_> {
     /// Whether the run is to be repeated, whatever it came to.
     pub(super) fn must_reevaluate(&self, result: Result<(), Stop>) -> bool {
         let ended = matches!(result, Ok(()) | Err(Stop::Abort | Stop::Reevaluate | Stop::LockNotAvailable));
-        let lost = self.view.as_ref().is_some_and(|view| view.is_lost());
+        let lost = self.view.as_ref().is_some_and(|of| of.view.is_lost());
         ended && (self.reevaluates || lost)
     }
 }
