@@ -308,7 +308,7 @@ impl Txn<'_> {
             self.allowance = Allowance::Unlimited;
         }
         self.locker = options.locker.as_ref().map(|locker| locker.id);
-        self.keeps_locks = options.keeps_locks;
+        self.touched = options.keeps_locks.then(Vec::new);
         if let Some(view) = &options.view {
             view.begin_round();
             self.set_view(view.clone());
@@ -330,7 +330,9 @@ impl Txn<'_> {
         self.drawn_under = None;
         self.reads = self.reads.take().map(|_| Default::default());
         self.past_references.clear();
-        self.touched.clear();
+        if let Some(touched) = &mut self.touched {
+            touched.clear();
+        }
         if let Some(references) = self.references.take() {
             self.worker.keep_references(references);
         }

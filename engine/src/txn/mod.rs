@@ -269,10 +269,8 @@ pub struct Txn<'w> {
     past_references: smallvec::SmallVec<[(TreeId, Arc<ReferenceTable>); 2]>,
     /// Under which transaction id a starved one-shot locked rows in earlier runs.
     locker: Option<TxnId>,
-    /// If this run has to wait, the rows it got past stay locked.
-    keeps_locks: bool,
-    /// Those rows.
-    touched: Vec<(PartitionRef, Place, Box<[u8]>, LockMode)>,
+    /// The rows it got past, where they stay locked if this run has to wait.
+    touched: Option<Vec<(PartitionRef, Place, Box<[u8]>, LockMode)>>,
     at_locks: AtLocks,
     /// What was in the way where it has stopped.
     refused: Option<Refused>,
@@ -354,8 +352,7 @@ impl<'w> Txn<'w> {
             reads,
             past_references: smallvec::SmallVec::new(),
             locker: None,
-            keeps_locks: false,
-            touched: Vec::new(),
+            touched: None,
             at_locks: lock_wait.into(),
             refused: None,
             read_only,

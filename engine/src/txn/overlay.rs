@@ -282,7 +282,7 @@ impl Txn<'_> {
         wait: LockWait,
         table_mode: ObjectMode,
     ) -> Result<(), Stop> {
-        if self.keeps_locks {
+        if self.touched.is_some() {
             self.check_lock_and_remember(partition, place, key, mode, wait)?;
         }
         let root = self.root(partition, place)?;
@@ -304,7 +304,9 @@ impl Txn<'_> {
     ) -> Result<(), Stop> {
         let root = self.root(partition, place)?;
         self.check_conflict(root.overlay.get_mut(key), place, key, mode, wait)?;
-        self.touched.push((partition, place, Box::from(key), mode));
+        if let Some(touched) = &mut self.touched {
+            touched.push((partition, place, Box::from(key), mode));
+        }
         Ok(())
     }
 
@@ -364,7 +366,7 @@ impl Txn<'_> {
     /// for `owner`.
     pub(super) fn leave_locks(&mut self, owner: &InteractiveState) {
         let mut notes = Vec::new();
-        let touched = std::mem::take(&mut self.touched);
+        let touched = self.touched.take().unwrap_or_default();
         for (partition, place, key, mode) in &touched {
             let Ok(root) = self.root(partition, *place) else { continue };
             let lock = root.overlay.entry(key.clone()).or_default();
