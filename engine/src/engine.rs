@@ -56,6 +56,19 @@ pub struct Engine {
     pub(crate) shared: Arc<Shared>,
 }
 
+/// Whether a program reads in pages: as of a snapshot, page by page, holding nothing between two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Paging {
+    /// It reads what it has claimed.
+    #[default]
+    Off,
+    /// In pages, under locks of its tables ([`Program::tables`]) that it asks for.
+    Locking,
+    /// In pages, while somebody else holds those locks: it asks for none, as it could have to wait
+    /// behind who waits for their holder.
+    Locked,
+}
+
 /// Under what a program is submitted.
 #[derive(Clone, Copy, Default)]
 pub struct SubmitOptions<'i> {
@@ -73,14 +86,10 @@ pub struct SubmitOptions<'i> {
     /// Through the queues even if all partitions are idle: whichever executor of their islands
     /// has time runs the program, while the caller goes on.
     pub queued: bool,
-    /// It reads as of a snapshot, page by page, and holds nothing between two pages: its
-    /// transaction's snapshot, or under READ COMMITTED one of its own, taken when it begins. Stops
-    /// with [`Stop::Interactive`] where it would write. For a program that runs apart, under a
-    /// transaction.
-    pub paged: bool,
-    /// Somebody else holds the locks of its tables ([`Program::tables`]) for as long as it reads in
-    /// pages, so it asks for none: it could have to wait behind who waits for their holder.
-    pub locked: bool,
+    /// Its pages are as of its transaction's snapshot, or under READ COMMITTED of one of its own, taken
+    /// when it begins. Stops with [`Stop::Interactive`] where it would write. For a program that runs
+    /// apart, under a transaction.
+    pub paging: Paging,
 }
 
 impl Engine {
@@ -433,8 +442,7 @@ pub(crate) fn submit_on<P: Program>(
         client: options.client.cloned(),
         apart: options.apart,
         queued: options.queued,
-        paged: options.paged && options.transaction.is_some(),
-        locked: options.locked,
+        paging: if options.transaction.is_some() { options.paging } else { Paging::Off },
         ..RunOptions::default()
     };
     if let Some(interactive) = &run_options.interactive {
@@ -450,12 +458,12 @@ pub(crate) fn submit_on<P: Program>(
         worker.refresh(shared);
         let mut claims = worker.scratch.claims.take().unwrap_or_default();
         claims.clear();
-        if !run_options.paged {
+        if run_options.paging == Paging::Off {
             program.predict(&worker.routing, &mut claims);
         }
         if let Some(interactive) = &run_options.interactive
             && interactive.wrote_references()
-            && !run_options.paged
+            && run_options.paging == Paging::Off
         {
             claims.add_group(crate::table::REFERENCE_GROUP);
         }

@@ -65,7 +65,7 @@ pub mod txn;
 pub use client::{Client, Refused, Wait, WaitOn};
 pub use engine::{
     CheckpointReason, CheckpointState, CheckpointView, Durable, Engine, EngineConfig, ExecutorPlace,
-    Interleave, LogView, MemoryFollowed, OpenError, PARTITIONS_PER_EXECUTOR, PartitionView, Point,
+    Interleave, LogView, MemoryFollowed, OpenError, PARTITIONS_PER_EXECUTOR, Paging, PartitionView, Point,
     RecoverySpeed, RouteView, Seams, SubmitOptions, TopologyChange, TopologyListener,
 };
 pub use executor::{Drained, ExecutorHandle, ExecutorInfo, SliceBudget};

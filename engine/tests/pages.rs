@@ -10,8 +10,8 @@ use archipel_engine::id::{GroupId, TreeId};
 use archipel_engine::log::MemoryStore;
 use archipel_engine::{
     ClaimSet, DdlOp, Direction, Engine, EngineConfig, Inserted, Interactive, Interleave, Isolation, KeyRange,
-    LockTables, LockWait, ObjectMode, Point, Program, Repartition, RoutingTable, Seams, Stop, Submission,
-    SubmitOptions, TableMeta, Txn,
+    LockTables, LockWait, ObjectMode, Paging, Point, Program, Repartition, RoutingTable, Seams, Stop,
+    Submission, SubmitOptions, TableMeta, Txn,
 };
 use common::*;
 
@@ -21,7 +21,8 @@ fn paged<T: Send + 'static>(
     transaction: &Interactive,
     body: impl FnMut(&mut Txn<'_>) -> Result<T, Stop> + Send + 'static,
 ) -> Result<T, Stop> {
-    let options = SubmitOptions { transaction: Some(transaction), paged: true, ..SubmitOptions::default() };
+    let options =
+        SubmitOptions { transaction: Some(transaction), paging: Paging::Locking, ..SubmitOptions::default() };
     finish(engine.submit(script(|_, _| {}, body), options).wait()).0
 }
 
@@ -302,7 +303,8 @@ fn paged_over<T: Send + 'static>(
     transaction: &Interactive,
     body: impl FnMut(&mut Txn<'_>) -> Result<T, Stop> + Send + 'static,
 ) -> Result<T, Stop> {
-    let options = SubmitOptions { transaction: Some(transaction), paged: true, ..SubmitOptions::default() };
+    let options =
+        SubmitOptions { transaction: Some(transaction), paging: Paging::Locking, ..SubmitOptions::default() };
     let program = OverAccounts(script(|_, _| {}, body));
     let completed = engine.submit(program, options).wait();
     completed.outcome.result.map(|()| completed.program.0.value.expect("it has a value"))
@@ -381,8 +383,7 @@ fn a_reader_whose_tables_are_locked_for_it_stands_in_no_queue() {
         let options = SubmitOptions {
             transaction: Some(&reader),
             read_only: true,
-            paged: true,
-            locked: true,
+            paging: Paging::Locked,
             ..SubmitOptions::default()
         };
         let completed = engine.submit(OverAccounts(script(|_, _| {}, body)), options).wait();
@@ -421,8 +422,7 @@ fn a_reader_finds_the_tables_again_that_it_has_read_once() {
         let options = SubmitOptions {
             transaction: Some(&reader),
             read_only: true,
-            paged: true,
-            locked: true,
+            paging: Paging::Locked,
             ..SubmitOptions::default()
         };
         let completed = engine.submit(OverAccounts(script(|_, _| {}, body)), options).wait();

@@ -24,7 +24,7 @@ use super::programs::*;
 use super::*;
 use crate::client::Client;
 use crate::executor::with_worker;
-use crate::{ClaimSet, Isolation, Program, RoutingTable, TableMeta};
+use crate::{ClaimSet, Isolation, Paging, Program, RoutingTable, TableMeta};
 
 /// No reader begins deeper on the stack than this.
 const DEPTH_OF_READERS_MAX: usize = 2;
@@ -396,7 +396,7 @@ impl Simulation {
         let options = SubmitOptions {
             transaction: Some(transaction),
             client: Some(client),
-            paged: true,
+            paging: Paging::Locking,
             ..SubmitOptions::default()
         };
         let reading = Reading { looks: looks.to_vec(), seen: None };

@@ -11,7 +11,7 @@ use super::{
     Allowance, Claimed, InteractiveState, Isolation, LockWait, Rollback, RowWaiter, StatementView, Txn,
 };
 use crate::client::Client;
-use crate::engine::{Point, Shared, SubmitOptions, submit_on};
+use crate::engine::{Paging, Point, Shared, SubmitOptions, submit_on};
 use crate::executor::{Worker, with_worker};
 use crate::heap;
 use crate::id::{Epoch, ExecutorId};
@@ -44,10 +44,7 @@ pub(crate) struct RunOptions {
     pub apart: bool,
     /// Its submitter does not run it on the spot.
     pub queued: bool,
-    /// It reads in pages.
-    pub paged: bool,
-    /// And its tables are locked for it.
-    pub locked: bool,
+    pub paging: Paging,
     /// What the statement saw before it waited.
     pub view: Option<Arc<StatementView>>,
 }
@@ -184,8 +181,8 @@ fn run_until_ended<P: Program>(
             return (Err(Stop::Cancelled), redo_bytes);
         }
         let run = || {
-            if options.paged {
-                txn.begin_pages(&program.tables(), options.locked)?;
+            if options.paging != Paging::Off {
+                txn.begin_pages(&program.tables(), options.paging == Paging::Locked)?;
             }
             program.run(txn)
         };
@@ -540,7 +537,7 @@ impl<P: Program> Job for Attempt<P> {
             return self.finish(Stop::TransactionEnded);
         }
         // What reads in pages may stand still: on no thread that somebody else's program has woken it on.
-        if self.options.apart && (worker.executor.is_some() || self.options.paged) {
+        if self.options.apart && (worker.executor.is_some() || self.options.paging != Paging::Off) {
             self.run_apart(shared, worker, held);
         } else {
             self.run_here(shared, worker, held);

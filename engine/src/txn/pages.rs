@@ -27,7 +27,7 @@
 //! - **Definitions.** The tables known beforehand are locked (ACCESS SHARE) before S is taken, so none
 //!   of them is made anew. One whose place alone has changed, by CREATE INDEX say, is found again. The
 //!   rows of a cursor are read under the locks of the transaction that has opened it
-//!   ([`crate::SubmitOptions::locked`]), maybe more than once: each time the tables are taken for what they
+//!   ([`crate::Paging::Locked`]), maybe more than once: each time the tables are taken for what they
 //!   were at first.
 //! - **Memory.** Old versions kept for S count against `archipel.max_version_memory`; past it the oldest
 //!   snapshot ends, and its next page says so ([`Stop::SnapshotTooOld`]).

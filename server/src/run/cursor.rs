@@ -8,7 +8,7 @@
 //!
 //! - *The first rows* are read as any short statement reads them, on whatever thread; the run ends when
 //!   it has so many. Of most cursors these are all.
-//! - *All of them* are read in pages ([`archipel_engine::SubmitOptions::paged`]), on a thread that
+//! - *All of them* are read in pages ([`archipel_engine::SubmitOptions::paging`]), on a thread that
 //!   stands still while nobody fetches: it holds nothing then. Who closes the queue ends the run. Rows
 //!   of a batch that did not become full are told with the run's end.
 //!

@@ -1,6 +1,6 @@
 //! Rows of a run that leave while it goes on.
 //!
-//! A run that reads in pages ([`archipel_engine::SubmitOptions::paged`]) holds nothing when it has a row
+//! A run that reads in pages ([`archipel_engine::SubmitOptions::paging`]) holds nothing when it has a row
 //! to give, so it may wait for whoever takes the row. Encoded rows are handed to the session in portions,
 //! through a queue that holds a few: memory is bounded by those and not by the result, and a client that
 //! does not read stops the run, and nobody else.

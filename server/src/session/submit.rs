@@ -8,7 +8,7 @@
 use std::time::Instant;
 
 use archipel_engine::txn::Interactive;
-use archipel_engine::{Completed, Outcome, Stop, SubmitOptions};
+use archipel_engine::{Completed, Outcome, Paging, Stop, SubmitOptions};
 use archipel_sql::error::Result;
 
 use super::Session;
@@ -187,7 +187,7 @@ impl Session {
             read_only: true,
             client: Some(&self.entry().engine),
             apart: true,
-            paged: true,
+            paging: Paging::Locking,
             ..SubmitOptions::default()
         };
         let mut submission = self.server.engine.submit(run, options);
@@ -239,7 +239,7 @@ impl Session {
             read_only,
             client: Some(&self.entry().engine),
             apart: how != How::Briefly,
-            paged: how == How::InPages,
+            paging: if how == How::InPages { Paging::Locking } else { Paging::Off },
             ..SubmitOptions::default()
         };
         let submission = self.server.engine.submit(run, options);
