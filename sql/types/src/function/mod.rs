@@ -229,7 +229,7 @@ impl CachedNumbers {
 }
 
 /// The session and server as functions see them. Methods answer "not here" by default, so
-/// that tests and constant folding can use [`NoSession`]; those about rights answer no.
+/// that tests and constant folding can use [`NoSession`]; those that allow something refuse it.
 pub trait SessionHost: Sync {
     /// Settings that govern text: time zone, date style, bytea output.
     fn style(&self) -> &Style {
@@ -241,9 +241,10 @@ pub trait SessionHost: Sync {
     }
     /// Keeps that for the next time.
     fn keep_literal(&self, _number: i64, _read: &str) {}
-    /// Fails on a label of an enum that is not committed.
+    /// Fails on a label of an enum that is not committed. A host that cannot tell refuses every one;
+    /// one whose catalog holds committed labels only says so.
     fn check_label(&self, _label: Oid) -> Result<()> {
-        Ok(())
+        Err(SqlError::unsupported("a label of an enum in this context"))
     }
     /// The wall clock, microseconds since 2000-01-01 UTC: `clock_timestamp()`.
     fn clock(&self) -> Option<i64> {
@@ -373,7 +374,12 @@ fn nobody() -> SqlError {
 
 /// A host that knows nothing, and in whose name nothing is allowed.
 pub struct NoSession;
-impl SessionHost for NoSession {}
+impl SessionHost for NoSession {
+    // Nobody adds labels in no session.
+    fn check_label(&self, _label: Oid) -> Result<()> {
+        Ok(())
+    }
+}
 
 /// Row-wise evaluation. Strict functions never see NULL: the caller answers NULL itself.
 pub type Eval = fn(&FunctionContext<'_>, &[Datum]) -> Result<Datum>;
