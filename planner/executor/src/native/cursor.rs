@@ -92,6 +92,17 @@ pub struct CursorKey {
     pub values: Range<usize>,
 }
 
+/// Where rows of a cursor come from that it does not have.
+#[derive(Clone, Debug)]
+enum Source {
+    /// It has all that come.
+    None,
+    /// From there: the last row has not come yet.
+    GoesOn(Arc<dyn MoreRows>),
+    /// The last row has come; those that it has let go come from there.
+    Ended(Arc<dyn MoreRows>),
+}
+
 /// An open cursor.
 #[derive(Clone, Debug)]
 pub struct OpenCursor {
@@ -101,10 +112,7 @@ pub struct OpenCursor {
     base: usize,
     /// About what they take, where others may come.
     bytes: usize,
-    /// What further rows come from, and those before the window.
-    source: Option<Arc<dyn MoreRows>>,
-    /// Whether the last row has come.
-    is_whole: bool,
+    source: Source,
     /// Whether somebody has moved to rows that were not there.
     wanted: bool,
     /// What CURRENT OF finds rows by.
@@ -140,8 +148,7 @@ impl OpenCursor {
             rows: Arc::new(rows),
             base: 0,
             bytes: 0,
-            source: None,
-            is_whole: true,
+            source: Source::None,
             wanted: false,
             keys: Arc::default(),
             text: Arc::default(),
@@ -160,8 +167,7 @@ impl OpenCursor {
 
     /// The rows it has are the first ones; more of them come from there.
     pub fn with_more(mut self, source: Arc<dyn MoreRows>) -> OpenCursor {
-        self.source = Some(source);
-        self.is_whole = false;
+        self.source = Source::GoesOn(source);
         self.bytes = bytes_of(&self.rows.values);
         self
     }
@@ -173,12 +179,15 @@ impl OpenCursor {
 
     /// What further rows come from, while there may be some.
     pub fn source(&self) -> Option<&Arc<dyn MoreRows>> {
-        self.source.as_ref().filter(|_| !self.is_whole)
+        match &self.source {
+            Source::GoesOn(source) => Some(source),
+            Source::None | Source::Ended(_) => None,
+        }
     }
 
     /// Whether it has all of its rows.
     pub fn is_complete(&self) -> bool {
-        self.is_whole && self.base == 0
+        !self.goes_on() && self.base == 0
     }
 
     /// Whether it has let go of rows that somebody may move back to.
@@ -193,7 +202,7 @@ impl OpenCursor {
 
     /// Whether further rows may come.
     pub fn goes_on(&self) -> bool {
-        !self.is_whole
+        matches!(self.source, Source::GoesOn(_))
     }
 
     /// How many rows it has before it, to move on to.
@@ -211,18 +220,17 @@ impl OpenCursor {
 
     /// Its last row has come, or what the query has failed with behind it.
     pub fn end(&mut self, failure: Option<SqlError>) {
-        self.is_whole = true;
         self.failure = failure.map(Arc::new);
-        if !self.backward || self.base == 0 {
+        self.source = match std::mem::replace(&mut self.source, Source::None) {
+            Source::GoesOn(source) | Source::Ended(source) if self.has_passed() => Source::Ended(source),
             // Nothing will be asked for again.
-            self.source = None;
-        }
+            _ => Source::None,
+        };
     }
 
     /// Somebody has stopped waiting for rows, or some are lost: it cannot be moved any more.
     pub fn give_up(&mut self, reason: &SqlError) {
-        self.source = None;
-        self.is_whole = true;
+        self.source = Source::None;
         self.failure = Some(Arc::new(reason.clone()));
         self.spent = true;
     }
@@ -237,7 +245,7 @@ impl OpenCursor {
 
     /// Lets go of rows that it has passed, where they can come again: all, if it does not move back.
     pub fn forget_passed(&mut self) {
-        let Some(source) = &self.source else { return };
+        let (Source::GoesOn(source) | Source::Ended(source)) = &self.source else { return };
         let passed = self.position.saturating_sub(1).min(self.known()).saturating_sub(self.base);
         // Not again for each row: those that stay are moved.
         let is_large = passed > WINDOW_ROWS || self.bytes > WINDOW_BYTES;
@@ -255,10 +263,10 @@ impl OpenCursor {
 
     /// Rows that it has let go are to come again: it has none now.
     pub fn begin_again(&mut self) {
-        if let Some(source) = &self.source {
+        if let Source::GoesOn(source) | Source::Ended(source) = &self.source {
             let rows = CursorRows { width: self.rows.width, ..CursorRows::default() };
-            (self.source, self.rows) = (Some(source.again()), Arc::new(rows));
-            (self.base, self.bytes, self.is_whole, self.failure) = (0, 0, false, None);
+            (self.source, self.rows) = (Source::GoesOn(source.again()), Arc::new(rows));
+            (self.base, self.bytes, self.failure) = (0, 0, None);
         }
     }
 
@@ -330,7 +338,7 @@ impl OpenCursor {
         }
         let from_end = matches!(direction, FetchDirection::Absolute(place) if place < 0);
         let needs = self.needs(direction);
-        if needs.passed || (!self.is_whole && needs.rows.is_none_or(|rows| rows > self.known())) {
+        if needs.passed || (self.goes_on() && needs.rows.is_none_or(|rows| rows > self.known())) {
             self.wanted = true;
             return Err(SqlError::internal("rows of a cursor were moved to that nobody had brought"));
         }
