@@ -55,7 +55,7 @@ pub fn is_plain(plan: &RowPlan) -> bool {
     let (Code::Native(compiled), BoundStatement::Query(query)) = (&plan.code, &plan.bound) else {
         return false;
     };
-    if compiled.writes || !plan.read_only || !is_plain_query(&plan.bound) || calls_volatile(&query.rel) {
+    if compiled.writes || !plan.is_read_only() || !is_plain_query(&plan.bound) || calls_volatile(&query.rel) {
         return false;
     }
     !is_of_now(&query.rel)

@@ -171,7 +171,7 @@ impl StatementRun {
     /// Whether its rows can leave while it runs, where it reads in pages.
     pub fn streams(&self) -> bool {
         !matches!(self.streaming, Streaming::AtEnd)
-            && self.plan.read_only
+            && self.plan.is_read_only()
             && matches!(self.plan.code, Code::Native(_))
             && is_plain_query(&self.plan.bound)
     }
@@ -305,7 +305,7 @@ impl StatementRun {
         }
         self.rows = done?;
         // It holds its partitions: whoever comes after it draws later.
-        if !self.notifications.is_empty() && self.one_shot && !self.plan.read_only {
+        if !self.notifications.is_empty() && self.one_shot && !self.plan.is_read_only() {
             self.ticket = Some(host.server.notifications.ticket(&self.notifications)?);
         }
         Ok(())

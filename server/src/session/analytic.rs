@@ -199,7 +199,7 @@ const ROWS_PER_MEMBER: u64 = 500;
 impl Session {
     /// Whether a plan is for the analytical executor, here and now.
     pub(super) fn is_analytic(&self, plan: &RowPlan) -> bool {
-        plan.analytic && !self.is_better_native(plan) && self.reads_beside()
+        plan.is_analytic() && !self.is_better_native(plan) && self.reads_beside()
     }
 
     /// Whether what is read now may be read as of a snapshot, beside the transaction: this has nothing to

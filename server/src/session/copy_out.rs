@@ -72,7 +72,7 @@ impl Session {
         };
         let names = columns.iter().map(|column| column.name.clone()).collect();
         let encoder = CopyEncoder::new(CopyFormat::new(&copy.options, false)?, names)?;
-        if !plan.read_only || self.transaction.is_open() {
+        if !plan.is_read_only() || self.transaction.is_open() {
             self.enter_transaction(alone);
         }
         let start = self.output.len();

@@ -120,7 +120,7 @@ impl Session {
             compiled.planned()?;
         }
         let is_lazy = match &plan.bound {
-            BoundStatement::Query(query) => query.rel.is_over_rows() || !plan.read_only,
+            BoundStatement::Query(query) => query.rel.is_over_rows() || !plan.is_read_only(),
             _ => true,
         };
         let locks = !declare.query.locks.is_empty();

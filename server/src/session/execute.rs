@@ -176,7 +176,8 @@ impl Session {
         self.require_route(&plan, &params)?;
         // A statement that only reads is a one-shot even inside an implicit transaction that
         // has not written: READ COMMITTED lets it.
-        if !plan.read_only || self.transaction.is_open() || self.isolation() != Isolation::ReadCommitted {
+        if !plan.is_read_only() || self.transaction.is_open() || self.isolation() != Isolation::ReadCommitted
+        {
             self.enter_transaction(alone);
         }
         self.note_query();
@@ -604,7 +605,7 @@ impl Session {
         let Body::Rows(plan) = &prepared.body else {
             return Err(SqlError::internal("a text that should answer rows does not"));
         };
-        if !plan.read_only || self.transaction.is_open() {
+        if !plan.is_read_only() || self.transaction.is_open() {
             self.enter_transaction(alone);
         }
         let run = self.statement_run(plan.clone(), Vec::new(), RowsTo::Kept);

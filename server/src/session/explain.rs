@@ -21,7 +21,7 @@ use super::utility::in_whole;
 use crate::encode::RowsTo;
 use crate::run::call::CallPlan;
 use crate::settings::table::SETTINGS;
-use crate::statement::{Body, Code, Prepared, RowPlan};
+use crate::statement::{Body, Code, Effect, Prepared, RowPlan};
 
 /// Settings that plans may depend on, beside those of the planner.
 const SETTINGS_OF_PLANS: [&str; 4] = ["work_mem", "temp_buffers", "hash_mem_multiplier", "search_path"];
@@ -94,15 +94,15 @@ impl Session {
                 };
                 let planning = asked.began.elapsed();
                 let settings = if options.settings == Some(true) { self.plan_settings() } else { Vec::new() };
-                let analytic = plan.analytic && !self.is_better_native(plan);
+                let analytic = plan.is_analytic() && !self.is_better_native(plan);
                 let telling = Telling { options, planning, run: None, analytic, settings };
                 let counts = options.analyze && asked.creating.is_none();
                 match described {
                     // The plan that counts what its nodes do runs, and natively: another has other nodes.
                     Some(counting) if counts => {
                         let code = Code::Native(counting);
-                        let counting =
-                            Arc::new(RowPlan::new(plan.bound.clone(), code, plan.read_only, false));
+                        let effect = if plan.is_read_only() { Effect::Reads } else { Effect::Writes };
+                        let counting = Arc::new(RowPlan::new(plan.bound.clone(), code, effect));
                         let run = self.explained_run(prepared, &counting, params, asked).await?;
                         Ok(match &counting.code {
                             Code::Native(counted) => explain::told(counted, &Telling { run, ..telling }),
@@ -154,7 +154,7 @@ impl Session {
             let rows = tag.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
             return Ok(Some(Run { rows, elapsed: began.elapsed() }));
         }
-        if !plan.read_only || self.transaction.is_open() {
+        if !plan.is_read_only() || self.transaction.is_open() {
             self.enter_transaction(asked.alone);
         }
         let began = Instant::now();

@@ -261,7 +261,7 @@ impl Session {
         self.require_route(plan, params)?;
         let is_own = !self.transaction.is_open() && self.isolation() == Isolation::ReadCommitted;
         // What is known to take long is not begun in vain.
-        let is_short = !plan.is_long() && (!plan.analytic || self.looks_up(plan));
+        let is_short = !plan.is_long() && (!plan.is_analytic() || self.looks_up(plan));
         if let Some(only) = only.filter(|only| is_own && is_short && *only <= FIRST_ROWS) {
             self.note_query();
             match self.first_rows(plan, params, only).await? {

@@ -87,7 +87,7 @@ impl Session {
             Way::Together => is_step(prepared),
             Way::Open => {
                 // Alone, or before the first one that writes, a statement is a one-shot anyway.
-                let reads = matches!(&prepared.body, Body::Rows(plan) if plan.read_only);
+                let reads = matches!(&prepared.body, Body::Rows(plan) if plan.is_read_only());
                 if last || reads || self.transaction.is_open() {
                     return false;
                 }
@@ -225,7 +225,7 @@ fn is_step(prepared: &Prepared) -> bool {
     let Body::Rows(plan) = &prepared.body else { return false };
     // How long one takes that has not run yet, nobody knows.
     native(prepared).is_some()
-        && !plan.analytic
+        && !plan.is_analytic()
         && !plan.computes_long()
         // What is bound after it is read with the settings that it leaves.
         && !plan.changes_settings()

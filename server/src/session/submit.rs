@@ -63,7 +63,7 @@ impl Session {
         &mut self,
         run: Box<StatementRun>,
     ) -> ((Box<StatementRun>, Outcome), Option<Outcome>) {
-        let read_only = run.plan.read_only;
+        let read_only = run.plan.is_read_only();
         if run.plan.computes_long() {
             let (plan, begun) = (run.plan.clone(), Instant::now());
             let done = self.submit_apart(run, How::Apart).await;
@@ -93,7 +93,7 @@ impl Session {
 
     /// Runs on a thread of its own, a one-shot as an interactive transaction of its own.
     async fn submit_apart(&mut self, run: Box<StatementRun>, how: How) -> (Box<StatementRun>, Outcome) {
-        let read_only = run.plan.read_only;
+        let read_only = run.plan.is_read_only();
         if self.transaction.interactive().is_some() {
             return match how == How::InPages && run.streams() {
                 true => self.submit_streaming(run, None).await,

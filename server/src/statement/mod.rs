@@ -94,14 +94,22 @@ pub enum Body {
     Rows(Arc<RowPlan>),
 }
 
+/// What a row statement does to the tables of the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It writes rows, or calls something that might.
+    Writes,
+    /// It only reads.
+    Reads,
+    /// It reads tables whole: better over a snapshot than under claims.
+    ReadsWhole,
+}
+
 /// A statement that reads or writes rows.
 pub struct RowPlan {
     pub bound: BoundStatement,
     pub code: Code,
-    /// Neither writes rows nor calls anything that might.
-    pub read_only: bool,
-    /// Reads tables whole: better over a snapshot than under claims.
-    pub analytic: bool,
+    pub effect: Effect,
     /// How the calls of a routine go, of which this is one.
     pub counts: Option<Arc<RoutineCounts>>,
     /// Whether its last run took longer than a one-shot may.
@@ -120,9 +128,19 @@ pub enum Code {
 }
 
 impl RowPlan {
-    pub fn new(bound: BoundStatement, code: Code, read_only: bool, analytic: bool) -> RowPlan {
+    pub fn new(bound: BoundStatement, code: Code, effect: Effect) -> RowPlan {
         let (long, writes_late, sets) = Default::default();
-        RowPlan { bound, code, read_only, analytic, counts: None, long, writes_late, sets }
+        RowPlan { bound, code, effect, counts: None, long, writes_late, sets }
+    }
+
+    /// Whether it neither writes rows nor calls anything that might.
+    pub fn is_read_only(&self) -> bool {
+        self.effect != Effect::Writes
+    }
+
+    /// Whether it reads tables whole.
+    pub fn is_analytic(&self) -> bool {
+        self.effect == Effect::ReadsWhole
     }
 
     /// The same plan, of a call of this routine.
@@ -179,7 +197,7 @@ impl RowPlan {
     /// Neither reads nor writes a table of the engine: `SELECT 1`, system views.
     pub fn touches_nothing(&self) -> bool {
         match &self.code {
-            Code::Native(compiled) => self.read_only && compiled.accesses.is_empty(),
+            Code::Native(compiled) => self.is_read_only() && compiled.accesses.is_empty(),
             Code::Call(_) | Code::Trigger(_) => false,
         }
     }

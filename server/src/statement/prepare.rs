@@ -20,7 +20,7 @@ use archipel_sql::types::{Oid, Type};
 
 use super::planning::Planning;
 use super::validity::Basis;
-use super::{Body, Code, Origin, Prepared, RowPlan};
+use super::{Body, Code, Effect, Origin, Prepared, RowPlan};
 use crate::run::call::CallPlan;
 use crate::session::Session;
 use crate::session::execute::RECOMPILES_MAX;
@@ -212,7 +212,7 @@ impl Session {
         bound: BoundStatement,
         code: Code,
     ) -> Arc<Prepared> {
-        let plan = Arc::new(RowPlan::new(bound, code, false, false));
+        let plan = Arc::new(RowPlan::new(bound, code, Effect::Writes));
         let session_path = self.settings.effective().search_path.clone();
         Arc::new(Prepared {
             text: text.into(),
@@ -269,7 +269,7 @@ impl Session {
             }
         };
         let counts = plan.counts.clone();
-        let plan = RowPlan::new(plan.bound.clone(), Code::Call(call), false, false).counting(counts);
+        let plan = RowPlan::new(plan.bound.clone(), Code::Call(call), Effect::Writes).counting(counts);
         Ok(Arc::new(Prepared {
             body: Body::Rows(Arc::new(plan)),
             basis: None,
@@ -525,15 +525,18 @@ impl Planning {
                 Code::Native(compiled) => !compiled.accesses.iter().any(|access| access.write),
                 Code::Call(_) | Code::Trigger(_) => false,
             };
-        let analytic = match &code {
-            Code::Native(compiled) if read_only => matches!(classify(&bound, compiled), Class::Analytic(_)),
-            _ => false,
+        let effect = match &code {
+            Code::Native(compiled) if read_only => match classify(&bound, compiled) {
+                Class::Analytic(_) => Effect::ReadsWhole,
+                Class::Native => Effect::Reads,
+            },
+            _ => Effect::Writes,
         };
         let executors = server.engine.executors_max();
         // That is none of the plan's look-ups.
         let catalog = environment.catalog.without_notes();
         let counts = called(&bound).map(|routine| server.calls.of(routine.oid, executors, &catalog));
-        Ok(RowPlan::new(bound, code, read_only, analytic).counting(counts))
+        Ok(RowPlan::new(bound, code, effect).counting(counts))
     }
 }
 

@@ -92,7 +92,7 @@ impl Session {
         prepared: &Prepared,
     ) -> Option<Arc<Prepared>> {
         let Body::Rows(own) = &prepared.body else { return None };
-        if prepared.denied.is_some() || own.analytic || self.reads_partial_index(own) {
+        if prepared.denied.is_some() || own.is_analytic() || self.reads_partial_index(own) {
             return None;
         }
         let parameterized: Arc<str> = shape.parameterized().into();
@@ -101,7 +101,7 @@ impl Session {
         let Body::Rows(plan) = &generic.body else { return None };
         let suits = !generic.session_dependent
             && generic.denied.is_none()
-            && !plan.analytic
+            && !plan.is_analytic()
             && generic.columns == prepared.columns
             && generic.params.len() == shape.literals.len()
             && generic.params.iter().all(|ty| reads_alike_anywhere(*ty));
