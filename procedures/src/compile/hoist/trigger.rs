@@ -38,12 +38,32 @@ pub(super) struct Fires {
     pub last: bool,
 }
 
-/// The BEFORE, or AFTER, triggers that a statement fires for its rows, or for itself.
+/// When triggers fire, in their turn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FiringPoint {
+    BeforeStatement,
+    BeforeRow,
+    AfterRow,
+    AfterStatement,
+}
+
+impl FiringPoint {
+    fn of(trigger: &Trigger) -> Option<FiringPoint> {
+        match (trigger.instead, trigger.before, trigger.row) {
+            (true, ..) => None,
+            (false, true, false) => Some(FiringPoint::BeforeStatement),
+            (false, true, true) => Some(FiringPoint::BeforeRow),
+            (false, false, true) => Some(FiringPoint::AfterRow),
+            (false, false, false) => Some(FiringPoint::AfterStatement),
+        }
+    }
+}
+
+/// The triggers that a statement fires at one of them.
 pub(super) struct Group<'f> {
     event: TriggerEvent,
     set: Option<&'f [u16]>,
-    before: bool,
-    row: bool,
+    point: FiringPoint,
 }
 
 impl Fires {
@@ -53,12 +73,12 @@ impl Fires {
 
     /// Whether there are BEFORE ROW triggers, wherever they fire.
     pub fn has_before_rows(&self, table: &TableRef) -> bool {
-        self.group(true, true).of(table).next().is_some()
+        self.group(FiringPoint::BeforeRow).of(table).next().is_some()
     }
 
     /// Whether AFTER STATEMENT triggers, wherever they fire, name the rows that came or went.
     pub fn name_rows(&self, table: &TableRef) -> bool {
-        self.group(false, false).name_rows(table)
+        self.group(FiringPoint::AfterStatement).name_rows(table)
     }
 
     /// Those of rows alone.
@@ -70,8 +90,8 @@ impl Fires {
         self.event == TriggerEvent::Update
     }
 
-    fn group(&self, before: bool, row: bool) -> Group<'_> {
-        Group { event: self.event, set: self.set.as_deref(), before, row }
+    fn group(&self, point: FiringPoint) -> Group<'_> {
+        Group { event: self.event, set: self.set.as_deref(), point }
     }
 
     /// A table whose triggers fire for no other columns than those of the UPDATE as it was written.
@@ -88,8 +108,7 @@ impl Fires {
 
 impl Group<'_> {
     fn are(&self, trigger: &Trigger, table: &TableRef) -> bool {
-        let fires = trigger.row == self.row && !trigger.instead && trigger.before == self.before;
-        fires && trigger.answers(self.event, table, self.set)
+        FiringPoint::of(trigger) == Some(self.point) && trigger.answers(self.event, table, self.set)
     }
 
     fn of<'t>(&'t self, table: &'t TableRef) -> impl Iterator<Item = &'t Trigger> {
@@ -172,15 +191,18 @@ impl Walk<'_, '_> {
         // Those of partitions may not move rows; those that can wait for the end of the transaction may.
         let waits = |trigger: &Trigger| trigger.constraint.is_some_and(|timing| timing.deferrable);
         let plain = |trigger: &Trigger| trigger.parent.is_none() && !waits(trigger);
-        for before in [true, false] {
-            let (rows, alone) = (fires.group(before, true), fires.group(before, false));
+        for (row, statement) in [
+            (FiringPoint::BeforeRow, FiringPoint::BeforeStatement),
+            (FiringPoint::AfterRow, FiringPoint::AfterStatement),
+        ] {
+            let (rows, alone) = (fires.group(row), fires.group(statement));
             if !rows.of(table).chain(alone.of(table)).all(plain) {
                 continue;
             }
             let of_rows = rows.of(table).any(defines);
             // In their turn: before those of rows, and behind them.
             let of_itself = alone.of(table).any(|trigger| of_rows || defines(trigger));
-            match before {
+            match row == FiringPoint::BeforeRow {
                 true => (fires.before, fires.first) = (of_rows, of_itself),
                 false => (fires.after, fires.last) = (of_rows, of_itself),
             }
@@ -191,7 +213,7 @@ impl Walk<'_, '_> {
     /// Fires the BEFORE STATEMENT triggers; the statement fires them no more.
     pub(super) fn fire_first(&mut self, table: &mut TableRef, firing: &[Fires]) -> Result<()> {
         for fires in firing.iter().filter(|fires| fires.first) {
-            if let Some(triggers) = self.taken(table, &fires.group(true, false))? {
+            if let Some(triggers) = self.taken(table, &fires.group(FiringPoint::BeforeStatement))? {
                 self.fire_alone(triggers, true, None);
             }
         }
@@ -226,7 +248,9 @@ impl Walk<'_, '_> {
         if !fires.before {
             return Ok(false);
         }
-        let Some(triggers) = self.taken(table, &fires.group(true, true))? else { return Ok(false) };
+        let Some(triggers) = self.taken(table, &fires.group(FiringPoint::BeforeRow))? else {
+            return Ok(false);
+        };
         let types = rel.types();
         let column = |ty: &Type| OutputColumn { name: String::new(), ty: *ty, source: None };
         let columns = types.iter().map(column).collect();
@@ -270,7 +294,7 @@ impl Walk<'_, '_> {
         }
         let mut triggers = Vec::new();
         if fires.after {
-            match self.taken(table, &fires.group(false, true))? {
+            match self.taken(table, &fires.group(FiringPoint::AfterRow))? {
                 Some(taken) => triggers = taken,
                 None => return Ok(()),
             }
@@ -278,7 +302,7 @@ impl Walk<'_, '_> {
         let mut last = Vec::new();
         // The UPDATE of ON CONFLICT is over before the INSERT is.
         for fires in firing.iter().rev().filter(|fires| fires.last) {
-            last.extend(self.taken(table, &fires.group(false, false))?);
+            last.extend(self.taken(table, &fires.group(FiringPoint::AfterStatement))?);
         }
         if triggers.is_empty() && last.is_empty() {
             return Ok(());
