@@ -1,7 +1,7 @@
 //! Triggers: part of their table. Every change gives the table a new version, so that statements
 //! compiled without them are compiled again.
 
-use archipel_sql::ast::{CreateTrigger, DropTrigger, QualifiedName, RenameTrigger};
+use archipel_sql::ast::{CreateTrigger, DropTrigger, FiresWhen, QualifiedName, RenameTrigger};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{undefined_column, undefined_schema};
 use archipel_sql::catalog::{
@@ -70,8 +70,8 @@ pub(super) fn create_trigger(create: &CreateTrigger, work: &mut Work<'_>) -> Res
         oid: known.map_or(Oid(0), |known| known.oid),
         name: create.name.clone(),
         function: function.oid,
-        before: create.before,
-        instead: create.instead,
+        before: create.fires == FiresWhen::Before,
+        instead: create.fires == FiresWhen::InsteadOf,
         events: create.events.clone(),
         columns: create.columns.clone(),
         row: create.row,
@@ -106,12 +106,12 @@ fn check_relation(create: &CreateTrigger, table: &Table) -> Result<()> {
     };
     let unsupported = |message: &str| Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
     if table.kind != TableKind::View {
-        return match create.instead {
+        return match create.fires == FiresWhen::InsteadOf {
             true => wrong("table", "Tables cannot have INSTEAD OF triggers."),
             false => Ok(()),
         };
     }
-    if create.row && !create.instead {
+    if create.row && create.fires != FiresWhen::InsteadOf {
         return wrong("view", "Views cannot have row-level BEFORE or AFTER triggers.");
     }
     if create.events.contains(&TriggerEvent::Truncate) {
@@ -120,7 +120,7 @@ fn check_relation(create: &CreateTrigger, table: &Table) -> Result<()> {
     if create.old_table.is_some() || create.new_table.is_some() {
         return wrong("view", "Triggers on views cannot have transition tables.");
     }
-    if !create.instead {
+    if create.fires != FiresWhen::InsteadOf {
         return Ok(());
     }
     if !create.row {
@@ -169,7 +169,7 @@ fn check_transition_tables(create: &CreateTrigger) -> Result<()> {
     if create.old_table.is_none() && create.new_table.is_none() {
         return Ok(());
     }
-    if create.before {
+    if create.fires == FiresWhen::Before {
         return refused("transition table name can only be specified for an AFTER trigger");
     }
     let unsupported = |message: &str| Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));

@@ -63,14 +63,20 @@ pub enum RowSource {
     Execute(Execute),
 }
 
+/// When a trigger fires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FiresWhen {
+    Before,
+    After,
+    InsteadOf,
+}
+
 /// CREATE [OR REPLACE] TRIGGER.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateTrigger {
     pub or_replace: bool,
     pub name: String,
-    pub before: bool,
-    /// INSTEAD OF.
-    pub instead: bool,
+    pub fires: FiresWhen,
     pub events: Vec<TriggerEvent>,
     /// UPDATE OF.
     pub columns: Vec<String>,

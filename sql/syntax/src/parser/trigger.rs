@@ -3,7 +3,7 @@
 use sqlparser::tokenizer::Token;
 
 use crate::ast::TriggerEvent;
-use crate::ast::{ConstraintTiming, CreateTrigger, DropTrigger, RenameTrigger, Statement};
+use crate::ast::{ConstraintTiming, CreateTrigger, DropTrigger, FiresWhen, RenameTrigger, Statement};
 use crate::error::{Result, SqlError, SqlState};
 
 use super::cursor::Cursor;
@@ -14,14 +14,13 @@ impl Cursor<'_> {
         let constraint = self.take("constraint");
         self.skip(1);
         let name = self.identifier()?;
-        let instead = !constraint && self.at_words(&["instead", "of"]);
-        let before = match self.word_at(0).as_str() {
-            "before" if !constraint => true,
-            "after" => false,
-            _ if instead => false,
+        let fires = match self.word_at(0).as_str() {
+            "before" if !constraint => FiresWhen::Before,
+            "after" => FiresWhen::After,
+            _ if !constraint && self.at_words(&["instead", "of"]) => FiresWhen::InsteadOf,
             _ => return Err(self.unexpected()),
         };
-        self.skip(if instead { 2 } else { 1 });
+        self.skip(if fires == FiresWhen::InsteadOf { 2 } else { 1 });
         let (events, columns) = self.trigger_events()?;
         self.expect("on")?;
         let table = self.name()?;
@@ -54,8 +53,7 @@ impl Cursor<'_> {
         Ok(Statement::CreateTrigger(Box::new(CreateTrigger {
             or_replace,
             name,
-            before,
-            instead,
+            fires,
             events,
             columns,
             table,
@@ -227,7 +225,7 @@ mod tests {
         ) else {
             panic!("a trigger");
         };
-        assert!(trigger.or_replace && trigger.before && trigger.row);
+        assert!(trigger.or_replace && trigger.fires == FiresWhen::Before && trigger.row);
         assert_eq!(trigger.name, "T");
         assert_eq!(trigger.events, [TriggerEvent::Update, TriggerEvent::Insert]);
         assert_eq!(trigger.columns, ["a", "b"]);
@@ -235,12 +233,16 @@ mod tests {
         assert_eq!(trigger.condition.unwrap().text, "new.a is distinct from old.a");
         assert_eq!(trigger.arguments, ["x", "7", "word"]);
         let plain = parsed("create trigger t after delete on u execute function f()");
-        assert!(matches!(plain, Statement::CreateTrigger(t) if !t.row && !t.before && t.condition.is_none()));
+        assert!(
+            matches!(plain, Statement::CreateTrigger(t) if !t.row && t.fires == FiresWhen::After && t.condition.is_none())
+        );
         let dropped = parsed("drop trigger if exists t on u cascade");
         assert!(matches!(dropped, Statement::DropTrigger(drop) if drop.if_exists && drop.name == "t"));
         let view =
             parsed("create trigger t instead of insert or update on v for each row execute function f()");
-        assert!(matches!(view, Statement::CreateTrigger(t) if t.instead && !t.before && t.events.len() == 2));
+        assert!(
+            matches!(view, Statement::CreateTrigger(t) if t.fires == FiresWhen::InsteadOf && t.events.len() == 2)
+        );
         let tables = parsed(
             "create trigger t after update on u referencing old table o new table as n execute function f()",
         );
