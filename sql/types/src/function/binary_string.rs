@@ -28,12 +28,20 @@ fn bytes_substring(bytes: &[u8], start: i32, length: Option<i32>) -> Result<&[u8
     Ok(if last <= first { &[] } else { &bytes[first..last] })
 }
 
-fn trim_bytes(mut bytes: &[u8], set: &[u8], start: bool, end: bool) -> Result<Datum> {
-    while start && bytes.first().is_some_and(|b| set.contains(b)) {
+/// Where a value is trimmed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum TrimAt {
+    Both,
+    Start,
+    End,
+}
+
+fn trim_bytes(mut bytes: &[u8], set: &[u8], at: TrimAt) -> Result<Datum> {
+    while at != TrimAt::End && bytes.first().is_some_and(|b| set.contains(b)) {
         interrupt::steps(1 + set.len())?;
         bytes = &bytes[1..];
     }
-    while end && bytes.last().is_some_and(|b| set.contains(b)) {
+    while at != TrimAt::Start && bytes.last().is_some_and(|b| set.contains(b)) {
         interrupt::steps(1 + set.len())?;
         bytes = &bytes[..bytes.len() - 1];
     }
@@ -210,9 +218,9 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
         let at = position(bytea(v, 0)?, bytea(v, 1)?)?;
         Ok(Datum::Int4(at.map_or(0, |at| at as i32 + 1)))
     }),
-    ("byteatrim", |_, v| trim_bytes(bytea(v, 0)?, bytea(v, 1)?, true, true)),
-    ("bytealtrim", |_, v| trim_bytes(bytea(v, 0)?, bytea(v, 1)?, true, false)),
-    ("byteartrim", |_, v| trim_bytes(bytea(v, 0)?, bytea(v, 1)?, false, true)),
+    ("byteatrim", |_, v| trim_bytes(bytea(v, 0)?, bytea(v, 1)?, TrimAt::Both)),
+    ("bytealtrim", |_, v| trim_bytes(bytea(v, 0)?, bytea(v, 1)?, TrimAt::Start)),
+    ("byteartrim", |_, v| trim_bytes(bytea(v, 0)?, bytea(v, 1)?, TrimAt::End)),
     ("md5_text", |_, v| md5_hex(text(v, 0)?.as_bytes())),
     ("md5_bytea", |_, v| md5_hex(bytea(v, 0)?)),
     ("sha224_bytea", |_, v| Ok(bytes_datum(&digest_of::<Sha224>(bytea(v, 0)?)?))),

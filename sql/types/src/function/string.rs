@@ -1,6 +1,7 @@
 //! String functions. Lengths and positions count characters, not bytes.
 
 use super::args::*;
+use super::binary_string::TrimAt;
 use super::length::{VALUE_MAX, check_buffer, check_value, push, written};
 use super::letters::{in_case, initcap, reverse};
 use super::{Eval, FunctionContext};
@@ -104,7 +105,7 @@ fn pad(text: &str, length: i32, fill: &str, at_left: bool) -> Result<String> {
     Ok(if at_left { padding + text } else { format!("{text}{padding}") })
 }
 
-fn trim<'a>(text: &'a str, set: &str, start: bool, end: bool) -> Result<&'a str> {
+fn trim<'a>(text: &'a str, set: &str, at: TrimAt) -> Result<&'a str> {
     let mut wanted = Ok(());
     let mut in_set = |c: char| {
         if wanted.is_ok() {
@@ -113,10 +114,14 @@ fn trim<'a>(text: &'a str, set: &str, start: bool, end: bool) -> Result<&'a str>
         wanted.is_ok() && set.contains(c)
     };
     let mut trimmed = text;
-    while start && let Some(c) = trimmed.chars().next().filter(|c| in_set(*c)) {
+    while at != TrimAt::End
+        && let Some(c) = trimmed.chars().next().filter(|c| in_set(*c))
+    {
         trimmed = &trimmed[c.len_utf8()..];
     }
-    while end && let Some(c) = trimmed.chars().next_back().filter(|c| in_set(*c)) {
+    while at != TrimAt::Start
+        && let Some(c) = trimmed.chars().next_back().filter(|c| in_set(*c))
+    {
         trimmed = &trimmed[..trimmed.len() - c.len_utf8()];
     }
     wanted.map(|()| trimmed)
@@ -596,11 +601,11 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("rpad", |_, v| Ok(text_datum(pad(text(v, 0)?, int4(v, 1)?, text(v, 2)?, false)?))),
     ("sql_879", |_, v| Ok(text_datum(pad(text(v, 0)?, int4(v, 1)?, " ", true)?))),
     ("sql_880", |_, v| Ok(text_datum(pad(text(v, 0)?, int4(v, 1)?, " ", false)?))),
-    ("btrim", |_, v| Ok(text_datum(trim(text(v, 0)?, text(v, 1)?, true, true)?))),
-    ("ltrim", |_, v| Ok(text_datum(trim(text(v, 0)?, text(v, 1)?, true, false)?))),
-    ("rtrim", |_, v| Ok(text_datum(trim(text(v, 0)?, text(v, 1)?, false, true)?))),
-    ("btrim1", |_, v| Ok(text_datum(trim(text(v, 0)?, " ", true, true)?))),
-    ("ltrim1", |_, v| Ok(text_datum(trim(text(v, 0)?, " ", true, false)?))),
+    ("btrim", |_, v| Ok(text_datum(trim(text(v, 0)?, text(v, 1)?, TrimAt::Both)?))),
+    ("ltrim", |_, v| Ok(text_datum(trim(text(v, 0)?, text(v, 1)?, TrimAt::Start)?))),
+    ("rtrim", |_, v| Ok(text_datum(trim(text(v, 0)?, text(v, 1)?, TrimAt::End)?))),
+    ("btrim1", |_, v| Ok(text_datum(trim(text(v, 0)?, " ", TrimAt::Both)?))),
+    ("ltrim1", |_, v| Ok(text_datum(trim(text(v, 0)?, " ", TrimAt::Start)?))),
     ("replace_text", |_, v| Ok(text_datum(replace(text(v, 0)?, text(v, 1)?, text(v, 2)?)?))),
     ("translate", |_, v| Ok(text_datum(translate(text(v, 0)?, text(v, 1)?, text(v, 2)?)?))),
     ("split_part", |_, v| Ok(text_datum(split_part(text(v, 0)?, text(v, 1)?, int4(v, 2)?)?))),
