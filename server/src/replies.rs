@@ -39,6 +39,16 @@ struct Held {
     bytes: Vec<u8>,
 }
 
+/// The state of a connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ConnectionState {
+    Open,
+    /// The writer task ends once the queue is empty.
+    Closing,
+    /// Writing has failed: the client is gone.
+    Gone,
+}
+
 /// One connection's outgoing side. Lives on one thread.
 pub struct Replies<D> {
     socket: Socket,
@@ -51,8 +61,7 @@ pub struct Replies<D> {
     queued_bytes: Cell<usize>,
     /// The writer task holds bytes it took from the queue.
     writing: Cell<bool>,
-    broken: Cell<bool>,
-    closed: Cell<bool>,
+    state: Cell<ConnectionState>,
     queued: Notify,
     progress: Notify,
 }
@@ -68,8 +77,7 @@ impl<D: Durability + 'static> Replies<D> {
             queue: RefCell::default(),
             queued_bytes: Cell::new(0),
             writing: Cell::new(false),
-            broken: Cell::new(false),
-            closed: Cell::new(false),
+            state: Cell::new(ConnectionState::Open),
             queued: Notify::new(),
             progress: Notify::new(),
         })
@@ -86,7 +94,7 @@ impl<D: Durability + 'static> Replies<D> {
         if output.is_empty() {
             return;
         }
-        if self.broken.get() {
+        if self.is_broken() {
             output.clear();
             return;
         }
@@ -110,7 +118,7 @@ impl<D: Durability + 'static> Replies<D> {
     }
 
     fn fail(&self) {
-        self.broken.set(true);
+        self.state.set(ConnectionState::Gone);
         self.ready.borrow_mut().clear();
         self.queue.borrow_mut().clear();
         self.queued_bytes.set(0);
@@ -119,12 +127,12 @@ impl<D: Durability + 'static> Replies<D> {
 
     /// Whether writing has failed: the client is gone.
     pub fn is_broken(&self) -> bool {
-        self.broken.get()
+        self.state.get() == ConnectionState::Gone
     }
 
     /// Whether too much is underway.
     pub fn presses(&self) -> bool {
-        self.queued_bytes.get() > QUEUED_BYTES_MAX && !self.broken.get()
+        self.queued_bytes.get() > QUEUED_BYTES_MAX && !self.is_broken()
     }
 
     /// Waits while too much is underway.
@@ -137,14 +145,16 @@ impl<D: Durability + 'static> Replies<D> {
     /// Waits until everything handed over has left (or the client has).
     pub async fn drained(&self) {
         self.write_ready();
-        while (!self.queue.borrow().is_empty() || self.writing.get()) && !self.broken.get() {
+        while (!self.queue.borrow().is_empty() || self.writing.get()) && !self.is_broken() {
             self.progress.notified().await;
         }
     }
 
     /// Ends the writer task once the queue is empty.
     pub fn close(&self) {
-        self.closed.set(true);
+        if !self.is_broken() {
+            self.state.set(ConnectionState::Closing);
+        }
         self.queued.notify_one();
     }
 
@@ -153,7 +163,7 @@ impl<D: Durability + 'static> Replies<D> {
         loop {
             self.write_ready();
             let Some(first) = self.queue.borrow_mut().pop_front() else {
-                if self.closed.get() || self.broken.get() {
+                if self.state.get() != ConnectionState::Open {
                     return;
                 }
                 self.queued.notified().await;
