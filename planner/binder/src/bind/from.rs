@@ -10,12 +10,12 @@ use archipel_sql::function::ResolvedFunction;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{ObjectName, TableAlias, TableFactor, TableWithJoins};
 
-use super::Binder;
 use super::join::visible_columns;
 use super::name::{ident_name, object_name_span, own_rows, schema_and_name};
 use super::scope::{COLUMNS_MAX, Level, LevelKind, Refusal, Relation, ScopeColumn};
 use super::span::query_span;
 use super::visit::remove_outer_nesting;
+use super::{Binder, RowNumbers};
 use crate::bound::*;
 use crate::partition::Family;
 
@@ -382,7 +382,10 @@ impl Binder<'_, '_> {
 
     /// The table with the numbers of its rows, if they have some and the statement asks for those.
     pub(super) fn numbered(&self, table: &TableRef) -> Option<TableRef> {
-        if self.numbers { table.with_numbers().map(Arc::new) } else { None }
+        match self.row_numbers {
+            RowNumbers::BehindColumns => table.with_numbers().map(Arc::new),
+            RowNumbers::None | RowNumbers::Missed => None,
+        }
     }
 
     /// A sequence in FROM: one row, which says where it stands.

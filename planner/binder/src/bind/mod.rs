@@ -274,6 +274,25 @@ pub fn bind_statement(statement: &ast::Statement, env: &mut BindEnv<'_>) -> Resu
     })
 }
 
+/// Whether rows of tables without a primary key have their numbers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RowNumbers {
+    None,
+    /// They have none, and a name was met that means such a number.
+    Missed,
+    /// They stand behind the columns.
+    BehindColumns,
+}
+
+impl RowNumbers {
+    /// A name was met that means one.
+    fn ask(&mut self) {
+        if *self == RowNumbers::None {
+            *self = RowNumbers::Missed;
+        }
+    }
+}
+
 /// Binds; and once more with the numbers of rows beside their columns if it failed for want of those.
 fn with_numbers_if_asked<T>(
     env: &mut BindEnv<'_>,
@@ -281,7 +300,7 @@ fn with_numbers_if_asked<T>(
 ) -> Result<T> {
     let mut binder = Binder::new(env);
     let bound = bind(&mut binder);
-    if bound.is_ok() || !binder.asks_for_numbers {
+    if bound.is_ok() || binder.row_numbers != RowNumbers::Missed {
         return bound;
     }
     // What a definition keeps outlives the numbers: a table may get a primary key.
@@ -289,7 +308,7 @@ fn with_numbers_if_asked<T>(
         return Err(SqlError::unsupported(format_args!("{ROW_PLACE} in a definition")));
     }
     let mut binder = Binder::new(env);
-    binder.numbers = true;
+    binder.row_numbers = RowNumbers::BehindColumns;
     bind(&mut binder)
 }
 
@@ -444,10 +463,7 @@ pub(crate) struct Binder<'e, 'a> {
     stays_open: bool,
     /// What a MERGE calls its target, which its source may not look at.
     pub(crate) out_of_reach: Option<String>,
-    /// Rows of tables without a primary key have their numbers behind their columns.
-    numbers: bool,
-    /// A name was met that means such a number, and there was none.
-    asks_for_numbers: bool,
+    row_numbers: RowNumbers,
     nesting: u32,
     /// Where lines begin in the statement's text, once somebody asks.
     positions: OnceCell<Positions<'a>>,
@@ -476,8 +492,7 @@ impl<'e, 'a> Binder<'e, 'a> {
             typed_last: None,
             stays_open: false,
             out_of_reach: None,
-            numbers: false,
-            asks_for_numbers: false,
+            row_numbers: RowNumbers::None,
             nesting: 0,
             positions: OnceCell::new(),
         }

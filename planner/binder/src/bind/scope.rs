@@ -368,8 +368,11 @@ impl Binder<'_, '_> {
             if name == ROW_PLACE {
                 let level = &self.levels[place];
                 let mut relations = level.relations.iter().filter(|relation| relation.unqualified);
-                self.asks_for_numbers |= relations
-                    .try_fold(false, |asks, relation| relation.has_row_places().map(|has| asks || has))?;
+                if relations
+                    .try_fold(false, |asks, relation| relation.has_row_places().map(|has| asks || has))?
+                {
+                    self.row_numbers.ask();
+                }
             }
         }
         Ok(None)
@@ -449,8 +452,8 @@ impl Binder<'_, '_> {
             if ROW_HEAD.contains(&name) && known.has_row_heads() {
                 return self.row_head(place, relation, name, span).map(Some);
             }
-            if name == ROW_PLACE {
-                self.asks_for_numbers |= known.has_row_places()?;
+            if name == ROW_PLACE && known.has_row_places()? {
+                self.row_numbers.ask();
             }
             return Ok(if name == TABLE_NUMBER { known.table_number() } else { None });
         };
