@@ -47,6 +47,16 @@ const ROWS_BETWEEN_LOOKS: usize = 1024;
 /// What its memory is for, where there is none.
 const COPY_CONTEXT: &str = "COPY";
 
+/// How a COPY was sent.
+pub(super) enum CopySent {
+    /// In the extended protocol.
+    Extended,
+    /// As a simple query.
+    Simple,
+    /// The same, whose text goes on with this.
+    Script(Script),
+}
+
 /// A COPY FROM STDIN that is taking data.
 pub(super) struct CopyIn {
     decoder: CopyDecoder,
@@ -78,9 +88,7 @@ pub(super) struct CopyIn {
     pub total: u64,
     pub(super) committed: u64,
     pub(super) alone: bool,
-    /// The rest of the text, in the simple protocol.
-    pub script: Option<Script>,
-    simple: bool,
+    pub sent: CopySent,
 }
 
 pub(super) fn references_itself(table: &Table) -> bool {
@@ -178,8 +186,7 @@ impl Session {
             total: 0,
             committed: 0,
             alone,
-            script: None,
-            simple: false,
+            sent: CopySent::Extended,
         }));
         Ok(())
     }
@@ -297,24 +304,26 @@ impl Session {
     }
 
     fn abandon_copy(&mut self) -> bool {
-        self.copy_in.take().is_some_and(|copy| copy.script.is_some() || copy.simple)
+        self.copy_in.take().is_some_and(|copy| !matches!(copy.sent, CopySent::Extended))
     }
 
     async fn copy_finished(&mut self) -> Flow {
         let Some(copy) = self.copy_in.take() else { return Flow::Continue };
         self.output.command_complete_count("COPY", copy.total);
-        if let Some(script) = copy.script {
-            self.start_timer();
-            if let Err(error) = Box::pin(self.run_script(script)).await {
-                self.fail(&error).await;
+        match copy.sent {
+            CopySent::Script(script) => {
+                self.start_timer();
+                if let Err(error) = Box::pin(self.run_script(script)).await {
+                    self.fail(&error).await;
+                }
+                if self.copy_in.is_none() {
+                    self.end_script().await;
+                } else {
+                    self.flush().await;
+                }
             }
-            if self.copy_in.is_none() {
-                self.end_script().await;
-            } else {
-                self.flush().await;
-            }
-        } else if copy.simple {
-            self.end_script().await;
+            CopySent::Simple => self.end_script().await,
+            CopySent::Extended => {}
         }
         Flow::Continue
     }
@@ -322,7 +331,7 @@ impl Session {
     /// Says that the COPY just begun came in a simple query.
     pub(super) fn mark_copy_simple(&mut self) {
         if let Some(copy) = &mut self.copy_in {
-            copy.simple = true;
+            copy.sent = CopySent::Simple;
         }
     }
 

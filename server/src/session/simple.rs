@@ -15,6 +15,7 @@ use archipel_sql::parser::missing_parameter;
 use archipel_sql::parser::shape::shape_of;
 
 use super::Session;
+use super::copy_in::CopySent;
 use super::execute::RECOMPILES_MAX;
 use crate::encode::Formats;
 use crate::statement::{Body, Prepared, cache};
@@ -136,7 +137,7 @@ impl Session {
             }
             self.run_simple(&text, prepared, Vec::new(), last).await.map_err(shift)?;
             if let Some(copy) = &mut self.copy_in {
-                copy.script = Some(script);
+                copy.sent = CopySent::Script(script);
                 return Ok(());
             }
             self.flush_early().await;
