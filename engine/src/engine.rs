@@ -56,6 +56,27 @@ pub struct Engine {
     pub(crate) shared: Arc<Shared>,
 }
 
+/// Where a program begins to run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// On its submitter's stack if all its partitions are idle, else when its turn comes.
+    #[default]
+    OnTheSpot,
+    /// Through the queues even if all partitions are idle: whichever executor of their islands
+    /// has time runs the program, while the caller goes on.
+    Queued,
+    /// It is known to run long: on a thread of its own when its turn comes, so that it keeps no
+    /// executor from its other partitions and its clients.
+    Apart,
+}
+
+impl Start {
+    /// Apart what runs long.
+    pub fn apart_if(long: bool) -> Start {
+        if long { Start::Apart } else { Start::OnTheSpot }
+    }
+}
+
 /// Whether a program reads in pages: as of a snapshot, page by page, holding nothing between two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Paging {
@@ -80,12 +101,7 @@ pub struct SubmitOptions<'i> {
     pub read_only: bool,
     /// Who submits: asked whether to stop, told what the program waits for.
     pub client: Option<&'i Arc<Client>>,
-    /// The program is known to run long: give it a thread of its own when its turn comes, so
-    /// that it keeps no executor from its other partitions and its clients.
-    pub apart: bool,
-    /// Through the queues even if all partitions are idle: whichever executor of their islands
-    /// has time runs the program, while the caller goes on.
-    pub queued: bool,
+    pub start: Start,
     /// Its pages are as of its transaction's snapshot, or under READ COMMITTED of one of its own, taken
     /// when it begins. Stops with [`Stop::Interactive`] where it would write. For a program that runs
     /// apart, under a transaction.
@@ -426,7 +442,7 @@ impl Engine {
 /// How a transaction ends, or goes back to its first `kept` changes: what takes long leaves the
 /// executors to others.
 fn ending(transaction: &Interactive, kept: usize) -> SubmitOptions<'static> {
-    SubmitOptions { apart: transaction.state.ends_apart(kept), ..SubmitOptions::default() }
+    SubmitOptions { start: Start::apart_if(transaction.state.ends_apart(kept)), ..SubmitOptions::default() }
 }
 
 /// Submits a program, from an engine or from inside it.
@@ -440,8 +456,7 @@ pub(crate) fn submit_on<P: Program>(
         lock_wait: options.lock_wait,
         read_only: options.read_only,
         client: options.client.cloned(),
-        apart: options.apart,
-        queued: options.queued,
+        start: options.start,
         paging: if options.transaction.is_some() { options.paging } else { Paging::Off },
         ..RunOptions::default()
     };
@@ -471,8 +486,8 @@ pub(crate) fn submit_on<P: Program>(
         worker.routing.resolve(&claims, &mut held);
         let mut restarts = 0;
         let mut parked = None;
-        let may_run_here = !run_options.apart && !run_options.queued;
-        if may_run_here && shared.may_run_here(worker, &held) && claim_all(shared, worker, &held) {
+        let on_the_spot = run_options.start == Start::OnTheSpot;
+        if on_the_spot && shared.may_run_here(worker, &held) && claim_all(shared, worker, &held) {
             match run_held(shared, worker, &mut program, &run_options, held, &claims) {
                 Ran::Done(outcome) => {
                     worker.scratch.claims = Some(claims);

@@ -66,7 +66,7 @@ pub use client::{Client, Refused, Wait, WaitOn};
 pub use engine::{
     CheckpointReason, CheckpointState, CheckpointView, Durable, Engine, EngineConfig, ExecutorPlace,
     Interleave, LogView, MemoryFollowed, OpenError, PARTITIONS_PER_EXECUTOR, Paging, PartitionView, Point,
-    RecoverySpeed, RouteView, Seams, SubmitOptions, TopologyChange, TopologyListener,
+    RecoverySpeed, RouteView, Seams, Start, SubmitOptions, TopologyChange, TopologyListener,
 };
 pub use executor::{Drained, ExecutorHandle, ExecutorInfo, SliceBudget};
 pub use locks::{

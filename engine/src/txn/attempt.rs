@@ -11,7 +11,7 @@ use super::{
     Allowance, Claimed, InteractiveState, Isolation, LockWait, Rollback, RowWaiter, StatementView, Txn,
 };
 use crate::client::Client;
-use crate::engine::{Paging, Point, Shared, SubmitOptions, submit_on};
+use crate::engine::{Paging, Point, Shared, Start, SubmitOptions, submit_on};
 use crate::executor::{Worker, with_worker};
 use crate::heap;
 use crate::id::{Epoch, ExecutorId};
@@ -40,10 +40,7 @@ pub(crate) struct RunOptions {
     pub lock_wait: LockWait,
     pub read_only: bool,
     pub client: Option<Arc<Client>>,
-    /// It runs on a thread of its own, for as long as it takes.
-    pub apart: bool,
-    /// Its submitter does not run it on the spot.
-    pub queued: bool,
+    pub start: Start,
     pub paging: Paging,
     /// What the statement saw before it waited.
     pub view: Option<Arc<StatementView>>,
@@ -301,7 +298,7 @@ impl Txn<'_> {
     /// Takes up what its run's options say.
     fn run_under(&mut self, options: &RunOptions) {
         self.client = options.client.clone();
-        if options.apart {
+        if options.start == Start::Apart {
             self.allowance = Allowance::Unlimited;
         }
         self.locker = options.locker.as_ref().map(|locker| locker.id);
@@ -378,7 +375,7 @@ impl<P: Program> Attempt<P> {
         self.queued_nanos = measured.then(|| shared.clock.monotonic_nanos());
         worker.tally.queued += 1;
         let pending = self.pending.clone();
-        let here = !self.options.queued;
+        let here = self.options.start != Start::Queued;
         let note = |ticket: &Arc<Ticket>| pending.set_ticket(ticket.clone());
         shared.enter_queues(worker, held, Box::new(self), here, &note);
     }
@@ -537,7 +534,8 @@ impl<P: Program> Job for Attempt<P> {
             return self.finish(Stop::TransactionEnded);
         }
         // What reads in pages may stand still: on no thread that somebody else's program has woken it on.
-        if self.options.apart && (worker.executor.is_some() || self.options.paging != Paging::Off) {
+        let needs_thread = worker.executor.is_some() || self.options.paging != Paging::Off;
+        if self.options.start == Start::Apart && needs_thread {
             self.run_apart(shared, worker, held);
         } else {
             self.run_here(shared, worker, held);

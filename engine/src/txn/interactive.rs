@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use super::limits::{KeptWeight, Weight};
 use super::{CopyReader, Isolation, OverlayUndo, Place, ReadSet, Txn};
 use crate::client::Client;
-use crate::engine::{Shared, SubmitOptions};
+use crate::engine::{Shared, Start, SubmitOptions};
 use crate::executor::Finish;
 use crate::id::{Epoch, TreeId, TxnId};
 use crate::locks::Notes;
@@ -410,7 +410,10 @@ impl Drop for Interactive {
         } else {
             // A client that disappeared, or a commit that failed: its locks and images go.
             let rollback = Rollback { state: self.state.clone() };
-            let options = SubmitOptions { apart: self.state.ends_apart(0), ..SubmitOptions::default() };
+            let options = SubmitOptions {
+                start: Start::apart_if(self.state.ends_apart(0)),
+                ..SubmitOptions::default()
+            };
             drop(crate::engine::submit_on(&self.shared, rollback, options));
         }
     }

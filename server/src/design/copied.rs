@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::{BeginCopy, CopySlice};
-use archipel_engine::{ColumnSource, DdlOp, Stop, SubmitOptions};
+use archipel_engine::{ColumnSource, DdlOp, Start, Stop, SubmitOptions};
 use archipel_planner::ddl::{DdlPlan, DistributionCall, EvidentPlace};
 use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object, TableRef};
 use archipel_sql::error::{Result, SqlError};
@@ -68,8 +68,8 @@ pub async fn copy(server: &Arc<Server>, oid: Oid, place: EvidentPlace) -> Result
     if !matches!(done, Ok(true)) {
         let operations = vec![DdlOp::DropTable(to)];
         let run = DefinitionRun::of_operations(operations, Vec::new());
-        let apart = run.goes_far(&server.engine);
-        let options = SubmitOptions { apart, ..SubmitOptions::default() };
+        let start = Start::apart_if(run.goes_far(&server.engine));
+        let options = SubmitOptions { start, ..SubmitOptions::default() };
         let _ = server.engine.submit(run, options).await;
     }
     done
@@ -143,8 +143,8 @@ impl Copy {
         let changes = on_top_of(&self.changes, &catalog);
         let after = catalog.apply(&changes);
         let run = DefinitionRun::of_operations(operations, changes);
-        let apart = run.goes_far(&server.engine);
-        let options = SubmitOptions { client: Some(&client), apart, ..SubmitOptions::default() };
+        let start = Start::apart_if(run.goes_far(&server.engine));
+        let options = SubmitOptions { client: Some(&client), start, ..SubmitOptions::default() };
         let began = Instant::now();
         if server.engine.submit(run, options).await.outcome.result.is_err() {
             return Ok(End::Outdated);

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use archipel_engine::id::{GroupId, TreeId};
 use archipel_engine::{
-    Client, DdlOp, Interactive, Isolation, LockTables, LockWait, ObjectMode, SubmitOptions,
+    Client, DdlOp, Interactive, Isolation, LockTables, LockWait, ObjectMode, Start, SubmitOptions,
 };
 use archipel_planner::ddl::{Copies, DdlEnv, DdlPlan, DistributionCall, EvidentPlace, plan_distribution};
 use archipel_procedures::Environment;
@@ -304,8 +304,8 @@ async fn apply(server: &Server, seen: &Catalog, moves: Vec<(Oid, EvidentPlace)>)
     let Some(_locks) = lock_out(server, &client, tables.collect()).await else { return Ok(false) };
     let after = catalog.apply(&plan.changes);
     let run = DefinitionRun::of_operations(plan.operations, plan.changes);
-    let apart = run.goes_far(&server.engine);
-    let options = SubmitOptions { client: Some(&client), apart, ..SubmitOptions::default() };
+    let start = Start::apart_if(run.goes_far(&server.engine));
+    let options = SubmitOptions { client: Some(&client), start, ..SubmitOptions::default() };
     let began = std::time::Instant::now();
     let done = server.engine.submit(run, options).await;
     if let Err(stop) = done.outcome.result {

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use archipel_engine::id::GroupId;
-use archipel_engine::{Completed, Stop, Submission, SubmitOptions};
+use archipel_engine::{Completed, Start, Stop, Submission, SubmitOptions};
 use archipel_planner::bound::BoundStatement;
 use archipel_planner::native::DeferredCheck;
 use archipel_sql::catalog::{Column, TableRef};
@@ -107,7 +107,7 @@ impl Session {
         };
         let options = SubmitOptions {
             transaction: self.transaction.interactive(),
-            queued: ahead,
+            start: if ahead { Start::Queued } else { Start::OnTheSpot },
             ..SubmitOptions::default()
         };
         self.server.engine.submit(run, options)

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use archipel_engine::{Interactive, Refused, SubmitOptions};
+use archipel_engine::{Interactive, Refused, Start, SubmitOptions};
 use archipel_planner::ddl::{Computed, ComputedValue, Copies, DdlEnv, DdlPlan, DistributionCall, Validation};
 use archipel_planner::native::{CompileEnv, Notice, compile_statement};
 use archipel_procedures::Environment;
@@ -263,8 +263,8 @@ impl Session {
         transaction: Option<&Interactive>,
     ) -> std::result::Result<DefinitionRun, Failed> {
         let client = self.entry().engine.clone();
-        let apart = run.goes_far(&self.server.engine);
-        let options = SubmitOptions { transaction, client: Some(&client), apart, ..SubmitOptions::default() };
+        let start = Start::apart_if(run.goes_far(&self.server.engine));
+        let options = SubmitOptions { transaction, client: Some(&client), start, ..SubmitOptions::default() };
         let submission = self.server.engine.submit(run, options);
         let completed = self.cancellable(submission).await;
         self.depend_on(completed.outcome.depends_on);
@@ -287,8 +287,8 @@ impl Session {
     /// The error of definitions that have failed on their own, and hold no table any more.
     async fn told(&mut self, failed: Failed) -> SqlError {
         let Some(telling) = failed.telling else { return failed.error };
-        let apart = telling.goes_far(&self.server.engine);
-        let options = SubmitOptions { apart, ..SubmitOptions::default() };
+        let start = Start::apart_if(telling.goes_far(&self.server.engine));
+        let options = SubmitOptions { start, ..SubmitOptions::default() };
         let submission = self.server.engine.submit(*telling, options);
         self.cancellable(submission).await.program.error.unwrap_or(failed.error)
     }

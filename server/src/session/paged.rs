@@ -32,7 +32,7 @@ use std::task::{Context, Poll};
 
 use archipel_engine::id::Epoch;
 use archipel_engine::txn::{Interactive, Isolation};
-use archipel_engine::{Client, Completed, Paging, Stop, Submission, SubmitOptions};
+use archipel_engine::{Client, Completed, Paging, Start, Stop, Submission, SubmitOptions};
 use archipel_planner::native::cursor::{MoreRows, OpenCursor};
 use archipel_planner::native::stop_error;
 use archipel_sql::datum::Datum;
@@ -103,7 +103,7 @@ impl PagedQuery {
             transaction: Some(&self.past),
             read_only: true,
             client: Some(&client),
-            apart: true,
+            start: Start::Apart,
             paging: Paging::Locked,
             ..SubmitOptions::default()
         };

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use archipel_engine::id::{Epoch, SequenceId, TreeId};
 use archipel_engine::txn::{Commit, SettleEarly};
-use archipel_engine::{DdlOp, Interactive, LockTables, LockWait, ObjectMode, Stop, SubmitOptions};
+use archipel_engine::{DdlOp, Interactive, LockTables, LockWait, ObjectMode, Start, Stop, SubmitOptions};
 use archipel_planner::ddl::Copies;
 use archipel_planner::native::CompiledRoutine;
 use archipel_sql::catalog::{Catalog, CatalogChange, Object, Table, TableRef};
@@ -443,8 +443,8 @@ impl Session {
             if ran.is_err() {
                 let drop = DefinitionRun::of_operations(operations, Vec::new());
                 // What an error leaves is dropped at the next start.
-                let apart = drop.goes_far(&self.server.engine);
-                let options = SubmitOptions { apart, ..SubmitOptions::default() };
+                let start = Start::apart_if(drop.goes_far(&self.server.engine));
+                let options = SubmitOptions { start, ..SubmitOptions::default() };
                 let _ = self.server.engine.submit(drop, options).await;
             }
             ran
@@ -488,8 +488,8 @@ impl Session {
             return;
         }
         let run = DefinitionRun::of_operations(operations, Vec::new());
-        let apart = run.goes_far(&self.server.engine);
-        let options = SubmitOptions { apart, ..SubmitOptions::default() };
+        let start = Start::apart_if(run.goes_far(&self.server.engine));
+        let options = SubmitOptions { start, ..SubmitOptions::default() };
         let done = self.server.engine.submit(run, options).await;
         if let Err(stop) = done.outcome.result {
             tracing::warn!("tables of a transaction that was rolled back could not be dropped: {stop:?}");
@@ -507,8 +507,8 @@ impl Session {
             }
             if !undo.is_empty() {
                 let run = DefinitionRun::of_operations(undo, Vec::new());
-                let apart = run.goes_far(&server.engine);
-                let options = SubmitOptions { apart, ..SubmitOptions::default() };
+                let start = Start::apart_if(run.goes_far(&server.engine));
+                let options = SubmitOptions { start, ..SubmitOptions::default() };
                 let _ = server.engine.submit(run, options).await;
             }
         }
@@ -560,8 +560,10 @@ impl Session {
         let program = CommitWithDefinitions { commit: open.map(Commit::of), definitions };
         let client = self.entry().engine.clone();
         // What a transaction has written may be much, too.
-        let apart = open.is_some_and(Interactive::ends_apart) || program.definitions.goes_far(&server.engine);
-        let options = SubmitOptions { client: Some(&client), apart, ..SubmitOptions::default() };
+        let start = Start::apart_if(
+            open.is_some_and(Interactive::ends_apart) || program.definitions.goes_far(&server.engine),
+        );
+        let options = SubmitOptions { client: Some(&client), start, ..SubmitOptions::default() };
         let mut completed = self.cancellable(server.engine.submit(program, options)).await;
         self.depend_on(completed.outcome.depends_on);
         self.tell_notices(std::mem::take(&mut completed.program.definitions.notices));

@@ -8,7 +8,7 @@
 use std::time::Instant;
 
 use archipel_engine::txn::Interactive;
-use archipel_engine::{Completed, Outcome, Paging, Stop, SubmitOptions};
+use archipel_engine::{Completed, Outcome, Paging, Start, Stop, SubmitOptions};
 use archipel_sql::error::Result;
 
 use super::Session;
@@ -186,7 +186,7 @@ impl Session {
             transaction: own.or(self.transaction.interactive()),
             read_only: true,
             client: Some(&self.entry().engine),
-            apart: true,
+            start: Start::Apart,
             paging: Paging::Locking,
             ..SubmitOptions::default()
         };
@@ -238,7 +238,7 @@ impl Session {
             transaction,
             read_only,
             client: Some(&self.entry().engine),
-            apart: how != How::Briefly,
+            start: Start::apart_if(how != How::Briefly),
             paging: if how == How::InPages { Paging::Locking } else { Paging::Off },
             ..SubmitOptions::default()
         };
