@@ -31,7 +31,14 @@ use crate::session::host::Host;
 use crate::settings::session::Tracked;
 use crate::statement::{Code, RowPlan};
 
-/// When rows leave.
+/// Whether rows of a statement may leave before it is known how it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowsLeave {
+    AtEnd,
+    Early,
+}
+
+/// When rows of a run leave.
 pub enum Streaming {
     /// When the last one is known.
     AtEnd,

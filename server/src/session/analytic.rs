@@ -33,6 +33,7 @@ use super::Session;
 use super::execute::Ran;
 use super::host::Host;
 use crate::encode::{RowsTo, copy_row};
+use crate::run::statement::RowsLeave;
 use crate::server::Server;
 use crate::statement::{Code, RowPlan};
 use crate::wire::output::Output;
@@ -316,13 +317,13 @@ impl Session {
         whole + looked_up + share * most(&once) * per_run <= all * bound
     }
 
-    /// Runs an analytical query; `streaming` lets rows leave before the last one is known.
+    /// Runs an analytical query.
     pub(super) async fn run_analytic(
         &mut self,
         plan: &Arc<RowPlan>,
         params: Vec<Datum>,
         rows_to: &RowsTo,
-        streaming: bool,
+        leave: RowsLeave,
     ) -> Result<Analytic> {
         // The engine's scans of a snapshot ask nobody; the session does, for all tables at once.
         let version = self.catalog_version();
@@ -346,7 +347,7 @@ impl Session {
                 Some(Event::Rows(batch)) => {
                     rows += batch.len() as u64;
                     self.take_batch(batch, rows_to, &mut kept)?;
-                    if streaming && self.output.len() > PORTION_BYTES {
+                    if leave == RowsLeave::Early && self.output.len() > PORTION_BYTES {
                         self.flush_part().await?;
                     }
                 }

@@ -12,7 +12,7 @@ use super::analytic::Analytic;
 use super::copy_in::column_positions;
 use super::utility::in_whole;
 use crate::encode::RowsTo;
-use crate::run::statement::Streaming;
+use crate::run::statement::{RowsLeave, Streaming};
 use crate::statement::{Body, Prepared};
 
 impl Session {
@@ -88,7 +88,7 @@ impl Session {
         }
         let rows_to = RowsTo::Copy { encoder, columns: columns.clone() };
         let analytic = match self.is_analytic(plan) {
-            true => match self.run_analytic(plan, Vec::new(), &rows_to, true).await {
+            true => match self.run_analytic(plan, Vec::new(), &rows_to, RowsLeave::Early).await {
                 Ok(Analytic::Native(_)) => None,
                 Ok(Analytic::Ran(ran, kept)) => Some(Ok((ran, kept))),
                 Err(error) => Some(Err(error)),

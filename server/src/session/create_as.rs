@@ -21,6 +21,7 @@ use super::definition::Source;
 use super::host::Host;
 use super::staging::other_definitions;
 use crate::encode::Formats;
+use crate::run::statement::RowsLeave;
 use crate::statement::planning::Planning;
 use crate::statement::{Body, Origin};
 use crate::wire::output::Severity;
@@ -273,7 +274,8 @@ impl Session {
         };
         // Those that the query does not use have no type in it.
         params.truncate(prepared.params.len());
-        let ran = self.run_rows(&prepared, plan.clone(), params, &Formats::TEXT, false, false).await?;
+        let ran =
+            self.run_rows(&prepared, plan.clone(), params, &Formats::TEXT, false, RowsLeave::AtEnd).await?;
         Ok(format!("SELECT {}", ran.rows))
     }
 }

@@ -19,6 +19,7 @@ use super::Session;
 use super::analytic::Analytic;
 use super::host::CursorShown;
 use crate::encode::{Formats, RowEncoder, RowsTo};
+use crate::run::statement::RowsLeave;
 use crate::statement::cursor::cursor_over;
 use crate::statement::{Body, Code, Prepared, RowPlan};
 
@@ -160,7 +161,7 @@ impl Session {
         alone: bool,
     ) -> Result<Vec<Vec<Datum>>> {
         let analytic = match self.is_analytic(plan) {
-            true => self.run_analytic(plan, params, &RowsTo::Kept, false).await?,
+            true => self.run_analytic(plan, params, &RowsTo::Kept, RowsLeave::AtEnd).await?,
             false => Analytic::Native(params),
         };
         match analytic {

@@ -22,7 +22,7 @@ use super::role;
 use crate::catalog::CatalogState;
 use crate::encode::{Formats, RowsTo};
 use crate::run::outdated;
-use crate::run::statement::{LastAttempt, Rerun, StatementRun, Streaming};
+use crate::run::statement::{LastAttempt, Rerun, RowsLeave, StatementRun, Streaming};
 use crate::statement::{Body, Code, Origin, Prepared, RowPlan};
 use crate::wire::output::{Output, Severity};
 
@@ -130,7 +130,8 @@ impl Session {
                 }
                 self.show_cursors(plan);
                 let begun = Instant::now();
-                let ran = self.run_rows(prepared, plan.clone(), params, formats, alone, true).await?;
+                let ran =
+                    self.run_rows(prepared, plan.clone(), params, formats, alone, RowsLeave::Early).await?;
                 let took = begun.elapsed();
                 prepared.pace.note(took);
                 self.took = Some(took);
@@ -155,10 +156,10 @@ impl Session {
         params: Vec<Datum>,
         formats: &Formats,
         alone: bool,
-        streaming: bool,
+        leave: RowsLeave,
     ) -> Result<Ran> {
         let rows_to = RowsTo::client(prepared.columns.as_ref(), formats);
-        self.run_rows_to(prepared, plan, params, rows_to, alone, streaming).await.map(|(ran, _)| ran)
+        self.run_rows_to(prepared, plan, params, rows_to, alone, leave).await.map(|(ran, _)| ran)
     }
 
     /// The same where the caller says where rows go; answers those that are kept.
@@ -169,7 +170,7 @@ impl Session {
         params: Vec<Datum>,
         rows_to: RowsTo,
         alone: bool,
-        streaming: bool,
+        leave: RowsLeave,
     ) -> Result<(Ran, Vec<Vec<Datum>>)> {
         prepared.allowed()?;
         self.require_settled(&plan)?;
@@ -183,14 +184,14 @@ impl Session {
         self.note_query();
         let mut params = params;
         if self.is_analytic(&plan) {
-            match self.run_analytic(&plan, params, &rows_to, streaming).await? {
+            match self.run_analytic(&plan, params, &rows_to, leave).await? {
                 Analytic::Ran(ran, kept) => return Ok((ran, kept)),
                 Analytic::Native(back) => params = back,
             }
         }
         let mut run = self.statement_run(plan, params, rows_to);
         run.may_end = self.may_end();
-        if streaming && self.may_stream() {
+        if leave == RowsLeave::Early && self.may_stream() {
             run.streaming = Streaming::MayStream;
         }
         self.run_to_end(prepared, run).await

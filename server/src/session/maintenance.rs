@@ -18,6 +18,7 @@ use archipel_sql::types::Oid;
 use super::Session;
 use super::analytic::Analytic;
 use crate::encode::RowsTo;
+use crate::run::statement::RowsLeave;
 use crate::statement::Body;
 use crate::wire::output::Severity;
 
@@ -103,7 +104,8 @@ impl Session {
         if !self.is_analytic(plan) {
             return Ok(());
         }
-        if let Analytic::Ran(_, rows) = self.run_analytic(plan, Vec::new(), &RowsTo::Kept, false).await?
+        if let Analytic::Ran(_, rows) =
+            self.run_analytic(plan, Vec::new(), &RowsTo::Kept, RowsLeave::AtEnd).await?
             && let Some([Datum::Int8(rows)]) = rows.first().map(Vec::as_slice)
         {
             self.server.sizes.note(table, *rows);

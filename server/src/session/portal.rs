@@ -18,6 +18,7 @@ use archipel_sql::types::Oid;
 use super::Session;
 use super::utility::sees_database;
 use crate::encode::{Formats, RowsTo};
+use crate::run::statement::RowsLeave;
 use crate::statement::cursor::cursor_over;
 use crate::statement::prepare::failed_transaction;
 use crate::statement::{Body, Prepared, same_columns};
@@ -203,8 +204,9 @@ impl Session {
                     cursor.begins_well(|_| false)?;
                     return Ok(Gathered { cursor, tag: prepared.tag });
                 }
-                let (_, rows) =
-                    self.run_rows_to(&prepared, plan.clone(), params, RowsTo::Kept, alone, false).await?;
+                let (_, rows) = self
+                    .run_rows_to(&prepared, plan.clone(), params, RowsTo::Kept, alone, RowsLeave::AtEnd)
+                    .await?;
                 return Ok(Gathered { cursor: cursor_over(&prepared, rows, false), tag: prepared.tag });
             }
             Body::Utility(statement) => statement.clone(),

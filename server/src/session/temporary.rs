@@ -13,6 +13,7 @@ use archipel_sql::error::Result;
 use super::Session;
 use super::definition::Source;
 use crate::encode::Formats;
+use crate::run::statement::RowsLeave;
 use crate::statement::Body;
 
 /// The name of what a definition makes, and whether it calls it TEMPORARY.
@@ -127,8 +128,15 @@ impl Session {
             let prepared = self.prepare_text(&text, &[]).await?;
             if let Body::Rows(plan) = &prepared.body {
                 let alone = !self.transaction.is_open();
-                Box::pin(self.run_rows(&prepared, plan.clone(), Vec::new(), &Formats::TEXT, alone, false))
-                    .await?;
+                Box::pin(self.run_rows(
+                    &prepared,
+                    plan.clone(),
+                    Vec::new(),
+                    &Formats::TEXT,
+                    alone,
+                    RowsLeave::AtEnd,
+                ))
+                .await?;
             }
         }
         Ok(())
