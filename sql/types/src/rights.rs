@@ -112,3 +112,24 @@ pub enum Required {
     /// EXECUTE of a routine.
     Routine(Oid),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::function::SessionHost;
+
+    /// A host that answers nothing itself.
+    struct Forgetful;
+    impl SessionHost for Forgetful {}
+
+    #[test]
+    fn a_host_that_forgets_what_it_is_asked_refuses() {
+        let something = Oid(20_000);
+        let needed = [Requirement { acting: None, what: Required::Routine(something) }];
+        assert!(Forgetful.require(&needed).is_err());
+        assert!(Forgetful.require_sequence(something, Privileges::USAGE).is_err());
+        assert!(Forgetful.check_label(something).is_err());
+        assert!(Forgetful.with_settings(&[]).is_err());
+        assert!(Forgetful.as_owner_of(something, &[]).is_err());
+    }
+}
