@@ -78,6 +78,10 @@ impl Session {
         self.transaction.add_deferred(std::mem::take(&mut run.deferred));
         self.take_said(std::mem::take(&mut run.notifications), None, Epoch(0))?;
         if commits {
+            // Those WITH HOLD stay as the routine has left them.
+            if let Some(cursors) = run.cursors_changed.take() {
+                self.cursors = cursors;
+            }
             let host = run.host.clone();
             self.apply_settings(&host)?;
             Box::pin(self.commit_transaction()).await.map_err(|error| {

@@ -4,6 +4,9 @@
 //! ([`super::streamed`], [`super::paged`]): the cursor shows the database as it was then, as
 //! PostgreSQL's insensitive cursors do. What fails over the rows is kept too, for FETCH to tell. Portals
 //! of the protocol are cursors as well ([`super::portal`]).
+//!
+//! WITH HOLD is a cursor like others until COMMIT. That gathers what is left of its rows, or fails with
+//! what they fail with ([`Session::hold_cursors`]).
 
 use std::sync::Arc;
 
@@ -126,8 +129,9 @@ impl Session {
         };
         let locks = !declare.query.locks.is_empty();
         let backward = declare.scroll.unwrap_or(!locks);
-        let tells_later = is_lazy && !declare.hold && self.transaction.is_open();
-        let streamed = match declare.hold {
+        let tells_later = is_lazy && self.transaction.is_open();
+        // Alone its COMMIT follows at once.
+        let streamed = match declare.hold && !self.transaction.is_open() && alone {
             false => self.open_streamed(&prepared, plan, &params, backward, None).await?,
             true => None,
         };
@@ -280,6 +284,28 @@ impl Session {
         Box::pin(self.open_named(&positioned.cursor, alone)).await?;
         let cursor = self.cursors.get(&positioned.cursor)?.clone();
         self.prepare_at_row(positioned, prepared, &cursor, params).await
+    }
+
+    /// Gathers the rows of the cursors WITH HOLD that the transaction has opened, before it commits. Of one
+    /// that does not move back those that it has passed are gone; one whose query has failed for somebody
+    /// to see is closed.
+    pub(super) async fn hold_cursors(&mut self) -> Result<()> {
+        for name in self.cursors.to_hold() {
+            let cursor = self.cursors.get_mut(&name)?;
+            if cursor.spent {
+                self.cursors.close(&name)?;
+                continue;
+            }
+            cursor.forget_passed();
+            if cursor.has_passed() {
+                cursor.begin_again();
+            }
+            self.bring(&name, None).await?;
+            if let Some(failure) = &self.cursors.get(&name)?.failure {
+                return Err(SqlError::clone(failure));
+            }
+        }
+        Ok(())
     }
 
     /// CLOSE of a cursor or a portal; of all without a name.

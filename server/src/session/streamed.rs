@@ -24,7 +24,7 @@
 //!   is at its end.
 //! - *Cancels* and timeouts are those of the statement that fetches, after which the cursor cannot be moved
 //!   any more; one between two of them does not touch it.
-//! - *WITH HOLD* gathers: such a cursor outlives its snapshot's transaction.
+//! - *WITH HOLD*: what is left is gathered at COMMIT, before the snapshot goes.
 //! - *Threads*: a query holds one while its cursor is open, so the server has [`OPEN_MAX`] such cursors at
 //!   most; those beyond are read as what DataFusion does not run.
 //! - *Routines* wait for nobody: one that moves a cursor of the session's to rows that have not come is
@@ -271,7 +271,7 @@ impl Session {
 
     /// Brings rows of a cursor up to some number, from its first one on; all without it. Where that is
     /// stopped, the cursor cannot be moved any more, as in PostgreSQL.
-    async fn bring(&mut self, name: &str, rows: Option<usize>) -> Result<()> {
+    pub(super) async fn bring(&mut self, name: &str, rows: Option<usize>) -> Result<()> {
         let brought = self.bring_up_to(name, rows).await;
         self.give_up_on_error(name, &brought);
         brought

@@ -460,10 +460,13 @@ impl Session {
 
     /// Commits whatever is open; an error means that it was rolled back.
     pub(super) async fn commit_transaction(&mut self) -> Result<()> {
-        let checked = match self.check_deferred(None).await {
-            Ok(()) => self.end_temporary().await,
-            failed => failed,
-        };
+        let mut checked = self.check_deferred(None).await;
+        if checked.is_ok() {
+            checked = self.hold_cursors().await;
+        }
+        if checked.is_ok() {
+            checked = self.end_temporary().await;
+        }
         let ticket = match checked.and_then(|()| self.draw_own_ticket()) {
             Ok(ticket) => ticket,
             Err(error) => {

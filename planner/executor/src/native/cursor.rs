@@ -133,7 +133,7 @@ pub struct OpenCursor {
     pub tag: &'static str,
     /// What became of the query behind its last row: whoever moves there finds it.
     pub failure: Option<Arc<SqlError>>,
-    /// Whether somebody has found it.
+    /// Whether somebody has found it, or has moved it where it does not go: it is moved no more.
     pub spent: bool,
     /// Zero is before the first row, the number of rows and one is behind the last.
     position: usize,
@@ -327,6 +327,7 @@ impl OpenCursor {
         let (count, end) = (self.known() as i64, self.known() as i64 + 1);
         let (first, last) = self.target(direction);
         if self.goes_back(direction) && !self.backward {
+            self.spent = true;
             return Err(SqlError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "cursor can only scan forward",
@@ -500,6 +501,12 @@ impl Cursors {
             self.open.retain(|_, cursor| cursor.hold && cursor.number <= before);
         }
         self.opened_before = self.opened;
+    }
+
+    /// The names of those that the transaction at hand has opened and that stay when it commits.
+    pub fn to_hold(&self) -> Vec<String> {
+        let stays = |cursor: &OpenCursor| cursor.hold && cursor.number > self.opened_before;
+        self.open.iter().filter(|(_, cursor)| stays(cursor)).map(|(name, _)| name.clone()).collect()
     }
 
     /// A point to go back to.
