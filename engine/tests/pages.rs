@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use archipel_engine::id::{GroupId, TreeId};
 use archipel_engine::log::MemoryStore;
+use archipel_engine::txn::TakeImages;
 use archipel_engine::{
     ClaimSet, DdlOp, Direction, Engine, EngineConfig, Inserted, Interactive, Interleave, Isolation, KeyRange,
     LockTables, LockWait, ObjectMode, Paging, Point, Program, Repartition, RoutingTable, Seams, Stop,
@@ -246,6 +247,59 @@ fn a_transaction_sees_its_own_images_above_the_snapshot() {
     assert_eq!(rows.len(), 3_000);
     assert_eq!((rows[10], rows[11], rows[2_999]), ((10, 1), (11, 100), (9_000, 2)));
     assert!(rows.iter().all(|(id, _)| *id != 2_000));
+}
+
+/// A cursor's reader sees what the transaction that has opened it had written by then; not what that writes
+/// later, nor what becomes of it.
+#[test]
+fn a_reader_sees_what_another_had_written() {
+    let (engine, _store) = stepped();
+    open_bank(&engine, 3_000);
+    let writer = engine.begin();
+    within(&engine, &writer, |txn| {
+        let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+        assert_eq!(set_balance(txn, 10, 1)?, Inserted::Ok);
+        assert!(txn.delete(&table, &account_key(2_000))?);
+        assert_eq!(insert_account(txn, 9_000, "own", 2)?, Inserted::Ok);
+        Ok(())
+    })
+    .expect("written");
+    let take = TakeImages::new(&writer, vec![ACCOUNTS, BY_OWNER]).expect("they are few");
+    let options = take.options();
+    let images = engine.submit(take, options).wait().program.images.expect("they are copied");
+    assert!(images.bytes() > 0);
+    let reader = engine.begin_at(Isolation::RepeatableRead, true);
+    assert!(reader.take_snapshot_of(&[ACCOUNTS]).is_some());
+    reader.read_over(images);
+    let read = |direction: Direction| {
+        paged_over(&engine, &reader, move |txn| {
+            assert_eq!((balance(txn, 10)?, balance(txn, 11)?), (Some(1), Some(100)));
+            assert_eq!((balance(txn, 2_000)?, balance(txn, 9_000)?), (None, Some(2)));
+            assert!(account_of(txn, "own")?.is_some(), "through an index, too");
+            assert!(account_of(txn, "owner 2000")?.is_none());
+            balances(txn, KeyRange::ALL, direction)
+        })
+        .expect("read")
+    };
+    let mut expected: Vec<(i64, i64)> =
+        (0..3_000).filter(|id| *id != 2_000).map(|id| (id, if id == 10 { 1 } else { 100 })).collect();
+    expected.push((9_000, 2));
+    assert_eq!(read(Direction::Ascending), expected);
+    within(&engine, &writer, |txn| {
+        let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+        assert_eq!(set_balance(txn, 10, 5)?, Inserted::Ok);
+        assert_eq!(set_balance(txn, 11, 5)?, Inserted::Ok);
+        assert!(txn.delete(&table, &account_key(9_000))?);
+        assert_eq!(insert_account(txn, 2_000, "again", 5)?, Inserted::Ok);
+        Ok(())
+    })
+    .expect("written");
+    assert_eq!(read(Direction::Ascending), expected);
+    engine.rollback(&writer).wait().outcome.result.expect("rolled back");
+    change_everything(&engine, 3_000);
+    assert_eq!(read(Direction::Ascending), expected);
+    expected.reverse();
+    assert_eq!(read(Direction::Descending), expected);
 }
 
 #[test]

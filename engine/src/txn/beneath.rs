@@ -13,8 +13,12 @@
 //!
 //! The list is gone through by the first read that finds it longer, and what has come to it since
 //! by later ones. The first entry of a key counts.
+//!
+//! A run that reads over the images of another transaction ([`super::images`]) finds them in the same
+//! place: above all that is committed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::read::Patch;
 use super::undo::{Savepoint, UndoKind};
@@ -24,7 +28,7 @@ use crate::storage::Row;
 use crate::table::TableMeta;
 
 /// What there was under a key.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Before {
     /// A row, or none.
     Was(Option<Row>),
@@ -32,8 +36,8 @@ pub(super) enum Before {
     Committed,
 }
 
-/// The keys of one tree that have been written since.
-pub(super) type Replaced = BTreeMap<Box<[u8]>, Before>;
+/// The keys of one tree that have been written since. A scan keeps them while it goes on.
+pub(super) type Replaced = Arc<BTreeMap<Box<[u8]>, Before>>;
 
 /// Since when writes are not seen; see the module.
 #[derive(Debug)]
@@ -51,12 +55,12 @@ impl Beneath {
 
     fn add(&mut self, tree: TreeId, key: &[u8], before: impl FnOnce() -> Before) {
         let at = self.trees.iter().position(|(id, _)| *id == tree).unwrap_or_else(|| {
-            self.trees.push((tree, Replaced::new()));
+            self.trees.push((tree, Replaced::default()));
             self.trees.len() - 1
         });
         let replaced = &mut self.trees[at].1;
         if !replaced.contains_key(key) {
-            replaced.insert(Box::from(key), before());
+            Arc::make_mut(replaced).insert(Box::from(key), before());
         }
     }
 }
@@ -70,6 +74,15 @@ impl Txn<'_> {
         let seen = (scratch.undo.len(), scratch.overlay_undo.len());
         self.beneath.push(Beneath { since, seen, trees: Vec::new() });
         self.read_beneath(true)
+    }
+
+    /// From here to its end the run reads over what somebody has written, which lies in no tree.
+    pub(super) fn read_over(&mut self, written: &[(TreeId, Replaced)]) {
+        let since = self.savepoint();
+        let scratch = &self.worker.scratch;
+        let seen = (scratch.undo.len(), scratch.overlay_undo.len());
+        self.beneath.push(Beneath { since, seen, trees: written.to_vec() });
+        self.reads_beneath = true;
     }
 
     /// Whether what reads now does not see everything.
@@ -128,24 +141,13 @@ impl Txn<'_> {
         beneath.replaced(place.id)
     }
 
-    /// The same, for a scan to keep while it goes on; [`Txn::give_replaced`] takes it back.
+    /// The same, for a scan to keep while it goes on.
     #[inline]
-    pub(super) fn take_replaced(&mut self, place: Place) -> Option<Replaced> {
+    pub(super) fn kept_replaced(&mut self, place: Place) -> Option<Replaced> {
         if !self.reads_beneath {
             return None;
         }
-        self.replaced(place)?;
-        let trees = &mut self.beneath.last_mut()?.trees;
-        trees.iter_mut().find(|(id, _)| *id == place.id).map(|(_, replaced)| std::mem::take(replaced))
-    }
-
-    pub(super) fn give_replaced(&mut self, place: Place, replaced: Option<Replaced>) {
-        if let Some(replaced) = replaced
-            && let Some(beneath) = self.beneath.last_mut()
-            && let Some((_, at)) = beneath.trees.iter_mut().find(|(id, _)| *id == place.id)
-        {
-            *at = replaced;
-        }
+        self.replaced(place).cloned()
     }
 
     /// Writes have been taken back: what comes in their place is new to whoever reads beneath.

@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use super::images::Images;
 use super::limits::{KeptWeight, Weight};
 use super::{CopyReader, Isolation, OverlayUndo, Place, ReadSet, Txn};
 use crate::client::Client;
@@ -56,6 +57,8 @@ pub(crate) struct InteractiveState {
     own_trees: Mutex<SmallVec<[TreeId; 4]>>,
     /// What it read in pages under the locks of somebody else, as it was at first.
     locked_tables: OnceLock<Vec<Arc<TableMeta>>>,
+    /// What somebody else has written, over which it reads in pages.
+    images: OnceLock<Images>,
 }
 
 impl InteractiveState {
@@ -82,6 +85,7 @@ impl InteractiveState {
             client,
             own_trees: Mutex::new(SmallVec::new()),
             locked_tables: OnceLock::new(),
+            images: OnceLock::new(),
         })
     }
 
@@ -144,6 +148,16 @@ impl InteractiveState {
     /// so: a plan that knows them as such finds them by that each time that it runs.
     pub fn locked_tables(&self, now: impl FnOnce() -> Vec<Arc<TableMeta>>) -> Vec<Arc<TableMeta>> {
         self.locked_tables.get_or_init(now).clone()
+    }
+
+    /// What somebody else has written, over which it reads in pages, if that was said.
+    pub fn images(&self) -> Option<&Images> {
+        self.images.get()
+    }
+
+    /// How many changes of rows and row locks it has made in some trees.
+    pub fn notes_in(&self, trees: &[TreeId]) -> usize {
+        self.notes.lock().iter().filter(|note| trees.contains(&note.place.id)).count()
     }
 
     /// What it did to some trees, by key.
@@ -358,6 +372,12 @@ impl Interactive {
         Some(registration.epoch())
     }
 
+    /// Reads in pages over what somebody else has written, as if that were its own. The first word
+    /// counts.
+    pub fn read_over(&self, images: Images) {
+        let _ = self.state.images.set(images);
+    }
+
     /// Whether it locked or wrote anything; an empty transaction ends without a program.
     pub fn is_empty(&self) -> bool {
         !self.state.has_notes()
@@ -568,7 +588,7 @@ impl Txn<'_> {
 
     /// Where a tree is whose definition has changed since it was written to. Only what leaves rows
     /// and images as they are may change while a transaction has written there.
-    fn place_now(&self, place: Place) -> Place {
+    pub(super) fn place_now(&self, place: Place) -> Place {
         let tables = &self.worker.schema.tables;
         let own = tables.get(&place.id).map(|table| Place::of(table));
         let now = own.or_else(|| {

@@ -29,6 +29,7 @@
 //! - `ddl`         definitions changed under a claim of everything
 //! - `repartition` splits, merges and moves   - `memory` rows that follow to another memory node
 //! - `interactive` BEGIN … COMMIT       - `early` rows of tables that nobody else knows
+//! - `images`      what a transaction has written so far, for a cursor that it opens
 //! - `attempt`   running, restarting, waiting  - `pages` long reads
 //! - `epoch`       epochs
 
@@ -44,6 +45,7 @@ mod epoch;
 #[path = "epoch/tests.rs"]
 mod epoch_tests;
 mod fan_out;
+mod images;
 mod interactive;
 mod isolation;
 mod limits;
@@ -69,6 +71,7 @@ pub use early::SettleEarly;
 pub use epoch::EpochClock;
 pub(crate) use epoch::EpochSlot;
 pub use fan_out::PartRows;
+pub use images::{Images, TakeImages};
 pub(crate) use interactive::InteractiveState;
 pub use interactive::{Commit, Interactive, InteractiveSavepoint, Rollback, RollbackTo};
 pub use isolation::Isolation;

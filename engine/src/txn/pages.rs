@@ -24,6 +24,8 @@
 //!   write.
 //! - **Transactions.** Beyond READ COMMITTED S is the transaction's own snapshot, otherwise the
 //!   statement's. Images of the transaction's own lie above S, and nobody else changes those meanwhile.
+//!   A cursor's lie there, too, which are those of the transaction that has opened it, as of then
+//!   ([`super::images`]).
 //! - **Definitions.** The tables known beforehand are locked (ACCESS SHARE) before S is taken, so none
 //!   of them is made anew. One whose place alone has changed, by CREATE INDEX say, is found again. The
 //!   rows of a cursor are read under the locks of the transaction that has opened it
@@ -134,6 +136,9 @@ impl Txn<'_> {
         // cannot be found says so to whoever reads it.
         for place in references {
             let _ = self.reference_at(place, snapshot);
+        }
+        if let Some(images) = interactive.images() {
+            self.read_over(images.trees());
         }
         Ok(())
     }

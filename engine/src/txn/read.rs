@@ -258,7 +258,7 @@ impl Txn<'_> {
         } else {
             None
         };
-        let replaced = self.take_replaced(place);
+        let replaced = self.kept_replaced(place);
         let past = replaced.as_ref().map(|replaced| Past { replaced, low: &[], high: None });
         let own = patches(root, range, direction, me, None, past);
         let scanned = match self.reads_at(place) {
@@ -271,7 +271,6 @@ impl Txn<'_> {
                 Epoch(0)
             }),
         };
-        self.give_replaced(place, replaced);
         self.depend(scanned?);
         Ok(())
     }
@@ -341,7 +340,7 @@ impl Txn<'_> {
         if snapshot.is_some_and(|snapshot| root.since > snapshot) {
             return Err(self.past_is_gone());
         }
-        let replaced = self.take_replaced(place);
+        let replaced = self.kept_replaced(place);
         let own = if me.is_some() || replaced.is_some() {
             // SAFETY: held by this transaction; read until the end of the scan.
             let data = unsafe { partition.data_mut() };
@@ -352,7 +351,6 @@ impl Txn<'_> {
             None
         };
         let (flow, stamp) = merged_scan(&root.tree, range, direction, own, visit, pass);
-        self.give_replaced(place, replaced);
         // SAFETY: held by this transaction; the reference ends with the statement.
         let epoch = unsafe { partition.data_mut() }.epoch_of(stamp);
         self.depend(snapshot.map_or(epoch, |snapshot| epoch.min(snapshot)));
