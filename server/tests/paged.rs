@@ -250,7 +250,7 @@ fn a_cursor_goes_back_beside_definitions() {
     until_nobody_reads(&mut other);
 }
 
-/// More than there are threads for: the others gather their rows, and none is another for it.
+/// More than may have a thread: no row is another for it.
 #[test]
 fn many_cursors_are_open_at_a_time() {
     const CURSORS: usize = 100;
@@ -273,6 +273,38 @@ fn many_cursors_are_open_at_a_time() {
         done(&mut raw, "COMMIT");
         until_nobody_reads(&mut other);
     }
+}
+
+/// Those that have no thread begin again, behind the rows that have been fetched; none is gathered.
+#[test]
+fn many_cursors_go_on_from_where_they_are() {
+    const CURSORS: usize = 80;
+    const STEP: usize = 1_500;
+    let (_server, mut raw, mut other) = started();
+    done(&mut raw, "BEGIN");
+    for cursor in 0..CURSORS {
+        let kind = if cursor % 2 == 0 { "NO SCROLL" } else { "SCROLL" };
+        done(&mut raw, &format!("DECLARE c{cursor} {kind} CURSOR FOR {NUMBERS} ORDER BY id"));
+        done(&mut raw, &format!("DECLARE l{cursor} NO SCROLL CURSOR FOR {LARGE}"));
+    }
+    done(&mut other, "DELETE FROM numbers WHERE id % 2 = 0");
+    done(&mut other, "UPDATE t SET v = 2");
+    let is_old = |body: &[u8]| assert!(begins_with(body, b"1"), "as of one moment");
+    for round in 0..3 {
+        let expected: Vec<String> = (1..=STEP).map(|row| (round * STEP + row).to_string()).collect();
+        for cursor in 0..CURSORS {
+            let step = rows(&mut raw, &format!("FETCH {STEP} FROM c{cursor}"));
+            assert!(step == expected, "cursor {cursor} in round {round}");
+            assert_eq!(count_rows(&mut raw, &format!("FETCH 20 FROM l{cursor}"), is_old), 20);
+        }
+    }
+    for cursor in (1..CURSORS).step_by(16) {
+        assert_eq!(rows(&mut raw, &format!("FETCH FIRST FROM c{cursor}")), ["1"]);
+        assert_eq!(rows(&mut raw, &format!("FETCH LAST FROM c{cursor}")), ["60000"]);
+        assert_eq!(rows(&mut raw, &format!("FETCH PRIOR FROM c{cursor}")), ["59999"]);
+    }
+    done(&mut raw, "COMMIT");
+    until_nobody_reads(&mut other);
 }
 
 #[test]
@@ -394,6 +426,149 @@ fn a_cursor_goes_back_over_what_is_defined_beside_it() {
     done(&mut other, "DELETE FROM numbers WHERE id < 30");
     assert_eq!(rows(&mut raw, "FETCH ABSOLUTE 59000 FROM c"), ["59000"]);
     assert_eq!(rows(&mut raw, "FETCH FIRST FROM c"), ["1"]);
+    done(&mut raw, "COMMIT");
+    until_nobody_reads(&mut other);
+}
+
+/// WITH HOLD is gathered at COMMIT, and no sooner.
+#[test]
+fn a_held_cursor_comes_as_it_is_fetched_until_commit() {
+    let (_server, mut raw, mut other) = started();
+    done(&mut raw, "BEGIN");
+    done(&mut raw, "INSERT INTO numbers VALUES (0, 0)");
+    done(&mut raw, &format!("DECLARE cu NO SCROLL CURSOR WITH HOLD FOR {LARGE}"));
+    let is_old = |body: &[u8]| assert!(begins_with(body, b"1"), "as of one moment");
+    assert_eq!(count_rows(&mut raw, "FETCH 10 FROM cu", is_old), 10);
+    done(&mut other, "UPDATE t SET v = 2");
+    assert_eq!(count_rows(&mut raw, "FETCH 2000 FROM cu", is_old), 2_000);
+    // All of them are more than there is memory for.
+    assert_eq!(state(&raw.query("COMMIT")).as_deref(), Some("53200"));
+    assert_eq!(state(&raw.query("FETCH 1 FROM cu")).as_deref(), Some("34000"));
+    assert_eq!(rows(&mut raw, "SELECT count(*) FROM numbers WHERE id = 0"), ["0"]);
+    until_nobody_reads(&mut other);
+}
+
+#[test]
+fn a_held_cursor_shows_what_it_showed_before_commit() {
+    let (_server, mut raw, mut other) = started();
+    let query = "SELECT n, id FROM numbers WHERE id BETWEEN 1 AND 60000 ORDER BY id";
+    for (n, kind) in ["NO SCROLL", "SCROLL", ""].into_iter().enumerate() {
+        let n = n + 1;
+        done(&mut raw, "BEGIN");
+        done(&mut raw, &format!("DECLARE cu {kind} CURSOR WITH HOLD FOR {query}"));
+        assert_eq!(rows(&mut raw, "FETCH 2 FROM cu"), [format!("{n}|1"), format!("{n}|2")]);
+        assert_eq!(snapshots(&mut other), "1");
+        done(&mut raw, "MOVE 30000 FROM cu");
+        done(&mut raw, "UPDATE numbers SET n = n + 1");
+        done(&mut raw, "COMMIT");
+        until_nobody_reads(&mut other);
+        assert_eq!(rows(&mut raw, "FETCH 1 FROM cu"), [format!("{n}|30003")]);
+        let is_old = |body: &[u8]| assert!(begins_with(body, n.to_string().as_bytes()));
+        assert_eq!(count_rows(&mut raw, "FETCH ALL FROM cu", is_old), 29_997);
+        if kind == "NO SCROLL" {
+            assert_eq!(state(&raw.query("FETCH PRIOR FROM cu")).as_deref(), Some("55000"));
+        } else {
+            assert_eq!(rows(&mut raw, "FETCH PRIOR FROM cu"), [format!("{n}|60000")]);
+            assert_eq!(rows(&mut raw, "FETCH FIRST FROM cu"), [format!("{n}|1")]);
+        }
+        done(&mut raw, "CLOSE cu");
+    }
+    // One of a transaction that is undone goes with it, and one before stays.
+    done(&mut raw, &format!("DECLARE before CURSOR WITH HOLD FOR {query}"));
+    done(&mut raw, "BEGIN");
+    done(&mut raw, &format!("DECLARE cu CURSOR WITH HOLD FOR {query}"));
+    done(&mut raw, "ROLLBACK");
+    assert_eq!(state(&raw.query("FETCH 1 FROM cu")).as_deref(), Some("34000"));
+    assert_eq!(rows(&mut raw, "FETCH 1 FROM before"), ["4|1"]);
+    until_nobody_reads(&mut other);
+}
+
+/// What its rows fail with COMMIT fails with, unless a FETCH has before.
+#[test]
+fn a_held_cursor_fails_where_its_row_is_needed() {
+    let (_server, mut raw, mut other) = started();
+    let query = NUMBERS.replacen("SELECT id", "SELECT 100000 / (40000 - id)", 1);
+    let declare = format!("DECLARE cu CURSOR WITH HOLD FOR {query}");
+    for statement in ["BEGIN", "INSERT INTO numbers VALUES (0, 0)", declare.as_str()] {
+        done(&mut raw, statement);
+    }
+    assert_eq!(rows(&mut raw, "FETCH 1 FROM cu"), ["2"]);
+    assert_eq!(state(&raw.query("COMMIT")).as_deref(), Some("22012"));
+    assert_eq!(state(&raw.query("FETCH 1 FROM cu")).as_deref(), Some("34000"));
+    assert_eq!(rows(&mut raw, "SELECT count(*) FROM numbers WHERE id = 0"), ["0"]);
+    for statement in ["BEGIN", declare.as_str(), "SAVEPOINT s"] {
+        done(&mut raw, statement);
+    }
+    assert_eq!(state(&raw.query("MOVE ALL FROM cu")).as_deref(), Some("22012"));
+    done(&mut raw, "ROLLBACK TO s");
+    done(&mut raw, "COMMIT");
+    assert_eq!(state(&raw.query("FETCH 1 FROM cu")).as_deref(), Some("34000"));
+    until_nobody_reads(&mut other);
+}
+
+/// A cursor shows what its transaction has written before, and nothing that it writes or undoes later.
+#[test]
+fn a_cursor_shows_what_was_written_before_it() {
+    let (_server, mut raw, mut other) = started();
+    done(&mut other, "CREATE INDEX numbers_n ON numbers (n)");
+    for isolation in ["READ COMMITTED", "REPEATABLE READ"] {
+        done(&mut raw, &format!("BEGIN ISOLATION LEVEL {isolation}"));
+        done(&mut raw, "UPDATE numbers SET n = 5 WHERE id <= 3");
+        done(&mut raw, "DELETE FROM numbers WHERE id = 4");
+        done(&mut raw, "INSERT INTO numbers VALUES (0, 9), (60001, 9)");
+        done(&mut raw, "SAVEPOINT s");
+        done(&mut raw, "UPDATE numbers SET n = 6 WHERE id = 5");
+        let query = "SELECT n, id FROM numbers WHERE id BETWEEN 0 AND 60001 ORDER BY id";
+        done(&mut raw, &format!("DECLARE inside CURSOR FOR {query}"));
+        assert_eq!(rows(&mut raw, "FETCH 6 FROM inside"), ["9|0", "5|1", "5|2", "5|3", "6|5", "1|6"]);
+        done(&mut raw, "ROLLBACK TO s");
+        assert_eq!(state(&raw.query("FETCH 1 FROM inside")).as_deref(), Some("34000"));
+        done(&mut raw, "ROLLBACK TO s");
+        done(&mut raw, &format!("DECLARE c SCROLL CURSOR FOR {query}"));
+        let by_n = "SELECT n, id FROM numbers WHERE n BETWEEN 1 AND 5 ORDER BY n DESC, id DESC";
+        done(&mut raw, &format!("DECLARE d SCROLL CURSOR FOR {by_n}"));
+        done(&mut raw, "SAVEPOINT t");
+        done(&mut raw, "UPDATE numbers SET n = 7 WHERE id < 40000");
+        done(&mut raw, "DELETE FROM numbers WHERE id IN (1, 6, 60001)");
+        done(&mut raw, "INSERT INTO numbers VALUES (4, 8)");
+        done(&mut other, "UPDATE numbers SET n = 3 WHERE id > 50000 AND id < 60001");
+        assert_eq!(rows(&mut raw, "FETCH 6 FROM c"), ["9|0", "5|1", "5|2", "5|3", "1|5", "1|6"]);
+        assert_ne!(snapshots(&mut other), "0", "they are not gathered");
+        done(&mut raw, "MOVE 20000 FROM c");
+        done(&mut raw, "ROLLBACK TO t");
+        done(&mut raw, "UPDATE numbers SET n = 2 WHERE id BETWEEN 30000 AND 31000");
+        assert_eq!(rows(&mut raw, "FETCH 2 FROM c"), ["1|20007", "1|20008"]);
+        done(&mut raw, "MOVE 29990 FROM c");
+        assert_eq!(rows(&mut raw, "FETCH LAST FROM c"), ["9|60001"]);
+        assert_eq!(rows(&mut raw, "FETCH PRIOR FROM c"), ["1|60000"]);
+        assert_eq!(rows(&mut raw, "FETCH FIRST FROM c"), ["9|0"]);
+        assert_eq!(count_rows(&mut raw, "FETCH ALL FROM c", |_| ()), 60_000);
+        assert_eq!(rows(&mut raw, "FETCH 4 FROM d"), ["5|3", "5|2", "5|1", "1|60000"]);
+        assert_eq!(rows(&mut raw, "FETCH LAST FROM d"), ["1|5"]);
+        assert_eq!(rows(&mut raw, "FETCH ABSOLUTE 59999 FROM d"), ["1|5"]);
+        done(&mut raw, "ROLLBACK");
+        done(&mut other, "UPDATE numbers SET n = 1");
+        until_nobody_reads(&mut other);
+    }
+}
+
+/// Memory is bounded where the transaction has written, too; and so is that of a portal.
+#[test]
+fn a_transaction_that_has_written_gathers_nothing() {
+    let (_server, mut raw, mut other) = started();
+    done(&mut raw, "BEGIN");
+    done(&mut raw, "UPDATE t SET v = 1 WHERE id < 3");
+    done(&mut raw, "DELETE FROM t WHERE id = 3");
+    let is_old = |body: &[u8]| assert!(begins_with(body, b"1"), "as of one moment");
+    done(&mut raw, &format!("DECLARE cu NO SCROLL CURSOR FOR {LARGE}"));
+    assert_eq!(count_rows(&mut raw, "FETCH 10 FROM cu", is_old), 10);
+    let portal = raw.pipeline(&[parse(LARGE), bind("p"), execute("p", 10)]);
+    assert_eq!(state(&portal), None);
+    done(&mut raw, "UPDATE t SET v = 2");
+    assert_eq!(told(&raw.query("MOVE ALL FROM cu")), [format!("MOVE {}", LARGE_ROWS - 110)]);
+    let more = raw.pipeline(&[execute("p", 1000)]);
+    assert_eq!(told(&more).len(), 1001);
+    assert!(told(&more)[..1000].iter().all(|row| row.starts_with("1|")));
     done(&mut raw, "COMMIT");
     until_nobody_reads(&mut other);
 }

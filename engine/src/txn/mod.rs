@@ -273,7 +273,7 @@ pub struct Txn<'w> {
     /// Under which transaction id a starved one-shot locked rows in earlier runs.
     locker: Option<TxnId>,
     /// The rows it got past, where they stay locked if this run has to wait.
-    touched: Option<Vec<(PartitionRef, Place, Box<[u8]>, LockMode)>>,
+    touched: Option<Vec<Touched>>,
     at_locks: AtLocks,
     /// What was in the way where it has stopped.
     refused: Option<Refused>,

@@ -10,7 +10,8 @@
 //!   it has so many. Of most cursors these are all.
 //! - *All of them* are read in pages ([`archipel_engine::SubmitOptions::paging`]), on a thread that
 //!   stands still while nobody fetches: it holds nothing then. Who closes the queue ends the run. Rows
-//!   of a batch that did not become full are told with the run's end.
+//!   of a batch that did not become full are told with the run's end. One that begins where another was
+//!   ended passes over the rows that this has handed over.
 //!
 //! It is for queries that change nothing and call no routine ([`is_plain`]), so there is nothing that
 //! such a run could leave to be done but its rows.
@@ -44,6 +45,12 @@ pub type Rows = Vec<Vec<Datum>>;
 /// A batch ends at so many rows, or about so many bytes.
 const BATCH_ROWS: usize = 512;
 const BATCH_BYTES: i64 = 64 << 10;
+
+/// A run that begins once more hands over a part of what it passes over at a time, up to so much: where
+/// that happens often, the rows of one query are computed a few times on the whole.
+const LATER_SHARE: usize = 8;
+const LATER_ROWS: usize = 8 << 10;
+const LATER_BYTES: i64 = 512 << 10;
 
 /// The first rows are about so many bytes at most.
 const FIRST_BYTES: i64 = 256 << 10;
@@ -87,6 +94,9 @@ pub struct CursorRun {
 /// The rows that have come and have not been handed over.
 struct Taken {
     rows: Rows,
+    /// How many come first that somebody has already, and how many of these are still to come.
+    known: usize,
+    passes: usize,
     rows_max: usize,
     bytes_max: i64,
     /// What the thread had taken of memory before them.
@@ -100,14 +110,38 @@ struct Taken {
 
 impl Taken {
     fn up_to(rows_max: usize, bytes_max: i64, queue: Option<mpsc::Sender<Rows>>) -> Taken {
-        let rows = Rows::new();
-        Taken { rows, rows_max, bytes_max, before: 0, queue, has_sent: false, is_cut: false }
+        Taken {
+            rows: Rows::new(),
+            known: 0,
+            passes: 0,
+            rows_max,
+            bytes_max,
+            before: 0,
+            queue,
+            has_sent: false,
+            is_cut: false,
+        }
+    }
+
+    /// Those behind so many rows, which somebody has already.
+    fn behind(known: usize, queue: mpsc::Sender<Rows>) -> Taken {
+        let rows_max = (known / LATER_SHARE).clamp(BATCH_ROWS, LATER_ROWS);
+        let bytes_max = if known > 0 { LATER_BYTES } else { BATCH_BYTES };
+        Taken { known, ..Taken::up_to(rows_max, bytes_max, Some(queue)) }
     }
 
     fn begin(&mut self) {
+        self.passes = self.known;
         self.rows.clear();
         self.before = heap::taken_bytes();
         self.is_cut = false;
+    }
+
+    /// Whether the row that has come is one of those that somebody has.
+    fn passes_over(&mut self) -> bool {
+        let is_known = self.passes > 0;
+        self.passes -= usize::from(is_known);
+        is_known
     }
 
     fn add(&mut self, row: Vec<Datum>) -> ExecResult<ControlFlow<()>> {
@@ -130,10 +164,16 @@ impl Taken {
 
 impl RowSink for Taken {
     fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
+        if self.passes_over() {
+            return Ok(ControlFlow::Continue(()));
+        }
         self.add(row.to_vec())
     }
 
     fn given(&mut self, row: &mut [Datum]) -> ExecResult<ControlFlow<()>> {
+        if self.passes_over() {
+            return Ok(ControlFlow::Continue(()));
+        }
         self.add(row.iter_mut().map(Datum::take).collect())
     }
 }
@@ -149,14 +189,15 @@ impl CursorRun {
         CursorRun::of(query, host, now, Taken::up_to(rows_max, FIRST_BYTES, None))
     }
 
-    /// A run for all rows, which go into a queue batch by batch.
-    pub fn whole(
+    /// A run for all rows but the first `known`, which go into a queue batch by batch.
+    pub fn behind(
+        known: usize,
         query: (Arc<RowPlan>, Vec<Datum>),
         host: Arc<Host>,
         now: Option<i64>,
         queue: mpsc::Sender<Rows>,
     ) -> CursorRun {
-        CursorRun::of(query, host, now, Taken::up_to(BATCH_ROWS, BATCH_BYTES, Some(queue)))
+        CursorRun::of(query, host, now, Taken::behind(known, queue))
     }
 
     fn of(

@@ -206,12 +206,19 @@ impl Session {
     /// Whether what is read now may be read as of a snapshot, beside the transaction: this has nothing to
     /// show that is not in it.
     pub(super) fn reads_beside(&self) -> bool {
-        let Some(open) = self.transaction.interactive() else { return true };
+        self.transaction.interactive().is_none_or(Interactive::is_empty) && self.reads_above_snapshot()
+    }
+
+    /// Whether what is read now may be read as of a snapshot, with what the transaction has written above it.
+    pub(super) fn reads_above_snapshot(&self) -> bool {
+        if self.transaction.interactive().is_none() {
+            return true;
+        }
         // SERIALIZABLE answers at its commit for what it read, which native execution notes.
         let answers = self.isolation() == Isolation::Serializable && !self.is_read_only();
         // Tables made in this transaction have no past for a snapshot to show.
         let made = self.transaction.staged().is_some();
-        open.is_empty() && !answers && !made
+        !answers && !made
     }
 
     /// Whether an analytical query runs natively in the first place.

@@ -8,30 +8,32 @@
 //! - *What is seen*: the snapshot is of the moment the cursor is opened (beyond READ COMMITTED, the
 //!   transaction's). It belongs to an engine's transaction of its own, which reads and nothing else: so
 //!   later changes of the session's transaction are not in it, and it is there as long as the cursor.
-//!   Where the session's has written or locked rows before, rows are gathered.
+//!   What the session's has written to the query's tables before lies above it, in a copy
+//!   ([`archipel_engine::txn::TakeImages`]); where that is too much, rows are gathered.
 //! - *Locks* are those of the session's transaction, which stay until it ends. The other one asks for
 //!   none: in a queue it could stand behind who waits for the first.
 //! - *Others*: a partition is held for a page at a time. Nothing is held while nobody fetches, but a
 //!   thread and old versions of the query's tables. These count against `archipel.max_version_memory`;
 //!   past it the oldest snapshot ends, and the cursor's next FETCH says so (72000).
-//! - *Threads* are bounded by [`PAGED_MAX`]; cursors beyond gather their rows. An idle one has computed
-//!   a batch or two ahead, and stands still.
+//! - *Threads* that stand still, a batch or two ahead, are bounded by [`IDLE_MAX`]. Where one more cursor is
+//!   fetched from, the run of another ends, and begins again when somebody fetches from that: native
+//!   execution answers the same rows in the same order whenever it reads the same snapshot, so those that
+//!   have been fetched are passed over. Where somebody waits for all of them, one more thread there is.
 //! - *The end*: of the cursor, its transaction or its session, or of a FETCH that is stopped, is the end
 //!   of the query, which nobody waits for.
-//! - *Back to rows that have gone*: as [`super::streamed`] does it. Native execution answers the same
-//!   rows in the same order whenever it reads the same snapshot.
+//! - *Back to rows that have gone*: as [`super::streamed`] does it; the query runs again, too.
 //! - *Alone*: where nothing but Sync follows an Execute, nobody can come back for more rows than it asks
 //!   for, and no more are read.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::task::{Context, Poll};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
 
-use archipel_engine::id::Epoch;
-use archipel_engine::txn::{Interactive, Isolation};
+use archipel_engine::id::{Epoch, TreeId};
+use archipel_engine::txn::{Images, Interactive, Isolation, TakeImages};
 use archipel_engine::{Client, Completed, Paging, Start, Stop, Submission, SubmitOptions};
 use archipel_planner::native::cursor::{MoreRows, OpenCursor};
 use archipel_planner::native::stop_error;
@@ -44,18 +46,18 @@ use tokio::sync::mpsc;
 use super::Session;
 use super::analytic::GivenUpOnDrop;
 use super::host::Host;
-use super::streamed::{Place, bytes_of};
+use super::streamed::bytes_of;
 use crate::run::cursor::{CursorRun, Rows, is_plain};
 use crate::run::outdated;
 use crate::server::Server;
 use crate::statement::cursor::cursor_over;
 use crate::statement::{Code, Prepared, RowPlan};
 
-/// How many cursors of all sessions may have a query read in pages.
-const PAGED_MAX: usize = 64;
+/// How many cursors may have a thread that stands still.
+const IDLE_MAX: usize = 64;
 
-/// How many there are.
-static PAGED: AtomicUsize = AtomicUsize::new(0);
+/// Those that have a thread.
+static AWAKE: Mutex<Vec<Weak<Mutex<State>>>> = Mutex::new(Vec::new());
 
 /// So many rows are read when a cursor is opened, before a thread is asked for the rest.
 const FIRST_ROWS: usize = 1024;
@@ -75,6 +77,14 @@ enum First {
     Outdated,
 }
 
+/// What a transaction has written to the tables of a query.
+enum Written {
+    /// `None`: nothing.
+    Known(Option<Images>),
+    /// More than is copied for a cursor.
+    TooMuch,
+}
+
 /// A query and what it runs in.
 #[derive(Clone)]
 struct PagedQuery {
@@ -90,13 +100,13 @@ struct PagedQuery {
 }
 
 impl PagedQuery {
-    /// Lets it run, for as long as somebody keeps the answer.
-    fn start(&self, place: Arc<Place>) -> Paged {
+    /// Lets it run, for as long as somebody keeps the answer; its first `given` rows are known.
+    fn start(&self, given: usize) -> Underway {
         let (queue, batches) = mpsc::channel(BATCHES_UNDERWAY);
         let given_up = Arc::new(AtomicBool::new(false));
         let host = Arc::new(self.host.between_statements(given_up.clone()));
         let query = (self.plan.clone(), self.params.clone());
-        let run = CursorRun::whole(query, host, Some(self.now), queue);
+        let run = CursorRun::behind(given, query, host, Some(self.now), queue);
         // Who asks a statement of the session to stop does not mean it.
         let client = self.server.engine.client(self.number);
         let options = SubmitOptions {
@@ -108,12 +118,8 @@ impl PagedQuery {
             ..SubmitOptions::default()
         };
         let submission = self.server.engine.submit(run, options);
-        Paged {
-            query: self.clone(),
-            place,
-            underway: Mutex::new(Underway { batches, submission, over: None }),
-            _given_up: (GivenUpOnDrop(given_up), CancelledOnDrop(client)),
-        }
+        let given_up = (GivenUpOnDrop(given_up), CancelledOnDrop(client));
+        Underway { batches, submission, over: None, _given_up: given_up }
     }
 }
 
@@ -129,9 +135,18 @@ impl Drop for CancelledOnDrop {
 /// The rows of a query that goes on; it ends when nobody keeps them.
 struct Paged {
     query: PagedQuery,
-    place: Arc<Place>,
-    underway: Mutex<Underway>,
-    _given_up: (GivenUpOnDrop, CancelledOnDrop),
+    state: Arc<Mutex<State>>,
+}
+
+/// How far a query is.
+#[derive(Default)]
+struct State {
+    /// How many rows whoever fetches has been given.
+    given: usize,
+    /// Whether somebody waits for the next ones.
+    is_awaited: bool,
+    /// `None`: nobody has asked for rows yet, or others have needed the thread meanwhile.
+    underway: Option<Underway>,
 }
 
 struct Underway {
@@ -139,6 +154,7 @@ struct Underway {
     submission: Submission<CursorRun>,
     /// Set when the run has ended.
     over: Option<Over>,
+    _given_up: (GivenUpOnDrop, CancelledOnDrop),
 }
 
 /// A run that has ended.
@@ -177,16 +193,74 @@ impl Underway {
         }
         self.over.is_some()
     }
+
+    fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Rows>>> {
+        // Asked first: what it has sent by its end is in the queue.
+        self.is_over(context);
+        if let Poll::Ready(Some(batch)) = self.batches.poll_recv(context) {
+            return Poll::Ready(Some(Ok(batch)));
+        }
+        let Some(over) = &mut self.over else { return Poll::Pending };
+        let rest = std::mem::take(&mut over.rest);
+        Poll::Ready(if rest.is_empty() { over.failure.clone().map(Err) } else { Some(Ok(rest)) })
+    }
+}
+
+impl State {
+    /// Whether a thread computes its rows, or stands still with them.
+    fn has_thread(&mut self) -> bool {
+        match &mut self.underway {
+            // Who waits is told when it ends, and nobody else is to ask.
+            Some(underway) if self.is_awaited => underway.over.is_none(),
+            Some(underway) => !underway.is_over(&mut Context::from_waker(Waker::noop())),
+            None => false,
+        }
+    }
+}
+
+/// Notes that one more has a thread. Where too many have one, those stop that cost least to bring back to
+/// where they are, unless somebody waits for them.
+fn make_room_for(state: &Arc<Mutex<State>>) {
+    let mut awake = AWAKE.lock();
+    // One that somebody looks at is locked, and has a thread or soon will.
+    let known: Vec<Arc<Mutex<State>>> = awake.iter().filter_map(Weak::upgrade).collect();
+    let (mut running, mut others): (Vec<_>, Vec<_>) =
+        known.into_iter().partition(|other| other.try_lock().is_none_or(|mut other| other.has_thread()));
+    let mut stopped = Vec::new();
+    while running.len() >= IDLE_MAX {
+        let given = |other: &Arc<Mutex<State>>| {
+            other.try_lock().filter(|other| !other.is_awaited).map(|other| other.given)
+        };
+        let idle = running.iter().enumerate().filter_map(|(at, other)| given(other).map(|given| (given, at)));
+        let Some((_, at)) = idle.min() else { break };
+        let underway = running[at]
+            .try_lock()
+            .filter(|other| !other.is_awaited)
+            .and_then(|mut other| other.underway.take());
+        let Some(underway) = underway else { break };
+        stopped.push(underway);
+        others.push(running.swap_remove(at));
+    }
+    *awake = running.iter().map(Arc::downgrade).collect();
+    awake.push(Arc::downgrade(state));
+    drop(awake);
+    // Runs end, and what nobody knows any more goes, with the list unlocked.
+    drop((stopped, running, others));
 }
 
 impl Paged {
+    fn of(query: PagedQuery) -> Paged {
+        Paged { query, state: Arc::default() }
+    }
+
     fn is_over(&self, context: &mut Context<'_>) -> bool {
-        self.underway.lock().is_over(context)
+        self.state.lock().underway.as_mut().is_some_and(|underway| underway.is_over(context))
     }
 
     /// Whether its rows can only be gathered.
     fn is_refused(&self) -> bool {
-        self.underway.lock().over.as_ref().is_some_and(|over| over.refused)
+        let state = self.state.lock();
+        state.underway.as_ref().and_then(|underway| underway.over.as_ref()).is_some_and(|over| over.refused)
     }
 }
 
@@ -198,15 +272,21 @@ impl fmt::Debug for Paged {
 
 impl MoreRows for Paged {
     fn poll_more(&self, context: &mut Context<'_>) -> Poll<Option<Result<Rows>>> {
-        let mut underway = self.underway.lock();
-        // Asked first: what it has sent by its end is in the queue.
-        underway.is_over(context);
-        if let Poll::Ready(Some(batch)) = underway.batches.poll_recv(context) {
-            return Poll::Ready(Some(Ok(batch)));
+        let mut state = self.state.lock();
+        state.is_awaited = true;
+        let State { given, underway, .. } = &mut *state;
+        let underway = underway.get_or_insert_with(|| {
+            make_room_for(&self.state);
+            self.query.start(*given)
+        });
+        let more = underway.poll_more(context);
+        if let Poll::Ready(more) = &more {
+            if let Some(Ok(rows)) = more {
+                *given += rows.len();
+            }
+            state.is_awaited = false;
         }
-        let Some(over) = &mut underway.over else { return Poll::Pending };
-        let rest = std::mem::take(&mut over.rest);
-        Poll::Ready(if rest.is_empty() { over.failure.clone().map(Err) } else { Some(Ok(rest)) })
+        more
     }
 
     fn repeats(&self) -> bool {
@@ -214,7 +294,7 @@ impl MoreRows for Paged {
     }
 
     fn again(&self) -> Arc<dyn MoreRows> {
-        Arc::new(self.query.start(self.place.clone()))
+        Arc::new(Paged::of(self.query.clone()))
     }
 }
 
@@ -253,7 +333,7 @@ impl Session {
         backward: bool,
         only: Option<usize>,
     ) -> Result<Option<OpenCursor>> {
-        if !self.reads_beside() || !is_plain(plan) {
+        if !self.reads_above_snapshot() || !is_plain(plan) {
             return Ok(None);
         }
         prepared.allowed()?;
@@ -274,7 +354,7 @@ impl Session {
         }
         // It keeps the tables as they are.
         self.enter_transaction(false);
-        if !self.reads_beside() {
+        if !self.reads_above_snapshot() {
             return Ok(None);
         }
         self.note_query();
@@ -285,14 +365,13 @@ impl Session {
                 First::Outdated => return Ok(None),
             }
         }
-        let Some(place) = Place::take(&PAGED, PAGED_MAX) else { return Ok(None) };
         let version = self.catalog_version();
         let _locks = self.lock_for_reading(plan).await?;
         if self.catalog_version() != version {
             return Ok(None);
         }
-        let Some((query, epoch)) = self.paged_query(plan, params) else { return Ok(None) };
-        let paged = query.start(place);
+        let Some((query, epoch)) = self.paged_query(plan, params).await? else { return Ok(None) };
+        let paged = Paged::of(query);
         let more = self.next_batch(&paged).await?;
         if paged.is_refused() {
             return Ok(None);
@@ -338,17 +417,27 @@ impl Session {
         }
     }
 
-    /// A query of the open transaction, with a snapshot to read; and of which epoch that is.
-    fn paged_query(&mut self, plan: &Arc<RowPlan>, params: &[Datum]) -> Option<(PagedQuery, Epoch)> {
-        let Code::Native(compiled) = &plan.code else { return None };
+    /// A query of the open transaction, with a snapshot to read and what the transaction has written above
+    /// it; and of which epoch the snapshot is. `None` where there is no such thing.
+    async fn paged_query(
+        &mut self,
+        plan: &Arc<RowPlan>,
+        params: &[Datum],
+    ) -> Result<Option<(PagedQuery, Epoch)>> {
+        let Code::Native(compiled) = &plan.code else { return Ok(None) };
         let tables: Vec<_> = compiled.tables.iter().map(|(tree, _)| *tree).collect();
+        let Written::Known(images) = self.written_to(&tables).await? else { return Ok(None) };
         let number = self.entry().process_id;
         let engine = &self.server.engine;
         let past = engine.begin_for(&engine.client(number), Isolation::RepeatableRead, true);
         let epoch = match self.transaction.interactive().and_then(Interactive::snapshot) {
             Some(snapshot) => past.adopt(&snapshot).then(|| snapshot.epoch()),
             None => past.take_snapshot_of(&tables),
-        }?;
+        };
+        let Some(epoch) = epoch else { return Ok(None) };
+        if let Some(images) = images {
+            past.read_over(images);
+        }
         let query = PagedQuery {
             server: self.server.clone(),
             host: self.host(),
@@ -358,7 +447,26 @@ impl Session {
             number,
             past: Arc::new(past),
         };
-        Some((query, epoch))
+        Ok(Some((query, epoch)))
+    }
+
+    /// What the transaction has written to some tables so far, for a cursor that it opens now.
+    async fn written_to(&self, tables: &[TreeId]) -> Result<Written> {
+        let Some(open) = self.transaction.interactive().filter(|open| !open.is_empty()) else {
+            return Ok(Written::Known(None));
+        };
+        let mut trees = tables.to_vec();
+        for table in tables.iter().filter_map(|tree| self.server.engine.table(*tree)) {
+            trees.extend(table.indexes.iter().map(|index| index.def.id));
+        }
+        let Some(take) = TakeImages::new(open, trees) else { return Ok(Written::TooMuch) };
+        let options = take.options();
+        let submission = self.server.engine.submit(take, options);
+        let Completed { program, outcome } = self.cancellable(submission).await;
+        outcome.result.map_err(|stop| self.stop_error(stop))?;
+        let Some(images) = program.images else { return Ok(Written::TooMuch) };
+        memory::require(images.bytes(), "PortalContext")?;
+        Ok(Written::Known(Some(images)))
     }
 
     /// What comes first from a query that has begun.
