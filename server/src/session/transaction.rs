@@ -461,8 +461,8 @@ impl Session {
     /// Commits whatever is open; an error means that it was rolled back.
     pub(super) async fn commit_transaction(&mut self) -> Result<()> {
         let mut checked = self.check_deferred(None).await;
-        if checked.is_ok() {
-            checked = self.hold_cursors().await;
+        if checked.is_ok() && !self.cursors.is_empty() {
+            checked = Box::pin(self.hold_cursors()).await;
         }
         if checked.is_ok() {
             checked = self.end_temporary().await;
