@@ -23,7 +23,7 @@ use super::beneath::{Before, Replaced};
 use super::read::own_image;
 use super::write::entry_bytes;
 use super::{Interactive, InteractiveState, Place, Txn};
-use crate::engine::SubmitOptions;
+use crate::engine::{Start, SubmitOptions};
 use crate::id::TreeId;
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::{Program, Stop};
@@ -67,7 +67,7 @@ impl TakeImages {
 
     /// How it is run: what takes long leaves the executors to others.
     pub fn options(&self) -> SubmitOptions<'static> {
-        SubmitOptions { apart: self.state.ends_apart(0), ..SubmitOptions::default() }
+        SubmitOptions { start: Start::apart_if(self.state.ends_apart(0)), ..SubmitOptions::default() }
     }
 }
 

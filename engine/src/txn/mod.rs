@@ -243,6 +243,9 @@ impl Place {
     }
 }
 
+/// A row whose lock a starved one-shot takes under a transaction id: where it is, by its key, and how it is locked.
+type Touched = (PartitionRef, Place, Box<[u8]>, LockMode);
+
 /// A running transaction, or a statement of an interactive one.
 pub struct Txn<'w> {
     pub(crate) shared: &'w Arc<Shared>,

@@ -208,7 +208,7 @@ impl Cursor<'_> {
 mod tests {
     use super::super::{parse, parse_statement};
     use crate::ast::TriggerEvent;
-    use crate::ast::{AlterTableAction, Statement};
+    use crate::ast::{AlterTableAction, FiresWhen, Statement};
 
     fn parsed(text: &str) -> Statement {
         match parse_statement(text) {
