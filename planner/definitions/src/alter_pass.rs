@@ -37,8 +37,7 @@ fn pass_of(action: &AlterTableAction) -> Pass {
         | Action::DropExpression { .. } => Pass::Drop,
         Action::SetType { .. } => Pass::AlterType,
         Action::AddColumn { .. } => Pass::AddColumn,
-        Action::SetNotNull { not_null: true, .. }
-        | Action::Identity { change: IdentityChange::Set { .. }, .. } => Pass::ColumnAttributes,
+        Action::SetNotNull { not_null: true, .. } => Pass::ColumnAttributes,
         Action::AddConstraint(constraint) => match constraint.kind {
             TableConstraintKind::PrimaryKey { .. }
             | TableConstraintKind::Unique { .. }
@@ -49,7 +48,9 @@ fn pass_of(action: &AlterTableAction) -> Pass {
         },
         Action::SetDefault { default: Some(_), .. }
         | Action::Identity { change: IdentityChange::Add { .. }, .. } => Pass::AddOther,
-        Action::RenameTo(_)
+        // An identity that this statement makes can be changed by it.
+        Action::Identity { change: IdentityChange::Set { .. }, .. }
+        | Action::RenameTo(_)
         | Action::RenameColumn { .. }
         | Action::RenameConstraint { .. }
         | Action::SetSchema(_)
