@@ -42,6 +42,7 @@ use crate::function::RowFunction;
 use crate::keys::{has_key_form, key_form};
 use crate::scaled::Formula;
 use crate::scan::{SnapshotTable, column_name};
+use crate::sets::spread;
 use crate::settle::{of_dates, settled};
 
 /// From how many values on a set is faster than comparing with one after the other.
@@ -136,9 +137,12 @@ impl<'a> Lowerer<'a> {
                 }
                 self.family(family, |_| true)
             }
-            Rel::Function { call: SetCall::Builtin { function, args }, ordinality, types, .. } => {
+            Rel::Function { call: call @ SetCall::Builtin { function, args }, ordinality, types, .. } => {
                 let mut types = types.clone();
                 let mut rows = self.set(function, args)?;
+                if types.len() > 1 || call.answers_composites() {
+                    rows = rows.into_iter().map(|row| spread(row, types.len())).collect();
+                }
                 if *ordinality {
                     types.push(Type::INT8);
                     for (row, number) in rows.iter_mut().zip(1i64..) {

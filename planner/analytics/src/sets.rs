@@ -7,6 +7,17 @@ use archipel_sql::types::Type;
 
 use crate::lower::{Lowered, Lowerer, Lowering, unsupported};
 
+/// A row of so many columns: the fields of the composite value that it is, if it is one.
+pub(crate) fn spread(row: Vec<Datum>, width: usize) -> Vec<Datum> {
+    let mut row = match <[Datum; 1]>::try_from(row) {
+        Ok([Datum::Record(record)]) => record.to_vec(),
+        Ok(value) => value.into(),
+        Err(row) => row,
+    };
+    row.resize(width, Datum::Null);
+    row
+}
+
 impl Lowerer<'_> {
     /// All rows that a call answers.
     pub(crate) fn set(&self, function: &SetFunction, args: &[BoundExpr]) -> Lowering<Vec<Vec<Datum>>> {

@@ -148,7 +148,8 @@ struct Numbered {
 impl Numbered {
     /// Whether it answers a set of single values, and runs nothing else for it.
     fn is_one_set(&self) -> bool {
-        matches!(&self.rows, Rel::Function { call: SetCall::Builtin { .. }, types, .. } if types.len() == 1)
+        let Rel::Function { call, types, .. } = &self.rows else { return false };
+        matches!(call, SetCall::Builtin { .. }) && types.len() == 1 && !call.answers_composites()
     }
 }
 

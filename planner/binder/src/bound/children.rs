@@ -13,6 +13,9 @@
 
 use std::sync::Arc;
 
+use archipel_sql::type_table::element_of;
+use archipel_sql::types::Oid;
+
 use super::{
     Accumulator, AggregateCall, BoundExpr, BoundStatement, CteBody, DomainConditions, ExprKind, FrameBound,
     Rel, SetCall, SetItem, Subquery, SubqueryKind, Subscript, WindowCall, WindowFunction,
@@ -394,6 +397,21 @@ impl SetCall {
             SetCall::Builtin { args, .. } | SetCall::Routine { args, .. } => args,
             SetCall::Scalar(expr) => std::slice::from_mut(&mut **expr),
         }
+    }
+
+    /// Whether each of its rows is one composite value, whose fields are the columns that a query sees of
+    /// it in FROM: also where that is a single one.
+    pub fn answers_composites(&self) -> bool {
+        let SetCall::Builtin { function, args } = self else { return false };
+        if !matches!(function.columns, [(_, Oid::ANYELEMENT)]) {
+            return false;
+        }
+        let mut given = function.args.iter().zip(args).filter_map(|(wanted, arg)| match *wanted {
+            Oid::ANYELEMENT => Some(arg.ty.oid),
+            Oid::ANYARRAY => element_of(arg.ty.oid),
+            _ => None,
+        });
+        given.next().is_some_and(|element| element == Oid::RECORD || element.is_composite())
     }
 }
 

@@ -108,12 +108,7 @@ impl Queue {
 
 /// Rows that came or went, as triggers that name them are given them.
 pub fn rows_as_table(rows: impl Iterator<Item = Datum>) -> Datum {
-    // Rows of one column go by their value.
-    let bare = |row: Datum| match row {
-        Datum::Record(fields) if fields.len() == 1 => fields[0].clone(),
-        row => row,
-    };
-    let values: Vec<Datum> = rows.map(bare).collect();
+    let values: Vec<Datum> = rows.collect();
     let dimensions = match values.len() {
         0 => Vec::new(),
         length => vec![Dimension { length, lower_bound: 1 }],

@@ -45,7 +45,8 @@ impl Compiler<'_> {
             let (name, source) = c.set_call(call)?;
             let line = c.line(PlanNode::new("Function Scan").on(name));
             c.describe_function(line, rel, alias, &slots);
-            Ok(Node::Set(SetSource { source, slots, ordinality, defined }))
+            let composites = call.answers_composites();
+            Ok(Node::Set(SetSource { source, slots, ordinality, composites, defined }))
         })?;
         self.filtered(node, pushed)
     }
@@ -218,6 +219,8 @@ pub(crate) struct SetSource {
     source: SetCode,
     slots: Vec<u32>,
     ordinality: bool,
+    /// Whether its rows are composite values, also where they have but one field.
+    composites: bool,
     /// What its rows must be, where the query alone says so.
     defined: Option<DefinedRow>,
 }
@@ -241,7 +244,7 @@ impl SetSource {
             let records = self.defined.as_ref().is_some_and(|defined| defined.records);
             let row = match <[Datum; 1]>::try_from(row) {
                 // A composite in one column is spread over several.
-                Ok([Datum::Record(record)]) if width > 1 || records => {
+                Ok([Datum::Record(record)]) if width > 1 || records || self.composites => {
                     if let Some(defined) = &self.defined {
                         let fields = Fields::of(&record, Oid::RECORD, &ctx.functions);
                         defined.check_of(&record, Some(&fields), self.source.signature(), &ctx.functions)?;

@@ -1,8 +1,8 @@
 //! Floating-point arithmetic and mathematics. A finite operation that leaves the range is
 //! 22003 (`value out of range: overflow`), as float.c checks it.
 
-use super::Eval;
 use super::args::*;
+use super::{Eval, angles};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 
@@ -126,9 +126,9 @@ fn logarithm(x: f64, f: fn(f64) -> f64) -> Result<f64> {
     sum(f(x), x.is_finite())
 }
 
-const RADIANS_PER_DEGREE: f64 = 0.017_453_292_519_943_295;
+pub(super) const RADIANS_PER_DEGREE: f64 = 0.017_453_292_519_943_295;
 
-fn out_of_domain() -> SqlError {
+pub(super) fn out_of_domain() -> SqlError {
     domain("input is out of range")
 }
 
@@ -141,23 +141,6 @@ fn within_one(x: f64, f: fn(f64) -> f64) -> Result<f64> {
         return Ok(x);
     }
     if (-1.0..=1.0).contains(&x) { Ok(f(x)) } else { Err(out_of_domain()) }
-}
-
-/// An angle that can only be a multiple of 30 degrees, made exactly that.
-fn exact_angle(degrees: f64) -> f64 {
-    let nearest = (degrees / 30.0).round() * 30.0;
-    if nearest != 0.0 && (degrees - nearest).abs() < 1e-12 { nearest } else { degrees }
-}
-
-/// `x` in degrees through a function of radians, exact at the multiples of 30 that matter.
-fn degrees(x: f64, f: fn(f64) -> f64) -> Result<f64> {
-    if x.is_infinite() {
-        return Err(out_of_domain());
-    }
-    let value = f((x % 360.0).to_radians());
-    // Values PostgreSQL guarantees exact: 0, ±0.5, ±1.
-    let doubled = value * 2.0;
-    Ok(if (doubled - doubled.round()).abs() < 1e-15 { doubled.round() / 2.0 + 0.0 } else { value })
 }
 
 pub(super) const MATHEMATICS: &[(&str, Eval)] = unary! {
@@ -181,12 +164,13 @@ pub(super) const MATHEMATICS: &[(&str, Eval)] = unary! {
     "dasin" = |x| within_one(x, f64::asin);
     "dacos" = |x| within_one(x, f64::acos);
     "datan" = |x| Ok(x.atan());
-    "dsind" = |x| degrees(x, f64::sin);
-    "dcosd" = |x| degrees(x, f64::cos);
-    "dtand" = |x| degrees(x, f64::tan);
-    "dasind" = |x| within_one(x, |x| exact_angle(x.asin().to_degrees()));
-    "dacosd" = |x| within_one(x, |x| exact_angle(x.acos().to_degrees()));
-    "datand" = |x| Ok(x.atan().to_degrees());
+    "dsind" = |x| angles::sine(x);
+    "dcosd" = |x| angles::cosine(x);
+    "dtand" = |x| angles::tangent(x);
+    "dcotd" = |x| angles::cotangent(x);
+    "dasind" = |x| within_one(x, angles::arc_sine);
+    "dacosd" = |x| within_one(x, angles::arc_cosine);
+    "datand" = |x| Ok(angles::degrees_of_tangent(x.atan()));
     "dsinh" = |x| Ok(x.sinh());
     "dcosh" = |x| Ok(x.cosh());
     "dtanh" = |x| Ok(x.tanh());
@@ -226,7 +210,7 @@ pub(super) const OTHERS: &[(&str, Eval)] = &[
     ("float4abs", |_, v| Ok(Datum::Float4(float4(v, 0)?.abs()))),
     ("dpow", |_, v| Ok(Datum::Float8(power(float8(v, 0)?, float8(v, 1)?)?))),
     ("datan2", |_, v| Ok(Datum::Float8(float8(v, 0)?.atan2(float8(v, 1)?)))),
-    ("datan2d", |_, v| Ok(Datum::Float8(float8(v, 0)?.atan2(float8(v, 1)?).to_degrees()))),
+    ("datan2d", |_, v| Ok(Datum::Float8(angles::degrees_of_tangent(float8(v, 0)?.atan2(float8(v, 1)?))))),
     ("dpi", |_, _| Ok(Datum::Float8(std::f64::consts::PI))),
     ("drandom", |c, _| Ok(Datum::Float8(c.session.random()))),
     ("setseed", |c, v| c.session.call("setseed", v)),

@@ -14,6 +14,7 @@ use crate::types::{Oid, Type};
 
 mod accumulate;
 mod advanced;
+mod angles;
 mod args;
 mod array;
 mod array_assign;
