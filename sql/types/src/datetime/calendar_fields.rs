@@ -27,6 +27,8 @@ impl Parts {
     pub const MERIDIEM: Parts = Parts(512);
     pub const ERA: Parts = Parts(1024);
     pub const DAY_OF_WEEK: Parts = Parts(2048);
+    /// A word that stands for a whole value, whatever else is said.
+    pub const WHOLE: Parts = Parts(4096);
 
     pub fn with(self, other: Parts) -> Parts {
         Parts(self.0 | other.0)

@@ -342,9 +342,13 @@ impl Reader<'_> {
                 moment.set_day(days);
                 Parts::DATE
             }
+            Meaning::Special(Special::Now) => {
+                self.found.special = Some(Special::Now);
+                whole
+            }
             Meaning::Special(special) => {
                 self.found.special = Some(special);
-                whole
+                Parts::WHOLE
             }
             Meaning::Month(_) if self.time_only => return Err(Trouble::Syntax),
             Meaning::Month(month) => {
@@ -396,6 +400,7 @@ impl Reader<'_> {
         for (place, field) in list.iter().enumerate() {
             let text = field.text.as_str();
             let parts = match field.kind {
+                Kind::Date if self.found.known.has(Parts::WHOLE) => return Err(Trouble::Syntax),
                 Kind::Date => self.date(text, place, list)?,
                 Kind::Time => {
                     if self.label.take().is_some_and(|label| label != Unit::Time) {
@@ -419,7 +424,8 @@ impl Reader<'_> {
             }
             self.found.known = self.found.known.with(parts);
         }
-        if self.label.is_some() { Err(Trouble::Syntax) } else { Ok(()) }
+        let open = self.label.is_some() && !self.found.known.has(Parts::WHOLE);
+        if open { Err(Trouble::Syntax) } else { Ok(()) }
     }
 }
 

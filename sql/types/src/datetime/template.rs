@@ -20,6 +20,9 @@ const PATTERNS: &[&str] = &[
     "ad", "CC", "J", "Q", "RM", "rm", "TZH", "TZM", "TZ", "tz", "OF", "of", "tzh", "tzm",
 ];
 
+/// What changes the pattern that follows.
+const PREFIXES: [&str; 4] = ["FM", "fm", "TM", "tm"];
+
 #[derive(Debug, PartialEq)]
 pub(super) enum Piece {
     Pattern {
@@ -86,6 +89,15 @@ pub(super) fn pieces(template: &str) -> Result<Vec<Piece>> {
             list.push(Piece::Pattern { name, fill, ordinal });
             continue 'next;
         }
+        // A prefix without a pattern says nothing, and what follows it stands for itself.
+        let mut c = c;
+        if let Some(after) = PREFIXES.iter().find_map(|prefix| rest.strip_prefix(prefix)) {
+            rest = after;
+            match after.chars().next() {
+                Some(next) if next != '"' && !after.starts_with("\\\"") => c = next,
+                _ => continue 'next,
+            }
+        }
         list.push(Piece::Literal { character: c, quoted: false });
         rest = &rest[c.len_utf8()..];
     }
@@ -100,7 +112,9 @@ pub(super) fn pattern_at(template: &str) -> Option<(&'static str, bool, &str)> {
         if let Some(after) = body.strip_prefix("FM").or_else(|| body.strip_prefix("fm")) {
             fill = false;
             body = after;
-        } else if let Some(after) = body.strip_prefix("FX").or_else(|| body.strip_prefix("TM")) {
+        } else if let Some(after) =
+            body.strip_prefix("FX").or_else(|| body.strip_prefix("TM")).or_else(|| body.strip_prefix("tm"))
+        {
             body = after;
         } else {
             break;
@@ -184,11 +198,12 @@ fn render(shown: &Shown, template: &str) -> Result<String> {
             "Y,YYY" => {
                 let year = shown_year(shown);
                 out.push_str(&format!("{},{:03}", year / 1000, year % 1000));
+                push_ordinal(&mut out, year, ordinal);
             }
-            "IYYY" => number = Some((iso_year(calendar()?), 4)),
-            "IYY" => number = Some((iso_year(calendar()?) % 1000, 3)),
-            "IY" => number = Some((iso_year(calendar()?) % 100, 2)),
-            "I" => number = Some((iso_year(calendar()?) % 10, 1)),
+            "IYYY" => number = Some((iso_year(shown), 4)),
+            "IYY" => number = Some((iso_year(shown) % 1000, 3)),
+            "IY" => number = Some((iso_year(shown) % 100, 2)),
+            "I" => number = Some((iso_year(shown) % 10, 1)),
             "MONTH" | "Month" | "month" => {
                 calendar()?;
                 named(MONTHS[month_index], 9, name);
@@ -201,16 +216,13 @@ fn render(shown: &Shown, template: &str) -> Result<String> {
             "DAY" | "Day" | "day" => named(DAYS[day_of_week(calendar()?) as usize], 9, name),
             "DY" | "Dy" | "dy" => named(&DAYS[day_of_week(calendar()?) as usize][..3], 3, name),
             "DDD" => number = Some((day_of_year(shown), 3)),
-            "IDDD" => {
-                let (_, week) = iso_week(calendar()?);
-                number = Some(((week - 1) * 7 + (day_of_week(calendar()?) + 6) % 7 + 1, 3));
-            }
+            "IDDD" => number = Some((iso_day_of_year(shown), 3)),
             "DD" => number = Some((shown.day, 2)),
             "D" => number = Some((day_of_week(calendar()?) + 1, 1)),
             "ID" => number = Some(((day_of_week(calendar()?) + 6) % 7 + 1, 1)),
             "W" => number = Some(((shown.day - 1) / 7 + 1, 1)),
             "WW" => number = Some(((day_of_year(shown) - 1) / 7 + 1, 2)),
-            "IW" => number = Some((iso_week(calendar()?).1, 2)),
+            "IW" => number = Some((iso_week_of(shown), 2)),
             "CC" => {
                 let year = shown.year;
                 let century = match shown.date {
@@ -220,7 +232,7 @@ fn render(shown: &Shown, template: &str) -> Result<String> {
                 };
                 number = Some((century, 2));
             }
-            "J" => number = Some((calendar()? + 2_451_545, 1)),
+            "J" => number = Some((julian_day(shown), 1)),
             // An interval may be of no month.
             "Q" if shown.month == 0 => {}
             "Q" => number = Some(((shown.month - 1) / 3 + 1, 1)),
@@ -254,6 +266,7 @@ fn render(shown: &Shown, template: &str) -> Result<String> {
                 out.push_str(&if name.starts_with(['a', 'p']) { text.to_ascii_lowercase() } else { text });
             }
             "BC" | "AD" | "bc" | "ad" | "B.C." | "A.D." | "b.c." | "a.d." => {
+                calendar()?;
                 let text = if shown.year <= 0 { "BC" } else { "AD" };
                 let text = if name.contains('.') {
                     format!("{}.{}.", &text[..1], &text[1..])
@@ -263,15 +276,19 @@ fn render(shown: &Shown, template: &str) -> Result<String> {
                 out.push_str(&if name.starts_with(['a', 'b']) { text.to_ascii_lowercase() } else { text });
             }
             "TZ" | "tz" | "OF" | "of" | "TZH" | "TZM" | "tzh" | "tzm" => {
-                let Some((offset, abbreviation)) = &shown.zone else { continue };
-                let (sign, magnitude) = (if *offset < 0 { '-' } else { '+' }, offset.abs());
+                calendar()?;
+                // Without a zone the clock is that of Greenwich, which then has no name.
+                let (offset, abbreviation) =
+                    shown.zone.as_ref().map_or((0, ""), |(offset, name)| (*offset, name.as_str()));
+                let (sign, magnitude) = (if offset < 0 { '-' } else { '+' }, offset.abs());
                 match name {
                     "TZ" => out.push_str(abbreviation),
                     "tz" => out.push_str(&abbreviation.to_ascii_lowercase()),
                     "TZH" | "tzh" => out.push_str(&format!("{sign}{:02}", magnitude / 3600)),
                     "TZM" | "tzm" => out.push_str(&format!("{:02}", magnitude / 60 % 60)),
                     _ => {
-                        out.push_str(&format!("{sign}{:02}", magnitude / 3600));
+                        let width = if fill { 2 } else { 0 };
+                        out.push_str(&format!("{sign}{:0width$}", magnitude / 3600));
                         if magnitude / 60 % 60 != 0 {
                             out.push_str(&format!(":{:02}", magnitude / 60 % 60));
                         }
@@ -281,18 +298,30 @@ fn render(shown: &Shown, template: &str) -> Result<String> {
             _ => {}
         }
         if let Some((value, width)) = number {
-            // PostgreSQL gives the sign a place of its own, but not in these.
-            let widens = value < 0 && !matches!(name, "DD" | "DDD" | "WW");
+            let is_fraction = matches!(name, "MS" | "US") || name.starts_with("FF");
+            // PostgreSQL gives the sign a place of its own, but not in these; years of weeks have it where
+            // the year has.
+            let widens = match name {
+                "DD" | "DDD" | "WW" | "IW" | "IDDD" => false,
+                "IYYY" | "IYY" | "IY" | "I" => shown.date.is_none() && shown.year < 0 && name != "I",
+                _ => value < 0 && !is_fraction,
+            };
             let width = if widens { width + 1 } else { width };
-            out.push_str(&if fill { format!("{value:0width$}") } else { value.to_string() });
-            match ordinal {
-                Some(true) => out.push_str(&ordinal_suffix(value).to_ascii_uppercase()),
-                Some(false) => out.push_str(ordinal_suffix(value)),
-                None => {}
-            }
+            // Fractions of a second are filled in any case.
+            out.push_str(&if fill || is_fraction { format!("{value:0width$}") } else { value.to_string() });
+            push_ordinal(&mut out, value, ordinal);
         }
     }
     Ok(out)
+}
+
+/// `TH` (true) or `th` after a number.
+fn push_ordinal(out: &mut String, number: i64, upper: Option<bool>) {
+    match upper {
+        Some(true) => out.push_str(&ordinal_suffix(number).to_ascii_uppercase()),
+        Some(false) => out.push_str(ordinal_suffix(number)),
+        None => {}
+    }
 }
 
 /// The number of a day in its year; of an interval, its days in months of thirty.
@@ -316,9 +345,59 @@ fn roman_month(shown: &Shown) -> usize {
 }
 
 /// The year of a day's ISO week, without its sign: PostgreSQL shows it as it shows YYYY.
-fn iso_year(day: i64) -> i64 {
+fn iso_year(shown: &Shown) -> i64 {
+    let Some(day) = shown.date else { return iso_week_of_parts(shown).0 };
     let year = iso_week(day).0;
     if year <= 0 { 1 - year } else { year }
+}
+
+fn iso_week_of(shown: &Shown) -> i64 {
+    match shown.date {
+        Some(day) => iso_week(day).1,
+        None => iso_week_of_parts(shown).1,
+    }
+}
+
+/// The number of a day in the year of its ISO week.
+fn iso_day_of_year(shown: &Shown) -> i64 {
+    match shown.date {
+        Some(day) => (iso_week(day).1 - 1) * 7 + (day_of_week(day) + 6) % 7 + 1,
+        None => julian_day(shown) - first_monday(iso_week_of_parts(shown).0) + 1,
+    }
+}
+
+fn julian_day(shown: &Shown) -> i64 {
+    match shown.date {
+        Some(day) => day + 2_451_545,
+        None => julian(shown.year, shown.month, shown.day),
+    }
+}
+
+/// The Julian day of an interval's parts, as if they were those of a date (date2j).
+fn julian(year: i64, month: i64, day: i64) -> i64 {
+    let (year, month) = if month > 2 { (year + 4800, month + 1) } else { (year + 4799, month + 13) };
+    let century = year / 100;
+    year * 365 - 32167 + year / 4 - century + century / 4 + 7834 * month / 256 + day
+}
+
+/// The Julian day on which the first ISO week of a year begins.
+fn first_monday(year: i64) -> i64 {
+    let fourth = julian(year, 1, 4);
+    fourth - fourth.rem_euclid(7)
+}
+
+/// The year and the number of the ISO week of an interval's parts (date2isoyear, date2isoweek).
+fn iso_week_of_parts(shown: &Shown) -> (i64, i64) {
+    let day = julian_day(shown);
+    let mut year = shown.year;
+    if day < first_monday(year) {
+        year -= 1;
+    }
+    let week = (day - first_monday(year)) / 7 + 1;
+    if week >= 52 && day >= first_monday(year + 1) {
+        return (year + 1, (day - first_monday(year + 1)) / 7 + 1);
+    }
+    (year, week)
 }
 
 fn shown_year(shown: &Shown) -> i64 {

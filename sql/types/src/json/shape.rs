@@ -144,12 +144,13 @@ fn iso(value: &Datum, ctx: &FunctionContext<'_>) -> Result<String> {
     };
     written.map_err(|_| damaged())?;
     let mut text = text.replacen(' ', "T", 1);
-    // Offsets show their minutes.
+    // Offsets show their minutes; the era comes after them.
+    let end = text.strip_suffix(" BC").unwrap_or(&text).len();
     if matches!(value, Datum::TimestampTz(_))
-        && let Some(sign) = text.rfind(['+', '-']).filter(|at| *at > 10)
-        && text.len() - sign == 3
+        && let Some(sign) = text[..end].rfind(['+', '-']).filter(|at| *at > 10)
+        && end - sign == 3
     {
-        text.push_str(":00");
+        text.insert_str(end, ":00");
     }
     Ok(text)
 }
