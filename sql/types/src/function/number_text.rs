@@ -5,6 +5,10 @@ use super::args::*;
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::numeric::Numeric;
+use crate::types::{Oid, Type};
+
+/// Of a type of numbers with a precision.
+const NUMERIC_PRECISION_MAX: usize = 1000;
 
 /// What a number template says, read once.
 #[derive(Default)]
@@ -55,16 +59,44 @@ enum Sign {
     Explicit,
 }
 
+/// The error of a template that goes against itself.
+fn refused(message: &str) -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, message.to_owned())
+}
+
+/// Whether a template goes on with a pattern; `upper` is what comes next, in capitals.
+fn is_pattern(upper: &str) -> bool {
+    let words = ["EEEE", "FM", "MI", "PL", "PR", "RN", "SG", "SP", "TH"];
+    words.iter().any(|word| upper.starts_with(word)) || upper.starts_with(|c| ",.09BCDGLSV".contains(c))
+}
+
 fn read(template: &str) -> Result<Template> {
     let mut t = Template { fill: true, ..Template::default() };
     let mut rest = template;
     let mut after_point = false;
     let mut shifting = false;
+    let mut blank = false;
     while let Some(c) = rest.chars().next() {
         crate::interrupt::steps(64)?;
         let upper: String = rest.chars().take(4).collect::<String>().to_ascii_uppercase();
         let mut length = c.len_utf8();
+        if t.exponent && is_pattern(&upper) {
+            return Err(match upper.starts_with("EEEE") {
+                true => refused("cannot use \"EEEE\" twice"),
+                false => refused("\"EEEE\" must be the last pattern used"),
+            });
+        }
+        let anchored = matches!(t.sign, Sign::Anchored { .. });
+        if anchored && let Some(other) = ["MI", "PL", "SG"].iter().find(|mark| upper.starts_with(**mark)) {
+            return Err(refused(&format!("cannot use \"S\" and \"{other}\" together")));
+        }
         if upper.starts_with("EEEE") {
+            let alone = t.fill && !blank && !t.roman && !shifting && t.sign == Sign::Leading;
+            if !alone {
+                return Err(refused("\"EEEE\" is incompatible with other formats").with_detail(
+                    "\"EEEE\" may only be used together with digit and decimal point patterns.",
+                ));
+            }
             t.exponent = true;
             length = 4;
         } else if upper.starts_with("FM") {
@@ -83,6 +115,9 @@ fn read(template: &str) -> Result<Template> {
             t.sign = Sign::Explicit;
             length = 2;
         } else if upper.starts_with("PR") {
+            if t.sign != Sign::Leading && t.sign != Sign::Brackets {
+                return Err(refused("cannot use \"PR\" and \"S\"/\"PL\"/\"MI\"/\"SG\" together"));
+            }
             t.sign = Sign::Brackets;
             length = 2;
         } else if upper.starts_with("RN") {
@@ -92,9 +127,14 @@ fn read(template: &str) -> Result<Template> {
         } else if upper.starts_with("TH") {
             t.items.push(Item::Ordinal { upper: rest.starts_with("TH") });
             length = 2;
+        } else if upper.starts_with("SP") {
+            length = 2;
         } else {
             match c {
                 '9' | '0' => {
+                    if t.sign == Sign::Brackets {
+                        return Err(refused(&format!("\"{c}\" must be ahead of \"PR\"")));
+                    }
                     if after_point {
                         t.fraction_digits += 1;
                         t.zero_in_fraction |= c == '0';
@@ -111,15 +151,27 @@ fn read(template: &str) -> Result<Template> {
                 }
                 '.' | 'D' | 'd' => {
                     if after_point {
-                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, "multiple decimal points"));
+                        return Err(refused("multiple decimal points"));
+                    }
+                    if shifting {
+                        return Err(refused("cannot use \"V\" and decimal point together"));
                     }
                     after_point = true;
                     t.items.push(Item::Point);
                 }
                 ',' | 'G' | 'g' => t.items.push(Item::Group),
+                'S' | 's' if anchored => return Err(refused("cannot use \"S\" twice")),
+                'S' | 's' if t.sign != Sign::Leading => {
+                    return Err(refused("cannot use \"S\" and \"PL\"/\"MI\"/\"SG\"/\"PR\" together"));
+                }
                 'S' | 's' => t.sign = Sign::Anchored { after: t.integer_digits > 0 },
                 'L' | 'l' => t.items.push(Item::Currency),
+                'V' | 'v' if after_point => {
+                    return Err(refused("cannot use \"V\" and decimal point together"));
+                }
                 'V' | 'v' => shifting = true,
+                'B' | 'b' => blank |= t.integer_digits + t.fraction_digits == 0,
+                'C' | 'c' => {}
                 '"' => {
                     // A backslash inside quotes takes the next character as it is.
                     let mut chars = rest[1..].chars();
@@ -444,40 +496,165 @@ fn ordinal(digits: &str) -> &'static str {
     }
 }
 
-/// Reads a number by a template: digits, signs and the point count, the rest is noise.
-fn parse(text: &str, template: &str) -> Result<Numeric> {
-    let t = read(template)?;
-    let mut negative = false;
-    let mut digits = String::new();
-    let (mut whole, mut fraction, mut point) = (0, 0, false);
-    for c in text.chars() {
-        match c {
-            '-' | '<' => negative = true,
-            '0'..='9' if !point && whole < t.integer_digits => {
-                digits.push(c);
-                whole += 1;
+/// What has been read of a number by a template.
+struct Reading<'t> {
+    template: &'t Template,
+    has_point: bool,
+    input: Vec<char>,
+    /// The character of the input that comes next.
+    at: usize,
+    sign: Option<char>,
+    digits: String,
+    point_read: bool,
+    fraction: usize,
+}
+
+impl Reading<'_> {
+    fn next(&self) -> Option<char> {
+        self.input.get(self.at).copied()
+    }
+
+    /// Passes so many characters at most that cannot be part of a number.
+    fn skip_noise(&mut self, count: usize) {
+        for _ in 0..count {
+            match self.next() {
+                Some(c) if !"0123456789.,+-".contains(c) => self.at += 1,
+                _ => break,
             }
-            '0'..='9' if point && fraction < t.fraction_digits => {
-                digits.push(c);
-                fraction += 1;
+        }
+    }
+
+    /// Takes the sign that comes next, if it is one of these.
+    fn mark(&mut self, mark: SignMark) {
+        match self.next() {
+            Some(c @ '-') if mark != SignMark::Plus => self.sign = Some(c),
+            Some(c @ '+') if mark != SignMark::Minus => self.sign = Some(c),
+            _ => return self.skip_noise(1),
+        }
+        self.at += 1;
+    }
+
+    /// At a digit or the point of the template (NUM_numpart_from_char). Whoever calls passes the character
+    /// at which it ends.
+    fn part(&mut self, is_point: bool) {
+        if self.next() == Some(' ') {
+            self.at += 1;
+        }
+        if self.sign.is_none() && !is_point && !self.any_digits() {
+            match self.next() {
+                Some(c @ ('-' | '+')) => {
+                    self.sign = Some(c);
+                    self.at += 1;
+                }
+                Some('<') if self.template.sign == Sign::Brackets => {
+                    self.sign = Some('-');
+                    self.at += 1;
+                }
+                _ => {}
             }
-            '.' if !point && t.items.contains(&Item::Point) => {
-                digits.push('.');
-                point = true;
+        }
+        let Some(c) = self.next() else { return };
+        let mut is_read = true;
+        if c.is_ascii_digit() {
+            if self.point_read && self.fraction == self.template.fraction_digits {
+                return;
             }
+            self.digits.push(c);
+            self.fraction += usize::from(self.point_read);
+        } else if c == '.' && self.has_point && !self.point_read {
+            self.digits.push(c);
+            self.point_read = true;
+        } else {
+            is_read = false;
+        }
+        if self.sign.is_some() || !self.any_digits() {
+            return;
+        }
+        // A sign behind the last digit.
+        let after = self.input.get(self.at + 1).copied();
+        match self.template.sign {
+            Sign::Anchored { .. } if is_read => {
+                if let Some(sign @ ('-' | '+')) = after {
+                    self.sign = Some(sign);
+                    self.at += 1;
+                }
+            }
+            Sign::Leading | Sign::Brackets if !is_read && matches!(c, '-' | '+') => self.sign = Some(c),
             _ => {}
         }
     }
-    if digits.is_empty() || digits == "." {
+
+    fn any_digits(&self) -> bool {
+        self.digits.contains(|c: char| c.is_ascii_digit())
+    }
+}
+
+/// Reads a number by a template, as NUM_processor does: every item of the template takes what it can of the
+/// input, and passes what is none of it.
+fn parse(text: &str, template: &str) -> Result<Datum> {
+    if template.is_empty() {
+        return Ok(Datum::Null);
+    }
+    let t = read(template)?;
+    let unsupported = |what: &str| {
+        SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("\"{what}\" not supported for input"))
+    };
+    if t.exponent {
+        return Err(unsupported("EEEE"));
+    }
+    if t.roman {
+        return Err(unsupported("RN"));
+    }
+    let mut reading = Reading {
+        template: &t,
+        has_point: t.items.contains(&Item::Point),
+        input: text.chars().collect(),
+        at: 0,
+        sign: None,
+        digits: String::new(),
+        point_read: false,
+        fraction: 0,
+    };
+    for item in &t.items {
+        crate::interrupt::steps(16)?;
+        let Some(next) = reading.next() else { break };
+        match item {
+            Item::Digit { .. } | Item::Point => {
+                reading.part(*item == Item::Point);
+                reading.at += 1;
+            }
+            Item::Group if t.fill && next == ',' => reading.at += 1,
+            Item::Group => {}
+            Item::Currency => reading.skip_noise(1),
+            Item::Ordinal { .. } if reading.has_point => {}
+            Item::Ordinal { .. } => reading.skip_noise(2),
+            Item::Sign(mark) => reading.mark(*mark),
+            Item::Literal(_) => reading.at += 1,
+        }
+    }
+    let digits = reading.digits.strip_suffix('.').unwrap_or(&reading.digits);
+    let sign = reading.sign.unwrap_or(' ');
+    if !digits.contains(|c: char| c.is_ascii_digit()) {
         return Err(SqlError::new(
             SqlState::INVALID_TEXT_REPRESENTATION,
-            format!("invalid input syntax for type numeric: \"{}\"", text.trim()),
+            format!("invalid input syntax for type numeric: \"{sign}{digits}\""),
         ));
     }
     let value: Numeric = digits.parse()?;
-    let value =
-        if t.shift > 0 { value.div(&Numeric::from(10i64.pow(t.shift.min(18) as u32)))? } else { value };
-    Ok(if negative { value.neg() } else { value })
+    let value = if sign == '-' { value.neg() } else { value };
+    let precision = t.integer_digits + reading.fraction;
+    let modifier = ((precision as i32) << 16 | reading.fraction as i32) + 4;
+    let ty = Type { oid: Oid::NUMERIC, typmod: modifier };
+    let value = match precision <= NUMERIC_PRECISION_MAX {
+        true => crate::typmod::coerce_typmod(Datum::Numeric(value), ty, false)?,
+        false => Datum::Numeric(value),
+    };
+    match value {
+        Datum::Numeric(value) if t.shift > 0 => {
+            Ok(Datum::Numeric(value.div(&Numeric::from(10i64.pow(t.shift.min(18) as u32)))?))
+        }
+        value => Ok(value),
+    }
 }
 
 pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
@@ -486,5 +663,5 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("int8_to_char", |_, v| Ok(text_datum(format(&Numeric::from(int8(v, 0)?), text(v, 1)?)?))),
     ("float4_to_char", |_, v| Ok(text_datum(format_float(f64::from(float4(v, 0)?), text(v, 1)?, 6)?))),
     ("float8_to_char", |_, v| Ok(text_datum(format_float(float8(v, 0)?, text(v, 1)?, 15)?))),
-    ("numeric_to_number", |_, v| Ok(Datum::Numeric(parse(text(v, 0)?, text(v, 1)?)?))),
+    ("numeric_to_number", |_, v| parse(text(v, 0)?, text(v, 1)?)),
 ];
