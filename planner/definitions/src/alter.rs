@@ -27,8 +27,11 @@ use crate::row::table_def;
 pub(super) fn alter_table(alter: &AlterTable, work: &mut Work<'_>) -> Result<()> {
     let relation = match work.catalog.require_relation(&alter.name, work.search_path()) {
         Ok(relation) => relation,
-        Err(error) if alter.if_exists && error.state() == SqlState::UNDEFINED_TABLE => {
-            work.notice(format!("relation \"{}\" does not exist, skipping", alter.name));
+        Err(error)
+            if alter.if_exists
+                && [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME].contains(&error.state()) =>
+        {
+            work.notice(format!("relation \"{}\" does not exist, skipping", alter.name.name));
             return Ok(());
         }
         Err(error) => return Err(error),
@@ -548,7 +551,9 @@ fn drop_primary_key(mut table: Table, work: &mut Work<'_>) -> Result<()> {
 }
 
 fn rename_column(mut table: Table, from: &str, to: &str, work: &mut Work<'_>) -> Result<()> {
-    let place = usize::from(column_place(&table, from)?);
+    let place = table.column_index(from).map(usize::from).ok_or_else(|| {
+        SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{from}\" does not exist"))
+    })?;
     if table.column_index(to).is_some() {
         return Err(SqlError::new(
             SqlState::DUPLICATE_COLUMN,

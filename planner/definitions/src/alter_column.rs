@@ -5,7 +5,9 @@ use archipel_sql::ast::{
     ColumnDefinition, Expression, IdentityChange, SequenceOption, Statement, TableConstraintKind, TypeName,
 };
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
-use archipel_sql::catalog::{Catalog, Column, DistributedBy, Distribution, Identity, ObjectKind, Table};
+use archipel_sql::catalog::{
+    Catalog, Column, DistributedBy, Distribution, Identity, ObjectKind, Relation, Table, TableRef,
+};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
 use archipel_sql::type_table::{TypeNames, type_info};
@@ -130,6 +132,14 @@ fn validate_new_column(before: &Table, table: &Table, is_null: bool, work: &mut 
     }
 }
 
+/// A table's name as messages have it that describe it: with its schema, unless it is found without.
+fn shown_name(table: &TableRef, work: &Work<'_>) -> String {
+    match work.catalog.is_visible(&Relation::Table(table.clone()), work.search_path()) {
+        true => quote_identifier(&table.name),
+        false => quote_qualified(&table.schema, &table.name),
+    }
+}
+
 /// Types that store alike, where the new one holds every value of the old, change in place; for
 /// others the rows are written anew.
 pub(super) fn set_type(
@@ -146,17 +156,21 @@ pub(super) fn set_type(
     let old_domain = std::mem::replace(&mut table.columns[at].domain, domain);
     // A value that keeps its type meets the conditions of a new domain all the same.
     let guarded = domain.is_some_and(|domain| old_domain != Some(domain));
-    if old == new && using.is_none() && domain == old_domain {
-        return Ok(());
+    // Who uses the column is asked even where its type remains.
+    let unchanged = old == new && using.is_none() && domain == old_domain;
+    if !unchanged {
+        composite::check_column(&Column { ty: new, ..table.columns[at].clone() }, &table, work)?;
+        composite::check_not_stored(table.row_type(), &table.name, "table", "its row type", work)?;
     }
-    composite::check_column(&Column { ty: new, ..table.columns[at].clone() }, &table, work)?;
-    composite::check_not_stored(table.row_type(), &table.name, "table", "its row type", work)?;
     if let Some(user) = view::users_of_column(&table, place, work).first() {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "cannot alter type of a column used by a view or rule",
         )
-        .with_detail(format!("rule _RETURN on view {} depends on column \"{column}\"", user.name)));
+        .with_detail(format!(
+            "rule _RETURN on view {} depends on column \"{column}\"",
+            shown_name(user, work)
+        )));
     }
     if let Some(user) = table.triggers.iter().find(|trigger| trigger.uses_column(column)) {
         return Err(SqlError::new(
@@ -168,14 +182,6 @@ pub(super) fn set_type(
             user.name, table.name
         )));
     }
-    let text = |ty: Type| matches!(ty.oid, Oid::TEXT | Oid::VARCHAR);
-    let widens =
-        text(old) && text(new) && (new.typmod == -1 || (old.typmod != -1 && old.typmod <= new.typmod));
-    if (widens || old == new) && using.is_none() && !guarded && Codec::of(old) == Codec::of(new) {
-        table.columns[at].ty = new;
-        finish(table, work);
-        return Ok(());
-    }
     if let Some(&user) = expression::generated_from(&table, place)?.first() {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
@@ -185,6 +191,17 @@ pub(super) fn set_type(
             "Column \"{column}\" is used by generated column \"{}\".",
             table.columns[usize::from(user)].name
         )));
+    }
+    if unchanged {
+        return Ok(());
+    }
+    let text = |ty: Type| matches!(ty.oid, Oid::TEXT | Oid::VARCHAR);
+    let widens =
+        text(old) && text(new) && (new.typmod == -1 || (old.typmod != -1 && old.typmod <= new.typmod));
+    if (widens || old == new) && using.is_none() && !guarded && Codec::of(old) == Codec::of(new) {
+        table.columns[at].ty = new;
+        finish(table, work);
+        return Ok(());
     }
     for (index, expression) in table.index_expressions() {
         if expression::text_uses_column(&index.stored_text(expression), &table, place)? {

@@ -266,8 +266,11 @@ pub(super) fn create_sequence(create: &CreateSequence, work: &mut Work<'_>) -> R
 pub(super) fn alter_sequence(alter: &AlterSequence, work: &mut Work<'_>) -> Result<()> {
     let old = match work.catalog.require_sequence(&alter.name, work.search_path()) {
         Ok(sequence) => sequence,
-        Err(error) if alter.if_exists && error.state() == SqlState::UNDEFINED_TABLE => {
-            work.notice(format!("relation \"{}\" does not exist, skipping", alter.name));
+        Err(error)
+            if alter.if_exists
+                && [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME].contains(&error.state()) =>
+        {
+            work.notice(format!("relation \"{}\" does not exist, skipping", alter.name.name));
             return Ok(());
         }
         Err(error) => return Err(error),

@@ -239,7 +239,7 @@ impl Binder<'_, '_> {
                 Ok((bound.rel, vec![relation]))
             }
             TableFactor::Function { lateral: _, name, args, with_ordinality, alias } => {
-                self.bind_from_function(name, args, *with_ordinality, alias.as_ref())
+                self.bind_named_call(name, args, *with_ordinality, alias.as_ref())
             }
             TableFactor::UNNEST { alias, array_exprs, with_offset, with_offset_alias, with_ordinality } => {
                 if *with_offset || with_offset_alias.is_some() {

@@ -207,7 +207,14 @@ impl Binder<'_, '_> {
                 let of_inner = level.zip(inner).and_then(|(level, inner)| {
                     self.levels[level].aggregate_positions.get(usize::from(inner)).copied().flatten()
                 });
-                return Err(SqlError::new(state, message).at(of_inner).at(position));
+                let error = SqlError::new(state, message);
+                let error = match state == SqlState::FEATURE_NOT_SUPPORTED {
+                    true => error.with_hint(
+                        "You might be able to move the set-returning function into a LATERAL FROM item.",
+                    ),
+                    false => error,
+                };
+                return Err(error.at(of_inner).at(position));
             }
         }
         let place = (self.levels.len() - 1)

@@ -63,6 +63,21 @@ impl Binder<'_, '_> {
         self.side_by_side(&calls, ordinality, alias)
     }
 
+    /// A call after LATERAL, which may be `unnest` of several arrays.
+    pub(crate) fn bind_named_call(
+        &mut self,
+        name: &ObjectName,
+        args: &[FunctionArg],
+        ordinality: bool,
+        alias: Option<&TableAlias>,
+    ) -> Result<Source> {
+        if is_unnest(name) && args.len() > 1 {
+            let calls: Vec<_> = args.chunks(1).map(|array| (name, array)).collect();
+            return self.side_by_side(&calls, ordinality, alias);
+        }
+        self.bind_from_function(name, args, ordinality, alias)
+    }
+
     fn side_by_side(
         &mut self,
         calls: &[(&ObjectName, &[FunctionArg])],

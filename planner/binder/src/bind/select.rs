@@ -374,11 +374,32 @@ impl Binder<'_, '_> {
             return Ok(found);
         }
         let bound = self.clause_expr(expr, clause)?;
+        if let Some(known) = self.known_set(&bound, targets) {
+            return Ok(known);
+        }
         if let Some(known) = targets.iter().position(|target| same_expr(&target.expr, &bound)) {
             return Ok(known);
         }
         targets.push(Target { expr: bound, name: String::new(), source: None, junk: true });
         Ok(targets.len() - 1)
+    }
+
+    /// The target that is the set which has just been gathered for an expression, written once more: there is
+    /// one of it then.
+    fn known_set(&mut self, bound: &BoundExpr, targets: &[Target]) -> Option<usize> {
+        let place_of = |expr: &BoundExpr| match expr.kind {
+            ExprKind::Column { depth: 0, index } if index >= SET_BASE => Some(usize::from(index - SET_BASE)),
+            _ => None,
+        };
+        let own = place_of(bound)?;
+        let sets = &mut self.levels.last_mut()?.sets;
+        let (call, _) = sets.last().filter(|_| own + 1 == sets.len())?;
+        let is_it = |target: &Target| {
+            place_of(&target.expr).is_some_and(|other| other != own && sets[other].0 == *call)
+        };
+        let known = targets.iter().position(is_it)?;
+        sets.pop();
+        Some(known)
     }
 
     /// DISTINCT ON: its expressions are the first sort keys, in any order among themselves.

@@ -148,7 +148,7 @@ impl Catalog {
         }
     }
 
-    /// A relation by the name of a statement, or 42P01: of no place, as PostgreSQL looks for what a
+    /// A relation by the name of a statement, or 42P01 (3F000 without its schema): of no place, as PostgreSQL looks for what a
     /// statement is about only when it runs.
     pub fn require_relation(&self, name: &QualifiedName, search_path: &[String]) -> Result<Relation> {
         self.relation_at(name, search_path).map_err(SqlError::placeless)
@@ -157,7 +157,13 @@ impl Catalog {
     /// As [`Catalog::require_relation`], for what is looked for in parsing: the error tells its place.
     pub fn relation_at(&self, name: &QualifiedName, search_path: &[String]) -> Result<Relation> {
         self.check_database(name)?;
-        self.relation(name.schema.as_deref(), &name.name, search_path).ok_or_else(|| undefined_relation(name))
+        self.relation(name.schema.as_deref(), &name.name, search_path).ok_or_else(|| {
+            let schema = name.schema.as_deref().filter(|schema| *schema != "pg_temp");
+            match schema.filter(|schema| !self.schema_exists(schema)) {
+                Some(schema) => undefined_schema(schema).at(name.at()),
+                None => undefined_relation(name),
+            }
+        })
     }
 
     /// A table by the name of a statement, or 42P01; 42809 if it is another relation.

@@ -63,6 +63,43 @@ fn invalid(reason: &str) -> SqlError {
 /// What the word escapes and brackets take for letters: those of ASCII, as under the C locale.
 const WORD: &str = "A-Za-z0-9_";
 
+/// What a quantifier would be about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// Nothing: the begin of a branch, or a constraint.
+    Nothing,
+    Atom,
+    Quantified,
+}
+
+/// What an escape outside of brackets leaves before a quantifier; of a back-reference, that there is a group
+/// so far to which it can refer.
+fn before_of_escape(named: Option<char>, groups: u32) -> Result<Before> {
+    match named {
+        Some('m' | 'M' | 'y' | 'Y' | 'A' | 'Z') => Ok(Before::Nothing),
+        Some(digit @ '1'..='9') if digit.to_digit(10).is_some_and(|number| number > groups) => {
+            Err(invalid("invalid backreference number"))
+        }
+        _ => Ok(Before::Atom),
+    }
+}
+
+/// A quantifier, of which the first character has been read, with what makes it match little.
+fn quantifier(first: char, chars: &mut Peekable<Chars<'_>>, out: &mut String) {
+    out.push(first);
+    if first == '{' {
+        for inner in chars.by_ref() {
+            out.push(inner);
+            if inner == '}' {
+                break;
+            }
+        }
+    }
+    if chars.next_if_eq(&'?').is_some() {
+        out.push('?');
+    }
+}
+
 /// An expression in the crate's syntax, and the flags with those that it says itself.
 pub(super) fn translate(pattern: &str, mut flags: Flags) -> Result<(String, Flags)> {
     let mut body = pattern;
@@ -79,9 +116,15 @@ pub(super) fn translate(pattern: &str, mut flags: Flags) -> Result<(String, Flag
     let mut out = String::with_capacity(body.len() + 8);
     let mut chars = body.chars().peekable();
     let mut in_class = false;
+    let (mut before, mut groups) = (Before::Nothing, 0);
     while let Some(c) = chars.next() {
         match c {
-            '\\' => escape(&mut chars, in_class, &mut out)?,
+            '\\' => {
+                if !in_class {
+                    before = before_of_escape(chars.peek().copied(), groups)?;
+                }
+                escape(&mut chars, in_class, &mut out)?;
+            }
             '[' if in_class => {
                 // `[:alpha:]` stays; a lone bracket inside a class is literal in POSIX.
                 if chars.peek() == Some(&':') {
@@ -101,6 +144,7 @@ pub(super) fn translate(pattern: &str, mut flags: Flags) -> Result<(String, Flag
                 if rest.starts_with("[:<:]]") || rest.starts_with("[:>:]]") {
                     out.push_str(if rest.starts_with("[:<") { WORD_START } else { WORD_END });
                     chars.nth(5);
+                    before = Before::Nothing;
                     continue;
                 }
                 in_class = true;
@@ -118,6 +162,7 @@ pub(super) fn translate(pattern: &str, mut flags: Flags) -> Result<(String, Flag
             }
             ']' if in_class => {
                 in_class = false;
+                before = Before::Atom;
                 out.push(']');
             }
             // The crate reads && and ~~ in a class as set operations, and leaves out blanks and comments there
@@ -128,9 +173,35 @@ pub(super) fn translate(pattern: &str, mut flags: Flags) -> Result<(String, Flag
             '#' if flags.expanded => {
                 let _ = chars.find(|c| *c == '\n');
             }
-            '(' if chars.peek() == Some(&'?') => group(&mut chars, &mut out)?,
-            '{' if !chars.peek().is_some_and(char::is_ascii_digit) => out.push_str("\\{"),
-            other => out.push(other),
+            '(' if chars.peek() == Some(&'?') => {
+                // A comment leaves what is before it.
+                let written = out.len();
+                group(&mut chars, &mut out)?;
+                if out.len() > written {
+                    before = Before::Nothing;
+                }
+            }
+            '{' if !chars.peek().is_some_and(char::is_ascii_digit) => {
+                before = Before::Atom;
+                out.push_str("\\{");
+            }
+            '*' | '+' | '?' | '{' if before != Before::Atom => {
+                return Err(invalid("quantifier operand invalid"));
+            }
+            '*' | '+' | '?' | '{' => {
+                before = Before::Quantified;
+                quantifier(c, &mut chars, &mut out);
+            }
+            '(' | '|' | '^' | '$' => {
+                before = Before::Nothing;
+                groups += u32::from(c == '(');
+                out.push(c);
+            }
+            blank if flags.expanded && blank.is_whitespace() => out.push(blank),
+            other => {
+                before = Before::Atom;
+                out.push(other);
+            }
         }
     }
     Ok((out, flags))
