@@ -42,7 +42,8 @@ const FORMS_MAX: usize = 64;
 /// One compiled routine and what it was compiled from.
 struct Entry {
     version: u64,
-    /// Of the arguments, and of the result: a polymorphic routine is compiled for each combination.
+    /// Of the arguments, and of the result, as a call has them: a polymorphic routine is compiled for each
+    /// combination.
     types: Vec<Oid>,
     /// What was known of rows.
     generation: u64,
@@ -77,7 +78,7 @@ impl Entry {
 }
 
 fn types_of(routine: &Routine) -> impl Iterator<Item = Oid> + '_ {
-    routine.args.iter().map(|arg| arg.ty.oid).chain([routine.result.oid])
+    routine.args.iter().map(|arg| arg.declared().oid).chain([routine.declared_result().oid])
 }
 
 /// A polymorphic routine as PostgreSQL validates it where nobody has called it: for integers.

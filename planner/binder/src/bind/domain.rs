@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archipel_sql::catalog::names::quote_qualified;
-use archipel_sql::catalog::{Column, UserTypeRef};
+use archipel_sql::catalog::{Column, RoutineKind, RoutineRef, UserTypeRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlState};
 use archipel_sql::function::Intrinsic;
@@ -12,6 +12,7 @@ use archipel_sql::types::{Oid, Type};
 
 use super::coerce::is_polymorphic;
 use super::kept::About;
+use super::overload::is_input;
 use super::record::record_field;
 use super::scope::SET_BASE;
 use super::{Binder, Clause};
@@ -211,6 +212,33 @@ impl Binder<'_, '_> {
             [value, ..] => value.domain,
             [] => None,
         }
+    }
+
+    /// A routine with polymorphic parameters, made for types, as it is for the domains that its arguments
+    /// are of: those are the types that it is called with.
+    pub(super) fn for_domains(
+        &self,
+        declared: &RoutineRef,
+        made: RoutineRef,
+        filled: &[BoundExpr],
+    ) -> RoutineRef {
+        if Arc::ptr_eq(declared, &made) || filled.iter().all(|arg| arg.domain.is_none()) {
+            return made;
+        }
+        let procedure = declared.kind == RoutineKind::Procedure;
+        let inputs = declared.args.iter().filter(|arg| is_input(arg.mode, procedure));
+        let inputs: Vec<Oid> = inputs.map(|arg| arg.ty.oid).collect();
+        let domain_of = |oid: Oid| self.polymorphic_domain(&inputs, oid, filled);
+        let mut concrete = (*made).clone();
+        for (arg, as_declared) in concrete.args.iter_mut().zip(&declared.args) {
+            if is_polymorphic(as_declared.ty.oid) {
+                arg.domain = domain_of(as_declared.ty.oid);
+            }
+        }
+        if is_polymorphic(declared.result.oid) {
+            concrete.result_domain = domain_of(declared.result.oid);
+        }
+        Arc::new(concrete)
     }
 
     /// The plain type of a declared one, and the domain that it may be.

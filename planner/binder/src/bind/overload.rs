@@ -2,6 +2,7 @@
 //! their parameters by place, name, default and VARIADIC, and the conversion of what was chosen.
 
 use super::coerce::{is_polymorphic, resolve_polymorphic};
+use super::domain::common_domain;
 use super::kept::About;
 use super::record::as_record;
 use super::resolve::{Choice, choose, type_list};
@@ -259,7 +260,7 @@ impl Callee {
 }
 
 /// CALL names OUT parameters, too; their values are not used.
-fn is_input(mode: ArgMode, procedure_call: bool) -> bool {
+pub(super) fn is_input(mode: ArgMode, procedure_call: bool) -> bool {
     match mode {
         ArgMode::In | ArgMode::InOut | ArgMode::Variadic => true,
         ArgMode::Out => procedure_call,
@@ -546,7 +547,9 @@ impl Binder<'_, '_> {
                     let element = items.first().map_or(Oid::TEXT, |item| item.ty.oid);
                     let array = array_of(element)
                         .ok_or_else(|| SqlError::internal("a variadic argument without array type"))?;
-                    filled.push(BoundExpr::new(ExprKind::Array { element, items }, Type::of(array)));
+                    let domain = self.array_of_domain(common_domain(&items));
+                    let array = BoundExpr::new(ExprKind::Array { element, items }, Type::of(array));
+                    filled.push(array.of_domain(domain));
                 }
                 Slot::Default => filled.push(self.default_argument(&candidate.callee, place)?),
             }
@@ -607,7 +610,8 @@ impl Binder<'_, '_> {
             Callee::Routine(routine) => {
                 self.need_routine(routine.oid);
                 let result = Type { oid: result, typmod: routine.result.typmod };
-                let routine = instance(routine, &candidate.types, &actual, result, self)?;
+                let made = instance(routine.clone(), &candidate.types, &actual, result, self)?;
+                let routine = self.for_domains(&routine, made, &filled);
                 Resolved::Routine { routine, args: filled, result }
             }
             Callee::Set(function) => {
