@@ -67,7 +67,7 @@ fn refused(message: &str) -> SqlError {
 /// Whether a template goes on with a pattern; `upper` is what comes next, in capitals.
 fn is_pattern(upper: &str) -> bool {
     let words = ["EEEE", "FM", "MI", "PL", "PR", "RN", "SG", "SP", "TH"];
-    words.iter().any(|word| upper.starts_with(word)) || upper.starts_with(|c| ",.09BCDGLSV".contains(c))
+    words.iter().any(|word| upper.starts_with(word)) || upper.starts_with(|c: char| ",.09BCDGLSV".contains(c))
 }
 
 fn read(template: &str) -> Result<Template> {
@@ -579,7 +579,8 @@ impl Reading<'_> {
                     self.at += 1;
                 }
             }
-            Sign::Leading | Sign::Brackets if !is_read && matches!(c, '-' | '+') => self.sign = Some(c),
+            // That of MI, PL or SG may come before the template is there.
+            Sign::Explicit if !is_read && matches!(c, '-' | '+') => self.sign = Some(c),
             _ => {}
         }
     }
@@ -643,7 +644,7 @@ fn parse(text: &str, template: &str) -> Result<Datum> {
     let value: Numeric = digits.parse()?;
     let value = if sign == '-' { value.neg() } else { value };
     let precision = t.integer_digits + reading.fraction;
-    let modifier = ((precision as i32) << 16 | reading.fraction as i32) + 4;
+    let modifier = (((precision as i32) << 16) | reading.fraction as i32) + 4;
     let ty = Type { oid: Oid::NUMERIC, typmod: modifier };
     let value = match precision <= NUMERIC_PRECISION_MAX {
         true => crate::typmod::coerce_typmod(Datum::Numeric(value), ty, false)?,
