@@ -94,16 +94,27 @@ impl Compiler<'_> {
                 let (register, ty, declared) = (*register, *ty, *declared);
                 self.field_target(target.variable, (register, ty, declared), name)
             }
-            (record, [Step::Field(name)]) => record
-                .fields()
-                .and_then(|fields| fields.iter().find(|f| f.name == *name))
-                .map(|field| (field.register, field.declared))
-                .ok_or_else(|| self.no_field(target.variable, name)),
+            (record, [Step::Field(name)]) => {
+                let mut fields = record.fields().into_iter().flatten();
+                let found = fields.find(|f| f.name == *name).map(|field| (field.register, field.declared));
+                let found = found.ok_or_else(|| self.no_field(target.variable, name))?;
+                self.put_presence(target.variable)?;
+                Ok(found)
+            }
             _ => Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 format!("\"{}\" is not a scalar variable", target.text),
             )),
         }
+    }
+
+    /// A row is there once one of its fields has been given something, and be it NULL.
+    fn put_presence(&mut self, variable: VariableId) -> Result<()> {
+        let Some(register) = self.presence(variable) else { return Ok(()) };
+        self.trace.forget(register, "a part of it assigned");
+        let value = self.plan_part(&BoundExpr::constant(Datum::Bool(true), Type::BOOL))?;
+        self.parts_put.push(OperationKind::Assign { register, value });
+        Ok(())
     }
 
     /// A field of the row that a register holds.

@@ -73,6 +73,9 @@ impl Compiler<'_> {
             if let (Storage::Row { ty, fields, present }, []) =
                 (self.storage[target.variable as usize].clone(), &target.path[..])
             {
+                if arg.domain.is_some() {
+                    return Err(not_writable(arg.name.as_deref(), position));
+                }
                 if ty.oid != arg.ty.oid {
                     return Err(SqlError::unsupported(format_args!(
                         "an OUT argument of another type than its variable \"{}\"",
@@ -94,8 +97,8 @@ impl Compiler<'_> {
                 continue;
             }
             let (register, ty) = self.scalar_target(&target)?;
-            if ty.oid != arg.ty.oid && ty.oid != arg.declared().oid {
-                // PostgreSQL finds a cast where it wants a variable.
+            if ty.oid != arg.declared().oid {
+                // PostgreSQL finds a cast where it wants a variable: to a domain, too.
                 return Err(not_writable(arg.name.as_deref(), position));
             }
             self.require_changeable(target.variable)?;
