@@ -143,7 +143,10 @@ fn iso(value: &Datum, ctx: &FunctionContext<'_>) -> Result<String> {
         _ => return Err(damaged()),
     };
     written.map_err(|_| damaged())?;
-    let mut text = text.replacen(' ', "T", 1);
+    // A date has a blank before its era alone.
+    if !matches!(value, Datum::Date(_)) {
+        text = text.replacen(' ', "T", 1);
+    }
     // Offsets show their minutes; the era comes after them.
     let end = text.strip_suffix(" BC").unwrap_or(&text).len();
     if matches!(value, Datum::TimestampTz(_))
