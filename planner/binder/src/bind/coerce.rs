@@ -459,7 +459,7 @@ impl Binder<'_, '_> {
     /// forced: a common type has one only if all inputs have it.
     pub(crate) fn coerce_common(&mut self, expr: BoundExpr, common: Type, what: &str) -> Result<BoundExpr> {
         interrupt::steps(STEPS_PER_LEVEL)?;
-        let from = expr.ty;
+        let from = expr.declared();
         let converted = self.coerce(expr, Type::of(common.oid), CastContext::Implicit)?.ok_or_else(|| {
             let (from, common) = (self.type_name(from.oid), self.type_name(common.oid));
             SqlError::new(
@@ -483,6 +483,9 @@ impl Binder<'_, '_> {
         let common = matched_type(&types, what, self).map_err(|(at, error)| error.at(place(self, at)))?;
         let mut unified = Vec::with_capacity(exprs.len());
         for (at, expr) in exprs.into_iter().enumerate() {
+            // What ELSE says comes first.
+            let of_case = if at == 0 { "CASE/ELSE" } else { "CASE/WHEN" };
+            let what = if what == "CASE" { of_case } else { what };
             unified.push(self.coerce_common(expr, common, what).map_err(|error| error.at(place(self, at)))?);
         }
         Ok((unified, common))
