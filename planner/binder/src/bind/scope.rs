@@ -123,6 +123,17 @@ impl Relation {
         }
     }
 
+    /// The name of a column of its own that is this one of the level's row, after its own name.
+    fn name_of(&self, column: &BoundExpr) -> Option<String> {
+        let (name, ExprKind::Column { index: wanted, .. }) = (self.name.as_ref()?, &column.kind) else {
+            return None;
+        };
+        let is_it =
+            |own: &&ScopeColumn| matches!(&own.expr.kind, ExprKind::Column { index, .. } if index == wanted);
+        let found = self.columns.iter().find(is_it)?;
+        Some(format!("{name}.{}", found.name))
+    }
+
     /// What the bound tree says of the name of a table under an alias.
     pub fn as_aliased(&self, alias: Option<&TableAlias>) -> Alias {
         let renamed = !alias?.columns.is_empty();
@@ -514,7 +525,12 @@ impl Binder<'_, '_> {
         if level.in_aggregate == 0 && level.kind == LevelKind::Query {
             let qualified = match &relation.name {
                 Some(table) => format!("{table}.{}", column.name),
-                None => column.name.clone(),
+                // One of a join is told by the relation that it comes from.
+                None => level
+                    .relations
+                    .iter()
+                    .find_map(|origin| origin.name_of(&column.expr))
+                    .unwrap_or_else(|| column.name.clone()),
             };
             super::visit::visit_expr(&expr, 0, &mut |part, _| {
                 if let ExprKind::Column { index, .. } = part.kind {
