@@ -125,9 +125,8 @@ impl Relation {
 
     /// The name of a column of its own that is this one of the level's row, after its own name.
     fn name_of(&self, column: &BoundExpr) -> Option<String> {
-        let (name, ExprKind::Column { index: wanted, .. }) = (self.name.as_ref()?, &column.kind) else {
-            return None;
-        };
+        let name = self.name.as_ref().filter(|_| !self.joined)?;
+        let ExprKind::Column { index: wanted, .. } = &column.kind else { return None };
         let is_it =
             |own: &&ScopeColumn| matches!(&own.expr.kind, ExprKind::Column { index, .. } if index == wanted);
         let found = self.columns.iter().find(is_it)?;
@@ -523,15 +522,15 @@ impl Binder<'_, '_> {
         let mut expr = column.expr.clone();
         let source = column.source;
         if level.in_aggregate == 0 && level.kind == LevelKind::Query {
-            let qualified = match &relation.name {
+            let of_relation = || match &relation.name {
                 Some(table) => format!("{table}.{}", column.name),
-                // One of a join is told by the relation that it comes from.
-                None => level
-                    .relations
-                    .iter()
-                    .find_map(|origin| origin.name_of(&column.expr))
-                    .unwrap_or_else(|| column.name.clone()),
+                None => column.name.clone(),
             };
+            // One of a join is told by the relation that it comes from.
+            let of_join = relation.joined || relation.name.is_none();
+            let mut origins = level.relations.iter().filter(|_| of_join);
+            let origin = origins.find_map(|origin| origin.name_of(&column.expr));
+            let qualified = origin.unwrap_or_else(of_relation);
             super::visit::visit_expr(&expr, 0, &mut |part, _| {
                 if let ExprKind::Column { index, .. } = part.kind {
                     level.references.push(Reference {
