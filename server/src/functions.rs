@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use archipel_planner::ddl::DistributionCall;
+use archipel_planner::native::LAST_SEQUENCE;
 use archipel_sql::catalog::Privileges;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -34,6 +35,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
     Ok(match name {
         "currval" | "currval_oid" => return current_value(host, args),
         "lastval" => return last_value(host),
+        LAST_SEQUENCE => last_sequence(host).map_or(Datum::Null, |sequence| Datum::Oid(Oid(sequence))),
         "current_database" => Datum::text(&host.entry.database),
         "current_user" => Datum::text(&role_name(host, host.settings.roles.current)),
         "session_user" => Datum::text(&role_name(host, host.settings.roles.session)),
@@ -226,10 +228,14 @@ fn current_value(host: &Host, args: &[Datum]) -> Result<Datum> {
     }
 }
 
-fn last_value(host: &Host) -> Result<Datum> {
-    // One that was dropped gave nothing.
+/// The sequence that gave a number last, as long as it is there.
+fn last_sequence(host: &Host) -> Option<u32> {
     let exists = |sequence: &u32| host.catalog.catalog.sequence_by_oid(Oid(*sequence)).is_some();
-    let last = (*host.memory.last_sequence.lock()).filter(exists);
+    (*host.memory.last_sequence.lock()).filter(exists)
+}
+
+fn last_value(host: &Host) -> Result<Datum> {
+    let last = last_sequence(host);
     if let Some(sequence) = last {
         host.require_sequence(Oid(sequence), Privileges::USAGE | Privileges::SELECT)?;
     }

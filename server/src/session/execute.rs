@@ -553,9 +553,12 @@ impl Session {
 
     /// What `nextval` gave, for `currval` and `lastval`.
     pub(super) fn remember_sequences(&mut self, sequences: &[Drawn]) {
-        if let Some(last) = sequences.last() {
-            let mut values = self.memory.sequence_values.lock();
-            values.extend(sequences.iter().map(|drawn| (drawn.sequence.0, drawn.value)));
+        if sequences.is_empty() {
+            return;
+        }
+        let mut values = self.memory.sequence_values.lock();
+        values.extend(sequences.iter().map(|drawn| (drawn.sequence.0, drawn.value)));
+        if let Some(last) = sequences.iter().rev().find(|drawn| !drawn.set) {
             *self.memory.last_sequence.lock() = Some(last.sequence.0);
         }
     }

@@ -136,7 +136,7 @@ pub use immutable::{is_known, is_known_of_known};
 pub use operand::element;
 pub use planned::failure_of_expression;
 pub use program::{StatementHost, StatementProgram, stop_error};
-pub use sequence::{Drawn, numbers_for_next_attempt};
+pub use sequence::{Drawn, LAST_SEQUENCE, numbers_for_next_attempt};
 pub use statement::{CompiledStatement, compile_explained, compile_statement};
 pub use usage::{Usage, Used};
 pub use walk::{visit_all_relations, visit_expressions, visit_relations};

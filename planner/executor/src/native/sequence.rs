@@ -24,7 +24,12 @@ pub struct Drawn {
     /// [`Sequence::incarnation`]: archipel_engine::txn::Sequence::incarnation
     pub incarnation: u64,
     pub value: i64,
+    /// Whether `setval` gave it, which `lastval` does not follow to another sequence.
+    pub set: bool,
 }
+
+/// What the session calls the sequence whose number `lastval` answers.
+pub const LAST_SEQUENCE: &str = "last_sequence";
 
 /// A READ ONLY transaction may draw from the session's own sequences alone.
 fn require_writable(ctx: &ExecContext<'_, '_>, sequence: Oid, command: &str) -> ExecResult<()> {
@@ -89,6 +94,7 @@ pub(crate) fn call(
                         sequence: oid,
                         incarnation: running.incarnation(),
                         value: *value,
+                        set: true,
                     });
                 }
                 Ok(Datum::Int8(*value))
@@ -129,7 +135,14 @@ fn sequence_of(value: &Datum) -> Option<Oid> {
 
 fn drawn(ctx: &ExecContext<'_, '_>, of: Option<Oid>, name: &str, args: &[Datum]) -> ExecResult<Datum> {
     let sequences = ctx.effects().map_or(&[][..], |effects| &effects.sequences);
-    let found = sequences.iter().rev().find(|drawn| of.is_none_or(|of| of == drawn.sequence)).copied();
+    let session = ctx.functions.session;
+    let of = match (of, sequences.iter().rev().find(|drawn| !drawn.set)) {
+        (Some(of), _) => Some(of),
+        (None, Some(drawn)) => Some(drawn.sequence),
+        (None, None) if sequences.is_empty() => None,
+        (None, None) => sequence_of(&session.call(LAST_SEQUENCE, &[])?),
+    };
+    let found = of.and_then(|of| sequences.iter().rev().find(|drawn| drawn.sequence == of)).copied();
     if let Some(drawn) = found {
         ctx.functions.session.require_sequence(drawn.sequence, Privileges::USAGE | Privileges::SELECT)?;
     }
@@ -160,7 +173,7 @@ fn next_value(ctx: &mut ExecContext<'_, '_>, oid: Oid) -> ExecResult<i64> {
     let session = ctx.functions.session;
     if let Some(value) = session.take_cached(oid, incarnation) {
         ctx.txn.lean_on_value(file)?;
-        ctx.effects_mut().sequences.push(Drawn { sequence: oid, incarnation, value });
+        ctx.effects_mut().sequences.push(Drawn { sequence: oid, incarnation, value, set: false });
         return Ok(value);
     }
     let cache = session.sequence_cache(oid);
@@ -169,7 +182,7 @@ fn next_value(ctx: &mut ExecContext<'_, '_>, oid: Oid) -> ExecResult<i64> {
             let increment = ctx.txn.sequence(file)?.def.increment;
             let (_, left) = CachedNumbers { incarnation, cache, next: value, last, increment }.taken();
             session.keep_cached(oid, left);
-            ctx.effects_mut().sequences.push(Drawn { sequence: oid, incarnation, value });
+            ctx.effects_mut().sequences.push(Drawn { sequence: oid, incarnation, value, set: false });
             Ok(value)
         }
         None => {
