@@ -179,6 +179,12 @@ pub(super) fn translate(pattern: &str, mut flags: Flags) -> Result<(String, Flag
                 group(&mut chars, &mut out)?;
                 if out.len() > written {
                     before = Before::Nothing;
+                    for kind in chars.by_ref() {
+                        out.push(kind);
+                        if matches!(kind, ':' | '=' | '!') {
+                            break;
+                        }
+                    }
                 }
             }
             '{' if !chars.peek().is_some_and(char::is_ascii_digit) => {
