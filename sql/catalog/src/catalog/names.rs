@@ -148,7 +148,7 @@ impl Catalog {
         }
     }
 
-    /// A relation by the name of a statement, or 42P01 (3F000 without its schema): of no place, as PostgreSQL looks for what a
+    /// A relation by the name of a statement, or 42P01, or 3F000: of no place, as PostgreSQL looks for what a
     /// statement is about only when it runs.
     pub fn require_relation(&self, name: &QualifiedName, search_path: &[String]) -> Result<Relation> {
         self.relation_at(name, search_path).map_err(SqlError::placeless)
