@@ -19,7 +19,7 @@ use archipel_analytics::{AnalyticsError, Environment, TablesRead};
 use archipel_engine::id::{Epoch, TreeId};
 use archipel_engine::{Interactive, Isolation, Snapshot};
 use archipel_planner::bind::visit::visit_rel;
-use archipel_planner::bound::{BoundStatement, ExprKind, Rel, SubqueryKind};
+use archipel_planner::bound::{BoundChild, BoundStatement, ExprKind, Rel, SubqueryKind};
 use archipel_planner::native::visit_relations;
 use archipel_planner::route::RouteKey;
 use archipel_sql::datum::Datum;
@@ -186,6 +186,16 @@ fn tables_of(rel: &Rel, into: &mut BTreeMap<Oid, TreeId>) -> bool {
     plain
 }
 
+/// Whether there are subqueries in expressions: how many rows those read is not looked into.
+fn has_subqueries(rel: &Rel) -> bool {
+    let mut nested = false;
+    visit_rel(rel, 0, &mut |expr, _| {
+        nested |= matches!(expr.kind, ExprKind::Subquery(_));
+        !nested
+    });
+    nested
+}
+
 /// From how many columns on an operator is wide: DataFusion looks for each of them among all of them, rule by
 /// rule.
 const COLUMNS_WIDE: usize = 64;
@@ -196,6 +206,48 @@ const ROWS_PER_COLUMN: u64 = 8;
 const MEMBERS_LARGE: usize = 16;
 /// So many rows cost the native executor what planning one more member costs then.
 const ROWS_PER_MEMBER: u64 = 500;
+
+/// From how many operators on a plan is deep: DataFusion plans it in the square of them and more, for each of
+/// its rules goes over all of them, and many look at all columns below.
+const OPERATORS_DEEP: u64 = 24;
+/// So many rows passing one operator cost the native executor what planning costs for each pair of operators.
+const PASSES_PER_PAIR: u64 = 8;
+
+/// How deep a plan is.
+#[derive(Default)]
+struct Depth {
+    operators: u64,
+    /// How many operators the rows of each table pass, in all its places together.
+    passes: BTreeMap<TreeId, u64>,
+}
+
+impl Depth {
+    fn of(rel: &Rel) -> Depth {
+        let mut depth = Depth::default();
+        depth.add(rel, 1);
+        depth
+    }
+
+    /// Adds a relation whose rows pass so many operators, itself included.
+    fn add(&mut self, rel: &Rel, above: u64) {
+        self.operators += 1;
+        let mut read = |tree: u32| *self.passes.entry(TreeId(tree)).or_default() += above;
+        match rel {
+            Rel::Scan { table, .. } => read(table.tree),
+            Rel::Family { family, .. } => {
+                family.members.iter().for_each(|member| read(member.table.tree));
+            }
+            _ => {}
+        }
+        // The arms of a set operation pass their rows on as they are.
+        let above = if matches!(rel, Rel::SetOp { all: true, .. }) { above } else { above + 1 };
+        rel.for_each_child(|child, _| {
+            if let BoundChild::Rel(rel) = child {
+                self.add(rel, above);
+            }
+        });
+    }
+}
 
 impl Session {
     /// Whether a plan is for the analytical executor, here and now.
@@ -225,7 +277,31 @@ impl Session {
     pub(super) fn is_better_native(&self, plan: &RowPlan) -> bool {
         // DataFusion looks at all pairs of rows where it sees nothing equal to hash by.
         let in_pairs = matches!(&plan.code, Code::Native(compiled) if compiled.pairs_elsewhere);
-        in_pairs || self.looks_up(plan) || self.is_wide(plan)
+        in_pairs || self.looks_up(plan) || self.is_wide(plan) || self.is_deep(plan)
+    }
+
+    /// Whether a plan is of so many operators that DataFusion would plan it for longer than the native
+    /// executor runs it over as few rows as there are.
+    fn is_deep(&self, plan: &RowPlan) -> bool {
+        let BoundStatement::Query(query) = &plan.bound else { return false };
+        let Depth { operators, passes } = Depth::of(&query.rel);
+        if operators < OPERATORS_DEEP || has_subqueries(&query.rel) {
+            return false;
+        }
+        // Tables of one group lie in the same partitions, whose rows count once.
+        let engine = &self.server.engine;
+        let mut groups: BTreeMap<_, (TreeId, u64)> = BTreeMap::new();
+        for (tree, passes) in passes {
+            if let Some(meta) = engine.table(tree) {
+                let most = groups.entry(meta.group()).or_insert((tree, passes));
+                most.1 = most.1.max(passes);
+            }
+        }
+        let passed = groups
+            .into_values()
+            .map(|(tree, passes)| engine.rows_at_most(tree).saturating_mul(passes))
+            .fold(0, u64::saturating_add);
+        passed <= PASSES_PER_PAIR * operators * operators
     }
 
     /// Whether a plan names so many columns, or reads so many tables of a family, that DataFusion would plan it
@@ -254,13 +330,7 @@ impl Session {
         if columns < COLUMNS_WIDE && members < MEMBERS_LARGE {
             return false;
         }
-        let mut nested = false;
-        visit_rel(&query.rel, 0, &mut |expr, _| {
-            // How many rows those read is not looked into.
-            nested |= matches!(expr.kind, ExprKind::Subquery(_));
-            !nested
-        });
-        if nested {
+        if has_subqueries(&query.rel) {
             return false;
         }
         // Tables of one group lie in the same partitions, whose rows count once.

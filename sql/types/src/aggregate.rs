@@ -26,21 +26,17 @@ pub fn factory(name: &str, args: &[Oid]) -> Option<(Factory, bool)> {
         "count" if args.is_empty() => (|_| Box::new(Count(0)), false),
         "count" => (|_| Box::new(Count(0)), true),
         "sum" if is(Oid::INT2) || is(Oid::INT4) => {
-            (|_| Box::new(SumInteger { sum: 0, any: false, wide: false }), true)
+            (|_| Box::new(SumInteger { sum: 0, count: 0, wide: false }), true)
         }
-        "sum" if is(Oid::INT8) => (|_| Box::new(SumInteger { sum: 0, any: false, wide: true }), true),
-        "sum" if is(Oid::NUMERIC) => {
-            (|_| Box::new(SumNumeric { sum: Numeric::ZERO, count: 0, average: false }), true)
-        }
+        "sum" if is(Oid::INT8) => (|_| Box::new(SumInteger { sum: 0, count: 0, wide: true }), true),
+        "sum" if is(Oid::NUMERIC) => (|_| Box::new(SumNumeric::new(false)), true),
         "sum" if is(Oid::FLOAT4) => (|_| Box::new(SumFloat { sum: -0.0, any: false, single: true }), true),
         "sum" if is(Oid::FLOAT8) => (|_| Box::new(SumFloat { sum: -0.0, any: false, single: false }), true),
         "sum" if is(Oid::INTERVAL) => {
             (|_| Box::new(SumInterval { sum: None, count: 0, average: false }), true)
         }
         "avg" if integer => (|_| Box::new(AverageInteger { sum: 0, count: 0 }), true),
-        "avg" if is(Oid::NUMERIC) => {
-            (|_| Box::new(SumNumeric { sum: Numeric::ZERO, count: 0, average: true }), true)
-        }
+        "avg" if is(Oid::NUMERIC) => (|_| Box::new(SumNumeric::new(true)), true),
         "avg" if float => (|_| Box::new(Moments::new(Statistic::Average)), true),
         "avg" if is(Oid::INTERVAL) => {
             (|_| Box::new(SumInterval { sum: None, count: 0, average: true }), true)
@@ -175,6 +171,10 @@ impl AggregateState for Count {
         self.0 += 1;
         Ok(())
     }
+    fn give_back(&mut self, _: &[Datum]) -> Result<bool> {
+        self.0 -= 1;
+        Ok(true)
+    }
     fn finish(&mut self, _: &FunctionContext<'_>) -> Result<Datum> {
         Ok(Datum::Int8(self.0))
     }
@@ -183,7 +183,7 @@ impl AggregateState for Count {
 /// Sums in 128 bits, which 2^64 addends cannot overflow.
 struct SumInteger {
     sum: i128,
-    any: bool,
+    count: u64,
     /// bigint input: the result is numeric.
     wide: bool,
 }
@@ -191,11 +191,16 @@ struct SumInteger {
 impl AggregateState for SumInteger {
     fn update(&mut self, _: &FunctionContext<'_>, args: &[Datum]) -> Result<()> {
         self.sum += i128::from(integer(&args[0])?);
-        self.any = true;
+        self.count += 1;
         Ok(())
     }
+    fn give_back(&mut self, args: &[Datum]) -> Result<bool> {
+        self.sum -= i128::from(integer(&args[0])?);
+        self.count -= 1;
+        Ok(true)
+    }
     fn finish(&mut self, _: &FunctionContext<'_>) -> Result<Datum> {
-        if !self.any {
+        if self.count == 0 {
             return Ok(Datum::Null);
         }
         if self.wide {
@@ -216,6 +221,11 @@ impl AggregateState for AverageInteger {
         self.count += 1;
         Ok(())
     }
+    fn give_back(&mut self, args: &[Datum]) -> Result<bool> {
+        self.sum -= i128::from(integer(&args[0])?);
+        self.count -= 1;
+        Ok(true)
+    }
     fn finish(&mut self, _: &FunctionContext<'_>) -> Result<Datum> {
         if self.count == 0 {
             return Ok(Datum::Null);
@@ -227,15 +237,44 @@ impl AggregateState for AverageInteger {
 struct SumNumeric {
     sum: Numeric,
     count: i64,
+    /// How many of them have as many digits behind the point as the sum.
+    at_scale: u64,
     average: bool,
+}
+
+impl SumNumeric {
+    fn new(average: bool) -> SumNumeric {
+        SumNumeric { sum: Numeric::ZERO, count: 0, at_scale: 0, average }
+    }
 }
 
 impl AggregateState for SumNumeric {
     fn update(&mut self, _: &FunctionContext<'_>, args: &[Datum]) -> Result<()> {
         let Datum::Numeric(value) = &args[0] else { return Err(SqlError::internal("sum expects a numeric")) };
+        match value.scale().cmp(&self.sum.scale()) {
+            Ordering::Less => {}
+            Ordering::Equal => self.at_scale += 1,
+            Ordering::Greater => self.at_scale = 1,
+        }
         self.sum = self.sum.add(value)?;
         self.count += 1;
         Ok(())
+    }
+    fn give_back(&mut self, args: &[Datum]) -> Result<bool> {
+        let Datum::Numeric(value) = &args[0] else { return Err(SqlError::internal("sum expects a numeric")) };
+        if !value.is_finite() || !self.sum.is_finite() {
+            return Ok(false);
+        }
+        if value.scale() == self.sum.scale() {
+            // Without the last of its scale the sum is shown with fewer digits.
+            if self.at_scale <= 1 && value.scale() > 0 {
+                return Ok(false);
+            }
+            self.at_scale = self.at_scale.saturating_sub(1);
+        }
+        self.sum = self.sum.sub(value)?;
+        self.count -= 1;
+        Ok(true)
     }
     fn finish(&mut self, _: &FunctionContext<'_>) -> Result<Datum> {
         if self.count == 0 {

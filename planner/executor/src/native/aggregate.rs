@@ -221,6 +221,17 @@ impl Call {
         Ok(())
     }
 
+    /// Gives back a row of arguments that was taken, for windows; false if that cannot be done.
+    pub fn give_back(&self, running: &mut Running, args: &[Datum]) -> ExecResult<bool> {
+        if self.taker.strict() && args.iter().any(Datum::is_null) {
+            return Ok(true);
+        }
+        match &mut running.state {
+            Taking::Builtin(state) => Ok(state.give_back(args)?),
+            Taking::Defined(_) => Ok(false),
+        }
+    }
+
     pub fn finish(&self, running: &mut Running, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Datum> {
         self.feed_waiting(running, ctx)?;
         self.taker.finish(&mut running.state, ctx)

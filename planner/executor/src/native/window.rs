@@ -11,7 +11,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 
 use self::frame::{Frame, Parts};
 use super::CompiledPredicate;
-use super::aggregate::Call;
+use super::aggregate::{Call, Running};
 use super::compile::{Compiler, Pruned};
 use super::context::{ExecContext, ExecResult};
 use super::expression::{Source, Values, eval_all};
@@ -195,6 +195,11 @@ impl<'p> Partition<'p> {
     fn args(&self, position: usize) -> &[Datum] {
         self.columns.args.row(self.rows[position])
     }
+
+    /// Whether FILTER lets a row pass.
+    fn passes(&self, position: usize) -> bool {
+        self.columns.passes[self.rows[position]]
+    }
 }
 
 impl Window {
@@ -213,39 +218,59 @@ impl Window {
                     result[rows[position]] = self.ranking(*ranking, &partition, position, ctx)?;
                 }
             }
-            Function::Aggregate(call) => {
-                let mut previous: Option<(Parts, Datum)> = None;
-                // A frame that only grows is fed row by row into one state.
-                let growing = self.frame.only_grows();
-                let mut running = call.start();
-                let mut fed = 0;
-                for position in 0..rows.len() {
-                    ctx.tick()?;
-                    let frame = self.frame.around(&partition, position, ctx)?;
-                    if let Some((range, value)) = &previous
-                        && *range == frame
-                    {
-                        result[rows[position]] = value.clone();
-                        continue;
-                    }
-                    let end = frame.end();
-                    if !growing || end < fed {
-                        running = call.start();
-                        fed = 0;
-                    }
-                    for at in frame.positions().skip_while(|at| *at < fed) {
-                        ctx.tick()?;
-                        if columns.passes[rows[at]] {
-                            let args: Values = partition.args(at).iter().cloned().collect();
-                            call.feed(&mut running, ctx, &args)?;
-                        }
-                    }
-                    fed = end;
-                    let value = call.finish(&mut running, ctx)?;
-                    result[rows[position]] = value.clone();
-                    previous = Some((frame, value));
+            Function::Aggregate(call) => self.aggregate(call, &partition, ctx, result)?,
+        }
+        Ok(())
+    }
+
+    /// The answers of an aggregate: from the frame of one row to that of the next one, its state takes the rows
+    /// that have come in and gives back those that have gone, if it can; otherwise it begins anew.
+    fn aggregate(
+        &self,
+        call: &Call,
+        partition: &Partition<'_>,
+        ctx: &mut ExecContext<'_, '_>,
+        result: &mut [Datum],
+    ) -> ExecResult<()> {
+        let rows = partition.rows;
+        let mut previous: Option<(Parts, Datum)> = None;
+        let mut running = call.start();
+        // The positions of the rows in the state, where they are one after the other.
+        let mut taken: Option<Range<usize>> = Some(0..0);
+        for position in 0..rows.len() {
+            ctx.tick()?;
+            let frame = self.frame.around(partition, position, ctx)?;
+            if let Some((range, value)) = &previous
+                && *range == frame
+            {
+                result[rows[position]] = value.clone();
+                continue;
+            }
+            let range = frame.range();
+            let goes_on = match (&taken, &range) {
+                (Some(taken), Some(range)) => {
+                    leave_behind(call, &mut running, partition, (taken, range), ctx)?
+                }
+                _ => false,
+            };
+            let fed = match taken {
+                Some(taken) if goes_on => taken.end,
+                _ => {
+                    running = call.start();
+                    0
+                }
+            };
+            for at in frame.positions().skip_while(|at| *at < fed) {
+                ctx.tick()?;
+                if partition.passes(at) {
+                    let args: Values = partition.args(at).iter().cloned().collect();
+                    call.feed(&mut running, ctx, &args)?;
                 }
             }
+            taken = range;
+            let value = call.finish(&mut running, ctx)?;
+            result[rows[position]] = value.clone();
+            previous = Some((frame, value));
         }
         Ok(())
     }
@@ -323,4 +348,28 @@ impl Window {
             }
         })
     }
+}
+
+/// Gives back the rows that a frame has left behind; false if the state has to begin anew.
+fn leave_behind(
+    call: &Call,
+    running: &mut Running,
+    partition: &Partition<'_>,
+    (taken, frame): (&Range<usize>, &Range<usize>),
+    ctx: &mut ExecContext<'_, '_>,
+) -> ExecResult<bool> {
+    if frame.start < taken.start || frame.start > taken.end || frame.end < taken.end {
+        return Ok(false);
+    }
+    // More to give back than to take again.
+    if frame.start - taken.start > frame.len() {
+        return Ok(false);
+    }
+    for at in taken.start..frame.start {
+        ctx.tick()?;
+        if partition.passes(at) && !call.give_back(running, partition.args(at))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

@@ -432,6 +432,11 @@ pub struct ResolvedFunction {
 pub trait AggregateState: Send {
     /// Takes one input row's arguments; NULLs included unless the function is strict.
     fn update(&mut self, ctx: &FunctionContext<'_>, args: &[Datum]) -> Result<()>;
+    /// Gives back a row's arguments that it has taken, as if it never had, where a window's frame has left the
+    /// row behind; false if it cannot, and has to begin anew.
+    fn give_back(&mut self, _args: &[Datum]) -> Result<bool> {
+        Ok(false)
+    }
     /// The group's result.
     fn finish(&mut self, ctx: &FunctionContext<'_>) -> Result<Datum>;
 }

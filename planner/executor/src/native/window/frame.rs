@@ -59,9 +59,13 @@ impl Parts {
         self.0.iter().cloned().flatten()
     }
 
-    /// The first position behind them.
-    pub fn end(&self) -> usize {
-        self.0.last().map_or(0, |part| part.end)
+    /// The positions, if none is left out between the first and the last.
+    pub fn range(&self) -> Option<Range<usize>> {
+        match &self.0[..] {
+            [] => Some(0..0),
+            [only] => Some(only.clone()),
+            _ => None,
+        }
     }
 
     pub fn last(&self) -> Option<usize> {
@@ -111,11 +115,6 @@ struct Edge {
 }
 
 impl Frame {
-    /// Whether the frame of a row holds that of the row before it, but for an end that moves back.
-    pub fn only_grows(&self) -> bool {
-        matches!(self.start, Bound::UnboundedPreceding) && self.exclusion == FrameExclusion::NoOthers
-    }
-
     /// The rows of the frame around a row.
     pub fn around(
         &self,
