@@ -1,8 +1,10 @@
 //! GROUP BY, grouping sets and aggregate functions.
 //!
-//! Groups live in a hash table in order of first appearance. `min` and `max` of a column that
+//! Groups live in a hash table in order of first appearance, those of several sets in one of [`sets`]. `min` and `max` of a column that
 //! some path walks in order need no grouping at all: the first value that is not NULL is the
 //! answer, and the scan stops there.
+
+mod sets;
 
 use std::ops::ControlFlow;
 
@@ -12,6 +14,7 @@ use archipel_sql::function::Aggregate;
 use archipel_sql::types::Oid;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use self::sets::{Groups, Steps};
 use super::CompiledPredicate;
 use super::compile::{Compiler, passed_through};
 use super::context::{ExecContext, ExecResult};
@@ -259,53 +262,86 @@ impl Aggregation {
         if self.groups.is_empty() && self.sets.len() <= 1 {
             return self.run_ungrouped(ctx, out);
         }
-        // Keyed by set and the set's group values; others are NULL.
-        let mut index: FxHashMap<(u16, HashKey), usize> = FxHashMap::default();
-        let mut groups: Vec<(u16, Values, Vec<Running>)> = Vec::new();
-        let whole: Vec<Vec<u16>> = vec![(0..self.groups.len() as u16).collect()];
-        let sets = if self.sets.is_empty() { &whole } else { &self.sets };
+        if self.sets.len() > 1 {
+            return self.run_sets(ctx, out);
+        }
+        // Keyed by the set's group values; others are NULL.
+        let whole: Vec<u16> = (0..self.groups.len() as u16).collect();
+        let set = self.sets.first().unwrap_or(&whole);
+        let mut index: FxHashMap<HashKey, usize> = FxHashMap::default();
+        let mut groups: Vec<(Values, Vec<Running>)> = Vec::new();
         let _ = self.input.run(ctx, &mut |ctx| {
             let values = eval_all(&self.groups, ctx)?;
-            for (number, set) in sets.iter().enumerate() {
-                let number = number as u16;
-                let key: Values = set.iter().map(|group| values[usize::from(*group)].clone()).collect();
-                let position = match index.get(&(number, HashKey(key.iter().cloned().collect()))) {
-                    Some(position) => *position,
-                    None => {
-                        let mut shown = Values::from_elem(Datum::Null, self.groups.len());
-                        for (group, value) in set.iter().zip(&key) {
-                            shown[usize::from(*group)] = value.clone();
-                        }
-                        groups.push((number, shown, self.calls.iter().map(Call::start).collect()));
-                        index.insert((number, HashKey(key.into_iter().collect())), groups.len() - 1);
-                        groups.len() - 1
+            let key = HashKey(set.iter().map(|group| values[usize::from(*group)].clone()).collect());
+            let position = match index.get(&key) {
+                Some(position) => *position,
+                None => {
+                    let mut shown = Values::from_elem(Datum::Null, self.groups.len());
+                    for (group, value) in set.iter().zip(&key.0) {
+                        shown[usize::from(*group)] = value.clone();
                     }
-                };
-                self.update(&mut groups[position].2, ctx)?;
-            }
+                    groups.push((shown, self.calls.iter().map(Call::start).collect()));
+                    index.insert(key, groups.len() - 1);
+                    groups.len() - 1
+                }
+            };
+            self.update(&mut groups[position].1, ctx)?;
             Ok(ControlFlow::Continue(()))
         })?;
         // The empty set answers a row even for no input.
-        for (number, set) in sets.iter().enumerate() {
-            let number = number as u16;
-            if set.is_empty() && !groups.iter().any(|(of, ..)| *of == number) {
-                let shown = Values::from_elem(Datum::Null, self.groups.len());
-                groups.push((number, shown, self.calls.iter().map(Call::start).collect()));
-            }
+        if set.is_empty() && groups.is_empty() {
+            let shown = Values::from_elem(Datum::Null, self.groups.len());
+            groups.push((shown, self.calls.iter().map(Call::start).collect()));
         }
-        for (number, shown, mut running) in groups {
+        for (shown, mut running) in groups {
             for (value, slot) in shown.into_iter().zip(&self.group_slots) {
                 ctx.frame.slots[*slot as usize] = value;
             }
-            let set = &sets[usize::from(number)];
-            for (grouping, slot) in self.groupings.iter().zip(&self.grouping_slots) {
-                ctx.frame.slots[*slot as usize] = Datum::Int4(grouping_bits(grouping, set));
-            }
+            self.show_groupings(set, ctx);
             if self.emit(&mut running, ctx, out)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    fn run_sets(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+        let steps = Steps::of(&self.sets);
+        let mut found = Groups::new(&steps, self.groups.len());
+        let mut groups: Vec<Vec<Running>> = Vec::new();
+        let _ = self.input.run(ctx, &mut |ctx| {
+            let values = eval_all(&self.groups, ctx)?;
+            found.enter(&values);
+            for set in 0..self.sets.len() {
+                let group = found.group(set, &values);
+                if group == groups.len() {
+                    groups.push(self.calls.iter().map(Call::start).collect());
+                }
+                self.update(&mut groups[group], ctx)?;
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        // The empty set answers a row even for no input.
+        for (set, _) in self.sets.iter().enumerate().filter(|(_, columns)| columns.is_empty()) {
+            if found.group(set, &[]) == groups.len() {
+                groups.push(self.calls.iter().map(Call::start).collect());
+            }
+        }
+        for (group, mut running) in groups.into_iter().enumerate() {
+            let set = found.show(group, &self.group_slots, &mut ctx.frame.slots);
+            self.show_groupings(&self.sets[set], ctx);
+            if self.emit(&mut running, ctx, out)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// What GROUPING answers for the groups of a set.
+    fn show_groupings(&self, set: &[u16], ctx: &mut ExecContext<'_, '_>) {
+        for (grouping, slot) in self.groupings.iter().zip(&self.grouping_slots) {
+            ctx.frame.slots[*slot as usize] = Datum::Int4(grouping_bits(grouping, set));
+        }
     }
 
     fn run_ungrouped(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
@@ -316,9 +352,7 @@ impl Aggregation {
             self.update(&mut running, ctx)?;
             Ok(ControlFlow::Continue(()))
         })?;
-        for (grouping, slot) in self.groupings.iter().zip(&self.grouping_slots) {
-            ctx.frame.slots[*slot as usize] = Datum::Int4(grouping_bits(grouping, &[]));
-        }
+        self.show_groupings(&[], ctx);
         let _ = any;
         self.emit(&mut running, ctx, out)
     }
