@@ -14,6 +14,10 @@ use super::walk;
 use crate::bind::visit::{effort, visit_expr_mut};
 use crate::bound::{BoundExpr, ExprKind};
 
+mod derived;
+
+pub(crate) use derived::Derived;
+
 /// One condition that must hold.
 #[derive(Clone)]
 pub(crate) struct Conjunct<'b> {
@@ -24,6 +28,8 @@ pub(crate) struct Conjunct<'b> {
     base: usize,
     /// The slots it reads of that row and of rows further out.
     pub slots: Rc<[u32]>,
+    /// Whether nobody has written it: it follows from others.
+    derived: bool,
 }
 
 /// How a conjunct restricts one column, if it does so in a way that an ordered tree can serve.
@@ -84,7 +90,13 @@ impl Compiler<'_> {
             .into_iter()
             .map(|expr| {
                 let slots = self.slots_read(expr, &scope);
-                Conjunct { expr, scope: scope.clone(), base: self.depth(), slots: slots.into() }
+                Conjunct {
+                    expr,
+                    scope: scope.clone(),
+                    base: self.depth(),
+                    slots: slots.into(),
+                    derived: false,
+                }
             })
             .collect()
     }
@@ -122,7 +134,8 @@ impl Compiler<'_> {
     /// A part of a conjunct, as a condition of its own.
     pub fn part_of<'b>(&mut self, conjunct: &Conjunct<'b>, part: &'b BoundExpr) -> Conjunct<'b> {
         let slots = self.value_slots(conjunct, part);
-        Conjunct { expr: part, scope: conjunct.scope.clone(), base: conjunct.base, slots: slots.into() }
+        let (scope, base) = (conjunct.scope.clone(), conjunct.base);
+        Conjunct { expr: part, scope, base, slots: slots.into(), derived: false }
     }
 
     /// The column an expression of a conjunct is, as a slot.

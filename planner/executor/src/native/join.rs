@@ -12,7 +12,7 @@ use archipel_sql::error::Result;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::compile::{Compiler, Layout, passed_through};
-use super::conjunct::Conjunct;
+use super::conjunct::{Conjunct, Derived};
 use super::expression::Source;
 use super::lateral::{apart, has_effects, read_of};
 use super::lookup::Lookup;
@@ -111,7 +111,11 @@ impl Compiler<'_> {
         wanted: &[OrderKey],
     ) -> Result<Planned> {
         if !items.iter().any(|item| item.effects) {
-            return self.order_group(items, conjuncts, facts, wanted);
+            let tables: Vec<&[u32]> = items.iter().map(|item| &item.layout[..]).collect();
+            let derived = self.derived_equalities(&conjuncts, facts, &tables);
+            let mut all: Vec<Conjunct<'_>> = conjuncts;
+            all.extend(derived.iter().map(Derived::conjunct));
+            return self.order_group(items, all, facts, wanted);
         }
         let mut placed: Option<Planned> = None;
         let start = self.plan.lines.len();
@@ -179,6 +183,7 @@ impl Compiler<'_> {
             let waits = |c: &Conjunct<'_>| c.slots.iter().any(|slot| unplaced.contains(slot));
             let (later, now): (Vec<_>, Vec<_>) = conjuncts.into_iter().partition(waits);
             conjuncts = later;
+            let now = self.without_implied(now, &item.layout);
             placed = Some(match placed {
                 None => {
                     let wanted: &[OrderKey] =

@@ -209,6 +209,7 @@ impl Compiler<'_> {
             let item = &items[at];
             let others: Vec<u32> = open.iter().flat_map(|at| items[*at].layout.iter().copied()).collect();
             let now: Vec<Conjunct<'b>> = waiting.iter().filter(|c| !c.reads_any(&others)).cloned().collect();
+            let now = self.without_implied(now, &item.layout);
             let mut shares: Vec<f64> = Vec::new();
             for conjunct in now.iter().filter(|c| c.slots.iter().any(|slot| placed.contains(slot))) {
                 shares.extend(self.column_equality(conjunct).map(|(slot, _)| {
