@@ -56,6 +56,26 @@ fn owners(items: &[&Item<'_>]) -> FxHashMap<u32, usize> {
     items.iter().enumerate().flat_map(slots).collect()
 }
 
+/// The conditions on each of so many items, those across several on each of these. `owners`: which item a slot
+/// belongs to.
+fn told_apart<'b>(
+    conjuncts: &[Conjunct<'b>],
+    owners: &FxHashMap<u32, usize>,
+    items: usize,
+) -> Vec<Vec<Conjunct<'b>>> {
+    let mut own: Vec<Vec<Conjunct<'b>>> = vec![Vec::new(); items];
+    // The last one that each has been told.
+    let mut told: Vec<Option<usize>> = vec![None; items];
+    for (number, conjunct) in conjuncts.iter().enumerate() {
+        for item in conjunct.slots.iter().filter_map(|slot| owners.get(slot)) {
+            if told[*item].replace(number) != Some(number) {
+                own[*item].push(conjunct.clone());
+            }
+        }
+    }
+    own
+}
+
 /// Whether conditions say that something of a row of these slots equals something of another row.
 fn are_equal(conjuncts: &[Conjunct<'_>], layout: &[u32]) -> bool {
     conjuncts.iter().any(|conjunct| {
@@ -354,7 +374,9 @@ impl Compiler<'_> {
                 connected[*own] = true;
             }
         }
+        let own = told_apart(conjuncts, &owners, items.len());
         for (position, item) in items.iter().enumerate() {
+            let conjuncts = &own[position][..];
             if let Some(left) = &item.lateral
                 && left.iter().any(|slot| owners.get(slot).is_some_and(|owner| *owner != position))
             {
