@@ -56,6 +56,23 @@ def among(statement):
     return lambda n: [f"INSERT INTO target SELECT g, g, 'c' FROM generate_series(1, {n}) g", statement, "TRUNCATE target"]
 
 
+def within(schema, statements):
+    """In a schema of its own, which goes with all that is in it."""
+    return lambda n: [
+        f"CREATE SCHEMA {schema}",
+        f"SET search_path = {schema}, public",
+        *statements(n),
+        "RESET search_path",
+        # The notice names everything.
+        "SET client_min_messages = warning",
+        f"DROP SCHEMA {schema} CASCADE",
+    ]
+
+
+def tables(n, columns="id int PRIMARY KEY, x int"):
+    return [f"CREATE TABLE t{number}({columns})" for number in range(n)]
+
+
 # The statements of each shape by size, and the least size.
 SHAPES = {
     "values": (lambda n: [f"SELECT sum(x) FROM (VALUES {numbers(n, '({})')}) v(x)"], 2000),
@@ -113,6 +130,99 @@ SHAPES = {
             "DROP TABLE heirs CASCADE",
         ],
         10,
+    ),
+    "views over views": (
+        within("deep", lambda n: [
+            "CREATE VIEW v0 AS SELECT a, b FROM target",
+            *(f"CREATE VIEW v{i} AS SELECT a + 1 AS a, b FROM v{i - 1} WHERE b <> {i}" for i in range(1, n)),
+            *[f"SELECT * FROM v{n - 1}"] * 5,
+        ]),
+        10,
+    ),
+    "with, filtered": (
+        lambda n: [f"WITH c0 AS (SELECT a, b FROM target), {', '.join(f'c{i} AS (SELECT a + 1 AS a, b FROM c{i - 1} WHERE b > {i})' for i in range(1, n))} SELECT * FROM c{n - 1}"],
+        10,
+    ),
+    "union all of tables": (lambda n: [f"SELECT count(*) FROM ({numbers(n, 'SELECT a + {} FROM target', ' UNION ALL ')}) u"], 25),
+    "joined in a star": (
+        within("star", lambda n: [
+            *tables(n),
+            f"CREATE TABLE facts({', '.join(f'x{i} int' for i in range(n))})",
+            *["SELECT count(*) FROM facts " + " ".join(f"JOIN t{i} ON t{i}.id = x{i}" for i in range(n))] * 5,
+        ]),
+        8,
+    ),
+    "joined in a chain": (
+        within("chain", lambda n: [
+            *tables(n),
+            *["SELECT count(*) FROM t0 " + " ".join(f"JOIN t{i} ON t{i}.id = t{i - 1}.x" for i in range(1, n))] * 5,
+        ]),
+        8,
+    ),
+    "left joins": (
+        within("lefts", lambda n: [
+            *tables(n),
+            *["SELECT count(*) FROM t0 " + " ".join(f"LEFT JOIN t{i} ON t{i}.id = t{i - 1}.x" for i in range(1, n))] * 5,
+        ]),
+        8,
+    ),
+    "heirs of heirs": (
+        within("heirs", lambda n: [
+            "CREATE TABLE h0(a int, b int)",
+            *(f"CREATE TABLE h{i}() INHERITS (h{i - 1})" for i in range(1, n)),
+            *["SELECT count(*) FROM h0"] * 5,
+        ]),
+        10,
+    ),
+    "partitions": (
+        within("parts", lambda n: [
+            "CREATE TABLE parts(a int PRIMARY KEY, b int) PARTITION BY RANGE (a)",
+            *(f"CREATE TABLE p{i} PARTITION OF parts FOR VALUES FROM ({i}) TO ({i + 1})" for i in range(n)),
+            "INSERT INTO parts SELECT g, g FROM generate_series(0, 19) g",
+            "SELECT * FROM parts WHERE a = 5",
+            "UPDATE parts SET b = b + 1",
+        ]),
+        25,
+    ),
+    "indexes": (
+        within("indexed", lambda n: [
+            *tables(1),
+            *(f"CREATE INDEX ON t0((x + {i}))" for i in range(n)),
+            *["INSERT INTO t0 SELECT coalesce(max(id), 0) + 1, 1 FROM t0", "UPDATE t0 SET x = x + 1"] * 3,
+        ]),
+        10,
+    ),
+    "foreign keys": (
+        within("keys", lambda n: [
+            *tables(n),
+            f"CREATE TABLE many({', '.join(f'x{i} int REFERENCES t{i}' for i in range(n))})",
+            *["INSERT INTO many DEFAULT VALUES"] * 5,
+        ]),
+        10,
+    ),
+    "triggers": (
+        within("triggered", lambda n: [
+            *tables(1),
+            "CREATE FUNCTION passed() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END'",
+            *(f"CREATE TRIGGER g{i} BEFORE INSERT ON t0 FOR EACH ROW EXECUTE FUNCTION passed()" for i in range(n)),
+            "INSERT INTO t0 SELECT g, g FROM generate_series(1, 20) g",
+        ]),
+        10,
+    ),
+    "rollup": (over("c{}", "SELECT count(*) FROM wide GROUP BY ROLLUP ({})"), 8),
+    "moving frames": (
+        lambda n: [f"SELECT sum(s) FROM (SELECT sum(g) OVER (ORDER BY g ROWS {n // 2} PRECEDING) AS s FROM generate_series(1, {n}) g) x"],
+        500,
+    ),
+    "grown array": (lambda n: [f"DO $do$ DECLARE x int[] := '{{}}'; BEGIN FOR i IN 1..{n} LOOP x := x || i; END LOOP; END $do$"], 2000),
+    "grown text": (lambda n: [f"DO $do$ DECLARE x text := ''; BEGIN FOR i IN 1..{n} LOOP x := x || 'abc'; END LOOP; END $do$"], 2000),
+    "cursors": (
+        lambda n: ["BEGIN", *(f"DECLARE k{i} CURSOR FOR SELECT id FROM points ORDER BY id" for i in range(n)), *(f"FETCH 2 FROM k{i}" for i in range(n)), "COMMIT"],
+        25,
+    ),
+    "prepared": (
+        lambda n: [*(f"PREPARE q{i} AS SELECT * FROM points WHERE id = {i}" for i in range(n)), *(f"EXECUTE q{i}" for i in range(n)), "DEALLOCATE ALL"],
+        25,
     ),
     "assignments": (lambda n: [f"DO $do$ DECLARE x int := 0; BEGIN {'x := x + 1; ' * n} END $do$"], 500),
     "handlers": (
