@@ -14,42 +14,53 @@ use sqlparser::ast::DataType;
 use super::{BindEnv, Binder, Clause, visit};
 use crate::bound::{BoundExpr, ExprKind};
 
+/// Adds what is needed of the same in the same name to what is known to be; false if it is needed of
+/// something else.
+fn is_joined(known: &mut Requirement, new: &Requirement) -> bool {
+    if known.acting != new.acting {
+        return false;
+    }
+    let Required::Table { table, privileges, selected, inserted, updated } = &new.what else {
+        return known.what == new.what;
+    };
+    let Required::Table { table: of, privileges: needed, selected: read, inserted: given, updated: changed } =
+        &mut known.what
+    else {
+        return false;
+    };
+    if of != table {
+        return false;
+    }
+    *needed |= *privileges;
+    for (known, new) in [(read, selected), (given, inserted), (changed, updated)] {
+        known.extend(new.iter().filter(|column| !known.contains(column)).copied().collect::<Vec<_>>());
+    }
+    true
+}
+
 impl BindEnv<'_> {
     fn need_all(&mut self, requirement: Requirement) {
-        let Required::Table { table, privileges, selected, inserted, updated } = &requirement.what else {
-            if !self.required.contains(&requirement) {
-                self.required.push(requirement);
-            }
-            return;
-        };
-        for known in &mut self.required {
-            if let Required::Table {
-                table: of,
-                privileges: needed,
-                selected: read,
-                inserted: given,
-                updated: changed,
-            } = &mut known.what
-                && of == table
-                && known.acting == requirement.acting
-            {
-                *needed |= *privileges;
-                for (known, new) in [(read, selected), (given, inserted), (changed, updated)] {
-                    known.extend(
-                        new.iter().filter(|column| !known.contains(column)).copied().collect::<Vec<_>>(),
-                    );
-                }
-                return;
-            }
+        if !self.required.iter_mut().any(|known| is_joined(known, &requirement)) {
+            self.required.push(requirement);
         }
-        self.required.push(requirement);
     }
 
-    /// Takes over what a part bound on its own needs.
+    /// Takes over what a part bound on its own needs, behind what is needed already.
     pub(crate) fn need_of(&mut self, part: Vec<Requirement>) {
-        for requirement in part {
-            self.need_all(requirement);
+        if part.len() <= self.required.len() {
+            part.into_iter().for_each(|requirement| self.need_all(requirement));
+            return;
         }
+        // Views over views hand on more and more: the few look for their like among the many.
+        let mut rest: Vec<Option<Requirement>> = part.into_iter().map(Some).collect();
+        for known in &mut self.required {
+            for new in &mut rest {
+                if new.as_ref().is_some_and(|new| is_joined(known, new)) {
+                    *new = None;
+                }
+            }
+        }
+        self.required.extend(rest.into_iter().flatten());
     }
 }
 
