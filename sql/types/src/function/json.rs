@@ -228,7 +228,7 @@ fn keys_exist(args: &[Datum], all: bool) -> Result<Datum> {
 /// `value ? key`: a field, or a string among the elements, or the string itself.
 fn exists(node: &Node<'_>, key: &str) -> bool {
     match &node.kind {
-        Kind::Object(_) => node.field(key).is_some(),
+        Kind::Object(_) => node.binary_field(key).is_some(),
         Kind::Array(items) => {
             items.iter().any(|item| matches!(&item.kind, Kind::String(value) if value == key))
         }

@@ -93,6 +93,13 @@ impl<'t> Node<'t> {
         }
     }
 
+    /// As [`Node::field`], of a jsonb value: its keys are in order, and none stands there twice.
+    pub fn binary_field(&self, key: &str) -> Option<&Node<'t>> {
+        let Kind::Object(fields) = &self.kind else { return None };
+        let place = fields.binary_search_by(|(name, _)| write::key_order(name, key)).ok()?;
+        fields.get(place).map(|(_, node)| node)
+    }
+
     /// An element of an array, from the end if negative.
     pub fn element(&self, index: i64) -> Option<&Node<'t>> {
         let Kind::Array(items) = &self.kind else { return None };
