@@ -143,6 +143,16 @@ SHAPES = {
         lambda n: [f"WITH c0 AS (SELECT a, b FROM target), {', '.join(f'c{i} AS (SELECT a + 1 AS a, b FROM c{i - 1} WHERE b > {i})' for i in range(1, n))} SELECT * FROM c{n - 1}"],
         10,
     ),
+    "subqueries": (
+        lambda n: [f"WITH c AS (SELECT a, b FROM target) SELECT {numbers(n, '(SELECT count(*) + {0} FROM c WHERE a > {0})')}"],
+        10,
+    ),
+    "keys of jsonb": (
+        lambda n: [
+            f"WITH j AS (SELECT jsonb_object_agg('k' || g, g) AS o FROM generate_series(1, {n}) g) SELECT o @> o, length((o || o)::text), o ?& array(SELECT 'k' || g FROM generate_series(1, {n}) g) FROM j"
+        ],
+        500,
+    ),
     "union all of tables": (lambda n: [f"SELECT count(*) FROM ({numbers(n, 'SELECT a + {} FROM target', ' UNION ALL ')}) u"], 25),
     "joined in a star": (
         within("star", lambda n: [

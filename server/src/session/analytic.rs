@@ -186,16 +186,6 @@ fn tables_of(rel: &Rel, into: &mut BTreeMap<Oid, TreeId>) -> bool {
     plain
 }
 
-/// Whether there are subqueries in expressions: how many rows those read is not looked into.
-fn has_subqueries(rel: &Rel) -> bool {
-    let mut nested = false;
-    visit_rel(rel, 0, &mut |expr, _| {
-        nested |= matches!(expr.kind, ExprKind::Subquery(_));
-        !nested
-    });
-    nested
-}
-
 /// From how many columns on an operator is wide: DataFusion looks for each of them among all of them, rule by
 /// rule.
 const COLUMNS_WIDE: usize = 64;
@@ -222,10 +212,19 @@ struct Depth {
 }
 
 impl Depth {
-    fn of(rel: &Rel) -> Depth {
+    /// `None` if subqueries run for each row: how many rows those read is not looked into.
+    fn of(rel: &Rel) -> Option<Depth> {
         let mut depth = Depth::default();
         depth.add(rel, 1);
-        depth
+        let mut once = true;
+        visit_rel(rel, 0, &mut |expr, _| {
+            if let ExprKind::Subquery(subquery) = &expr.kind {
+                once &= !subquery.correlated;
+                depth.add(&subquery.rel, 1);
+            }
+            once
+        });
+        once.then_some(depth)
     }
 
     /// Adds a relation whose rows pass so many operators, itself included.
@@ -284,8 +283,8 @@ impl Session {
     /// executor runs it over as few rows as there are.
     fn is_deep(&self, plan: &RowPlan) -> bool {
         let BoundStatement::Query(query) = &plan.bound else { return false };
-        let Depth { operators, passes } = Depth::of(&query.rel);
-        if operators < OPERATORS_DEEP || has_subqueries(&query.rel) {
+        let Some(Depth { operators, passes }) = Depth::of(&query.rel) else { return false };
+        if operators < OPERATORS_DEEP {
             return false;
         }
         // Tables of one group lie in the same partitions, whose rows count once.
@@ -330,7 +329,13 @@ impl Session {
         if columns < COLUMNS_WIDE && members < MEMBERS_LARGE {
             return false;
         }
-        if has_subqueries(&query.rel) {
+        let mut nested = false;
+        visit_rel(&query.rel, 0, &mut |expr, _| {
+            // How many rows those read is not looked into.
+            nested |= matches!(expr.kind, ExprKind::Subquery(_));
+            !nested
+        });
+        if nested {
             return false;
         }
         // Tables of one group lie in the same partitions, whose rows count once.
