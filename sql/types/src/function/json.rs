@@ -12,7 +12,7 @@ use crate::io::record::Fields;
 use crate::json::assign::assigned;
 use crate::json::change::{self, Change};
 use crate::json::populate::row_in;
-use crate::json::{Kind, Node, STEPS_PER_VALUE, order, shape, write};
+use crate::json::{Kind, Node, STEPS_PER_VALUE, binary_field_text, order, shape, write};
 use crate::memory;
 use crate::numeric::Numeric;
 use crate::record::Record;
@@ -387,9 +387,15 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("json_array_length", |_, v| length(v)),
     ("jsonb_array_length", |_, v| length(v)),
     ("json_object_field", |_, v| shown(parsed(v, 0)?.field(text(v, 1)?))),
-    ("jsonb_object_field", |_, v| shown_binary(parsed(v, 0)?.field(text(v, 1)?))),
+    ("jsonb_object_field", |_, v| {
+        let found = binary_field_text(text(v, 0)?, text(v, 1)?)?;
+        Ok(found.map_or(Datum::Null, Datum::jsonb))
+    }),
     ("json_object_field_text", |_, v| shown_text(parsed(v, 0)?.field(text(v, 1)?))),
-    ("jsonb_object_field_text", |_, v| shown_text(parsed(v, 0)?.field(text(v, 1)?))),
+    ("jsonb_object_field_text", |_, v| match binary_field_text(text(v, 0)?, text(v, 1)?)? {
+        Some(value) => shown_text(Some(&Node::parse(value)?)),
+        None => Ok(Datum::Null),
+    }),
     ("json_array_element", |_, v| shown(parsed(v, 0)?.element(int4(v, 1)?.into()))),
     ("jsonb_array_element", |_, v| shown_binary(parsed(v, 0)?.binary_element(int4(v, 1)?.into()))),
     ("json_array_element_text", |_, v| shown_text(parsed(v, 0)?.element(int4(v, 1)?.into()))),

@@ -137,6 +137,71 @@ impl<'t> Node<'t> {
     }
 }
 
+/// The text of the value under a key of a jsonb object, found without a look into the values before it: `None`
+/// where there is no such key, or no object.
+pub fn binary_field_text<'t>(text: &'t str, key: &str) -> Result<Option<&'t str>> {
+    interrupt::steps(text.len())?;
+    let bytes = text.as_bytes();
+    if bytes.first() != Some(&b'{') {
+        return Ok(None);
+    }
+    let mut at = 1;
+    while bytes.get(at) == Some(&b'"') {
+        let end_of_name = end_of_string(bytes, at);
+        // A colon and a blank.
+        let value = end_of_name + 2;
+        let end = end_of_value(bytes, value);
+        if text.get(at..end_of_name).is_some_and(|name| is_named(name, key)) {
+            return Ok(text.get(value..end));
+        }
+        // A comma and a blank.
+        at = end + 2;
+    }
+    Ok(None)
+}
+
+/// Whether a literal is this string.
+fn is_named(literal: &str, key: &str) -> bool {
+    if literal.contains('\\') {
+        return Node::parse(literal)
+            .is_ok_and(|node| matches!(&node.kind, Kind::String(name) if name == key));
+    }
+    literal.get(1..literal.len().saturating_sub(1)) == Some(key)
+}
+
+/// The first place behind the string that begins at one.
+fn end_of_string(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' => at += 2,
+            b'"' => return at + 1,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// The first place behind the value of a field that begins at one.
+fn end_of_value(bytes: &[u8], start: usize) -> usize {
+    let (mut at, mut depth) = (start, 0_usize);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => {
+                at = end_of_string(bytes, at);
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' if depth > 0 => depth -= 1,
+            b'}' | b']' => return at,
+            b',' if depth == 0 => return at,
+            _ => {}
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
 /// The place an index means, counted from the end if negative.
 pub fn position(index: i64, length: usize) -> Option<usize> {
     let place = if index < 0 { index.checked_add(length as i64)? } else { index };
