@@ -10,7 +10,9 @@ use archipel_engine::txn::{DdlOp, OwnedCell};
 use archipel_sql::ast::{AttributeAction, ColumnDefinition};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::user_type::Domain;
-use archipel_sql::catalog::{Catalog, Column, Object, Table, TableKind, UserType, UserTypeRef};
+use archipel_sql::catalog::{
+    Catalog, Column, Comments, Object, ObjectKind, Table, TableKind, UserType, UserTypeRef,
+};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::{array_of, element_of};
 use archipel_sql::types::{Oid, Type};
@@ -73,6 +75,7 @@ pub(super) fn alter(known: &UserType, actions: &[AttributeAction], work: &mut Wo
                 };
                 drop_stored_field(known.oid, place, work)?;
                 columns.remove(place);
+                renumber_comments(known, place, work);
             }
             AttributeAction::SetType(definition) => {
                 let place = place_of(&definition.name, columns, known)?;
@@ -220,6 +223,23 @@ pub(super) fn check_not_stored(row: Oid, name: &str, what: &str, uses: &str, wor
         }
     }
     Ok(())
+}
+
+/// Comments name attributes by number, and those behind one that goes move up.
+fn renumber_comments(known: &UserType, gone: usize, work: &mut Work<'_>) {
+    let Some(relation) = known.oid.relation_of_row_type() else { return };
+    let Some(comments) = work.catalog.comments(relation) else { return };
+    let mut comments = Comments::clone(&comments);
+    // Numbers begin with one.
+    comments.texts.retain(|(number, _)| usize::from(*number) != gone + 1);
+    for (number, _) in comments.texts.iter_mut().filter(|(number, _)| usize::from(*number) > gone + 1) {
+        *number -= 1;
+    }
+    if comments.texts.is_empty() {
+        work.drop(ObjectKind::Comments, relation);
+    } else {
+        work.put(Object::Comments(comments));
+    }
 }
 
 /// Writes the stored values of a composite type, in whatever depth, without one of their fields.

@@ -1,10 +1,12 @@
 //! ALTER DEFAULT PRIVILEGES: what new objects of a role begin with. Entries for all schemas stand
 //! in the place of the default list; entries for one schema add to it.
 
+use std::sync::Arc;
+
 use archipel_sql::ast::AlterDefaultPrivileges;
 use archipel_sql::catalog::access::{AclChange, AclItem};
 use archipel_sql::catalog::names::undefined_schema;
-use archipel_sql::catalog::{Catalog, DefaultAccess, Object, ObjectClass, Privileges};
+use archipel_sql::catalog::{Catalog, DefaultAccess, Object, ObjectClass, Privileges, Role};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
@@ -123,6 +125,18 @@ fn change(
     }
     work.put(Object::Role(object));
     Ok(())
+}
+
+/// Drops what is said of new objects in a schema: it goes with the schema.
+pub(super) fn forget_schema(schema: Oid, work: &mut Work<'_>) {
+    let within = |entry: &DefaultAccess| entry.schema == Some(schema);
+    let speaking: Vec<Arc<Role>> =
+        work.catalog.roles().filter(|role| role.default_access.iter().any(within)).cloned().collect();
+    for role in speaking {
+        let mut role = Role::clone(&role);
+        role.default_access.retain(|entry| !within(entry));
+        work.put(Object::Role(role));
+    }
 }
 
 /// As PostgreSQL's DETAIL names an entry.

@@ -9,7 +9,7 @@ use archipel_sql::ast::QualifiedName;
 use archipel_sql::catalog::names::{is_temporary_schema, undefined_schema};
 use archipel_sql::catalog::{
     Catalog, CatalogChange, DATABASE, Numbers, Object, ObjectClass, ObjectKind, Persistence, Privileges,
-    SUPERUSER_NAME, Schema, Sequence, Table, TableKind, TypesAlong,
+    SUPERUSER_NAME, Schema, Sequence, Table, TableKind, TypesAlong, UserType,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::{TypeNames, element_of};
@@ -21,6 +21,7 @@ use crate::bind::kept::definition_path;
 use crate::bind::modify::check_table_expressions;
 use crate::row::table_def;
 
+use super::default_access;
 use super::kept;
 use super::validation::{self, Gathered};
 use super::{Computed, DdlEnv, DdlPlan, FaultyKey, Validation};
@@ -59,6 +60,11 @@ fn parts_of(table: &Table) -> Vec<Oid> {
     let constraints = table.checks.iter().map(|check| check.oid);
     let constraints = constraints.chain(table.foreign_keys.iter().map(|key| key.oid));
     keys.chain(indexes).chain(constraints).chain(table.triggers.iter().map(|trigger| trigger.oid)).collect()
+}
+
+/// The numbers of the constraints of a domain.
+fn parts_of_type(ty: &UserType) -> Vec<Oid> {
+    ty.domain.iter().flat_map(|domain| domain.checks.iter().map(|check| check.oid)).collect()
 }
 
 impl<'a> Work<'a> {
@@ -226,8 +232,10 @@ impl<'a> Work<'a> {
 
     pub fn put(&mut self, object: Object) {
         let made = self.made(&object);
-        if let Object::Table(table) = &object {
-            self.forget_comments(table.oid, &parts_of(table));
+        match &object {
+            Object::Table(table) => self.forget_comments(table.oid, &parts_of(table)),
+            Object::Type(ty) => self.forget_comments_of_type(ty.oid, &parts_of_type(ty)),
+            _ => {}
         }
         self.change(CatalogChange::Put(object));
         if let Some((oid, class, schema)) = made {
@@ -264,7 +272,7 @@ impl<'a> Work<'a> {
         self.put(Object::Sequence(Arc::new(sequence)));
     }
 
-    /// Drops an object, its comments and who may do what with it.
+    /// Drops an object, its comments, who may do what with it and what new objects in it begin with.
     pub fn drop(&mut self, kind: ObjectKind, oid: Oid) {
         let of_object = !matches!(kind, ObjectKind::Access | ObjectKind::Comments);
         if of_object && self.catalog.access(oid).is_some() {
@@ -273,8 +281,11 @@ impl<'a> Work<'a> {
         if self.catalog.comments(oid).is_some() {
             self.change(CatalogChange::Drop(ObjectKind::Comments, oid));
         }
-        if kind == ObjectKind::Table {
-            self.forget_comments(oid, &[]);
+        match kind {
+            ObjectKind::Table => self.forget_comments(oid, &[]),
+            ObjectKind::Type => self.forget_comments_of_type(oid, &[]),
+            ObjectKind::Schema => default_access::forget_schema(oid, self),
+            _ => {}
         }
         self.change(CatalogChange::Drop(kind, oid));
     }
@@ -285,9 +296,22 @@ impl<'a> Work<'a> {
             return;
         }
         let Some(before) = self.catalog.table_by_oid(table) else { return };
-        for part in parts_of(&before) {
-            if !kept.contains(&part) && self.catalog.comments(part).is_some() {
-                self.change(CatalogChange::Drop(ObjectKind::Comments, part));
+        self.forget_parts(&parts_of(&before), kept);
+    }
+
+    /// The same of the constraints of a domain.
+    fn forget_comments_of_type(&mut self, ty: Oid, kept: &[Oid]) {
+        if self.catalog.comments_all().next().is_none() {
+            return;
+        }
+        let Some(before) = self.catalog.user_type_by_oid(ty) else { return };
+        self.forget_parts(&parts_of_type(&before), kept);
+    }
+
+    fn forget_parts(&mut self, parts: &[Oid], kept: &[Oid]) {
+        for part in parts {
+            if !kept.contains(part) && self.catalog.comments(*part).is_some() {
+                self.change(CatalogChange::Drop(ObjectKind::Comments, *part));
             }
         }
     }

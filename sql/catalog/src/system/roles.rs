@@ -137,7 +137,9 @@ fn members(source: &dyn SystemSource, sheet: &mut Sheet) {
 
 fn default_access(source: &dyn SystemSource, sheet: &mut Sheet) {
     for role in source.catalog().roles() {
-        for entry in &role.default_access {
+        // Catalogs of older versions kept what they said of schemas that are gone.
+        let there = |schema: Oid| source.catalog().schema_by_oid(schema).is_some();
+        for entry in role.default_access.iter().filter(|entry| entry.schema.is_none_or(there)) {
             let letter = if entry.class == ObjectClass::Sequence { 'S' } else { entry.class.letter() };
             sheet.add(&[
                 ("oid", Datum::Oid(entry.oid)),
