@@ -124,6 +124,8 @@ struct Shower<'b, 'e> {
     in_lines: bool,
     /// How far in a line begins.
     indent: usize,
+    /// What literals of no type become in the next list of result columns; text, where it does not say.
+    literals: Option<Vec<Type>>,
 }
 
 /// Whether a piece needs no parentheses where it stands.
@@ -167,6 +169,7 @@ impl<'b, 'e> Shower<'b, 'e> {
             arguments: None,
             in_lines: true,
             indent: 0,
+            literals: None,
         }
     }
 

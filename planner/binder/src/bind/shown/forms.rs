@@ -11,6 +11,8 @@ use sqlparser::ast::{
 
 use super::{Around, Kind, Piece, Shower, arguments};
 use crate::bind::literal::field_name;
+use crate::bind::name::ident_name;
+use crate::bind::record::is_whole_row;
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 
 /// `relation.*` as an argument.
@@ -153,21 +155,7 @@ impl Shower<'_, '_> {
                 }
                 Some(Piece::simple(text + ")"))
             }
-            Expr::CompoundFieldAccess { root, access_chain } => {
-                let ExprKind::Subscript { array, subscripts } = &bound.kind else { return None };
-                let ExprKind::Column { .. } = &array.kind else { return None };
-                let piece = self.piece(root, array, false)?;
-                let mut text = self.alone(piece);
-                for (access, index) in access_chain.iter().zip(subscripts) {
-                    let (AccessExpr::Subscript(written), Subscript::Index(index)) = (access, index) else {
-                        return None;
-                    };
-                    let sqlparser::ast::Subscript::Index { index: written } = written else { return None };
-                    let piece = self.piece(written, index, false)?;
-                    text.push_str(&format!("[{}]", self.alone(piece)));
-                }
-                Some(Piece::simple(text))
-            }
+            Expr::CompoundFieldAccess { root, access_chain } => self.access(root, access_chain, bound),
             Expr::AtTimeZone { timestamp, time_zone } => {
                 let [zone, at] = arguments(bound)? else { return None };
                 let (zone, at) = (self.piece(time_zone, zone, false)?, self.piece(timestamp, at, false)?);
@@ -177,6 +165,50 @@ impl Shower<'_, '_> {
             }
             _ => None,
         }
+    }
+
+    /// Fields and elements of a value.
+    fn access(&mut self, root: &Expr, chain: &[AccessExpr], bound: &BoundExpr) -> Option<Piece> {
+        let prefix = |steps: usize| match steps {
+            0 => root.clone(),
+            _ => Expr::CompoundFieldAccess {
+                root: Box::new(root.clone()),
+                access_chain: chain[..steps].to_vec(),
+            },
+        };
+        let fields = chain.iter().filter(|step| matches!(step, AccessExpr::Dot(_))).count();
+        if let Some((AccessExpr::Dot(Expr::Identifier(name)), before)) = chain.split_last() {
+            // An element of an array whose field is taken would be indexed by other rules.
+            if fields != chain.len() {
+                return None;
+            }
+            let record = prefix(before.len());
+            let own = self.bind(&record)?;
+            // A field of a relation's row is its column.
+            if is_whole_row(&own) {
+                return None;
+            }
+            let piece = self.piece(&record, &own, false)?;
+            let text = self.alone(piece);
+            let text = if before.is_empty() { format!("({text})") } else { text };
+            return Some(Piece::simple(format!("{text}.{}", quote_identifier(&ident_name(name)))));
+        }
+        let ExprKind::Subscript { array, subscripts } = &bound.kind else { return None };
+        if !matches!(&array.kind, ExprKind::Column { .. } | ExprKind::Field { .. }) {
+            return None;
+        }
+        let (base, indexes) = chain.split_at(fields);
+        let piece = self.piece(&prefix(base.len()), array, false)?;
+        let mut text = self.alone(piece);
+        for (access, index) in indexes.iter().zip(subscripts) {
+            let (AccessExpr::Subscript(written), Subscript::Index(index)) = (access, index) else {
+                return None;
+            };
+            let sqlparser::ast::Subscript::Index { index: written } = written else { return None };
+            let piece = self.piece(written, index, false)?;
+            text.push_str(&format!("[{}]", self.alone(piece)));
+        }
+        Some(Piece::simple(text))
     }
 
     /// A pattern as the operator takes it; with an escape, made by a function.

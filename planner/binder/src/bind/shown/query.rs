@@ -4,6 +4,7 @@
 
 use archipel_sql::catalog::Table;
 use archipel_sql::parser::is_no_column;
+use rustc_hash::FxHashMap;
 use sqlparser::ast::{
     Distinct, GroupByExpr, OrderByExpr, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
     SetOperator,
@@ -76,6 +77,9 @@ impl Page {
     }
 }
 
+/// What the columns of a set operation are of, by where it stands.
+type SetTypes = FxHashMap<*const SetExpr, Vec<Type>>;
+
 /// A result column: what it is, and what it would be called by itself.
 struct Shown {
     text: String,
@@ -97,7 +101,9 @@ impl Shower<'_, '_> {
         match query.body.as_ref() {
             SetExpr::Select(select) => self.select(select, &options, names, page)?,
             SetExpr::SetOperation { .. } => {
-                let outputs = self.set_operation(&query.body, names, page)?;
+                let mut types = SetTypes::default();
+                self.set_types(query.body.as_ref(), &mut types)?;
+                let outputs = self.set_operation((query.body.as_ref(), None), names, &types, page)?;
                 self.order_by_numbers(options.order_by, &outputs, page)?;
                 self.limits(&options, page)?;
             }
@@ -116,16 +122,34 @@ impl Shower<'_, '_> {
         })
     }
 
-    /// A set operation, written a query a line; the names of its columns.
+    /// What the columns of the set operations in a query are of, each after those within it.
+    fn set_types(&mut self, body: &SetExpr, found: &mut SetTypes) -> Option<Vec<Type>> {
+        let SetExpr::SetOperation { left, right, .. } = body else {
+            let operand = self.binder.set_operand(body).ok()?;
+            return Some(operand.columns.iter().map(|column| column.ty).collect());
+        };
+        let left = self.set_types(unwrapped(left), found)?;
+        let right = self.set_types(unwrapped(right), found)?;
+        let pairs = left.iter().zip(&right);
+        let common = pairs.map(|(left, right)| self.binder.common_type(&[*left, *right], "UNION").ok());
+        let common = common.collect::<Option<Vec<Type>>>()?;
+        found.insert(std::ptr::from_ref(body), common.clone());
+        Some(common)
+    }
+
+    /// A set operation, written a query a line, beside what unknown literals of its operands become; the
+    /// names of its columns.
     fn set_operation(
         &mut self,
-        body: &SetExpr,
+        (body, literals): (&SetExpr, Option<&[Type]>),
         names: Option<&[String]>,
+        types: &SetTypes,
         page: &mut Page,
     ) -> Option<Vec<String>> {
         let SetExpr::SetOperation { left, op, set_quantifier: quantifier, right } = body else {
-            return self.set_operand(body, names, page);
+            return self.set_operand(body, literals, names, page);
         };
+        let own = types.get(&std::ptr::from_ref(body)).map(Vec::as_slice);
         let all = set_quantifier(*quantifier).ok()?;
         let same = |inner: &SetExpr| match inner {
             SetExpr::SetOperation { op: own, set_quantifier: quantifier, .. } => {
@@ -139,7 +163,7 @@ impl Shower<'_, '_> {
             page.push("(");
             page.line("", deeper, 0, 0);
         }
-        let outputs = self.set_operation(left, names, page)?;
+        let outputs = self.set_operation((left, own), names, types, page)?;
         page.line(if deeper > 0 { ") " } else { "" }, -deeper, 0, 0);
         page.push(match op {
             SetOperator::Union => "UNION ",
@@ -156,7 +180,7 @@ impl Shower<'_, '_> {
             page.push("(");
         }
         page.line("", deeper, 0, 0);
-        self.set_operation(right, names, page)?;
+        self.set_operation((right, own), names, types, page)?;
         page.indent -= deeper;
         if nested {
             page.line(")", 0, 0, 0);
@@ -167,6 +191,7 @@ impl Shower<'_, '_> {
     fn set_operand(
         &mut self,
         body: &SetExpr,
+        literals: Option<&[Type]>,
         names: Option<&[String]>,
         page: &mut Page,
     ) -> Option<Vec<String>> {
@@ -174,12 +199,14 @@ impl Shower<'_, '_> {
         let outputs = match body {
             SetExpr::Select(select) => {
                 let outputs = self.output_names(select)?;
+                self.literals = literals.map(<[Type]>::to_vec);
                 self.select(select, &Options::default(), names, page)?;
                 outputs
             }
             SetExpr::Query(query) => {
                 let SetExpr::Select(select) = query.body.as_ref() else { return None };
                 let outputs = self.output_names(select)?;
+                self.literals = literals.map(<[Type]>::to_vec);
                 page.push("(");
                 self.query(query, names, page)?;
                 page.push(")");
@@ -293,13 +320,17 @@ impl Shower<'_, '_> {
 
     fn targets(&mut self, select: &Select) -> Option<Vec<Shown>> {
         self.clause = Clause::Select;
-        let mut targets = Vec::new();
+        let literals = self.literals.take().unwrap_or_default();
+        let mut targets: Vec<Shown> = Vec::new();
         for item in &select.projection {
+            let literal = literals.get(targets.len()).copied().unwrap_or(Type::TEXT);
             match item {
                 item if is_no_column(item) => {}
-                SelectItem::UnnamedExpr(expr) => targets.push(self.target(expr, figure_column_name(expr))?),
+                SelectItem::UnnamedExpr(expr) => {
+                    targets.push(self.target(expr, figure_column_name(expr), literal)?);
+                }
                 SelectItem::ExprWithAlias { expr, alias } => {
-                    targets.push(self.target(expr, ident_name(alias))?);
+                    targets.push(self.target(expr, ident_name(alias), literal)?);
                 }
                 SelectItem::Wildcard(_) => {
                     let relations = self.binder.levels.last()?.relations.iter();
@@ -336,10 +367,11 @@ impl Shower<'_, '_> {
         Some(Shown { text, column: Some(column), name, bound, composed: false })
     }
 
-    fn target(&mut self, expr: &Expr, name: String) -> Option<Shown> {
+    /// `literal`: what it becomes if it is of no type yet.
+    fn target(&mut self, expr: &Expr, name: String, literal: Type) -> Option<Shown> {
         let mut bound = self.bind(expr)?;
         if bound.ty.oid == Oid::UNKNOWN {
-            bound = self.binder.coerce(bound, Type::TEXT, CastContext::Implicit).ok()??;
+            bound = self.binder.coerce(bound, Type::of(literal.oid), CastContext::Implicit).ok()??;
         }
         let is_column = matches!(bound.kind, ExprKind::Column { index, .. } if index < AGGREGATE_BASE);
         if is_column && let Some((_, column)) = self.named_now(&bound) {
@@ -350,7 +382,12 @@ impl Shower<'_, '_> {
             return Some(Shown { text, column: Some(column), name, bound, composed: false });
         }
         let piece = self.piece(expr, &bound, true)?;
-        let composed = self.pretty || piece.kind == Kind::Simple && !matches!(bound.kind, ExprKind::Const(_));
+        let is_call = match bound.kind {
+            ExprKind::Call { .. } | ExprKind::Routine { .. } => true,
+            ExprKind::Column { index, .. } => index >= AGGREGATE_BASE,
+            _ => false,
+        };
+        let composed = self.pretty || piece.kind == Kind::Simple && is_call;
         Some(Shown { text: self.alone(piece), column: None, name, bound, composed })
     }
 
@@ -385,7 +422,7 @@ impl Shower<'_, '_> {
             Some(place) => targets.get(place)?,
             None => {
                 let outer = std::mem::replace(&mut self.clause, clause);
-                own = self.target(expr, String::new())?;
+                own = self.target(expr, String::new(), Type::TEXT)?;
                 self.clause = outer;
                 let known =
                     targets.iter().find(|known| super::super::visit::same_expr(&known.bound, &own.bound));
