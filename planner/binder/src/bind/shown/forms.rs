@@ -10,6 +10,7 @@ use sqlparser::ast::{
 };
 
 use super::{Around, Kind, Piece, Shower, arguments};
+use crate::bind::expr::unnest;
 use crate::bind::literal::field_name;
 use crate::bind::name::ident_name;
 use crate::bind::record::is_whole_row;
@@ -190,7 +191,8 @@ impl Shower<'_, '_> {
             }
             let piece = self.piece(&record, &own, false)?;
             let text = self.alone(piece);
-            let text = if before.is_empty() { format!("({text})") } else { text };
+            let is_access = !before.is_empty() || matches!(unnest(root), Expr::CompoundFieldAccess { .. });
+            let text = if is_access { text } else { format!("({text})") };
             return Some(Piece::simple(format!("{text}.{}", quote_identifier(&ident_name(name)))));
         }
         let ExprKind::Subscript { array, subscripts } = &bound.kind else { return None };
