@@ -5,6 +5,78 @@ mod common;
 use common::Server;
 use tokio_postgres::error::ErrorPosition;
 
+/// As [`STATEMENTS`], of expressions and keys in definitions.
+const DEFINITIONS: &[&str] = &[
+    "CREATE TABLE u (a int DEFAULT ^'abc')",
+    "CREATE TABLE u (a int DEFAULT 1 + ^'q')",
+    "CREATE TABLE u (a date DEFAULT ^'2020-13-01')",
+    "CREATE TABLE u (a int DEFAULT 1 + ^count(*))",
+    "CREATE TABLE u (a int DEFAULT ^sum(1) OVER ())",
+    "CREATE TABLE u (a int DEFAULT ^generate_series(1, 2))",
+    "CREATE TABLE u (a int DEFAULT ^nofunc(1))",
+    "CREATE TABLE u (a int DEFAULT 1 ^+ true)",
+    "CREATE TABLE u (a int DEFAULT 1 + ^(SELECT 1))",
+    "CREATE TABLE u (a int DEFAULT ^ARRAY(SELECT 1))",
+    "CREATE TABLE u (a int CHECK (a > ^'q'))",
+    "CREATE TABLE u (a int CHECK (a + 1 > ^(SELECT 1)))",
+    "CREATE TABLE u (a int CHECK (a ^IN (SELECT 1)))",
+    "CREATE TABLE u (a int CHECK (a ^= ANY (SELECT 1)))",
+    "CREATE TABLE u (a int CHECK (NOT ^EXISTS (SELECT 1)))",
+    "CREATE TABLE u (a int CHECK (a > 1 AND ^count(a) > 1))",
+    "CREATE TABLE u (a int CHECK (1 < ^row_number() OVER ()))",
+    "CREATE TABLE u (a int CHECK (1 < ^generate_series(1, 2)))",
+    "CREATE TABLE u (a text CHECK (a::^nope > 'x'))",
+    "CREATE TABLE u (a int, b int GENERATED ALWAYS AS (1 + ^b) STORED)",
+    "CREATE TABLE u (a int, b int GENERATED ALWAYS AS (a + ^(SELECT 1)) STORED)",
+    "CREATE TABLE u (a int, b int GENERATED ALWAYS AS (a + ^sum(a)) STORED)",
+    "CREATE TABLE u (a int PRIMARY KEY, b int ^PRIMARY KEY)",
+    "CREATE TABLE u (a int PRIMARY KEY, ^PRIMARY KEY (a))",
+    "CREATE TABLE u (a int, ^PRIMARY KEY (a, nope))",
+    "CREATE TABLE u (a int, ^CONSTRAINT k UNIQUE (a, a))",
+    "ALTER TABLE t ADD ^UNIQUE (a, a)",
+    "ALTER TABLE t ADD ^CONSTRAINT k UNIQUE USING INDEX nope",
+    "ALTER TABLE loose ALTER a TYPE text USING ^nope",
+    "ALTER TABLE loose ALTER a TYPE text USING a || ^(SELECT 'a')",
+    "ALTER TABLE loose ALTER a TYPE text USING ^count(*)",
+    "ALTER TABLE loose ALTER a TYPE int USING 1 + ^generate_series(1, 2)",
+    "ALTER TABLE loose ALTER a TYPE text USING a ^+ true",
+    "CREATE INDEX ON t ((a + ^'x'))",
+    "CREATE INDEX ON t ((a + ^(SELECT 1)))",
+    "CREATE INDEX ON t ((1 + ^count(a)))",
+    "CREATE INDEX ON t (a) WHERE a > ^(SELECT 1)",
+    "CREATE INDEX ON t (a) WHERE 1 < ^count(*)",
+    "CREATE INDEX ON t (a) WHERE a > ^'x'",
+    "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW WHEN (new.a > ^'x') EXECUTE FUNCTION noted()",
+    "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW WHEN (^new.a) EXECUTE FUNCTION noted()",
+    "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW WHEN (true AND ^a > 1) EXECUTE FUNCTION noted()",
+    "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW WHEN (true AND ^nope > 1) EXECUTE FUNCTION noted()",
+    "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW WHEN (1 < ^count(*)) EXECUTE FUNCTION noted()",
+    "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW WHEN (new.a > ^(SELECT 1)) EXECUTE FUNCTION noted()",
+    "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW WHEN (^nofunc(new.a)) EXECUTE FUNCTION noted()",
+    "CREATE FUNCTION f(x int DEFAULT 1 + ^'abc') RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "CREATE FUNCTION f(x int DEFAULT 1 + ^nofunc()) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "CREATE FUNCTION f(x int DEFAULT 1 ^+ true) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "CREATE FUNCTION f(x int DEFAULT 1 + ^count(*)) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "CREATE FUNCTION f(x int DEFAULT ^generate_series(1, 2)) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "CREATE FUNCTION f(x int DEFAULT 'a'::^nope) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "CREATE FUNCTION f(x int DEFAULT ^'1'::text) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "CREATE FUNCTION f(x int DEFAULT 1 + ^(SELECT 2)) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "CREATE PROCEDURE p(x int DEFAULT ^nofunc()) LANGUAGE sql AS 'SELECT 1'",
+];
+
+/// Where PostgreSQL does not say where.
+const PLACELESS: &[&str] = &[
+    "ALTER TABLE t ADD COLUMN z int DEFAULT nope",
+    "ALTER TABLE t ADD COLUMN z int DEFAULT (SELECT 1)",
+    "ALTER TABLE t ADD COLUMN z int CHECK (nope > 1)",
+    "ALTER TABLE t ADD CHECK (nope > 1)",
+    "ALTER TABLE t ADD CHECK (a > (SELECT 1))",
+    "ALTER TABLE t ALTER a SET DEFAULT nope",
+    "ALTER TABLE t ALTER a SET DEFAULT (SELECT 1)",
+    "CREATE DOMAIN d AS int DEFAULT nope",
+    "CREATE DOMAIN d AS int DEFAULT (SELECT 1)",
+];
+
 /// Statements with `^` before the place that their error tells; as PostgreSQL 15 does.
 const STATEMENTS: &[&str] = &[
     "COPY (SELECT ^nope FROM t) TO STDOUT",
@@ -81,15 +153,20 @@ const STATEMENTS: &[&str] = &[
 async fn errors_of_queries_inside_of_statements_tell_their_places_in_these() {
     let server = Server::start(&[]);
     let client = server.client().await;
-    let known = "CREATE TABLE t (a int PRIMARY KEY, b text); PREPARE known(text, int) AS SELECT $1, $2;
+    let known = "CREATE TABLE t (a int PRIMARY KEY, b text); CREATE TABLE loose (a int); PREPARE known(text, int) AS SELECT $1, $2;
         CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END'";
     client.batch_execute(known).await.unwrap();
-    for written in STATEMENTS {
+    for written in STATEMENTS.iter().chain(DEFINITIONS) {
         let (before, after) = written.split_once('^').expect("a place");
         let place = before.chars().count() as u32 + 1;
         let error = client.simple_query(&format!("{before}{after}")).await.expect_err(written);
         let told = error.as_db_error().expect("an answer").position();
         assert_eq!(told, Some(&ErrorPosition::Original(place)), "{written}: {error}");
+    }
+    for written in PLACELESS {
+        let error = client.simple_query(written).await.expect_err(written);
+        let told = error.as_db_error().expect("an answer").position();
+        assert_eq!(told, None, "{written}: {error}");
     }
 }
 

@@ -203,7 +203,7 @@ pub(super) fn create_aggregate(create: &CreateAggregate, work: &mut Work<'_>) ->
     if create.ordered || attributes.hypothetical {
         return Err(SqlError::unsupported("an ordered-set aggregate that somebody defines"));
     }
-    let args = arguments(create, &attributes, &schema, work)?;
+    let args = arguments(create, &attributes, work)?;
     let parallel = parallel(&attributes)?;
     if attributes.serialize.is_some() != attributes.deserialize.is_some() {
         return Err(invalid("must specify both or neither of serialization and deserialization functions"));
@@ -285,12 +285,7 @@ fn is_variadic_any(arg: &RoutineArg) -> bool {
 }
 
 /// The arguments, which the old form tells among the attributes.
-fn arguments(
-    create: &CreateAggregate,
-    attributes: &Attributes,
-    schema: &str,
-    work: &Work<'_>,
-) -> Result<Vec<RoutineArg>> {
+fn arguments(create: &CreateAggregate, attributes: &Attributes, work: &Work<'_>) -> Result<Vec<RoutineArg>> {
     let definitions = match (&create.args, &attributes.base) {
         (Some(args), None) => args.clone(),
         (Some(_), Some(_)) => {
@@ -316,7 +311,7 @@ fn arguments(
             return Err(invalid("aggregates cannot have default arguments"));
         }
     }
-    routine::arguments(&definitions, RoutineKind::Aggregate, schema, work)
+    routine::arguments(&definitions, RoutineKind::Aggregate, work)
 }
 
 /// The type of states.

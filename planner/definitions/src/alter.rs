@@ -5,7 +5,9 @@
 
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::{ColumnSource, DdlOp};
-use archipel_sql::ast::{AlterTable, AlterTableAction, AlteredObject, TableConstraint, TableConstraintKind};
+use archipel_sql::ast::{
+    AlterTable, AlterTableAction, AlteredObject, ColumnConstraintKind, TableConstraint, TableConstraintKind,
+};
 use archipel_sql::catalog::dependency::still_depended_on;
 use archipel_sql::catalog::names::{quote_identifier, undefined_column};
 use archipel_sql::catalog::{
@@ -216,6 +218,31 @@ pub(super) fn column_place(table: &Table, column: &str) -> Result<u16> {
     table.column_index(column).ok_or_else(|| undefined_column(column, &table.name))
 }
 
+/// An action whose expressions do not know where they stand: PostgreSQL does not say it of those that an
+/// ALTER TABLE adds. `None`: it adds none.
+fn without_places(action: &AlterTableAction) -> Option<AlterTableAction> {
+    let mut action = action.clone();
+    match &mut action {
+        AlterTableAction::AddColumn { column, .. } => {
+            for constraint in &mut column.constraints {
+                if let ColumnConstraintKind::Default(own)
+                | ColumnConstraintKind::Check(own)
+                | ColumnConstraintKind::Generated(own) = &mut constraint.kind
+                {
+                    own.position = 0;
+                }
+            }
+        }
+        AlterTableAction::AddConstraint(constraint) => match &mut constraint.kind {
+            TableConstraintKind::Check(condition) => condition.position = 0,
+            _ => return None,
+        },
+        AlterTableAction::SetDefault { default: Some(default), .. } => default.position = 0,
+        _ => return None,
+    }
+    Some(action)
+}
+
 /// An action on a table, and on its heirs.
 pub(super) fn table_action(
     table: Table,
@@ -230,6 +257,8 @@ pub(super) fn table_action(
 }
 
 fn own_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) -> Result<()> {
+    let placeless = without_places(action);
+    let action = placeless.as_ref().unwrap_or(action);
     match action {
         AlterTableAction::AddColumn { column, if_not_exists } => {
             alter_column::add_column(table, column, *if_not_exists, work)

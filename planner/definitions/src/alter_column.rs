@@ -211,6 +211,12 @@ pub(super) fn set_type(
             )));
         }
     }
+    if let Some(using) = using {
+        // What it says is about the row as it was before the statement.
+        let original = work.env.catalog.table_by_oid(table.oid);
+        let original = original.as_deref().filter(|original| original.column_index(column).is_some());
+        expression::check_transform(using, original.unwrap_or(&table), work)?;
+    }
     check_users_of_type(&table, place, new, work)?;
     let expression = using.map_or_else(|| quote_identifier(column), |using| using.text.clone());
     // What USING says is about the row as it was before the statement.

@@ -37,17 +37,21 @@ pub(super) fn add(
         return Err(SqlError::unsupported(what));
     }
     let name = constraint.name.as_deref();
+    let new = work.catalog.table_by_oid(table.oid).is_none();
     match &constraint.kind {
         TableConstraintKind::PrimaryKey { columns, include } => {
             let include = included(table, include)?;
             add_primary_key(table, name, columns, include, work)
+                .map_err(|error| at_key(error, constraint, new))
         }
         TableConstraintKind::Unique { columns, include, nulls_not_distinct } => {
             let include = included(table, include)?;
             add_unique(table, name, columns, include, *nulls_not_distinct, work)
+                .map_err(|error| at_key(error, constraint, new))
         }
         TableConstraintKind::UsingIndex { primary, index } => {
             add_using_index(table, name, *primary, index, work)
+                .map_err(|error| at_key(error, constraint, new))
         }
         TableConstraintKind::Check(condition) => {
             add_check(table, name, condition, constraint.no_inherit, work)
@@ -64,6 +68,17 @@ pub(super) fn add(
         .at((constraint.position > 0).then_some(constraint.position))),
         TableConstraintKind::Exclude => Err(SqlError::unsupported("an EXCLUDE constraint")),
     }
+}
+
+/// Says where a key stands that cannot be; of a table that was there before PostgreSQL does so only where it
+/// reads the statement.
+fn at_key(error: SqlError, constraint: &TableConstraint, new: bool) -> SqlError {
+    let told = match error.state() {
+        SqlState::DUPLICATE_COLUMN | SqlState::UNDEFINED_OBJECT => true,
+        SqlState::UNDEFINED_COLUMN | SqlState::INVALID_TABLE_DEFINITION => new,
+        _ => false,
+    };
+    if told { error.at((constraint.position > 0).then_some(constraint.position)) } else { error }
 }
 
 /// The columns of INCLUDE by name.

@@ -88,7 +88,11 @@ pub(super) fn create_domain(create: &CreateDomain, work: &mut Work<'_>) -> Resul
 }
 
 fn checked_default(default: &Expression, schema: &str, base: Type, work: &Work<'_>) -> Result<String> {
-    expression::check_default(default)?;
+    // PostgreSQL does not say where.
+    expression::check_default(default).map_err(|mut error| {
+        error.fields_mut().position = None;
+        error
+    })?;
     let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
     let text = kept::settled_text(&default.text, schema, &About::Nothing, Clause::Default, Some(base), work)?;
     check_domain_default(&text, schema, base, &mut env)?;

@@ -4,19 +4,19 @@ use std::ops::ControlFlow;
 
 use archipel_engine::txn::OwnedCell;
 use archipel_sql::ast::{ColumnConstraintKind, ColumnDefinition, Expression};
-use archipel_sql::catalog::{Column, Table, TableRef};
+use archipel_sql::catalog::{Column, SYSTEM_COLUMNS, Table, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::Volatility;
 use archipel_sql::parser::{LexemeKind, lexemes};
 use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::{Oid, Type};
-use sqlparser::ast::{AccessExpr, Expr, Value, Visit, Visitor};
+use sqlparser::ast::{AccessExpr, Expr, FunctionArguments, Value, Visit, Visitor};
 use sqlparser::tokenizer::Span;
 
 use super::work::Work;
+use crate::bind::coerce::is_polymorphic;
 use crate::bind::kept::{self, About};
-use crate::bind::modify::check_domain_default;
 use crate::bind::visit::{is_volatile, visit_expr};
 use crate::bind::{BindEnv, Clause, bind_expression, has_subquery};
 use crate::bound::{BoundExpr, ExprKind};
@@ -86,6 +86,34 @@ fn position_of(name: &[String], expression: &Expression) -> Option<u32> {
     Some(start + before.map_or(0, |before| before.chars().count() as u32))
 }
 
+/// Where the first subquery of the expression stands: its parenthesis, or what is before it and says what
+/// it is for.
+fn position_of_subquery(expression: &Expression) -> Option<u32> {
+    let start = position(expression)?;
+    let parts = lexemes(&expression.text).unwrap_or_default();
+    let text = |at: usize| parts.get(at).and_then(|part| expression.text.get(part.range.clone()));
+    let is = |at: usize, words: &[&str]| {
+        text(at).is_some_and(|found| words.iter().any(|word| found.eq_ignore_ascii_case(word)))
+    };
+    let query = (1..parts.len()).find(|&at| is(at, &["select", "values", "with"]) && is(at - 1, &["("]))?;
+    let mut at = query - 1;
+    // What a comparison with all of it begins with is its operator.
+    while let Some(before) = at.checked_sub(1) {
+        let leads = is(before, &["exists", "array", "in", "any", "some", "all"])
+            || is(before, &["not"]) && is(at, &["in"])
+            || is(at, &["any", "some", "all"]);
+        if !leads {
+            break;
+        }
+        at = before;
+        if !is(at, &["in", "any", "some", "all"]) {
+            break;
+        }
+    }
+    let before = expression.text.get(..parts.get(at)?.range.start)?;
+    Some(start + before.chars().count() as u32)
+}
+
 /// A CHECK condition: no subqueries, only columns of its table.
 pub(super) fn check_condition(expression: &Expression, table: &str, columns: &[Column]) -> Result<Vec<u16>> {
     if has_subquery(&expression.expr) {
@@ -93,7 +121,7 @@ pub(super) fn check_condition(expression: &Expression, table: &str, columns: &[C
             SqlState::FEATURE_NOT_SUPPORTED,
             "cannot use subquery in check constraint",
         )
-        .at(position(expression)));
+        .at(position_of_subquery(expression)));
     }
     columns_used(expression, table, columns)
 }
@@ -126,7 +154,8 @@ pub(super) fn check_generated(table: &Table, written: &[ColumnDefinition]) -> Re
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
                 "cannot use subquery in column generation expression",
-            ));
+            )
+            .at(position_of_subquery(&expression)));
         }
         let names = names_used(&expression.expr);
         if names.iter().any(|name| is_whole_row(name, &table.name, &table.columns)) {
@@ -143,7 +172,8 @@ pub(super) fn check_generated(table: &Table, written: &[ColumnDefinition]) -> Re
                     SqlState::INVALID_OBJECT_DEFINITION,
                     format!("cannot use generated column \"{}\" in column generation expression", used.name),
                 )
-                .with_detail("A generated column cannot reference another generated column."));
+                .with_detail("A generated column cannot reference another generated column.")
+                .at(position_of(std::slice::from_ref(&used.name), &expression)));
             }
         }
     }
@@ -167,7 +197,7 @@ pub(super) fn generated_from(table: &Table, place: u16) -> Result<Vec<u16>> {
 pub(super) fn check_index_condition(expression: &Expression, table: &Table) -> Result<()> {
     if has_subquery(&expression.expr) {
         return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cannot use subquery in index predicate")
-            .at(position(expression)));
+            .at(position_of_subquery(expression)));
     }
     columns_used(expression, &table.name, &table.columns).map(drop)
 }
@@ -179,7 +209,7 @@ pub(super) fn check_index_expression(expression: &Expression, table: &Table) -> 
             SqlState::FEATURE_NOT_SUPPORTED,
             "cannot use subquery in index expression",
         )
-        .at(position(expression)));
+        .at(position_of_subquery(expression)));
     }
     columns_used(expression, &table.name, &table.columns).map(drop)
 }
@@ -223,7 +253,7 @@ pub(super) fn check_default(expression: &Expression) -> Result<()> {
             SqlState::FEATURE_NOT_SUPPORTED,
             "cannot use subquery in DEFAULT expression",
         )
-        .at(position(expression)));
+        .at(position_of_subquery(expression)));
     }
     if let Some(name) = names_used(&expression.expr).first() {
         return Err(SqlError::new(
@@ -245,13 +275,22 @@ pub(super) fn rows_of_condition(expression: &Expression, columns: &[Column]) -> 
             SqlState::FEATURE_NOT_SUPPORTED,
             "cannot use subquery in trigger WHEN condition",
         )
-        .at(position(expression)));
+        .at(position_of_subquery(expression)));
     }
     let mut read = (false, false);
     for name in &names.columns {
         match name.first().map(String::as_str) {
             Some("old") => read.0 = true,
             Some("new") => read.1 = true,
+            // OLD and NEW have the same columns.
+            Some(only) if name.len() == 1 => {
+                let both = columns.iter().any(|column| column.name == *only);
+                let (state, message) = match both || SYSTEM_COLUMNS.contains(&only) {
+                    true => (SqlState::AMBIGUOUS_COLUMN, format!("column reference \"{only}\" is ambiguous")),
+                    false => (SqlState::UNDEFINED_COLUMN, format!("column \"{only}\" does not exist")),
+                };
+                return Err(SqlError::new(state, message).at(position_of(name, expression)));
+            }
             _ => continue,
         }
         if let [record, column] = &name[..]
@@ -271,7 +310,8 @@ pub(super) fn rows_of_condition(expression: &Expression, columns: &[Column]) -> 
 pub(super) fn check_argument_default(expression: &Expression) -> Result<()> {
     if has_subquery(&expression.expr) {
         let message = "cannot use subquery in DEFAULT expression";
-        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).at(position(expression)));
+        let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+        return Err(error.at(position_of_subquery(expression)));
     }
     let names = names_used(&expression.expr);
     if let Some(name) = names.first()
@@ -290,53 +330,113 @@ pub(super) fn check_argument_default(expression: &Expression) -> Result<()> {
     Ok(())
 }
 
-/// Says of types and operators that do not fit in an expression over a table's row where they stand in the
-/// statement. All else is found where the expression is kept.
+/// Says of what does not fit in an expression over a table's row where it stands in the statement. All else
+/// is found where the expression is kept.
 pub(super) fn check_written(
     table: &Table,
     expression: &Expression,
     clause: Clause,
     work: &Work<'_>,
 ) -> Result<()> {
-    let Some(start) = position(expression) else { return Ok(()) };
     let about = About::Row(TableRef::new(table.clone()));
+    check_written_about(&about, expression, clause, work)
+}
+
+/// The same of an expression over a trigger's rows.
+pub(super) fn check_condition_written(
+    table: &TableRef,
+    expression: &Expression,
+    work: &Work<'_>,
+) -> Result<()> {
+    check_written_about(&About::OldAndNew(table.clone()), expression, Clause::TriggerWhen, work)
+}
+
+fn check_written_about(
+    about: &About,
+    expression: &Expression,
+    clause: Clause,
+    work: &Work<'_>,
+) -> Result<()> {
+    let Some(start) = position(expression) else { return Ok(()) };
     let (path, context) = (work.search_path(), work.env.context);
-    let checked = kept::check_written(&work.catalog, path, &expression.text, &about, clause, context);
+    let checked = kept::check_written(&work.catalog, path, &expression.text, about, clause, context);
     match checked {
-        Err(mut error)
-            if matches!(
-                error.state(),
-                SqlState::UNDEFINED_FUNCTION | SqlState::DATATYPE_MISMATCH | SqlState::AMBIGUOUS_FUNCTION
-            ) =>
-        {
-            if let Some(inside) = &mut error.fields_mut().position {
-                *inside += start - 1;
-            }
-            Err(error)
-        }
+        Err(error) if is_of_expression(&error) => Err(in_statement(error, start)),
         _ => Ok(()),
     }
 }
 
-/// Whether a default of this type can be read; where it stands in the statement is told.
-pub(super) fn check_default_value(
+/// Whether an error is about what an expression is made of, and not about where it is kept.
+fn is_of_expression(error: &SqlError) -> bool {
+    let state = error.state();
+    matches!(
+        state,
+        SqlState::UNDEFINED_FUNCTION
+            | SqlState::DATATYPE_MISMATCH
+            | SqlState::AMBIGUOUS_FUNCTION
+            | SqlState::UNDEFINED_OBJECT
+            | SqlState::GROUPING_ERROR
+            | SqlState::WINDOWING_ERROR
+    ) || state.as_str().starts_with("22")
+        || state == SqlState::FEATURE_NOT_SUPPORTED && error.message().starts_with("set-returning functions")
+}
+
+/// Moves a place in an expression to the statement, where the expression begins at `start`.
+fn in_statement(mut error: SqlError, start: u32) -> SqlError {
+    if let Some(inside) = &mut error.fields_mut().position {
+        *inside += start - 1;
+    }
+    error
+}
+
+/// The same of a column's default.
+pub(super) fn check_default_written(expression: &Expression, ty: Type, work: &Work<'_>) -> Result<()> {
+    default_written(expression, ty, work).map(drop)
+}
+
+/// The default of an argument of a routine. Whoever calls without the argument has no say in it, so all of it
+/// has to fit now.
+pub(super) fn check_argument_default_written(
     expression: &Expression,
-    (ty, schema): (Type, &str),
-    env: &mut BindEnv<'_>,
+    ty: Type,
+    work: &Work<'_>,
 ) -> Result<()> {
-    match check_domain_default(&expression.text, schema, ty, env) {
-        Err(mut error) if error.state().as_str().starts_with("22") => {
+    let Some(given) = default_written(expression, ty, work)? else { return Ok(()) };
+    // What it becomes is said by the other arguments of a call.
+    if is_polymorphic(ty.oid) || ty == Type::RECORD {
+        return Ok(());
+    }
+    let (wanted, given) = (work.type_name(ty.oid), work.type_name(given.oid));
+    let message = format!("argument of DEFAULT must be type {wanted}, not type {given}");
+    Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).at(position(expression)))
+}
+
+/// Reads a default as it is written; the type that it is of where it cannot be assigned.
+fn default_written(expression: &Expression, ty: Type, work: &Work<'_>) -> Result<Option<Type>> {
+    let Some(start) = position(expression) else { return Ok(None) };
+    let (path, context) = (work.search_path(), work.env.context);
+    match kept::check_written_default(&work.catalog, path, &expression.text, Type::of(ty.oid), context) {
+        Err(error) if is_of_expression(&error) => {
             // Where all of it is a literal, that is what cannot be read.
             let literal = matches!(&expression.expr, Expr::Value(_)).then_some(1);
-            let inside = error.fields().position.or(literal);
-            if let (Some(inside), Some(start)) = (inside, position(expression)) {
-                error.fields_mut().position = Some(start + inside - 1);
-            }
-            Err(error)
+            Err(in_statement(error.at(literal), start))
         }
-        // What else there may be is found at a call.
-        _ => Ok(()),
+        Err(_) => Ok(None),
+        Ok(mismatch) => Ok(mismatch),
     }
+}
+
+/// USING of ALTER COLUMN … TYPE: over the row as it was, and nothing but that.
+pub(super) fn check_transform(expression: &Expression, table: &Table, work: &Work<'_>) -> Result<()> {
+    if has_subquery(&expression.expr) {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot use subquery in transform expression",
+        )
+        .at(position_of_subquery(expression)));
+    }
+    columns_used(expression, &table.name, &table.columns)?;
+    check_written(table, expression, Clause::Transform, work)
 }
 
 /// What an expression mentions.
@@ -376,6 +476,9 @@ impl Visitor for Names {
                 self.columns.push(name.0.iter().filter_map(|part| part.as_ident()).map(fold).collect());
             }
             Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => self.subquery = true,
+            Expr::Function(function) if matches!(function.args, FunctionArguments::Subquery(_)) => {
+                self.subquery = true;
+            }
             _ => {}
         }
         ControlFlow::Continue(())

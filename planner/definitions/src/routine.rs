@@ -19,7 +19,6 @@ use archipel_sql::types::{Oid, Type};
 
 use super::work::Work;
 use super::{defined_class, definition, trigger};
-use crate::bind::BindEnv;
 
 /// PostgreSQL's FUNC_MAX_ARGS.
 const MAX_ARGUMENTS: usize = 100;
@@ -38,7 +37,7 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
     if create.window {
         return Err(SqlError::unsupported("a WINDOW function"));
     }
-    let args = arguments(&create.args, kind, &schema, work)?;
+    let args = arguments(&create.args, kind, work)?;
     if matches!(create.returns, Some(Returns::Table))
         && args.iter().any(|arg| matches!(arg.mode, ArgMode::Out | ArgMode::InOut))
     {
@@ -222,7 +221,6 @@ fn language(create: &CreateRoutine) -> Result<Language> {
 pub(super) fn arguments(
     definitions: &[ArgumentDefinition],
     kind: RoutineKind,
-    schema: &str,
     work: &Work<'_>,
 ) -> Result<Vec<RoutineArg>> {
     let mut args: Vec<RoutineArg> = Vec::with_capacity(definitions.len());
@@ -285,8 +283,7 @@ pub(super) fn arguments(
             Some(default) => {
                 default_seen = true;
                 super::expression::check_argument_default(default)?;
-                let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
-                super::expression::check_default_value(default, (ty, schema), &mut env)?;
+                super::expression::check_argument_default_written(default, ty, work)?;
             }
             None if default_seen && input => {
                 return Err(invalid(

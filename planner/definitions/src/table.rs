@@ -142,6 +142,16 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
             expression::check_written(&table, own, Clause::Generated, work)?;
         }
     }
+    for column in &create.columns {
+        for constraint in &column.constraints {
+            if let ColumnConstraintKind::Default(default) = &constraint.kind
+                && let Some(place) = table.column_index(&column.name)
+            {
+                let ty = table.columns[usize::from(place)].ty;
+                expression::check_default_written(default, ty, work)?;
+            }
+        }
+    }
     copies.add_indexes(&mut table, work);
     heir_keys::check_keys(&table)?;
     if table.is_partitioned() {
@@ -375,7 +385,7 @@ fn column_constraint(
     };
     made.constraints.push(TableConstraint {
         name: constraint.name.clone(),
-        position: definition.position,
+        position: constraint.position,
         kind,
         deferrable: constraint.deferrable,
         not_valid: false,

@@ -42,6 +42,7 @@ pub(super) fn create_trigger(create: &CreateTrigger, work: &mut Work<'_>) -> Res
     if let Some(condition) = &create.condition {
         let (old, new) = expression::rows_of_condition(condition, &table.columns)?;
         check_condition(create, old, new)?;
+        expression::check_condition_written(&table, condition, work)?;
     }
     if create.or_replace && create.constraint.is_some() {
         return Err(SqlError::new(

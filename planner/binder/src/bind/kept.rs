@@ -5,7 +5,7 @@
 
 use archipel_sql::catalog::{Catalog, TableRef, TypesAlong};
 use archipel_sql::error::Result;
-use archipel_sql::function::FunctionContext;
+use archipel_sql::function::{CastContext, FunctionContext};
 use archipel_sql::types::{Oid, Type};
 
 use super::from::combine;
@@ -125,9 +125,28 @@ pub fn check_written(
     let what = match clause {
         Clause::Check => "CHECK",
         Clause::IndexPredicate => "WHERE",
+        Clause::TriggerWhen => "WHEN",
         _ => return Ok(()),
     };
     binder.boolean(bound, what).map_err(|error| error.at(Some(1))).map(drop)
+}
+
+/// As [`check_written`], of a default for a value of this type; the type that it is of where it cannot be
+/// assigned.
+pub fn check_written_default(
+    catalog: &Catalog,
+    path: &[String],
+    text: &str,
+    target: Type,
+    context: &FunctionContext<'_>,
+) -> Result<Option<Type>> {
+    let mut env = BindEnv::new(catalog, path, context);
+    env.text = text;
+    let mut binder = Binder::new(&mut env);
+    let bound = binder.text(text, &About::Nothing, Clause::Default)?;
+    let given = bound.declared();
+    let value = binder.coerce(bound, target, CastContext::Assignment)?;
+    Ok(value.is_none().then_some(given))
 }
 
 fn forget_names(expr: &mut BoundExpr) {

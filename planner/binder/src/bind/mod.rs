@@ -378,6 +378,10 @@ pub enum Clause {
     ExecuteParameter,
     PartitionKey,
     PartitionBound,
+    /// A trigger's WHEN.
+    TriggerWhen,
+    /// USING of ALTER COLUMN … TYPE.
+    Transform,
     Expression,
 }
 
@@ -409,6 +413,8 @@ impl Clause {
             Clause::ExecuteParameter => "EXECUTE parameters",
             Clause::PartitionKey => "partition key expressions",
             Clause::PartitionBound => "partition bound",
+            Clause::TriggerWhen => "trigger WHEN conditions",
+            Clause::Transform => "transform expressions",
             Clause::Expression => "this expression",
         }
     }

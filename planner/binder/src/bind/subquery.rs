@@ -2,12 +2,16 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, visit_expressions};
+use sqlparser::ast::{Expr, FunctionArguments, visit_expressions};
 
 /// Whether there is a query in an expression.
 pub fn has_subquery(expr: &Expr) -> bool {
     visit_expressions(expr, |part| match part {
         Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => ControlFlow::Break(()),
+        // ARRAY(SELECT …)
+        Expr::Function(function) if matches!(function.args, FunctionArguments::Subquery(_)) => {
+            ControlFlow::Break(())
+        }
         _ => ControlFlow::Continue(()),
     })
     .is_break()
