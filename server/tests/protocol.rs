@@ -226,3 +226,76 @@ fn what_is_no_row_is_told_by_its_kind_while_a_copy_takes_rows() {
     let message = common::field(&told, b'M');
     assert_eq!(message.as_deref(), Some("unexpected message type 0x51 during COPY from stdin"));
 }
+
+#[test]
+fn functions_are_called_by_their_numbers() {
+    /// A function call: formats of arguments, arguments, format of the result.
+    fn call(function: u32, formats: &[u16], arguments: &[Option<&[u8]>], result: u16) -> Vec<u8> {
+        let mut body = function.to_be_bytes().to_vec();
+        body.extend((formats.len() as u16).to_be_bytes());
+        formats.iter().for_each(|format| body.extend(format.to_be_bytes()));
+        body.extend((arguments.len() as u16).to_be_bytes());
+        for argument in arguments {
+            body.extend(argument.map_or(-1, |bytes| bytes.len() as i32).to_be_bytes());
+            body.extend(argument.unwrap_or_default());
+        }
+        body.extend(result.to_be_bytes());
+        body
+    }
+    /// int4pl(int4, int4) and count("any").
+    const PLUS: u32 = 177;
+    const COUNT: u32 = 2147;
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    let mut answer = |body: &[u8]| {
+        raw.send(b'F', body);
+        raw.until(b'Z')
+    };
+    let two: [Option<&[u8]>; 2] = [Some(b"1"), Some(b"2")];
+    let told = answer(&call(PLUS, &[], &two, 0));
+    assert_eq!(kinds(&told), "VZ");
+    assert_eq!(told[0].1, b"\0\0\0\x013");
+    let binary: [Option<&[u8]>; 2] = [Some(&[0, 0, 0, 1]), Some(b"\0\0\0\x02")];
+    let told = answer(&call(PLUS, &[1], &binary, 1));
+    assert_eq!(told[0].1, [0, 0, 0, 4, 0, 0, 0, 3]);
+    let told = answer(&call(PLUS, &[0, 1], &[Some(b"1"), None], 1));
+    assert_eq!(told[0].1, [255; 4]);
+    let refused: [(Vec<u8>, &str, &str); 7] = [
+        (
+            call(PLUS, &[], &two[..1], 0),
+            "08P01",
+            "function call message contains 1 arguments but function requires 2",
+        ),
+        (call(999_999, &[], &[], 0), "42883", "function with OID 999999 does not exist"),
+        (call(COUNT, &[], &two[..1], 0), "0A000", "cannot call function \"count\" via fastpath interface"),
+        (
+            call(PLUS, &[], &[Some(b"x"), Some(b"1")], 0),
+            "22P02",
+            "invalid input syntax for type integer: \"x\"",
+        ),
+        (call(PLUS, &[2], &two, 0), "22023", "unsupported format code: 2"),
+        (
+            call(PLUS, &[0, 0, 0], &two, 0),
+            "08P01",
+            "function call message contains 3 argument formats but 2 arguments",
+        ),
+        (call(PLUS, &[], &[Some(b"2147483647"), Some(b"1")], 0), "22003", "integer out of range"),
+    ];
+    for (body, code, message) in refused {
+        let told = answer(&body);
+        assert_eq!(kinds(&told), "EZ", "{message}");
+        assert_eq!(common::field(&told, b'C').as_deref(), Some(code), "{message}");
+        assert_eq!(common::field(&told, b'M').as_deref(), Some(message));
+    }
+    // Inside of a block, and inside of one that has failed.
+    assert_eq!(kinds(&raw.query("BEGIN")), "CZ");
+    raw.send(b'F', &call(PLUS, &[], &two, 0));
+    assert_eq!(kinds(&raw.until(b'Z')), "VZ");
+    raw.query("SELECT nothing");
+    raw.send(b'F', &call(PLUS, &[], &two, 0));
+    let told = raw.until(b'Z');
+    assert_eq!(common::field(&told, b'C').as_deref(), Some("25P02"));
+    assert_eq!(kinds(&raw.query("ROLLBACK")), "CZ");
+    raw.send(b'F', &call(PLUS, &[], &two, 0));
+    assert_eq!(kinds(&raw.until(b'Z')), "VZ");
+}

@@ -431,7 +431,7 @@ impl Session {
     /// statement, and the session goes on.
     async fn malformed(&mut self, kind: u8, error: &SqlError) -> Flow {
         match kind {
-            b'Q' => {
+            b'Q' | b'F' => {
                 self.fail(error).await;
                 self.finish_query().await;
             }
@@ -490,15 +490,14 @@ impl Session {
                 self.simple_query(text).await;
                 self.stop_timer();
             }
-            Message::Unexpected(kind) => {
-                let what = if kind == b'F' { "function call messages" } else { "password messages now" };
-                self.fail(&SqlError::unsupported(what)).await;
-                if kind == b'F' {
-                    self.finish_query().await;
-                } else {
-                    self.flush().await;
-                    return Flow::Close;
-                }
+            Message::FunctionCall(call) => {
+                self.function_call(&call).await;
+                self.stop_timer();
+            }
+            Message::Unexpected(_) => {
+                self.fail(&SqlError::unsupported("password messages now")).await;
+                self.flush().await;
+                return Flow::Close;
             }
             extended => {
                 if let Err(error) = self.extended(extended, rest).await {

@@ -51,6 +51,7 @@ mod describe;
 pub(crate) mod execute;
 mod explain;
 mod extended;
+mod fastpath;
 pub mod host;
 mod lock;
 mod maintenance;

@@ -193,7 +193,8 @@ pub enum Message<'a> {
     CopyDone,
     CopyFail(&'a str),
     Terminate,
-    /// Password and SASL messages (nobody was asked for one), and the old function call.
+    FunctionCall(FunctionCall<'a>),
+    /// Password and SASL messages: nobody was asked for one.
     Unexpected(u8),
 }
 
@@ -213,6 +214,7 @@ impl Message<'_> {
             Message::CopyDone => b'c',
             Message::CopyFail(_) => b'f',
             Message::Terminate => b'X',
+            Message::FunctionCall(_) => b'F',
             Message::Unexpected(kind) => *kind,
         }
     }
@@ -227,6 +229,32 @@ pub struct Bind<'a> {
     parameter_count: u16,
     parameters: &'a [u8],
     pub result_formats: Formats<'a>,
+}
+
+/// A function that is called by its number; arguments are read in order through
+/// [`FunctionCall::arguments`].
+#[derive(Debug)]
+pub struct FunctionCall<'a> {
+    pub function: Oid,
+    formats: Formats<'a>,
+    count: u16,
+    arguments: &'a [u8],
+    /// Whether the result is wanted in binary format.
+    pub binary: bool,
+}
+
+impl<'a> FunctionCall<'a> {
+    pub fn argument_count(&self) -> usize {
+        usize::from(self.count)
+    }
+
+    /// Each argument's bytes (`None` for NULL) and whether they are in binary format. The lengths were
+    /// checked when the message was decoded.
+    pub fn arguments(&self) -> impl Iterator<Item = (Option<&'a [u8]>, bool)> + '_ {
+        let mut reader = Reader(self.arguments);
+        (0..self.argument_count())
+            .map(move |index| (reader.parameter().unwrap_or(None), self.formats.is_binary(index)))
+    }
 }
 
 /// Format codes as the protocol gives them: none (all text), one for all, or one each.
@@ -320,6 +348,7 @@ impl<'a> Frame<'a> {
             b'd' => return Ok(Message::CopyData(self.body)),
             b'c' => Message::CopyDone,
             b'f' => Message::CopyFail(reader.string()?),
+            b'F' => Message::FunctionCall(reader.function_call()?),
             other => return Ok(Message::Unexpected(other)),
         };
         if reader.0.is_empty() { Ok(message) } else { Err(violation("invalid message format")) }
@@ -381,6 +410,34 @@ impl<'a> Reader<'a> {
                 self.bytes(length).map(Some)
             }
         }
+    }
+
+    fn function_call(&mut self) -> Result<FunctionCall<'a>, SqlError> {
+        let function = Oid(self.u32()?);
+        let formats = self.formats()?;
+        let count = self.u16()?;
+        let before = self.0;
+        for _ in 0..count {
+            self.parameter()?;
+        }
+        let arguments = &before[..before.len() - self.0.len()];
+        let given = formats.count();
+        if given > 1 && given != usize::from(count) {
+            return Err(violation(format!(
+                "function call message contains {given} argument formats but {count} arguments"
+            )));
+        }
+        let binary = match self.u16()? {
+            0 => false,
+            1 => true,
+            code => {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    format!("unsupported format code: {code}"),
+                ));
+            }
+        };
+        Ok(FunctionCall { function, formats, count, arguments, binary })
     }
 
     fn bind(&mut self) -> Result<Bind<'a>, SqlError> {

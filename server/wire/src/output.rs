@@ -254,6 +254,28 @@ impl Output {
         }
     }
 
+    /// The result of a function call, whose bytes `write` appends; `None`: NULL.
+    pub fn function_result<E>(
+        &mut self,
+        write: Option<impl FnOnce(&mut Vec<u8>) -> Result<(), E>>,
+    ) -> Result<(), E> {
+        let start = self.bytes.len();
+        self.put(b"V\0\0\0\0");
+        let mut row = RowWriter { bytes: &mut self.bytes };
+        let written = match write {
+            Some(write) => row.value(write),
+            None => {
+                row.null();
+                Ok(())
+            }
+        };
+        match written {
+            Ok(()) => self.patch_length(start),
+            Err(_) => self.bytes.truncate(start),
+        }
+        written
+    }
+
     /// One CopyData message whose body `write` appends.
     pub fn copy_data<E>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
         let start = self.bytes.len();
