@@ -221,10 +221,25 @@ fn what_is_no_row_is_told_by_its_kind_while_a_copy_takes_rows() {
     assert_eq!(kinds(&raw.query("CREATE TABLE t (a int)")), "CZ");
     raw.send(b'Q', b"COPY t FROM STDIN\0");
     raw.until(b'G');
+    // The client changes its mind: it is told which line would have come next.
+    raw.send(b'd', b"1\n2\n");
+    raw.send(b'f', b"no more\0");
+    let told = raw.until(b'Z');
+    assert_eq!(common::field(&told, b'M').as_deref(), Some("COPY from stdin failed: no more"));
+    assert_eq!(common::field(&told, b'W').as_deref(), Some("COPY t, line 3"));
+    raw.send(b'Q', b"COPY t FROM STDIN\0");
+    raw.until(b'G');
     raw.send(b'Q', b"SELECT 1\0");
     let told = raw.until(b'E');
     let message = common::field(&told, b'M');
     assert_eq!(message.as_deref(), Some("unexpected message type 0x51 during COPY from stdin"));
+    assert_eq!(common::field(&told, b'W').as_deref(), Some("COPY t, line 1"));
+    // Nobody knows what follows.
+    let told = raw.until(b'E');
+    assert_eq!(common::field(&told, b'S').as_deref(), Some("FATAL"));
+    let message = common::field(&told, b'M');
+    assert_eq!(message.as_deref(), Some("terminating connection because protocol synchronization was lost"));
+    assert!(raw.receive().is_none());
 }
 
 #[test]

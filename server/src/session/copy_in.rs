@@ -31,6 +31,7 @@ use super::simple::Script;
 use crate::run::load::Rows;
 use crate::statement::{Prepared, RowPlan};
 use crate::wire::frame::Message;
+use crate::wire::output::Severity;
 
 /// A COPY up to this many bytes is one transaction, and a larger one's first batch.
 const FIRST_BATCH_BYTES: usize = 8 << 20;
@@ -230,15 +231,17 @@ impl Session {
                 result
             }
             Message::CopyFail(reason) => {
-                Err(SqlError::new(SqlState::QUERY_CANCELED, format!("COPY from stdin failed: {reason}")))
+                let message = format!("COPY from stdin failed: {reason}");
+                Err(self.at_next_line(SqlError::new(SqlState::QUERY_CANCELED, message)))
             }
             // The client may send Flush or Sync here, as PostgreSQL allows.
             Message::Flush | Message::Sync => Ok(()),
             Message::Terminate => return Flow::Close,
-            other => Err(SqlError::new(
-                SqlState::PROTOCOL_VIOLATION,
-                format!("unexpected message type 0x{:02X} during COPY from stdin", other.kind()),
-            )),
+            other => {
+                let message =
+                    format!("unexpected message type 0x{:02X} during COPY from stdin", other.kind());
+                return self.lose_step(SqlError::new(SqlState::PROTOCOL_VIOLATION, message)).await;
+            }
         };
         match result {
             Err(error) => self.fail_copy(error).await,
@@ -246,6 +249,25 @@ impl Session {
             Ok(()) => self.flush_early().await,
         }
         Flow::Continue
+    }
+
+    /// An error between the rows of a COPY.
+    fn at_next_line(&self, mut error: SqlError) -> SqlError {
+        error.fields_mut().context = self.copy_in.as_ref().map(|copy| copy.decoder.next_place());
+        error
+    }
+
+    /// Ends the session of a client that sends what no COPY takes: nobody knows where its data ends.
+    async fn lose_step(&mut self, error: SqlError) -> Flow {
+        let error = self.at_next_line(error);
+        let error = self.copy_failed(error).await;
+        self.timer = None;
+        self.abandon_copy();
+        self.fail(&error).await;
+        let message = "terminating connection because protocol synchronization was lost";
+        self.output.report(Severity::Fatal, &SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
+        self.flush().await;
+        Flow::Close
     }
 
     /// Ends the COPY that takes data with an error. What the client still sends of them is passed over.

@@ -190,6 +190,11 @@ impl CopyDecoder {
         self.finished = true;
     }
 
+    /// The CONTEXT of an error between rows: the line that would come next.
+    pub fn next_place(&self) -> String {
+        format!("COPY {}, line {}", self.table, self.line + 1)
+    }
+
     /// Bytes held back for want of a line end: a caller may bound it.
     pub fn pending_bytes(&self) -> usize {
         self.buffer.len() - self.start
