@@ -61,19 +61,20 @@ pub fn decode_parameter(
     index: usize,
 ) -> Result<Datum> {
     let Some(bytes) = value else { return Ok(Datum::Null) };
-    let located = |mut error: SqlError| {
+    let located_at = |mut error: SqlError, shown: &str| {
         if error.fields().context.is_none() {
-            // How much of a text is told is log_parameter_max_length_on_error's: nothing, unless it is set.
-            let shown = if binary { "" } else { " = '...'" };
             error.fields_mut().context = Some(format!("unnamed portal parameter ${}{shown}", index + 1));
         }
         error
     };
+    // How much of a text is told is log_parameter_max_length_on_error's: nothing, unless it is set.
+    let located = |error: SqlError| located_at(error, if binary { "" } else { " = '...'" });
     if binary {
         let place = || format!("incorrect binary data format in bind parameter {}", index + 1);
         return io::binary_in(bytes, ty, context).map_err(|error| located(io::placed(error, place)));
     }
-    let text = frame::utf8(bytes)?;
+    // There is no text to tell of one that is none.
+    let text = frame::utf8(bytes).map_err(|error| located_at(error, ""))?;
     io::text_in(text, ty, context).map_err(located)
 }
 

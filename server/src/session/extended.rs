@@ -17,8 +17,8 @@ use super::host::PreparedByName;
 use super::portal::{Portal, PortalState};
 use crate::encode::{Formats, decode_parameter};
 use crate::server::now;
-use crate::statement::Prepared;
 use crate::statement::prepare::failed_transaction;
+use crate::statement::{Body, Prepared};
 use crate::wire::frame::{Bind, Message, Target};
 
 impl Session {
@@ -146,6 +146,9 @@ impl Session {
             ));
         }
         self.allowed_now(&prepared)?;
+        if matches!(prepared.body, Body::Empty) && self.in_failed_transaction() {
+            return Err(failed_transaction());
+        }
         let host = self.host();
         // Only texts may say `now`, whose time is asked for.
         let says = bind.parameters().any(|(value, binary)| value.is_some() && !binary);
@@ -180,11 +183,13 @@ impl Session {
     }
 
     async fn describe_statement(&mut self, name: &str) -> Result<(), SqlError> {
-        let prepared = self.current(name).await?;
-        if prepared.columns.is_some() && self.in_failed_transaction() {
+        let known = self.statement(name)?;
+        if known.columns.is_some() && self.in_failed_transaction() {
             return Err(failed_transaction());
         }
-        self.output.parameter_description(prepared.told_params().iter().map(|ty| ty.oid.0));
+        // What it takes stays what it was, whatever has become of what it answers.
+        self.output.parameter_description(known.told_params().iter().map(|ty| ty.oid.0));
+        let prepared = self.current(name).await?;
         match &prepared.columns {
             Some(columns) => self.describe_columns(columns, &Formats::TEXT),
             None => self.output.no_data(),
