@@ -3,6 +3,7 @@
 //! saying.
 
 use super::SystemSource;
+use super::operator_classes::member_oid;
 use super::qualified::functions_called;
 use super::relations::{
     IndexView, PG_CLASS, PG_CONSTRAINT, PG_NAMESPACE, PG_PROC, PG_TYPE, default_oid, indexes, is_identity,
@@ -19,6 +20,10 @@ use crate::type_table::{element_of, type_info};
 use crate::types::Oid;
 
 const PG_ATTRDEF: Oid = Oid(2604);
+const PG_AMOP: Oid = Oid(2602);
+const PG_AMPROC: Oid = Oid(2603);
+const PG_OPCLASS: Oid = Oid(2616);
+const PG_OPFAMILY: Oid = Oid(2753);
 const PG_REWRITE: Oid = Oid(2618);
 pub(super) const PG_TRIGGER: Oid = Oid(2620);
 pub(super) const PG_EXTENSION: Oid = Oid(3079);
@@ -63,6 +68,7 @@ pub(super) fn dependencies(source: &dyn SystemSource, sheet: &mut Sheet) {
         depends.table(table);
     }
     depends.types();
+    depends.operator_classes();
     for routine in source.catalog().routines_all() {
         let own = (PG_PROC, routine.oid, 0);
         let declared = routine.args.iter().map(|arg| arg.declared().oid);
@@ -115,6 +121,24 @@ impl Depends<'_> {
             .collect();
         for table in tables {
             self.add((PG_CLASS, table, 0), extension, "e");
+        }
+    }
+
+    /// Classes with their operators and functions, and the family that each of them is alone in.
+    fn operator_classes(&mut self) {
+        let source = self.source;
+        for class in source.catalog().operator_classes() {
+            let own = (PG_OPCLASS, class.oid, 0);
+            self.add(own, (PG_OPFAMILY, class.family(), 0), "a");
+            self.on_type(own, class.input.oid);
+            for place in 0..class.operators.len() {
+                self.add((PG_AMOP, member_oid(class, place), 0), own, "i");
+            }
+            for (place, function) in class.functions.iter().enumerate() {
+                let member = (PG_AMPROC, member_oid(class, place), 0);
+                self.add(member, own, "i");
+                self.add(member, (PG_PROC, function.function, 0), "n");
+            }
         }
     }
 

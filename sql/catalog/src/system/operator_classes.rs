@@ -4,7 +4,7 @@ use super::SystemSource;
 use super::relations::schema_oid;
 use super::shape::{Sheet, text};
 use crate::catalog::SUPERUSER;
-use crate::catalog::operator_class::access_method;
+use crate::catalog::operator_class::{OperatorClass, access_method};
 use crate::datum::Datum;
 use crate::types::Oid;
 
@@ -41,12 +41,18 @@ pub(super) fn families(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-/// Rows without an oid of their own: nothing refers to them.
+/// The number of a class's operator or function: in a part of the number space that no object is drawn from.
+/// pg_dump asks pg_depend which of them are a class's own.
+pub(super) fn member_oid(class: &OperatorClass, place: usize) -> Oid {
+    let number = (class.oid.0 << 5) | place as u32;
+    Oid(0x2000_0000 | (number & 0x1fff_ffff))
+}
+
 pub(super) fn operators(source: &dyn SystemSource, sheet: &mut Sheet) {
     for class in source.catalog().operator_classes() {
-        for of in &class.operators {
+        for (place, of) in class.operators.iter().enumerate() {
             sheet.add(&[
-                ("oid", Datum::Oid(Oid(0))),
+                ("oid", Datum::Oid(member_oid(class, place))),
                 ("amopfamily", Datum::Oid(class.family())),
                 ("amoplefttype", Datum::Oid(of.left)),
                 ("amoprighttype", Datum::Oid(of.right)),
@@ -60,12 +66,11 @@ pub(super) fn operators(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-/// As [`operators`].
 pub(super) fn functions(source: &dyn SystemSource, sheet: &mut Sheet) {
     for class in source.catalog().operator_classes() {
-        for of in &class.functions {
+        for (place, of) in class.functions.iter().enumerate() {
             sheet.add(&[
-                ("oid", Datum::Oid(Oid(0))),
+                ("oid", Datum::Oid(member_oid(class, place))),
                 ("amprocfamily", Datum::Oid(class.family())),
                 ("amproclefttype", Datum::Oid(of.left)),
                 ("amprocrighttype", Datum::Oid(of.right)),
