@@ -136,8 +136,16 @@ impl Depends<'_> {
             }
             for (place, function) in class.functions.iter().enumerate() {
                 let member = (PG_AMPROC, member_oid(class, place), 0);
-                self.add(member, own, "i");
-                self.add(member, (PG_PROC, function.function, 0), "n");
+                // A class is nothing without the first of its functions; the others are its family's.
+                let required = function.number == 1;
+                match required {
+                    true => self.add(member, own, "i"),
+                    false => self.add(member, (PG_OPFAMILY, class.family(), 0), "a"),
+                }
+                if source.catalog().routine_by_oid(function.function).is_some() {
+                    let kind = if required { "n" } else { "a" };
+                    self.add(member, (PG_PROC, function.function, 0), kind);
+                }
             }
         }
     }
