@@ -2,7 +2,7 @@
 //!
 //! - [`connection`]  the loop: bytes in, messages handled in order, replies out
 //! - [`simple`]      the simple query protocol: scripts
-//! - [`extended`]    Parse, Bind, Describe, Execute, Close
+//! - [`extended`]    Parse, Bind, Describe, Execute, Close; [`fastpath`] function calls
 //! - [`portal`]      a bound statement and how far its rows have been sent
 //! - [`pipeline`]    statements that wait for Sync, and run as one
 //! - [`execute`]     one prepared statement, whatever it is; [`submit`] by whom; [`waiting`] until it is over
