@@ -314,3 +314,30 @@ fn functions_are_called_by_their_numbers() {
     raw.send(b'F', &call(PLUS, &[], &two, 0));
     assert_eq!(kinds(&raw.until(b'Z')), "VZ");
 }
+
+#[test]
+fn what_may_not_be_part_of_a_transaction_says_whether_that_is_a_pipeline() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    assert_eq!(kinds(&raw.query("CREATE TABLE t (a int)")), "CZ");
+    let run = |text: &str| {
+        let bind = common::framed(b'B', b"\0\0\0\0\0\0\0\0");
+        [common::parse(text), bind, common::framed(b'E', b"\0\0\0\0\0")].concat()
+    };
+    let told = raw.pipeline(&[run("INSERT INTO t VALUES (1)"), run("VACUUM t")]);
+    assert_eq!(kinds(&told), "12C12EZ");
+    assert_eq!(common::field(&told, b'C').as_deref(), Some("25001"));
+    let message = common::field(&told, b'M');
+    assert_eq!(message.as_deref(), Some("VACUUM cannot be executed within a pipeline"));
+    // The pipeline was one transaction.
+    let told = raw.query("SELECT count(*) FROM t");
+    assert!(told.iter().any(|(kind, body)| *kind == b'D' && body.ends_with(b"0")));
+    raw.query("BEGIN");
+    let told = raw.pipeline(&[run("VACUUM t")]);
+    let message = common::field(&told, b'M');
+    assert_eq!(message.as_deref(), Some("VACUUM cannot run inside a transaction block"));
+    assert_eq!(kinds(&raw.query("ROLLBACK")), "CZ");
+    let told = raw.query("INSERT INTO t VALUES (1); VACUUM t");
+    let message = common::field(&told, b'M');
+    assert_eq!(message.as_deref(), Some("VACUUM cannot run inside a transaction block"));
+}

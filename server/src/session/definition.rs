@@ -53,6 +53,9 @@ impl Session {
         alone: bool,
     ) -> Result<String> {
         if self.transaction.is_open() {
+            if !self.transaction.is_block() && !self.in_script {
+                Self::require_outside_of_pipeline(statement)?;
+            }
             Self::require_outside_of_block(statement)?;
             self.require_nothing_pending(statement)?;
         }

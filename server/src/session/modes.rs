@@ -38,6 +38,15 @@ impl Session {
         ))
     }
 
+    /// The same for what stands behind others in a pipeline.
+    pub(super) fn require_outside_of_pipeline(statement: &Statement) -> Result<()> {
+        let Some(command) = statement.refused_in_blocks() else { return Ok(()) };
+        Err(SqlError::new(
+            SqlState::ACTIVE_SQL_TRANSACTION,
+            format!("{command} cannot be executed within a pipeline"),
+        ))
+    }
+
     /// How a transaction of this session sees others' work.
     pub(super) fn isolation(&self) -> Isolation {
         match self.settings.effective().isolation {
