@@ -40,12 +40,16 @@ pub(super) fn attributes(definitions: &[ColumnDefinition], work: &Work<'_>) -> R
 }
 
 fn attribute(definition: &ColumnDefinition, work: &Work<'_>) -> Result<Column> {
-    table::check_collation(definition)?;
     // PostgreSQL does not say where here.
-    let (ty, domain) = table::named_type(&definition.name, &definition.ty, work).map_err(|mut error| {
+    let placeless = |mut error: SqlError| {
         error.fields_mut().position = None;
         error
-    })?;
+    };
+    table::check_collation(definition).map_err(placeless)?;
+    let (ty, domain) = table::named_type(&definition.name, &definition.ty, work).map_err(placeless)?;
+    if definition.collation.is_some() {
+        table::check_collatable(ty, work)?;
+    }
     let collation = table::collation_of(definition);
     Ok(Column { domain, collation, ..Column::new(definition.name.clone(), ty) })
 }

@@ -19,7 +19,7 @@ use super::operator_class::Decides;
 use super::work::Work;
 use super::{
     Computed, ComputedValue, distribution, heir_keys, kept, nominal, operator_class, stored,
-    table::check_storage_options,
+    table::{check_collatable, check_storage_options},
 };
 use crate::bind::kept::About;
 use crate::bind::modify::{check_index_predicate, index_expression_type};
@@ -312,6 +312,9 @@ pub(super) fn check_collation_and_class(
             SqlState::UNDEFINED_OBJECT,
             format!("collation \"{}\" for encoding \"UTF8\" does not exist", collation.name),
         ));
+    }
+    if element.collation.is_some() {
+        check_collatable(ty, work)?;
     }
     match &element.operator_class {
         Some(class) => operator_class::check(class, method, ty, decides, work),

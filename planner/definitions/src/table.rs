@@ -10,6 +10,7 @@ use archipel_sql::catalog::{
     Column, Identity, OnCommit, Persistence, SYSTEM_COLUMNS, Sequence, Table, TableKind,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::type_table::{TypeNames, element_of, type_info};
 use archipel_sql::types::{Oid, Type};
 
 use super::constraint::{self, Deferred};
@@ -274,6 +275,9 @@ pub(super) fn make_column(
         Some(ty) => (ty, None),
         None => named_type(name, &definition.ty, work)?,
     };
+    if let Some(collation) = &definition.collation {
+        check_collatable(ty, work).map_err(|error| error.at(collation.at()))?;
+    }
     let mut made = MadeColumn {
         column: Column { domain, collation: collation_of(definition), ..Column::new(name.clone(), ty) },
         constraints: Vec::new(),
@@ -488,6 +492,16 @@ pub(super) fn check_collation(definition: &ColumnDefinition) -> Result<()> {
         )
         .at(collation.at())),
     }
+}
+
+/// 42804 for a type whose values have no collation.
+pub(super) fn check_collatable(ty: Type, work: &Work<'_>) -> Result<()> {
+    let element = element_of(ty.oid).unwrap_or(ty.oid);
+    if type_info(element).is_some_and(|info| info.collation != Oid(0)) {
+        return Ok(());
+    }
+    let message = format!("collations are not supported by type {}", work.type_name(ty.oid));
+    Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
 }
 
 /// The collation that a column's definition names, if it is not the default.

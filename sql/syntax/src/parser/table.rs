@@ -110,8 +110,12 @@ impl Cursor<'_> {
         let ty = self.type_name()?;
         let mut column = ColumnDefinition { name, position, ty, collation: None, constraints: Vec::new() };
         loop {
+            let position = self.position();
             if self.take("collate") {
-                column.collation = Some(self.name()?);
+                // Errors tell of the clause.
+                let mut collation = self.name()?;
+                collation.position = position;
+                column.collation = Some(collation);
             } else if self.take("compression") {
                 self.label()?;
                 return Err(SqlError::unsupported("COMPRESSION"));
