@@ -250,6 +250,7 @@ pub(super) fn table_action(
     reach: Reach,
     work: &mut Work<'_>,
 ) -> Result<()> {
+    let reach = reach.of(action, &table);
     alter_heirs::check(&table, action, reach, work)?;
     let before = table.clone();
     own_action(table, action, work)?;

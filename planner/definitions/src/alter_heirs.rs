@@ -27,6 +27,19 @@ pub(super) struct Reach {
 
 impl Reach {
     const HEIR: Reach = Reach { only: false, inherited: true };
+
+    /// How far an action reaches: a key of a partitioned table goes with those of its partitions, which are
+    /// parts of it, whether it says ONLY or not. pg_dump --clean says so.
+    pub fn of(self, action: &AlterTableAction, table: &Table) -> Reach {
+        match action {
+            AlterTableAction::DropConstraint { name, .. }
+                if table.is_partitioned() && !table.checks.iter().any(|check| check.name == *name) =>
+            {
+                Reach { only: false, ..self }
+            }
+            _ => self,
+        }
+    }
 }
 
 fn refused(message: impl Into<String>) -> SqlError {
