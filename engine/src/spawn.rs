@@ -7,6 +7,11 @@ use std::thread::{Builder, JoinHandle};
 /// Starts named threads.
 pub trait Spawn: Send + Sync {
     fn spawn(&self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>>;
+
+    /// Starts one that runs a single program and ends; there may be many of them at a time.
+    fn spawn_for_program(&self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
+        self.spawn(name, body)
+    }
 }
 
 /// The operating system's threads.
@@ -20,11 +25,20 @@ impl Spawn for SystemSpawn {
 
 /// The operating system's threads, with stacks of so many bytes: what a program runs may nest as
 /// deep as its host allows.
-pub struct DeepSpawn(pub usize);
+pub struct DeepSpawn {
+    /// Of threads that run programs for as long as the engine is open.
+    pub bytes: usize,
+    /// Of one that starts now for a program that there is.
+    pub bytes_for_program: fn() -> usize,
+}
 
 impl Spawn for DeepSpawn {
     fn spawn(&self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
-        Builder::new().name(name).stack_size(self.0).spawn(body)
+        Builder::new().name(name).stack_size(self.bytes).spawn(body)
+    }
+
+    fn spawn_for_program(&self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
+        Builder::new().name(name).stack_size((self.bytes_for_program)()).spawn(body)
     }
 }
 

@@ -190,3 +190,31 @@ fn a_checkpoint_that_is_given_up_at_the_end_is_told() {
     let rows = unpredicted(&after, |txn| all_accounts(txn, Direction::Ascending)).0.expect("scanned");
     assert_eq!(rows.len(), 4_010);
 }
+
+/// As where the operating system has no room for another thread.
+struct NoRoom;
+
+impl Spawn for NoRoom {
+    fn spawn(&self, _name: String, _body: Box<dyn FnOnce() + Send>) -> std::io::Result<JoinHandle<()>> {
+        Err(std::io::ErrorKind::WouldBlock.into())
+    }
+}
+
+#[test]
+fn where_no_thread_can_be_started_what_may_stand_still_is_refused_and_the_rest_runs() {
+    let config = EngineConfig { background: false, ..config(1) };
+    let seams = Seams { spawn: Arc::new(NoRoom), ..Seams::default() };
+    let engine = Engine::open_with(config, Arc::new(MemoryStore::new()), seams, &|_| {}).expect("opens");
+    open_bank(&engine, 20);
+    let reader = engine.begin();
+    for (paged, expected) in [(true, Err(Stop::OutOfMemory)), (false, Ok(Some(100)))] {
+        let options =
+            SubmitOptions { transaction: Some(&reader), apart: true, paged, ..SubmitOptions::default() };
+        let read = script(|_, claims| claims.add_group(GroupId(ACCOUNTS.0)), |txn| balance(txn, 3));
+        assert_eq!(finish(engine.submit(read, options).wait()).0, expected);
+    }
+    engine.rollback(&reader).wait().outcome.result.expect("rolled back");
+    // Nobody holds what was claimed for what was refused.
+    let rows = unpredicted(&engine, |txn| all_accounts(txn, Direction::Ascending)).0.expect("scanned");
+    assert_eq!(rows.len(), 20);
+}

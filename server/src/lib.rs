@@ -14,6 +14,7 @@
 //! - [`replies`]    replies held until what they depend on is durable; [`outbox`] those of a turn
 //! - [`catalog`]    the catalog snapshot in force; [`functions`], [`system`] what SQL can ask
 //! - [`design`]     where tables live, by the evidence of deployed routines
+//! - [`threads`]    threads beside the executors
 //! - [`memory`]     how much the server may take, and a watch over it
 //! - [`http`]       health, metrics, the live page
 //! - [`backup`], [`check`]  copies of the database; a look at a data directory nobody serves
@@ -45,6 +46,7 @@ pub mod sessions;
 pub mod settings;
 pub mod statement;
 pub mod system;
+pub mod threads;
 pub mod topology;
 pub mod transaction_ids;
 

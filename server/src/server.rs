@@ -17,7 +17,7 @@ use archipel_engine::{Engine, EngineConfig, MonitorSettings, OpenError, Seams};
 use archipel_procedures::Registry;
 use archipel_rocksdb::{RocksLogStore, RocksOptions};
 use archipel_sql::catalog::SUPERUSER_NAME;
-use archipel_sql::stack::THREAD_BYTES;
+use archipel_sql::stack::{self, THREAD_BYTES};
 use tokio::sync::{mpsc, watch};
 
 use crate::catalog::{CatalogError, CatalogHandle};
@@ -30,10 +30,10 @@ use crate::front::{Arrival, Door, Doors, Front};
 use crate::listen::{self, ListenError, SocketAccess};
 use crate::notifications::Hub;
 use crate::replies::Durability;
-use crate::session::streamed::OPEN_MAX;
 use crate::sessions::Sessions;
 use crate::settings::live::Live;
 use crate::statement::planning::PlanningThreads;
+use crate::threads::Threads;
 use crate::topology::AskedFor;
 use crate::transaction_ids::TransactionIds;
 use crate::wire::socket::Socket;
@@ -114,11 +114,16 @@ pub struct Server {
     /// Transactions and statements that have ended well, by executor.
     pub counters: Vec<Counters>,
     pub closing: Arc<AtomicBool>,
-    /// The thread of the front door: timers and whatever may wait without an executor.
+    /// The thread of the front door, and timers.
     pub front: tokio::runtime::Handle,
     pub analytics: Analytics,
-    /// Niced threads: analytical queries take what transactions leave.
+    /// Niced threads of what analytical queries compute together, and of the server's own work.
     pub analytical_threads: tokio::runtime::Handle,
+    /// Niced threads, one for each analytical query and for each long text that is planned: they take what
+    /// transactions leave.
+    pub niced: Threads,
+    /// Threads for whatever waits for a disk.
+    pub waiting: Threads,
     /// Niced threads too, for long texts.
     pub planning: PlanningThreads,
 }
@@ -323,7 +328,7 @@ fn open_engine(config: &Config) -> Result<Engine, StartError> {
     let told = AtomicUsize::new(0);
     let topology = asked_for(config)?;
     let engine_config = engine_config(config, &topology)?;
-    let spawn = Arc::new(DeepSpawn(THREAD_BYTES));
+    let spawn = Arc::new(DeepSpawn { bytes: THREAD_BYTES, bytes_for_program: stack::thread_bytes });
     let seams = Seams { topology: Some(Arc::new(topology)), spawn, ..Seams::default() };
     archipel_planner::row::install_key_forms();
     let engine = Engine::open_with(engine_config, store, seams, &|progress| {
@@ -369,10 +374,10 @@ pub fn run(config: Config) -> Result<(), StartError> {
     let engine = open_engine(&config)?;
     let catalog = crate::catalog::load(&engine)?;
     let front = start_front()?;
-    let analytical_threads =
-        start_analytical_threads(engine.active_executors(), config.integer("max_connections"))?;
-    let (planning_threads, planning) = PlanningThreads::start(engine.active_executors(), begin_beside)
-        .map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))?;
+    let analytical_threads = start_analytical_threads(engine.active_executors())?;
+    let niced = Threads::new("beside", begin_beside);
+    let waiting = Threads::new("waiting", heap::settle_at_end);
+    let planning = PlanningThreads::new(engine.active_executors(), niced.clone());
     let (doors, arrivals) = doors_of(engine.executors_max());
     let doors = Arc::new(doors);
     let analytics = Analytics::new(analytical_memory_bytes(&config))
@@ -399,6 +404,8 @@ pub fn run(config: Config) -> Result<(), StartError> {
         front: front.handle().clone(),
         analytics,
         analytical_threads: analytical_threads.handle().clone(),
+        niced: niced.clone(),
+        waiting: waiting.clone(),
         planning,
         live: Live::new(config.values.clone()),
         config,
@@ -422,8 +429,9 @@ pub fn run(config: Config) -> Result<(), StartError> {
     let _ = stop.send(true);
     engine.on_topology_change(None);
     following.join();
+    niced.finish(Duration::from_secs(1));
+    waiting.finish(Duration::from_secs(1));
     analytical_threads.shutdown_timeout(Duration::from_secs(1));
-    planning_threads.shutdown_timeout(Duration::from_secs(1));
     front.shutdown_timeout(Duration::from_secs(1));
     drop(files);
     shut_down(&engine);
@@ -471,8 +479,10 @@ fn reload_at_hangup(server: Arc<Server>) -> Result<(), StartError> {
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
             let reloads = server.clone();
-            // It answers nobody.
-            let _ = tokio::task::spawn_blocking(move || reloads.reload()).await;
+            // It answers nobody, and the log tells where there was no thread.
+            if let Ok(done) = server.waiting.begin(move || reloads.reload()) {
+                let _ = done.await;
+            }
         }
     });
     Ok(())
@@ -509,16 +519,11 @@ fn doors_of(executors_max: usize) -> (Doors, Vec<mpsc::UnboundedReceiver<Arrival
     (Doors(doors.collect()), arrivals)
 }
 
-/// Threads beside the executors: one for each analytical query that runs, and some for the work of
-/// the server itself.
-fn start_analytical_threads(
-    executors: usize,
-    connections_max: i64,
-) -> Result<tokio::runtime::Runtime, StartError> {
+/// Threads beside the executors for parts of analytical queries, each of which has one of its own besides,
+/// and for the work of the server itself.
+fn start_analytical_threads(executors: usize) -> Result<tokio::runtime::Runtime, StartError> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(executors.clamp(1, 8))
-        // A session runs one query at a time, beside those of its cursors.
-        .max_blocking_threads(usize::try_from(connections_max).unwrap_or(0).max(64) + OPEN_MAX)
         .thread_stack_size(THREAD_BYTES)
         .thread_name("analytics")
         .on_thread_start(begin_beside)

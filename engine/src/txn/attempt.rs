@@ -2,6 +2,7 @@
 //! wait for a row. One that is known to run long gets a thread of its own when its turn comes:
 //! it keeps its claims from others, but no executor.
 
+use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -502,7 +503,8 @@ impl<P: Program> Attempt<P> {
         self.after(shared, worker, ran);
     }
 
-    /// Runs over `held` on a thread of its own; here, if there can be none.
+    /// Runs over `held` on a thread of its own. If there can be none it runs here, which is late for others;
+    /// but for what reads in pages, which could stand still here for ever and has no memory then.
     fn run_apart(self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker, held: HeldList) {
         // Whoever comes takes it: the thread, or this one if no thread came to be.
         let seat = Arc::new(parking_lot::Mutex::new(Some((self, held))));
@@ -514,9 +516,15 @@ impl<P: Program> Attempt<P> {
                 with_worker(&of_thread, |shared, worker| attempt.run_here(shared, worker, held));
             }
         };
-        let spawned = shared.spawn.spawn("statement".to_owned(), Box::new(body));
-        let left = if spawned.is_err() { seat.lock().take() } else { None };
+        let spawned = shared.spawn.spawn_for_program("statement".to_owned(), Box::new(body));
+        let Err(error) = spawned else { return };
+        let left = seat.lock().take();
         if let Some((attempt, held)) = left {
+            // Where there are no threads at all, the simulator sees to it that nothing stands still.
+            if attempt.options.paged && error.kind() != ErrorKind::Unsupported {
+                shared.release_all(worker, &held);
+                return attempt.finish(Stop::OutOfMemory);
+            }
             attempt.run_here(shared, worker, held);
         }
     }

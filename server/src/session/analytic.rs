@@ -26,6 +26,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::interrupt::Watch;
 use archipel_sql::memory;
+use archipel_sql::stack::Depth;
 use archipel_sql::types::Oid;
 use tokio::sync::mpsc;
 
@@ -82,8 +83,9 @@ impl Query {
         self.snapshot.get_or_insert_with(|| Arc::new(engine.snapshot_for(holder))).clone()
     }
 
-    /// Lets it run, for as long as somebody keeps the second part of the answer.
-    pub fn start(&self) -> (mpsc::Receiver<Event>, GivenUpOnDrop) {
+    /// Lets it run, for as long as somebody keeps the second part of the answer; 53200 if there can be no
+    /// thread for it.
+    pub fn start(&self) -> Result<(mpsc::Receiver<Event>, GivenUpOnDrop)> {
         let (sender, events) = mpsc::channel(BATCHES_UNDERWAY);
         let given_up = Arc::new(AtomicBool::new(false));
         let host = Arc::new(match self.tables_read.is_some() {
@@ -92,7 +94,8 @@ impl Query {
         });
         let asked = host.clone();
         let Query { server, plan, params, now, holder, snapshot, tables_read, .. } = self.clone();
-        let (threads, analytics) = (server.analytical_threads.clone(), server.analytics.clone());
+        let (threads, analytics) = (server.niced.clone(), server.analytics.clone());
+        let runtime = server.analytical_threads.clone();
         let query = async move {
             let snapshot = snapshot.unwrap_or_else(|| Arc::new(server.engine.snapshot_for(holder)));
             // The session may be gone: then nobody wants the rows.
@@ -112,12 +115,12 @@ impl Query {
             let ended = ended.await;
             let _ = sender.send(Event::Ended(ended)).await;
         };
-        let runtime = threads.clone();
-        threads.spawn_blocking(move || {
+        threads.run(move || {
+            let _depth = Depth::of(asked.settings.stack_depth_kb);
             let _watch = Watch::of(asked);
             runtime.block_on(query);
-        });
-        (events, GivenUpOnDrop(given_up))
+        })?;
+        Ok((events, GivenUpOnDrop(given_up)))
     }
 }
 
@@ -414,7 +417,7 @@ impl Session {
             // Its tables may have changed while it waited: native execution finds out.
             return Ok(Analytic::Native(params));
         }
-        let (mut events, _given_up) = self.query(plan, params.clone()).start();
+        let (mut events, _given_up) = self.query(plan, params.clone()).start()?;
         let entry = self.entry().clone();
         let (mut rows, mut kept) = (0, Vec::new());
         loop {

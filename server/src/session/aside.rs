@@ -73,9 +73,7 @@ impl Session {
         let entry = self.entry().clone();
         tokio::select! {
             biased;
-            planned = self.server.planning.run(planning, work) => {
-                planned.unwrap_or_else(|| Err(SqlError::internal("planning failed by a bug in the server")))
-            }
+            planned = self.server.planning.run(planning, work) => planned?,
             () = entry.cancel_asked() => Err(entry.cancel_error()),
             () = self.client_lost() => Err(entry.cancel_error()),
         }

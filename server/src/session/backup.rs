@@ -12,7 +12,7 @@ impl Session {
         };
         let engine = self.server.engine.clone();
         let directory = self.server.config.data_directory.clone();
-        let opened = self.server.front.spawn_blocking(move || BackupStream::open(&engine, &directory)).await;
+        let opened = self.server.waiting.begin(move || BackupStream::open(&engine, &directory))?.await;
         let mut stream = match opened {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return Err(failed("the backup failed", &error)),
@@ -24,7 +24,7 @@ impl Session {
                 let chunk = stream.next_chunk();
                 (stream, chunk)
             };
-            let (rest, chunk) = match self.server.front.spawn_blocking(next).await {
+            let (rest, chunk) = match self.server.waiting.begin(next)?.await {
                 Ok((rest, Ok(chunk))) => (rest, chunk),
                 Ok((_, Err(error))) => return Err(failed("the backup could not be read", &error)),
                 Err(error) => return Err(failed("the backup could not be read", &error)),

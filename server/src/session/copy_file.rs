@@ -75,14 +75,14 @@ impl Session {
 
     /// Runs what may wait for a disk where nobody waits with it.
     async fn apart<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-        let mut done = self.server.front.spawn_blocking(work);
+        let mut done = self.server.waiting.begin(work)?;
         let done = tokio::select! {
             biased;
             done = &mut done => done,
             // The statement is cancelled then, which the work is told.
             () = self.client_lost() => done.await,
         };
-        done.unwrap_or_else(|error| Err(SqlError::internal(format!("reading a file: {error}"))))
+        done.unwrap_or_else(|_| Err(SqlError::internal("reading a file failed by a bug in the server")))
     }
 }
 

@@ -508,7 +508,7 @@ impl Session {
 
     pub(super) async fn checkpoint(&mut self) -> Result<()> {
         let engine = self.server.engine.clone();
-        let done = self.server.front.spawn_blocking(move || engine.checkpoint()).await;
+        let done = self.server.waiting.begin(move || engine.checkpoint())?.await;
         match done {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(SqlError::new(SqlState::IO_ERROR, format!("checkpoint failed: {error}"))),

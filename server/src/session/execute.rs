@@ -226,7 +226,7 @@ impl Session {
             host.pending_reload.store(false, Ordering::Relaxed);
             let server = self.server.clone();
             // Files are read elsewhere. What cannot be used is told in the server's log.
-            let _ = self.server.front.spawn_blocking(move || server.reload()).await;
+            let _ = self.server.waiting.begin(move || server.reload())?.await;
         }
         Ok(())
     }

@@ -58,7 +58,7 @@ use crate::statement::cursor::cursor_over;
 use crate::statement::{Prepared, RowPlan};
 
 /// How many cursors of all sessions may have a query going on.
-pub(crate) const OPEN_MAX: usize = 32;
+const OPEN_MAX: usize = 32;
 
 /// How many there are.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
@@ -98,9 +98,23 @@ struct Streamed {
 }
 
 impl Streamed {
-    fn start(query: Query, place: Arc<Place>, repeats: bool) -> Streamed {
-        let (events, given_up) = query.start();
-        Streamed { query, events: Mutex::new(events), place, repeats, _given_up: given_up }
+    fn start(query: Query, place: Arc<Place>, repeats: bool) -> Result<Streamed> {
+        let (events, given_up) = query.start()?;
+        Ok(Streamed { query, events: Mutex::new(events), place, repeats, _given_up: given_up })
+    }
+
+    /// The same query, which could not begin again.
+    fn failed(&self, error: SqlError) -> Streamed {
+        let (sender, events) = mpsc::channel(1);
+        // There is room for one.
+        let _ = sender.try_send(Event::Ended(Err(AnalyticsError::Sql(error))));
+        Streamed {
+            query: self.query.clone(),
+            events: Mutex::new(events),
+            place: self.place.clone(),
+            repeats: self.repeats,
+            _given_up: GivenUpOnDrop(Arc::default()),
+        }
     }
 }
 
@@ -155,7 +169,8 @@ impl MoreRows for Streamed {
     }
 
     fn again(&self) -> Arc<dyn MoreRows> {
-        Arc::new(Streamed::start(self.query.clone(), self.place.clone(), self.repeats))
+        let started = Streamed::start(self.query.clone(), self.place.clone(), self.repeats);
+        Arc::new(started.unwrap_or_else(|error| self.failed(error)))
     }
 }
 
@@ -204,7 +219,7 @@ impl Session {
         }
         let mut query = self.query(plan, params.to_vec());
         let epoch = query.take_snapshot().epoch();
-        let streamed = Streamed::start(query, place, repeats(plan));
+        let streamed = Streamed::start(query, place, repeats(plan))?;
         let first = self.next_event(&streamed).await?;
         self.depend_on(epoch);
         let (mut rows, mut ended) = match first {

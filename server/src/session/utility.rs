@@ -325,7 +325,7 @@ impl Session {
         };
         let server = self.server.clone();
         // It waits for the disk, and others run on this thread.
-        let written = self.server.front.spawn_blocking(move || {
+        let written = self.server.waiting.begin(move || {
             let (live, config) = (&server.live, &server.config);
             let starts = |values: &toml::Table| {
                 let altered = config.with_altered(values).map_err(|error| error.to_string())?;
@@ -336,7 +336,7 @@ impl Session {
                 Some((name, text)) => live.alter(directory, &name, text.as_deref(), &starts),
                 None => live.reset_all(directory),
             }
-        });
+        })?;
         written.await.unwrap_or_else(|_| Err(SqlError::internal("a change of the settings was not written")))
     }
 

@@ -5,20 +5,21 @@
 //! thread from its other sessions, from clients that want to begin, and from its partitions. It is read,
 //! bound and compiled on a niced thread of its own, while its session waits as it does for rows.
 //!
-//! There are as many such threads as executors, two at the least; whoever finds none waits for a place.
+//! There are places for as many as there are executors, two at the least; whoever finds none waits for one.
 //! A planning that nobody waits for any longer keeps its place until it ends.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use archipel_sql::catalog::LookupRecorder;
+use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::interrupt::Watch;
-use archipel_sql::stack::{Depth, THREAD_BYTES};
-use tokio::runtime::{Builder, Handle, Runtime};
+use archipel_sql::stack::Depth;
 use tokio::sync::Semaphore;
 
 use crate::session::host::Host;
+use crate::threads::Threads;
 
 /// Texts of this size or more are planned apart: one takes some milliseconds, going there and back less
 /// than a tenth of one.
@@ -66,42 +67,33 @@ impl Planning {
 /// The threads.
 #[derive(Clone)]
 pub struct PlanningThreads {
-    threads: Handle,
+    threads: Threads,
     places: Arc<Semaphore>,
 }
 
 impl PlanningThreads {
-    /// Threads for a server of so many executors, which begin with a call of `on_start`. They end with
-    /// the runtime.
-    pub fn start(executors: usize, on_start: fn()) -> std::io::Result<(Runtime, PlanningThreads)> {
-        let places = executors.clamp(2, PLACES_MAX);
-        // Nothing is polled here: of the runtime only its threads that may block are used.
-        let runtime = Builder::new_current_thread()
-            .max_blocking_threads(places)
-            .thread_stack_size(THREAD_BYTES)
-            .thread_name("planning")
-            .on_thread_start(on_start)
-            .build()?;
-        let threads = runtime.handle().clone();
-        Ok((runtime, PlanningThreads { threads, places: Arc::new(Semaphore::new(places)) }))
+    /// For a server of so many executors.
+    pub fn new(executors: usize, threads: Threads) -> PlanningThreads {
+        PlanningThreads { threads, places: Arc::new(Semaphore::new(executors.clamp(2, PLACES_MAX))) }
     }
 
-    /// Runs `work` when there is a place for it, in the name of this planning's session; `None` if it
-    /// panicked, or the server goes down. Dropping the future gives up waiting for a place; work that has
-    /// begun goes on until it looks whether somebody waits for it.
+    /// Runs `work` when there is a place for it, in the name of this planning's session; 53200 if there can
+    /// be no thread. Dropping the future gives up waiting for a place; work that has begun goes on until it
+    /// looks whether somebody waits for it.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         planning: Planning,
         work: impl FnOnce(&Planning) -> T + Send + 'static,
-    ) -> Option<T> {
-        let place = self.places.clone().acquire_owned().await.ok()?;
-        let done = self.threads.spawn_blocking(move || {
+    ) -> Result<T> {
+        let failed = || SqlError::internal("planning failed by a bug in the server");
+        let place = self.places.clone().acquire_owned().await.map_err(|_| failed())?;
+        let done = self.threads.begin(move || {
             // Given back when the work has ended, however it does.
             let _place = place;
             let _depth = Depth::of(planning.host.settings.stack_depth_kb);
             let _watch = Watch::of(planning.host.clone());
             work(&planning)
-        });
-        done.await.ok()
+        })?;
+        done.await.map_err(|_| failed())
     }
 }

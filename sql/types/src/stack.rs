@@ -18,6 +18,7 @@
 //! grows stacks of its own has gone on.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
@@ -32,9 +33,23 @@ pub const DEPTH_MAX_KB: u32 = 7_680;
 /// How many bytes of a stack stand for one of `max_stack_depth`.
 const SCALE: usize = if cfg!(debug_assertions) { 48 } else { 16 };
 
-/// The stack of a thread that runs statements. Addresses alone are taken: memory follows as far as
-/// a stack is used.
-pub const THREAD_BYTES: usize = 2 * SCALE * DEPTH_MAX_KB as usize * 1024;
+/// The stack of a thread that runs statements of all sessions that there may be. Addresses alone are
+/// taken: memory follows as far as a stack is used.
+pub const THREAD_BYTES: usize = bytes_for(DEPTH_MAX_KB);
+
+/// The deepest `max_stack_depth` that anybody has had, in kilobytes.
+static DEEPEST_KB: AtomicU32 = AtomicU32::new(DEPTH_DEFAULT_KB);
+
+const fn bytes_for(depth_kb: u32) -> usize {
+    2 * SCALE * depth_kb as usize * 1024
+}
+
+/// The stack of a thread that starts now and runs what there is until now. Addresses are bounded, too,
+/// where `ulimit -v` or the kernel says so, and most servers never leave the default: so a thread of which
+/// there may be many is not made for the deepest that could be asked for.
+pub fn thread_bytes() -> usize {
+    bytes_for(DEEPEST_KB.load(Ordering::Relaxed).min(DEPTH_MAX_KB))
+}
 
 /// How many levels of a nested value stand for one kilobyte of `max_stack_depth`.
 const VALUE_LEVELS: usize = 2;
@@ -149,6 +164,9 @@ pub fn set_depth(depth_kb: u32) -> u32 {
     STACK.with(|stack| {
         let before = stack.depth_kb.replace(depth_kb);
         if before != depth_kb {
+            if depth_kb > DEEPEST_KB.load(Ordering::Relaxed) {
+                DEEPEST_KB.fetch_max(depth_kb, Ordering::Relaxed);
+            }
             stack.measure();
         }
         before
@@ -267,6 +285,15 @@ mod tests {
     fn the_setting_says_how_deep() {
         let (less, more) = (reached(THREAD_BYTES, 100), reached(THREAD_BYTES, DEPTH_MAX_KB));
         assert!(less * 20 < more, "{less} {more}");
+    }
+
+    #[test]
+    fn threads_get_larger_stacks_once_somebody_may_go_deeper() {
+        // Other tests ask for more, too, and nobody asks for less.
+        assert!((bytes_for(DEPTH_DEFAULT_KB)..=THREAD_BYTES).contains(&thread_bytes()));
+        on_stack(2 << 20, || drop(Depth::of(DEPTH_MAX_KB - 80)));
+        assert!(thread_bytes() >= bytes_for(DEPTH_MAX_KB - 80));
+        assert!(reached(thread_bytes(), DEPTH_MAX_KB - 80) > reached(THREAD_BYTES, DEPTH_DEFAULT_KB));
     }
 
     #[test]
