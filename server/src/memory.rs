@@ -9,6 +9,7 @@
 //! Where there is room, memory that was freed goes back some seconds later: the allocator looks for
 //! it only when it is called, so a server that has become idle is helped here.
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use archipel_engine::heap;
 use archipel_sql::memory;
+use archipel_sql::stack::THREAD_BYTES;
 
 /// Between two looks.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -27,9 +29,16 @@ const LOOKS_PER_RETURN: u32 = 10;
 /// What a process takes beside what is charged: code, stacks, the log store.
 const BESIDE_BYTES: i64 = 256 << 20;
 
-/// Bounds what the process takes, from now on, and answers those who ask for large values.
+/// Threads that every server has, beside two for each core.
+const THREADS_ALWAYS: usize = 12;
+
+/// Addresses that are taken beside those of data and stacks: code, and what allocators reserve at a time.
+const ADDRESSES_BESIDE: i64 = 1 << 30;
+
+/// Bounds what the process takes, from now on, and answers those who ask for large values: where there is
+/// less than they may have, none of them must find out by ending the process.
 pub fn bound(max_memory: i64) {
-    heap::set_limit(max_memory);
+    heap::set_limit(max_memory.min(machine_bytes() / 16 * 15));
     memory::install(|bytes| !heap::work_exceeds(bytes), heap::taken_bytes);
 }
 
@@ -121,7 +130,7 @@ fn resident_bytes() -> Option<i64> {
     Some((resident - shared) * page)
 }
 
-/// Memory of the machine, or of the container if that is less.
+/// Memory of the machine; or of the container, or what `ulimit` leaves, if that is less.
 pub fn machine_bytes() -> i64 {
     let total = std::fs::read_to_string("/proc/meminfo")
         .ok()
@@ -131,7 +140,25 @@ pub fn machine_bytes() -> i64 {
         })
         .map_or(4 << 30, |kilobytes| kilobytes << 10);
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    total.min(group_bytes(Path::new("/sys/fs/cgroup"), &groups)).max(256 << 20)
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    total
+        .min(group_bytes(Path::new("/sys/fs/cgroup"), &groups))
+        .min(address_bytes(&limits, cores))
+        .max(256 << 20)
+}
+
+/// The addresses for data under the limits of a process, its `/proc/self/limits`, when the threads of a
+/// server with so many cores have their stacks.
+fn address_bytes(limits: &str, cores: usize) -> i64 {
+    let limit = limits.lines().filter_map(|line| {
+        let of = ["Max address space", "Max data size"];
+        let numbers = of.iter().find_map(|name| line.strip_prefix(name))?;
+        // The soft one comes first; "unlimited" is none.
+        numbers.split_whitespace().next()?.parse::<i64>().ok()
+    });
+    let stacks = (THREADS_ALWAYS + 2 * cores).saturating_mul(THREAD_BYTES) as i64;
+    limit.min().map_or(i64::MAX, |limit| limit.saturating_sub(stacks).saturating_sub(ADDRESSES_BESIDE).max(0))
 }
 
 /// The least that the control groups of a process allow, of the second version or the first:
@@ -185,6 +212,24 @@ mod tests {
         assert_eq!(group_bytes(folder.path(), "5:cpu,cpuacct:/a\n4:memory:/docker/one\n"), 2000);
         write("memory.max", "1000\n");
         assert_eq!(group_bytes(folder.path(), "0::/../outside\n"), 1000);
+    }
+
+    #[test]
+    fn limits_of_the_process_count_without_its_stacks() {
+        let limits = |addresses: &str, data: &str| {
+            format!(
+                "Limit                     Soft Limit           Hard Limit           Units\n\
+                 Max data size             {data}            unlimited            bytes\n\
+                 Max stack size            8388608              unlimited            bytes\n\
+                 Max address space         {addresses}            unlimited            bytes\n"
+            )
+        };
+        assert_eq!(address_bytes(&limits("unlimited", "unlimited"), 4), i64::MAX);
+        let taken = (THREADS_ALWAYS + 8) as i64 * THREAD_BYTES as i64 + ADDRESSES_BESIDE;
+        assert_eq!(address_bytes(&limits("90000000000", "unlimited"), 4), 90_000_000_000 - taken);
+        assert_eq!(address_bytes(&limits("90000000000", "80000000000"), 4), 80_000_000_000 - taken);
+        assert_eq!(address_bytes(&limits("1000", "unlimited"), 4), 0);
+        assert!(machine_bytes() >= 256 << 20);
     }
 
     #[test]
