@@ -218,23 +218,27 @@ fn set(args: &[Datum], create: bool) -> Result<Datum> {
 
 fn keys_exist(args: &[Datum], all: bool) -> Result<Datum> {
     let node = parsed(args, 0)?;
-    let mut found = array(args, 1)?.values.iter().filter_map(|value| match value {
-        Datum::Text(key) => Some(exists(&node, key)),
-        _ => None,
-    });
-    Ok(Datum::Bool(if all { found.all(|found| found) } else { found.any(|found| found) }))
+    for value in &array(args, 1)?.values[..] {
+        if let Datum::Text(key) = value
+            && exists(&node, key)? != all
+        {
+            return Ok(Datum::Bool(!all));
+        }
+    }
+    Ok(Datum::Bool(all))
 }
 
 /// `value ? key`: a field, or a string among the elements, or the string itself.
-fn exists(node: &Node<'_>, key: &str) -> bool {
-    match &node.kind {
+fn exists(node: &Node<'_>, key: &str) -> Result<bool> {
+    Ok(match &node.kind {
         Kind::Object(_) => node.binary_field(key).is_some(),
         Kind::Array(items) => {
+            interrupt::steps(items.len())?;
             items.iter().any(|item| matches!(&item.kind, Kind::String(value) if value == key))
         }
         Kind::String(value) => value == key,
         _ => false,
-    }
+    })
 }
 
 fn compared(args: &[Datum]) -> Result<std::cmp::Ordering> {
@@ -447,7 +451,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     }),
     ("jsonb_contains", |_, v| Ok(Datum::Bool(change::contains(&parsed(v, 0)?, &parsed(v, 1)?)?))),
     ("jsonb_contained", |_, v| Ok(Datum::Bool(change::contains(&parsed(v, 1)?, &parsed(v, 0)?)?))),
-    ("jsonb_exists", |_, v| Ok(Datum::Bool(exists(&parsed(v, 0)?, text(v, 1)?)))),
+    ("jsonb_exists", |_, v| Ok(Datum::Bool(exists(&parsed(v, 0)?, text(v, 1)?)?))),
     ("jsonb_exists_any", |_, v| keys_exist(v, false)),
     ("jsonb_exists_all", |_, v| keys_exist(v, true)),
     ("jsonb_eq", |_, v| Ok(Datum::Bool(compared(v)?.is_eq()))),

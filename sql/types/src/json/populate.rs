@@ -49,6 +49,10 @@ fn field_in(
     base: &Datum,
     ctx: &FunctionContext<'_>,
 ) -> Result<Datum> {
+    if let Kind::Object(fields) = &object.kind {
+        // It is looked for among all.
+        interrupt::steps(fields.len())?;
+    }
     match object.field(name) {
         Some(value) => value_in(value, ty, base, Some(name), ctx),
         None => Ok(base.clone()),
