@@ -1,8 +1,9 @@
 //! RAISE, ASSERT and GET DIAGNOSTICS.
 
-use archipel_planner::native::{ExecContext, ExecError, ExecResult};
+use archipel_planner::native::{ExecContext, ExecError, ExecResult, Notice};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::memory;
 
 use super::operation::*;
 use super::{Invocation, is_true};
@@ -51,6 +52,7 @@ impl Invocation<'_, '_> {
         };
         if !ctx.borrows || is_heard(ctx, severity) {
             ctx.notice(severity, error, ctx.depth - 1);
+            require_room(&ctx.notices)?;
         }
         Ok(())
     }
@@ -215,6 +217,27 @@ fn option_name(option: RaiseOption) -> &'static str {
         RaiseOption::Table => "TABLE",
         RaiseOption::Schema => "SCHEMA",
     }
+}
+
+/// A message of as many bytes is large by itself.
+const LARGE_BYTES: usize = 1 << 20;
+
+/// Refuses messages that would not fit into memory once more, as they are sent: what is said stays here until
+/// nothing that has said it can begin anew. Asked each time that there are twice as many.
+fn require_room(notices: &[Notice]) -> ExecResult<()> {
+    let bytes_of = |notice: &Notice| {
+        let fields = notice.error.fields();
+        let texts = [&fields.detail, &fields.hint, &fields.context];
+        notice.error.message().len() + texts.into_iter().flatten().map(|text| text.len()).sum::<usize>()
+    };
+    let is_large = notices.last().is_some_and(|last| bytes_of(last) >= LARGE_BYTES);
+    if !is_large && (notices.len() < 1 << 10 || !notices.len().is_power_of_two()) {
+        return Ok(());
+    }
+    let bytes: usize = notices.iter().map(bytes_of).sum();
+    // Written, and copied once to where there is more room.
+    memory::require(bytes.saturating_mul(3), "MessageContext")?;
+    Ok(())
 }
 
 /// Whether a message reaches the client where a routine around has settings of its own: those of the

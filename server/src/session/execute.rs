@@ -503,7 +503,8 @@ impl Session {
             // Notices were raised while the routine ran: they come before its result.
             let rows = run.out.split_off(run.mark);
             self.output = Output::from_messages(run.out);
-            for notice in &run.notices {
+            // Each goes when it is written: together they may be large.
+            for notice in std::mem::take(&mut run.notices) {
                 self.notice(severity_of(notice.severity), &notice.error);
             }
             self.output.append(&rows);
