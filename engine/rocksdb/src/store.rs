@@ -231,6 +231,12 @@ impl Databases {
             if fs::metadata(&lock).is_ok_and(|found| !found.is_file()) {
                 return Err(StoreError::Damaged(format!("{} is no file", lock.display())));
             }
+            // Opened to be written, as they are.
+            for made in [lock, database.join("LOG")] {
+                if made.is_symlink() && !made.exists() {
+                    return Err(StoreError::Damaged(format!("{} is a link to nothing", made.display())));
+                }
+            }
         }
         let sorted = directory.store(SORTED);
         match fs::symlink_metadata(&sorted) {

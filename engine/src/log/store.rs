@@ -13,8 +13,9 @@ pub enum StoreError {
     /// The disk is full. Nothing of the batch counts; the same call may succeed later.
     #[error("no space left for the log: {0}")]
     Full(String),
-    /// A write or sync failed in a way after which the state of the disk is unknown.
-    #[error("the log could not be written: {0}")]
+    /// A write or sync failed in a way after which the state of the disk is unknown; or something could not
+    /// be read, or not even opened.
+    #[error("the data directory could not be read or written: {0}")]
     Failed(String),
     /// What is on the disk contradicts itself.
     #[error("the data directory is damaged: {0}")]

@@ -529,3 +529,22 @@ fn a_long_batch_is_kept_in_pieces() {
     fill(&store, 3..5);
     assert_eq!(rows(&store), 4);
 }
+
+#[test]
+fn links_to_nothing_are_refused_by_who_reads_as_by_who_writes() {
+    for (database, name) in [("redo", "LOCK"), ("redo", "LOG"), ("checkpoint", "LOCK"), ("checkpoint", "LOG")] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        drop(RocksLogStore::open(folder.path(), options()).expect("a new directory"));
+        let path = folder.path().join(database).join(name);
+        fs::remove_file(&path).expect("it was there");
+        std::os::unix::fs::symlink("nothing/here", &path).expect("linked");
+        for read_only in [true, false] {
+            let opened = match read_only {
+                true => RocksLogStore::open_read_only(folder.path(), options()),
+                false => RocksLogStore::open(folder.path(), options()),
+            };
+            let error = opened.err().expect("refused");
+            assert!(matches!(error, StoreError::Damaged(_)), "{database}/{name}: {error}");
+        }
+    }
+}
