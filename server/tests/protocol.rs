@@ -56,12 +56,25 @@ fn unknown_roles_and_databases_are_refused() {
         (&b"user\0nobody\0database\0archipel\0\0"[..], "28000"),
         (b"user\0archipel\0database\0nothing\0\0", "3D000"),
         (b"database\0archipel\0\0", "28000"),
+        // Who it is comes first, and what is said last counts.
+        (b"user\0nobody\0database\0nothing\0\0", "28000"),
+        (b"user\0nobody\0\0", "28000"),
+        (b"user\0archipel\0user\0nobody\0\0", "28000"),
+        (b"user\0archipel\0replication\0maybe\0\0", "22023"),
+        (b"user\0archipel\0replication\0true\0\0", "0A000"),
     ] {
         let mut raw = server.unopened();
         raw.send_untyped(&[&[0, 3, 0, 0], parameters].concat());
         let message = raw.receive().expect("an error");
         assert_eq!(state(&[message]).as_deref(), Some(code));
     }
+    let mut raw = server.unopened();
+    let long = [&[0, 3, 0, 0][..], b"user\0", &[b'a'; 100], b"\0\0"].concat();
+    raw.send_untyped(&long);
+    let (kind, body) = raw.receive().expect("an error");
+    assert_eq!(kind, b'E');
+    let told = format!("role \"{}\" does not exist", "a".repeat(63));
+    assert!(String::from_utf8_lossy(&body).contains(&told), "{:?}", String::from_utf8_lossy(&body));
 }
 
 #[test]

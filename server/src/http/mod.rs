@@ -98,7 +98,8 @@ fn names_this_host(head: &[u8], facts: &dyn Facts) -> bool {
     let head = String::from_utf8_lossy(head);
     let mut hosts = head.lines().skip(1).filter_map(|line| {
         let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("host").then(|| value.trim())
+        // No name has blanks at its end, but whoever reads on behind them reads a name.
+        name.trim().eq_ignore_ascii_case("host").then(|| value.trim())
     });
     hosts.all(|host| {
         let name = match host.strip_prefix('[') {

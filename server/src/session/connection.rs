@@ -16,6 +16,8 @@ use std::time::Duration;
 use archipel_engine::id::Epoch;
 use archipel_sql::catalog::Role;
 use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::io::parse_bool;
+use archipel_sql::parser::truncate_identifier;
 use archipel_sql::{interrupt, memory, stack};
 use futures::FutureExt;
 use rustc_hash::FxHashMap;
@@ -181,6 +183,37 @@ impl Closing {
     }
 }
 
+/// Who a client says it is, and the database that it asks for: what it says last counts, and names are cut
+/// as those of roles and databases are.
+fn names_of(parameters: &[(String, String)]) -> Result<(String, String), SqlError> {
+    let parameter =
+        |name: &str| parameters.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    if let Some(value) = parameter("replication") {
+        match parse_bool(value) {
+            Some(false) => {}
+            None if value != "database" => {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    format!("invalid value for parameter \"replication\": \"{value}\""),
+                )
+                .with_hint("Valid values are: \"false\", 0, \"true\", 1, \"database\"."));
+            }
+            _ => return Err(SqlError::unsupported("replication")),
+        }
+    }
+    let mut user = parameter("user").filter(|user| !user.is_empty()).map(str::to_owned).ok_or_else(|| {
+        SqlError::new(
+            SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+            "no PostgreSQL user name specified in startup packet",
+        )
+    })?;
+    let database = parameter("database").filter(|name| !name.is_empty());
+    let mut database = database.map_or_else(|| user.clone(), str::to_owned);
+    truncate_identifier(&mut user);
+    truncate_identifier(&mut database);
+    Ok((user, database))
+}
+
 impl Session {
     /// Checks who the client is and greets it.
     fn open(
@@ -189,27 +222,17 @@ impl Session {
         replies: Rc<Replies<EngineDurability>>,
         (client, minor_version, parameters): (Option<std::net::SocketAddr>, u16, &[(String, String)]),
     ) -> Result<Session, SqlError> {
-        let parameter =
-            |name: &str| parameters.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-        let user = parameter("user").filter(|user| !user.is_empty()).ok_or_else(|| {
-            SqlError::new(
-                SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
-                "no PostgreSQL user name specified in startup packet",
-            )
-        })?;
-        let database = parameter("database").filter(|name| !name.is_empty()).unwrap_or(user);
-        if parameter("replication").is_some_and(|value| !matches!(value, "false" | "off" | "no" | "0")) {
-            return Err(SqlError::unsupported("replication"));
-        }
-        if !server.is_database(database) {
+        let (user, database) = names_of(parameters)?;
+        let role = role::admit(&server, &user)?;
+        if !server.is_database(&database) {
             return Err(SqlError::new(
                 SqlState::INVALID_CATALOG_NAME,
                 format!("database \"{database}\" does not exist"),
             ));
         }
-        let role = role::admit(&server, user)?;
+        role::require_connect(&server, &role)?;
         let registered = server.sessions.register(NewSession {
-            user: user.to_owned(),
+            user,
             // Whichever way led here.
             database: archipel_sql::catalog::SUPERUSER_NAME.to_owned(),
             client,

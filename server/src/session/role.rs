@@ -20,7 +20,7 @@ pub(crate) fn role_value(role: &Role) -> RoleValue {
     RoleValue { oid: role.oid, name: role.name.clone(), superuser: role.superuser }
 }
 
-/// Whoever connects must be a role that may log in, and may use the database.
+/// Whoever connects must be a role that may log in.
 pub(super) fn admit(server: &Server, user: &str) -> Result<Arc<Role>> {
     let state = server.catalog.current();
     let catalog = &state.catalog;
@@ -34,13 +34,20 @@ pub(super) fn admit(server: &Server, user: &str) -> Result<Arc<Role>> {
         let message = format!("too many connections for role \"{user}\"");
         return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message));
     }
-    let held = Authority { catalog, role: role.oid }.privileges(DATABASE, ObjectClass::Database);
+    Ok(role)
+}
+
+/// And may use the database.
+pub(super) fn require_connect(server: &Server, role: &Role) -> Result<()> {
+    let state = server.catalog.current();
+    let held =
+        Authority { catalog: &state.catalog, role: role.oid }.privileges(DATABASE, ObjectClass::Database);
     if !held.contains(Privileges::CONNECT) {
         let message = "permission denied for database \"archipel\"";
         return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
             .with_detail("User does not have CONNECT privilege."));
     }
-    Ok(role)
+    Ok(())
 }
 
 /// Checks that a session of `roles`, whose client connected as `authenticated`, may take the value;
