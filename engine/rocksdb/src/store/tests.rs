@@ -532,7 +532,8 @@ fn a_long_batch_is_kept_in_pieces() {
 
 #[test]
 fn links_to_nothing_are_refused_by_who_reads_as_by_who_writes() {
-    for (database, name) in [("redo", "LOCK"), ("redo", "LOG"), ("checkpoint", "LOCK"), ("checkpoint", "LOG")] {
+    for (database, name) in [("redo", "LOCK"), ("redo", "LOG"), ("checkpoint", "LOCK"), ("checkpoint", "LOG")]
+    {
         let folder = tempfile::tempdir().expect("a temporary folder");
         drop(RocksLogStore::open(folder.path(), options()).expect("a new directory"));
         let path = folder.path().join(database).join(name);
