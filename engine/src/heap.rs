@@ -160,6 +160,14 @@ pub fn rows_exceed() -> bool {
     charged_bytes() > LIMITS.rows.load(Ordering::Relaxed) || is_pressed()
 }
 
+/// Bytes that may still be taken; none where nobody has said how many there may be.
+pub fn left_bytes() -> i64 {
+    match LIMITS.work.load(Ordering::Relaxed) {
+        i64::MAX => 0,
+        limit => limit.saturating_sub(charged_bytes()).max(0),
+    }
+}
+
 /// Whether there is no memory for so many bytes more of what a statement needs on its way.
 #[inline]
 pub fn work_exceeds(bytes: usize) -> bool {

@@ -28,8 +28,8 @@ impl Spawn for SystemSpawn {
 pub struct DeepSpawn {
     /// Of threads that run programs for as long as the engine is open.
     pub bytes: usize,
-    /// Of one that starts now for a program that there is.
-    pub bytes_for_program: fn() -> usize,
+    /// Of one that starts now for a program that there is; an error where there is no room for it.
+    pub bytes_for_program: fn() -> io::Result<usize>,
 }
 
 impl Spawn for DeepSpawn {
@@ -38,7 +38,7 @@ impl Spawn for DeepSpawn {
     }
 
     fn spawn_for_program(&self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
-        Builder::new().name(name).stack_size((self.bytes_for_program)()).spawn(body)
+        Builder::new().name(name).stack_size((self.bytes_for_program)()?).spawn(body)
     }
 }
 

@@ -11,8 +11,8 @@
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -120,14 +120,41 @@ fn give_back(all: bool) {
     unsafe { libmimalloc_sys::mi_collect(all) };
 }
 
-/// What the process has in memory, but for files that are mapped.
+/// What the process has: addresses, and memory but for files that are mapped.
+struct Taken {
+    addresses: i64,
+    resident: i64,
+}
+
+impl Taken {
+    fn now() -> Option<Taken> {
+        let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+        let mut pages = text.split_whitespace().map(|number| number.parse::<i64>().ok());
+        let (all, resident, shared) = (pages.next()??, pages.next()??, pages.next()??);
+        // SAFETY: it takes a number and touches no memory.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        Some(Taken { addresses: all * page, resident: (resident - shared) * page })
+    }
+}
+
 fn resident_bytes() -> Option<i64> {
-    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let mut pages = text.split_whitespace().skip(1).map(|number| number.parse::<i64>().ok());
-    let (resident, shared) = (pages.next()??, pages.next()??);
-    // SAFETY: it takes a number and touches no memory.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    Some((resident - shared) * page)
+    Taken::now().map(|taken| taken.resident)
+}
+
+/// Whether another stack leaves addresses for the memory that may still be taken: where there are none, an
+/// allocation ends the process, and a thread that cannot be started one statement.
+pub fn fits_stack(bytes: usize) -> bool {
+    static LIMIT: OnceLock<i64> = OnceLock::new();
+    let limit = *LIMIT.get_or_init(|| address_limit(&process_limits()));
+    limit == i64::MAX
+        || Taken::now().is_none_or(|taken| {
+            let stack = i64::try_from(bytes).unwrap_or(i64::MAX);
+            taken.addresses.saturating_add(stack).saturating_add(heap::left_bytes()) <= limit
+        })
+}
+
+fn process_limits() -> String {
+    std::fs::read_to_string("/proc/self/limits").unwrap_or_default()
 }
 
 /// Memory of the machine; or of the container, or what `ulimit` leaves, if that is less.
@@ -140,25 +167,32 @@ pub fn machine_bytes() -> i64 {
         })
         .map_or(4 << 30, |kilobytes| kilobytes << 10);
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     total
         .min(group_bytes(Path::new("/sys/fs/cgroup"), &groups))
-        .min(address_bytes(&limits, cores))
+        .min(address_bytes(&process_limits(), cores))
         .max(256 << 20)
 }
 
 /// The addresses for data under the limits of a process, its `/proc/self/limits`, when the threads of a
 /// server with so many cores have their stacks.
 fn address_bytes(limits: &str, cores: usize) -> i64 {
-    let limit = limits.lines().filter_map(|line| {
+    let stacks = (THREADS_ALWAYS + 2 * cores).saturating_mul(THREAD_BYTES) as i64;
+    match address_limit(limits) {
+        i64::MAX => i64::MAX,
+        limit => limit.saturating_sub(stacks).saturating_sub(ADDRESSES_BESIDE).max(0),
+    }
+}
+
+/// How many addresses a process may take.
+fn address_limit(limits: &str) -> i64 {
+    let limits = limits.lines().filter_map(|line| {
         let of = ["Max address space", "Max data size"];
         let numbers = of.iter().find_map(|name| line.strip_prefix(name))?;
         // The soft one comes first; "unlimited" is none.
         numbers.split_whitespace().next()?.parse::<i64>().ok()
     });
-    let stacks = (THREADS_ALWAYS + 2 * cores).saturating_mul(THREAD_BYTES) as i64;
-    limit.min().map_or(i64::MAX, |limit| limit.saturating_sub(stacks).saturating_sub(ADDRESSES_BESIDE).max(0))
+    limits.min().unwrap_or(i64::MAX)
 }
 
 /// The least that the control groups of a process allow, of the second version or the first:
@@ -230,6 +264,7 @@ mod tests {
         assert_eq!(address_bytes(&limits("90000000000", "80000000000"), 4), 80_000_000_000 - taken);
         assert_eq!(address_bytes(&limits("1000", "unlimited"), 4), 0);
         assert!(machine_bytes() >= 256 << 20);
+        assert!(!fits_stack(usize::MAX) || address_limit(&process_limits()) == i64::MAX);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use archipel_engine::{Engine, EngineConfig, MonitorSettings, OpenError, Seams};
 use archipel_procedures::Registry;
 use archipel_rocksdb::{RocksLogStore, RocksOptions};
 use archipel_sql::catalog::SUPERUSER_NAME;
-use archipel_sql::stack::{self, THREAD_BYTES};
+use archipel_sql::stack::THREAD_BYTES;
 use tokio::sync::{mpsc, watch};
 
 use crate::catalog::{CatalogError, CatalogHandle};
@@ -33,7 +33,7 @@ use crate::replies::Durability;
 use crate::sessions::Sessions;
 use crate::settings::live::Live;
 use crate::statement::planning::PlanningThreads;
-use crate::threads::Threads;
+use crate::threads::{self, Threads};
 use crate::topology::AskedFor;
 use crate::transaction_ids::TransactionIds;
 use crate::wire::socket::Socket;
@@ -328,7 +328,7 @@ fn open_engine(config: &Config) -> Result<Engine, StartError> {
     let told = AtomicUsize::new(0);
     let topology = asked_for(config)?;
     let engine_config = engine_config(config, &topology)?;
-    let spawn = Arc::new(DeepSpawn { bytes: THREAD_BYTES, bytes_for_program: stack::thread_bytes });
+    let spawn = Arc::new(DeepSpawn { bytes: THREAD_BYTES, bytes_for_program: threads::stack_for_program });
     let seams = Seams { topology: Some(Arc::new(topology)), spawn, ..Seams::default() };
     archipel_planner::row::install_key_forms();
     let engine = Engine::open_with(engine_config, store, seams, &|progress| {

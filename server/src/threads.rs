@@ -9,6 +9,7 @@
 //! deepest `max_stack_depth` that there has been ([`stack::thread_bytes`]), not for the deepest that there
 //! may be; threads that wait with smaller ones are passed over.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -17,6 +18,8 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::stack;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
+
+use crate::memory;
 
 /// How long a thread waits for more work before it ends.
 const KEPT_FOR: Duration = Duration::from_secs(10);
@@ -113,6 +116,9 @@ impl Threads {
         }
         // However it ends, and if there can be no thread.
         let busy = Busy(self.0.clone());
+        if !memory::fits_stack(stack_bytes) {
+            return Err(no_thread(&ErrorKind::OutOfMemory.into()));
+        }
         let thread = std::thread::Builder::new().name(self.0.name.to_owned()).stack_size(stack_bytes);
         match thread.spawn(move || serve(work, busy, stack_bytes)) {
             Ok(_) => Ok(()),
@@ -122,6 +128,13 @@ impl Threads {
             }
         }
     }
+}
+
+/// The stack of a thread that the engine starts for a program; an error where it would take the addresses
+/// of what memory may still be taken.
+pub fn stack_for_program() -> std::io::Result<usize> {
+    let stack_bytes = stack::thread_bytes();
+    if memory::fits_stack(stack_bytes) { Ok(stack_bytes) } else { Err(ErrorKind::OutOfMemory.into()) }
 }
 
 /// 53200, as for memory that is not there.
