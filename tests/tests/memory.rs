@@ -30,6 +30,9 @@ const REFUSED: &[&str] = &[
     "DO $$ DECLARE j jsonb := '[]'; BEGIN LOOP j := jsonb_insert(j, '{0}', j); END LOOP; END $$",
     "DO $$ DECLARE j jsonb := '[]'; BEGIN LOOP j := j || j || '[1]'; END LOOP; END $$",
     "DO $$ DECLARE t text := 'x'; a text[]; BEGIN LOOP a := array_append(a, repeat('y', 10000)); END LOOP; END $$",
+    "DO $$ DECLARE a int[]; BEGIN a[1] := 1; a[100000000] := 2; END $$",
+    "DO $$ DECLARE a int[]; BEGIN a[1] := 1; a[-100000000] := 2; END $$",
+    "DO $$ BEGIN LOOP RAISE NOTICE '%', repeat('x', 100000); END LOOP; END $$",
     "DO $$ BEGIN FOR i IN 1 .. 10000000 LOOP INSERT INTO kept VALUES (i, repeat('y', 1000)); END LOOP; END $$",
 ];
 

@@ -6,6 +6,7 @@ use archipel_planner::native::{ExecContext, ExecError, ExecResult};
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::types::Oid;
+use archipel_sql::{interrupt, memory};
 use smallvec::SmallVec;
 
 use super::Invocation;
@@ -142,6 +143,19 @@ fn check_last(lower_bound: i32, length: i64) -> Result<(), SqlError> {
     Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message))
 }
 
+/// Takes the memory for so many elements more, if there is as much.
+fn make_room(values: &mut Vec<Datum>, missing: usize) -> Result<(), SqlError> {
+    interrupt::steps(missing)?;
+    let count = values.len() + missing;
+    if count > values.capacity() {
+        // Arrays mostly grow element by element: they are copied now and then only.
+        let capacity = count.max(2 * values.len());
+        memory::check(capacity.saturating_mul(size_of::<Datum>()))?;
+        values.reserve_exact(capacity - values.len());
+    }
+    Ok(())
+}
+
 fn set_element(array: &mut Array, at: &[i32], value: Datum) -> Result<(), SqlError> {
     if array.dimensions.is_empty() {
         at.iter().try_for_each(|index| check_last(*index, 1))?;
@@ -165,6 +179,7 @@ fn set_element(array: &mut Array, at: &[i32], value: Datum) -> Result<(), SqlErr
         check_last(dimension.lower_bound.min(*index), wanted)?;
         if offset < 0 {
             let missing = (-offset) as usize;
+            make_room(&mut array.values, missing)?;
             array.values.splice(0..0, std::iter::repeat_n(Datum::Null, missing));
             dimension.lower_bound = *index;
             dimension.length += missing;
@@ -172,6 +187,7 @@ fn set_element(array: &mut Array, at: &[i32], value: Datum) -> Result<(), SqlErr
         } else {
             let offset = offset as usize;
             if offset >= dimension.length {
+                make_room(&mut array.values, offset + 1 - dimension.length)?;
                 array.values.resize(offset + 1, Datum::Null);
                 dimension.length = offset + 1;
             }
