@@ -103,6 +103,18 @@ async fn the_process_stays_near_its_limit_and_serves_everybody() {
 }
 
 #[tokio::test]
+async fn rows_that_no_table_has_leave_while_they_are_computed() {
+    let server = Server::start(&[&format!("max_memory={LIMIT_MB}MB")]);
+    let client = server.connect().await;
+    for round in 0..2 {
+        let sql = "SELECT repeat('x', 1000000) FROM generate_series(1, 300)";
+        assert!(!is_refused(&client, sql).await, "in round {round}");
+        let largest = status_mb(&server, "VmHWM:");
+        assert!(largest < LIMIT_MB + LIMIT_MB / 2, "{largest} MB in round {round}");
+    }
+}
+
+#[tokio::test]
 async fn a_block_is_refused_at_a_write_and_its_rollback_gives_everything_back() {
     let server = Server::start(&[&format!("max_memory={LIMIT_MB}MB")]);
     let client = server.connect().await;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::Txn;
 use archipel_engine::{ClaimSet, Program, RoutingTable, Stop};
+use archipel_planner::bind::visit::calls_volatile;
 use archipel_planner::bound::BoundStatement;
 use archipel_planner::native::cursor::Cursors;
 use archipel_planner::native::notify::Notifications;
@@ -160,10 +161,10 @@ impl StatementRun {
 
     /// Whether a run that cannot go on as a one-shot may begin again in pages, where it holds nobody: it
     /// has written nothing so far, and it is not known that it will. What has only stopped to sleep is
-    /// not to sleep twice.
+    /// not to sleep twice. What reads no table holds nobody anyway: it does so for its rows to leave.
     pub fn goes_by_pages(&self) -> bool {
-        if self.last_attempt == LastAttempt::Written || self.plan.touches_nothing() || self.plan.writes_late()
-        {
+        let gathers = self.plan.touches_nothing() && !(self.streams() && is_calm(&self.plan.bound));
+        if self.last_attempt == LastAttempt::Written || gathers || self.plan.writes_late() {
             return false;
         }
         let writes = match &self.plan.code {
@@ -408,4 +409,9 @@ impl Program for StatementRun {
             }
         }
     }
+}
+
+/// Whether a query may begin again, and the snapshot that it goes on at is not held while it sleeps.
+fn is_calm(bound: &BoundStatement) -> bool {
+    matches!(bound, BoundStatement::Query(query) if !calls_volatile(&query.rel))
 }

@@ -64,7 +64,7 @@ impl Session {
         run: Box<StatementRun>,
     ) -> ((Box<StatementRun>, Outcome), Option<Outcome>) {
         let read_only = run.plan.is_read_only();
-        if run.plan.computes_long() {
+        if run.plan.computes_long() && !run.goes_by_pages() {
             let (plan, begun) = (run.plan.clone(), Instant::now());
             let done = self.submit_apart(run, How::Apart).await;
             plan.note_long(begun.elapsed() > self.server.engine.one_shot_budget());
