@@ -15,8 +15,8 @@ use archipel_engine::log::memory::Survivors;
 use archipel_engine::random::RandomStream;
 use archipel_engine::spawn::{Spawn, SystemSpawn};
 use archipel_engine::{
-    CheckpointState, Direction, Engine, EngineConfig, Inserted, KeyRange, OpenError, Seams, Stop,
-    SubmitOptions,
+    CheckpointState, Direction, Engine, EngineConfig, Inserted, KeyRange, OpenError, Paging, Seams, Start,
+    Stop, SubmitOptions,
 };
 use common::*;
 
@@ -207,9 +207,13 @@ fn where_no_thread_can_be_started_what_may_stand_still_is_refused_and_the_rest_r
     let engine = Engine::open_with(config, Arc::new(MemoryStore::new()), seams, &|_| {}).expect("opens");
     open_bank(&engine, 20);
     let reader = engine.begin();
-    for (paged, expected) in [(true, Err(Stop::OutOfMemory)), (false, Ok(Some(100)))] {
-        let options =
-            SubmitOptions { transaction: Some(&reader), apart: true, paged, ..SubmitOptions::default() };
+    for (paging, expected) in [(Paging::Locking, Err(Stop::OutOfMemory)), (Paging::Off, Ok(Some(100)))] {
+        let options = SubmitOptions {
+            transaction: Some(&reader),
+            start: Start::Apart,
+            paging,
+            ..SubmitOptions::default()
+        };
         let read = script(|_, claims| claims.add_group(GroupId(ACCOUNTS.0)), |txn| balance(txn, 3));
         assert_eq!(finish(engine.submit(read, options).wait()).0, expected);
     }

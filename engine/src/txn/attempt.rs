@@ -521,7 +521,7 @@ impl<P: Program> Attempt<P> {
         let left = seat.lock().take();
         if let Some((attempt, held)) = left {
             // Where there are no threads at all, the simulator sees to it that nothing stands still.
-            if attempt.options.paged && error.kind() != ErrorKind::Unsupported {
+            if attempt.options.paging != Paging::Off && error.kind() != ErrorKind::Unsupported {
                 shared.release_all(worker, &held);
                 return attempt.finish(Stop::OutOfMemory);
             }

@@ -208,16 +208,16 @@ const PASSES_PER_PAIR: u64 = 8;
 
 /// How deep a plan is.
 #[derive(Default)]
-struct Depth {
+struct Nesting {
     operators: u64,
     /// How many operators the rows of each table pass, in all its places together.
     passes: BTreeMap<TreeId, u64>,
 }
 
-impl Depth {
+impl Nesting {
     /// `None` if subqueries run for each row: how many rows those read is not looked into.
-    fn of(rel: &Rel) -> Option<Depth> {
-        let mut depth = Depth::default();
+    fn of(rel: &Rel) -> Option<Nesting> {
+        let mut depth = Nesting::default();
         depth.add(rel, 1);
         let mut once = true;
         visit_rel(rel, 0, &mut |expr, _| {
@@ -286,7 +286,7 @@ impl Session {
     /// executor runs it over as few rows as there are.
     fn is_deep(&self, plan: &RowPlan) -> bool {
         let BoundStatement::Query(query) = &plan.bound else { return false };
-        let Some(Depth { operators, passes }) = Depth::of(&query.rel) else { return false };
+        let Some(Nesting { operators, passes }) = Nesting::of(&query.rel) else { return false };
         if operators < OPERATORS_DEEP {
             return false;
         }

@@ -13,6 +13,7 @@ use archipel_sql::types::Type;
 
 use super::Session;
 use crate::encode::{RowsTo, Text};
+use crate::run::statement::RowsLeave;
 use crate::statement::Body;
 use crate::statement::prepare::failed_transaction;
 use crate::wire::frame::{self, FunctionCall};
@@ -54,7 +55,8 @@ impl Session {
                 });
             }
         }
-        let ran = self.run_rows_to(&prepared, plan.clone(), params, RowsTo::Kept, true, false).await;
+        let ran =
+            self.run_rows_to(&prepared, plan.clone(), params, RowsTo::Kept, true, RowsLeave::AtEnd).await;
         let (_, rows) = ran?;
         let result = rows.into_iter().flatten().next().unwrap_or(Datum::Null);
         let columns = prepared.columns.as_deref().unwrap_or_default();
