@@ -227,6 +227,12 @@ impl<'a> Lowerer<'a> {
                 require_comparable(input.columns.iter().map(|(_, ty)| *ty))?;
                 Ok(Lowered { plan: planned(input.plan.distinct())?, columns: input.columns })
             }
+            // It keeps conditions out, which DataFusion would let through.
+            Rel::Limit {
+                limit: None,
+                offset: Some(BoundExpr { kind: ExprKind::Const(Datum::Int8(0)), .. }),
+                ..
+            } => unsupported("OFFSET 0"),
             Rel::Limit { input, limit, offset, with_ties: false } => {
                 let input = self.rel(input)?;
                 let skip = self.count(offset.as_ref(), "OFFSET")?.unwrap_or(0);

@@ -13,16 +13,17 @@ use archipel_sql::catalog::{
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::system::Changeable;
-use archipel_sql::types::Oid;
+use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{ObjectName, Query, Select, SetExpr, TableAlias, TableFactor};
 
 use super::from::{row_number, table_number};
 use super::modify::undefined_target;
 use super::name::{object_name_parts, own_rows, schema_and_name};
 use super::scope::{Relation, ScopeColumn};
-use super::visit::{raise_depth, visit_expr_mut};
+use super::visit::{is_asked_at_once, raise_depth, visit_expr_mut};
 use super::{BindEnv, Binder};
 use crate::bound::*;
+use crate::comparison::comparison;
 use crate::partition::Family;
 
 /// The kind of change, for messages.
@@ -67,6 +68,9 @@ struct ViewTarget {
     checks: Vec<(String, BoundExpr)>,
     /// In whose name the table is changed; `None`: of whoever runs the statement.
     acting: Option<Oid>,
+    /// How many of the filters are those of a security barrier: no other is to learn anything of rows that they
+    /// leave out.
+    barred: usize,
 }
 
 impl ChangeTarget {
@@ -154,20 +158,21 @@ impl ChangeTarget {
 
     /// The condition of a change: the view's and the statement's own.
     pub fn filter(&self, own: Option<BoundExpr>) -> Option<BoundExpr> {
-        let mut parts: Vec<BoundExpr> =
-            self.view.iter().flat_map(|view| view.filters.iter().map(|(_, filter)| filter.clone())).collect();
-        parts.extend(own);
-        match parts.len() {
-            0 | 1 => parts.pop(),
-            _ => Some(BoundExpr::new(ExprKind::And(parts), archipel_sql::types::Type::BOOL)),
-        }
+        let Some(view) = &self.view else { return own };
+        let (barrier, others) = view.filters.split_at(view.barred.min(view.filters.len()));
+        let of = |filters: &[(String, BoundExpr)]| -> Vec<BoundExpr> {
+            filters.iter().map(|(_, filter)| filter.clone()).collect()
+        };
+        let mut others = of(others);
+        others.extend(own);
+        all_of(in_turn(of(barrier), others))
     }
 
     /// What new rows must meet beside the table's own conditions.
     pub fn checks(&self) -> impl Iterator<Item = BoundCheck> {
         self.view.iter().flat_map(|view| &view.checks).map(|(name, expr)| {
             let kind = ExprKind::IsBool { expr: Box::new(expr.clone()), value: true, negated: false };
-            let expr = BoundExpr::new(kind, archipel_sql::types::Type::BOOL);
+            let expr = BoundExpr::new(kind, Type::BOOL);
             BoundCheck { name: name.clone(), expr, of_view: true, always: true }
         })
     }
@@ -196,6 +201,50 @@ fn plain_column(expr: &BoundExpr) -> Option<u16> {
     match &expr.kind {
         ExprKind::Column { depth: 0, index } => Some(*index),
         _ => None,
+    }
+}
+
+/// The conditions of a barrier, and others behind those.
+fn in_turn(mut parts: Vec<BoundExpr>, others: Vec<BoundExpr>) -> Vec<BoundExpr> {
+    if parts.iter().all(is_asked_at_once) {
+        parts.extend(others);
+        return parts;
+    }
+    let (mut parts, late): (Vec<_>, Vec<_>) = conjuncts(parts).partition(is_asked_at_once);
+    // Rows are found by those that compare and do no more.
+    let (compare, others): (Vec<_>, Vec<_>) = conjuncts(others).partition(only_compares);
+    match (all_of(late), all_of(others)) {
+        (Some(late), Some(others)) => {
+            let kind = ExprKind::Case { arms: vec![(late, others)], otherwise: None };
+            parts.push(BoundExpr::new(kind, Type::BOOL));
+        }
+        (late, others) => parts.extend(late.into_iter().chain(others)),
+    }
+    parts.extend(compare);
+    parts
+}
+
+fn conjuncts(conditions: Vec<BoundExpr>) -> impl Iterator<Item = BoundExpr> {
+    conditions.into_iter().flat_map(|condition| match condition.kind {
+        ExprKind::And(parts) => parts,
+        _ => vec![condition],
+    })
+}
+
+/// Whether a condition compares a column with what no row is read for, which never fails.
+fn only_compares(condition: &BoundExpr) -> bool {
+    let ExprKind::Call { function, args } = &condition.kind else { return false };
+    let is_plain = |arg: &BoundExpr| {
+        matches!(arg.kind, ExprKind::Column { .. } | ExprKind::Const(_) | ExprKind::Param(_))
+    };
+    comparison(function.function).is_some() && args.iter().all(is_plain)
+}
+
+/// The conjunction of conditions, if there are some.
+fn all_of(mut parts: Vec<BoundExpr>) -> Option<BoundExpr> {
+    match parts.len() {
+        0 | 1 => parts.pop(),
+        _ => Some(BoundExpr::new(ExprKind::And(parts), Type::BOOL)),
     }
 }
 
@@ -241,7 +290,8 @@ fn simple(rel: &Rel) -> Option<Simple> {
             below.filters.push(over(predicate, &below.columns));
             Some(below)
         }
-        Rel::Sort { input, .. } => simple(input),
+        // A view with a LIMIT or OFFSET of its own has been refused: this keeps conditions out of one below.
+        Rel::Sort { input, .. } | Rel::Limit { input, limit: None, .. } => simple(input),
         Rel::Project { input, exprs } => {
             let below = simple(input)?;
             let columns = exprs.iter().map(|expr| over(expr, &below.columns)).collect();
@@ -386,6 +436,7 @@ impl Binder<'_, '_> {
             }
             None => (None, simple.filters),
         };
+        let barred_below = inherited.as_ref().map_or(0, |below| below.barred);
         let own: Vec<BoundExpr> = own;
         let own = own.into_iter().map(|filter| (view.name.clone(), filter));
         let (mut filters, mut checks) = match inherited {
@@ -399,7 +450,9 @@ impl Binder<'_, '_> {
         if stored.check_option.is_some() {
             checks.extend(own);
         }
-        let target = ViewTarget { view: view.clone(), columns: simple.columns, filters, checks, acting };
+        let barred = if stored.is_barrier() { filters.len() } else { barred_below };
+        let target =
+            ViewTarget { view: view.clone(), columns: simple.columns, filters, checks, acting, barred };
         Ok((Below { table: simple.table, family: simple.family }, target))
     }
 

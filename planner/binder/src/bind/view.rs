@@ -1,15 +1,36 @@
 //! Views in FROM: a view's query, bound where its name stands.
+//!
+//! Of a security barrier the conditions come before those of whoever reads it, which could tell of rows that
+//! it does not show by what they fail with, or say. Where others might be asked first, none goes into it.
 
 use archipel_sql::ast::RowLockClause;
 use archipel_sql::catalog::{REFERENCE_SCHEMA, TableRef, View, ViewReference};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
-use archipel_sql::types::Oid;
+use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::TableAlias;
 
 use super::from::Source;
 use super::scope::{Relation, ScopeColumn};
+use super::visit::is_asked_at_once;
 use super::{BindEnv, Binder};
 use crate::bound::*;
+
+/// Whether a view's own conditions are asked before those of whoever reads it, wherever these sink to.
+fn is_asked_first(rel: &Rel) -> bool {
+    match rel {
+        Rel::Scan { .. } | Rel::Family { .. } => true,
+        Rel::Project { input, .. } => is_asked_first(input),
+        Rel::Filter { input, predicate } => is_asked_first(input) && is_asked_at_once(predicate),
+        _ => false,
+    }
+}
+
+/// Rows that no condition around them sinks into: no more than into those of OFFSET 0.
+fn behind_barrier(rel: Rel) -> Rel {
+    let offset = Some(BoundExpr::constant(Datum::Int8(0), Type::INT8));
+    Rel::Limit { input: Box::new(rel), limit: None, offset, with_ties: false }
+}
 
 impl Binder<'_, '_> {
     /// A view's rows, under the names it gives its columns.
@@ -25,6 +46,8 @@ impl Binder<'_, '_> {
             .map(|lock| RowLockClause { of: None, ..lock.clone() })
             .collect();
         let BoundQuery { rel, .. } = self.nested(|binder| binder.view_query(table, locks))?;
+        let is_barrier = table.view.as_ref().is_some_and(View::is_barrier);
+        let rel = if is_barrier && !is_asked_first(&rel) { behind_barrier(rel) } else { rel };
         Ok((rel, vec![relation]))
     }
 

@@ -211,6 +211,11 @@ pub fn effort(expr: &BoundExpr) -> Effort {
     most
 }
 
+/// Whether a condition is asked before whatever is written behind it.
+pub(super) fn is_asked_at_once(condition: &BoundExpr) -> bool {
+    effort(condition) == Effort::Operators && !is_volatile(condition)
+}
+
 /// Whether a relation makes such a call.
 pub fn calls_volatile(rel: &Rel) -> bool {
     let mut volatile = false;

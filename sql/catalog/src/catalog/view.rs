@@ -30,7 +30,16 @@ const HIDDEN_COLUMN: &str = "\u{1}hidden";
 impl View {
     /// Whether what it reads is read with the rights of whoever asks, not its owner's.
     pub fn is_of_invoker(&self) -> bool {
-        let said = self.options.iter().find(|(name, _)| name == "security_invoker");
+        self.is_set("security_invoker")
+    }
+
+    /// Whether the conditions of whoever reads it are to learn nothing of rows that it does not show.
+    pub fn is_barrier(&self) -> bool {
+        self.is_set("security_barrier")
+    }
+
+    fn is_set(&self, option: &str) -> bool {
+        let said = self.options.iter().find(|(name, _)| name == option);
         said.is_some_and(|(_, value)| crate::io::parse_bool(value) == Some(true))
     }
 
