@@ -3,13 +3,16 @@
 //! - [`bound`] the typed bound tree
 //! - [`bind`]  from syntax to the bound tree
 //! - [`partition`] tables whose rows are kept by others
-//! - [`evaluate`] expressions over parameters alone; [`array`] and [`comparison`] what they do with values
+//! - [`evaluate`] the values of expressions without a transaction; [`known`] what of them is known when it is
+//!   planned; [`construct`], [`array`] and [`comparison`] what they do with values at hand
 //! - [`prepared`] what EXECUTE gives to a prepared statement
 
 pub mod array;
 pub mod bind;
 pub mod bound;
 pub mod comparison;
+pub mod construct;
 pub mod evaluate;
+pub mod known;
 pub mod partition;
 pub mod prepared;

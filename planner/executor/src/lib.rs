@@ -10,5 +10,5 @@ pub mod native;
 pub mod pruning;
 pub mod route;
 
-use archipel_binder::{array, bind, bound, comparison, evaluate, partition};
+use archipel_binder::{array, bind, bound, comparison, construct, evaluate, known, partition};
 use archipel_row as row;

@@ -348,12 +348,9 @@ impl Binder<'_, '_> {
     ) -> BoundExpr {
         if function.volatility == function::Volatility::Immutable
             && let Some(values) = BoundExpr::constants(&args)
+            && let Ok(value) = function.call(self.env.context, &values)
         {
-            let null = function.strict && values.iter().any(Datum::is_null);
-            let value = if null { Ok(Datum::Null) } else { (function.eval)(self.env.context, &values) };
-            if let Ok(value) = value {
-                return BoundExpr::constant(value, result);
-            }
+            return BoundExpr::constant(value, result);
         }
         BoundExpr::new(ExprKind::Call { function: ResolvedFunction { function, result }, args }, result)
     }

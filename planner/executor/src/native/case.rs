@@ -17,23 +17,8 @@ use super::operator::{Comparison, comparison};
 use super::{CompiledExpr, fold};
 use crate::bind::{once, visit};
 use crate::bound::{BoundExpr, ExprKind};
+use crate::construct;
 use crate::row::integer;
-
-/// The value of a CASE whose conditions are constants as far as they are asked; within, `None` for the
-/// NULL of one without ELSE.
-pub(super) fn decided<'e>(
-    arms: &'e [(BoundExpr, BoundExpr)],
-    otherwise: Option<&'e BoundExpr>,
-) -> Option<Option<&'e BoundExpr>> {
-    for (condition, value) in arms {
-        match condition.kind {
-            ExprKind::Const(Datum::Bool(true)) => return Some(Some(value)),
-            ExprKind::Const(Datum::Bool(false) | Datum::Null) => {}
-            _ => return None,
-        }
-    }
-    Some(otherwise)
-}
 
 impl Compiler<'_> {
     /// Compiles CASE over its arms: conditions and values.
@@ -101,15 +86,8 @@ impl Compiler<'_> {
         };
         let equality = equality.function;
         Ok(Source::Code(Box::new(move |ctx| {
-            let left = left.eval(ctx)?;
-            let right = right.eval(ctx)?;
-            if left.is_null() || right.is_null() {
-                return Ok(left);
-            }
-            let args = [left, right];
-            let equal = (equality.eval)(&ctx.functions, &args)? == Datum::Bool(true);
-            let [left, _] = args;
-            Ok(if equal { Datum::Null } else { left })
+            let pair = [left.eval(ctx)?, right.eval(ctx)?];
+            Ok(construct::null_if(pair, equality, &ctx.functions)?)
         })))
     }
 
@@ -125,19 +103,7 @@ impl Compiler<'_> {
         Ok(Box::new(move |ctx| {
             let mut best = Datum::Null;
             for arg in &args {
-                let value = arg.eval(ctx)?;
-                if value.is_null() {
-                    continue;
-                }
-                if best.is_null() {
-                    best = value;
-                    continue;
-                }
-                let pair = if greatest { [best, value] } else { [value, best] };
-                let replace = (less.eval)(&ctx.functions, &pair)? == Datum::Bool(true);
-                let [first, second] = pair;
-                // Greatest: best < value. Least: value < best. Either way the new one wins.
-                best = if greatest == replace { second } else { first };
+                best = construct::better(greatest, best, arg.eval(ctx)?, less, &ctx.functions)?;
             }
             Ok(best)
         }))

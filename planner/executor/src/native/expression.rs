@@ -24,7 +24,7 @@ use super::context::{ExecContext, ExecResult};
 use super::defined::described;
 use super::operand::{Operand, element};
 use super::{
-    CompileEnv, CompiledExpr, CompiledRoutine, RowSink, advisory, arithmetic, case, fold, immutable, notify,
+    CompileEnv, CompiledExpr, CompiledRoutine, RowSink, advisory, arithmetic, fold, immutable, notify,
     sequence, sleep, text,
 };
 pub use crate::array::{Values, array_of, array_of_items, has_arrays};
@@ -148,7 +148,7 @@ impl Compiler<'_> {
                 let predicate = self.predicate(expr)?;
                 Box::new(move |ctx| Ok(predicate(ctx)?.map_or(Datum::Null, Datum::Bool)))
             }
-            ExprKind::Case { arms, otherwise } => match case::decided(arms, otherwise.as_deref()) {
+            ExprKind::Case { arms, otherwise } => match crate::known::decided(arms, otherwise.as_deref()) {
                 Some(Some(value)) => return self.source(value),
                 Some(None) => return Ok(Source::Operand(Operand::Const(Datum::Null))),
                 None => self.case(arms, otherwise.as_deref())?,

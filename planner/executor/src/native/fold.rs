@@ -1,6 +1,5 @@
 //! What PostgreSQL computes when it plans.
 
-use archipel_sql::catalog::Routine;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::{FunctionContext, ResolvedFunction, ScalarFunction, Volatility};
@@ -11,37 +10,16 @@ use super::CompiledExpr;
 use super::compile::Compiler;
 use super::context::Cache;
 use super::expression::{Source, Values, array_of_items, call, eval_all};
+use super::immutable;
 use super::operand::Operand;
-use super::{case, immutable};
 use crate::bind::visit::visit_expr;
 use crate::bound::{BoundExpr, ExprKind};
+pub(super) use crate::known::is_null_call;
+pub use crate::known::{is_null, known_within};
 
 /// How many known parts are compiled besides those that a call finds NULL when it runs, or is compiled. Of calls in calls
 /// each would compile all that is known within it.
 const KNOWN_PARTS: usize = 16;
-
-/// Whether a value is known to be NULL before a statement runs: it is written so, or a strict call or a
-/// CASE comes to it without a look at a row.
-pub fn is_null(expr: &BoundExpr) -> bool {
-    match &expr.kind {
-        ExprKind::Const(value) => value.is_null(),
-        ExprKind::Relabel(inner) => is_null(inner),
-        ExprKind::Call { function, args } => function.function.strict && args.iter().any(is_null),
-        ExprKind::Routine { routine, args } => is_null_call(routine, args),
-        ExprKind::Case { arms, otherwise } => match case::decided(arms, otherwise.as_deref()) {
-            Some(value) => value.is_none_or(is_null),
-            None => false,
-        },
-        _ => false,
-    }
-}
-
-/// Whether a routine is not called because an argument is known to be NULL. PostgreSQL finds that of no
-/// sets and records.
-pub(super) fn is_null_call(routine: &Routine, args: &[BoundExpr]) -> bool {
-    let of_rows = routine.returns_set || routine.result.oid == Oid::RECORD;
-    routine.strict && !of_rows && args.iter().any(is_null)
-}
 
 /// The value of an immutable call of constants. An error stays for run time, where it may
 /// never be reached.
@@ -152,28 +130,6 @@ pub(super) fn null_if(
                 left.eval(ctx)
             })),
         }),
-    }
-}
-
-/// The largest parts of arguments that PostgreSQL knows when it plans, whole arguments perhaps: those that
-/// it reaches through calls alone, and computes. No more of them than `most`.
-pub fn known_within<'e>(exprs: impl IntoIterator<Item = &'e BoundExpr>, most: usize) -> Vec<&'e BoundExpr> {
-    let mut known = Vec::new();
-    exprs.into_iter().for_each(|expr| add_known(expr, most, &mut known));
-    known
-}
-
-fn add_known<'e>(expr: &'e BoundExpr, most: usize, known: &mut Vec<&'e BoundExpr>) {
-    if known.len() >= most || matches!(expr.kind, ExprKind::Const(_) | ExprKind::Param(_)) {
-        return;
-    }
-    if immutable::is_known(expr) || is_null(expr) {
-        return known.push(expr);
-    }
-    match &expr.kind {
-        ExprKind::Call { args, .. } => args.iter().for_each(|arg| add_known(arg, most, known)),
-        ExprKind::Relabel(inner) | ExprKind::ConvertIo(inner) => add_known(inner, most, known),
-        _ => {}
     }
 }
 

@@ -3,12 +3,11 @@
 
 use archipel_sql::catalog::Routine;
 use archipel_sql::function::{Intrinsic, ScalarFunction, Volatility, is_written_in_sql};
-use archipel_sql::types::Oid;
 
 use super::context::ExecError;
 use super::{CompiledExpr, CompiledRoutine};
-use crate::bind::visit::visit_expr;
-use crate::bound::{BoundExpr, ExprKind};
+use crate::bound::BoundExpr;
+pub use crate::known::{is_known, is_known_of_known};
 
 /// What PostgreSQL calls immutable although it reads the TimeZone of the session: its value belongs to
 /// no plan.
@@ -42,47 +41,6 @@ pub(super) fn dissolved_context(
         (_, true) => Some(format!("SQL function \"{name}\" during inlining")),
         _ => None,
     }
-}
-
-/// Whether PostgreSQL knows a value when it plans: it is made of constants, and of parameters, whose
-/// values it plans with, by what never changes.
-pub fn is_known(expr: &BoundExpr) -> bool {
-    let mut known = true;
-    visit_expr(expr, 0, &mut |part, _| {
-        known &= is_known_of_known(part);
-        known
-    });
-    known
-}
-
-/// Whether PostgreSQL knows a value when it plans if it knows the parts.
-pub fn is_known_of_known(expr: &BoundExpr) -> bool {
-    match &expr.kind {
-        ExprKind::Column { .. } | ExprKind::Variable(_) => false,
-        ExprKind::Subquery(_) | ExprKind::Routine { .. } => false,
-        ExprKind::Call { function, .. } => function.function.volatility == Volatility::Immutable,
-        ExprKind::ConvertIo(inner) => is_written_alike(inner.ty.oid) && is_written_alike(expr.ty.oid),
-        _ => true,
-    }
-}
-
-/// Whether values of a type have one text, whatever the session's settings.
-fn is_written_alike(oid: Oid) -> bool {
-    matches!(
-        oid,
-        Oid::BOOL
-            | Oid::INT2
-            | Oid::INT4
-            | Oid::INT8
-            | Oid::NUMERIC
-            | Oid::TEXT
-            | Oid::VARCHAR
-            | Oid::BPCHAR
-            | Oid::NAME
-            | Oid::UUID
-            | Oid::JSON
-            | Oid::JSONB
-    )
 }
 
 /// A call whose errors are told with a place.

@@ -14,6 +14,8 @@ use super::operand::Operand;
 use super::operator::{Comparison, comparison, order};
 use super::{CompiledPredicate, fold};
 use crate::bound::{BoundExpr, ExprKind, SubqueryKind};
+use crate::construct;
+pub(crate) use crate::construct::truth;
 
 /// From how many constants on an IN list is searched by hash.
 const HASHED_LIST_LEN_MIN: usize = 9;
@@ -136,12 +138,7 @@ impl Compiler<'_> {
         let (left, right) = (self.source(left)?, self.source(right)?);
         Ok(Box::new(move |ctx| {
             let pair = [left.eval(ctx)?, right.eval(ctx)?];
-            let distinct = match (pair[0].is_null(), pair[1].is_null()) {
-                (true, true) => false,
-                (true, false) | (false, true) => true,
-                (false, false) => (equality.function.eval)(&ctx.functions, &pair)? != Datum::Bool(true),
-            };
-            Ok(Some(distinct != negated))
+            Ok(Some(construct::is_distinct(&pair, equality.function, &ctx.functions)? != negated))
         }))
     }
 
@@ -169,23 +166,7 @@ impl Compiler<'_> {
             {
                 return Ok(set.contains(left).map(|found| found != all));
             }
-            let mut pair = [left, Datum::Null];
-            // ALL of nothing is true, ANY of nothing false.
-            let mut result = Some(all);
-            for value in &array.values {
-                let holds = if pair[0].is_null() || value.is_null() {
-                    None
-                } else {
-                    pair[1] = value.clone();
-                    truth(&(operator.function.eval)(&ctx.functions, &pair)?)
-                };
-                match holds {
-                    Some(holds) if holds != all => return Ok(Some(!all)),
-                    Some(_) => {}
-                    None => result = None,
-                }
-            }
-            Ok(result)
+            Ok(construct::over_elements(left, &array.values, operator.function, all, &ctx.functions)?)
         }))
     }
 
@@ -198,11 +179,7 @@ impl Compiler<'_> {
     }
 
     fn null_test(&mut self, inner: &BoundExpr, wanted: bool) -> Result<CompiledPredicate> {
-        // A composite is NULL when all its fields are, NOT NULL when none of them is.
-        let tests = move |value: &Datum| match value {
-            Datum::Record(fields) => fields.iter().all(|field| field.is_null() == wanted),
-            value => value.is_null() == wanted,
-        };
+        let tests = move |value: &Datum| construct::null_test(value, wanted);
         Ok(match self.source(inner)? {
             Source::Operand(operand) => Box::new(move |ctx| Ok(Some(tests(operand.get(ctx))))),
             Source::Code(code) => Box::new(move |ctx| Ok(Some(tests(&code(ctx)?)))),
@@ -297,15 +274,6 @@ fn elements(ctx: &mut ExecContext<'_, '_>, cache: usize, array: &Arc<Array>) -> 
     let set: Arc<ValueSet> = Arc::new(array.values.iter().cloned().collect());
     ctx.frame.caches[cache] = Cache::Elements(array.clone(), Some(set.clone()));
     Some(set)
-}
-
-/// The truth value a datum stands for.
-#[inline]
-pub(crate) fn truth(value: &Datum) -> Option<bool> {
-    match value {
-        Datum::Bool(value) => Some(*value),
-        _ => None,
-    }
 }
 
 fn compare(comparison: Comparison, left: Source, right: Source) -> CompiledPredicate {

@@ -407,6 +407,17 @@ pub struct ScalarFunction {
     pub intrinsic: Option<Intrinsic>,
 }
 
+impl ScalarFunction {
+    /// Its value; a strict one is not asked for NULL's.
+    #[inline]
+    pub fn call(&self, ctx: &FunctionContext<'_>, args: &[Datum]) -> Result<Datum> {
+        match self.strict && args.iter().any(Datum::is_null) {
+            true => Ok(Datum::Null),
+            false => (self.eval)(ctx, args),
+        }
+    }
+}
+
 /// An overload is known by its name and its arguments.
 impl PartialEq for ScalarFunction {
     fn eq(&self, other: &Self) -> bool {
