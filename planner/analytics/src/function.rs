@@ -4,6 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use archipel_planner::bound::BoundExpr;
+use archipel_planner::evaluate::evaluate_row;
 use archipel_planner::native::hash::ValueSet;
 use archipel_sql::datum::Datum;
 use archipel_sql::interrupt;
@@ -15,7 +16,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl,
 
 use crate::carrier::{Reader, Writer, data_type};
 use crate::error::external;
-use crate::evaluate::{Context, evaluate, is_volatile};
+use crate::evaluate::{Context, is_volatile};
 
 /// Rows after which a function asks whether its query is still wanted.
 const ASKS_EVERY: usize = 16;
@@ -99,13 +100,15 @@ impl ScalarUDFImpl for RowFunction {
             .map_err(external)?;
         let mut writer = Writer::new(self.result(), rows);
         let mut row: Vec<Datum> = Vec::with_capacity(readers.len());
+        let functions = self.context.functions();
+        let inputs = self.context.inputs(&functions);
         for place in 0..rows {
             if place % ASKS_EVERY == ASKS_EVERY - 1 {
-                self.context.functions().check_interrupts().map_err(external)?;
+                functions.check_interrupts().map_err(external)?;
             }
             row.clear();
             row.extend(readers.iter().map(|reader| reader.get(place)));
-            let value = evaluate(&self.expr, &row, &self.context).map_err(external)?;
+            let value = evaluate_row(&self.expr, &row, &inputs).map_err(external)?;
             let value = match &self.within {
                 Some(values) => values.contains(value).map_or(Datum::Null, Datum::Bool),
                 None => value,

@@ -15,7 +15,6 @@ use archipel_planner::bound::*;
 use archipel_planner::native::hash::ValueSet;
 use archipel_planner::native::members_left;
 use archipel_planner::partition::Family;
-use archipel_planner::route::RouteInputs;
 use archipel_planner::row::Codec;
 use archipel_sql::aggregate::FIRST;
 use archipel_sql::catalog::TableKind;
@@ -155,8 +154,7 @@ impl<'a> Lowerer<'a> {
                 let input = match &**input {
                     Rel::Family { family, lock: None, .. } => {
                         let functions = self.context.functions();
-                        let params = &self.context.params;
-                        let inputs = RouteInputs { params, variables: &[], functions: &functions };
+                        let inputs = self.context.inputs(&functions);
                         let left = members_left(family, predicate, &inputs);
                         self.family(family, |member| left[member])?
                     }

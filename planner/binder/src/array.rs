@@ -86,3 +86,33 @@ pub fn element<'a>(array: &'a Array, indexes: &[i64]) -> &'a Datum {
     }
     array.values.get(at).unwrap_or(&Datum::Null)
 }
+
+/// A slice, its lower bounds 1; the empty array when nothing is left.
+pub fn slice(array: &Array, lows: &[Option<i64>], highs: &[Option<i64>]) -> Datum {
+    let empty = || {
+        Datum::Array(Arc::new(Array { element: array.element, dimensions: Vec::new(), values: Vec::new() }))
+    };
+    if lows.len() > array.dimensions.len() {
+        return empty();
+    }
+    let mut ranges = Vec::with_capacity(array.dimensions.len());
+    for (position, dimension) in array.dimensions.iter().enumerate() {
+        let first = i64::from(dimension.lower_bound);
+        let last = first + dimension.length as i64 - 1;
+        let low = lows.get(position).copied().flatten().unwrap_or(first).max(first);
+        let high = highs.get(position).copied().flatten().unwrap_or(last).min(last);
+        if low > high {
+            return empty();
+        }
+        ranges.push((low - first) as usize..=(high - first) as usize);
+    }
+    let mut positions = vec![0usize];
+    for (range, dimension) in ranges.iter().zip(&array.dimensions) {
+        positions =
+            positions.iter().flat_map(|p| range.clone().map(move |i| p * dimension.length + i)).collect();
+    }
+    let dimensions =
+        ranges.iter().map(|range| Dimension { length: range.clone().count(), lower_bound: 1 }).collect();
+    let values = positions.into_iter().map(|p| array.values[p].clone()).collect();
+    Datum::Array(Arc::new(Array { element: array.element, dimensions, values }))
+}

@@ -25,10 +25,8 @@ use super::{expression, index, kept};
 use crate::bind::kept::{About, definition_path};
 use crate::bind::modify::partition_expression_type;
 use crate::bind::name::ident_name;
-use crate::bind::visit::visit_expr_mut;
 use crate::bind::{BindEnv, Clause, bind_bound_value};
-use crate::bound::{DomainConditions, ExprKind};
-use crate::evaluate::{RouteInputs, evaluate};
+use crate::evaluate::{RouteInputs, evaluate_row, refusal};
 
 fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message)
@@ -276,41 +274,16 @@ fn bound_value(
             )
             .at(at(written.position))
         })?;
-    let inputs = RouteInputs { params: &[], variables: &[], functions: work.env.context };
-    let unknown = || SqlError::unsupported("this expression as a partition's bound").at(at(written.position));
-    let value = evaluate(&bound, &inputs).ok_or_else(unknown)?;
-    if let ExprKind::Domain { conditions, .. } = &bound.kind {
-        meets_domain(&value, conditions, &inputs)?;
+    if refusal(&bound).is_some() {
+        return Err(SqlError::unsupported("this expression as a partition's bound").at(at(written.position)));
     }
+    let inputs = RouteInputs { params: &[], variables: &[], functions: work.env.context };
+    // As PostgreSQL does, whose bounds are of the key's domain, too.
+    let value = evaluate_row(&bound, &[], &inputs)?;
     if value.is_null() {
         return Ok(None);
     }
     Ok(Some(bound_value_text(&work.catalog, &value, ty)))
-}
-
-/// A bound's value is one of the domain that the key's column is of.
-fn meets_domain(value: &Datum, conditions: &DomainConditions, inputs: &RouteInputs<'_>) -> Result<()> {
-    if value.is_null() && conditions.not_null {
-        return Err(conditions.null_refused());
-    }
-    for (name, condition) in &conditions.checks {
-        let mut condition = condition.clone();
-        visit_expr_mut(&mut condition, 0, &mut |part, nesting| {
-            if matches!(part.kind, ExprKind::Column { depth, .. } if depth == nesting) {
-                part.kind = ExprKind::Const(value.clone());
-            }
-            true
-        });
-        match evaluate(&condition, inputs) {
-            Some(Datum::Bool(false)) => return Err(conditions.violated(name)),
-            Some(_) => {}
-            None => {
-                let condition = format_args!("the condition \"{name}\" of the domain of a partition's bound");
-                return Err(SqlError::unsupported(condition));
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Has the bounds that speak of an enum's label speak of it by its new name.

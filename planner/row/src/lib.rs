@@ -33,7 +33,7 @@ use archipel_sql::error::{Result, SqlError};
 use archipel_sql::numeric::Numeric;
 use archipel_sql::parts;
 use archipel_sql::types::{Oid, Type};
-use archipel_sql::typmod::{padded, padded_length, without_blanks};
+use archipel_sql::typmod::{padded, padded_elements, padded_length, without_blanks};
 
 use crate::text::text_of;
 use smallvec::SmallVec;
@@ -366,35 +366,6 @@ impl Codec {
             _ => return None,
         })
     }
-}
-
-/// A field of a row, of this codec: NULL of what is none. `char(n)` and `bpchar` were stored there as texts
-/// once, without their blanks, and are given them back, as elements of arrays are.
-pub fn field(record: &Datum, index: usize, codec: Codec) -> Datum {
-    let Datum::Record(fields) = record else { return Datum::Null };
-    match (codec, fields.get(index).cloned().unwrap_or(Datum::Null)) {
-        (Codec::Padded(length), Datum::Text(text) | Datum::Bpchar(text)) => {
-            Datum::Bpchar(padded(text, length as usize))
-        }
-        (Codec::Blanks, Datum::Text(text)) => Datum::Bpchar(text),
-        (Codec::PaddedArray(length), array) => padded_elements(array, length as usize),
-        (_, field) => field,
-    }
-}
-
-/// An array whose elements are of `char(n)`, each with its blanks.
-fn padded_elements(mut array: Datum, length: usize) -> Datum {
-    let is_short = |element: &Datum| matches!(element, Datum::Bpchar(text) if text.chars().count() < length);
-    if let Datum::Array(array) = &mut array
-        && array.values.iter().any(is_short)
-    {
-        for element in &mut Arc::make_mut(array).values {
-            if let Datum::Bpchar(text) = element {
-                *text = padded(std::mem::take(text), length);
-            }
-        }
-    }
-    array
 }
 
 /// PostgreSQL's numeric typmod: precision and scale.

@@ -104,25 +104,6 @@ fn elements_without_blanks_get_them_back() {
     assert_eq!(codec.decode(Cell::Bytes(&stored)), array(vec![Datum::bpchar("a  "), Datum::Null]));
 }
 
-/// The same, of fields.
-#[test]
-fn fields_without_blanks_get_them_back() {
-    let dimensions = vec![Dimension { length: 1, lower_bound: 1 }];
-    let array = |text: &str| {
-        let values = vec![Datum::bpchar(text)];
-        Datum::Array(Arc::new(Array { element: Oid::BPCHAR, dimensions: dimensions.clone(), values }))
-    };
-    let row = Datum::Record([Datum::text("a"), array("b"), Datum::text("c "), Datum::Null].into());
-    let of = |oid, typmod| Codec::of(Type { oid, typmod });
-    assert_eq!(field(&row, 0, of(Oid::BPCHAR, 7)), Datum::bpchar("a  "));
-    assert_eq!(field(&row, 1, of(Oid::BPCHAR_ARRAY, 7)), array("b  "));
-    assert_eq!(field(&row, 2, of(Oid::BPCHAR, -1)), Datum::bpchar("c "));
-    assert_eq!(field(&row, 2, of(Oid::TEXT, -1)), Datum::text("c "));
-    assert_eq!(field(&row, 3, of(Oid::BPCHAR, 7)), Datum::Null);
-    assert_eq!(field(&row, 4, of(Oid::BPCHAR, 7)), Datum::Null);
-    assert_eq!(field(&Datum::Null, 0, of(Oid::BPCHAR, 7)), Datum::Null);
-}
-
 /// Keys that were made of stored values without blanks go on without them.
 #[test]
 fn older_keys_hold_no_blanks() {

@@ -4,6 +4,8 @@
 //! An assignment refuses what an explicit cast cuts off (SQL:2016 6.13 and 9.2): too long a
 //! string is 22001 on assignment unless only blanks are lost, and is truncated by a cast.
 
+use std::sync::Arc;
+
 use compact_str::CompactString;
 
 use crate::datum::{Datum, Interval};
@@ -37,6 +39,40 @@ pub fn padded(mut text: CompactString, length: usize) -> CompactString {
 #[inline]
 pub fn padded_length(ty: Type) -> Option<usize> {
     if ty.oid == Oid::BPCHAR && ty.typmod >= 4 { Some((ty.typmod - 4) as usize) } else { None }
+}
+
+/// A field of a row, of a type: NULL of what is none. `char(n)` and `bpchar` were stored there as texts
+/// once, without their blanks, and are given them back, as elements of arrays are.
+pub fn field(record: &Datum, index: usize, ty: Type) -> Datum {
+    let Datum::Record(fields) = record else { return Datum::Null };
+    let field = fields.get(index).cloned().unwrap_or(Datum::Null);
+    match ty.oid {
+        Oid::BPCHAR => match (padded_length(ty), field) {
+            (Some(length), Datum::Text(text) | Datum::Bpchar(text)) => Datum::Bpchar(padded(text, length)),
+            (None, Datum::Text(text)) => Datum::Bpchar(text),
+            (_, field) => field,
+        },
+        Oid::BPCHAR_ARRAY => match padded_length(Type { oid: Oid::BPCHAR, ..ty }) {
+            Some(length) => padded_elements(field, length),
+            None => field,
+        },
+        _ => field,
+    }
+}
+
+/// An array whose elements are of `char(n)`, each with its blanks.
+pub fn padded_elements(mut array: Datum, length: usize) -> Datum {
+    let is_short = |element: &Datum| matches!(element, Datum::Bpchar(text) if text.chars().count() < length);
+    if let Datum::Array(array) = &mut array
+        && array.values.iter().any(is_short)
+    {
+        for element in &mut Arc::make_mut(array).values {
+            if let Datum::Bpchar(text) = element {
+                *text = padded(std::mem::take(text), length);
+            }
+        }
+    }
+    array
 }
 
 /// Whether a value of this type can need [`coerce_typmod`] at all.
@@ -145,6 +181,7 @@ fn coerce_interval(interval: &Interval, typmod: i32) -> Interval {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::datum::{Array, Dimension};
 
     #[test]
     fn strings_fit_or_are_cut() {
@@ -173,5 +210,23 @@ mod tests {
         let shorter = coerce_typmod(Datum::bpchar("ab   "), Type { oid: Oid::BPCHAR, typmod: 6 }, false);
         assert_eq!(shorter, Ok(Datum::bpchar("ab")));
         assert_eq!(without_blanks("a b  "), "a b");
+    }
+
+    #[test]
+    fn fields_without_blanks_get_them_back() {
+        let dimensions = vec![Dimension { length: 1, lower_bound: 1 }];
+        let array = |text: &str| {
+            let values = vec![Datum::bpchar(text)];
+            Datum::Array(Arc::new(Array { element: Oid::BPCHAR, dimensions: dimensions.clone(), values }))
+        };
+        let row = Datum::Record([Datum::text("a"), array("b"), Datum::text("c "), Datum::Null].into());
+        let of = |oid, typmod| Type { oid, typmod };
+        assert_eq!(field(&row, 0, of(Oid::BPCHAR, 7)), Datum::bpchar("a  "));
+        assert_eq!(field(&row, 1, of(Oid::BPCHAR_ARRAY, 7)), array("b  "));
+        assert_eq!(field(&row, 2, of(Oid::BPCHAR, -1)), Datum::bpchar("c "));
+        assert_eq!(field(&row, 2, of(Oid::TEXT, -1)), Datum::text("c "));
+        assert_eq!(field(&row, 3, of(Oid::BPCHAR, 7)), Datum::Null);
+        assert_eq!(field(&row, 4, of(Oid::BPCHAR, 7)), Datum::Null);
+        assert_eq!(field(&Datum::Null, 0, of(Oid::BPCHAR, 7)), Datum::Null);
     }
 }

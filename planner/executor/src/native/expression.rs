@@ -10,13 +10,13 @@ use std::sync::Arc;
 use archipel_engine::id::TreeId;
 use archipel_sql::cast;
 use archipel_sql::catalog::{Routine, RoutineRef};
-use archipel_sql::datum::{Array, Datum, Dimension};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
-use archipel_sql::function::{FunctionContext, Intrinsic, ResolvedFunction};
-use archipel_sql::io;
+use archipel_sql::function::{Intrinsic, ResolvedFunction};
 use archipel_sql::record::{Record, RecordDescriptor};
 use archipel_sql::stack;
 use archipel_sql::types::{Oid, Type};
+use archipel_sql::typmod::field;
 use smallvec::SmallVec;
 
 use super::compile::Compiler;
@@ -27,11 +27,13 @@ use super::{
     CompileEnv, CompiledExpr, CompiledRoutine, RowSink, advisory, arithmetic, fold, immutable, notify,
     sequence, sleep, text,
 };
+use crate::array::slice;
 pub use crate::array::{Values, array_of, array_of_items, has_arrays};
 use crate::bind::call::output_arguments;
 use crate::bound::{BoundExpr, ExprKind, Subscript, row_descriptor};
+pub use crate::construct::convert_io;
+use crate::known::decided;
 use crate::route::Access;
-use crate::row::{Codec, field};
 
 /// A compiled expression: where the value is, or how to get it.
 pub(crate) enum Source {
@@ -148,7 +150,7 @@ impl Compiler<'_> {
                 let predicate = self.predicate(expr)?;
                 Box::new(move |ctx| Ok(predicate(ctx)?.map_or(Datum::Null, Datum::Bool)))
             }
-            ExprKind::Case { arms, otherwise } => match crate::known::decided(arms, otherwise.as_deref()) {
+            ExprKind::Case { arms, otherwise } => match decided(arms, otherwise.as_deref()) {
                 Some(Some(value)) => return self.source(value),
                 Some(None) => return Ok(Source::Operand(Operand::Const(Datum::Null))),
                 None => self.case(arms, otherwise.as_deref())?,
@@ -172,8 +174,8 @@ impl Compiler<'_> {
             ExprKind::Subscript { array, subscripts } => return self.subscript(array, subscripts),
             ExprKind::Field { record, index } => {
                 let record = self.source(record)?;
-                let (index, codec) = (usize::from(*index), Codec::of(expr.ty));
-                Box::new(move |ctx| Ok(field(&record.eval(ctx)?, index, codec)))
+                let (index, ty) = (usize::from(*index), expr.ty);
+                Box::new(move |ctx| Ok(field(&record.eval(ctx)?, index, ty)))
             }
             ExprKind::ConvertIo(inner) => self.io_conversion(inner, expr.ty)?,
             ExprKind::ArrayConvert { array, element } => self.array_conversion(array, element)?,
@@ -478,43 +480,4 @@ pub(super) fn call(resolved: ResolvedFunction, args: Vec<Source>) -> CompiledExp
             Ok(eval(&ctx.functions, &args)?)
         }),
     }
-}
-
-/// A slice, its lower bounds 1; the empty array when nothing is left.
-fn slice(array: &Array, lows: &[Option<i64>], highs: &[Option<i64>]) -> Datum {
-    let empty = || {
-        Datum::Array(Arc::new(Array { element: array.element, dimensions: Vec::new(), values: Vec::new() }))
-    };
-    if lows.len() > array.dimensions.len() {
-        return empty();
-    }
-    let mut ranges = Vec::with_capacity(array.dimensions.len());
-    for (position, dimension) in array.dimensions.iter().enumerate() {
-        let first = i64::from(dimension.lower_bound);
-        let last = first + dimension.length as i64 - 1;
-        let low = lows.get(position).copied().flatten().unwrap_or(first).max(first);
-        let high = highs.get(position).copied().flatten().unwrap_or(last).min(last);
-        if low > high {
-            return empty();
-        }
-        ranges.push((low - first) as usize..=(high - first) as usize);
-    }
-    let mut positions = vec![0usize];
-    for (range, dimension) in ranges.iter().zip(&array.dimensions) {
-        positions =
-            positions.iter().flat_map(|p| range.clone().map(move |i| p * dimension.length + i)).collect();
-    }
-    let dimensions =
-        ranges.iter().map(|range| Dimension { length: range.clone().count(), lower_bound: 1 }).collect();
-    let values = positions.into_iter().map(|p| array.values[p].clone()).collect();
-    Datum::Array(Arc::new(Array { element: array.element, dimensions, values }))
-}
-
-/// The text form of one type read as another.
-pub fn convert_io(value: &Datum, from: Type, to: Type, functions: &FunctionContext<'_>) -> Result<Datum> {
-    if value.is_null() {
-        return Ok(Datum::Null);
-    }
-    let text = io::text_of(value, from, functions)?;
-    io::text_in(&text, to, functions)
 }

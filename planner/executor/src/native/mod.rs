@@ -128,8 +128,7 @@ pub use context::{
 };
 pub use deferral::{ConstraintModes, DeferredCheck, DeferredWork, finish_deferred};
 pub use equality::equality;
-pub use expression::{CompiledExpression, compile_condition, compile_expr, compile_expression};
-pub use expression::{array_of_items, convert_io, has_arrays};
+pub use expression::{CompiledExpression, compile_condition, compile_expr, compile_expression, convert_io};
 pub use family::members_left;
 pub use fold::{is_null, known_within};
 pub use immutable::{is_known, is_known_of_known};
