@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_leads_somewhere_and_is_no_row_s() {
+    fn a_variable_leads_somewhere_and_is_of_no_row() {
         let functions = FunctionContext::detached();
         let inputs = RouteInputs { params: &[], variables: &[Datum::Int4(7)], functions: &functions };
         let variable = BoundExpr::new(ExprKind::Variable(0), Type::INT4);
