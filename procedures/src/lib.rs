@@ -7,7 +7,7 @@
 //! - [`run`]      the operations at run time
 //! - [`trigger`]  functions of triggers, and their conditions
 //! - [`rights`]   who may run a part of one
-//! - [`registry`] compiled routines; `validity` until when they are good
+//! - [`registry`] compiled routines
 //! - [`call`]     one call as a program of the engine
 //! - [`describe`] class, routing expression, EXPLAIN CALL
 //! - [`flow`]     flow graphs: actions, dependencies, synchronization points
@@ -35,7 +35,6 @@ pub mod registry;
 pub mod rights;
 pub mod run;
 mod trigger;
-mod validity;
 
 pub use call::{CallProgram, Rows};
 pub use compile::{

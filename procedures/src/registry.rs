@@ -18,7 +18,7 @@ use archipel_planner::native::{
 use archipel_planner::route::{Access, RouteKey};
 use archipel_sql::catalog::{
     ArgMode, Catalog, Language, LookupRecorder, Routine, RoutineArg, RoutineKind, RoutineRef, TableRef,
-    Trigger, TriggerEvent,
+    Trigger, TriggerEvent, Validity,
 };
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
@@ -33,7 +33,6 @@ use crate::plpgsql::ast::Conflict;
 use crate::run::context;
 use crate::run::operation::{ContextLanguage, Program};
 use crate::trigger::{self, TriggerProgram, TriggerUse};
-use crate::validity::Validity;
 
 /// So many forms of one routine are kept, for search paths and types of arguments; beyond that the
 /// oldest goes.

@@ -12,7 +12,7 @@ use archipel_planner::native::notify::Notification;
 use archipel_planner::native::{self, CompileEnv, CompiledStatement, ExecResult, RoutineLinker};
 use archipel_planner::prepared::bind_arguments;
 use archipel_sql::ast::{Statement as SqlAst, StatementText};
-use archipel_sql::catalog::{Catalog, LookupRecorder, Requirement};
+use archipel_sql::catalog::{Catalog, LookupRecorder, Requirement, Validity};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::SessionHost;
@@ -30,7 +30,6 @@ use super::{Columns, Environment, bind_env, command, explain, no_session, shape}
 use crate::registry::query_as_routine;
 use crate::run::operation::*;
 use crate::run::pause::Command;
-use crate::validity::Validity;
 
 /// Binds a text, and says what it needs to be allowed.
 pub(super) fn bind_text(

@@ -1,17 +1,16 @@
 //! What was read off routines, kept as long as it holds: a deployment of many routines reads each
 //! of them once, not all of them after each.
 //!
-//! What a routine shows holds until the routine, a table it reaches, or a relation or a routine that
-//! it may use is defined anew. Which those are is told by its text: whatever is named there. So a
-//! definition leads to those that have its name in their texts, and on to those that name them.
+//! What a routine shows is made of its compiled form. So it holds until the catalog answers otherwise
+//! what compiling the routine, and reading it, has asked ([`Validity`]); that it does not compile is an
+//! answer, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use archipel_procedures::Environment;
 use archipel_procedures::evidence::Evidence;
-use archipel_sql::catalog::{Catalog, Persistence, RoutineKind, RoutineRef, Table, TableKind};
+use archipel_sql::catalog::{Catalog, Persistence, RoutineKind, Table, TableKind, TableRef, Validity};
 use archipel_sql::types::Oid;
-use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::server::Server;
 
@@ -23,30 +22,24 @@ pub struct Known {
     /// The catalog that was read last.
     seen: Option<Catalog>,
     routines: BTreeMap<Oid, Entry>,
-    /// The routines that have a word in their texts, and those that reach a table.
-    by_word: FxHashMap<String, FxHashSet<Oid>>,
-    by_table: FxHashMap<Oid, FxHashSet<Oid>>,
 }
 
 struct Entry {
-    /// Of the routine, as texts are searched for it.
-    name: String,
-    words: BTreeSet<String>,
-    tables: BTreeSet<Oid>,
+    validity: Validity,
     /// `None`: it does not compile.
     evidence: Option<Evidence>,
+}
+
+impl Entry {
+    /// Whether it shows anything of where tables belong.
+    fn shows(&self) -> bool {
+        self.evidence.as_ref().is_some_and(|evidence| !evidence.reaches.is_empty())
+    }
 }
 
 /// Tables and views that last.
 fn lasts(table: &Table) -> bool {
     table.kind != TableKind::System && table.persistence != Persistence::Temporary
-}
-
-/// The words of a text, in small letters: what names in it are made of.
-fn words_of(text: &str) -> BTreeSet<String> {
-    let text = text.to_ascii_lowercase();
-    let between = |character: char| !(character.is_alphanumeric() || matches!(character, '_' | '$'));
-    text.split(between).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
 impl Known {
@@ -71,114 +64,42 @@ impl Known {
             }
         };
         for oid in stale {
-            let before = self.forget(oid);
-            let routine = catalog.routine_by_oid(oid);
-            if let Some(routine) = routine.filter(|routine| routine.kind != RoutineKind::Aggregate) {
-                let program = server.routines.program(&routine, environment).ok();
-                self.keep(&routine, program.map(|program| Evidence::of(&program, catalog)));
-            }
-            let after = self.routines.get(&oid);
-            let shows =
-                |entry: &Entry| entry.evidence.as_ref().is_some_and(|evidence| !evidence.reaches.is_empty());
+            let before = self.routines.remove(&oid);
+            let after = entry(oid, server, environment);
             // What shows nothing moves nothing.
-            self.open |= before.is_some_and(|entry| shows(&entry)) || after.is_some_and(shows);
+            self.open |=
+                before.is_some_and(|entry| entry.shows()) || after.as_ref().is_some_and(Entry::shows);
+            self.routines.extend(after.map(|entry| (oid, entry)));
         }
         self.seen = Some(catalog.clone());
     }
 
     /// The routines that have to be read after what has changed between two catalogs.
     fn stale(&mut self, before: &Catalog, catalog: &Catalog) -> BTreeSet<Oid> {
-        let mut stale = BTreeSet::new();
-        // Names that lead to others.
-        let mut names: Vec<String> = Vec::new();
+        let moved = |(old, new): &(Option<TableRef>, Option<TableRef>)| {
+            old.iter().chain(new).any(|table| lasts(table))
+        };
+        if catalog.changed_tables(before).iter().any(moved) {
+            self.open |= self.routines.values().any(Entry::shows);
+        }
+        let kept = self.routines.iter().map(|(oid, entry)| (*oid, &entry.validity));
+        let mut stale: BTreeSet<Oid> = Validity::outdated(kept, catalog).into_iter().collect();
         for (old, new) in catalog.changed_routines(before) {
-            for routine in old.iter().chain(&new) {
-                stale.insert(routine.oid);
-                names.push(routine.name.to_ascii_lowercase());
-            }
-        }
-        for (old, new) in catalog.changed_tables(before) {
-            let (old, new) = (old.filter(|table| lasts(table)), new.filter(|table| lasts(table)));
-            if old.as_ref().is_some_and(|table| table.kind == TableKind::View) {
-                // Others may be made of it, which are named instead.
-                stale.extend(self.routines.keys().copied());
-                return stale;
-            }
-            for table in old.iter().chain(&new) {
-                self.open |= !self.by_table.is_empty();
-                for oid in self.by_table.get(&table.oid).into_iter().flatten() {
-                    stale.insert(*oid);
-                    names.extend(self.routines.get(oid).map(|entry| entry.name.clone()));
-                }
-                names.push(table.name.to_ascii_lowercase());
-            }
-        }
-        let mut met: FxHashSet<String> = FxHashSet::default();
-        while let Some(name) = names.pop() {
-            let word = words_of(&name).pop_first();
-            if !met.insert(name) {
-                continue;
-            }
-            let naming: Vec<Oid> = match word.as_ref().map(|word| self.by_word.get(word)) {
-                Some(naming) => naming.into_iter().flatten().copied().collect(),
-                // A name without a letter.
-                None => self.routines.keys().copied().collect(),
-            };
-            for oid in naming.into_iter().filter(|oid| stale.insert(*oid)) {
-                names.extend(self.routines.get(&oid).map(|entry| entry.name.clone()));
-            }
+            stale.extend(old.iter().chain(&new).map(|routine| routine.oid));
         }
         stale
     }
-
-    fn keep(&mut self, routine: &RoutineRef, evidence: Option<Evidence>) {
-        let reaches = evidence.iter().flat_map(|evidence| &evidence.reaches);
-        let entry = Entry {
-            name: routine.name.to_ascii_lowercase(),
-            words: words_of(&routine.source),
-            tables: reaches.map(|reach| reach.table).collect(),
-            evidence,
-        };
-        for word in &entry.words {
-            self.by_word.entry(word.clone()).or_default().insert(routine.oid);
-        }
-        for table in &entry.tables {
-            self.by_table.entry(*table).or_default().insert(routine.oid);
-        }
-        self.routines.insert(routine.oid, entry);
-    }
-
-    fn forget(&mut self, oid: Oid) -> Option<Entry> {
-        let entry = self.routines.remove(&oid)?;
-        for word in &entry.words {
-            if let Some(naming) = self.by_word.get_mut(word) {
-                naming.remove(&oid);
-                if naming.is_empty() {
-                    self.by_word.remove(word);
-                }
-            }
-        }
-        for table in &entry.tables {
-            if let Some(reaching) = self.by_table.get_mut(table) {
-                reaching.remove(&oid);
-                if reaching.is_empty() {
-                    self.by_table.remove(table);
-                }
-            }
-        }
-        Some(entry)
-    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_are_made_of_the_words_that_names_are() {
-        let words = words_of("SELECT \"My Table\".a$1 FROM x_1;-- naïve");
-        let wanted = ["a$1", "from", "my", "naïve", "select", "table", "x_1"];
-        assert!(words.iter().eq(wanted), "{words:?}");
-        assert!(words_of("+-*").is_empty());
+/// What a routine shows; `None` if there is none, or one that is never compiled.
+fn entry(oid: Oid, server: &Server, environment: &Environment) -> Option<Entry> {
+    let (catalog, asked) = environment.catalog.noting();
+    let environment = &Environment { catalog, ..environment.clone() };
+    let routine = environment.catalog.routine_by_oid(oid)?;
+    if routine.kind == RoutineKind::Aggregate {
+        return None;
     }
+    let program = server.routines.program(&routine, environment).ok();
+    let evidence = program.map(|program| Evidence::of(&program, &environment.catalog));
+    Some(Entry { validity: Validity::of(asked.finish(), &environment.catalog), evidence })
 }

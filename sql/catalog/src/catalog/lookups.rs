@@ -134,16 +134,17 @@ impl Lookups {
     /// Whether this catalog answers all of them as they were answered: a new analysis would come to
     /// the same.
     pub fn hold(&self, catalog: &Catalog) -> bool {
-        self.agree(catalog, true)
+        self.agree(catalog, true, &mut FxHashSet::default())
     }
 
     /// Whether the objects that were found are what they were, whatever is found by name now.
     pub fn used_hold(&self, catalog: &Catalog) -> bool {
-        self.agree(catalog, false)
+        self.agree(catalog, false, &mut FxHashSet::default())
     }
 
-    /// Parts may be shared by many, and lie as deep as calls do.
-    fn agree(&self, catalog: &Catalog, whole: bool) -> bool {
+    /// Parts may be shared by many, and lie as deep as calls do. Those that are `held` are known to agree,
+    /// with all their own, and are not looked at; they become more where these do.
+    pub(super) fn agree(&self, catalog: &Catalog, whole: bool, held: &mut FxHashSet<*const Lookups>) -> bool {
         let catalog = &catalog.without_notes();
         let mut seen: FxHashSet<*const Lookups> = FxHashSet::default();
         let mut waiting = vec![self];
@@ -151,9 +152,13 @@ impl Lookups {
             if !next.objects_agree(catalog, whole) || (whole && !next.names_agree(catalog)) {
                 return false;
             }
-            waiting
-                .extend(next.parts.iter().filter(|part| seen.insert(Arc::as_ptr(part))).map(|part| &**part));
+            let is_new = |part: *const Lookups, seen: &mut FxHashSet<*const Lookups>| {
+                !held.contains(&part) && seen.insert(part)
+            };
+            let parts = next.parts.iter().filter(|part| is_new(Arc::as_ptr(part), &mut seen));
+            waiting.extend(parts.map(|part| &**part));
         }
+        held.extend(seen);
         true
     }
 

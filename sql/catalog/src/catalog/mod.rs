@@ -9,7 +9,8 @@
 //! - [`aggregate`] aggregates, which are routines
 //! - [`operator_class`] operator classes
 //! - [`dependency`] who would break if an object went
-//! - [`lookups`]   what a plan has asked of a catalog, and whether another one answers the same
+//! - [`lookups`]   what a plan has asked of a catalog, and whether another one answers the same;
+//!   [`validity`] until when what was made of one is good
 //! - [`extension`] extensions; [`sequence`] sequences; [`routine_traits`] what routines say of themselves
 //! - [`view`]     views' stored queries
 //! - [`trigger`]  triggers, which are part of their table
@@ -47,6 +48,7 @@ pub mod snapshot;
 mod state;
 pub mod trigger;
 pub mod user_type;
+pub mod validity;
 pub mod view;
 
 pub use access::{Access, AclItem, ObjectClass, Privileges};
@@ -66,6 +68,7 @@ pub use sequence::Sequence;
 pub use snapshot::{Catalog, CatalogMark, Relation};
 pub use trigger::{Trigger, TriggerTiming};
 pub use user_type::{OF_DOMAIN, UserType, UserTypeRef};
+pub use validity::Validity;
 pub use view::ViewReference;
 
 use std::sync::Arc;

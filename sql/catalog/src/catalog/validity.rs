@@ -1,31 +1,49 @@
-//! Until when something is good that was compiled: as long as the catalog answers what was asked of it
-//! as it did ([`archipel_sql::catalog::lookups`]).
+//! Until when something is good that was made of a catalog: as long as the catalog answers what was asked
+//! of it as it did ([`super::lookups`]).
+//!
+//! Compiled routines and triggers, texts that routines bind as they run, and what was read off routines
+//! for advice keep a [`Validity`]. Plans keep the [`Lookups`] themselves, beside the version that they
+//! compare on each run.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use archipel_sql::catalog::{Catalog, CatalogMark, Lookups};
-use parking_lot::RwLock;
+use rustc_hash::FxHashSet;
+
+use super::lookups::Lookups;
+use super::snapshot::{Catalog, CatalogMark};
 
 /// What was asked of a catalog, and the version that was last found to answer the same.
-pub(crate) struct Validity {
+#[derive(Debug)]
+pub struct Validity {
     lookups: Arc<Lookups>,
     seen: RwLock<CatalogMark>,
 }
 
 impl Validity {
-    /// Of what was compiled of `catalog`.
+    /// Of what was made of `catalog`.
     pub fn of(lookups: Arc<Lookups>, catalog: &Catalog) -> Validity {
         Validity { lookups, seen: RwLock::new(catalog.mark()) }
     }
 
-    /// Whether compiling it of `catalog` would come to the same.
+    /// Whether making it of `catalog` would come to the same.
     pub fn holds(&self, catalog: &Catalog) -> bool {
-        if self.seen.read().is_of(catalog) {
+        self.holds_beside(catalog, &mut FxHashSet::default())
+    }
+
+    /// Those of several that do not hold any more. What they have in common is looked at once.
+    pub fn outdated<'v, K>(all: impl Iterator<Item = (K, &'v Validity)>, catalog: &Catalog) -> Vec<K> {
+        let mut held = FxHashSet::default();
+        all.filter(|(_, validity)| !validity.holds_beside(catalog, &mut held)).map(|(key, _)| key).collect()
+    }
+
+    /// As [`Self::holds`], where the parts are known that hold.
+    fn holds_beside(&self, catalog: &Catalog, held: &mut FxHashSet<*const Lookups>) -> bool {
+        if self.seen.read().unwrap_or_else(PoisonError::into_inner).is_of(catalog) {
             return true;
         }
-        let holds = self.lookups.hold(catalog);
+        let holds = self.lookups.agree(catalog, true, held);
         if holds {
-            *self.seen.write() = catalog.mark();
+            *self.seen.write().unwrap_or_else(PoisonError::into_inner) = catalog.mark();
         }
         holds
     }
