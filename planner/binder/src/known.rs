@@ -2,7 +2,7 @@
 
 use archipel_sql::catalog::Routine;
 use archipel_sql::datum::Datum;
-use archipel_sql::function::Volatility;
+use archipel_sql::function::{FunctionContext, Intrinsic, ScalarFunction, Volatility};
 use archipel_sql::types::Oid;
 
 use crate::bind::visit::visit_expr;
@@ -45,6 +45,26 @@ pub fn decided<'e>(
         }
     }
     Some(otherwise)
+}
+
+/// What PostgreSQL calls immutable although it reads the TimeZone of the session: its value belongs to
+/// no plan.
+pub fn reads_time_zone(function: &ScalarFunction) -> bool {
+    function.is(Intrinsic::AgeInZone)
+}
+
+/// Whether the value of a call with constants may stand in its place.
+pub fn is_steady(function: &ScalarFunction) -> bool {
+    function.volatility == Volatility::Immutable && !reads_time_zone(function)
+}
+
+/// The value of a call with constants, where that may stand in its place. An error stays for run time,
+/// where it may never be reached.
+pub fn folded(function: &ScalarFunction, values: &[Datum]) -> Option<Datum> {
+    if !is_steady(function) {
+        return None;
+    }
+    function.call(&FunctionContext::detached(), values).ok()
 }
 
 /// Whether PostgreSQL knows a value when it plans: it is made of constants, and of parameters, whose

@@ -3,10 +3,11 @@
 
 use archipel_sql::cast;
 use archipel_sql::datum::Datum;
-use archipel_sql::function::{FunctionContext, Volatility};
+use archipel_sql::function::Volatility;
 
 use super::visit::{visit_children_mut, visit_statement, visit_statement_mut};
 use crate::bound::{BoundExpr, BoundStatement, ExprKind};
+use crate::known::folded;
 
 /// Whether `generic`, with `values` for its parameters, is `statement`. Both were bound in one
 /// environment, the first from the second's text with `$1`, `$2`, … for literals that have these
@@ -54,11 +55,9 @@ fn settle(expr: &mut BoundExpr, values: &[Datum]) {
             ExprKind::Const(value) => Some(cast::relabel(value.clone(), inner.ty.oid, expr.ty.oid)),
             _ => None,
         },
-        ExprKind::Call { function, args } if function.function.volatility == Volatility::Immutable => {
-            BoundExpr::constants(args)
-                .filter(|values| !values.is_empty() && !values.iter().any(Datum::is_null))
-                .and_then(|values| (function.function.eval)(&FunctionContext::detached(), &values).ok())
-        }
+        ExprKind::Call { function, args } => BoundExpr::constants(args)
+            .filter(|values| !values.is_empty() && !values.iter().any(Datum::is_null))
+            .and_then(|values| folded(function.function, &values)),
         _ => None,
     };
     if let Some(value) = value {

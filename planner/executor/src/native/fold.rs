@@ -2,7 +2,7 @@
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
-use archipel_sql::function::{FunctionContext, ResolvedFunction, ScalarFunction, Volatility};
+use archipel_sql::function::{ResolvedFunction, ScalarFunction, Volatility};
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::Oid;
 
@@ -15,20 +15,20 @@ use super::operand::Operand;
 use crate::bind::visit::visit_expr;
 use crate::bound::{BoundExpr, ExprKind};
 pub(super) use crate::known::is_null_call;
+use crate::known::{folded, is_steady, reads_time_zone};
 pub use crate::known::{is_null, known_within};
 
 /// How many known parts are compiled besides those that a call finds NULL when it runs, or is compiled. Of calls in calls
 /// each would compile all that is known within it.
 const KNOWN_PARTS: usize = 16;
 
-/// The value of an immutable call of constants. An error stays for run time, where it may
-/// never be reached.
+/// The value of a call of constants, where a plan may hold it.
 pub(super) fn value(function: &'static ScalarFunction, args: &[Source]) -> Option<Datum> {
-    if function.volatility != Volatility::Immutable || immutable::reads_time_zone(function) {
+    if !is_steady(function) {
         return None;
     }
     let values = args.iter().map(|arg| arg.constant().cloned()).collect::<Option<Vec<_>>>()?;
-    (function.eval)(&FunctionContext::detached(), &values).ok().filter(may_be_kept)
+    folded(function, &values).filter(may_be_kept)
 }
 
 /// An array of elements: one value where all of them are written there, whatever its size, for the plan holds
@@ -155,8 +155,7 @@ fn is_kept_for_run(call: &BoundExpr) -> bool {
         let ExprKind::Call { args, .. } = &call.kind else { return false };
         args.iter().any(is_kept_for_run)
     };
-    let steady =
-        !immutable::reads_time_zone(function.function) && is_small(call) && immutable::is_known(call);
+    let steady = !reads_time_zone(function.function) && is_small(call) && immutable::is_known(call);
     steady && (large || of_large())
 }
 

@@ -2,18 +2,12 @@
 //! their arguments.
 
 use archipel_sql::catalog::Routine;
-use archipel_sql::function::{Intrinsic, ScalarFunction, Volatility, is_written_in_sql};
+use archipel_sql::function::{ScalarFunction, Volatility, is_written_in_sql};
 
 use super::context::ExecError;
 use super::{CompiledExpr, CompiledRoutine};
 use crate::bound::BoundExpr;
 pub use crate::known::{is_known, is_known_of_known};
-
-/// What PostgreSQL calls immutable although it reads the TimeZone of the session: its value belongs to
-/// no plan.
-pub(super) fn reads_time_zone(function: &ScalarFunction) -> bool {
-    function.is(Intrinsic::AgeInZone)
-}
 
 /// The place an error in a function is told with that PostgreSQL has in SQL: one of constants it runs,
 /// any other call becomes part of the expression around it.

@@ -3,13 +3,14 @@
 use archipel_sql::cast;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
-use archipel_sql::function::{FunctionContext, ResolvedFunction, Volatility, is_written_in_sql};
+use archipel_sql::function::{FunctionContext, ResolvedFunction, is_written_in_sql};
 use archipel_sql::stack;
 use archipel_sql::types::Oid;
 
 use super::super::{convert_io, immutable};
 use super::{Column, Found, Known, Later, Planning, Scope, Stop};
 use crate::bound::{BoundExpr, ExprKind, Subquery, SubqueryKind, Subscript};
+use crate::known::is_steady;
 
 /// Whether an error is of values, and comes of them wherever a function is called with them.
 fn is_of_values(error: &SqlError) -> bool {
@@ -332,8 +333,7 @@ fn called(resolved: &ResolvedFunction, known: &[Known]) -> Found<Known> {
     }
     let perhaps = known.iter().any(|known| matches!(known, Known::Perhaps));
     let otherwise = if perhaps || of_record { Known::Perhaps } else { Known::Varies };
-    let is_steady = function.volatility == Volatility::Immutable && !immutable::reads_time_zone(function);
-    if of_record || !is_steady {
+    if of_record || !is_steady(function) {
         return Ok(otherwise);
     }
     let mut values = Vec::with_capacity(known.len());
