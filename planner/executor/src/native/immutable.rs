@@ -1,5 +1,4 @@
-//! Calls that PostgreSQL computes when it plans: what their errors say, and which of them read more than
-//! their arguments.
+//! Calls that PostgreSQL computes when it plans: what their errors say.
 
 use archipel_sql::catalog::Routine;
 use archipel_sql::function::{ScalarFunction, Volatility, is_written_in_sql};

@@ -53,3 +53,37 @@ impl Validity {
         &self.lookups
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CatalogChange, Object, Table, TableKind};
+    use super::*;
+    use crate::types::Oid;
+
+    fn put(catalog: &Catalog, oid: u32, name: &str) -> Catalog {
+        let table = Table::new(Oid(oid), "public".to_owned(), name.to_owned(), TableKind::Table);
+        catalog.apply(&[CatalogChange::Put(Object::Table(Arc::new(table)))])
+    }
+
+    /// What was made of a table, and of a part.
+    fn made(catalog: &Catalog, oid: u32, part: Option<&Validity>) -> Validity {
+        let (noting, recorder) = catalog.noting();
+        assert!(noting.table_by_oid(Oid(oid)).is_some());
+        if let Some(part) = part {
+            noting.note_part(part.lookups());
+        }
+        Validity::of(recorder.finish(), catalog)
+    }
+
+    #[test]
+    fn what_is_made_of_an_outdated_part_is_outdated_with_it() {
+        let catalog = put(&put(&put(&Catalog::initial(Vec::new()), 20_000, "a"), 20_010, "b"), 20_020, "c");
+        let part = made(&catalog, 20_000, None);
+        let all = [made(&catalog, 20_010, Some(&part)), made(&catalog, 20_020, Some(&part)), part];
+        let outdated = |catalog: &Catalog| Validity::outdated(all.iter().enumerate(), catalog);
+        assert!(outdated(&put(&catalog, 20_030, "d")).is_empty());
+        assert_eq!(outdated(&put(&catalog, 20_020, "renamed")), [1]);
+        assert_eq!(outdated(&put(&catalog, 20_000, "renamed")), [0, 1, 2]);
+        assert!(outdated(&catalog).is_empty());
+    }
+}
