@@ -2,8 +2,8 @@
 //!
 //! PostgreSQL's advanced regular expressions are translated ([`super::advanced`]) to the `regex` crate, which
 //! matches in linear time and has no back-references or look-around: those are refused by
-//! name (0A000). One difference stays and is documented: where alternatives overlap, the crate
-//! prefers the first, PostgreSQL the longest.
+//! name (0A000). The crate says whether and where something matches; how far the match goes, and its groups,
+//! are PostgreSQL's ([`super::search`]).
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -132,64 +132,53 @@ fn like_escape(pattern: &str, escape: &str) -> Result<String> {
 /// quotes mark the part in the middle, which becomes the first group; what is before it takes as
 /// little as it can.
 fn similar_to_regex(pattern: &str, escape: Option<char>) -> Result<String> {
-    let mut parts = vec![String::new()];
-    let mut in_class = false;
+    let mut out = String::with_capacity(pattern.len() + 32);
+    out.push_str("^(?:");
+    let (mut in_class, mut quotes) = (false, 0);
     let mut chars = pattern.chars();
-    let divided = escape.is_some_and(|escape| pattern.contains(&format!("{escape}\"")));
     while let Some(c) = chars.next() {
-        let lazy = divided && parts.len() == 1;
-        let Some(out) = parts.last_mut() else { break };
         if Some(c) == escape {
             match chars.next() {
                 Some('"') if !in_class => {
-                    if parts.len() == 3 {
-                        return Err(SqlError::new(
-                            SqlState(*b"2200C"),
-                            "SQL regular expression may not contain more than two escape-double-quote separators",
-                        ));
-                    }
-                    parts.push(String::new());
+                    out.push_str(match quotes {
+                        0 => "){1,1}?(",
+                        1 => "){1,1}(?:",
+                        _ => {
+                            return Err(SqlError::new(
+                                SqlState(*b"2200C"),
+                                "SQL regular expression may not contain more than two escape-double-quote separators",
+                            ));
+                        }
+                    });
+                    quotes += 1;
                 }
-                Some(next) => {
-                    if !next.is_alphanumeric() {
-                        out.push('\\');
-                    }
-                    out.push(next);
-                }
+                Some(next) => out.extend(['\\', next]),
                 None => {}
             }
-        } else if in_class {
+            continue;
+        }
+        if in_class {
             in_class = c != ']';
             if c == '\\' {
                 out.push('\\');
             }
             out.push(c);
-        } else {
-            match c {
-                '[' => {
-                    in_class = true;
-                    out.push('[');
-                }
-                '%' => out.push_str(if lazy { ".*?" } else { ".*" }),
-                '_' => out.push('.'),
-                '(' => out.push_str("(?:"),
-                '.' | '^' | '$' | '\\' => {
-                    out.push('\\');
-                    out.push(c);
-                }
-                '*' | '+' | '?' | '}' if lazy => {
-                    out.push(c);
-                    out.push('?');
-                }
-                other => out.push(other),
+            continue;
+        }
+        match c {
+            '[' => {
+                in_class = true;
+                out.push('[');
             }
+            '%' => out.push_str(".*"),
+            '_' => out.push('.'),
+            '(' => out.push_str("(?:"),
+            '.' | '^' | '$' | '\\' => out.extend(['\\', c]),
+            other => out.push(other),
         }
     }
-    Ok(match &parts[..] {
-        [before, middle] => format!("^(?:{before})({middle})$"),
-        [before, middle, after] => format!("^(?:{before})({middle})(?:{after})$"),
-        parts => format!("^(?:{})$", parts.concat()),
-    })
+    out.push_str(")$");
+    Ok(out)
 }
 
 fn similar_escape(v: &[Datum]) -> Result<Datum> {

@@ -18,6 +18,7 @@ use regex_automata::hybrid::regex as lazy;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, meta};
 
+use super::dissection::Dissection;
 use crate::error::Result;
 use crate::interrupt;
 
@@ -38,6 +39,8 @@ pub struct Pattern {
     syntax: syntax::Config,
     /// What long texts are searched with; `None` inside where it cannot be made.
     long: OnceLock<Option<Box<Long>>>,
+    /// What says where matches end; `None` inside where the library does.
+    dissection: OnceLock<Option<Box<Dissection>>>,
 }
 
 struct Long {
@@ -121,7 +124,7 @@ impl<'t> Found<'t> {
 impl Pattern {
     /// `regex` is `translated` read by `syntax`.
     pub(super) fn new(regex: Regex, translated: String, syntax: syntax::Config) -> Pattern {
-        Pattern { regex, translated, syntax, long: OnceLock::new() }
+        Pattern { regex, translated, syntax, long: OnceLock::new(), dissection: OnceLock::new() }
     }
 
     /// The groups and the whole match.
@@ -142,6 +145,16 @@ impl Pattern {
 
     /// The first match from a place on.
     pub(super) fn find_at<'t>(&self, text: &'t str, from: usize) -> Result<Option<Group<'t>>> {
+        let Some(found) = self.library_finds_at(text, from)? else { return Ok(None) };
+        let end = match self.dissection() {
+            Some(dissection) => dissection.end(text, found.start)?,
+            None => None,
+        };
+        Ok(Some(Group { end: end.unwrap_or(found.end), ..found }))
+    }
+
+    /// The library's first match from a place on: it begins where PostgreSQL's does.
+    fn library_finds_at<'t>(&self, text: &'t str, from: usize) -> Result<Option<Group<'t>>> {
         if let Some(long) = self.long(text.len() - from)
             && let Some(found) = long.find(text, from)?
         {
@@ -153,6 +166,14 @@ impl Pattern {
 
     /// The first match from a place on, with its groups.
     pub(super) fn captures_at<'t>(&self, text: &'t str, from: usize) -> Result<Option<Found<'t>>> {
+        if let Some(dissection) = self.dissection() {
+            let Some(begins) = self.library_finds_at(text, from)? else { return Ok(None) };
+            if let Some(end) = dissection.end(text, begins.start)?
+                && let Some(groups) = dissection.groups(text, begins.start..end, self.groups_len())?
+            {
+                return Ok(Some(Found::Walked { text, groups }));
+            }
+        }
         if let Some(long) = self.long(text.len() - from)
             && let Some(found) = long.find(text, from)?
         {
@@ -163,6 +184,10 @@ impl Pattern {
         }
         let found = self.regex.captures_at(text, from);
         Ok(found.map(|captures| Found::Whole { text, captures }))
+    }
+
+    fn dissection(&self) -> Option<&Dissection> {
+        self.dissection.get_or_init(|| Dissection::of(&self.translated, self.syntax)).as_deref()
     }
 
     /// What a text of which so many bytes are left is searched with, if not in one piece.
