@@ -12,6 +12,7 @@ use archipel_sql::types::Type;
 use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, ObjectNamePart};
 
 use super::expr::unnest;
+use super::projected::{needed_sets, place_sets, sets_read};
 use super::scope::{AGGREGATE_BASE, GROUPING_BASE, Level, Reference, WINDOW_BASE};
 use super::select::Target;
 use super::visit::{is_volatile, raise_depth, same_expr, visit_expr, visit_expr_mut};
@@ -28,6 +29,13 @@ pub(crate) struct Grouping {
     pub sets: Vec<Vec<u16>>,
     /// Columns that are worth what the first row of a group has there, each with its aggregate.
     pub first_of: Vec<(BoundExpr, u16)>,
+}
+
+impl Grouping {
+    /// Whether it groups by what functions answer that answer rows.
+    pub(crate) fn has_sets(&self) -> bool {
+        self.exprs.iter().any(|expr| !sets_read(expr).is_empty())
+    }
 }
 
 /// ROLLUP or CUBE inside GROUPING SETS, which sqlparser takes for the call of a function.
@@ -226,9 +234,6 @@ impl Binder<'_, '_> {
                             .at(aggregates.get(usize::from(index - AGGREGATE_BASE)).copied().flatten()),
                         );
                     }
-                    super::scope::SET_BASE.. => {
-                        refused = Some(SqlError::unsupported("a set-returning function in GROUP BY"));
-                    }
                     _ => {}
                 }
             }
@@ -375,6 +380,38 @@ impl Binder<'_, '_> {
             None => Ok(()),
             Some((index, nested)) => Err(self.ungrouped(level, index, nested)),
         }
+    }
+
+    /// Rewrites the calls that the SELECT list still has of functions that answer rows, and leaves out the
+    /// others, whose rows were grouped.
+    pub(crate) fn regroup_sets(
+        &self,
+        mut sets: Vec<(SetCall, Type)>,
+        targets: &mut [Target],
+        grouping: &Grouping,
+        level: &Level,
+    ) -> Result<Vec<(SetCall, Type)>> {
+        if !grouping.has_sets() {
+            for arg in sets.iter_mut().flat_map(|(call, _)| call.args_mut()) {
+                self.regroup(arg, grouping, level)?;
+            }
+            return Ok(sets);
+        }
+        let mut needed = vec![false; sets.len()];
+        targets.iter().flat_map(|target| sets_read(&target.expr)).for_each(|set| needed[set] = true);
+        // Arguments are bound before the call that they are of.
+        for set in (0..sets.len()).rev() {
+            if !needed[set] {
+                continue;
+            }
+            for arg in sets[set].0.args_mut() {
+                self.regroup(arg, grouping, level)?;
+                sets_read(arg).into_iter().for_each(|read| needed[read] = true);
+            }
+        }
+        let (sets, places) = needed_sets(sets, &needed);
+        targets.iter_mut().for_each(|target| place_sets(&mut target.expr, &places));
+        Ok(sets)
     }
 
     fn ungrouped(&self, level: &Level, index: u16, nested: bool) -> SqlError {

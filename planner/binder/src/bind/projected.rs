@@ -1,4 +1,4 @@
-//! SELECT lists that call functions that answer rows, in each other's arguments, too.
+//! SELECT lists that call functions that answer rows, in each other's arguments, too; and GROUP BY that does.
 
 use archipel_sql::types::Type;
 
@@ -55,7 +55,7 @@ pub(super) fn projected(rel: Rel, exprs: Vec<BoundExpr>, mut sets: Vec<(SetCall,
 }
 
 /// The sets of a SELECT list whose placeholders an expression reads.
-fn sets_read(expr: &BoundExpr) -> Vec<usize> {
+pub(super) fn sets_read(expr: &BoundExpr) -> Vec<usize> {
     let mut read = Vec::new();
     visit_expr(expr, 0, &mut |part, nesting| {
         if let ExprKind::Column { depth, index } = part.kind
@@ -97,7 +97,7 @@ fn projected_in_stages(mut rel: Rel, mut exprs: Vec<BoundExpr>, sets: Vec<(SetCa
 }
 
 /// Gives placeholders of sets the places that these have.
-fn place_sets(expr: &mut BoundExpr, places: &[u16]) {
+pub(super) fn place_sets(expr: &mut BoundExpr, places: &[u16]) {
     visit_expr_mut(expr, 0, &mut |part, nesting| {
         if let ExprKind::Column { depth, index } = &mut part.kind
             && *depth == nesting
@@ -108,4 +108,61 @@ fn place_sets(expr: &mut BoundExpr, places: &[u16]) {
         }
         true
     });
+}
+
+/// Lets equal calls be one, so that those that are grouped by are known elsewhere: the placeholder of each.
+pub(super) fn share_sets(sets: &mut [(SetCall, Type)]) -> Vec<u16> {
+    let mut places: Vec<u16> = Vec::with_capacity(sets.len());
+    for set in 0..sets.len() {
+        let (before, rest) = sets.split_at_mut(set);
+        let Some(call) = rest.first_mut() else { break };
+        // Arguments are bound before the call that they are of.
+        call.0.args_mut().iter_mut().for_each(|arg| place_sets(arg, &places));
+        let known = before.iter().position(|known| known == call);
+        places.push(SET_BASE + known.unwrap_or(set) as u16);
+    }
+    places
+}
+
+/// The calls that are needed, and the placeholder that each has among them.
+pub(super) fn needed_sets(sets: Vec<(SetCall, Type)>, needed: &[bool]) -> (Vec<(SetCall, Type)>, Vec<u16>) {
+    let mut places: Vec<u16> = Vec::with_capacity(sets.len());
+    let mut kept: Vec<(SetCall, Type)> = Vec::new();
+    for ((mut call, ty), needed) in sets.into_iter().zip(needed) {
+        places.push(SET_BASE + kept.len() as u16);
+        if *needed {
+            call.args_mut().iter_mut().for_each(|arg| place_sets(arg, &places));
+            kept.push((call, ty));
+        }
+    }
+    (kept, places)
+}
+
+/// What an Aggregate reads that groups by what functions answer: their rows beside the input's columns.
+pub(super) fn expanded_groups(
+    rel: Rel,
+    exprs: Vec<BoundExpr>,
+    sets: Vec<(SetCall, Type)>,
+) -> (Rel, Vec<BoundExpr>) {
+    let mut needed = vec![false; sets.len()];
+    exprs.iter().flat_map(sets_read).for_each(|set| needed[set] = true);
+    for set in (0..sets.len()).rev() {
+        if needed[set] {
+            sets[set].0.args().iter().flat_map(sets_read).for_each(|read| needed[read] = true);
+        }
+    }
+    let (sets, places) = needed_sets(sets, &needed);
+    let mut columns: Vec<BoundExpr> =
+        rel.types().iter().enumerate().map(|(i, ty)| BoundExpr::column(i, *ty)).collect();
+    let mut groups = Vec::with_capacity(exprs.len());
+    for mut expr in exprs {
+        if sets_read(&expr).is_empty() {
+            groups.push(expr);
+            continue;
+        }
+        place_sets(&mut expr, &places);
+        groups.push(BoundExpr::column(columns.len(), expr.ty));
+        columns.push(expr);
+    }
+    (projected(rel, columns, sets), groups)
 }

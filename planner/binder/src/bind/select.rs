@@ -23,7 +23,7 @@ use super::grouping::{Grouping, output_target};
 use super::lock::{require_lockable, skips_locked};
 use super::name::{figure_column_name, ident_name, object_name_parts, object_name_span};
 use super::postpone::{postpone, project_behind};
-use super::projected::projected;
+use super::projected::{expanded_groups, place_sets, projected, share_sets};
 use super::query::Options;
 use super::scope::{FoundColumn, Level, LevelKind, SET_BASE, WINDOW_BASE, check_targets};
 use super::span::{first_span, item_span};
@@ -481,6 +481,13 @@ impl Binder<'_, '_> {
                     )
                 })?;
             }
+            let below = grouping.has_sets().then(|| {
+                let places = share_sets(&mut sets);
+                let targets = parts.targets.iter_mut().map(|target| &mut target.expr);
+                let groups = grouping.exprs.iter_mut().chain(level.groupings.iter_mut().flatten());
+                targets.chain(groups).for_each(|expr| place_sets(expr, &places));
+                sets.clone()
+            });
             for target in &mut parts.targets {
                 self.regroup(&mut target.expr, &grouping, &level)?;
             }
@@ -492,15 +499,15 @@ impl Binder<'_, '_> {
                     self.regroup(expr, &grouping, &level)?;
                 }
             }
-            for (call, _) in &mut sets {
-                for expr in call.args_mut() {
-                    self.regroup(expr, &grouping, &level)?;
-                }
-            }
+            sets = self.regroup_sets(sets, &mut parts.targets, &grouping, &level)?;
             let groupings = self.grouping_bits(&level, &grouping)?;
+            let (input, group_by) = match below {
+                Some(sets) => expanded_groups(rel, grouping.exprs, sets),
+                None => (rel, grouping.exprs),
+            };
             rel = Rel::Aggregate {
-                input: Box::new(rel),
-                group_by: grouping.exprs,
+                input: Box::new(input),
+                group_by,
                 sets: grouping.sets,
                 aggregates: std::mem::take(&mut level.aggregates),
                 groupings,
