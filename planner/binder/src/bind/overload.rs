@@ -563,6 +563,8 @@ impl Binder<'_, '_> {
             }
             Callee::Scalar(ScalarFunction { name, intrinsic, .. })
             | Callee::Set(SetFunction { name, intrinsic, .. }) => {
+                let rows = candidate.types == [Oid::RECORD; 2];
+                let filled = if rows { self.compared_rows(filled) } else { filled };
                 let filled = self.image_arguments(*intrinsic, filled);
                 self.json_arguments(name, *intrinsic, filled)?
             }

@@ -119,6 +119,24 @@ impl Binder<'_, '_> {
         args
     }
 
+    /// The arguments of what compares two rows. Those of named types shall say themselves what they are,
+    /// unless both are known to be of the same types: fields of others do not compare, which shows when
+    /// they are come to.
+    pub(crate) fn compared_rows(&self, args: Vec<BoundExpr>) -> Vec<BoundExpr> {
+        let [left, right] = &args[..] else { return args };
+        let named = left.ty.oid.is_composite() || right.ty.oid.is_composite();
+        if !named || left.ty.oid == right.ty.oid {
+            return args;
+        }
+        let types = |row: &BoundExpr| -> Option<Vec<Oid>> {
+            Some(self.record_fields(row)?.iter().map(|(_, ty)| ty.oid).collect())
+        };
+        if types(left).is_some_and(|left| types(right).is_some_and(|right| left == right)) {
+            return args;
+        }
+        args.into_iter().map(as_record).collect()
+    }
+
     /// The fields of a variable, for `variable.*`; 42809 where its rows are of no named type.
     pub(super) fn variable_fields(&self, names: &[&str]) -> Result<Option<Vec<(String, BoundExpr)>>> {
         let Some(variables) = self.env.variables else { return Ok(None) };

@@ -185,7 +185,10 @@ impl Binder<'_, '_> {
         let (concrete, result) = resolve_polymorphic(&declared, &types, operator.result, self)?;
         let left = self.coerce_or_fail(left, Type::of(concrete[0]), CastContext::Implicit)?;
         let right = self.coerce_or_fail(right, Type::of(concrete[1]), CastContext::Implicit)?;
-        let args = shown_by_name(operator.function, vec![left, right]);
+        let mut args = shown_by_name(operator.function, vec![left, right]);
+        if declared == [Oid::RECORD; 2] {
+            args = self.compared_rows(args);
+        }
         Ok((operator, args, Type::of(result)))
     }
 

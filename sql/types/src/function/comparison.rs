@@ -238,7 +238,7 @@ pub(super) const SUPPORT: &[(&str, Eval)] = &[
     ("bpcharcmp", |c, v| Ok(Datum::Int4(by_bpchar(c, v)? as i32))),
     ("btboolcmp", sign),
     ("btarraycmp", sign),
-    ("btrecordcmp", sign),
+    ("btrecordcmp", |c, v| Ok(Datum::Int4(by_record(c, v)? as i32))),
     ("btrecordimagecmp", |ctx, v| Ok(Datum::Int4(by_image(ctx, v)? as i32))),
     ("byteacmp", sign),
     ("date_cmp", sign),
