@@ -383,8 +383,8 @@ pub(super) fn check_new_bound(
                 return Err(invalid(format!("empty range bound specified for partition \"{name}\""))
                     .with_detail(format!(
                         "Specified lower bound {} is greater than or equal to upper bound {}.",
-                        ends_text(from, &types),
-                        ends_text(to, &types)
+                        ends_text(from, &types, work.env.context),
+                        ends_text(to, &types, work.env.context)
                     ))
                     .at(at(position(written_from, first_difference(&low, &high)))));
             }

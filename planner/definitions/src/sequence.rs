@@ -112,12 +112,6 @@ fn apply_options(mut sequence: Sequence, options: &[SequenceOption], fresh: bool
                 sequence.cache = *value;
             }
             SequenceOption::Cycle(cycle) => sequence.cycle = *cycle,
-            SequenceOption::Restart(_) if fresh => {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "sequence option \"restart\" not supported here",
-                ));
-            }
             SequenceOption::Name(name) => {
                 let message = "invalid sequence option SEQUENCE NAME";
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(name.at()));
@@ -258,8 +252,43 @@ pub(super) fn create_sequence(create: &CreateSequence, work: &mut Work<'_>) -> R
     let mut sequence = make(work.oids(1), &schema, name, Type::INT8, &create.options)?;
     sequence.persistence = persistence;
     apply_owner(&mut sequence, &create.options, work)?;
-    work.operation(DdlOp::CreateSequence(definition(&sequence)));
+    add(sequence, &create.options, work)
+}
+
+/// Adds a new sequence, which begins where RESTART says, if that is among its options.
+pub(super) fn add(sequence: Sequence, options: &[SequenceOption], work: &mut Work<'_>) -> Result<()> {
+    let def = definition(&sequence);
+    work.operation(DdlOp::CreateSequence(def));
+    if let Some(value) = restart(&sequence, options) {
+        check_position(&sequence, value)?;
+        work.operation(DdlOp::AlterSequence { def, restart: Some(value), from: def.id });
+    }
     work.put_sequence(sequence);
+    Ok(())
+}
+
+/// Where RESTART sets a sequence, if it is among the options.
+fn restart(sequence: &Sequence, options: &[SequenceOption]) -> Option<i64> {
+    options.iter().find_map(|option| match option {
+        SequenceOption::Restart(value) => Some(value.unwrap_or(sequence.start)),
+        _ => None,
+    })
+}
+
+/// Where a sequence stands is to be within its bounds.
+fn check_position(sequence: &Sequence, value: i64) -> Result<()> {
+    if value < sequence.min_value {
+        return Err(invalid(format!(
+            "RESTART value ({value}) cannot be less than MINVALUE ({})",
+            sequence.min_value
+        )));
+    }
+    if value > sequence.max_value {
+        return Err(invalid(format!(
+            "RESTART value ({value}) cannot be greater than MAXVALUE ({})",
+            sequence.max_value
+        )));
+    }
     Ok(())
 }
 
@@ -283,28 +312,14 @@ pub(super) fn alter_sequence(alter: &AlterSequence, work: &mut Work<'_>) -> Resu
 pub(super) fn change(old: &Sequence, options: &[SequenceOption], work: &mut Work<'_>) -> Result<()> {
     let mut sequence = apply_options(old.clone(), options, false)?;
     apply_owner(&mut sequence, options, work)?;
-    let restart = options.iter().find_map(|option| match option {
-        SequenceOption::Restart(value) => Some(value.unwrap_or(sequence.start)),
-        _ => None,
-    });
+    let restart = restart(&sequence, options);
     // Where it stands is to be within the new bounds, too.
     let last = || match work.env.context.session.call("archipel_sequence_position", &[Datum::Oid(old.oid)]) {
         Ok(Datum::Int8(value)) => Some(value),
         _ => None,
     };
     if let Some(value) = restart.or_else(last) {
-        if value < sequence.min_value {
-            return Err(invalid(format!(
-                "RESTART value ({value}) cannot be less than MINVALUE ({})",
-                sequence.min_value
-            )));
-        }
-        if value > sequence.max_value {
-            return Err(invalid(format!(
-                "RESTART value ({value}) cannot be greater than MAXVALUE ({})",
-                sequence.max_value
-            )));
-        }
+        check_position(&sequence, value)?;
     }
     alter(sequence, restart, work);
     Ok(())

@@ -443,8 +443,7 @@ pub(super) fn make_owned_sequence(
     owned.owned_by = Some((table.oid, place));
     owned.persistence = table.persistence;
     table.columns[usize::from(place)].default = Some(sequence_default(&owned));
-    work.operation(DdlOp::CreateSequence(sequence::definition(&owned)));
-    work.put_sequence(owned.clone());
+    sequence::add(owned.clone(), &options, work)?;
     Ok(owned)
 }
 

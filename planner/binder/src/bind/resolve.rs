@@ -3,7 +3,7 @@
 
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{self, CastContext, Intrinsic, Operator, ResolvedFunction, ScalarFunction};
-use archipel_sql::type_table::{BuiltIn, TypeNames};
+use archipel_sql::type_table::{BuiltIn, TypeNames, is_vector};
 use archipel_sql::types::{Oid, Type};
 
 use super::Binder;
@@ -139,14 +139,15 @@ pub fn type_list(types: &[Type], names: &dyn TypeNames) -> String {
     types.iter().map(|ty| names.type_name(ty.oid)).collect::<Vec<_>>().join(", ")
 }
 
-/// Functions that show values of any type as text: of those whose values are numbers of objects,
-/// only the type says that they show as names.
+/// Functions that show values of any type as text: of numbers of objects only the type says that they show
+/// as names, and of bytes, places in the log and in tables, and lists of numbers how they show.
 pub(super) fn shown_by_name(function: &ScalarFunction, args: Vec<BoundExpr>) -> Vec<BoundExpr> {
     if !function.is(Intrinsic::ShowsArguments) {
         return args;
     }
     let shown = |arg: BoundExpr| {
-        if arg.ty.oid.names_object() {
+        let ty = arg.ty.oid;
+        if ty.names_object() || is_vector(ty) || matches!(ty, Oid::CHAR | Oid::PG_LSN | Oid::TID) {
             return BoundExpr::new(ExprKind::ConvertIo(Box::new(arg)), Type::TEXT);
         }
         arg

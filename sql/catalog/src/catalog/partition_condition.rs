@@ -5,7 +5,7 @@ use crate::compare::compare;
 use crate::datum::Datum;
 use crate::error::Result;
 use crate::function::FunctionContext;
-use crate::io::to_text;
+use crate::io::{text_in, to_text};
 use crate::parser::{LexemeKind, lexemes};
 use crate::type_table::{BuiltIn, TypeNames, element_of};
 use crate::types::{Oid, Type};
@@ -19,11 +19,24 @@ impl Catalog {
     /// The condition that all rows of a partition meet, those of its ancestors included; `None` where
     /// every row does, or the table is no partition.
     pub fn partition_condition(&self, partition: &Table) -> Result<Option<String>> {
+        self.condition_as(partition, None)
+    }
+
+    /// The same, with values as a session shows them.
+    pub fn shown_partition_condition(
+        &self,
+        partition: &Table,
+        ctx: &FunctionContext<'_>,
+    ) -> Result<Option<String>> {
+        self.condition_as(partition, Some(ctx))
+    }
+
+    fn condition_as(&self, partition: &Table, ctx: Option<&FunctionContext<'_>>) -> Result<Option<String>> {
         let mut parts = Vec::new();
         let mut below = partition.bound.clone();
         for ancestor in self.partition_ancestors(partition.oid) {
             let Some(bound) = &below else { break };
-            let mut own = self.bound_condition(&ancestor, bound, Some(partition.oid))?;
+            let mut own = self.bound_condition_as(&ancestor, bound, Some(partition.oid), ctx)?;
             own.append(&mut parts);
             parts = own;
             below = ancestor.bound.clone();
@@ -39,8 +52,18 @@ impl Catalog {
         bound: &PartitionBound,
         itself: Option<Oid>,
     ) -> Result<Vec<String>> {
+        self.bound_condition_as(parent, bound, itself, None)
+    }
+
+    fn bound_condition_as(
+        &self,
+        parent: &Table,
+        bound: &PartitionBound,
+        itself: Option<Oid>,
+        ctx: Option<&FunctionContext<'_>>,
+    ) -> Result<Vec<String>> {
         let Some(key) = &parent.partitioned_by else { return Ok(Vec::new()) };
-        let writer = Writer { catalog: self, parts: key_parts(parent, key) };
+        let writer = Writer { catalog: self, parts: key_parts(parent, key), ctx };
         match bound {
             PartitionBound::Default => {
                 let mut others: Vec<TableRef> = self.children(parent.oid);
@@ -140,8 +163,17 @@ pub fn partition_key_text(catalog: &Catalog, table: &Table, key: &PartitionKey) 
     format!("{} ({})", key.strategy.as_str(), parts.join(", "))
 }
 
-/// FOR VALUES …, or DEFAULT, as pg_get_expr shows it.
-pub fn bound_text(bound: &PartitionBound, types: &[Type]) -> String {
+/// A value of a bound as a session shows it, where that depends on the session: bounds keep values in one
+/// form.
+fn in_style(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Option<String> {
+    let depends =
+        matches!(ty.oid, Oid::DATE | Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::INTERVAL | Oid::BYTEA);
+    let value = depends.then(|| text_in(text, Type::of(ty.oid), &FunctionContext::detached()))?;
+    Some(to_text(&value.ok()?, Type::of(ty.oid), ctx))
+}
+
+/// FOR VALUES …, or DEFAULT, as pg_get_expr shows it to a session.
+pub fn bound_text(bound: &PartitionBound, types: &[Type], ctx: &FunctionContext<'_>) -> String {
     let literal = |text: &str, ty: Type| match ty.oid {
         Oid::INT2 | Oid::INT4 | Oid::INT8 | Oid::NUMERIC | Oid::FLOAT4 | Oid::FLOAT8 | Oid::OID
             if text.bytes().all(|b| b.is_ascii_digit() || b == b'.') =>
@@ -149,7 +181,10 @@ pub fn bound_text(bound: &PartitionBound, types: &[Type]) -> String {
             text.to_owned()
         }
         Oid::BOOL => if text.starts_with('t') { "true" } else { "false" }.to_owned(),
-        _ => format!("'{}'", text.replace('\'', "''")),
+        _ => {
+            let shown = in_style(text, ty, ctx);
+            format!("'{}'", shown.as_deref().unwrap_or(text).replace('\'', "''"))
+        }
     };
     let ends = |ends: &[RangeEnd]| {
         let shown: Vec<String> = ends
@@ -182,8 +217,8 @@ pub fn bound_text(bound: &PartitionBound, types: &[Type]) -> String {
 }
 
 /// Ends of a range without FOR VALUES, as messages show them.
-pub fn ends_text(ends: &[RangeEnd], types: &[Type]) -> String {
-    let whole = bound_text(&PartitionBound::Range { from: ends.to_vec(), to: Vec::new() }, types);
+pub fn ends_text(ends: &[RangeEnd], types: &[Type], ctx: &FunctionContext<'_>) -> String {
+    let whole = bound_text(&PartitionBound::Range { from: ends.to_vec(), to: Vec::new() }, types, ctx);
     let inner = whole.strip_prefix("FOR VALUES FROM ").and_then(|rest| rest.strip_suffix(" TO ()"));
     inner.unwrap_or_default().to_owned()
 }
@@ -199,6 +234,8 @@ fn joined(mut parts: Vec<String>, word: &str) -> Option<String> {
 struct Writer<'c> {
     catalog: &'c Catalog,
     parts: Vec<(String, Type)>,
+    /// Of whom to show values to, if they are not to stay as they are kept.
+    ctx: Option<&'c FunctionContext<'c>>,
 }
 
 impl Writer<'_> {
@@ -208,6 +245,8 @@ impl Writer<'_> {
 
     /// A constant of a type as PostgreSQL writes it back.
     fn constant(&self, text: &str, ty: Type) -> String {
+        let shown = self.ctx.and_then(|ctx| in_style(text, ty, ctx));
+        let text = shown.as_deref().unwrap_or(text);
         let plain = text.bytes().all(|b| b.is_ascii_digit());
         match ty.oid {
             Oid::INT4 if plain => return text.to_owned(),

@@ -334,7 +334,7 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
             _ => Datum::Null,
         },
         "pg_get_partkeydef" => heirs::key_definition(catalog, first),
-        "pg_get_partition_constraintdef" => heirs::constraint_of(catalog, first),
+        "pg_get_partition_constraintdef" => heirs::constraint_of(source, first),
         "pg_partition_root" => heirs::root(catalog, first),
         "pg_partition_ancestors" => heirs::ancestors(catalog, first),
         "pg_partition_tree" => heirs::tree(catalog, first),

@@ -79,11 +79,12 @@ fn partitioned(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 /// pg_class.relpartbound, which pg_get_expr shows as it is.
-pub(super) fn bound_of(catalog: &Catalog, table: &Table) -> Datum {
+pub(super) fn bound_of(source: &dyn SystemSource, table: &Table) -> Datum {
+    let catalog = source.catalog();
     let Some(bound) = &table.bound else { return Datum::Null };
     let parent = table.partition_of().and_then(|oid| catalog.table_by_oid(oid));
     let types = parent.and_then(|parent| parent.partitioned_by.as_ref().map(|key| key.types(&parent)));
-    text(bound_text(bound, &types.unwrap_or_default()))
+    text(bound_text(bound, &types.unwrap_or_default(), &source.context()))
 }
 
 /// pg_get_partkeydef.
@@ -93,11 +94,12 @@ pub(super) fn key_definition(catalog: &Catalog, oid: Oid) -> Datum {
 }
 
 /// pg_get_partition_constraintdef.
-pub(super) fn constraint_of(catalog: &Catalog, oid: Oid) -> Datum {
+pub(super) fn constraint_of(source: &dyn SystemSource, oid: Oid) -> Datum {
+    let catalog = source.catalog();
     let Some(table) = catalog.table_in_place(oid).filter(|table| table.bound.is_some()) else {
         return Datum::Null;
     };
-    match catalog.partition_condition(table) {
+    match catalog.shown_partition_condition(table, &source.context()) {
         Ok(Some(condition)) => text(condition),
         _ => Datum::Null,
     }

@@ -225,7 +225,7 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("relpersistence", text(table.persistence.letter())),
             ("relkind", letter(kind)),
             ("relispartition", Datum::Bool(table.bound.is_some())),
-            ("relpartbound", bound_of(source.catalog(), table)),
+            ("relpartbound", bound_of(source, table)),
             ("relhassubclass", Datum::Bool(source.catalog().has_heirs(table.oid))),
             ("relnatts", Datum::Int2(table.columns.len() as i16)),
             ("relchecks", Datum::Int2(table.checks.len() as i16)),

@@ -417,8 +417,17 @@ fn lay_out(value: &Numeric, mut t: Template) -> Result<String> {
             Item::Literal(c) => out.push(*c),
             Item::Currency => out.push(' '),
             Item::Ordinal { upper } => {
-                let suffix = ordinal(whole);
-                if !negative && !overflow && t.fraction_digits == 0 {
+                if negative || t.items.contains(&Item::Point) {
+                    continue;
+                }
+                if t.integer_digits == 0 {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_TEXT_REPRESENTATION,
+                        "\".\" is not a number",
+                    ));
+                }
+                if !overflow {
+                    let suffix = ordinal(whole);
                     out.push_str(&if *upper { suffix.to_ascii_uppercase() } else { suffix.to_owned() });
                 }
             }

@@ -4,6 +4,7 @@ use super::args::*;
 use super::{Eval, FunctionContext, lookup_functions};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError};
+use crate::io::{natural_type, to_text};
 use crate::json::shape;
 use crate::type_table::element_of;
 use crate::types::Type;
@@ -40,7 +41,14 @@ fn spread(ctx: &FunctionContext<'_>, v: &[Datum], name: &str) -> Result<Datum> {
         return Ok(Datum::Null);
     }
     let mut args = v[..last].to_vec();
-    args.extend(array(v, last)?.values.iter().cloned());
+    let elements = array(v, last)?;
+    let element = Type::of(elements.element);
+    // What values do not tell of their type is to be seen in what they are shown as.
+    args.extend(elements.values.iter().map(|value| match value {
+        Datum::Null => Datum::Null,
+        value if natural_type(value).oid == element.oid => value.clone(),
+        value => text_datum(to_text(value, element, ctx)),
+    }));
     call(ctx, &args, name)
 }
 
