@@ -13,7 +13,7 @@ use archipel_sql::types::Oid;
 use super::work::Work;
 use super::{
     alter, alter_heirs, composite, defined_class, domain, drop, drop_column, expression, index, kept,
-    routine, user_type, view,
+    routine_drop, user_type, view,
 };
 
 /// What is what it is by a routine, a type or a sequence.
@@ -201,7 +201,7 @@ pub(super) fn drop_users(users: &[Dependent], work: &mut Work<'_>) -> Result<()>
             }
             Dependent::Routine(found) => {
                 if let Some(found) = work.catalog.routine_by_oid(found.oid) {
-                    routine::drop_one(&found, work)?;
+                    routine_drop::drop_one(&found, work)?;
                 }
             }
             Dependent::OperatorClass(class) => {

@@ -13,7 +13,7 @@ use archipel_sql::stack;
 use archipel_sql::types::Oid;
 
 use super::work::{Work, is_system_schema};
-use super::{alter, definition, index, routine, sequence, trigger, user_type};
+use super::{alter, definition, index, routine_drop, sequence, trigger, user_type};
 
 pub(super) fn drop_objects(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
     if matches!(drop.kind, ObjectWord::Type | ObjectWord::Domain) {
@@ -165,7 +165,7 @@ pub(super) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
     drop_foreign_keys(&dependents, &dropped, work);
     for dependent in &dependents {
         match dependent {
-            Dependent::Routine(routine) => routine::drop_one(routine, work)?,
+            Dependent::Routine(routine) => routine_drop::drop_one(routine, work)?,
             Dependent::View(view) if work.catalog.table_by_oid(view.oid).is_some() => {
                 work.drop(ObjectKind::Table, view.oid);
             }
@@ -463,8 +463,8 @@ pub(super) fn drop_schema(name: &str, cascade: bool, work: &mut Work<'_>) -> Res
                     user_type::drop_type(found, true, work)?;
                 }
                 Dependent::SchemaRoutine(found) if work.catalog.routine_by_oid(found.oid).is_some() => {
-                    trigger::check_callers(found, true, work)?;
-                    routine::drop_one(found, work)?;
+                    trigger::check_callers(found, &[], true, work)?;
+                    routine_drop::drop_one(found, work)?;
                 }
                 Dependent::OperatorClass(found)
                     if work.catalog.operator_class_by_oid(found.oid).is_some() =>

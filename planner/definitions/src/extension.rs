@@ -13,7 +13,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::work::Work;
-use super::{definition, drop, plan_into, routine, schema, trigger};
+use super::{definition, drop, plan_into, routine, routine_drop, schema, trigger};
 
 fn undefined(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("extension \"{name}\" does not exist"))
@@ -235,7 +235,7 @@ fn drop_one(extension: &Extension, cascade: bool, work: &mut Work<'_>) -> Result
     for member in &members {
         let known: Option<RoutineRef> = work.catalog.routine_by_oid(member.oid);
         if let Some(member) = known {
-            routine::drop_one(&member, work)?;
+            routine_drop::drop_one(&member, work)?;
         }
     }
     if work.catalog.comments(extension.oid).is_some() {

@@ -28,7 +28,8 @@
 //! - [`stored`]       the columns of altered rows
 //! - [`drop`]         DROP TABLE, SCHEMA, SEQUENCE; TRUNCATE
 //! - [`sequence`]     sequences
-//! - [`routine`]      functions and procedures; [`aggregate`] aggregates; [`extension`] extensions
+//! - [`routine`]      functions and procedures; [`routine_drop`] DROP of them; [`aggregate`] aggregates;
+//!   [`extension`] extensions
 //! - [`trigger`]      triggers
 //! - [`schema`]       schemas, comments
 //! - [`role`]         roles; [`owner`] whose objects are
@@ -68,6 +69,7 @@ mod partition;
 mod renamed;
 mod role;
 mod routine;
+mod routine_drop;
 mod schema;
 mod sequence;
 mod stored;
@@ -340,7 +342,7 @@ fn plan_into(statement: &Statement, work: &mut Work<'_>) -> Result<()> {
         Statement::AlterOperatorClass(alter) => defined_class::alter(alter, work)?,
         Statement::DropOperatorClass(drop) => defined_class::drop(drop, work)?,
         Statement::Drop(drop) => drop::drop_objects(drop, work)?,
-        Statement::DropRoutine(drop) => routine::drop_routine(drop, work)?,
+        Statement::DropRoutine(drop) => routine_drop::drop_routine(drop, work)?,
         Statement::Rename(rename) => schema::rename(rename, work)?,
         Statement::Truncate(truncate) => drop::truncate(truncate, work)?,
         Statement::Comment(comment) => schema::comment(comment, work)?,

@@ -12,7 +12,7 @@ use archipel_sql::types::Oid;
 
 use super::default_access;
 use super::work::Work;
-use super::{drop, routine, user_type};
+use super::{drop, routine_drop, user_type};
 
 impl Work<'_> {
     /// What the role in force may do.
@@ -226,8 +226,8 @@ fn drop_owned(role: Oid, cascade: bool, work: &mut Work<'_>) -> Result<()> {
     drop::drop_sequences(&left, cascade, work)?;
     for known in &found.routines {
         if let Some(routine) = work.catalog.routine_by_oid(known.oid) {
-            super::trigger::check_callers(&routine, cascade, work)?;
-            routine::drop_one(&routine, work)?;
+            super::trigger::check_callers(&routine, &[], cascade, work)?;
+            routine_drop::drop_one(&routine, work)?;
         }
     }
     for known in &found.types {

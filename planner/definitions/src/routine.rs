@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use archipel_sql::ast::{
-    ArgumentDefinition, CreateRoutine, DropRoutine, QualifiedName, Returns, RoutineBody, RoutineClauses,
-    RoutineSetting, RoutineSignature, RoutineWord, Set, SetValue,
+    ArgumentDefinition, CreateRoutine, QualifiedName, Returns, RoutineBody, RoutineClauses, RoutineSetting,
+    RoutineSignature, RoutineWord, Set, SetValue,
 };
 use archipel_sql::catalog::dependency::routine_signature;
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{
-    ArgMode, Catalog, Language, Object, ObjectKind, Routine, RoutineArg, RoutineKind, RoutineRef, StoredBody,
-    TypesAlong,
+    ArgMode, Catalog, Language, Object, Routine, RoutineArg, RoutineKind, RoutineRef, StoredBody, TypesAlong,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{self, SessionHost};
@@ -18,7 +17,6 @@ use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::{Oid, Type};
 
 use super::work::Work;
-use super::{defined_class, definition, trigger};
 
 /// PostgreSQL's FUNC_MAX_ARGS.
 const MAX_ARGUMENTS: usize = 100;
@@ -479,61 +477,6 @@ fn check_replaceable(old: &Routine, new: &Routine, names: &dyn TypeNames) -> Res
     Ok(())
 }
 
-pub(super) fn drop_routine(drop: &DropRoutine, work: &mut Work<'_>) -> Result<()> {
-    for signature in &drop.routines {
-        match find(&work.catalog, signature, drop.kind, work.search_path()) {
-            Ok(routine) => {
-                work.require_dropper(routine.oid, &routine.schema)?;
-                if drop.kind == RoutineWord::Function && routine.kind == RoutineKind::Aggregate {
-                    return Err(
-                        is_aggregate(&routine).with_hint("Use DROP AGGREGATE to drop aggregate functions.")
-                    );
-                }
-                if let Some(extension) = &routine.traits.extension {
-                    return Err(SqlError::new(
-                        SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-                        format!(
-                            "cannot drop function {} because extension {extension} requires it",
-                            routine_signature(&routine, work)
-                        ),
-                    )
-                    .with_hint(format!("You can drop extension {extension} instead.")));
-                }
-                trigger::check_callers(&routine, drop.cascade, work)?;
-                drop_one(&routine, work)?;
-            }
-            Err(error) if drop.if_exists && error.state() == SqlState::UNDEFINED_FUNCTION => {
-                work.notice(format!(
-                    "{} {} does not exist, skipping",
-                    drop.kind.as_str(),
-                    written(signature)
-                ));
-            }
-            Err(error)
-                if drop.if_exists
-                    && matches!(
-                        error.state(),
-                        SqlState::UNDEFINED_OBJECT | SqlState::INVALID_SCHEMA_NAME
-                    ) =>
-            {
-                work.notice(format!("{}, skipping", error.message()));
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-/// Drops a routine, the triggers that call it, and the columns and indexes made by it.
-pub(super) fn drop_one(routine: &RoutineRef, work: &mut Work<'_>) -> Result<()> {
-    let users = definition::users(ObjectKind::Routine, routine.oid, work);
-    definition::drop_users(&users, work)?;
-    trigger::drop_callers(routine, work);
-    defined_class::forget_function(routine.oid, work);
-    work.drop(ObjectKind::Routine, routine.oid);
-    Ok(())
-}
-
 /// `name(type, type)` of a signature, for errors.
 fn shown(catalog: &Catalog, signature: &RoutineSignature, search_path: &[String]) -> String {
     let names = TypesAlong { catalog, search_path };
@@ -546,13 +489,7 @@ fn shown(catalog: &Catalog, signature: &RoutineSignature, search_path: &[String]
     format!("{}({})", signature.name, types.join(", "))
 }
 
-/// `name(type,type)` of a signature as written, for notices.
-fn written(signature: &RoutineSignature) -> String {
-    let types: Vec<String> = inputs_of(signature).map(|arg| arg.ty.to_string()).collect();
-    format!("{}({})", signature.name, types.join(","))
-}
-
-fn inputs_of(signature: &RoutineSignature) -> impl Iterator<Item = &ArgumentDefinition> {
+pub(super) fn inputs_of(signature: &RoutineSignature) -> impl Iterator<Item = &ArgumentDefinition> {
     signature.args.iter().flatten().filter(|arg| !matches!(arg.mode, ArgMode::Out | ArgMode::Table))
 }
 
@@ -589,10 +526,9 @@ pub(super) fn find(
         return match (&fitting[..], &overloads[..]) {
             ([only], _) => Ok((*only).clone()),
             ([], _) if built_in_overloads(name, word).len() > 1 => Err(ambiguous_name(name, word)),
-            ([], [other]) => Err(wrong_kind(other, word, &names)),
             ([], _) => Err(SqlError::new(
                 SqlState::UNDEFINED_FUNCTION,
-                format!("could not find {} named \"{name}\"", with_article(word)),
+                format!("could not find {} named \"{name}\"", with_article(or_function(word))),
             )
             .placeless()),
             _ => Err(ambiguous_name(name, word)),
@@ -622,7 +558,11 @@ pub(super) fn find(
         }
         None => Err(SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
-            format!("{} {} does not exist", word.as_str(), shown(catalog, signature, search_path)),
+            format!(
+                "{} {} does not exist",
+                or_function(word).as_str(),
+                shown(catalog, signature, search_path)
+            ),
         )),
     }
 }
@@ -675,6 +615,11 @@ fn wrong_kind(routine: &RoutineRef, word: RoutineWord, names: &dyn TypeNames) ->
         _ => format!("{signature} is not {}", with_article(word)),
     };
     SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+}
+
+/// A routine that is not there is a function in messages.
+fn or_function(word: RoutineWord) -> RoutineWord {
+    if word == RoutineWord::Routine { RoutineWord::Function } else { word }
 }
 
 fn with_article(word: RoutineWord) -> String {

@@ -379,10 +379,19 @@ pub(super) fn callers(routine: &RoutineRef, work: &Work<'_>) -> Vec<Dependent> {
 }
 
 /// Before a routine is dropped by name: the triggers that call it, and the columns and indexes
-/// made by it, go too, or it stays.
-pub(super) fn check_callers(routine: &RoutineRef, cascade: bool, work: &mut Work<'_>) -> Result<()> {
+/// made by it, go too, or it stays. Routines that are dropped with it are in nobody's way.
+pub(super) fn check_callers(
+    routine: &RoutineRef,
+    with: &[RoutineRef],
+    cascade: bool,
+    work: &mut Work<'_>,
+) -> Result<()> {
     let mut callers = callers(routine, work);
     callers.extend(definition::users(ObjectKind::Routine, routine.oid, work));
+    callers.retain(|caller| match caller {
+        Dependent::Routine(other) => with.iter().all(|dropped| dropped.oid != other.oid),
+        _ => true,
+    });
     if callers.is_empty() {
         return Ok(());
     }

@@ -18,8 +18,8 @@ use super::computed::{Computed, ComputedValue};
 use super::renamed::{Renaming, Said};
 use super::work::Work;
 use super::{
-    alter, composite, defined_class, definition, drop, owner, partition, routine, schema, stored, trigger,
-    view,
+    alter, composite, defined_class, definition, drop, owner, partition, routine_drop, schema, stored,
+    trigger, view,
 };
 use crate::row::table_def;
 
@@ -425,7 +425,7 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
         .collect();
     drop::drop_tables(&views, true, work)?;
     for routine in routines {
-        routine::drop_one(&routine, work)?;
+        routine_drop::drop_one(&routine, work)?;
     }
     if !domains.is_empty() {
         for domain in domains {
