@@ -107,8 +107,8 @@ fn era(date: Civil, out: &mut dyn Write) -> Result {
 
 /// `PST`, or the offset where the zone has no name for its time.
 fn abbreviation(zoned: &Zoned<'_>, out: &mut dyn Write) -> Result {
-    match zone::timestamp(zoned.instant) {
-        Some(at) => out.write_str(zoned.zone.to_offset_info(at).abbreviation()),
+    match zone::said_at(zoned.zone, zoned.instant) {
+        Some(said) => out.write_str(&said.abbreviation),
         None => format_offset(zoned.offset, out),
     }
 }

@@ -118,8 +118,49 @@ pub fn full_name(name: &str) -> Option<TimeZone> {
     } else {
         None
     };
-    west.and_then(|seconds| fixed(-seconds))
+    west.and_then(|seconds| fixed(-seconds)).or_else(|| loosely_posix(name))
 }
+
+/// POSIX's spelling with names of any length and sign, as PostgreSQL takes them (tzparse in localtime.c):
+/// `A-3`, `AB3CD`, `<A>3`.
+fn loosely_posix(name: &str) -> Option<TimeZone> {
+    let (first, rest) = name_of_posix(name)?;
+    let end = rest.find(|c: char| !(c.is_ascii_digit() || matches!(c, '+' | '-' | ':')));
+    let (offset, rest) = rest.split_at(end.unwrap_or(rest.len()));
+    if offset.is_empty() {
+        return None;
+    }
+    if rest.is_empty() {
+        return TimeZone::posix(&format!("<{first}>{offset}")).ok();
+    }
+    let (second, rest) = name_of_posix(rest)?;
+    // As above, where there are no rules.
+    let rules = if rest.contains(',') { "" } else { ",M3.2.0,M11.1.0" };
+    TimeZone::posix(&format!("<{first}>{offset}<{second}>{rest}{rules}")).ok()
+}
+
+/// The name that POSIX's spelling begins with, and what is behind it. The library wants three signs at
+/// least, of letters and digits: dashes fill it up.
+fn name_of_posix(text: &str) -> Option<(String, &str)> {
+    let (name, rest) = match text.strip_prefix('<') {
+        Some(quoted) => quoted.split_once('>')?,
+        None => {
+            let end = text.find(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | ','));
+            text.split_at(end.unwrap_or(text.len()))
+        }
+    };
+    if name.is_empty() && !text.starts_with('<') {
+        return None;
+    }
+    let mut fitting: String = name.chars().filter(char::is_ascii_alphanumeric).take(20).collect();
+    while fitting.len() < 3 {
+        fitting.push(FILLING);
+    }
+    Some((fitting, rest))
+}
+
+/// What fills short names of zones, which none ends with.
+const FILLING: char = '-';
 
 /// What a zone says at an instant.
 pub struct ZoneTime {
@@ -133,7 +174,7 @@ pub struct ZoneTime {
 pub fn said_at(zone: &TimeZone, instant: i64) -> Option<ZoneTime> {
     let info = zone.to_offset_info(timestamp(instant)?);
     Some(ZoneTime {
-        abbreviation: info.abbreviation().to_owned(),
+        abbreviation: info.abbreviation().trim_end_matches(FILLING).to_owned(),
         offset: i64::from(info.offset().seconds()),
         is_daylight_saving: info.dst().is_dst(),
     })
@@ -260,7 +301,9 @@ pub fn offset_of_local(zone: &TimeZone, local: i64) -> i64 {
 
 /// The zone's abbreviation at an instant (`CET`), as to_char's TZ shows it.
 pub fn abbreviation_at(zone: &TimeZone, instant: i64) -> String {
-    timestamp(instant).map_or_else(String::new, |at| zone.to_offset_info(at).abbreviation().to_owned())
+    timestamp(instant).map_or_else(String::new, |at| {
+        zone.to_offset_info(at).abbreviation().trim_end_matches(FILLING).to_owned()
+    })
 }
 
 /// The canonical name of a TimeZone setting (`utc` is `UTC`, `europe/berlin` is
@@ -303,5 +346,18 @@ mod tests {
         assert_eq!(canonical_name("+2.5").as_deref(), Some("<+02:30>-02:30"));
         assert_eq!(for_setting("<+02:30>-02:30").map(|zone| offset_at(&zone, 0)), Some(9000));
         assert_eq!(canonical_name("no such zone"), None);
+    }
+
+    #[test]
+    fn names_of_zones_may_be_short() {
+        let hours = |name: &str, instant: i64| for_setting(name).map(|zone| offset_at(&zone, instant) / 3600);
+        let summer = 200 * MICROS_PER_DAY;
+        assert_eq!(hours("BC-08", 0), Some(8));
+        assert_eq!(hours("a+3", 0), Some(-3));
+        assert_eq!((hours("AB3CD", 0), hours("AB3CD", summer)), (Some(-3), Some(-2)));
+        assert_eq!((hours("A3B1,M3.2.0,M11.1.0", 0), hours("<A>3", 0)), (Some(-3), Some(-3)));
+        assert_eq!((hours("AB", 0), hours("AB+", 0), hours(",3", 0)), (None, None, None));
+        let zone = for_setting("BC-08").unwrap();
+        assert_eq!(abbreviation_at(&zone, 0), "BC");
     }
 }
