@@ -328,8 +328,10 @@ fn state_type(way: &WayAttributes, work: &Work<'_>) -> Result<Type> {
     if domain.is_some() {
         return Err(SqlError::unsupported("an aggregate over states of a domain"));
     }
-    let pseudo =
-        matches!(ty.oid, Oid::RECORD | Oid::CSTRING | Oid::ANY | Oid::VOID | Oid::TRIGGER | Oid::UNKNOWN);
+    let pseudo = matches!(
+        ty.oid,
+        Oid::RECORD | Oid::RECORD_ARRAY | Oid::CSTRING | Oid::ANY | Oid::VOID | Oid::TRIGGER | Oid::UNKNOWN
+    );
     if pseudo {
         return Err(invalid(format!(
             "aggregate transition data type cannot be {}",

@@ -13,10 +13,11 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{self, SessionHost};
-use archipel_sql::type_table::{BuiltIn, TypeNames};
+use archipel_sql::type_table::{BuiltIn, TypeNames, type_info};
 use archipel_sql::types::{Oid, Type};
 
 use super::work::Work;
+use crate::bind::coerce::is_polymorphic;
 
 /// PostgreSQL's FUNC_MAX_ARGS.
 const MAX_ARGUMENTS: usize = 100;
@@ -44,7 +45,7 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
     }
     let (result, result_domain, returns_set) = result_type(create, kind, &args, work)?;
     check_polymorphic(&args, result)?;
-    check_records(language, &args, result)?;
+    check_pseudo_types(language, &args, result)?;
     tell_copied_types(create, &args, result, work);
     let source = match &create.body {
         RoutineBody::Text { text, .. } => text.clone(),
@@ -386,32 +387,31 @@ fn check_polymorphic(args: &[RoutineArg], result: Type) -> Result<()> {
     Ok(())
 }
 
-/// Rows of no named type are nothing for functions of the language sql to take, and arrays of them for
-/// none.
-fn check_records(language: Language, args: &[RoutineArg], result: Type) -> Result<()> {
+/// Pseudo-types are nothing for functions to take or to answer, but those that stand for others, and rows
+/// of no named type: those functions of the language sql may answer alone.
+fn check_pseudo_types(language: Language, args: &[RoutineArg], result: Type) -> Result<()> {
     let is_sql = language == Language::Sql;
-    let refused = |what: String| match is_sql {
-        true => invalid(format!("SQL functions cannot {what}")),
-        false => {
-            let message = format!("PL/pgSQL functions cannot {what}");
-            SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+    let is_pseudo = |ty: Oid| {
+        type_info(ty).is_some_and(|info| info.kind == b'p') && (ty == Oid::ANY || !is_polymorphic(ty))
+    };
+    let refused = |what: &str, ty: Oid| {
+        let name = BuiltIn.type_name(ty);
+        match is_sql {
+            true => invalid(format!("SQL functions cannot {what} type {name}")),
+            false => {
+                let message = format!("PL/pgSQL functions cannot {what} type {name}");
+                SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+            }
         }
     };
-    if result.oid == Oid::RECORD_ARRAY {
-        return Err(refused(format!("return type {}", BuiltIn.type_name(result.oid))));
+    if is_pseudo(result.oid) && ![Oid::RECORD, Oid::VOID, Oid::TRIGGER].contains(&result.oid) {
+        return Err(refused("return", result.oid));
     }
     let is_input = |arg: &&RoutineArg| matches!(arg.mode, ArgMode::In | ArgMode::InOut | ArgMode::Variadic);
-    let taken = args.iter().filter(is_input).map(|arg| arg.ty.oid);
-    let mut rows = taken.filter(|ty| *ty == Oid::RECORD_ARRAY || (is_sql && *ty == Oid::RECORD));
-    match rows.next() {
-        Some(ty) => {
-            let name = BuiltIn.type_name(ty);
-            Err(refused(if is_sql {
-                format!("have arguments of type {name}")
-            } else {
-                format!("accept type {name}")
-            }))
-        }
+    let mut taken = args.iter().filter(is_input).map(|arg| arg.ty.oid);
+    match taken.find(|ty| is_pseudo(*ty) && (is_sql || *ty != Oid::RECORD)) {
+        Some(ty) if is_sql => Err(refused("have arguments of", ty)),
+        Some(ty) => Err(refused("accept", ty)),
         None => Ok(()),
     }
 }

@@ -5,7 +5,7 @@ use archipel_sql::catalog::TableRef;
 use archipel_sql::catalog::names::undefined_schema;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::parse_type_name;
-use archipel_sql::type_table::{TypeNames, element_of};
+use archipel_sql::type_table::{TypeNames, element_of, type_info};
 use archipel_sql::types::{Oid, Type};
 
 use super::tagged::Tag;
@@ -491,8 +491,7 @@ fn named_type(text: &str, environment: &Environment) -> Result<VariableType> {
         if ty == Type::RECORD {
             return Ok(VariableType::Record);
         }
-        let pseudo = [Type::VOID, Type::TRIGGER, Type::ANY].contains(&ty)
-            || [Oid::ANYELEMENT, Oid::ANYARRAY, Oid::ANYNONARRAY, Oid::ANYENUM].contains(&ty.oid);
+        let pseudo = type_info(ty.oid).is_some_and(|info| info.kind == b'p');
         if pseudo {
             let message = format!("variable has pseudo-type {text}");
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
