@@ -12,9 +12,11 @@ use std::ops::Range;
 use regex_syntax::ast::parse::ParserBuilder;
 use regex_syntax::ast::{Ast, Group, GroupKind, RepetitionKind, RepetitionRange, Span};
 
-/// Expressions of more pieces than this keep the crate's rule: each piece costs an automaton, and
-/// making the pieces recurses.
-const PIECES_MAX: usize = 500;
+/// Expressions of more pieces than this keep the crate's rule: each piece may cost two automata.
+const PIECES_MAX: usize = 2_000;
+
+/// So do those with more groups one within the other, or one after the other: making the pieces recurses.
+const DEPTH_MAX: usize = 250;
 
 /// What a piece prefers, and whether its parts matter.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -104,7 +106,7 @@ pub(super) fn take_apart(expression: &str, ignore_whitespace: bool, nest_limit: 
     if measure(&ast).is_some() {
         return None;
     }
-    let mut builder = Builder { pieces: Vec::new() };
+    let mut builder = Builder { pieces: Vec::new(), depth: 0 };
     let whole = builder.alternatives(&ast)?;
     // What was tried behind it is not part of it.
     builder.pieces.truncate(whole + 1);
@@ -237,6 +239,7 @@ fn place(span: &Span) -> Range<usize> {
 /// many.
 struct Builder {
     pieces: Vec<Piece>,
+    depth: usize,
 }
 
 impl Builder {
@@ -278,8 +281,19 @@ impl Builder {
         self.sequence(items, place(ast.span()))
     }
 
-    /// A branch, or what is left of one. What needs no taking apart is gathered in front, until an atom does.
+    /// A branch, or what is left of one.
     fn sequence(&mut self, items: &[Ast], source: Range<usize>) -> Option<usize> {
+        if self.depth >= DEPTH_MAX {
+            return None;
+        }
+        self.depth += 1;
+        let made = self.sequence_of(items, source);
+        self.depth -= 1;
+        made
+    }
+
+    /// What needs no taking apart is gathered in front, until an atom does.
+    fn sequence_of(&mut self, items: &[Ast], source: Range<usize>) -> Option<usize> {
         let mut so_far = Traits::default();
         for (number, item) in items.iter().enumerate() {
             let Some(atom) = Atom::of(item) else { continue };
