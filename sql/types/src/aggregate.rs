@@ -8,13 +8,11 @@ use crate::datum::{Datum, Interval};
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::array_of_values;
 use crate::function::length::{check_buffer, check_elements, push};
+use crate::function::signature::Factory;
 use crate::function::{Aggregate, AggregateFunction, AggregateState, FunctionContext};
 use crate::numeric::{Numeric, SCALE_MAX};
-use crate::types::{Oid, Type};
+use crate::types::Oid;
 use crate::{interrupt, memory};
-
-/// Makes the running state of an aggregate over the given argument types.
-pub type Factory = fn(&[Type]) -> Box<dyn AggregateState>;
 
 /// The state factory of an aggregate and whether it skips rows with NULL arguments.
 pub fn factory(name: &str, args: &[Oid]) -> Option<(Factory, bool)> {
@@ -638,6 +636,7 @@ impl AggregateState for Squares {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::Type;
 
     fn run(name: &str, ty: Type, values: &[Datum]) -> Datum {
         let ctx = FunctionContext::detached();

@@ -17,8 +17,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use crate::error::Result;
-use crate::function::SessionHost;
+use crate::error::{Result, SqlError};
 use crate::memory::{self, Grown};
 
 /// Steps between two questions: some hundred microseconds of the cheapest work.
@@ -27,8 +26,14 @@ const ASKS_EVERY: usize = 1 << 16;
 /// Bytes that are done in one piece between two questions.
 pub const PIECE: usize = 1 << 20;
 
+/// Who tells of the end of a statement: every session does ([`crate::function::SessionHost`]).
+pub trait Interruptible {
+    /// The error of a statement that was asked to stop.
+    fn asked_to_stop(&self) -> Option<SqlError>;
+}
+
 /// Whom a thread asks.
-pub type Session = Arc<dyn SessionHost + Send + Sync>;
+pub type Session = Arc<dyn Interruptible + Send + Sync>;
 
 thread_local! {
     static LEFT: Cell<usize> = const { Cell::new(ASKS_EVERY) };
@@ -59,7 +64,7 @@ pub fn step() -> Result<()> {
 #[inline(never)]
 pub fn check() -> Result<()> {
     LEFT.set(ASKS_EVERY);
-    let asked = SESSION.with_borrow(|session| session.as_ref().map(|session| session.interruption()));
+    let asked = SESSION.with_borrow(|session| session.as_ref().map(|session| session.asked_to_stop()));
     match asked {
         // Nobody's work, which nobody would hear the end of.
         None => Ok(()),
@@ -157,6 +162,7 @@ mod tests {
 
     use super::*;
     use crate::error::SqlState;
+    use crate::function::SessionHost;
 
     /// Says after so many questions that the statement was cancelled.
     struct Patience(AtomicUsize);

@@ -92,6 +92,46 @@ pub fn out_of_memory(bytes: usize, context: &str) -> SqlError {
         .with_detail(format!("Failed on request of size {bytes} in memory context \"{context}\"."))
 }
 
+/// The most that is allocated at once (MaxAllocSize).
+pub const ALLOCATION_MAX: usize = 0x3fff_ffff;
+
+/// What PostgreSQL keeps before the bytes of a value of any length (VARHDRSZ).
+const HEADER: usize = 4;
+
+/// Bytes of the longest text or bytea.
+pub const VALUE_MAX: usize = ALLOCATION_MAX - HEADER;
+
+/// Refuses to make a value of so many bytes in one piece.
+#[inline]
+pub fn check_value(bytes: usize) -> Result<()> {
+    if bytes <= VALUE_MAX { check(bytes) } else { Err(value_too_long(bytes)) }
+}
+
+/// Why a value of so many bytes cannot be.
+#[cold]
+pub fn value_too_long(bytes: usize) -> SqlError {
+    let asked = bytes.saturating_add(HEADER);
+    SqlError::new(SqlState::INTERNAL_ERROR, format!("invalid memory alloc request size {asked}"))
+}
+
+/// Refuses to add `more` bytes to a buffer that holds so many already: a value that grows piece by
+/// piece, or a message (enlargeStringInfo).
+#[inline]
+pub fn check_buffer(held: usize, more: usize) -> Result<()> {
+    if more >= ALLOCATION_MAX.saturating_sub(held) {
+        return Err(buffer_too_large(held, more));
+    }
+    // A buffer that is full is copied to a larger one.
+    check(held.max(more))
+}
+
+/// Why a buffer that holds so many bytes cannot take `more`.
+#[cold]
+pub fn buffer_too_large(held: usize, more: usize) -> SqlError {
+    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "out of memory")
+        .with_detail(format!("Cannot enlarge string buffer containing {held} bytes by {more} more bytes."))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

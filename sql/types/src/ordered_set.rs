@@ -4,11 +4,12 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::aggregate::Factory;
 use crate::compare::compare;
 use crate::datetime::arithmetic;
 use crate::datum::{Array, Datum};
 use crate::error::{Result, SqlError, SqlState};
+pub use crate::function::intrinsic::HYPOTHETICAL;
+use crate::function::signature::Factory;
 use crate::function::{AggregateState, FunctionContext};
 use crate::io::general_text;
 use crate::memory;
@@ -127,10 +128,6 @@ enum Place {
     PercentRank,
     Distribution,
 }
-
-/// The names of the aggregates that place a row among those there are, as if it were one of them
-/// (hypothetical-set aggregates).
-pub const HYPOTHETICAL: [&str; 4] = ["rank", "dense_rank", "percent_rank", "cume_dist"];
 
 /// The state factory of one of [`HYPOTHETICAL`]. Its arguments are the values of the row asked about,
 /// the values of a row there is, and to each of them how it sorts: 1 downwards, 2 NULL first.

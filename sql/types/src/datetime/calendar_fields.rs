@@ -2,7 +2,7 @@
 //! DecodeNumber, DecodeNumberField, DecodeTime, ValidateDate).
 
 use super::lexical::{Meaning, meaning};
-use super::parse::Trouble;
+use super::trouble::Trouble;
 use super::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
 use super::{civil_from_days, days_from_civil, days_in_month};
 use crate::style::DateOrder;

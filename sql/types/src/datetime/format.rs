@@ -4,21 +4,11 @@ use std::fmt::{Result, Write};
 
 use jiff::tz::TimeZone;
 
+use super::offset::{format_offset, padded};
 use super::zone;
 use super::{
     Civil, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND, civil_from_days, civil_from_micros,
 };
-
-/// Writes `n` with at least `width` digits, without the formatting machinery: this is in the
-/// path of every result row.
-pub(super) fn padded(out: &mut dyn Write, n: i64, width: usize) -> Result {
-    let mut buffer = itoa::Buffer::new();
-    let digits = buffer.format(n);
-    for _ in digits.len()..width {
-        out.write_str("0")?;
-    }
-    out.write_str(digits)
-}
 
 fn civil_day(out: &mut dyn Write, date: Civil) -> Result {
     // Year 0 is 1 BC.
@@ -107,20 +97,4 @@ pub fn format_timestamptz(micros: i64, zone: &TimeZone, out: &mut dyn Write) -> 
     let date = wall_clock(micros.saturating_add(offset * MICROS_PER_SECOND), out)?;
     format_offset(offset, out)?;
     era(out, date)
-}
-
-/// `+01`, `-03:30`, `+00:19:32`.
-pub(super) fn format_offset(offset: i64, out: &mut dyn Write) -> Result {
-    out.write_str(if offset < 0 { "-" } else { "+" })?;
-    let magnitude = offset.abs();
-    padded(out, magnitude / 3600, 2)?;
-    if magnitude % 3600 != 0 {
-        out.write_str(":")?;
-        padded(out, magnitude / 60 % 60, 2)?;
-        if magnitude % 60 != 0 {
-            out.write_str(":")?;
-            padded(out, magnitude % 60, 2)?;
-        }
-    }
-    Ok(())
 }

@@ -8,11 +8,13 @@ mod calendar_fields;
 mod format;
 mod interval_text;
 mod lexical;
+mod offset;
 mod parse;
 pub mod standard_template;
 mod styled;
 pub mod template;
 pub mod template_input;
+mod trouble;
 pub mod zone;
 mod zoned_time;
 

@@ -8,49 +8,11 @@ use jiff::tz::TimeZone;
 
 use super::calendar_fields::{Moment as Parsed, Parts, fraction, number};
 use super::lexical::{Field, Kind, Meaning, Special, Unit, fields, meaning};
+use super::trouble::Trouble;
 use super::zone::{self, Abbreviation};
 use super::{MICROS_PER_DAY, MICROS_PER_SECOND, TimeTz, check_date, days_from_civil};
 use crate::error::{Result, SqlError, SqlState};
 use crate::style::Style;
-
-/// What went wrong, before the type's name is known.
-pub(super) enum Trouble {
-    Syntax,
-    Range,
-    /// A month or a day that another order of the fields would make good.
-    MonthOrDay,
-    Zone(String),
-    Displacement,
-}
-
-impl Trouble {
-    fn error(self, text: &str, type_name: &str) -> SqlError {
-        let out_of_range = || {
-            SqlError::new(
-                SqlState::DATETIME_FIELD_OVERFLOW,
-                format!("date/time field value out of range: \"{text}\""),
-            )
-        };
-        match self {
-            Trouble::Syntax => SqlError::new(
-                SqlState::INVALID_DATETIME_FORMAT,
-                format!("invalid input syntax for type {type_name}: \"{text}\""),
-            ),
-            Trouble::Range => out_of_range(),
-            Trouble::MonthOrDay => {
-                out_of_range().with_hint("Perhaps you need a different \"datestyle\" setting.")
-            }
-            Trouble::Zone(name) => SqlError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                format!("time zone \"{name}\" not recognized"),
-            ),
-            Trouble::Displacement => SqlError::new(
-                SqlState::INVALID_TIME_ZONE_DISPLACEMENT_VALUE,
-                format!("time zone displacement out of range: \"{text}\""),
-            ),
-        }
-    }
-}
 
 type Outcome<T> = std::result::Result<T, Trouble>;
 

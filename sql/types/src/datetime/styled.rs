@@ -4,7 +4,8 @@ use std::fmt::{Result, Write};
 
 use jiff::tz::TimeZone;
 
-use super::format::{clock, format_date, format_offset, format_timestamp, format_timestamptz, padded};
+use super::format::{clock, format_date, format_timestamp, format_timestamptz};
+use super::offset::{format_offset, padded};
 use super::{Civil, MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days, civil_from_micros, zone};
 use crate::style::{DateFormat, DateOrder, Style};
 

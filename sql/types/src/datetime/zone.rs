@@ -326,8 +326,8 @@ pub fn canonical_name(name: &str) -> Option<String> {
 /// negative.
 pub fn offset_name(seconds: i64) -> String {
     let (mut shown, mut west) = (String::new(), String::new());
-    let _ = super::format::format_offset(seconds, &mut shown);
-    let _ = super::format::format_offset(-seconds, &mut west);
+    let _ = crate::datetime::offset::format_offset(seconds, &mut shown);
+    let _ = crate::datetime::offset::format_offset(-seconds, &mut west);
     format!("<{shown}>{west}")
 }
 

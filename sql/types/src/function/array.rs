@@ -462,7 +462,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("pg_num_nonnulls", |_, v| Ok(Datum::Int4(v.iter().filter(|d| !d.is_null()).count() as i32))),
 ];
 
-pub(super) const SETS: &[(&str, super::registry::SetEval)] = &[
+pub(super) const SETS: &[(&str, super::SetEval)] = &[
     // information_schema's, which drivers ask for the columns of an index.
     ("expandarray", |_, v| {
         let numbered = array(v, 0)?.values.iter().zip(1..);

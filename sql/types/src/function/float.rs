@@ -2,6 +2,7 @@
 //! 22003 (`value out of range: overflow`), as float.c checks it.
 
 use super::args::*;
+use super::intrinsic::Operation;
 use super::{Eval, angles};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
@@ -27,15 +28,6 @@ fn sum(result: f64, finite: bool) -> Result<f64> {
 #[inline]
 fn product(result: f64, finite: bool, nonzero: bool) -> Result<f64> {
     if result == 0.0 && nonzero { Err(underflow()) } else { sum(result, finite) }
-}
-
-/// An operation of arithmetic over doubles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
 }
 
 /// One operation over doubles: 22003 where it leaves the range, 22012 for a division by zero.

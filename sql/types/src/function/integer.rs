@@ -7,18 +7,10 @@ use num_integer::Integer;
 
 use super::Eval;
 use super::args::*;
-use super::intrinsic::Intrinsic;
+use super::intrinsic::{Arithmetic, IntegerWidth, Intrinsic};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError};
 use crate::types::Oid;
-
-/// How wide an integer is, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum IntegerWidth {
-    Two,
-    Four,
-    Eight,
-}
 
 impl IntegerWidth {
     /// The width of a type's integers; `None` for other types.
@@ -69,16 +61,6 @@ impl IntegerWidth {
             IntegerWidth::Eight => "bigint",
         })
     }
-}
-
-/// An operation of two integers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arithmetic {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Remainder,
 }
 
 impl Arithmetic {

@@ -10,10 +10,6 @@
 
 use std::cmp::Ordering;
 
-use super::float::Operation as FloatOperation;
-use super::integer::{Arithmetic, IntegerWidth};
-use super::{AggregateFunction, ResolvedFunction, ScalarFunction};
-
 /// What a function is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intrinsic {
@@ -23,7 +19,7 @@ pub enum Intrinsic {
     /// An integer as one of another width.
     ToInteger(IntegerWidth),
     /// Two doubles.
-    Double(FloatOperation),
+    Double(Operation),
     NegateFloat,
     /// An integer as a double.
     ToDouble,
@@ -167,34 +163,6 @@ pub enum Operands {
     Images,
 }
 
-impl ScalarFunction {
-    /// The comparison it is of integers of any widths, or of values of one type by the order of
-    /// [`crate::compare::compare`].
-    pub fn comparison(&self) -> Option<Comparison> {
-        match self.intrinsic {
-            Some(Intrinsic::Compare(comparison, Operands::Integers | Operands::Alike)) => Some(comparison),
-            _ => None,
-        }
-    }
-
-    /// Whether it is this.
-    pub fn is(&self, intrinsic: Intrinsic) -> bool {
-        self.intrinsic == Some(intrinsic)
-    }
-}
-
-impl ResolvedFunction {
-    /// As [`ScalarFunction::intrinsic`].
-    pub fn intrinsic(&self) -> Option<Intrinsic> {
-        self.function.intrinsic
-    }
-
-    /// As [`ScalarFunction::is`].
-    pub fn is(&self, intrinsic: Intrinsic) -> bool {
-        self.function.is(intrinsic)
-    }
-}
-
 /// Which aggregate a function is, for those that somebody beside their states knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregate {
@@ -247,13 +215,6 @@ impl Aggregate {
     }
 }
 
-impl AggregateFunction {
-    /// Whether it is this.
-    pub fn is(&self, aggregate: Aggregate) -> bool {
-        self.aggregate == aggregate
-    }
-}
-
 /// What functions are, by pg_proc.prosrc.
 pub(super) const INTRINSICS: &[(&str, Intrinsic)] = &[
     ("i4toi2", Intrinsic::ToInteger(IntegerWidth::Two)),
@@ -262,10 +223,10 @@ pub(super) const INTRINSICS: &[(&str, Intrinsic)] = &[
     ("int84", Intrinsic::ToInteger(IntegerWidth::Four)),
     ("int28", Intrinsic::ToInteger(IntegerWidth::Eight)),
     ("int48", Intrinsic::ToInteger(IntegerWidth::Eight)),
-    ("float8pl", Intrinsic::Double(FloatOperation::Add)),
-    ("float8mi", Intrinsic::Double(FloatOperation::Subtract)),
-    ("float8mul", Intrinsic::Double(FloatOperation::Multiply)),
-    ("float8div", Intrinsic::Double(FloatOperation::Divide)),
+    ("float8pl", Intrinsic::Double(Operation::Add)),
+    ("float8mi", Intrinsic::Double(Operation::Subtract)),
+    ("float8mul", Intrinsic::Double(Operation::Multiply)),
+    ("float8div", Intrinsic::Double(Operation::Divide)),
     ("float4um", Intrinsic::NegateFloat),
     ("float8um", Intrinsic::NegateFloat),
     ("i2tod", Intrinsic::ToDouble),
@@ -388,3 +349,34 @@ pub(super) const INTRINSICS: &[(&str, Intrinsic)] = &[
     ("jsonb_gt", Intrinsic::Compare(Comparison::Gt, Operands::Alike)),
     ("jsonb_ge", Intrinsic::Compare(Comparison::Ge, Operands::Alike)),
 ];
+
+/// An operation of arithmetic over doubles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+}
+
+/// How wide an integer is, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum IntegerWidth {
+    Two,
+    Four,
+    Eight,
+}
+
+/// An operation of two integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+}
+
+/// The names of the aggregates that place a row among those there are, as if it were one of them
+/// (hypothetical-set aggregates).
+pub const HYPOTHETICAL: [&str; 4] = ["rank", "dense_rank", "percent_rank", "cume_dist"];

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::SetEval;
 use super::args::*;
-use super::registry::SetEval;
 use super::{Eval, FunctionContext, length};
 use crate::datum::{Array, Datum};
 use crate::error::{Result, SqlError, SqlState};

@@ -5,52 +5,15 @@ use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::interrupt;
 use crate::memory;
-
-/// The most that is allocated at once (MaxAllocSize).
-pub const ALLOCATION_MAX: usize = 0x3fff_ffff;
+pub use crate::memory::{
+    ALLOCATION_MAX, VALUE_MAX, buffer_too_large, check_buffer, check_value, value_too_long,
+};
 
 /// Elements of the largest array (MaxArraySize).
 pub const ELEMENTS_MAX: usize = 134_217_727;
 
-/// What PostgreSQL keeps before the bytes of a value of any length (VARHDRSZ).
-const HEADER: usize = 4;
-
-/// Bytes of the longest text or bytea.
-pub const VALUE_MAX: usize = ALLOCATION_MAX - HEADER;
-
 /// What a piece of a text counts as beside its bytes ([`interrupt::steps`]).
 const STEPS_PER_PIECE: usize = 8;
-
-/// Refuses to make a value of so many bytes in one piece.
-#[inline]
-pub fn check_value(bytes: usize) -> Result<()> {
-    if bytes <= VALUE_MAX { memory::check(bytes) } else { Err(value_too_long(bytes)) }
-}
-
-/// Why a value of so many bytes cannot be.
-#[cold]
-pub fn value_too_long(bytes: usize) -> SqlError {
-    let asked = bytes.saturating_add(HEADER);
-    SqlError::new(SqlState::INTERNAL_ERROR, format!("invalid memory alloc request size {asked}"))
-}
-
-/// Refuses to add `more` bytes to a buffer that holds so many already: a value that grows piece by
-/// piece, or a message (enlargeStringInfo).
-#[inline]
-pub fn check_buffer(held: usize, more: usize) -> Result<()> {
-    if more >= ALLOCATION_MAX.saturating_sub(held) {
-        return Err(buffer_too_large(held, more));
-    }
-    // A buffer that is full is copied to a larger one.
-    memory::check(held.max(more))
-}
-
-/// Why a buffer that holds so many bytes cannot take `more`.
-#[cold]
-pub fn buffer_too_large(held: usize, more: usize) -> SqlError {
-    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "out of memory")
-        .with_detail(format!("Cannot enlarge string buffer containing {held} bytes by {more} more bytes."))
-}
 
 /// Refuses an array of so many elements if none may have them, or there is no memory for them.
 #[inline]

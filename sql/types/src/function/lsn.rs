@@ -1,43 +1,12 @@
 //! `pg_lsn`: places in a log. A value is the unsigned number of a byte, kept as a signed one with the
 //! same order.
 
-use std::fmt::Write;
-
 use super::Eval;
 use super::args::*;
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
+use crate::io::lsn::{lsn_place, lsn_value};
 use crate::numeric::Numeric;
-
-const OFFSET: u64 = 1 << 63;
-
-/// The value of a place.
-pub fn lsn_value(place: u64) -> i64 {
-    (place ^ OFFSET) as i64
-}
-
-/// The place that a value is.
-pub fn lsn_place(value: i64) -> u64 {
-    value as u64 ^ OFFSET
-}
-
-/// Reads `16/B374D848`: two hexadecimal numbers of up to eight digits.
-pub fn parse_lsn(text: &str) -> Result<i64> {
-    let half = |text: &str| {
-        let digits = (1..=8).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        digits.then(|| u64::from_str_radix(text, 16).ok()).flatten()
-    };
-    let halves = text.split_once('/').and_then(|(high, low)| half(high).zip(half(low)));
-    halves
-        .map(|(high, low)| lsn_value(high << 32 | low))
-        .ok_or_else(|| crate::io::invalid_syntax("pg_lsn", text))
-}
-
-/// Shows a value.
-pub fn show_lsn(value: i64, out: &mut dyn Write) -> std::fmt::Result {
-    let place = lsn_place(value);
-    write!(out, "{:X}/{:X}", place >> 32, place & 0xFFFF_FFFF)
-}
 
 fn unsigned(place: u64) -> Numeric {
     Numeric::from_scaled_i128(i128::from(place), 0)

@@ -505,7 +505,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("regexp_split_to_array_no_flags", |_, v| Ok(text_array(split(v, "regexp_split_to_array")?))),
 ];
 
-pub(super) const SETS: &[(&str, super::registry::SetEval)] = &[
+pub(super) const SETS: &[(&str, super::SetEval)] = &[
     ("regexp_matches", regexp_matches),
     ("regexp_matches_no_flags", regexp_matches),
     ("regexp_split_to_table", |_, v| {

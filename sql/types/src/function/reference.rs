@@ -1,8 +1,8 @@
 //! What PostgreSQL tells of itself in rows: its keywords, the time zones, options of foreign objects.
 
 use super::FunctionContext;
+use super::SetEval;
 use super::args::*;
-use super::registry::SetEval;
 use super::series::Rows;
 use crate::datetime::zone;
 use crate::datum::{Datum, Interval};

@@ -10,7 +10,9 @@ use std::sync::OnceLock;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Aggregate, AggregateFunction, Eval, Intrinsic, ScalarFunction, SetFunction, Volatility};
+use super::{
+    Aggregate, AggregateFunction, Eval, Intrinsic, ScalarFunction, SetEval, SetFunction, Volatility,
+};
 use crate::datum::Datum;
 use crate::types::Oid;
 
@@ -75,9 +77,6 @@ pub struct WindowSignature {
     pub strict: bool,
 }
 
-/// Evaluates a set-returning function.
-pub type SetEval = fn(&super::FunctionContext<'_>, &[Datum]) -> crate::error::Result<Vec<Vec<Datum>>>;
-
 #[derive(Default)]
 struct Registry {
     functions: Vec<&'static ScalarFunction>,
@@ -122,9 +121,12 @@ fn oids(text: &str) -> &'static [Oid] {
 
 fn build() -> Registry {
     let known = Known {
-        evals: super::SCALAR_TABLES.iter().flat_map(|t| t.iter().copied()).collect(),
-        sets: super::SET_TABLES.iter().flat_map(|t| t.iter().copied()).collect(),
-        intrinsics: super::INTRINSIC_TABLES.iter().flat_map(|t| t.iter().copied()).collect(),
+        evals: crate::function::tables::SCALAR_TABLES.iter().flat_map(|t| t.iter().copied()).collect(),
+        sets: crate::function::tables::SET_TABLES.iter().flat_map(|t| t.iter().copied()).collect(),
+        intrinsics: crate::function::tables::INTRINSIC_TABLES
+            .iter()
+            .flat_map(|t| t.iter().copied())
+            .collect(),
     };
     let mut registry = Registry::default();
     for line in
@@ -212,7 +214,7 @@ impl Registry {
                         strict: strict == "t",
                         eval,
                         intrinsic: known.intrinsics.get(key).copied(),
-                        page: super::page_of(key),
+                        page: crate::function::tables::page_of(key),
                     });
                     self.sets.push(function);
                     self.sets_by_name.entry(name).or_default().push(function);
@@ -454,10 +456,10 @@ mod tests {
             .chain(include_str!("../../../data/own.tsv").lines())
             .filter_map(|line| line.split('\t').nth(2))
             .collect();
-        let known = super::super::SCALAR_TABLES
+        let known = crate::function::tables::SCALAR_TABLES
             .iter()
             .flat_map(|t| t.iter().map(|(key, _)| *key))
-            .chain(super::super::SET_TABLES.iter().flat_map(|t| t.iter().map(|(key, _)| *key)));
+            .chain(crate::function::tables::SET_TABLES.iter().flat_map(|t| t.iter().map(|(key, _)| *key)));
         let unknown: Vec<&str> = known.filter(|key| !declared.contains(key)).collect();
         assert_eq!(unknown, Vec::<&str>::new());
     }
@@ -465,11 +467,11 @@ mod tests {
     /// The same of what is said of functions; and every function that is said to be something is there.
     #[test]
     fn every_intrinsic_is_implemented() {
-        let tables = || super::super::INTRINSIC_TABLES.iter().flat_map(|t| t.iter());
-        let keys: Vec<&str> = super::super::SCALAR_TABLES
+        let tables = || crate::function::tables::INTRINSIC_TABLES.iter().flat_map(|t| t.iter());
+        let keys: Vec<&str> = crate::function::tables::SCALAR_TABLES
             .iter()
             .flat_map(|t| t.iter().map(|(key, _)| *key))
-            .chain(super::super::SET_TABLES.iter().flat_map(|t| t.iter().map(|(key, _)| *key)))
+            .chain(crate::function::tables::SET_TABLES.iter().flat_map(|t| t.iter().map(|(key, _)| *key)))
             .collect();
         let unknown: Vec<&str> = tables().map(|(key, _)| *key).filter(|key| !keys.contains(key)).collect();
         assert_eq!(unknown, Vec::<&str>::new());

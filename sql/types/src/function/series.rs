@@ -101,7 +101,7 @@ fn elements(value: Datum) -> impl Iterator<Item = Datum> {
     values.into_iter()
 }
 
-pub(super) const SETS: &[(&str, super::registry::SetEval)] = &[
+pub(super) const SETS: &[(&str, super::SetEval)] = &[
     ("pg_partition_ancestors", |context, args| {
         let found = context.session.call("pg_partition_ancestors", args)?;
         Ok(elements(found).map(|oid| vec![oid]).collect())

@@ -57,7 +57,7 @@ pub(super) const HOSTED: &[(&str, Eval)] = hosted! {
 };
 
 /// Set-returning functions of the session.
-pub(super) const SETS: &[(&str, super::registry::SetEval)] = &[
+pub(super) const SETS: &[(&str, super::SetEval)] = &[
     ("pg_listening_channels", |c, v| match c.session.call("pg_listening_channels", v)? {
         Datum::Array(channels) => Ok(channels.values.iter().map(|name| vec![name.clone()]).collect()),
         _ => Ok(Vec::new()),

@@ -550,7 +550,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     }),
 ];
 
-pub(super) const SETS: &[(&str, super::registry::SetEval)] = &[
+pub(super) const SETS: &[(&str, super::SetEval)] = &[
     ("generate_series_timestamp", |c, v| whole(TIMESTAMPS, c, v)),
     ("generate_series_timestamptz", |c, v| whole(TIMESTAMPTZS, c, v)),
 ];

@@ -365,7 +365,7 @@ fn write_level(
         scratch.clear();
         text_out(value, element, ctx, scratch)?;
         if needs_quotes(scratch) {
-            super::record::check_doubled(scratch)?;
+            crate::io::room::check_doubled(scratch)?;
             out.write_str("\"")?;
             for c in scratch.chars() {
                 if matches!(c, '"' | '\\') {

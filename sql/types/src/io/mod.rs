@@ -9,7 +9,12 @@ mod binary;
 mod byte;
 mod float;
 mod json;
+pub(crate) mod lsn;
+pub(crate) mod point;
 pub mod record;
+mod room;
+pub(crate) mod snapshot;
+mod syntax_error;
 
 pub use array::{array_in, array_out};
 pub use binary::{binary_in, binary_out, placed};
@@ -17,7 +22,9 @@ pub(crate) use binary::{too_long, too_short};
 pub use byte::{byte_in, byte_of, byte_out, byte_value};
 pub use float::{general_text, parse_f32, parse_f64, show_f32, show_f64, write_f32, write_f64};
 pub use json::{jsonb_text, validate_json};
-pub use record::{record_in, record_out, text_too_long};
+pub use record::{record_in, record_out};
+pub use room::text_too_long;
+pub use syntax_error::invalid_syntax;
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -29,14 +36,6 @@ use crate::function::FunctionContext;
 use crate::interrupt;
 use crate::type_table::{TypeNames, element_of};
 use crate::types::{Oid, Type};
-
-/// The error every input function raises.
-pub fn invalid_syntax(type_name: &str, text: &str) -> SqlError {
-    SqlError::new(
-        SqlState::INVALID_TEXT_REPRESENTATION,
-        format!("invalid input syntax for type {type_name}: \"{text}\""),
-    )
-}
 
 /// Integers as int4in reads them: blanks around, a sign, digits.
 fn parse_integer(text: &str, type_name: &str, low: i64, high: i64) -> Result<i64> {
@@ -442,7 +441,7 @@ pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dy
             _ => out.write_str(buffer.format(oid.0)),
         },
         Datum::Array(array) => {
-            record::room_for(value)?;
+            room::room_for(value)?;
             array_out(array, ty, ctx, out)
         }
         Datum::Record(_) if ty.oid == Oid::POINT => match crate::function::point_of(value) {
@@ -450,7 +449,7 @@ pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dy
             None => Ok(()),
         },
         Datum::Record(fields) => {
-            record::room_for(value)?;
+            room::room_for(value)?;
             record_out(fields, ty.oid, ctx, out)
         }
     }
@@ -470,7 +469,7 @@ pub fn to_text(value: &Datum, ty: Type, ctx: &FunctionContext<'_>) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail; what is too long may end anywhere in a message.
     if text_out(value, ty, ctx, &mut out).is_err() {
-        record::forget_why();
+        room::forget_why();
     }
     out
 }

@@ -1,19 +1,17 @@
 //! Composite values as text: `(1,"a b",)`.
 
-use std::cell::RefCell;
 use std::fmt::Write;
 use std::sync::Arc;
 
 use compact_str::CompactString;
 
+use super::room::check_doubled;
 use super::{natural_type, text_in, text_out};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::FunctionContext;
-use crate::function::length::{ALLOCATION_MAX, buffer_too_large};
 use crate::record::{Record, RecordDescriptor, RowType};
 use crate::types::{Oid, Type};
-use crate::{interrupt, memory, parts};
 
 /// The relation whose columns are a composite type's fields; `None` for `record`, and where no catalog
 /// is at hand.
@@ -151,55 +149,6 @@ pub fn record_out(
         }
     }
     out.write_str(")")
-}
-
-thread_local! {
-    /// Why a text was not written: who writes answers no more than that it failed.
-    static WHY: RefCell<Option<SqlError>> = const { RefCell::new(None) };
-}
-
-/// Fails where there is no room for the text of a value that is made of others; [`text_too_long`] then
-/// says why.
-pub(super) fn room_for(value: &Datum) -> std::fmt::Result {
-    parts::check(value).map_err(|error| {
-        WHY.set(Some(error));
-        std::fmt::Error
-    })
-}
-
-/// Nobody will ask why.
-pub(super) fn forget_why() {
-    WHY.set(None);
-}
-
-/// Why the text of a value was not written: the statement shall end, there is no memory for it, or it is
-/// too long (54000).
-#[cold]
-pub fn text_too_long() -> SqlError {
-    let why = WHY.take();
-    match interrupt::check() {
-        Err(ended) => ended,
-        Ok(()) => why.unwrap_or_else(|| buffer_too_large(ALLOCATION_MAX, 1)),
-    }
-}
-
-/// Fails if a text is too long with its quotes doubled, if there is no memory for that, or if the statement
-/// shall end. Each level doubles what the one below has quoted: a few dozen would fill any memory.
-pub(super) fn check_doubled(text: &str) -> std::fmt::Result {
-    /// Shorter ones are not asked about each.
-    const LONG: usize = 64 << 10;
-    let doubled = text.bytes().filter(|b| matches!(b, b'"' | b'\\')).count();
-    if text.len() + doubled > ALLOCATION_MAX {
-        return Err(std::fmt::Error);
-    }
-    if text.len() < LONG {
-        return Ok(());
-    }
-    let room = interrupt::check().and_then(|()| memory::require(text.len() + doubled, "ExprContext"));
-    room.map_err(|error| {
-        WHY.set(Some(error));
-        std::fmt::Error
-    })
 }
 
 /// A field's text between commas: in quotes where it must be.

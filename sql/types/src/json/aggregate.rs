@@ -1,8 +1,8 @@
 //! `json_agg`, `json_object_agg` and their jsonb twins. Their arguments arrive as JSON.
 
-use crate::aggregate::Factory;
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
+use crate::function::signature::Factory;
 use crate::function::{AggregateState, FunctionContext, length};
 
 use super::write::quoted;

@@ -22,7 +22,6 @@ pub use vars::Vars;
 use std::fmt::Write;
 
 use super::write::string;
-use crate::error::Result;
 use crate::numeric::Numeric;
 
 /// A whole path with its mode.
@@ -357,22 +356,5 @@ impl Step {
                 out.push(')');
             }
         }
-    }
-}
-
-impl JsonPath {
-    /// Parses a path.
-    pub fn parse(text: &str) -> Result<JsonPath> {
-        parser::parse(text)
-    }
-
-    /// The canonical text.
-    pub fn text(&self) -> String {
-        let mut out = String::new();
-        if !self.lax {
-            out.push_str("strict ");
-        }
-        self.path.write(true, &mut out);
-        out
     }
 }

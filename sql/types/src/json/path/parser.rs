@@ -471,3 +471,20 @@ fn read_flags(letters: &str) -> Result<Flags> {
     }
     Ok(flags)
 }
+
+impl JsonPath {
+    /// Parses a path.
+    pub fn parse(text: &str) -> Result<JsonPath> {
+        parse(text)
+    }
+
+    /// The canonical text.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        if !self.lax {
+            out.push_str("strict ");
+        }
+        self.path.write(true, &mut out);
+        out
+    }
+}
