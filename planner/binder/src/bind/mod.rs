@@ -587,7 +587,7 @@ impl<'e, 'a> Binder<'e, 'a> {
             error.fields_mut().position = None;
             error.at(position)
         };
-        let mut name = ast::data_type_name(data_type).map_err(in_statement)?;
+        let mut name = archipel_sql::parser::data_type_name(data_type).map_err(in_statement)?;
         name.name.position = position.unwrap_or(0);
         self.env.catalog.resolve_declared(&name, self.env.search_path)
     }

@@ -162,7 +162,7 @@ fn first_column_name(body: &SetExpr) -> Option<(String, bool)> {
 
 /// The name a cast to this type gives to its column: PostgreSQL's internal type name.
 fn type_column_name(data_type: &DataType) -> String {
-    match archipel_sql::ast::data_type_name(data_type) {
+    match archipel_sql::parser::data_type_name(data_type) {
         Ok(name) => name.name.name,
         Err(_) => data_type.to_string().to_lowercase(),
     }

@@ -4,10 +4,10 @@
 //! What is needed of a table is kept once for each role in whose name it is needed: the union of
 //! what every mention needs.
 
-use archipel_sql::ast::data_type_name;
 use archipel_sql::catalog::names::parse_name_text;
 use archipel_sql::catalog::{PartitionKeyPart, Privileges, Required, Requirement, Table, TableRef};
 use archipel_sql::error::Result;
+use archipel_sql::parser::data_type_name;
 use archipel_sql::types::Oid;
 use sqlparser::ast::DataType;
 

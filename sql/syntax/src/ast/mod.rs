@@ -5,6 +5,8 @@
 //! of PostgreSQL's utility statements. Our nodes hold identifiers already folded (lower case
 //! unless quoted) and expressions with their source text, as the catalog stores it.
 //!
+//! - [`statement`] any of them; [`name`] names and expressions within; [`setting`] values of settings
+//! - [`constraint`] constraints of columns and tables, and the keys of indexes
 //! - [`ddl`]       tables, indexes, sequences, schemas; [`routine`] routines
 //! - [`aggregate`] aggregates; [`operator_class`] operator classes
 //! - [`partition`] partitioned tables and their partitions
@@ -14,27 +16,33 @@
 //! - [`lock`]      row locking clauses, which sqlparser knows only in part
 
 pub mod aggregate;
+pub mod constraint;
 pub mod ddl;
 pub mod extension;
 pub mod lock;
+pub mod name;
 pub mod operator_class;
 pub mod partition;
 pub mod role;
 pub mod routine;
+pub mod setting;
+pub mod statement;
 pub mod type_name;
 pub mod utility;
 pub mod words;
 
-use std::ops::Range;
-
 pub use aggregate::*;
+pub use constraint::*;
 pub use ddl::*;
 pub use extension::*;
 pub use lock::*;
+pub use name::*;
 pub use operator_class::*;
 pub use partition::*;
 pub use role::*;
 pub use routine::*;
+pub use setting::*;
+pub use statement::*;
 pub use type_name::*;
 pub use utility::*;
 pub use words::*;
@@ -44,311 +52,3 @@ pub use words::*;
 ///
 /// Likewise `INSERT … OVERRIDING SYSTEM VALUE` arrives with sqlparser's `overwrite` set.
 pub const VARIADIC_ARGUMENT: &str = "\0variadic";
-
-/// One statement of a script.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StatementText {
-    pub statement: Statement,
-    /// Bytes of the script: from the first to the last token, without the semicolon.
-    pub range: Range<usize>,
-}
-
-/// A statement.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Statement {
-    /// SELECT, VALUES, TABLE, and WITH before anything: the body may be
-    /// `SetExpr::{Insert, Update, Delete, Merge}`.
-    Query(Box<sqlparser::ast::Query>),
-    Insert(Box<sqlparser::ast::Insert>),
-    Update(Box<sqlparser::ast::Update>),
-    Delete(Box<sqlparser::ast::Delete>),
-    /// One of these two with WHERE CURRENT OF.
-    Positioned(Box<Positioned>),
-    Merge(Box<sqlparser::ast::Merge>),
-    CreateTable(Box<CreateTable>),
-    /// CREATE TABLE … AS query or EXECUTE, SELECT … INTO.
-    CreateTableAs(Box<CreateTableAs>),
-    CreateView(Box<CreateView>),
-    CreateTrigger(Box<CreateTrigger>),
-    DropTrigger(DropTrigger),
-    RenameTrigger(RenameTrigger),
-    CreateType(CreateType),
-    AlterType(AlterType),
-    CreateDomain(Box<CreateDomain>),
-    AlterDomain(Box<AlterDomain>),
-    AlterTable(Box<AlterTable>),
-    CreateIndex(Box<CreateIndex>),
-    CreateSequence(CreateSequence),
-    AlterSequence(AlterSequence),
-    CreateSchema(CreateSchema),
-    CreateRoutine(Box<CreateRoutine>),
-    CreateAggregate(Box<CreateAggregate>),
-    CreateOperatorClass(Box<CreateOperatorClass>),
-    AlterOperatorClass(AlterOperatorClass),
-    DropOperatorClass(DropOperatorClass),
-    /// DROP TABLE, INDEX, SEQUENCE, VIEW, TYPE, SCHEMA.
-    Drop(Drop),
-    DropRoutine(DropRoutine),
-    /// ALTER … RENAME TO and SET SCHEMA of routines, schemas, indexes; other forms refuse.
-    Rename(Rename),
-    Truncate(Truncate),
-    Comment(Comment),
-    Grant(Grant),
-    GrantRole(GrantRole),
-    CreateRole(CreateRole),
-    AlterRole(AlterRole),
-    DropRole(DropRole),
-    AlterDefaultPrivileges(AlterDefaultPrivileges),
-    OwnedObjects(OwnedObjects),
-    CreateExtension(CreateExtension),
-    AlterExtension(AlterExtension),
-    DropExtension(DropExtension),
-    Call(Call),
-    Do(Do),
-    Copy(Box<Copy>),
-    Transaction(TransactionStatement),
-    Set(Set),
-    SetTransaction(SetTransaction),
-    SetConstraints(SetConstraints),
-    Reset(Reset),
-    Show(Show),
-    AlterSystem(AlterSystem),
-    Prepare(Prepare),
-    Execute(Execute),
-    /// `None`: ALL.
-    Deallocate(Option<String>),
-    Explain(Explain),
-    DeclareCursor(DeclareCursor),
-    Fetch(Fetch),
-    /// `None`: ALL.
-    CloseCursor(Option<String>),
-    Discard(DiscardTarget),
-    Listen(String),
-    Notify {
-        channel: String,
-        payload: Option<String>,
-    },
-    /// `None`: `*`.
-    Unlisten(Option<String>),
-    Lock(LockTable),
-    Vacuum(Vacuum),
-    Analyze(Vacuum),
-    Reindex {
-        what: String,
-        name: Option<QualifiedName>,
-        concurrently: bool,
-    },
-    /// Of a table by one of its indexes.
-    Cluster {
-        table: Option<QualifiedName>,
-        index: Option<String>,
-    },
-    /// The command of PostgreSQL's replication protocol.
-    BaseBackup,
-    Checkpoint,
-    /// A statement of PostgreSQL that Archipel does not have, by its name ("CREATE RULE").
-    /// Running it answers [`Statement::refusal`].
-    Unsupported {
-        what: String,
-    },
-}
-
-impl Statement {
-    /// The command, if it is one that must not be part of a transaction block
-    /// (PreventInTransactionBlock): by the name that errors give it.
-    pub fn refused_in_blocks(&self) -> Option<&'static str> {
-        match self {
-            Statement::Vacuum(_) => Some("VACUUM"),
-            Statement::CreateIndex(create) if create.concurrently => Some("CREATE INDEX CONCURRENTLY"),
-            Statement::Drop(drop) if drop.concurrently => Some("DROP INDEX CONCURRENTLY"),
-            Statement::Reindex { concurrently: true, .. } => Some("REINDEX CONCURRENTLY"),
-            Statement::Reindex { what, .. } => match what.as_str() {
-                "schema" => Some("REINDEX SCHEMA"),
-                "database" => Some("REINDEX DATABASE"),
-                "system" => Some("REINDEX SYSTEM"),
-                _ => None,
-            },
-            Statement::Cluster { table: None, .. } => Some("CLUSTER"),
-            Statement::AlterTable(alter) => {
-                let concurrent = |action: &AlterTableAction| {
-                    matches!(action, AlterTableAction::DetachPartition { concurrently: true, .. })
-                };
-                alter.actions.iter().any(concurrent).then_some("ALTER TABLE ... DETACH CONCURRENTLY")
-            }
-            _ => None,
-        }
-    }
-
-    /// The error of running an [`Statement::Unsupported`].
-    pub fn refusal(what: &str) -> crate::error::SqlError {
-        crate::error::SqlError::unsupported(what)
-    }
-
-    /// The command tag without counts, as CommandComplete spells it: "CREATE TABLE". SELECT,
-    /// INSERT, UPDATE, DELETE, MERGE, FETCH, MOVE and COPY take their row counts after it.
-    pub fn tag(&self) -> &'static str {
-        match self {
-            Statement::Query(query) => match query.body.as_ref() {
-                sqlparser::ast::SetExpr::Insert(_) => "INSERT",
-                sqlparser::ast::SetExpr::Update(_) => "UPDATE",
-                sqlparser::ast::SetExpr::Delete(_) => "DELETE",
-                sqlparser::ast::SetExpr::Merge(_) => "MERGE",
-                _ => "SELECT",
-            },
-            Statement::Insert(_) => "INSERT",
-            Statement::Update(_) => "UPDATE",
-            Statement::Delete(_) => "DELETE",
-            Statement::Positioned(positioned) => positioned.statement.tag(),
-            Statement::Merge(_) => "MERGE",
-            Statement::CreateTable(_) => "CREATE TABLE",
-            Statement::CreateTableAs(create) if create.with_data => "SELECT",
-            Statement::CreateTableAs(_) => "CREATE TABLE AS",
-            Statement::CreateView(_) => "CREATE VIEW",
-            Statement::CreateTrigger(_) => "CREATE TRIGGER",
-            Statement::DropTrigger(_) => "DROP TRIGGER",
-            Statement::RenameTrigger(_) => "ALTER TRIGGER",
-            Statement::CreateType(_) => "CREATE TYPE",
-            Statement::AlterType(_) => "ALTER TYPE",
-            Statement::CreateDomain(_) => "CREATE DOMAIN",
-            Statement::AlterDomain(_) => "ALTER DOMAIN",
-            Statement::AlterTable(alter) => match alter.object {
-                AlteredObject::Table => "ALTER TABLE",
-                AlteredObject::Index => "ALTER INDEX",
-                AlteredObject::Sequence => "ALTER SEQUENCE",
-                AlteredObject::View => "ALTER VIEW",
-            },
-            Statement::CreateIndex(_) => "CREATE INDEX",
-            Statement::CreateSequence(_) => "CREATE SEQUENCE",
-            Statement::AlterSequence(_) => "ALTER SEQUENCE",
-            Statement::CreateSchema(_) => "CREATE SCHEMA",
-            Statement::CreateRoutine(routine) => match routine.kind {
-                RoutineWord::Procedure => "CREATE PROCEDURE",
-                _ => "CREATE FUNCTION",
-            },
-            Statement::CreateAggregate(_) => "CREATE AGGREGATE",
-            Statement::CreateOperatorClass(_) => "CREATE OPERATOR CLASS",
-            Statement::AlterOperatorClass(_) => "ALTER OPERATOR CLASS",
-            Statement::DropOperatorClass(_) => "DROP OPERATOR CLASS",
-            Statement::Drop(drop) => match drop.kind {
-                ObjectWord::Table => "DROP TABLE",
-                ObjectWord::Index => "DROP INDEX",
-                ObjectWord::Sequence => "DROP SEQUENCE",
-                ObjectWord::View => "DROP VIEW",
-                ObjectWord::Type => "DROP TYPE",
-                ObjectWord::Domain => "DROP DOMAIN",
-                ObjectWord::Schema => "DROP SCHEMA",
-            },
-            Statement::DropRoutine(drop) => match drop.kind {
-                RoutineWord::Function => "DROP FUNCTION",
-                RoutineWord::Procedure => "DROP PROCEDURE",
-                RoutineWord::Routine => "DROP ROUTINE",
-                RoutineWord::Aggregate => "DROP AGGREGATE",
-            },
-            Statement::Rename(rename) => match rename.object {
-                RenamedObject::Schema(_) => "ALTER SCHEMA",
-                RenamedObject::Routine(RoutineWord::Function, _) => "ALTER FUNCTION",
-                RenamedObject::Routine(RoutineWord::Procedure, _) => "ALTER PROCEDURE",
-                RenamedObject::Routine(RoutineWord::Routine, _) => "ALTER ROUTINE",
-                RenamedObject::Routine(RoutineWord::Aggregate, _) => "ALTER AGGREGATE",
-            },
-            Statement::Truncate(_) => "TRUNCATE TABLE",
-            Statement::Comment(_) => "COMMENT",
-            Statement::Grant(grant) if grant.revoke => "REVOKE",
-            Statement::Grant(_) => "GRANT",
-            Statement::GrantRole(grant) if grant.revoke => "REVOKE ROLE",
-            Statement::GrantRole(_) => "GRANT ROLE",
-            Statement::CreateRole(_) => "CREATE ROLE",
-            Statement::AlterRole(_) => "ALTER ROLE",
-            Statement::DropRole(_) => "DROP ROLE",
-            Statement::AlterDefaultPrivileges(_) => "ALTER DEFAULT PRIVILEGES",
-            Statement::CreateExtension(_) => "CREATE EXTENSION",
-            Statement::AlterExtension(_) => "ALTER EXTENSION",
-            Statement::DropExtension(_) => "DROP EXTENSION",
-            Statement::OwnedObjects(owned) if owned.to.is_some() => "REASSIGN OWNED",
-            Statement::OwnedObjects(_) => "DROP OWNED",
-            Statement::Call(_) => "CALL",
-            Statement::Do(_) => "DO",
-            Statement::Copy(_) => "COPY",
-            Statement::Transaction(transaction) => match transaction {
-                TransactionStatement::Begin { start: true, .. } => "START TRANSACTION",
-                TransactionStatement::Begin { .. } => "BEGIN",
-                TransactionStatement::Commit { .. } => "COMMIT",
-                TransactionStatement::Rollback { .. } | TransactionStatement::RollbackTo(_) => "ROLLBACK",
-                TransactionStatement::Savepoint(_) => "SAVEPOINT",
-                TransactionStatement::Release(_) => "RELEASE",
-            },
-            Statement::Set(_) | Statement::SetTransaction(_) => "SET",
-            Statement::SetConstraints(_) => "SET CONSTRAINTS",
-            Statement::Reset(_) => "RESET",
-            Statement::Show(_) => "SHOW",
-            Statement::AlterSystem(_) => "ALTER SYSTEM",
-            Statement::Prepare(_) => "PREPARE",
-            Statement::Execute(_) => "EXECUTE",
-            Statement::Deallocate(None) => "DEALLOCATE ALL",
-            Statement::Deallocate(Some(_)) => "DEALLOCATE",
-            Statement::Explain(_) => "EXPLAIN",
-            Statement::DeclareCursor(_) => "DECLARE CURSOR",
-            Statement::Fetch(fetch) if fetch.move_only => "MOVE",
-            Statement::Fetch(_) => "FETCH",
-            Statement::CloseCursor(None) => "CLOSE CURSOR ALL",
-            Statement::CloseCursor(Some(_)) => "CLOSE CURSOR",
-            Statement::Discard(DiscardTarget::All) => "DISCARD ALL",
-            Statement::Discard(DiscardTarget::Plans) => "DISCARD PLANS",
-            Statement::Discard(DiscardTarget::Sequences) => "DISCARD SEQUENCES",
-            Statement::Discard(DiscardTarget::Temporary) => "DISCARD TEMP",
-            Statement::Listen(_) => "LISTEN",
-            Statement::Notify { .. } => "NOTIFY",
-            Statement::Unlisten(_) => "UNLISTEN",
-            Statement::Lock(_) => "LOCK TABLE",
-            Statement::Vacuum(_) => "VACUUM",
-            Statement::Analyze(_) => "ANALYZE",
-            Statement::Reindex { .. } => "REINDEX",
-            Statement::Cluster { .. } => "CLUSTER",
-            Statement::BaseBackup => "BASE_BACKUP",
-            Statement::Checkpoint => "CHECKPOINT",
-            Statement::Unsupported { .. } => "???",
-        }
-    }
-}
-
-/// A name with an optional schema, folded.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct QualifiedName {
-    /// The database and the schema before the name, as far as given.
-    pub catalog: Option<String>,
-    pub schema: Option<String>,
-    pub name: String,
-    /// One-based character position in the script.
-    pub position: u32,
-}
-
-impl QualifiedName {
-    /// An unqualified name from nowhere in particular.
-    pub fn bare(name: impl Into<String>) -> Self {
-        QualifiedName { catalog: None, schema: None, name: name.into(), position: 0 }
-    }
-
-    /// The position, if the name came from a text.
-    pub fn at(&self) -> Option<u32> {
-        (self.position > 0).then_some(self.position)
-    }
-}
-
-impl std::fmt::Display for QualifiedName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for part in [&self.catalog, &self.schema].into_iter().flatten() {
-            write!(f, "{part}.")?;
-        }
-        f.write_str(&self.name)
-    }
-}
-
-/// An expression with its source text.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Expression {
-    pub expr: sqlparser::ast::Expr,
-    /// As written, without surrounding blanks.
-    pub text: String,
-    /// One-based character position in the script.
-    pub position: u32,
-}

@@ -1,17 +1,7 @@
 //! Roles and rights as written.
 
+use super::name::RoleName;
 use super::{QualifiedName, RoutineSignature, RoutineWord, Set};
-
-/// A role as a statement names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RoleName {
-    Name(String),
-    /// CURRENT_ROLE and CURRENT_USER.
-    Current,
-    Session,
-    /// Where that may stand.
-    Public,
-}
 
 /// ROLE, USER or GROUP, as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! CREATE FUNCTION and CREATE PROCEDURE.
 
-use super::{Expression, QualifiedName, TypeName};
+use super::{Expression, QualifiedName, RoleName, TypeName};
 
 /// FUNCTION, PROCEDURE, ROUTINE or AGGREGATE, as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,4 +112,21 @@ pub enum RoutineBody {
     Return(String),
     /// What stands between BEGIN ATOMIC and END, as written.
     Atomic(String),
+}
+
+/// A routine by name, and by argument types if given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoutineSignature {
+    pub name: QualifiedName,
+    /// `None`: without parentheses, the only one of that name.
+    pub args: Option<Vec<ArgumentDefinition>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum RenameAction {
+    /// Routines: volatility, STRICT, SET and the like.
+    Clauses(Box<RoutineClauses>),
+    RenameTo(String),
+    SetSchema(String),
+    OwnerTo(RoleName),
 }

@@ -235,8 +235,3 @@ impl std::fmt::Display for TypeName {
         Ok(())
     }
 }
-
-/// A type named by a sqlparser tree (casts, column definitions of functions in FROM).
-pub fn data_type_name(ty: &sqlparser::ast::DataType) -> Result<TypeName> {
-    crate::parser::parse_type_name(&ty.to_string())
-}

@@ -1,5 +1,6 @@
 //! Everything that is neither a query nor a definition.
 
+use super::setting::Set;
 use super::{Expression, QualifiedName, StatementText, TypeName};
 
 /// CALL name(arguments).
@@ -153,24 +154,6 @@ pub enum TransactionStatement {
     Savepoint(String),
     Release(String),
     RollbackTo(String),
-}
-
-/// SET [SESSION | LOCAL] name TO value. Names are folded; `SET TIME ZONE` is `timezone`,
-/// `SET NAMES` is `client_encoding`, `SET SCHEMA` is `search_path`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Set {
-    pub local: bool,
-    pub name: String,
-    pub value: SetValue,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SetValue {
-    Default,
-    /// FROM CURRENT (routines only).
-    Current,
-    /// The items of the list, unquoted; most settings take one.
-    List(Vec<String>),
 }
 
 /// SET TRANSACTION, or SET SESSION CHARACTERISTICS AS TRANSACTION (`session`).

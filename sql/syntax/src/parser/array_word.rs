@@ -6,7 +6,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::keywords::is_reserved;
-use super::tokens::{is_word, keyword};
+use super::lexeme::{is_word, keyword};
 
 /// Words that go on with the name of a type.
 const GOING_ON: [&str; 13] = [

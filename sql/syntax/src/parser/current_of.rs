@@ -3,7 +3,8 @@
 
 use std::ops::Range;
 
-use super::{Lexeme, LexemeKind, lexemes, parse_plain};
+use super::production::parse_plain;
+use super::{Lexeme, LexemeKind, lexemes};
 use crate::ast::{Positioned, Statement, StatementText};
 use crate::error::{Result, SqlError};
 

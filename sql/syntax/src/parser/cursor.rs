@@ -13,8 +13,10 @@ use crate::interrupt;
 
 use super::dialect::ArchipelDialect;
 use super::keywords::{is_reserved, may_name_routine};
+use super::lexeme::string_value;
+use super::position::{Positions, syntax_error, too_deep};
 use super::refuse::missing_construction;
-use super::tokens::{Positions, string_value, syntax_error, tokenize, too_deep};
+use super::tokens::tokenize;
 
 /// sqlparser counts one for most nested constructs.
 const RECURSION_LIMIT: usize = 200;

@@ -10,7 +10,7 @@ use crate::ast::{
 use crate::error::{Result, SqlError, SqlState};
 
 use super::cursor::Cursor;
-use super::tokens::is_word;
+use super::lexeme::is_word;
 
 /// Objects PostgreSQL creates, alters and drops and Archipel does not have, longest first where
 /// one begins another.

@@ -2,23 +2,15 @@
 //! `INSERT INTO t (a[1:2])`), which sqlparser reads only as names. They reach its grammar as a name
 //! that holds their text.
 
-use sqlparser::ast::Expr;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 use super::apart;
-use super::tokens::{Positions, is_word};
-use crate::error::Result;
+use super::lexeme::is_word;
+use super::position::Positions;
 
 /// What such a name begins with: no identifier holds this character.
-const ELEMENT: &str = "\u{1}element";
-
-/// The target that a name holds: a column and its subscripts, whose places are those in the
-/// statement.
-pub fn assigned_element(name: &str) -> Option<Result<Expr>> {
-    let read = |held| apart::read(held, |cursor, _| cursor.expression().map(|expression| expression.expr));
-    name.strip_prefix(ELEMENT).map(read)
-}
+pub(super) const ELEMENT: &str = "\u{1}element";
 
 /// Puts names into the place of targets with subscripts.
 pub(super) fn rewrite_elements(tokens: Vec<TokenWithSpan>, positions: &Positions<'_>) -> Vec<TokenWithSpan> {

@@ -7,7 +7,7 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-use super::tokens::is_word;
+use super::lexeme::is_word;
 
 /// What such a name begins with: no identifier holds this character.
 const EXCLUSION: &str = "\u{1}exclude ";

@@ -1,13 +1,11 @@
 //! ON CONFLICT (…) WHERE …: the keys of a unique index, which sqlparser reads only as plain
 //! columns. Anything else reaches its grammar as the name of a constraint that holds the text.
 
-use sqlparser::ast::{Expr, Ident};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-use super::cursor::Cursor;
-use super::tokens::{Positions, is_word};
-use crate::error::Result;
+use super::lexeme::is_word;
+use super::position::Positions;
 
 /// What such a name begins with: no identifier holds this character.
 pub const INFERENCE: &str = "\u{1}inference";
@@ -79,20 +77,4 @@ fn inference_end(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
         }
     }
     (!plain).then_some(at)
-}
-
-/// The keys and the condition of such a text.
-pub fn parse_inference(text: &str) -> Result<(Vec<Expr>, Option<Expr>)> {
-    super::whole(text, |cursor: &mut Cursor<'_>| {
-        let elements = cursor.parenthesized(Cursor::index_element)?;
-        let condition = if cursor.take("where") { Some(cursor.expression()?.expr) } else { None };
-        let keys = elements
-            .into_iter()
-            .map(|element| match element.key {
-                crate::ast::IndexKey::Column(name) => Expr::Identifier(Ident::with_quote('"', name)),
-                crate::ast::IndexKey::Expression(expression) => expression.expr,
-            })
-            .collect();
-        Ok((keys, condition))
-    })
 }

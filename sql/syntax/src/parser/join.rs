@@ -5,7 +5,7 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-use super::tokens::is_word;
+use super::lexeme::is_word;
 
 /// A JOIN whose condition has not come yet.
 struct Pending {

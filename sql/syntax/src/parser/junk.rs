@@ -3,7 +3,7 @@
 
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::tokens::Positions;
+use super::position::Positions;
 use crate::error::{Result, SqlError, SqlState};
 
 /// 42601 for the first of such.

@@ -5,7 +5,7 @@
 use sqlparser::ast::Expr;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-use super::tokens::is_word;
+use super::lexeme::is_word;
 
 /// The collation that stands for WITH TIES.
 const TIES: &str = "\u{1}with ties";

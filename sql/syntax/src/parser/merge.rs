@@ -2,7 +2,7 @@
 
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::tokens::is_word;
+use super::lexeme::is_word;
 
 /// Puts the sources of MERGE that are joins into parentheses.
 pub(super) fn rewrite_merge_sources(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {

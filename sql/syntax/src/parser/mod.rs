@@ -66,19 +66,24 @@ mod inference;
 mod join;
 mod junk;
 mod keywords;
+mod lexeme;
 mod limit;
 mod merge;
 mod no_columns;
 mod only;
 mod operator_class;
 mod operators;
+mod part;
 mod partition;
+mod position;
+mod production;
 mod reading;
 mod recursion;
 mod refuse;
 mod role;
 mod routine;
 mod rows_from;
+mod scan;
 mod session;
 pub mod shape;
 mod star;
@@ -97,26 +102,31 @@ mod words;
 use sqlparser::ast as sp;
 use sqlparser::tokenizer::Token;
 
-use crate::ast::{Expression, Statement, StatementText, TypeName};
+use crate::ast::{Expression, Statement, StatementText};
 use crate::error::{Result, SqlError, SqlState};
 
 use cursor::Cursor;
 pub use cursor::too_many_dots;
-pub use element::assigned_element;
 pub use frame::{FrameExclusion, frame_exclusion};
-pub use inference::{INFERENCE, parse_inference};
+pub use inference::INFERENCE;
 pub use join::using_alias;
 pub use keywords::{is_keyword_needing_quotes, is_reserved, quote_identifier, quote_qualified};
+pub use lexeme::{Lexeme, LexemeKind, MAX_IDENTIFIER_BYTES};
 pub use limit::limit_count;
 pub use no_columns::is_no_column;
 pub use only::ONLY;
+pub use part::{
+    CycleClause, RecursionClauses, SearchClause, assigned_element, parse_inference, recursion_clauses,
+};
 pub use partition::unbounded;
-pub use recursion::{CycleClause, RecursionClauses, SearchClause, recursion_clauses};
+pub use position::{Positions, position};
+use production::{parse_plain, whole};
 pub use rows_from::ROWS_FROM;
+pub use scan::{lexemes, missing_parameter};
 pub use star::{EVERY_FIELD, starred};
-pub use tokens::{Lexeme, LexemeKind, MAX_IDENTIFIER_BYTES, Positions, lexemes, missing_parameter, position};
 pub use truncation::truncate_identifier;
 pub use truncation::truncation_notices;
+pub use type_names::{data_type_name, parse_type_name};
 pub use words::{MERGE_DEFAULTS, MERGE_NOTHING, Overriding};
 
 /// EXPLAIN, PREPARE and COPY nest statements so deep at most.
@@ -134,22 +144,6 @@ pub fn parse_stored(text: &str) -> Result<Vec<StatementText>> {
         return current_of::parse(&masked);
     }
     parse_plain(text)
-}
-
-fn parse_plain(text: &str) -> Result<Vec<StatementText>> {
-    let mut cursor = Cursor::new(text)?;
-    let mut statements = Vec::new();
-    loop {
-        while cursor.take_token(&Token::SemiColon) {}
-        if *cursor.peek() == Token::EOF {
-            return Ok(statements);
-        }
-        let start = cursor.index();
-        statements.push(cursor.statement_text()?);
-        if !cursor.at_end() {
-            return Err(cursor.unexpected_in(start));
-        }
-    }
 }
 
 /// What names that nobody may write begin with: the relations of views' stored queries, values of
@@ -173,11 +167,11 @@ pub fn parse_statement(text: &str) -> Result<Statement> {
     let mut statements = parse(text)?;
     match (statements.pop(), statements.is_empty()) {
         (Some(only), true) => Ok(only.statement),
-        (None, _) => Err(tokens::syntax_error("", Positions::new(text).character_of_byte(text.len()))),
+        (None, _) => Err(position::syntax_error("", Positions::new(text).character_of_byte(text.len()))),
         (Some(second), false) => {
             let positions = Positions::new(text);
             let near = text[second.range.clone()].split_whitespace().next().unwrap_or("");
-            Err(tokens::syntax_error(near, positions.character_of_byte(second.range.start)))
+            Err(position::syntax_error(near, positions.character_of_byte(second.range.start)))
         }
     }
 }
@@ -202,17 +196,6 @@ pub fn parse_query(text: &str) -> Result<Box<sp::Query>> {
     whole(text, Cursor::query)
 }
 
-/// Parses exactly one type name, as in a column definition or a DECLARE.
-pub fn parse_type_name(text: &str) -> Result<TypeName> {
-    whole(text, Cursor::type_name)
-}
-
-fn whole<'t, T>(text: &'t str, production: impl FnOnce(&mut Cursor<'t>) -> Result<T>) -> Result<T> {
-    let mut cursor = Cursor::new(text)?;
-    let value = production(&mut cursor)?;
-    if *cursor.peek() == Token::EOF { Ok(value) } else { Err(cursor.unexpected_in(0)) }
-}
-
 impl Cursor<'_> {
     /// One statement with the bytes it spans.
     fn statement_text(&mut self) -> Result<StatementText> {
@@ -225,7 +208,7 @@ impl Cursor<'_> {
     fn nested_statement(&mut self) -> Result<StatementText> {
         self.depth += 1;
         if self.depth > MAX_STATEMENT_NESTING {
-            return Err(tokens::too_deep());
+            return Err(position::too_deep());
         }
         let statement = self.statement_text();
         self.depth -= 1;

@@ -5,7 +5,7 @@ use sqlparser::ast::{Expr, SelectItem};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-use super::tokens::keyword;
+use super::lexeme::keyword;
 
 /// What the only column of no columns is called.
 const NOTHING: &str = "\u{1}no columns";

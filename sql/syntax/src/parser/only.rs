@@ -6,7 +6,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::keywords::is_reserved;
-use super::tokens::{is_word, keyword};
+use super::lexeme::{is_word, keyword};
 
 /// What the name of a table begins with of which its own rows alone are meant.
 pub const ONLY: &str = "\u{1}only ";

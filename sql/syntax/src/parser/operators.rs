@@ -4,7 +4,7 @@
 
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan};
 
-use super::tokens::Positions;
+use super::position::Positions;
 
 /// Characters that let an operator of theirs end in a sign.
 const SPECIAL: [char; 10] = ['~', '!', '@', '#', '%', '^', '&', '|', '`', '?'];

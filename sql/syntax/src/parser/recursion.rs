@@ -1,88 +1,15 @@
 //! SEARCH and CYCLE after a recursive query, which sqlparser does not read. They reach its grammar
 //! as a name after the query (`WITH q AS (…) FROM name`), where no identifier could be.
 
-use sqlparser::ast::Expr;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-use super::apart::{self, Shift};
-use super::cursor::Cursor;
-use super::tokens::{Positions, is_word};
-use crate::error::Result;
+use super::apart;
+use super::lexeme::is_word;
+use super::position::Positions;
 
 /// What such a name begins with: no identifier holds this character.
-const CLAUSES: &str = "\u{1}recursion";
-
-/// `SEARCH DEPTH FIRST BY columns SET sequence`.
-#[derive(Clone, Debug)]
-pub struct SearchClause {
-    pub breadth: bool,
-    pub columns: Vec<String>,
-    /// The column that says the order.
-    pub sequence: String,
-    /// Where it stands in the statement.
-    pub position: Option<u32>,
-}
-
-/// `CYCLE columns SET mark [TO value DEFAULT value] USING path`.
-#[derive(Clone, Debug)]
-pub struct CycleClause {
-    pub columns: Vec<String>,
-    pub mark: String,
-    /// The mark of a row that closes a cycle, and that of others.
-    pub values: Option<(Expr, Expr)>,
-    pub path: String,
-    /// Where it stands in the statement.
-    pub position: Option<u32>,
-}
-
-/// The clauses after a recursive query.
-#[derive(Clone, Debug, Default)]
-pub struct RecursionClauses {
-    pub search: Option<SearchClause>,
-    pub cycle: Option<CycleClause>,
-}
-
-/// The clauses that a name holds.
-pub fn recursion_clauses(name: &str) -> Option<Result<RecursionClauses>> {
-    name.strip_prefix(CLAUSES).map(|held| apart::read(held, |cursor, shift| cursor.recursion_clauses(shift)))
-}
-
-impl Cursor<'_> {
-    fn recursion_clauses(&mut self, shift: Shift) -> Result<RecursionClauses> {
-        let mut clauses = RecursionClauses::default();
-        let position = shift.of(self.position());
-        if self.take("search") {
-            let breadth = self.take("breadth");
-            if !breadth {
-                self.expect("depth")?;
-            }
-            self.expect("first")?;
-            self.expect("by")?;
-            let columns = self.list(Cursor::identifier)?;
-            self.expect("set")?;
-            let sequence = self.identifier()?;
-            clauses.search = Some(SearchClause { breadth, columns, sequence, position: Some(position) });
-        }
-        let position = shift.of(self.position());
-        if self.take("cycle") {
-            let columns = self.list(Cursor::identifier)?;
-            self.expect("set")?;
-            let mark = self.identifier()?;
-            let values = if self.take("to") {
-                let value = self.expression()?.expr;
-                self.expect("default")?;
-                Some((value, self.expression()?.expr))
-            } else {
-                None
-            };
-            self.expect("using")?;
-            let path = self.identifier()?;
-            clauses.cycle = Some(CycleClause { columns, mark, values, path, position: Some(position) });
-        }
-        Ok(clauses)
-    }
-}
+pub(super) const CLAUSES: &str = "\u{1}recursion";
 
 /// Puts a name into the place of SEARCH and CYCLE clauses.
 pub(super) fn rewrite_recursion(tokens: Vec<TokenWithSpan>, positions: &Positions<'_>) -> Vec<TokenWithSpan> {

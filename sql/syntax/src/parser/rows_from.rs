@@ -4,7 +4,7 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::tokens::is_word;
+use super::lexeme::is_word;
 
 /// What stands for ROWS FROM, a name that no SQL can spell.
 pub const ROWS_FROM: &str = "\u{1}rows from";

@@ -101,7 +101,7 @@ impl Cursor<'_> {
             Token::Word(_) => {
                 let word = self.label()?;
                 // `SET x TO interval '1 day'` and the like take the literal.
-                if word == "interval" && super::tokens::string_value(self.peek()).is_some() {
+                if word == "interval" && crate::parser::lexeme::string_value(self.peek()).is_some() {
                     return self.string();
                 }
                 Ok(word)

@@ -4,7 +4,7 @@
 use sqlparser::ast::{AccessExpr, Expr};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-use super::tokens::is_word;
+use super::lexeme::is_word;
 
 /// What all fields of a row are called instead of a field.
 pub const EVERY_FIELD: &str = "\u{1}*";

@@ -10,7 +10,7 @@ use crate::error::{Result, SqlError, SqlState};
 use super::quote_identifier;
 
 use super::cursor::Cursor;
-use super::tokens::is_word;
+use super::lexeme::is_word;
 
 impl Cursor<'_> {
     /// Whether what follows a table's name is `[(names)] [WITH …] AS`.

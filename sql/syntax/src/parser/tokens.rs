@@ -2,147 +2,36 @@
 //! rewritings of the token stream, so that constructions sqlparser lacks reach its grammar in a
 //! form it has.
 
-use std::ops::Range;
-
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Whitespace, Word};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
 
 use crate::ast::RowLockStrength;
-use crate::error::{Result, SqlError, SqlState};
-use crate::{interrupt, memory};
+use crate::error::Result;
+use crate::interrupt;
 
 use super::array_word::{constructs_nothing, rewrite_array_words};
 use super::element::rewrite_elements;
 use super::frame::{rewrite_bounds, rewrite_exclusions};
 use super::inference::rewrite_inference;
 use super::join::{rewrite_joins, rewrite_using_aliases};
-use super::junk::refuse_junk;
-use super::keywords::is_foreign_keyword;
+use super::lexeme::{is_word, keyword};
 use super::limit::rewrite_fetch;
 use super::merge::rewrite_merge_sources;
 use super::no_columns::rewrite_no_columns;
 use super::only::rewrite_only;
-use super::operators::cut_operators;
-use super::reading;
+use super::position::{Positions, syntax_error, too_deep};
 use super::recursion::rewrite_recursion;
 use super::rows_from::rewrite_rows_from;
+use super::scan::raw_tokens;
 use super::star::rewrite_stars;
-use super::truncation::truncate_identifier;
-use super::unicode::{decode_unicode, escape_error};
 use super::worded::tell_calls_apart;
 use super::words::{
     rewrite_column_definitions, rewrite_like_any, rewrite_sort_operators, rewrite_table,
     rewrite_typed_escapes, rewrite_words,
 };
 
-/// PostgreSQL cuts identifiers at this many bytes (NAMEDATALEN - 1).
-pub const MAX_IDENTIFIER_BYTES: usize = 63;
-
 /// An expression may hold so many operators in a row and nest so deep, together.
 const MAX_DEPTH: usize = 2000;
-
-/// Every so many characters of a text, [`Positions`] remembers where they stand.
-const MARK_EVERY: usize = 64;
-
-/// Translates sqlparser's line and column into offsets of the text. Making one reads the text once;
-/// asking it takes no longer for a long text than for a short one.
-#[derive(Clone, Debug)]
-pub struct Positions<'t> {
-    text: &'t str,
-    /// Byte offset and character number at which each line starts.
-    lines: Vec<(usize, usize)>,
-    /// Byte offsets of every [`MARK_EVERY`]th character; empty where each character is a byte.
-    marks: Vec<usize>,
-    characters: usize,
-}
-
-impl<'t> Positions<'t> {
-    pub fn new(text: &'t str) -> Self {
-        let mut lines = vec![(0, 0)];
-        if text.is_ascii() {
-            lines.extend(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| (at + 1, at + 1)));
-            return Positions { text, lines, marks: Vec::new(), characters: text.len() };
-        }
-        let mut marks = Vec::with_capacity(text.len() / MARK_EVERY + 1);
-        for (number, (offset, character)) in text.char_indices().enumerate() {
-            if number.is_multiple_of(MARK_EVERY) {
-                marks.push(offset);
-            }
-            if character == '\n' {
-                lines.push((offset + 1, number + 1));
-            }
-        }
-        Positions { text, lines, marks, characters: text.chars().count() }
-    }
-
-    /// The place of a line in `lines`.
-    fn line(at: Location) -> Option<usize> {
-        usize::try_from(at.line).ok()?.checked_sub(1)
-    }
-
-    /// The byte offset of a location; the end of the text for one beyond it.
-    pub fn byte(&self, at: Location) -> usize {
-        let Some(&(line, number)) = Self::line(at).and_then(|line| self.lines.get(line)) else {
-            return self.text.len();
-        };
-        let column = (at.column as usize).saturating_sub(1);
-        if self.marks.is_empty() {
-            return (line + column).min(self.text.len());
-        }
-        let number = number + column;
-        let Some(&mark) = self.marks.get(number / MARK_EVERY) else { return self.text.len() };
-        let behind = self.text[mark..].char_indices().nth(number % MARK_EVERY);
-        behind.map_or(self.text.len(), |(offset, _)| mark + offset)
-    }
-
-    /// The one-based character position of a location, as the protocol reports it; that of the line's end
-    /// for one beyond that.
-    pub fn character(&self, at: Location) -> Option<u32> {
-        let line = Self::line(at)?;
-        let &(_, start) = self.lines.get(line)?;
-        let end = self.lines.get(line + 1).map_or(self.characters, |&(_, next)| next - 1);
-        u32::try_from(start + (at.column as usize).min(end - start + 1)).ok()
-    }
-
-    /// The one-based character position of a byte offset.
-    pub fn character_of_byte(&self, byte: usize) -> u32 {
-        let characters = match self.marks.partition_point(|&mark| mark < byte).checked_sub(1) {
-            None if self.marks.is_empty() => byte,
-            None => 0,
-            Some(place) => {
-                let mark = self.marks[place];
-                let behind = self.text[mark..].char_indices();
-                place * MARK_EVERY + behind.take_while(|&(offset, _)| mark + offset < byte).count()
-            }
-        };
-        u32::try_from(characters + 1).unwrap_or(u32::MAX)
-    }
-
-    pub fn text(&self) -> &'t str {
-        self.text
-    }
-}
-
-/// The one-based character position of a sqlparser location in `text`: what an error of the
-/// binder carries. `None` for sqlparser's empty location.
-pub fn position(text: &str, at: Location) -> Option<u32> {
-    if at.line == 0 { None } else { Positions::new(text).character(at) }
-}
-
-/// `syntax error at or near "…"`; at the end of the input when `near` is empty.
-pub(super) fn syntax_error(near: &str, position: u32) -> SqlError {
-    let message = if near.is_empty() {
-        "syntax error at end of input".to_string()
-    } else {
-        format!("syntax error at or near \"{near}\"")
-    };
-    SqlError::new(SqlState::SYNTAX_ERROR, message).at(Some(position))
-}
-
-/// 54001, for texts that nest deeper than the parser and what follows it would follow.
-pub(super) fn too_deep() -> SqlError {
-    crate::stack::too_deep()
-}
 
 /// Tokens of a text without blanks and comments, rewritten for sqlparser's grammar.
 pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> {
@@ -169,84 +58,6 @@ pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> 
     interrupt::check()?;
     let tokens = rewrite_locks(rewrite_words(rewrite_only(rewrite_fetch(rewrite_no_columns(tokens)))));
     Ok(tell_calls_apart(rewrite_stars(tokens)))
-}
-
-pub(super) fn is_word(token: Option<&TokenWithSpan>, word: &str) -> bool {
-    matches!(token.map(|token| &token.token), Some(Token::Word(found)) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
-}
-
-/// Tokens that there is room for before there are any.
-const ROOM_AT_FIRST: usize = 1 << 16;
-
-/// What a token comes to in a statement's tree, or less.
-const TREE_BYTES_PER_TOKEN: usize = 256;
-
-fn raw_tokens(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> {
-    let text = positions.text();
-    if let Some(offset) = text.find('\0') {
-        return Err(SqlError::new(
-            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-            "invalid byte sequence for encoding \"UTF8\": 0x00",
-        )
-        .at(Some(positions.character_of_byte(offset))));
-    }
-    memory::check(text.len())?;
-    let mut tokens = Vec::with_capacity((text.len() / 4 + 4).min(ROOM_AT_FIRST));
-    if let Err(error) = reading::read(text, &mut tokens)? {
-        return Err(lexical_error(positions, &tokens, &error.message));
-    }
-    interrupt::check()?;
-    // What is made of them is not seen until it is made.
-    memory::check(tokens.len().saturating_mul(TREE_BYTES_PER_TOKEN))?;
-    refuse_junk(&tokens, positions)?;
-    let mut tokens = cut_operators(decode_unicode(tokens, positions)?, positions);
-    for token in &mut tokens {
-        match &mut token.token {
-            Token::Word(word) if word.quote_style.is_some() && word.value.is_empty() => {
-                let near = &text[positions.byte(token.span.start)..positions.byte(token.span.end)];
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    format!("zero-length delimited identifier at or near \"{near}\""),
-                )
-                .at(positions.character(token.span.start)));
-            }
-            Token::Word(word) => {
-                truncate_identifier(&mut word.value);
-                if word.keyword != Keyword::NoKeyword && is_foreign_keyword(&word.value.to_lowercase()) {
-                    word.keyword = Keyword::NoKeyword;
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(tokens)
-}
-
-/// What the tokeniser could not end, told as PostgreSQL's scanner tells it.
-fn lexical_error(positions: &Positions<'_>, before: &[TokenWithSpan], message: &str) -> SqlError {
-    let text = positions.text();
-    // The tokeniser reports where it gave up, often the end; the culprit begins where the last
-    // good token ended.
-    let start = before.last().map_or(0, |token| positions.byte(token.span.end));
-    let rest = &text[start..];
-    let rest_trimmed = rest.trim_start();
-    let at = start + rest.len() - rest_trimmed.len();
-    if let Some(error) = escape_error(rest_trimmed, positions.character_of_byte(at)) {
-        return error;
-    }
-    let what = if rest_trimmed.starts_with("/*") {
-        "unterminated /* comment"
-    } else if rest_trimmed.starts_with('"') {
-        "unterminated quoted identifier"
-    } else if rest_trimmed.starts_with('$') {
-        "unterminated dollar-quoted string"
-    } else if message.contains("nterminated") || rest_trimmed.contains('\'') {
-        "unterminated quoted string"
-    } else {
-        "syntax error"
-    };
-    SqlError::new(SqlState::SYNTAX_ERROR, format!("{what} at or near \"{rest_trimmed}\""))
-        .at(Some(positions.character_of_byte(at)))
 }
 
 /// Drops blanks and comments; joins string literals separated by a line break (chapter 4.1.2.1).
@@ -434,13 +245,6 @@ fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn keyword(token: Option<&TokenWithSpan>) -> Option<Keyword> {
-    match token.map(|token| &token.token) {
-        Some(Token::Word(word)) if word.quote_style.is_none() => Some(word.keyword),
-        _ => None,
-    }
-}
-
 /// Length and strength of a locking clause's head at `index` (its FOR).
 fn lock_head(tokens: &[TokenWithSpan], index: usize) -> Option<(usize, RowLockStrength)> {
     if keyword(tokens.get(index)) != Some(Keyword::FOR) {
@@ -555,75 +359,4 @@ fn rewrite_lock(
         out.extend_from_slice(wait);
     }
     index
-}
-
-/// A token with its place, for scanners beside this crate (PL/pgSQL bodies).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lexeme {
-    pub kind: LexemeKind,
-    /// Bytes of the text.
-    pub range: Range<usize>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LexemeKind {
-    /// An identifier or keyword, folded unless quoted.
-    Word { value: String, quoted: bool },
-    /// A number, as written.
-    Number,
-    /// A string literal's value.
-    String(String),
-    /// `$1`, as written.
-    Parameter,
-    /// An operator or punctuation, as written.
-    Symbol,
-}
-
-/// Tokens of a text, without blanks and comments, for scanners beside this crate.
-pub fn lexemes(text: &str) -> Result<Vec<Lexeme>> {
-    let positions = Positions::new(text);
-    let tokens = raw_tokens(&positions)?;
-    Ok(tokens
-        .into_iter()
-        .filter(|token| !matches!(token.token, Token::Whitespace(_)))
-        .map(|token| {
-            let range = positions.byte(token.span.start)..positions.byte(token.span.end);
-            let kind = match token.token {
-                Token::Word(word) if word.quote_style.is_some() => {
-                    LexemeKind::Word { value: word.value, quoted: true }
-                }
-                Token::Word(word) => LexemeKind::Word { value: word.value.to_lowercase(), quoted: false },
-                Token::Number(..) => LexemeKind::Number,
-                Token::Placeholder(_) => LexemeKind::Parameter,
-                token => match string_value(&token) {
-                    Some(value) => LexemeKind::String(value.to_string()),
-                    None => LexemeKind::Symbol,
-                },
-            };
-            Lexeme { kind, range }
-        })
-        .collect())
-}
-
-/// 42P02 for the first parameter of a statement that brings values for `given` of them.
-pub fn missing_parameter(text: &str, given: usize) -> SqlError {
-    let parameters = lexemes(text).unwrap_or_default();
-    let mut parameters = parameters.into_iter().filter(|lexeme| lexeme.kind == LexemeKind::Parameter);
-    let is_missing = |name: &str| name.get(1..).and_then(|number| number.parse().ok()) > Some(given);
-    let found = parameters.find(|lexeme| is_missing(&text[lexeme.range.clone()]));
-    let name = found.as_ref().map_or("$1", |lexeme| &text[lexeme.range.clone()]);
-    let position = found.as_ref().map(|found| Positions::new(text).character_of_byte(found.range.start));
-    SqlError::new(SqlState::UNDEFINED_PARAMETER, format!("there is no parameter {name}")).at(position)
-}
-
-/// The value of a string literal of any quoting.
-pub(super) fn string_value(token: &Token) -> Option<&str> {
-    match token {
-        Token::SingleQuotedString(text)
-        | Token::EscapedStringLiteral(text)
-        | Token::UnicodeStringLiteral(text)
-        | Token::NationalStringLiteral(text) => Some(text),
-        Token::DollarQuotedString(text) => Some(&text.value),
-        _ => None,
-    }
 }

@@ -3,7 +3,8 @@
 use sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::dialect::ArchipelDialect;
-use super::tokens::{MAX_IDENTIFIER_BYTES, Positions};
+use super::lexeme::MAX_IDENTIFIER_BYTES;
+use super::position::Positions;
 use super::unicode::decode_unicode;
 use crate::error::{SqlError, SqlState};
 

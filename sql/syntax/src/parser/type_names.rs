@@ -6,6 +6,7 @@ use crate::ast::TypeName;
 use crate::error::Result;
 
 use super::cursor::Cursor;
+use super::production::whole;
 
 impl Cursor<'_> {
     /// `[SETOF] type [(modifiers)] [ARRAY | []…]`, or `name%TYPE`.
@@ -183,4 +184,14 @@ impl Cursor<'_> {
         ty.modifiers = self.modifiers()?;
         Ok(ty)
     }
+}
+
+/// Parses exactly one type name, as in a column definition or a DECLARE.
+pub fn parse_type_name(text: &str) -> Result<TypeName> {
+    whole(text, Cursor::type_name)
+}
+
+/// A type named by a sqlparser tree (casts, column definitions of functions in FROM).
+pub fn data_type_name(ty: &sqlparser::ast::DataType) -> Result<TypeName> {
+    crate::parser::parse_type_name(&ty.to_string())
 }

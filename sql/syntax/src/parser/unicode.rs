@@ -3,7 +3,8 @@
 
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-use super::tokens::{Positions, is_word};
+use super::lexeme::is_word;
+use super::position::Positions;
 use crate::error::{Result, SqlError, SqlState};
 
 fn syntax(message: impl Into<String>, position: Option<u32>) -> SqlError {

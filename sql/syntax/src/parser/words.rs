@@ -4,7 +4,7 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-use super::tokens::{is_word, keyword};
+use super::lexeme::{is_word, keyword};
 
 /// `TABLE t` where a query may begin becomes `SELECT * FROM t`, which is what it means.
 pub(super) fn rewrite_table(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
