@@ -16,51 +16,13 @@
 //!
 //! Invariant: a handle that writes down answers as any other does.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
-use super::operator_class::OperatorClassRef;
-use super::{
-    Access, Catalog, ObjectKind, Relation, Role, RoutineRef, Schema, SequenceRef, TableRef, UserTypeRef,
-};
+use super::lookup_recorder::{ByName, ByOid, InSchema, Lookups};
+use super::{Catalog, Relation, Role, RoutineRef, Schema, TableRef, UserTypeRef};
 use crate::types::Oid;
-
-/// Answers by what was asked for.
-type ByOid<T> = FxHashMap<Oid, Option<T>>;
-type ByName<T> = FxHashMap<Box<str>, T>;
-/// Schema, then name.
-type InSchema<T> = ByName<ByName<T>>;
-
-/// Look-ups and their answers. See the module's head.
-#[derive(Debug, Default)]
-pub struct Lookups {
-    pub(super) tables: ByOid<TableRef>,
-    pub(super) composites: ByOid<TableRef>,
-    pub(super) sequences: ByOid<SequenceRef>,
-    pub(super) routines: ByOid<RoutineRef>,
-    pub(super) types: ByOid<UserTypeRef>,
-    pub(super) labels: ByOid<Arc<str>>,
-    pub(super) classes: ByOid<OperatorClassRef>,
-    pub(super) schemas: ByOid<Arc<Schema>>,
-    pub(super) roles: ByOid<Arc<Role>>,
-    pub(super) access: ByOid<Arc<Access>>,
-    /// Tables of indexes.
-    pub(super) index_tables: ByOid<Oid>,
-    pub(super) heirs: FxHashMap<Oid, Vec<Oid>>,
-    /// Tables with foreign keys to one.
-    referencing: FxHashMap<Oid, Vec<TableRef>>,
-    schema_names: ByName<Option<Arc<Schema>>>,
-    role_names: ByName<Option<Arc<Role>>>,
-    relation_names: InSchema<Option<Oid>>,
-    routine_names: InSchema<Vec<Oid>>,
-    type_names: InSchema<Option<Oid>>,
-    /// Kinds of which all objects were gone through, with the mark of that moment.
-    pub(super) all: FxHashMap<ObjectKind, Arc<()>>,
-    /// Those of what was compiled before and made use of.
-    parts: Vec<Arc<Lookups>>,
-}
 
 /// Notes an answer under a name without making a string of a name that is known.
 fn note_name<T>(names: &mut ByName<T>, name: &str, answer: T) {
@@ -217,29 +179,6 @@ fn same<T: PartialEq + ?Sized>(a: &Option<Arc<T>>, b: &Option<Arc<T>>) -> bool {
     }
 }
 
-/// Where a handle writes its look-ups down. What was compiled keeps its handle for what it will look
-/// up when it runs: that is none of the plan's.
-#[derive(Debug, Default)]
-pub struct LookupRecorder {
-    finished: AtomicBool,
-    lookups: Mutex<Lookups>,
-}
-
-impl LookupRecorder {
-    pub(super) fn note(&self, write: impl FnOnce(&mut Lookups)) {
-        if !self.finished.load(Ordering::Relaxed) {
-            write(&mut self.lookups.lock().unwrap_or_else(PoisonError::into_inner));
-        }
-    }
-
-    /// What has been asked; nothing is written down any more.
-    pub fn finish(&self) -> Arc<Lookups> {
-        self.finished.store(true, Ordering::Relaxed);
-        let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::new(std::mem::take(&mut *lookups))
-    }
-}
-
 impl Catalog {
     /// Makes use of something compiled before: what it asked counts as asked here.
     pub fn note_part(&self, part: &Arc<Lookups>) {
@@ -258,8 +197,10 @@ impl Catalog {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ObjectKind;
     use super::super::{CatalogChange, Object, PUBLIC, Table, TableKind};
     use super::*;
+    use crate::catalog::lookup_recorder::Lookups;
 
     fn put(catalog: &Catalog, oid: u32, schema: &str, name: &str) -> Catalog {
         let table = Table::new(Oid(oid), schema.to_owned(), name.to_owned(), TableKind::Table);

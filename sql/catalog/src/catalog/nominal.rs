@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Index, Table};
+use super::Index;
 use crate::types::Oid;
 
 /// See the module's head.
@@ -57,12 +57,4 @@ pub fn operator_classes(method: &str) -> impl Iterator<Item = (&'static str, Oid
         let (of, name, input, default) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
         (of == method).then(|| (name, Oid(input.parse().unwrap_or(0)), default == "t"))
     })
-}
-
-impl Table {
-    /// All indexes but the primary key's, those without entries among them, for changes of names.
-    pub fn all_indexes_mut(&mut self) -> impl Iterator<Item = &mut Index> {
-        let nominal = self.nominal.indexes.iter_mut().map(|nominal| &mut nominal.index);
-        self.indexes.iter_mut().chain(nominal)
-    }
 }

@@ -7,8 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::types::{Oid, Type};
 
-use super::Catalog;
-
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperatorClass {
     pub oid: Oid,
@@ -73,27 +71,5 @@ impl OperatorClass {
     /// `operator class c for access method hash`, as messages name it.
     pub fn describe(&self) -> String {
         format!("operator class {} for access method {}", self.name, self.method)
-    }
-}
-
-impl Catalog {
-    /// A defined class of a method, along the path unless a schema is given.
-    pub fn operator_class(
-        &self,
-        schema: Option<&str>,
-        name: &str,
-        method: &str,
-        search_path: &[String],
-    ) -> Option<OperatorClassRef> {
-        let found_in = |schema: &str| {
-            let is_it = |class: &&OperatorClassRef| {
-                class.schema == schema && class.name == name && class.method == method
-            };
-            self.operator_classes().find(is_it).cloned()
-        };
-        match schema {
-            Some(schema) => found_in(schema),
-            None => self.effective_path(search_path).into_iter().find_map(found_in),
-        }
     }
 }

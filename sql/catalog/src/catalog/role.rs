@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::types::Oid;
 
+pub use super::DATABASE_OWNER;
+use super::SUPERUSER;
 use super::access::{AclItem, ObjectClass};
-use super::{Catalog, DATABASE, SUPERUSER};
 
 /// A role. See the module's head.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,8 +75,6 @@ fn unlimited() -> i32 {
     -1
 }
 
-/// Its only member is the owner of the database.
-pub const DATABASE_OWNER: Oid = Oid(6171);
 pub const READ_ALL_DATA: Oid = Oid(6181);
 pub const WRITE_ALL_DATA: Oid = Oid(6182);
 pub const SIGNAL_BACKEND: Oid = Oid(4200);
@@ -152,36 +151,5 @@ impl Role {
     /// Whether it belongs to `role` by a grant of its own.
     pub fn membership(&self, role: Oid) -> Option<&Membership> {
         self.member_of.iter().find(|membership| membership.role == role)
-    }
-}
-
-impl Catalog {
-    /// `role` and all that it belongs to, nearest first; with `inherited`, only those whose rights
-    /// it has without SET ROLE.
-    pub fn roles_of(&self, role: Oid, inherited: bool) -> Vec<Oid> {
-        let mut found = vec![role];
-        let mut at = 0;
-        while at < found.len() {
-            let of = found[at];
-            at += 1;
-            let Some(member) = self.role_by_oid(of) else { continue };
-            if inherited && !member.inherit {
-                continue;
-            }
-            if of == self.owner(DATABASE) && !found.contains(&DATABASE_OWNER) {
-                found.push(DATABASE_OWNER);
-            }
-            for membership in &member.member_of {
-                if !found.contains(&membership.role) {
-                    found.push(membership.role);
-                }
-            }
-        }
-        found
-    }
-
-    /// Those that belong to `role` by a grant of their own.
-    pub fn members_of(&self, role: Oid) -> impl Iterator<Item = &std::sync::Arc<Role>> {
-        self.roles().filter(move |member| member.membership(role).is_some())
     }
 }

@@ -6,58 +6,14 @@ use std::sync::{Arc, Weak};
 
 use crate::types::Oid;
 
-use super::lookups::{LookupRecorder, Lookups};
+use super::lookup_recorder::{LookupRecorder, Lookups};
 use super::operator_class::OperatorClassRef;
+use super::relation::Relation;
 use super::state::{RelationOid, State};
 use super::{
     ARCHIPEL, Access, CatalogChange, Comments, INFORMATION_SCHEMA, Numbers, Object, ObjectKind, PG_CATALOG,
     PUBLIC, Role, RoutineRef, SUPERUSER, SUPERUSER_NAME, Schema, SequenceRef, Table, TableRef, UserTypeRef,
 };
-
-/// A relation: what shares PostgreSQL's pg_class namespace.
-#[derive(Clone, Debug)]
-pub enum Relation {
-    Table(TableRef),
-    Sequence(SequenceRef),
-    /// A secondary index, by its place in [`Table::indexes`].
-    Index(TableRef, usize),
-    /// The index of a primary key.
-    PrimaryKey(TableRef),
-    /// An index without entries, by its place in [`super::Nominal::indexes`].
-    Nominal(TableRef, usize),
-}
-
-impl Relation {
-    pub fn oid(&self) -> Oid {
-        match self {
-            Relation::Table(table) => table.oid,
-            Relation::Sequence(sequence) => sequence.oid,
-            Relation::Index(table, index) => table.indexes[*index].oid,
-            Relation::PrimaryKey(table) => table.primary_key.as_ref().map_or(Oid(0), |key| key.oid),
-            Relation::Nominal(table, place) => table.nominal.indexes[*place].index.oid,
-        }
-    }
-
-    pub fn name(&self) -> &str {
-        match self {
-            Relation::Table(table) => &table.name,
-            Relation::Sequence(sequence) => &sequence.name,
-            Relation::Index(table, index) => &table.indexes[*index].name,
-            Relation::PrimaryKey(table) => table.primary_key.as_ref().map_or("", |key| &key.name),
-            Relation::Nominal(table, place) => &table.nominal.indexes[*place].index.name,
-        }
-    }
-
-    pub fn schema(&self) -> &str {
-        match self {
-            Relation::Table(table)
-            | Relation::Index(table, _)
-            | Relation::PrimaryKey(table)
-            | Relation::Nominal(table, _) => &table.schema,
-            Relation::Sequence(sequence) => &sequence.schema,
-        }
-    }
-}
 
 /// A version of the catalog; cheap to clone. A handle may write down what is looked up through it.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::types::Oid;
 
 use super::operator_class::OperatorClassRef;
+use super::relation::Relation;
 use super::shared_map::SharedMap;
-use super::snapshot::Relation;
 use super::{
     Access, Comments, FIRST_GROUP, FIRST_OID, FIRST_TREE, Numbers, Object, ObjectKind, Role, RoutineRef,
     Schema, SequenceRef, Table, TableRef, UserTypeRef,

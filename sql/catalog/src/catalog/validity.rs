@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use rustc_hash::FxHashSet;
 
-use super::lookups::Lookups;
+use super::lookup_recorder::Lookups;
 use super::snapshot::{Catalog, CatalogMark};
 
 /// What was asked of a catalog, and the version that was last found to answer the same.

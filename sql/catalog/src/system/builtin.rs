@@ -2,15 +2,11 @@
 
 use super::SystemSource;
 use super::definition::bare_type_text;
+use super::function_name::window;
 use super::type_functions;
-use crate::function::{self, WindowSignature};
+use crate::function;
 use crate::ordered_set::HYPOTHETICAL;
 use crate::types::Oid;
-
-/// The window function of this number.
-pub(super) fn window(oid: Oid) -> Option<&'static WindowSignature> {
-    function::all_windows().iter().find(|window| window.oid == oid)
-}
 
 /// The types of a function's arguments.
 pub(super) fn args(oid: Oid) -> Option<&'static [Oid]> {

@@ -1,6 +1,6 @@
 //! Objects as SQL text: pg_get_indexdef, pg_get_constraintdef, pg_get_functiondef and relatives.
 
-use super::relations::IndexView;
+use super::index_view::IndexView;
 use super::{KeptExpression, Subject, SystemSource};
 use crate::catalog::names::{quote_identifier, quote_qualified};
 use crate::catalog::{
@@ -150,7 +150,8 @@ pub(super) fn index_definition(source: &dyn SystemSource, index: &IndexView<'_>,
     }
     let qualified = quote_qualified(&index.table.schema, &index.table.name);
     // What the path leads to needs no schema to be read.
-    let shown = super::names::relation_name(source, index.table.oid).unwrap_or_else(|| qualified.clone());
+    let shown = crate::system::relation_name::relation_name(source, index.table.oid)
+        .unwrap_or_else(|| qualified.clone());
     format!(
         "CREATE {}INDEX {} ON {}{} USING {} ({}){tail}",
         if index.unique { "UNIQUE " } else { "" },

@@ -3,11 +3,11 @@
 //! saying.
 
 use super::SystemSource;
-use super::operator_classes::member_oid;
-use super::qualified::functions_called;
-use super::relations::{
+use super::index_view::{
     IndexView, PG_CLASS, PG_CONSTRAINT, PG_NAMESPACE, PG_PROC, PG_TYPE, default_oid, indexes, is_identity,
 };
+use super::operator_classes::member_oid;
+use super::qualified::functions_called;
 use super::roles;
 use super::shape::{Sheet, text};
 use crate::catalog::extension::{self, ARCHIPEL_EXTENSION};

@@ -27,7 +27,7 @@ pub(super) fn default_text(
     }
     let sequence = default.strip_prefix("nextval('").and_then(|rest| rest.strip_suffix("'::regclass)"));
     match sequence.and_then(|name| source.catalog().relation_by_text(name, source.search_path()).ok()) {
-        Some(relation) => match super::names::relation_name(source, relation.oid()) {
+        Some(relation) => match crate::system::relation_name::relation_name(source, relation.oid()) {
             Some(name) => format!("nextval('{}'::regclass)", name.replace('\'', "''")),
             None => default.to_owned(),
         },

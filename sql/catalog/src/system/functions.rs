@@ -5,8 +5,9 @@ use super::definition::{
     argument_default, bare_type_text, constraint_definition, function_arguments, function_definition,
     function_result, identity_arguments, index_column, index_definition, type_text, type_visibility,
 };
+use super::index_view::indexes;
 use super::names::*;
-use super::relations::{indexes, kind_of, view_definition};
+use super::relations::{kind_of, view_definition};
 use super::shape::array;
 use super::triggers::trigger_definition;
 use super::{Changeable, KeptExpression, SystemSource};
@@ -14,6 +15,7 @@ use super::{heirs, identity, properties};
 use crate::catalog::{DATABASE, Relation, Table, TableKind, TriggerEvent};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
+use crate::system::relation_name::relation_name;
 use crate::types::{Oid, Type};
 
 fn text(value: impl AsRef<str>) -> Datum {

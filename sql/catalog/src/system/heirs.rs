@@ -1,7 +1,7 @@
 //! pg_inherits, pg_partitioned_table, and the functions about partitions.
 
 use super::SystemSource;
-use super::relations::{indexes, operator_class};
+use super::index_view::{indexes, operator_class};
 use super::shape::{Sheet, array, text, vector};
 use crate::catalog::partition_condition::{bound_text, partition_key_text};
 use crate::catalog::{Catalog, PartitionKeyPart, Relation, Table};

@@ -4,89 +4,14 @@
 //! something with it, finds it there.
 
 use super::SystemSource;
-use super::information::yes_no;
+use super::cells::yes_no;
 use super::roles::role_name;
 use super::shape::{Sheet, text};
+use super::sight::{Sight, rights};
 use crate::catalog::access::EVERYBODY;
-use crate::catalog::{AclItem, Authority, ObjectClass, Privileges, Table};
+use crate::catalog::{AclItem, Authority, ObjectClass, Privileges};
 use crate::datum::Datum;
 use crate::types::Oid;
-
-/// What the role in force finds in the views.
-#[derive(Clone, Copy)]
-pub(super) struct Sight<'c> {
-    rights: Authority<'c>,
-    /// A superuser's: everything.
-    all: bool,
-}
-
-impl<'c> Sight<'c> {
-    pub fn of(source: &'c dyn SystemSource) -> Sight<'c> {
-        let rights = rights(source);
-        Sight { rights, all: rights.is_superuser() }
-    }
-
-    /// pg_has_role(owner, 'USAGE'): what only owners are told.
-    pub fn owns(self, object: Oid) -> bool {
-        self.all || self.rights.owns(object)
-    }
-
-    fn has(self, object: Oid, class: ObjectClass, one_of: Privileges) -> bool {
-        self.owns(object) || !(self.rights.privileges(object, class) & one_of).is_empty()
-    }
-
-    /// has_any_column_privilege, but for what the whole table grants.
-    fn has_on_a_column(self, table: Oid, one_of: Privileges) -> bool {
-        let Some(access) = self.rights.catalog.access(table) else { return false };
-        access
-            .columns
-            .iter()
-            .any(|(column, _)| !(self.rights.column_privileges(table, *column) & one_of).is_empty())
-    }
-
-    /// Tables and views: whoever may do something with them.
-    pub fn table(self, table: &Table) -> bool {
-        self.has(table.oid, ObjectClass::Relation, ObjectClass::Relation.all())
-            || self.has_on_a_column(table.oid, Privileges::OF_COLUMNS)
-    }
-
-    /// Constraints and triggers: whoever may do more than read the table.
-    pub fn beyond_reading(self, table: &Table) -> bool {
-        self.has(table.oid, ObjectClass::Relation, ObjectClass::Relation.all() & !Privileges::SELECT)
-            || self.has_on_a_column(table.oid, Privileges::OF_COLUMNS & !Privileges::SELECT)
-    }
-
-    /// Every column: whoever may do something with the table that can be done with columns, too.
-    pub fn every_column(self, table: &Table) -> bool {
-        self.has(table.oid, ObjectClass::Relation, Privileges::OF_COLUMNS)
-    }
-
-    /// A column by its place: whoever may do something with it.
-    pub fn column(self, table: &Table, place: usize) -> bool {
-        self.every_column(table) || !self.rights.column_privileges(table.oid, place as u16 + 1).is_empty()
-    }
-
-    pub fn routine(self, routine: Oid) -> bool {
-        self.has(routine, ObjectClass::Routine, Privileges::EXECUTE)
-    }
-
-    pub fn sequence(self, sequence: Oid) -> bool {
-        self.has(sequence, ObjectClass::Sequence, ObjectClass::Sequence.all())
-    }
-
-    pub fn schema(self, schema: Oid) -> bool {
-        self.has(schema, ObjectClass::Schema, ObjectClass::Schema.all())
-    }
-
-    /// A type that somebody made.
-    pub fn user_type(self, ty: Oid) -> bool {
-        self.has(ty, ObjectClass::Type, Privileges::USAGE)
-    }
-}
-
-pub(super) fn rights(source: &dyn SystemSource) -> Authority<'_> {
-    Authority { catalog: source.catalog(), role: source.roles().current }
-}
 
 /// Fills the view if it is one of this file's.
 pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {

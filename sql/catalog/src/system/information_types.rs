@@ -1,10 +1,11 @@
 //! information_schema about types: domains, what they demand, and the fields of composite types.
 
 use super::SystemSource;
+use super::cells::{size_cells, type_cells, yes_no};
 use super::definition::constraint_definition;
-use super::information::{size_cells, type_cells, visible, yes_no};
-use super::information_rights::Sight;
 use super::shape::{Sheet, text};
+use super::sight::Sight;
+use super::sight::visible;
 use crate::catalog::RoutineKind;
 use crate::datum::Datum;
 use crate::type_table::{element_of, is_vector};

@@ -22,143 +22,50 @@
 //! - `functions`     catalog functions by name; `identity` what an object is, `properties` what indexes can
 
 mod builtin;
+mod cells;
 mod defined;
 mod definition;
 mod depend;
 mod expressions;
+mod function_name;
 mod functions;
 mod heirs;
 mod identity;
+mod index_view;
 mod information;
 mod information_rights;
 mod information_types;
+mod language;
 mod names;
 mod objects;
+mod opclass;
 mod operator_classes;
 mod privileges;
 mod properties;
 mod qualified;
 mod reference;
+mod relation_name;
 mod relations;
 mod roles;
 mod routines;
 mod shape;
+mod sight;
+mod source;
 mod triggers;
 mod type_functions;
 
-use crate::catalog::{Catalog, Routine, SessionRoles, Table};
+use crate::catalog::Table;
 use crate::datum::Datum;
 use crate::error::Result;
-use crate::function::FunctionContext;
-use crate::types::{Oid, Type};
 
 pub use defined::Defined;
 pub use definition::{bare_type_along, key_expression, type_along, type_as_written};
+pub use function_name::built_in_name;
 pub use functions::call;
-pub use names::built_in_name;
 pub use objects::{default_operator_class, operator_class_named};
 pub use qualified::{kept_as_written, qualified};
 pub use shape::tables;
-
-/// A kept expression that is to be shown.
-#[derive(Clone, Copy, Debug)]
-pub struct KeptExpression<'k> {
-    pub text: &'k str,
-    /// That of what it belongs to.
-    pub schema: &'k str,
-    pub subject: Subject,
-    /// What a default becomes.
-    pub target: Option<Type>,
-    /// Without the parentheses that can be done without.
-    pub pretty: bool,
-}
-
-/// What a kept expression speaks of.
-#[derive(Clone, Copy, Debug)]
-pub enum Subject {
-    Nothing,
-    /// A row of a table.
-    Row(Oid),
-    /// A row of a table before and after a change: `old` and `new`.
-    Change(Oid),
-    /// The VALUE of a domain over a type.
-    Value(Type),
-}
-
-impl<'k> KeptExpression<'k> {
-    /// One over a table's row.
-    pub fn over(table: &'k Table, text: &'k str, pretty: bool) -> KeptExpression<'k> {
-        let schema = &table.schema;
-        KeptExpression { text, schema, subject: Subject::Row(table.oid), target: None, pretty }
-    }
-}
-
-/// What can be changed through a relation without the help of triggers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changeable {
-    pub insert: bool,
-    pub update: bool,
-    pub delete: bool,
-    /// For each column, whether it can be given another value.
-    pub columns: Vec<bool>,
-}
-
-impl Changeable {
-    /// Whether a column is one that PostgreSQL calls updatable: rows can be deleted, too.
-    pub fn is_updatable(&self, column: usize) -> bool {
-        self.update && self.delete && self.columns.get(column) == Some(&true)
-    }
-}
-
-/// What the views and functions see of the session that asks.
-pub trait SystemSource {
-    fn catalog(&self) -> &Catalog;
-    fn search_path(&self) -> &[String];
-    /// In whose name is asked.
-    fn roles(&self) -> SessionRoles;
-    fn database(&self) -> &str;
-    /// What functions behind relations may ask.
-    fn context(&self) -> FunctionContext<'_> {
-        FunctionContext::detached()
-    }
-    /// An expression as PostgreSQL shows it; `None` for one that is shown as it was written.
-    fn shown(&self, _expression: &KeptExpression<'_>) -> Option<String> {
-        None
-    }
-    /// A view's query as PostgreSQL shows it; `None` for one that is shown as it was written.
-    fn shown_view(&self, _view: &Table, _pretty: bool) -> Option<String> {
-        None
-    }
-    /// What of its rows a view lets statements change by itself.
-    fn changeable(&self, _view: &Table) -> Changeable {
-        Changeable::default()
-    }
-    /// The body of a routine that is written without quotes, as PostgreSQL shows it; `None` for what
-    /// has none.
-    fn shown_body(&self, _routine: &Routine) -> Option<String> {
-        None
-    }
-    /// Rows of pg_locks, in its columns' order.
-    fn locks(&self) -> Vec<Vec<Datum>> {
-        Vec::new()
-    }
-    /// Rows stored in a table, as far as they are counted (pg_class.reltuples).
-    fn row_count(&self, _table: &Table) -> Option<f32> {
-        None
-    }
-    /// What they take, in pages (pg_class.relpages).
-    fn page_count(&self, _table: &Table) -> Option<i32> {
-        None
-    }
-    /// What a sequence gave last, if it gave anything; `None` also where nobody may know.
-    fn sequence_last_value(&self, _sequence: Oid) -> Option<i64> {
-        None
-    }
-    /// The value that a sequence stands at, whether it gave that or is going to, whoever asks.
-    fn sequence_position(&self, _sequence: Oid) -> Option<i64> {
-        None
-    }
-}
+pub use source::{Changeable, KeptExpression, Subject, SystemSource};
 
 /// The rows of a system relation; `None` if it is not one of this crate's.
 pub fn rows(table: &Table, source: &dyn SystemSource) -> Option<Result<Vec<Vec<Datum>>>> {
@@ -187,6 +94,8 @@ mod tests {
         ArgMode, CatalogChange, Check, Column, Distribution, ForeignKey, Index, IndexColumn, KeyConstraint,
         Language, Object, Routine, RoutineArg, RoutineKind, TableKind,
     };
+    use crate::catalog::{Catalog, SessionRoles};
+    use crate::types::{Oid, Type};
     use std::sync::Arc;
 
     struct Source(Catalog, Vec<String>);

@@ -3,6 +3,8 @@
 use super::SystemSource;
 use super::builtin;
 use super::definition::{bare_type_text, signature};
+use super::function_name::built_in_name;
+use super::relation_name::type_is_found;
 use super::type_functions;
 use crate::ast::QualifiedName;
 use crate::catalog::names::{
@@ -13,22 +15,6 @@ use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::function;
 use crate::types::Oid;
-
-/// The name of a relation, qualified if the search path does not find it.
-pub(super) fn relation_name(source: &dyn SystemSource, oid: Oid) -> Option<String> {
-    let Some(relation) = source.catalog().relation_by_oid(oid) else {
-        let composite = source.catalog().table_of_row_type(Oid::row_type_of(oid))?;
-        return Some(match type_is_found(source, &composite) {
-            true => quote_identifier(&composite.name),
-            false => quote_qualified(&composite.schema, &composite.name),
-        });
-    };
-    Some(if source.catalog().is_visible(&relation, source.search_path()) {
-        quote_identifier(relation.name())
-    } else {
-        quote_qualified(relation.schema(), relation.name())
-    })
-}
 
 /// 42501 for names in schemas that the role in force may not look into, whether they are there or
 /// not (LookupExplicitNamespace).
@@ -237,16 +223,6 @@ pub(super) fn type_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
     })
 }
 
-/// The name of a built-in function or aggregate.
-pub fn built_in_name(oid: Oid) -> Option<&'static str> {
-    let scalar = function::function_by_oid(oid).map(|function| function.name);
-    let aggregate = || function::all_aggregates().iter().find(|f| f.oid == oid).map(|f| f.name);
-    let set = || function::all_set_functions().iter().find(|f| f.oid == oid).map(|f| f.name);
-    let of_type = || type_functions::by_oid(oid).map(|of_type| of_type.name);
-    let window = || builtin::window(oid).map(|window| window.name);
-    scalar.or_else(aggregate).or_else(set).or_else(of_type).or_else(window)
-}
-
 /// The name of a function alone, with its schema if that does not lead to it and no other (regprocout).
 pub(super) fn lone_function_name(source: &dyn SystemSource, oid: Oid) -> Option<String> {
     let name = function_name(source, oid)?;
@@ -340,12 +316,6 @@ pub(super) fn operator_signature(source: &dyn SystemSource, oid: Oid) -> Option<
     let operator = function::operator_by_oid(oid)?;
     let left = operator.left.map_or_else(|| "NONE".to_owned(), |left| bare_type_text(source, left));
     Some(format!("{}({left},{})", operator.name, bare_type_text(source, operator.right)))
-}
-
-/// Whether a plain name finds this composite type.
-fn type_is_found(source: &dyn SystemSource, composite: &crate::catalog::Table) -> bool {
-    let found = source.catalog().user_type(None, &composite.name, source.search_path());
-    found.is_some_and(|ty| ty.oid == composite.row_type())
 }
 
 /// pg_table_is_visible: NULL for an oid that is no relation.

@@ -1,7 +1,10 @@
 //! Catalog relations about types, routines, operators, schemas, roles and the database.
 
 use super::SystemSource;
-use super::relations::{DEFAULT_COLLATION, schema_oid};
+use super::index_view::schema_oid;
+use super::language::{INTERNAL, PLPGSQL, SQL};
+use super::opclass::{OperatorClass, operator_classes};
+use super::relations::DEFAULT_COLLATION;
 use super::roles::{acl_of, owner};
 use super::shape::{Sheet, letter, text};
 use super::type_functions::{self, read_as, read_as_array, read_as_enum};
@@ -11,40 +14,9 @@ use crate::function::{self, CastContext, CastMethod};
 use crate::type_table::{all_types, type_info};
 use crate::types::Oid;
 
-/// Languages: internal, c, sql, and plpgsql under a number of our own.
-pub(super) const INTERNAL: Oid = Oid(12);
-pub(super) const SQL: Oid = Oid(14);
-pub(super) const PLPGSQL: Oid = Oid(13_600);
 const PG_DEFAULT: Oid = Oid(1663);
 /// UTF8.
 const ENCODING: i32 = 6;
-
-/// A btree operator class.
-pub(super) struct OperatorClass {
-    pub oid: Oid,
-    pub name: &'static str,
-    pub family: Oid,
-    pub input: Oid,
-    pub default: bool,
-    pub key: Oid,
-}
-
-/// PostgreSQL's btree operator classes over the types known here.
-pub(super) fn operator_classes() -> impl Iterator<Item = OperatorClass> {
-    include_str!("../../../data/opclass.tsv").lines().filter_map(|line| {
-        let fields: Vec<&'static str> = line.split('\t').collect();
-        let [oid, _, name, family, input, default, key] = fields[..] else { return None };
-        let number = |text: &str| Oid(text.parse().unwrap_or(0));
-        Some(OperatorClass {
-            oid: number(oid),
-            name,
-            family: number(family),
-            input: number(input),
-            default: default == "t",
-            key: number(key),
-        })
-    })
-}
 
 /// Operator classes of both methods over types that are not known here, and of enums.
 const OTHER_CLASSES: [&str; 12] = [

@@ -1,17 +1,13 @@
 //! Catalog relations about the operator classes that users defined.
 
 use super::SystemSource;
-use super::relations::schema_oid;
+use super::index_view::schema_oid;
+use super::opclass::method_oid;
 use super::shape::{Sheet, text};
 use crate::catalog::SUPERUSER;
-use crate::catalog::operator_class::{OperatorClass, access_method};
+use crate::catalog::operator_class::OperatorClass;
 use crate::datum::Datum;
 use crate::types::Oid;
-
-/// The access method of a name.
-pub(super) fn method_oid(method: &str) -> Datum {
-    Datum::Oid(access_method(method))
-}
 
 pub(super) fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
     for class in source.catalog().operator_classes() {

@@ -2,7 +2,7 @@
 //! (PostgreSQL's amutils.c). Indexes without entries answer for the method that they were asked for as.
 
 use super::SystemSource;
-use super::relations::{IndexView, indexes};
+use super::index_view::{IndexView, indexes};
 use crate::catalog::operator_class::access_method;
 use crate::datum::Datum;
 use crate::types::Oid;

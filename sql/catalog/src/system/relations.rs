@@ -5,136 +5,24 @@ use super::definition::index_definition;
 use super::depend::{PG_EXTENSION, PG_TRIGGER, dependencies, initial_rights, referenced_index, rules};
 use super::expressions::{columns_named, condition_text, default_text, generated_text, own_default};
 use super::heirs::{bound_of, is_complete};
-use super::operator_classes::method_oid;
+use super::index_view::{
+    PG_CLASS, PG_CONSTRAINT, PG_NAMESPACE, PG_PROC, PG_TYPE, attribute, default_oid, indexes, operator_class,
+    schema_oid,
+};
+use super::opclass::method_oid;
 use super::qualified::qualified;
 use super::roles::{acl_of, column_acl, owner, owner_name};
 use super::shape::{Sheet, array, letter, relation_kind, storage_options, text, vector};
 use crate::catalog::{
-    CheckOption, DATABASE, EXPRESSION, Index, IndexExpression, NominalIndex, ReplicaIdentity, Sequence,
-    Table, TableKind, extension,
+    CheckOption, DATABASE, EXPRESSION, Index, ReplicaIdentity, Table, TableKind, extension,
 };
 use crate::datum::Datum;
 use crate::type_table::type_info;
 use crate::types::{Oid, Type};
 
-/// Oids of pg_class, pg_constraint, pg_proc and pg_namespace as object classes.
-pub(super) const PG_CLASS: Oid = Oid(1259);
-pub(super) const PG_CONSTRAINT: Oid = Oid(2606);
-pub(super) const PG_PROC: Oid = Oid(1255);
-pub(super) const PG_TYPE: Oid = Oid(1247);
-pub(super) const PG_NAMESPACE: Oid = Oid(2615);
 const HEAP: Oid = Oid(2);
 /// Collation "default".
 pub(super) const DEFAULT_COLLATION: Oid = Oid(100);
-
-pub(super) fn schema_oid(source: &dyn SystemSource, name: &str) -> Datum {
-    Datum::Oid(source.catalog().schema(name).map_or(Oid(0), |schema| schema.oid))
-}
-
-/// A table's indexes, the primary key's first, in one form: oid, name, columns, flags.
-pub(super) struct IndexView<'t> {
-    pub table: &'t Table,
-    pub oid: Oid,
-    pub name: &'t str,
-    /// Column, descending, NULLs first.
-    pub columns: Vec<(u16, bool, bool)>,
-    pub unique: bool,
-    pub nulls_equal: bool,
-    pub primary: bool,
-    pub constraint: Option<Oid>,
-    pub include: &'t [u16],
-    pub predicate: Option<&'t str>,
-    pub expressions: &'t [IndexExpression],
-    /// The index of the table that this one's table is a partition of.
-    pub parent: Option<Oid>,
-    pub method: &'t str,
-    /// What is said of one without entries.
-    pub nominal: Option<&'t NominalIndex>,
-    /// The operator classes of its parts, where they are not the types' own.
-    pub classes: &'t [Option<String>],
-}
-
-impl IndexView<'_> {
-    /// The part of its key at a place, if it is no plain column.
-    pub fn expression(&self, place: usize) -> Option<&IndexExpression> {
-        let (column, ..) = self.columns.get(place)?;
-        self.expressions.iter().find(|part| *column == EXPRESSION && usize::from(part.place) == place)
-    }
-
-    /// The name and type of a part of its key.
-    fn part(&self, place: usize) -> Option<(String, Type)> {
-        if let Some(expression) = self.expression(place) {
-            // Those of old databases have none.
-            let name = if expression.name.is_empty() { "expr" } else { &expression.name };
-            return Some((name.to_owned(), expression.ty));
-        }
-        let column = self.table.columns.get(usize::from(*self.all_columns().get(place)?))?;
-        Some((column.name.clone(), column.ty))
-    }
-
-    /// The columns of its key, then those of INCLUDE.
-    pub fn all_columns(&self) -> Vec<u16> {
-        self.columns.iter().map(|(column, ..)| *column).chain(self.include.iter().copied()).collect()
-    }
-}
-
-pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexView<'_>> {
-    let primary = table.primary_key.iter().map(move |key| IndexView {
-        table,
-        oid: key.oid,
-        name: &key.name,
-        columns: key.columns.iter().map(|c| (*c, false, false)).collect(),
-        unique: true,
-        nulls_equal: false,
-        primary: true,
-        constraint: Some(key.constraint_oid()),
-        include: &key.include,
-        predicate: None,
-        expressions: &[],
-        parent: key.parent,
-        method: "btree",
-        nominal: None,
-        classes: &[],
-    });
-    let secondary = table.indexes.iter().map(move |index| {
-        let method = if index.hash { "hash" } else { "btree" };
-        secondary_view(table, index, method, None)
-    });
-    let nominal = table.nominal.indexes.iter();
-    let nominal = nominal.map(move |known| secondary_view(table, &known.index, &known.method, Some(known)));
-    primary.chain(secondary).chain(nominal)
-}
-
-fn secondary_view<'t>(
-    table: &'t Table,
-    index: &'t Index,
-    method: &'t str,
-    nominal: Option<&'t NominalIndex>,
-) -> IndexView<'t> {
-    IndexView {
-        table,
-        oid: index.oid,
-        name: &index.name,
-        columns: index.columns.iter().map(|c| (c.column, c.descending, c.nulls_first)).collect(),
-        unique: index.unique,
-        nulls_equal: index.nulls_equal,
-        primary: false,
-        constraint: index.constraint_oid(),
-        include: &index.include,
-        predicate: index.predicate.as_deref(),
-        expressions: &index.expressions,
-        parent: index.parent,
-        method,
-        nominal,
-        classes: nominal.map_or(&index.classes[..], |known| &known.classes[..]),
-    }
-}
-
-/// Oid of the pg_attrdef row of a column: the table's number with the column's below it, in
-/// a half of the number space no object is drawn from.
-pub(super) fn default_oid(table: Oid, attribute: usize) -> Oid {
-    Oid(0x8000_0000 | (table.0 << 11) | attribute as u32)
-}
 
 /// Fills the relation if it is one of this file's.
 pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
@@ -284,28 +172,6 @@ fn parents_with(source: &dyn SystemSource, table: &Table, has: &dyn Fn(&Table) -
     parents.filter(|parent| has(parent)).count() as i32
 }
 
-/// The cells every attribute row has.
-fn attribute(relation: Oid, name: &str, ty: Type, number: usize) -> Vec<(&'static str, Datum)> {
-    let info = type_info(ty.oid);
-    let of_enum = ty.oid.is_enum() || ty.oid.is_enum_array();
-    vec![
-        ("attrelid", Datum::Oid(relation)),
-        ("attname", text(name)),
-        ("atttypid", Datum::Oid(ty.oid)),
-        ("attstattarget", Datum::Int4(-1)),
-        ("attlen", Datum::Int2(if ty.oid.is_enum() { 4 } else { info.map_or(-1, |i| i.length) })),
-        ("attnum", Datum::Int2(number as i16)),
-        ("attndims", Datum::Int4(i32::from(info.is_some_and(crate::type_table::TypeInfo::is_array)))),
-        ("attcacheoff", Datum::Int4(-1)),
-        ("atttypmod", Datum::Int4(ty.typmod)),
-        ("attbyval", Datum::Bool(ty.oid.is_enum() || info.is_some_and(|i| i.by_value))),
-        ("attalign", letter(info.map_or(if of_enum { b'i' } else { b'd' }, |i| i.align))),
-        ("attstorage", letter(info.map_or(if ty.oid.is_enum() { b'p' } else { b'x' }, |i| i.storage))),
-        ("attislocal", Datum::Bool(true)),
-        ("attcollation", Datum::Oid(info.map_or(Oid(0), |i| i.collation))),
-    ]
-}
-
 fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
     for table in source.catalog().tables().chain(source.catalog().composites()) {
         for (i, column) in table.columns.iter().enumerate() {
@@ -373,19 +239,6 @@ fn defaults(source: &dyn SystemSource, sheet: &mut Sheet) {
             }
         }
     }
-}
-
-/// The default btree operator class of a type, from PostgreSQL's pg_opclass.
-pub(super) fn operator_class(ty: Oid) -> Oid {
-    // Types without a class of their own use the one they are binary coercible to.
-    let ty = match ty {
-        Oid::VARCHAR => Oid::TEXT,
-        other if crate::type_table::element_of(other).is_some() => Oid::ANYARRAY,
-        other => other,
-    };
-    super::objects::operator_classes()
-        .find(|class| class.input == ty && class.default)
-        .map_or(Oid(0), |class| class.oid)
 }
 
 fn attribute_number(column: u16) -> Datum {
@@ -580,17 +433,6 @@ fn sequence_view(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("last_value", source.sequence_last_value(sequence.oid).map_or(Datum::Null, Datum::Int8)),
         ]);
     }
-}
-
-/// Whether the sequence of an identity column.
-pub(super) fn is_identity(source: &dyn SystemSource, sequence: &Sequence) -> bool {
-    sequence
-        .owned_by
-        .and_then(|(table, column)| {
-            let table = source.catalog().table_by_oid(table)?;
-            table.columns.get(usize::from(column)).map(|c| c.identity.is_some())
-        })
-        .unwrap_or(false)
 }
 
 /// The catalog an object's comment is filed under.

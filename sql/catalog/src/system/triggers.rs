@@ -1,8 +1,8 @@
 //! Triggers as PostgreSQL's catalog and the information schema show them.
 
-use super::information_rights::Sight;
 use super::names::function_name;
 use super::shape::{Sheet, text, vector};
+use super::sight::Sight;
 use super::{KeptExpression, Subject, SystemSource};
 use crate::catalog::names::{quote_identifier, quote_qualified};
 use crate::catalog::{Table, TableRef, Trigger, TriggerEvent};

@@ -1,0 +1,49 @@
+//! Anything that FROM may name.
+
+use super::{SequenceRef, TableRef};
+use crate::types::Oid;
+
+/// A relation: what shares PostgreSQL's pg_class namespace.
+#[derive(Clone, Debug)]
+pub enum Relation {
+    Table(TableRef),
+    Sequence(SequenceRef),
+    /// A secondary index, by its place in [`Table::indexes`].
+    Index(TableRef, usize),
+    /// The index of a primary key.
+    PrimaryKey(TableRef),
+    /// An index without entries, by its place in [`super::Nominal::indexes`].
+    Nominal(TableRef, usize),
+}
+
+impl Relation {
+    pub fn oid(&self) -> Oid {
+        match self {
+            Relation::Table(table) => table.oid,
+            Relation::Sequence(sequence) => sequence.oid,
+            Relation::Index(table, index) => table.indexes[*index].oid,
+            Relation::PrimaryKey(table) => table.primary_key.as_ref().map_or(Oid(0), |key| key.oid),
+            Relation::Nominal(table, place) => table.nominal.indexes[*place].index.oid,
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        match self {
+            Relation::Table(table) => &table.name,
+            Relation::Sequence(sequence) => &sequence.name,
+            Relation::Index(table, index) => &table.indexes[*index].name,
+            Relation::PrimaryKey(table) => table.primary_key.as_ref().map_or("", |key| &key.name),
+            Relation::Nominal(table, place) => &table.nominal.indexes[*place].index.name,
+        }
+    }
+
+    pub fn schema(&self) -> &str {
+        match self {
+            Relation::Table(table)
+            | Relation::Index(table, _)
+            | Relation::PrimaryKey(table)
+            | Relation::Nominal(table, _) => &table.schema,
+            Relation::Sequence(sequence) => &sequence.schema,
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! PostgreSQL's own operator classes.
+
+use crate::catalog::operator_class::access_method;
+use crate::datum::Datum;
+use crate::types::Oid;
+
+/// A btree operator class.
+pub(super) struct OperatorClass {
+    pub oid: Oid,
+    pub name: &'static str,
+    pub family: Oid,
+    pub input: Oid,
+    pub default: bool,
+    pub key: Oid,
+}
+
+/// PostgreSQL's btree operator classes over the types known here.
+pub(super) fn operator_classes() -> impl Iterator<Item = OperatorClass> {
+    include_str!("../../../data/opclass.tsv").lines().filter_map(|line| {
+        let fields: Vec<&'static str> = line.split('\t').collect();
+        let [oid, _, name, family, input, default, key] = fields[..] else { return None };
+        let number = |text: &str| Oid(text.parse().unwrap_or(0));
+        Some(OperatorClass {
+            oid: number(oid),
+            name,
+            family: number(family),
+            input: number(input),
+            default: default == "t",
+            key: number(key),
+        })
+    })
+}
+
+/// The access method of a name.
+pub(super) fn method_oid(method: &str) -> Datum {
+    Datum::Oid(access_method(method))
+}
