@@ -1,7 +1,7 @@
 //! The executor: bound statements as closures over a claimed transaction, what they will touch, and how
 //! they are shown.
 //!
-//! - [`native`] bound statements as closures over a claimed transaction
+//! - [`native`] bound statements as closures over a claimed transaction: `plan` compiles them, `run` runs them
 //! - [`route`] what a plan touches, and which executor it is for; [`pruning`] which partitions conditions leave
 //! - [`explain`] plans as text
 

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use archipel_engine::SubmitOptions;
+use archipel_sql::{io, system};
 use archipel_sql::catalog::{Catalog, Privileges, Requirement, SessionRoles, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, SessionHost};
-use archipel_sql::io;
-use archipel_sql::system::{self, SystemSource};
+use archipel_sql::system::SystemSource;
 use archipel_sql::types::Oid;
 
+use crate::native::run::program::{StatementProgram, stop_error};
+use crate::native::run::state::context::SystemRows;
 use super::tests::Database;
-use super::{StatementProgram, SystemRows, stop_error};
 
 /// A session that knows the catalog and nothing else.
 struct Host {

@@ -1,29 +1,21 @@
 //! Native execution: bound statements as closures and small plan nodes over a claimed
 //! transaction.
 //!
-//! In the order a statement meets them:
+//! Two halves, with floors of the same names. [`plan`] compiles, and makes what [`run`] runs; `run` knows no
+//! compiler.
 //!
-//! - [`compile`]   the state of one compilation: scopes, slots, what was used
-//! - [`expression`] scalar expressions → closures; [`predicate`] boolean ones; [`mod@case`] CASE
-//!   and the like; `conversion` changes of type; `fold` what planning computes, `planned` what it
-//!   fails at; [`operand`] and [`arithmetic`] the fast paths
-//! - [`conjunct`]  WHERE and ON taken apart, and which columns each part reads
-//! - [`path`]      how a table is reached: key and index ranges from conjuncts
-//! - `family`    tables whose rows are in others, `placing` which of them a row is for
-//! - [`relation`]  relational operators → [`node::Node`]s; [`join`] their order;
-//!   `set_function` set-returning functions
-//! - [`node`]      the operators at run time; [`scan`] those that touch tables; [`aggregate`],
-//!   [`window`], [`sort`], [`setop`], [`with`]; `quicksort` the order of few rows
-//! - [`insert`]    INSERT; [`modify`] UPDATE and DELETE, [`target`] their targets; [`constraint`]
-//!   what they check, [`duplicate`] what is there already
-//! - [`ahead`]     rows whose keys are known before they are read
-//! - `subquery`  nested queries; `partners` those of EXISTS that no key leads to
-//! - [`trigger`]   what fires when rows are written; `usage` how long routines take
-//! - [`explained`] EXPLAIN ANALYZE among the rows of another statement; `described` what columns of a
-//!   plan are called, [`watched`] what its nodes do
-//! - [`effects`]   what a run leaves: the open [`cursor`]s of a transaction, what it tells listeners
-//!   ([`notify`]), numbers of sequences, checks that wait
-//! - [`statement`] the whole, and [`program`]: one statement as an engine program
+//! | | compiled in | runs in |
+//! |---|---|---|
+//! | a statement | `plan/statement` | `run/statement`; `run/program`: as an engine program |
+//! | relational operators, joins | `plan/relation`, `plan/join` | `run/operator`, `run/window` |
+//! | how tables are reached | `plan/access` | `run/access` |
+//! | expressions and conditions | `plan/expression`, `plan/scalar`, `plan/constant` | `run/expression`, `run/function` |
+//! | INSERT, UPDATE, DELETE, MERGE | `plan/change` | `run/change` |
+//! | what they must not break | `plan/constraint` | `run/constraint` |
+//! | EXPLAIN | `plan/explain` | `run/operator` |
+//!
+//! `plan/compiler` is the state of one compilation, `run/state` what a statement runs in and what it leaves,
+//! `run/row` rows by themselves.
 //!
 //! Execution is push-based: a node runs its input with a closure that receives control once a
 //! row, the row being in the frame's slots ([`context`]). Stopping early is `Break` all the way
@@ -31,83 +23,12 @@
 //!
 //! Invariant: nothing here looks up a name, and nothing allocates per row for scalars.
 
-pub mod context;
-pub mod cursor;
-pub mod effects;
-pub mod statement;
-
-mod action;
-mod advisory;
-mod aggregate;
-pub mod ahead;
-mod arithmetic;
-mod case;
+pub(crate) mod plan;
+pub(crate) mod run;
 #[cfg(test)]
 mod catalog_tests;
-mod compile;
-mod conjunct;
-mod constraint;
-mod conversion;
-mod deferral;
-mod defined;
-mod defined_aggregate;
-mod described;
-mod described_nodes;
-mod duplicate;
-mod equality;
-mod explained;
-mod expression;
-mod family;
-mod fold;
-mod foreseen;
-pub mod hash;
-mod immutable;
-mod insert;
-mod instead;
-mod integer;
-mod join;
-mod join_keys;
-mod lateral;
-mod lock;
-mod lookup;
-mod merge;
-mod modify;
-mod node;
-pub mod notify;
-mod operand;
-mod partners;
-mod parts;
-mod path;
-mod placing;
-mod planned;
-mod predicate;
-pub mod program;
-mod quicksort;
-mod relation;
-mod row_read;
-mod rows;
-pub mod scalar;
-mod scan;
-mod scan_text;
-mod sequence;
-mod set_function;
-mod setop;
-pub(crate) mod sleep;
-mod sort;
-mod span;
-mod stored;
-mod subquery;
-mod target;
 #[cfg(test)]
 mod tests;
-mod text;
-mod trigger;
-mod usage;
-mod walk;
-mod watched;
-mod window;
-mod with;
-mod write;
 
 use std::any::Any;
 use std::ops::ControlFlow;
@@ -121,27 +42,28 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::system::Defined;
 
-pub use action::rows_as_table;
-pub use context::{
-    CallerLine, ExecContext, ExecError, ExecResult, NoSystemRows, Notice, Permits, RoutineForm, RunOf,
-    SystemRows,
-};
-pub use deferral::{ConstraintModes, DeferredCheck, DeferredWork, finish_deferred};
-pub use equality::equality;
-pub use expression::{CompiledExpression, compile_condition, compile_expr, compile_expression, convert_io};
-pub use family::members_left;
-pub use fold::{is_null, known_within};
-pub use immutable::{is_known, is_known_of_known};
-pub use operand::element;
-pub use planned::failure_of_expression;
-pub use program::{StatementHost, StatementProgram, stop_error};
-pub use sequence::{Drawn, LAST_SEQUENCE, numbers_for_next_attempt};
-pub use statement::{CompiledStatement, compile_explained, compile_statement};
-pub use usage::{Usage, Used};
-pub use walk::{visit_all_relations, visit_expressions, visit_relations};
-
-use crate::comparison as operator;
+pub use crate::array::element;
+pub use crate::construct::convert_io;
+pub use crate::known::{is_known, is_known_of_known, is_null, known_within};
 use crate::route::Access;
+pub use plan::scalar;
+pub use plan::access::inheritance::members_left;
+pub use plan::constant::failure_of_expression;
+pub use plan::expression::{CompiledExpression, compile_condition, compile_expr, compile_expression};
+pub use plan::walk::{visit_all_relations, visit_expressions, visit_relations};
+pub use run::{program, statement};
+pub use run::access::prefetch as ahead;
+pub use run::constraint::deferral::{ConstraintModes, DeferredCheck, DeferredWork, finish_deferred};
+pub use run::constraint::referential_action::rows_as_table;
+pub use run::function::notify;
+pub use run::function::sequence::{Drawn, LAST_SEQUENCE, numbers_for_next_attempt};
+pub use run::program::{StatementHost, StatementProgram, stop_error};
+pub use run::row::hash;
+pub use run::row::equality::equality;
+pub use run::state::{context, cursor, effects};
+pub use run::state::context::{CallerLine, ExecContext, ExecError, ExecResult, NoSystemRows, Notice, Permits, RoutineForm, RunOf, SystemRows};
+pub use run::state::usage::{Usage, Used};
+pub use run::statement::{CompiledStatement, compile_explained, compile_statement};
 
 /// A scalar expression, compiled.
 pub type CompiledExpr = Box<dyn Fn(&mut ExecContext<'_, '_>) -> ExecResult<Datum> + Send + Sync>;

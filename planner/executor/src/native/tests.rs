@@ -3,23 +3,22 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use archipel_definitions as ddl;
+use archipel_engine::{ClaimSet, DdlOp, Engine, EngineConfig, Program, RoutingTable, Stop, SubmitOptions, Txn};
 use archipel_engine::log::MemoryStore;
-use archipel_engine::{
-    ClaimSet, DdlOp, Engine, EngineConfig, Program, RoutingTable, Stop, SubmitOptions, Txn,
-};
+use archipel_sql::io;
 use archipel_sql::ast::Statement;
 use archipel_sql::catalog::{Catalog, Privileges, Requirement, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::{FunctionContext, SessionHost};
-use archipel_sql::io;
 use archipel_sql::types::Oid;
 
-use super::{
-    CompileEnv, CompiledStatement, NoRoutines, StatementProgram, SystemRows, compile_statement, stop_error,
-};
+use archipel_definitions as ddl;
 use crate::bind::{BindEnv, bind_statement};
+use crate::native::run::program::{StatementProgram, stop_error};
+use crate::native::run::state::context::SystemRows;
+use crate::native::run::statement::{CompiledStatement, compile_statement};
+use super::{CompileEnv, NoRoutines};
 
 /// A session without settings.
 struct Host;

@@ -6,7 +6,7 @@ use archipel_sql::function::{Intrinsic, Volatility};
 
 use super::{Access, RouteKey};
 use crate::bound::{Accumulator, BoundExpr, BoundStatement, CteBody, ExprKind, Rel, SetCall, SetItem};
-use crate::native::sleep::sleeps;
+use crate::native::run::function::sleep::sleeps;
 use crate::native::{CompileEnv, CompiledStatement, compile_expression};
 
 /// What an expression touches through nested queries and routine calls.

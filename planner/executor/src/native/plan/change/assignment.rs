@@ -1,0 +1,400 @@
+//! What an UPDATE makes of a row: how new values are computed, checked and written, and what they
+//! must satisfy.
+
+use std::sync::Arc;
+
+use archipel_engine::Inserted;
+use archipel_engine::cell::Cell;
+use archipel_engine::schema::KeyColumn;
+use archipel_engine::storage::KeyBuf;
+use archipel_engine::storage::versions::Departure;
+use archipel_sql::catalog::TableRef;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError};
+use smallvec::SmallVec;
+
+use crate::bind::reference::bind_generated;
+use crate::bound::{BoundChecks, BoundExpr, ExprKind};
+use crate::native::plan::walk;
+use crate::native::plan::access::path::Meta;
+use crate::native::plan::compiler::{Compiler, Layout};
+use crate::native::plan::constraint::{ReferenceCheck, RowChecks};
+use crate::native::plan::expression::Source;
+use crate::native::run::change::write::{Cells, Target};
+use crate::native::run::row::hash;
+use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::route::RouteKey;
+use crate::row::Codec;
+use super::index_expression::OF_EXPRESSION;
+
+/// Column (or place after the columns), where its new value goes, how it is stored, how it is computed.
+type NewValue = (u16, u32, Codec, Source);
+
+/// New values for some columns of one row, and what they must satisfy.
+pub(crate) struct Change {
+    pub(super) set: Vec<NewValue>,
+    /// How many of the last of them are computed from the new row: generated columns and what it
+    /// stores for indexes.
+    generated: usize,
+    /// Where the latter are, as far as they are computed.
+    for_indexes: Vec<Option<u32>>,
+    old: Vec<u32>,
+    /// The new row: changed columns in their new slots, the others where they are.
+    pub row: Vec<u32>,
+    pub checks: RowChecks,
+    pub(super) parents: Vec<Arc<ReferenceCheck>>,
+    /// Rows that reference the old values of changed columns.
+    pub(crate) children: Vec<Arc<ReferenceCheck>>,
+    /// Whether changing a row may change rows that reference it.
+    pub acts: bool,
+    /// Whether a column of the storage key changes.
+    pub(crate) moves: bool,
+}
+
+impl Compiler<'_> {
+    /// Compiles SET over `scope` (the old row first).
+    pub fn change(
+        &mut self,
+        table: &TableRef,
+        meta: &Meta,
+        old: &[u32],
+        scope: &Layout,
+        set: &[(u16, BoundExpr)],
+        checks: &BoundChecks,
+    ) -> Result<Change> {
+        let mut columns: Vec<u16> = set.iter().map(|(column, _)| *column).collect();
+        // Columns that only triggers may change stand in the set as themselves.
+        let stays = |column: u16, value: &BoundExpr| matches!(value.kind, ExprKind::Column { depth: 0, index } if index == column);
+        let given = set.iter().filter(|(column, value)| !stays(*column, value));
+        let given = given.map(|(column, _)| *column).collect();
+        let mut row = old.to_vec();
+        let mut set = self.assigned(table, meta, scope, set)?;
+        for (column, slot, ..) in &set {
+            row[usize::from(*column)] = *slot;
+        }
+        let mut generated = self.generate_anew(table, meta, &mut set, &mut columns, &mut row)?;
+        let moves = meta.def.key.iter().any(|part| columns.contains(&part.column));
+        if moves {
+            // The row is written anew, so all of it is needed.
+            self.mark_all(old);
+            let key = match meta.def.key.first() {
+                Some(first) if usize::from(first.column) < row.len() => {
+                    self.route_of_slot(row[usize::from(first.column)])
+                }
+                _ => RouteKey::Unknown("the row keeps its number".to_owned()),
+            };
+            self.note_table(table, meta, true, key);
+        }
+        let for_indexes = self.stored_for_indexes(table, &row, (!moves).then_some(&columns))?;
+        let slots: Vec<Option<u32>> =
+            for_indexes.iter().map(|part| part.as_ref().map(|part| part.slot)).collect();
+        for (place, part) in for_indexes.into_iter().enumerate() {
+            let Some(part) = part else { continue };
+            let hidden = usize::from(crate::row::has_hidden_id(table));
+            let column = table.columns.len() + place;
+            let codec = part.codec.written(&meta.def, (column + hidden) as u16);
+            set.push((column as u16, part.slot, codec, part.source));
+            generated += 1;
+        }
+        let for_indexes = slots;
+        self.note_changed_indexes(table, meta, (old, &row), &columns, &for_indexes, moves);
+        let checks = self.row_checks(table, &row, checks, Some(&columns), given)?;
+        let parents = self.parent_checks(table, &row, Some(&columns))?;
+        let children = self.child_checks(table, old, Some((&columns, &row)))?;
+        for check in &parents {
+            self.mark_all(&check.slots);
+        }
+        for check in &children {
+            self.mark_all(check.sources());
+        }
+        let acts = children.iter().any(|child| child.acts());
+        let old = old.to_vec();
+        Ok(Change { set, generated, for_indexes, old, row, checks, parents, children, acts, moves })
+    }
+
+    /// The new values that SET gives, in slots of their own.
+    fn assigned(
+        &mut self,
+        table: &TableRef,
+        meta: &Meta,
+        scope: &Layout,
+        set: &[(u16, BoundExpr)],
+    ) -> Result<Vec<NewValue>> {
+        set.iter()
+            .map(|(column, expr)| {
+                let source = self.scoped(scope, |c| c.source(expr))?;
+                let slot = self.slot();
+                self.mark(slot);
+                if let Some(value) = self.scoped(scope, |c| Ok(c.row_free(expr)))? {
+                    self.known.insert(slot, value);
+                }
+                let codec = Codec::of(table.columns[usize::from(*column)].ty);
+                Ok((*column, slot, codec.written(&meta.def, *column), source))
+            })
+            .collect()
+    }
+
+    /// Adds the generated columns that depend on what changes: they are computed from the new `row`, after
+    /// what it is made of. Answers how many there are.
+    fn generate_anew(
+        &mut self,
+        table: &TableRef,
+        meta: &Meta,
+        set: &mut Vec<NewValue>,
+        columns: &mut Vec<u16>,
+        row: &mut [u32],
+    ) -> Result<usize> {
+        let mut generated = 0;
+        for (column, expr) in bind_generated(self.env.catalog, table)? {
+            let uses_changed =
+                walk::root_columns(&expr).iter().any(|used| columns.contains(used));
+            if !uses_changed && !columns.contains(&column) {
+                continue;
+            }
+            let source = self.scoped(row, |c| c.source(&expr))?;
+            let slot = self.slot();
+            self.mark(slot);
+            let codec = Codec::of(table.columns[usize::from(column)].ty).written(&meta.def, column);
+            set.retain(|(known, ..)| *known != column);
+            set.push((column, slot, codec, source));
+            generated += 1;
+            row[usize::from(column)] = slot;
+            if !columns.contains(&column) {
+                columns.push(column);
+            }
+        }
+        Ok(generated)
+    }
+
+    /// Notes which entries of indexes that are partitioned by themselves change.
+    fn note_changed_indexes(
+        &mut self,
+        table: &TableRef,
+        meta: &Meta,
+        (old, row): (&[u32], &[u32]),
+        columns: &[u16],
+        for_indexes: &[Option<u32>],
+        moves: bool,
+    ) {
+        for index in &meta.def.indexes {
+            let expression = |part: &KeyColumn| part.column.checked_sub(table.plain_width()).map(usize::from);
+            let changed = moves
+                || index.key.iter().any(|part| match expression(part) {
+                    Some(at) => for_indexes.get(at).is_some_and(Option::is_some),
+                    None => columns.contains(&part.column),
+                });
+            if let archipel_engine::schema::IndexPlacement::Global { group } = index.placement
+                && changed
+                && let Some(first) = index.key.first()
+            {
+                let (old, new) = match expression(first) {
+                    Some(at) => (None, for_indexes.get(at).copied().flatten()),
+                    None => (Some(old[usize::from(first.column)]), Some(row[usize::from(first.column)])),
+                };
+                for slot in [old, new] {
+                    let key = match slot {
+                        Some(slot) => self.route_of_slot(slot),
+                        None => RouteKey::Unknown(OF_EXPRESSION.to_owned()),
+                    };
+                    self.note_index(table, meta, *first, group, key);
+                }
+            }
+        }
+    }
+}
+
+impl Change {
+    /// Computes the new values into their slots and checks the new row.
+    pub fn evaluate(&self, ctx: &mut ExecContext<'_, '_>, target: &Target, key: &[u8]) -> ExecResult<()> {
+        self.compute(ctx)?;
+        self.check(ctx, target, key)
+    }
+
+    /// The slots of what is computed.
+    pub fn computed(&self) -> impl Iterator<Item = &u32> {
+        self.set.iter().map(|(_, slot, ..)| slot)
+    }
+
+    /// Computes the new values into their slots.
+    #[inline]
+    pub fn compute(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        for (_, slot, _, source) in &self.set {
+            let value = source.eval(ctx)?;
+            ctx.frame.slots[*slot as usize].set(value);
+        }
+        Ok(())
+    }
+
+    /// Computes generated columns anew, of a row that triggers may have changed.
+    pub fn generate(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        for (_, slot, _, source) in &self.set[self.set.len() - self.generated..] {
+            let value = source.eval(ctx)?;
+            ctx.frame.slots[*slot as usize].set(value);
+        }
+        Ok(())
+    }
+
+    /// Checks the new row.
+    #[inline]
+    pub fn check(&self, ctx: &mut ExecContext<'_, '_>, target: &Target, key: &[u8]) -> ExecResult<()> {
+        self.checks.check(ctx, &|ctx| {
+            let mut row = target.stored(ctx, key)?;
+            self.overlay(ctx, &mut row);
+            Ok(row)
+        })
+    }
+
+    fn overlay(&self, ctx: &ExecContext<'_, '_>, row: &mut [Datum]) {
+        for (column, slot, ..) in &self.set {
+            if let Some(value) = row.get_mut(usize::from(*column)) {
+                value.clone_from(&ctx.frame.slots[*slot as usize]);
+            }
+        }
+    }
+
+    /// Writes the new values of one row; false if it is gone.
+    pub fn apply(&self, ctx: &mut ExecContext<'_, '_>, target: &Target, key: &[u8]) -> ExecResult<bool> {
+        let written = self.replace(ctx, target, key)?;
+        if written {
+            self.check_references(ctx, false)?;
+        }
+        Ok(written)
+    }
+
+    /// As [`Change::apply`], without what follows.
+    pub(super) fn replace(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        target: &Target,
+        key: &[u8],
+    ) -> ExecResult<bool> {
+        if !self.moves {
+            return self.write(ctx, target, key);
+        }
+        let Some(moved) = self.take(ctx, target, key)? else { return Ok(false) };
+        self.put(ctx, target, moved)?;
+        Ok(true)
+    }
+
+    pub(crate) fn write(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        target: &Target,
+        key: &[u8],
+    ) -> ExecResult<bool> {
+        let ExecContext { txn, frame, .. } = ctx;
+        let value = |slot: &u32| &frame.slots[*slot as usize];
+        let prepared;
+        let mut changes: SmallVec<[(u16, Cell<'_>); 8]> = SmallVec::new();
+        let stored = |column: &u16| target.stored_at(usize::from(*column)) as u16;
+        for (column, slot, codec, _) in &self.set {
+            match codec.encode_plain(value(slot)) {
+                Some(cell) => changes.push((stored(column), cell)),
+                None => break,
+            }
+        }
+        if changes.len() < self.set.len() {
+            // Some value needs bytes of its own.
+            prepared = Cells::prepare(self.set.iter().map(|(_, slot, codec, _)| (*codec, value(slot))))?;
+            changes.clear();
+            changes.extend(self.set.iter().enumerate().map(|(position, (column, slot, codec, _))| {
+                (stored(column), prepared.cell(position, *codec, value(slot)))
+            }));
+        }
+        match txn.update(&target.meta, key, &changes)? {
+            Inserted::Ok => Ok(true),
+            Inserted::Missing => Ok(false),
+            refused => {
+                drop(changes);
+                let mut row = target.stored(ctx, key)?;
+                self.overlay(ctx, &mut row);
+                target.accept(refused, ctx, &row)
+            }
+        }
+    }
+
+    /// Takes a row that moves out of its place: its new form and key.
+    pub(crate) fn take(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        target: &Target,
+        key: &[u8],
+    ) -> ExecResult<Option<(Vec<u8>, KeyBuf)>> {
+        let hidden = match ctx.txn.get_for_write(&target.meta, key)? {
+            None => return Ok(None),
+            Some(stored) if target.hidden => match target.meta.layout.get(stored, target.visible) {
+                Cell::Int8(number) => Some(number),
+                _ => return Err(SqlError::internal("a hidden row number is missing").into()),
+            },
+            Some(_) => None,
+        };
+        let mut row = Vec::new();
+        let mut new_key = KeyBuf::new();
+        let frame = &ctx.frame;
+        target.encode(
+            |place| {
+                let slot = self.row.get(place).copied().or_else(|| self.for_indexes[place - self.row.len()]);
+                slot.map_or(&Datum::Null, |slot| &frame.slots[slot as usize])
+            },
+            hidden,
+            &mut row,
+            &mut new_key,
+        )?;
+        if !ctx.txn.take_away(&target.meta, key, Departure::Moved)? {
+            return Ok(None);
+        }
+        Ok(Some((row, new_key)))
+    }
+
+    /// Puts a row that has moved where it belongs; answers it if another one is there.
+    pub(crate) fn try_put(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        target: &Target,
+        moved: (Vec<u8>, KeyBuf),
+    ) -> ExecResult<Option<(Vec<u8>, KeyBuf)>> {
+        let (row, key) = &moved;
+        match ctx.txn.insert(&target.meta, key, row)? {
+            Inserted::Ok => Ok(None),
+            _ => Ok(Some(moved)),
+        }
+    }
+
+    pub(crate) fn put(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        target: &Target,
+        moved: (Vec<u8>, KeyBuf),
+    ) -> ExecResult<()> {
+        let (row, key) = moved;
+        let inserted = ctx.txn.insert(&target.meta, &key, &row)?;
+        if inserted != Inserted::Ok {
+            target.accept(inserted, ctx, &target.decode(&row))?;
+        }
+        Ok(())
+    }
+
+    /// Checks the foreign keys over a row that is written; of one that has `moved` to another
+    /// partition not those that point at the one it left, where it has been deleted.
+    pub(crate) fn check_references(&self, ctx: &mut ExecContext<'_, '_>, moved: bool) -> ExecResult<()> {
+        for parent in &self.parents {
+            parent.check_or_queue(ctx)?;
+        }
+        for child in self.children.iter().filter(|child| !(moved && child.is_direct())) {
+            // Values that stay leave nobody behind.
+            let stays = child.slots.iter().all(|slot| {
+                let new = self.old.iter().zip(&self.row).find(|(old, _)| *old == slot).map(|(_, new)| *new);
+                new.is_none_or(|new| {
+                    hash::same(
+                        &ctx.frame.slots[*slot as usize],
+                        &ctx.frame.slots[new as usize],
+                    )
+                })
+            });
+            if !stays {
+                child.check_or_queue(ctx)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,347 @@
+//! UPDATE and DELETE of a table whose rows are in others: a change of each of them. All their rows are
+//! found before any is written.
+
+use std::sync::Arc;
+
+use archipel_sql::catalog::TriggerEvent;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::Result;
+use archipel_sql::types::Type;
+
+use crate::bound::{BoundDelete, BoundExpr, BoundInsert, BoundUpdate, Rel};
+use crate::native::plan::access::inheritance::{Chosen, Selection, shown_as};
+use crate::native::plan::compiler::Compiler;
+use crate::native::plan::walk::root_columns;
+use crate::native::run::change::cross_partition::Moving;
+use crate::native::run::change::fate::Foreseen;
+use crate::native::run::change::row_trigger::Triggering;
+use crate::native::run::change::target::Found;
+use crate::native::run::change::trigger::{Triggers, kept_for};
+use crate::native::run::constraint::referential_action::with_queue;
+use crate::native::run::row::buffer::RowBuffer;
+use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::statement::Emit;
+use crate::partition::{Family, Member, levels_above};
+use super::modify::{Delete, Update, changes_rows};
+
+/// See the module's head.
+pub(crate) struct Members {
+    changes: Vec<(usize, MemberChange)>,
+    selection: Option<Selection>,
+    /// Those of the statement.
+    triggers: Option<Box<Triggers>>,
+    returning: usize,
+}
+
+/// The change of one table.
+enum MemberChange {
+    Update(Box<Update>),
+    Delete(Box<Delete>),
+}
+
+/// What the changes found, and are still to write.
+pub(crate) type FoundMembers = Vec<(usize, Found)>;
+
+impl MemberChange {
+    fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
+        match self {
+            MemberChange::Update(update) => update.run(ctx, emit),
+            MemberChange::Delete(delete) => delete.run(ctx, emit),
+        }
+    }
+
+    fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Found> {
+        match self {
+            MemberChange::Update(update) => update.find(ctx),
+            MemberChange::Delete(delete) => delete.find(ctx),
+        }
+    }
+
+    fn foresee(&self, ctx: &mut ExecContext<'_, '_>, foreseen: &mut Foreseen) -> ExecResult<Found> {
+        match self {
+            MemberChange::Update(update) => update.foresee(ctx, foreseen),
+            MemberChange::Delete(delete) => delete.foresee(ctx, foreseen),
+        }
+    }
+
+    fn write(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        found: &Found,
+        emit: Option<&mut Emit<'_>>,
+    ) -> ExecResult<u64> {
+        match self {
+            MemberChange::Update(update) => update.write_alone(ctx, found, emit),
+            MemberChange::Delete(delete) => delete.write_alone(ctx, found, emit),
+        }
+    }
+}
+
+impl Members {
+    /// The places, among the changes, of the tables that conditions leave.
+    fn left(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Vec<usize>> {
+        let all = self.changes.iter().enumerate();
+        let Some(selection) = &self.selection else { return Ok((0..self.changes.len()).collect()) };
+        Ok(match selection.exact(ctx)? {
+            Some(one) => all.filter(|(_, (member, _))| Some(*member) == one).map(|(at, _)| at).collect(),
+            None => {
+                let left = selection.members(ctx)?;
+                all.filter(|(_, (member, _))| left[*member]).map(|(at, _)| at).collect()
+            }
+        })
+    }
+
+    pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
+        let left = self.left(ctx)?;
+        if let (&[only], None) = (&left[..], &self.triggers) {
+            return self.changes[only].1.run(ctx, emit);
+        }
+        with_queue(ctx, |ctx| {
+            self.begin(ctx)?;
+            // What RETURNING says of rows is of before any is written.
+            let mut found = Vec::with_capacity(left.len());
+            for at in left {
+                found.push((at, self.changes[at].1.foresee(ctx, &mut Foreseen::default())?));
+            }
+            let mut count = 0;
+            for (at, found) in &found {
+                count += self.changes[*at].1.write(ctx, found, Some(&mut *emit))?;
+            }
+            self.end(ctx)?;
+            Ok(count)
+        })
+    }
+
+    /// Fires the BEFORE STATEMENT triggers.
+    pub fn begin(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        self.triggers.as_ref().map_or(Ok(()), |triggers| triggers.begin(ctx))
+    }
+
+    /// Queues the AFTER STATEMENT triggers.
+    pub fn end(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        self.triggers.as_ref().map_or(Ok(()), |triggers| triggers.end(ctx))
+    }
+
+    /// Whether rows of one event or the other are about: UPDATE or DELETE.
+    pub fn updates(&self) -> bool {
+        self.changes.iter().any(|(_, change)| matches!(change, MemberChange::Update(_)))
+    }
+
+    /// Finds the rows of all members.
+    pub fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<FoundMembers> {
+        let mut found = Vec::new();
+        for at in self.left(ctx)? {
+            found.push((at, self.changes[at].1.find(ctx)?));
+        }
+        Ok(found)
+    }
+
+    /// As [`Members::find`], of the rows that no other part of the statement writes, past the BEFORE
+    /// triggers, with what is answered of them.
+    pub fn foresee(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        foreseen: &mut Foreseen,
+    ) -> ExecResult<(RowBuffer, FoundMembers)> {
+        self.begin(ctx)?;
+        let mut found = Vec::new();
+        let mut shown = RowBuffer::new(self.returning);
+        for at in self.left(ctx)? {
+            let of = self.changes[at].1.foresee(ctx, foreseen)?;
+            for row in of.returning.iter() {
+                shown.push(row.iter().cloned());
+            }
+            found.push((at, of));
+        }
+        Ok((shown, found))
+    }
+
+    /// Writes what was found.
+    pub fn write_alone(&self, ctx: &mut ExecContext<'_, '_>, found: &FoundMembers) -> ExecResult<u64> {
+        let mut count = 0;
+        for (at, found) in found {
+            count += self.changes[*at].1.write(ctx, found, None)?;
+        }
+        Ok(count)
+    }
+
+    /// Writes what was found, and queues the triggers of the statement.
+    pub fn write(&self, ctx: &mut ExecContext<'_, '_>, found: &FoundMembers) -> ExecResult<u64> {
+        with_queue(ctx, |ctx| {
+            // Foreign keys come here without having begun.
+            self.begin(ctx)?;
+            let count = self.write_alone(ctx, found)?;
+            self.end(ctx)?;
+            Ok(count)
+        })
+    }
+
+    /// Which table each change is about.
+    pub fn table_of(&self, at: usize) -> archipel_engine::id::TreeId {
+        match &self.changes[at].1 {
+            MemberChange::Update(update) => update.target.meta.def.id,
+            MemberChange::Delete(delete) => delete.target.meta.def.id,
+        }
+    }
+}
+
+/// The columns that stand behind a target row for its statement, over a member's scope: its own row, then
+/// those of FROM.
+fn behind(member: &Member, beside: Option<&Rel>) -> Vec<BoundExpr> {
+    let number = BoundExpr::constant(Datum::Oid(member.table.oid), Type::OID);
+    let width = member.table.columns.len();
+    let types = beside.map(Rel::types).unwrap_or_default();
+    let beside = types.into_iter().enumerate().map(|(place, ty)| BoundExpr::column(width + place, ty));
+    std::iter::once(number).chain(beside).collect()
+}
+
+impl Compiler<'_> {
+    /// Which members of a family the condition of a change leaves.
+    fn changed_members(
+        &mut self,
+        family: &Arc<Family>,
+        beside: Option<&Rel>,
+        filter: Option<&BoundExpr>,
+    ) -> Result<Chosen> {
+        let rows = Arc::new(Rel::Family { family: family.clone(), lock: None, alias: None });
+        self.keep(rows.clone());
+        let layout = self.declare(&rows);
+        let mut scope = layout.clone();
+        let beside = beside.map(|rel| self.declare(rel)).unwrap_or_default();
+        scope.extend(&beside);
+        let conjuncts = filter.map(|filter| self.conjuncts(filter, &scope)).unwrap_or_default();
+        let facts = self.constants_of(&conjuncts);
+        self.choose_members(family, &layout, &conjuncts, &facts, &beside)
+    }
+
+    /// An UPDATE of the members of a family.
+    pub fn update_members(&mut self, update: &BoundUpdate, family: &Arc<Family>) -> Result<Members> {
+        let chosen = self.changed_members(family, update.from.as_ref(), update.filter.as_ref())?;
+        let columns: Vec<u16> = update.set.iter().map(|(column, _)| *column).collect();
+        let keyed = family.nodes.iter().flat_map(|node| &node.key).flat_map(root_columns);
+        let mut keyed: Vec<u16> = keyed.collect();
+        // What makes a row leave the table itself is found out on its way, too.
+        for level in levels_above(self.env.catalog, &family.root)? {
+            keyed.extend(level.key.iter().flat_map(root_columns));
+        }
+        let triggered = |member: &Member| changes_rows(&member.table);
+        let moves = !family.nodes.is_empty()
+            && (columns.iter().any(|column| keyed.contains(column)) || family.members.iter().any(triggered));
+        let triggers = self.statement_triggers(&update.table, TriggerEvent::Update, Some(&columns))?;
+        let line = self.open_change("Update", &family.root, &update.alias);
+        let compiled = self.update_each(update, family, &chosen, moves, &triggers);
+        self.close();
+        self.describe_change(line, &family.root, None, &[], None);
+        let changes = compiled?;
+        let returning = update.returning.as_ref().map_or(0, |returning| returning.exprs.len());
+        Ok(Members { changes, selection: chosen.selection, triggers, returning })
+    }
+
+    fn update_each(
+        &mut self,
+        update: &BoundUpdate,
+        family: &Arc<Family>,
+        chosen: &Chosen,
+        moves: bool,
+        triggers: &Option<Box<Triggers>>,
+    ) -> Result<Vec<(usize, MemberChange)>> {
+        let moving = match moves {
+            false => None,
+            true => {
+                let slots = self.slots(family.root.columns.len());
+                self.mark_all(&slots);
+                let insert = BoundInsert {
+                    table: family.root.clone(),
+                    alias: None,
+                    family: None,
+                    source: Rel::Unit,
+                    given: Vec::new(),
+                    checks: update.checks.clone(),
+                    on_conflict: None,
+                    returning: None,
+                };
+                Some(Arc::new(Moving::new(self, &insert, family, slots)?))
+            }
+        };
+        let mut changes = Vec::with_capacity(family.members.len());
+        for (place, member) in family.members.iter().enumerate().filter(|(place, _)| chosen.left[*place]) {
+            let places = member.places(behind(member, update.from.as_ref()));
+            // Where a row may move, RETURNING finds the number of its table behind everything else.
+            let mut told = behind(member, update.from.as_ref());
+            if moving.is_some() {
+                told[0] = BoundExpr::column(member.table.columns.len() + told.len() - 1, Type::OID);
+            }
+            let told = member.places(told);
+            let own = Arc::new(BoundUpdate {
+                table: member.table.clone(),
+                alias: self.changed_alias(&update.alias, &update.table),
+                family: None,
+                numbered: None,
+                from: update.from.clone(),
+                filter: update.filter.as_ref().map(|filter| member.over(filter, &places)),
+                set: member.set(&update.set, &places),
+                checks: self.member_checks(&update.checks, member)?,
+                returning: member.returning(update.returning.as_ref(), &told),
+            });
+            self.keep(own.clone());
+            let (accesses, rows) = (self.accesses.len(), self.known_rows.len());
+            let kept = kept_for(family, member, TriggerEvent::Update, triggers);
+            let keeping = std::mem::replace(&mut self.keeping, kept.into_iter().collect());
+            let shown = std::mem::replace(&mut self.shown_as, shown_as(family, member));
+            let compiled = self.update_of(&own, moving.as_ref().map(|moving| (moving, place)));
+            (self.keeping, self.shown_as) = (keeping, shown);
+            let compiled = compiled?;
+            self.known_rows.truncate(rows);
+            self.among(accesses, place, chosen);
+            changes.push((place, MemberChange::Update(Box::new(compiled))));
+        }
+        Ok(changes)
+    }
+
+    /// A DELETE of the members of a family.
+    pub fn delete_members(&mut self, delete: &BoundDelete, family: &Arc<Family>) -> Result<Members> {
+        let chosen = self.changed_members(family, delete.using.as_ref(), delete.filter.as_ref())?;
+        let triggers = self.statement_triggers(&delete.table, TriggerEvent::Delete, None)?;
+        let line = self.open_change("Delete", &family.root, &delete.alias);
+        let compiled = self.delete_each(delete, family, &chosen, &triggers);
+        self.close();
+        self.describe_change(line, &family.root, None, &[], None);
+        let changes = compiled?;
+        let returning = delete.returning.as_ref().map_or(0, |returning| returning.exprs.len());
+        Ok(Members { changes, selection: chosen.selection, triggers, returning })
+    }
+
+    fn delete_each(
+        &mut self,
+        delete: &BoundDelete,
+        family: &Arc<Family>,
+        chosen: &Chosen,
+        triggers: &Option<Box<Triggers>>,
+    ) -> Result<Vec<(usize, MemberChange)>> {
+        let mut changes = Vec::with_capacity(family.members.len());
+        for (place, member) in family.members.iter().enumerate().filter(|(place, _)| chosen.left[*place]) {
+            let places = member.places(behind(member, delete.using.as_ref()));
+            let own = Arc::new(BoundDelete {
+                table: member.table.clone(),
+                alias: self.changed_alias(&delete.alias, &delete.table),
+                family: None,
+                numbered: None,
+                using: delete.using.clone(),
+                filter: delete.filter.as_ref().map(|filter| member.over(filter, &places)),
+                returning: member.returning(delete.returning.as_ref(), &places),
+                alone: delete.alone,
+            });
+            self.keep(own.clone());
+            let (accesses, rows) = (self.accesses.len(), self.known_rows.len());
+            let kept = kept_for(family, member, TriggerEvent::Delete, triggers);
+            let keeping = std::mem::replace(&mut self.keeping, kept.into_iter().collect());
+            let compiled = self.delete(&own);
+            self.keeping = keeping;
+            let compiled = compiled?;
+            self.known_rows.truncate(rows);
+            self.among(accesses, place, chosen);
+            changes.push((place, MemberChange::Delete(Box::new(compiled))));
+        }
+        Ok(changes)
+    }
+}

@@ -1,0 +1,565 @@
+//! INSERT, with ON CONFLICT and RETURNING.
+//!
+//! Rows are written as the source produces them, unless the source reads tables or calls what
+//! may: then they are collected first, so that a statement never sees its own rows.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use archipel_engine::schema::IndexDef;
+use archipel_engine::storage::KeyBuf;
+use archipel_sql::catalog::{Distribution, Table, TableRef, Trigger, TriggerEvent};
+use archipel_sql::error::{Result, SqlError};
+use rustc_hash::FxHashSet;
+
+use crate::bind::reference::bind_generated;
+use crate::bound::{BoundExpr, BoundInsert, ConflictArbiter, ExprKind, OnConflict, Rel, Returning};
+use crate::native::CompiledPredicate;
+use crate::native::plan::walk;
+use crate::native::plan::access::path::Meta;
+use crate::native::plan::compiler::{Compiler, Layout, Pruned};
+use crate::native::plan::constraint::{ReferenceCheck, RowChecks};
+use crate::native::plan::expression::Source;
+use crate::native::run::access::scan::{ScanColumn, scan_columns};
+use crate::native::run::change::target::has_subquery;
+use crate::native::run::change::trigger::Triggers;
+use crate::native::run::change::write::Target;
+use crate::native::run::constraint::partition_bound::Placing;
+use crate::native::run::constraint::referential_action::with_queue;
+use crate::native::run::operator::node::{Node, collect};
+use crate::native::run::row::buffer::RowBuffer;
+use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::statement::Emit;
+use crate::route::{RouteKey, key_candidates};
+use super::assignment::Change;
+use super::index_expression::OF_EXPRESSION;
+use super::tuple_routing::RoutedInsert;
+
+pub(crate) struct Insert {
+    pub(crate) source: Node,
+    /// Where the source leaves the new row.
+    pub(crate) source_slots: Vec<u32>,
+    collected: bool,
+    /// Rows may reference ones that come after them.
+    pub(crate) waits: bool,
+    /// Whether ON CONFLICT or RETURNING asks for rows, which are those from before the statement:
+    /// both are computed before anything is written.
+    asks: bool,
+    /// Whether nothing comes between the values of VALUES and their rows.
+    straight: bool,
+    pub(crate) into: Destination,
+}
+
+/// Where new rows go.
+pub(crate) enum Destination {
+    Table(Box<RowInsert>),
+    Partitions(Box<RoutedInsert>),
+}
+
+/// What takes new rows into one table.
+pub(crate) struct RowInsert {
+    pub target: Target,
+    /// Where the row comes from.
+    pub(crate) source_slots: Vec<u32>,
+    /// The new row. BEFORE triggers change it, so it then has slots of its own, and so have
+    /// generated columns always.
+    pub(crate) slots: Vec<u32>,
+    /// Computed from the row: generated columns, then what it stores for indexes.
+    pub(crate) generated: Vec<(u32, Source)>,
+    /// The slots of the latter.
+    pub(crate) for_indexes: Vec<u32>,
+    pub(crate) checks: RowChecks,
+    pub(crate) parents: Vec<Arc<ReferenceCheck>>,
+    pub(crate) conflict: Option<Conflict>,
+    pub(crate) triggers: Option<Box<Triggers>>,
+    /// A BEFORE trigger that a partition has from what it is part of: it may not move rows.
+    pub(crate) stays: Option<String>,
+    pub(crate) returning: Option<Vec<Source>>,
+    /// What RETURNING reads where a row may have been updated instead.
+    pub(crate) shown: Option<Vec<u32>>,
+    /// Where RETURNING finds who has locked the row, if it asks.
+    pub(crate) locker: Option<u32>,
+    /// All that writing a proposed row takes, once it is known what will become of it.
+    pub(crate) kept: Vec<u32>,
+}
+
+pub(crate) struct Conflict {
+    pub(crate) arbiter: Arbiter,
+    pub(crate) update: Option<ConflictUpdate>,
+}
+
+pub(crate) enum Arbiter {
+    /// Any unique key.
+    Any,
+    Primary,
+    Index(IndexDef),
+}
+
+pub(crate) struct ConflictUpdate {
+    pub(crate) existing: Vec<u32>,
+    pub(crate) columns: Pruned<ScanColumn>,
+    pub(crate) filter: Option<CompiledPredicate>,
+    pub(crate) change: Change,
+    pub(crate) triggers: Option<Box<Triggers>>,
+    /// See [`crate::bound::OnConflict::met_before`].
+    pub(crate) met_before: bool,
+}
+
+impl Compiler<'_> {
+    /// The columns that a table without a key could be distributed by, as far as their values
+    /// are known before the run.
+    fn candidates(&self, table: &Table, slots: &[u32]) -> Vec<(u16, RouteKey)> {
+        let columns = table.columns.iter().zip(slots).enumerate();
+        let required = columns.filter(|(_, (column, _))| column.not_null);
+        let routed = required.map(|(place, (_, slot))| (place as u16, self.route_of_slot(*slot)));
+        routed.filter(|(_, key)| matches!(key, RouteKey::Point(_))).collect()
+    }
+
+    /// The columns of a primary key that could distribute the rows, with what is known of their values
+    /// before the run.
+    fn given_key_columns(&self, table: &Table, slots: &[u32]) -> Vec<(u16, RouteKey)> {
+        let given = |column: &u16| {
+            let slot = slots.get(usize::from(*column))?;
+            Some((*column, self.route_of_slot(*slot)))
+        };
+        key_candidates(table).iter().filter_map(given).collect()
+    }
+
+    pub fn insert(&mut self, insert: &BoundInsert) -> Result<Insert> {
+        let line = self.open_change("Insert", &insert.table, &insert.alias);
+        let source = self.relation(&insert.source);
+        self.close();
+        self.describe_change(line, &insert.table, None, &[], insert.returning.as_ref());
+        self.describe_conflict(line, &insert.table, insert.on_conflict.as_ref());
+        let source = source?;
+        let source_slots = self.declare(&insert.source);
+        self.mark_all(&source_slots);
+        let into = match &insert.family {
+            None => Destination::Table(Box::new(self.row_insert(insert, &source_slots)?)),
+            Some(family) => {
+                Destination::Partitions(Box::new(self.routed_insert(insert, family, &source_slots)?))
+            }
+        };
+        let one = is_one_row(&insert.source);
+        let waits = match &into {
+            Destination::Table(row) => row.waits(one),
+            Destination::Partitions(routed) => routed.waits(one),
+        };
+        let straight = match (&into, &source) {
+            (Destination::Table(row), Node::Values { slots, .. }) => row.is_straight(slots),
+            _ => false,
+        };
+        Ok(Insert {
+            source,
+            source_slots,
+            collected: reads_anything(&insert.source),
+            waits,
+            asks: asks_for_rows(insert),
+            straight,
+            into,
+        })
+    }
+
+    /// What takes rows from these slots into the table of an INSERT.
+    pub fn row_insert(&mut self, insert: &BoundInsert, source_slots: &[u32]) -> Result<RowInsert> {
+        let table = &insert.table;
+        let meta = self.table(table)?;
+        let source_slots = source_slots.to_vec();
+        let mut slots = source_slots.clone();
+        let mut generated = self.generated(table, &mut slots)?;
+        self.note_new_rows(table, &meta, &slots);
+        let triggers = self.triggers(table, TriggerEvent::Insert, None, None, Some(&slots))?;
+        if triggers.as_ref().is_some_and(|triggers| triggers.changes_rows()) {
+            let mut own = self.slots_like(&slots);
+            generated = self.generated(table, &mut own)?;
+            slots = own;
+        }
+        let mut for_indexes = Vec::new();
+        for part in self.stored_for_indexes(table, &slots, None)?.into_iter().flatten() {
+            for_indexes.push(part.slot);
+            generated.push((part.slot, part.source));
+        }
+        self.note_global_indexes(table, &meta, &slots, &for_indexes);
+        let checks = self.row_checks(table, &slots, &insert.checks, None, insert.given.clone())?;
+        let of_parent = |trigger: &&Trigger| {
+            let fires = trigger.before && trigger.row && trigger.parent.is_some();
+            fires && trigger.answers(TriggerEvent::Insert, table, None)
+        };
+        let stays = table.triggers.iter().rfind(of_parent).map(|trigger| trigger.name.clone());
+        let parents = self.parent_checks(table, &slots, None)?;
+        let target = Target::new(table, meta);
+        let conflict = match &insert.on_conflict {
+            None => None,
+            Some(on_conflict) => Some(self.conflict(insert, on_conflict, &target, &slots)?),
+        };
+        let updates = conflict.as_ref().and_then(|conflict| conflict.update.as_ref());
+        let shown = updates.is_some().then(|| self.slots(table.columns.len()));
+        let row = shown.as_ref().unwrap_or(&slots).clone();
+        let (returning, locker) = self.returning_with_locker(insert.returning.as_ref(), row)?;
+        if let Some(update) = updates.filter(|_| returning.is_some()) {
+            // The updated row is shown whole.
+            self.mark_all(&update.existing);
+        }
+        let mut kept = [&slots[..], &for_indexes].concat();
+        if let Some(update) = updates {
+            kept.extend(&update.existing);
+            kept.extend(update.change.computed());
+        }
+        kept.sort_unstable();
+        kept.dedup();
+        Ok(RowInsert {
+            target,
+            source_slots,
+            slots,
+            generated,
+            for_indexes,
+            checks,
+            parents,
+            conflict,
+            triggers,
+            stays,
+            returning,
+            shown,
+            locker,
+            kept,
+        })
+    }
+
+    /// Notes that rows in these slots are written to a table, and what is known of where they go.
+    fn note_new_rows(&mut self, table: &TableRef, meta: &Meta, slots: &[u32]) {
+        let key = match meta.def.key.first() {
+            Some(first) if usize::from(first.column) < slots.len() => {
+                self.route_of_slot(slots[usize::from(first.column)])
+            }
+            _ => RouteKey::Unknown("the row gets a number of its own".to_owned()),
+        };
+        let numbered = matches!(key, RouteKey::Unknown(_));
+        self.note_table(table, meta, true, key);
+        let candidates = match table.distribution {
+            Distribution::HiddenId { .. } if numbered => self.candidates(table, slots),
+            _ => self.given_key_columns(table, slots),
+        };
+        if let Some(access) = self.accesses.last_mut() {
+            access.candidates = candidates;
+        }
+    }
+
+    /// As many slots, of which the same is known before the run.
+    fn slots_like(&mut self, slots: &[u32]) -> Layout {
+        let own = self.slots(slots.len());
+        self.mark_all(&own);
+        for (from, to) in slots.iter().zip(&own) {
+            if let Some(value) = self.known.get(from).cloned() {
+                self.known.insert(*to, value);
+            }
+            if let Some(values) = self.in_turn.get(from).cloned() {
+                self.in_turn.insert(*to, values);
+            }
+        }
+        own
+    }
+
+    /// Notes what is written to indexes that are partitioned by themselves. `for_indexes`: where the values
+    /// of expressions are.
+    fn note_global_indexes(&mut self, table: &TableRef, meta: &Meta, slots: &[u32], for_indexes: &[u32]) {
+        for index in &meta.def.indexes {
+            if let archipel_engine::schema::IndexPlacement::Global { group } = index.placement
+                && let Some(first) = index.key.first()
+            {
+                let place = usize::from(first.column);
+                let at = || for_indexes.get(place - usize::from(table.plain_width())).copied();
+                let key = match slots.get(place).copied().or_else(at) {
+                    Some(slot) => self.route_of_slot(slot),
+                    None => RouteKey::Unknown(OF_EXPRESSION.to_owned()),
+                };
+                self.note_index(table, meta, *first, group, key);
+            }
+        }
+    }
+
+    /// What ON CONFLICT does with rows proposed in these slots.
+    pub(crate) fn conflict(
+        &mut self,
+        insert: &BoundInsert,
+        on_conflict: &OnConflict,
+        target: &Target,
+        slots: &[u32],
+    ) -> Result<Conflict> {
+        let arbiter = match &on_conflict.target {
+            None => Arbiter::Any,
+            Some(wanted) => self.arbiter(target, wanted)?,
+        };
+        let update = match &on_conflict.update {
+            None => None,
+            Some((set, filter)) => {
+                let change = (&set[..], filter.as_ref());
+                Some(self.conflict_update(insert, change, on_conflict.met_before, target, slots)?)
+            }
+        };
+        Ok(Conflict { arbiter, update })
+    }
+
+    /// DO UPDATE, where it reads the row that is there and then the proposed one in these slots.
+    fn conflict_update(
+        &mut self,
+        insert: &BoundInsert,
+        (set, filter): (&[(u16, BoundExpr)], Option<&BoundExpr>),
+        met_before: bool,
+        target: &Target,
+        slots: &[u32],
+    ) -> Result<ConflictUpdate> {
+        let table = &insert.table;
+        let existing = self.slots(table.columns.len());
+        let mut scope = existing.clone();
+        scope.extend(slots);
+        let filter = filter.map(|filter| self.scoped(&scope, |c| c.predicate(filter))).transpose()?;
+        let columns = self.updated_columns(table, set)?;
+        let set = self.set_with_triggers(table, &target.meta, set)?;
+        let before = std::mem::replace(&mut self.placing, Placing::Stays);
+        let change = self.change(table, &target.meta, &existing, &scope, &set, &insert.checks);
+        self.placing = before;
+        let mut change = change?;
+        change.checks.also_given(&insert.given);
+        let triggers =
+            self.triggers(table, TriggerEvent::Update, Some(&columns), Some(&existing), Some(&change.row))?;
+        let columns = scan_columns(table, &target.meta, &existing);
+        let columns = self.pruned(columns, |column| column.slot);
+        Ok(ConflictUpdate { existing, columns, filter, change, triggers, met_before })
+    }
+
+    /// What RETURNING answers of a row in these slots; and where it finds who has locked the row, if it asks.
+    fn returning_with_locker(
+        &mut self,
+        returning: Option<&Returning>,
+        mut row: Layout,
+    ) -> Result<(Option<Vec<Source>>, Option<u32>)> {
+        let Some(Returning { exprs, .. }) = returning else { return Ok((None, None)) };
+        let asks = |expr| walk::root_columns(expr).contains(&(row.len() as u16));
+        let locker = exprs.iter().any(asks).then(|| self.slot());
+        if let Some(locker) = locker {
+            self.mark(locker);
+            row.push(locker);
+        }
+        Ok((Some(self.scoped(&row, |c| c.exprs(exprs))?), locker))
+    }
+
+    /// Gives generated columns slots of their own, and what they are computed from.
+    pub(crate) fn generated(&mut self, table: &TableRef, slots: &mut [u32]) -> Result<Vec<(u32, Source)>> {
+        let mut generated = Vec::new();
+        for (column, expr) in bind_generated(self.env.catalog, table)? {
+            let source = self.scoped(slots, |c| c.source(&expr))?;
+            let slot = self.slot();
+            self.mark(slot);
+            slots[usize::from(column)] = slot;
+            generated.push((slot, source));
+        }
+        Ok(generated)
+    }
+
+    pub(crate) fn arbiter(&self, target: &Target, wanted: &ConflictArbiter) -> Result<Arbiter> {
+        let index = match wanted {
+            ConflictArbiter::Primary => return Ok(Arbiter::Primary),
+            ConflictArbiter::Index(oid) => target.table.indexes.iter().find(|index| index.oid == *oid),
+        };
+        index
+            .and_then(|index| target.meta.def.indexes.iter().find(|def| def.id.0 == index.tree))
+            .map(|def| Arbiter::Index(def.clone()))
+            .ok_or_else(|| SqlError::internal("an index that decides conflicts is not there"))
+    }
+}
+
+/// Whether a source never has a second row, which the first could reference.
+fn is_one_row(rel: &Rel) -> bool {
+    match rel {
+        Rel::Unit => true,
+        Rel::Values { rows, .. } => rows.len() <= 1,
+        Rel::Project { input, .. } => is_one_row(input),
+        _ => false,
+    }
+}
+
+/// Whether what is done with the rows of the source asks for others.
+fn asks_for_rows(insert: &BoundInsert) -> bool {
+    let returning = insert.returning.iter().flat_map(|returning| &returning.exprs);
+    let update = insert.on_conflict.iter().filter_map(|conflict| conflict.update.as_ref());
+    let mut update = update.flat_map(|(set, filter)| set.iter().map(|(_, value)| value).chain(filter));
+    returning.clone().any(has_subquery) || update.any(has_subquery)
+}
+
+/// Whether a source must be run to its end before the first row is written.
+fn reads_anything(rel: &Rel) -> bool {
+    let mut reads = !matches!(rel, Rel::Values { .. } | Rel::Unit);
+    if let Rel::Project { input, .. } = rel {
+        reads = !matches!(**input, Rel::Unit | Rel::Values { .. });
+    }
+    walk::visit_rel(rel, 0, &mut |expr, _| {
+        reads |= matches!(expr.kind, ExprKind::Subquery(_) | ExprKind::Routine { .. });
+    });
+    reads
+}
+
+impl Insert {
+    pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
+        if self.asks {
+            return with_queue(ctx, |ctx| self.run_foreseen(ctx, emit));
+        }
+        if self.waits {
+            return with_queue(ctx, |ctx| self.run_rows(ctx, emit));
+        }
+        self.run_rows(ctx, emit)
+    }
+
+    /// Inserts a row for each set of parameters that `next` puts into the context, as one statement.
+    pub fn run_each(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        next: &mut dyn FnMut(&mut ExecContext<'_, '_>) -> ExecResult<bool>,
+    ) -> ExecResult<u64> {
+        let mut insert = |ctx: &mut ExecContext<'_, '_>| {
+            let mut count = 0;
+            let mut touched: FxHashSet<KeyBuf> = FxHashSet::default();
+            let mut row = std::mem::take(&mut ctx.frame.row);
+            self.begin(ctx)?;
+            while next(ctx)? {
+                ctx.frame.forget();
+                let _ = self.source.run(ctx, &mut |ctx| {
+                    count += self.one(ctx, &mut row, &mut touched, &mut |_| Ok(ControlFlow::Continue(())))?;
+                    Ok(ControlFlow::Continue(()))
+                })?;
+            }
+            ctx.frame.row = row;
+            self.end(ctx)?;
+            Ok(count)
+        };
+        if self.waits || self.references_itself() { with_queue(ctx, insert) } else { insert(ctx) }
+    }
+
+    pub(crate) fn references_itself(&self) -> bool {
+        match &self.into {
+            Destination::Table(row) => row.references_itself(),
+            Destination::Partitions(routed) => routed.references_itself(),
+        }
+    }
+
+    /// The triggers of the statement: of INSERT, of the UPDATE of ON CONFLICT.
+    pub(crate) fn triggers(&self) -> [Option<&Triggers>; 2] {
+        match &self.into {
+            Destination::Table(row) => [row.triggers.as_deref(), row.update_triggers()],
+            Destination::Partitions(routed) => routed.triggers(),
+        }
+    }
+
+    /// Fires the BEFORE STATEMENT triggers.
+    pub fn begin(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        self.triggers().into_iter().flatten().try_for_each(|triggers| triggers.begin(ctx))
+    }
+
+    /// Queues the AFTER STATEMENT triggers.
+    pub fn end(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        self.triggers().into_iter().rev().flatten().try_for_each(|triggers| triggers.end(ctx))
+    }
+
+    /// What takes the row in the source's slots, and its place among the partitions.
+    pub(crate) fn place(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<(usize, &RowInsert)> {
+        match &self.into {
+            Destination::Table(row) => Ok((0, row)),
+            Destination::Partitions(routed) => {
+                let member = routed.place(ctx)?;
+                Ok((member, &routed.members[member]))
+            }
+        }
+    }
+
+    pub(crate) fn member(&self, place: usize) -> &RowInsert {
+        match &self.into {
+            Destination::Table(row) => row,
+            Destination::Partitions(routed) => &routed.members[place],
+        }
+    }
+
+    /// All that writing a proposed row takes.
+    pub(crate) fn kept(&self) -> &[u32] {
+        match &self.into {
+            Destination::Table(row) => &row.kept,
+            Destination::Partitions(routed) => &routed.kept,
+        }
+    }
+
+    /// How many columns RETURNING has.
+    pub(crate) fn returned(&self) -> usize {
+        let first = match &self.into {
+            Destination::Table(row) => Some(&**row),
+            Destination::Partitions(routed) => routed.members.first(),
+        };
+        first.and_then(|row| row.returning.as_ref()).map_or(0, Vec::len)
+    }
+
+    /// Writes the row in the source's slots.
+    #[inline]
+    pub(crate) fn one(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        row: &mut Vec<u8>,
+        touched: &mut FxHashSet<KeyBuf>,
+        emit: &mut Emit<'_>,
+    ) -> ExecResult<u64> {
+        match &self.into {
+            Destination::Table(insert) => insert.one(ctx, row, touched, emit),
+            Destination::Partitions(routed) => routed.one(ctx, row, touched, emit),
+        }
+    }
+
+    fn run_rows(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
+        let mut count = 0;
+        let mut touched: FxHashSet<KeyBuf> = FxHashSet::default();
+        let mut row = std::mem::take(&mut ctx.frame.row);
+        if self.collected {
+            let rows = collect(&self.source, &self.source_slots, ctx)?;
+            self.begin(ctx)?;
+            for index in 0..rows.len() {
+                rows.restore(index, &mut ctx.frame, &self.source_slots);
+                count += self.one(ctx, &mut row, &mut touched, emit)?;
+            }
+        } else if let Some((insert, rows)) = self.straight() {
+            for values in rows {
+                insert.straight(ctx, values, &mut row)?;
+                count += 1;
+            }
+        } else {
+            self.begin(ctx)?;
+            let _ = self.source.run(ctx, &mut |ctx| {
+                count += self.one(ctx, &mut row, &mut touched, emit)?;
+                Ok(ControlFlow::Continue(()))
+            })?;
+        }
+        ctx.frame.row = row;
+        self.end(ctx)?;
+        Ok(count)
+    }
+
+    /// What takes the values of VALUES straight into rows, and them.
+    #[inline]
+    fn straight(&self) -> Option<(&RowInsert, &[Vec<Source>])> {
+        match (&self.into, &self.source) {
+            (Destination::Table(insert), Node::Values { rows, .. }) if self.straight => Some((insert, rows)),
+            _ => None,
+        }
+    }
+
+    /// The rows of the source, before any is written.
+    pub fn gather(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<RowBuffer> {
+        collect(&self.source, &self.source_slots, ctx)
+    }
+
+    /// Writes gathered rows as they are; answers how many were written. Triggers of the statement
+    /// are the caller's.
+    pub fn write_gathered(&self, ctx: &mut ExecContext<'_, '_>, rows: &RowBuffer) -> ExecResult<u64> {
+        let mut touched = FxHashSet::default();
+        let (mut row, mut count) = (Vec::new(), 0);
+        for index in 0..rows.len() {
+            rows.restore(index, &mut ctx.frame, &self.source_slots);
+            count += self.one(ctx, &mut row, &mut touched, &mut |_| Ok(ControlFlow::Continue(())))?;
+        }
+        Ok(count)
+    }
+}

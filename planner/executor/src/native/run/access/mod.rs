@@ -1,0 +1,13 @@
+//! Reading tables.
+//!
+//! - [`key_span`] the keys of a path as bytes
+//! - [`scan`] the scan
+//! - [`lookup`] rows by key for many outer rows together
+//! - [`row_read`] one row by its key, straight into registers
+//! - [`prefetch`] rows whose keys are known before they are read
+
+pub(crate) mod key_span;
+pub(crate) mod lookup;
+pub mod prefetch;
+pub(crate) mod row_read;
+pub(crate) mod scan;

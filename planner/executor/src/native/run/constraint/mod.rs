@@ -1,0 +1,11 @@
+//! What a write must not break, and how PostgreSQL says so when it would.
+//!
+//! - [`referential_action`] CASCADE, SET NULL, SET DEFAULT
+//! - [`partition_bound`] rows within the bounds of partitions
+//! - [`duplicate_key`] the error of a key that is there already
+//! - [`deferral`] what is checked at COMMIT
+
+pub(crate) mod deferral;
+pub(crate) mod duplicate_key;
+pub(crate) mod partition_bound;
+pub(crate) mod referential_action;

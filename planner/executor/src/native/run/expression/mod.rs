@@ -1,0 +1,5 @@
+//! What expressions are compiled to.
+//!
+//! - [`operand`] values that lie somewhere already
+
+pub(crate) mod operand;

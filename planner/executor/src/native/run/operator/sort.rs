@@ -1,0 +1,139 @@
+//! Sort and Distinct.
+
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+
+use archipel_sql::datum::Datum;
+use archipel_sql::error::Result;
+use rustc_hash::FxHashSet;
+
+use crate::bound::{BoundExpr, SortKey};
+use crate::comparison::order;
+use crate::native::plan::expression;
+use crate::native::plan::compiler::{Compiler, Pruned};
+use crate::native::plan::expression::Source;
+use crate::native::run::expression::operand::Operand;
+use crate::native::run::row::buffer::RowBuffer;
+use crate::native::run::row::hash::HashKey;
+use crate::native::run::row::quicksort::sort_rows;
+use crate::native::run::state::context::{ExecContext, ExecResult};
+use super::node::{Node, Out};
+
+/// How one sort key orders.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyOrder {
+    pub descending: bool,
+    pub nulls_first: bool,
+}
+
+impl KeyOrder {
+    pub fn of(key: &SortKey) -> KeyOrder {
+        KeyOrder { descending: key.descending, nulls_first: key.nulls_first }
+    }
+
+    pub fn compare(self, a: &Datum, b: &Datum) -> Ordering {
+        match (a.is_null(), b.is_null()) {
+            (true, true) => Ordering::Equal,
+            (true, false) => {
+                if self.nulls_first {
+                    Ordering::Less
+                } else {
+                    Ordering::Greater
+                }
+            }
+            (false, true) => {
+                if self.nulls_first {
+                    Ordering::Greater
+                } else {
+                    Ordering::Less
+                }
+            }
+            (false, false) => {
+                let order = order(a, b);
+                if self.descending { order.reverse() } else { order }
+            }
+        }
+    }
+}
+
+/// Compares tuples of sort keys.
+pub(crate) fn compare_keys(a: &[Datum], b: &[Datum], orders: &[KeyOrder]) -> Ordering {
+    a.iter()
+        .zip(b)
+        .zip(orders)
+        .map(|((a, b), key)| key.compare(a, b))
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
+}
+
+/// A sort: rows are kept as the used slots of the input, and put back into them.
+pub(crate) struct Sorting {
+    input: Box<Node>,
+    slots: Pruned<u32>,
+    keys: Vec<Source>,
+    orders: Vec<KeyOrder>,
+}
+
+impl Sorting {
+    pub fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+        let slots = self.slots.get();
+        let mut rows = RowBuffer::new(slots.len());
+        let mut keys = RowBuffer::new(self.keys.len());
+        let _ = self.input.run(ctx, &mut |ctx| {
+            let key = expression::eval_all(&self.keys, ctx)?;
+            keys.push(key);
+            rows.push_slots(&ctx.frame, slots);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let mut positions: Vec<u32> = (0..rows.len() as u32).collect();
+        sort_rows(&mut positions, |a, b| {
+            compare_keys(keys.row(*a as usize), keys.row(*b as usize), &self.orders)
+        })?;
+        for position in positions {
+            rows.restore(position as usize, &mut ctx.frame, slots);
+            if out(ctx)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Distinct rows, or the first row of each group of `on` keys; rows pass as they come.
+pub(crate) struct Distinct {
+    input: Box<Node>,
+    keys: Vec<Source>,
+}
+
+impl Distinct {
+    pub fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+        let mut seen: FxHashSet<HashKey> = FxHashSet::default();
+        self.input.run(ctx, &mut |ctx| {
+            let key = super::node::hash_key(&self.keys, ctx)?;
+            if seen.insert(key) { out(ctx) } else { Ok(ControlFlow::Continue(())) }
+        })
+    }
+}
+
+impl Compiler<'_> {
+    /// A sort over a planned input, which keeps the slots `kept`.
+    pub fn sorting(&mut self, input: Node, layout: &[u32], kept: &[u32], keys: &[SortKey]) -> Result<Node> {
+        let orders = keys.iter().map(KeyOrder::of).collect();
+        let keys =
+            self.scoped(layout, |c| keys.iter().map(|key| c.source(&key.expr)).collect::<Result<Vec<_>>>())?;
+        let slots = self.pruned_slots(kept);
+        Ok(Node::Sort(Sorting { input: Box::new(input), slots, keys, orders }))
+    }
+
+    /// DISTINCT over a planned input.
+    pub fn distinct(&mut self, input: Node, layout: &[u32], on: Option<&[BoundExpr]>) -> Result<Node> {
+        let keys = match on {
+            Some(on) => self.scoped(layout, |c| c.exprs(on))?,
+            None => {
+                self.mark_all(layout);
+                layout.iter().map(|slot| Source::Operand(Operand::Slot(*slot))).collect()
+            }
+        };
+        Ok(Node::Distinct(Distinct { input: Box::new(input), keys }))
+    }
+}
