@@ -21,7 +21,6 @@ use crate::bind::reference::bind_index_expressions;
 use crate::bound::{Alias, BoundExpr, BoundIndexExpression, ExprKind, Rel, SetItem};
 use crate::explain::document::Value;
 use crate::explain::plan::{PlanLines, PlanNode};
-use crate::native::CompileEnv;
 use crate::native::plan::explain::column::Describing;
 use crate::native::plan::relation::lock::LockTarget;
 use crate::native::plan::relation::with::Recursion;
@@ -30,34 +29,14 @@ use crate::native::run::access::scan::ScanColumn;
 use crate::native::run::change::trigger::KeptFor;
 use crate::native::run::constraint::partition_bound::Placing;
 use crate::native::run::constraint::referential_action::ActionsUnderWay;
+use crate::native::run::row::projection::Pruned;
 use crate::native::run::state::context::FrameShape;
 use crate::route::{Access, RouteKey};
+use super::environment::CompileEnv;
 use super::expression::Source;
 
 /// The slot of each column of a row.
 pub(crate) type Layout = Vec<u32>;
-
-/// A list of slots (with something about each) that shrinks to the used ones when the whole
-/// statement is compiled.
-pub(crate) struct Pruned<T>(Arc<OnceLock<Vec<T>>>);
-
-impl<T> Clone for Pruned<T> {
-    fn clone(&self) -> Self {
-        Pruned(self.0.clone())
-    }
-}
-
-impl<T> Pruned<T> {
-    /// A list of nothing.
-    pub fn none() -> Pruned<T> {
-        Pruned(Arc::new(OnceLock::new()))
-    }
-
-    #[inline]
-    pub fn get(&self) -> &[T] {
-        self.0.get().map_or(&[], Vec::as_slice)
-    }
-}
 
 type Pending = Box<dyn FnOnce(&[bool])>;
 

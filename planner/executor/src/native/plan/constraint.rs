@@ -16,10 +16,10 @@ use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Type;
 
 use crate::bound::{BoundCheck, BoundChecks, BoundExpr, ExprKind, LockStrength, LockWait, Rel, RowLock};
-use crate::native::CompiledPredicate;
 use crate::native::run::constraint::deferral::DeferredCheck;
 use crate::native::run::constraint::partition_bound::{PartitionCheck, Placing};
 use crate::native::run::constraint::referential_action::{Action, Event, Waiting};
+use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::operator::node::Node;
 use crate::native::run::row::equality::{equality, widened};
 use crate::native::run::state::context::{ExecContext, ExecResult, RunOf};

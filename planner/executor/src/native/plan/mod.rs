@@ -1,6 +1,7 @@
 //! The compiling half: from bound statements to what [`run`](crate::native::run) runs.
 //!
 //! - [`compiler`] the state of one compilation: scopes, slots, what was used
+//! - [`environment`] what it asks of the outside
 //! - [`relation`] relational operators
 //! - [`join`] the order of joins
 //! - [`access`] how tables are reached
@@ -17,6 +18,7 @@ pub(crate) mod change;
 pub(crate) mod compiler;
 pub(crate) mod constant;
 pub(crate) mod constraint;
+pub(crate) mod environment;
 pub(crate) mod explain;
 pub(crate) mod expression;
 pub(crate) mod join;

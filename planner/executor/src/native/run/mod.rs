@@ -7,6 +7,7 @@
 //! - [`access`] reading tables
 //! - [`expression`] what expressions are compiled to
 //! - [`function`] functions of the transaction rather than of values
+//! - [`routine`] calls of compiled routines
 //! - [`row`] rows kept, hashed, sorted and handed out
 //! - [`change`] INSERT, UPDATE, DELETE and MERGE
 //! - [`constraint`] what they must not break
@@ -19,6 +20,7 @@ pub(crate) mod expression;
 pub(crate) mod function;
 pub(crate) mod operator;
 pub mod program;
+pub(crate) mod routine;
 pub(crate) mod row;
 pub(crate) mod state;
 pub mod statement;

@@ -10,8 +10,8 @@ use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::{FunctionContext, SessionHost};
 
 use crate::route;
-use crate::native::RowSink;
 use crate::native::run::function::sequence::Drawn;
+use crate::native::run::row::sink::RowSink;
 use crate::native::run::state::context::{ExecContext, ExecError, ExecResult, Notice, SystemRows};
 use crate::route::predict;
 use super::statement::CompiledStatement;

@@ -13,13 +13,13 @@ use archipel_sql::error::{Result, SqlError};
 use crate::array::Values;
 use crate::bound::{BoundStatement, Cte, CteBody, LockStrength, OutputColumn, Rel};
 use crate::explain::plan::PlanLines;
-use crate::native::{CompileEnv, CompiledRoutine, RowSink};
 use crate::native::plan::{constant, walk};
 use crate::native::plan::change::inheritance::{FoundMembers, Members};
 use crate::native::plan::change::insert::Insert;
 use crate::native::plan::change::instead_of::Instead;
 use crate::native::plan::change::modify::{Delete, Update};
 use crate::native::plan::compiler::Compiler;
+use crate::native::plan::environment::CompileEnv;
 use crate::native::plan::explain::column::Describing;
 use crate::native::plan::expression::{Source, eval_all};
 use crate::native::plan::relation::modifying_cte::{Parts, targets_of};
@@ -33,8 +33,10 @@ use crate::native::run::change::target::Found;
 use crate::native::run::operator::instrument;
 use crate::native::run::operator::node::Node;
 use crate::native::run::row::buffer::RowBuffer;
+use crate::native::run::row::sink::RowSink;
 use crate::native::run::state::context::{ExecContext, ExecResult, FrameShape};
 use crate::route::Access;
+use super::routine::CompiledRoutine;
 
 /// Receives a result row.
 pub(crate) type Emit<'o> = dyn FnMut(Answer<'_>) -> ExecResult<ControlFlow<()>> + 'o;

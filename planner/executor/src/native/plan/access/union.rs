@@ -10,9 +10,9 @@ use archipel_sql::error::Result;
 
 use crate::bound::{Alias, BoundExpr, ExprKind};
 use crate::explain::plan::PlanNode;
-use crate::native::CompiledPredicate;
 use crate::native::plan::compiler::{Compiler, Layout};
 use crate::native::plan::relation::{Planned, ScanUse};
+use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::operator::node::Node;
 use crate::native::run::operator::set_operation::SetOperation;
 use crate::native::run::state::context::{ExecContext, ExecResult};

@@ -11,9 +11,9 @@ use crate::array::{Values, array_of_items};
 use crate::bind::visit::visit_expr;
 use crate::bound::{BoundExpr, ExprKind};
 use crate::known::{folded, is_null, is_steady, known_within, reads_time_zone};
-use crate::native::CompiledExpr;
 use crate::native::plan::compiler::Compiler;
 use crate::native::plan::expression::{Source, call, eval_all};
+use crate::native::run::expression::code::CompiledExpr;
 use crate::native::run::expression::operand::Operand;
 use crate::native::run::state::context::Cache;
 

@@ -5,7 +5,8 @@ use archipel_sql::function::{ScalarFunction, Volatility, is_written_in_sql};
 
 use crate::bound::BoundExpr;
 use crate::known::is_known;
-use crate::native::{CompiledExpr, CompiledRoutine};
+use crate::native::run::expression::code::CompiledExpr;
+use crate::native::run::routine::CompiledRoutine;
 use crate::native::run::state::context::ExecError;
 
 /// The place an error in a function is told with that PostgreSQL has in SQL: one of constants it runs,

@@ -8,7 +8,7 @@ use archipel_sql::numeric::Numeric;
 use archipel_sql::types::Type;
 use archipel_sql::typmod::coerce_typmod;
 
-use crate::native::CompiledExpr;
+use crate::native::run::expression::code::CompiledExpr;
 use crate::native::run::expression::operand::Operand;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use super::Source;

@@ -10,8 +10,8 @@ use archipel_sql::typmod::coerce_typmod;
 
 use crate::bound::{BoundExpr, DomainConditions};
 use crate::construct::convert_io;
-use crate::native::CompiledExpr;
 use crate::native::plan::compiler::Compiler;
+use crate::native::run::expression::code::CompiledExpr;
 use super::eval_all;
 
 impl Compiler<'_> {

@@ -12,8 +12,8 @@ use archipel_sql::types::Oid;
 
 use crate::bind::visit;
 use crate::bound::{BoundExpr, ExprKind};
-use crate::native::CompiledExpr;
 use crate::native::plan::compiler::Compiler;
+use crate::native::run::expression::code::CompiledExpr;
 use crate::native::run::expression::operand::Operand;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use crate::row::integer;

@@ -32,14 +32,17 @@ use crate::array::{Values, element, has_arrays, slice};
 use crate::bind::call::output_arguments;
 use crate::bound::{BoundExpr, ExprKind, Subscript, row_descriptor};
 use crate::known::decided;
-use crate::native::{CompileEnv, CompiledExpr, CompiledPredicate, CompiledRoutine, RowSink};
 use crate::native::plan::constant::{fold, immutable};
+use crate::native::run::expression::code::{CompiledExpr, CompiledPredicate};
 use crate::native::run::expression::operand::Operand;
 use crate::native::run::function::{advisory_lock, notify, sequence, sleep};
 use crate::native::run::function::column_definition::described;
+use crate::native::run::routine::CompiledRoutine;
+use crate::native::run::row::sink::RowSink;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use crate::route::Access;
 use super::compiler::Compiler;
+use super::environment::CompileEnv;
 
 /// A compiled expression: where the value is, or how to get it.
 pub(crate) enum Source {

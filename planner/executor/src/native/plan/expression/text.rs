@@ -8,7 +8,7 @@ use archipel_sql::error::SqlError;
 use archipel_sql::function::{Intrinsic, ScalarFunction, text_chr, text_left, text_right, text_substring};
 
 use compact_str::CompactString;
-use crate::native::CompiledExpr;
+use crate::native::run::expression::code::CompiledExpr;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use super::Source;
 

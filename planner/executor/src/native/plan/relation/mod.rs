@@ -20,14 +20,15 @@ use rustc_hash::FxHashMap;
 use crate::bind::visit;
 use crate::bound::{BoundExpr, Rel, RowLock, SortKey};
 use crate::explain::plan::PlanNode;
-use crate::native::CompiledPredicate;
 use crate::native::plan::access::conjunct::{Conjunct, in_order};
 use crate::native::plan::access::path::{Meta, OrderKey, Path, Restrictions};
 use crate::native::run::access::scan::{BATCH_ROWS, Scan, scan_columns};
+use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::operator::node::{Limit, Node};
+use crate::native::run::row::projection::Pruned;
 use crate::route::RouteKey;
 use lock::lock_one_by_one;
-use super::compiler::{Compiler, Layout, Pruned, passed_through};
+use super::compiler::{Compiler, Layout, passed_through};
 use super::expression::Source;
 
 /// A relation, planned.

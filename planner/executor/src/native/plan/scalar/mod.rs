@@ -22,11 +22,11 @@ use archipel_sql::types::Oid;
 
 use crate::bind::visit;
 use crate::bound::{BoundExpr, ExprKind, Subscript};
-use crate::native::CompileEnv;
 use crate::native::plan::expression::integer::is_constant;
 use crate::native::run::expression::operand::Operand;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use super::compiler::Compiler;
+use super::environment::CompileEnv;
 use super::expression::{Source, compile_expr};
 use text::{Extent, Measure, Text};
 

@@ -8,8 +8,8 @@ use archipel_sql::types::Oid;
 
 use compact_str::CompactString;
 use crate::bound::{BoundExpr, ExprKind, Subscript};
-use crate::native::CompileEnv;
 use crate::native::plan::compiler::Compiler;
+use crate::native::plan::environment::CompileEnv;
 use crate::native::plan::expression::{Source, compile_expr};
 use crate::native::plan::expression::integer::is_constant;
 use crate::native::run::expression::operand::Operand;

@@ -13,9 +13,9 @@ use archipel_sql::datum::Datum;
 use smallvec::SmallVec;
 
 use crate::native::plan::access::path::{KeyPart, Meta, Path, Tree};
-use crate::native::plan::compiler::Pruned;
 use crate::native::plan::expression::Source;
 use crate::native::run::expression::operand::Operand;
+use crate::native::run::row::projection::Pruned;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use super::key_span::append_value;
 use super::scan::{Scan, ScanColumn};

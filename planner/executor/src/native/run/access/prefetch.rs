@@ -8,8 +8,8 @@ use archipel_engine::storage::KeyBuf;
 use archipel_sql::error::Result;
 
 use crate::bound::BoundExpr;
-use crate::native::CompileEnv;
 use crate::native::plan::access::path::Meta;
+use crate::native::plan::environment::CompileEnv;
 use crate::native::plan::expression::{Source, compile_source};
 use crate::native::run::state::context::ExecContext;
 use crate::row::Codec;

@@ -17,11 +17,11 @@ use archipel_sql::catalog::Table;
 use archipel_sql::datum::Datum;
 
 use crate::bound::RowLock;
-use crate::native::CompiledPredicate;
 use crate::native::plan::access::path::{Meta, Path, Tree};
-use crate::native::plan::compiler::Pruned;
 use crate::native::plan::relation::lock::lock_row;
+use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::operator::node::Out;
+use crate::native::run::row::projection::Pruned;
 use crate::native::run::state::context::{ExecContext, ExecResult, Frame};
 use crate::row::Codec;
 use super::key_span::KeySpan;

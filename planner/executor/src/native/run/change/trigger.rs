@@ -18,11 +18,13 @@ use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
 
 use crate::bound::BoundExpr;
-use crate::native::{CompiledRoutine, RowSink, TriggerPart};
 use crate::native::plan::compiler::Compiler;
+use crate::native::plan::environment::TriggerPart;
 use crate::native::run::constraint::deferral::{DeferredCheck, DeferredWork};
 use crate::native::run::constraint::referential_action::Waiting;
+use crate::native::run::routine::CompiledRoutine;
 use crate::native::run::row::hash;
+use crate::native::run::row::sink::RowSink;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use crate::partition::{Family, Member};
 use super::target::already_modified;

@@ -10,7 +10,8 @@ use archipel_sql::function::FunctionContext;
 use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 
-use crate::native::{CompiledRoutine, NoRows};
+use crate::native::run::routine::CompiledRoutine;
+use crate::native::run::row::sink::NoRows;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 
 /// What SET CONSTRAINTS has said in the transaction.

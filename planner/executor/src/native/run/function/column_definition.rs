@@ -15,7 +15,7 @@ use archipel_sql::types::{Oid, Type};
 
 use crate::bind::call::output_arguments;
 use crate::bound::SetCall;
-use crate::native::CompiledExpr;
+use crate::native::run::expression::code::CompiledExpr;
 
 /// What the rows of a function say of themselves whose columns are declared.
 pub(crate) fn declared(columns: &[(&'static str, Oid)]) -> Arc<RecordDescriptor> {

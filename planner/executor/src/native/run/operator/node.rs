@@ -12,16 +12,16 @@ use archipel_sql::error::{SqlError, SqlState};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::native::CompiledPredicate;
 use crate::native::plan::access::inheritance::Append;
-use crate::native::plan::compiler::Pruned;
 use crate::native::plan::expression::Source;
 use crate::native::plan::relation::lock::Locking;
 use crate::native::plan::relation::modifying_cte::Parts;
 use crate::native::plan::relation::with::Recursion;
 use crate::native::run::access::scan::Scan;
+use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::row::hash::{HashKey, HashTable, widen};
+use crate::native::run::row::projection::Pruned;
 use crate::native::run::state::context::{Cache, ExecContext, ExecResult};
 use crate::native::run::window::Windowing;
 use super::aggregate::Aggregation;

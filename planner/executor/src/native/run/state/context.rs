@@ -152,7 +152,7 @@ pub struct ExecContext<'a, 'e> {
     /// The deepest routine whose line a notice waits for.
     pub awaited: u32,
     /// Where the routines around this one stand, as far as they tell
-    /// ([`RoutineLinker::asked_below`](crate::native::RoutineLinker::asked_below)).
+    /// ([`RoutineLinker::asked_below`](crate::native::plan::environment::RoutineLinker::asked_below)).
     pub callers: Vec<CallerLine>,
     /// The expressions of routines that are being evaluated, as far as they call others.
     pub evaluating: Vec<usize>,

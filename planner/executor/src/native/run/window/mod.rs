@@ -11,14 +11,15 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 
 use crate::array::Values;
 use crate::bound::{Ranking, Rel, WindowCall, WindowFunction};
-use crate::native::CompiledPredicate;
-use crate::native::plan::compiler::{Compiler, Pruned};
+use crate::native::plan::compiler::Compiler;
 use crate::native::plan::expression::{Source, eval_all};
+use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::operator::aggregate::{Call, Running};
 use crate::native::run::operator::node::{Node, Out};
 use crate::native::run::operator::sort::{KeyOrder, compare_keys};
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::row::hash::same;
+use crate::native::run::row::projection::Pruned;
 use crate::native::run::row::quicksort::sort_rows;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use crate::row::integer;

@@ -16,11 +16,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::array::Values;
 use crate::bound::{Accumulator, AggregateCall, BoundExpr, Rel};
-use crate::native::CompiledPredicate;
 use crate::native::plan::relation;
 use crate::native::plan::access::path::OrderKey;
 use crate::native::plan::compiler::{Compiler, passed_through};
 use crate::native::plan::expression::{Source, eval_all};
+use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::row::hash::HashKey;
 use crate::native::run::row::quicksort::sort_rows;
