@@ -29,11 +29,11 @@ use crate::native::run::access::scan::ScanColumn;
 use crate::native::run::change::trigger::KeptFor;
 use crate::native::run::constraint::partition_bound::Placing;
 use crate::native::run::constraint::referential_action::ActionsUnderWay;
+use crate::native::run::expression::source::Source;
 use crate::native::run::row::projection::Pruned;
 use crate::native::run::state::context::FrameShape;
 use crate::route::{Access, RouteKey};
 use super::environment::CompileEnv;
-use super::expression::Source;
 
 /// The slot of each column of a row.
 pub(crate) type Layout = Vec<u32>;

@@ -6,7 +6,7 @@ use archipel_sql::error::Result;
 use crate::bind::reference::bind_index_expressions;
 use crate::native::plan::walk;
 use crate::native::plan::compiler::Compiler;
-use crate::native::plan::expression::Source;
+use crate::native::run::expression::source::Source;
 use crate::row::Codec;
 
 /// Why nobody knows beforehand where an index's entry is.

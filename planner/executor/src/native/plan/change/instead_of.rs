@@ -10,9 +10,9 @@ use archipel_sql::error::{Result, SqlError};
 
 use crate::bound::{BoundDelete, BoundInsert, BoundUpdate, Rel, Returning};
 use crate::native::plan::compiler::Compiler;
-use crate::native::plan::expression::{Source, eval_all};
 use crate::native::run::change::trigger::Triggers;
 use crate::native::run::constraint::referential_action::with_queue;
+use crate::native::run::expression::source::{Source, eval_all};
 use crate::native::run::operator::node::{Node, collect};
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use crate::native::run::statement::{Answer, Emit};

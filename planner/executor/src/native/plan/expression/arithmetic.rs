@@ -10,8 +10,8 @@ use archipel_sql::typmod::coerce_typmod;
 
 use crate::native::run::expression::code::CompiledExpr;
 use crate::native::run::expression::operand::Operand;
+use crate::native::run::expression::source::Source;
 use crate::native::run::state::context::{ExecContext, ExecResult};
-use super::Source;
 
 /// A specialised closure for a call, or its arguments back.
 pub(crate) fn specialise(

@@ -18,8 +18,8 @@ use crate::native::plan::compiler::Compiler;
 use crate::native::plan::constant::fold;
 use crate::native::run::expression::code::CompiledExpr;
 use crate::native::run::expression::operand::Operand;
+use crate::native::run::expression::source::Source;
 use crate::row::integer;
-use super::Source;
 
 impl Compiler<'_> {
     /// Compiles CASE over its arms: conditions and values.

@@ -12,7 +12,7 @@ use crate::bound::{BoundExpr, DomainConditions};
 use crate::construct::convert_io;
 use crate::native::plan::compiler::Compiler;
 use crate::native::run::expression::code::CompiledExpr;
-use super::eval_all;
+use crate::native::run::expression::source::eval_all;
 
 impl Compiler<'_> {
     /// Compiles a conversion through the text form (PostgreSQL's CoerceViaIO).

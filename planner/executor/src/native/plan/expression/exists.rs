@@ -22,11 +22,11 @@ use crate::explain::plan::SUB_PLAN;
 use crate::native::plan::access::conjunct::{comparable, split};
 use crate::native::plan::compiler::Compiler;
 use crate::native::run::expression::code::CompiledPredicate;
+use crate::native::run::expression::source::Source;
 use crate::native::run::operator::node::{Node, hash_key};
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::row::hash::{HashKey, HashTable};
 use crate::native::run::state::context::{Cache, ExecContext, ExecResult};
-use super::Source;
 
 /// What such a query comes to.
 struct Partners {

@@ -15,9 +15,9 @@ use crate::bound::{BoundExpr, ExprKind};
 use crate::native::plan::compiler::Compiler;
 use crate::native::run::expression::code::CompiledExpr;
 use crate::native::run::expression::operand::Operand;
+use crate::native::run::expression::source::Source;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use crate::row::integer;
-use super::Source;
 
 /// An integer computed; `None` is NULL.
 type IntegerCode = Box<dyn Fn(&mut ExecContext<'_, '_>) -> ExecResult<Option<i64>> + Send + Sync>;

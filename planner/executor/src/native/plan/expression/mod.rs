@@ -13,70 +13,35 @@ pub(crate) mod predicate;
 pub(crate) mod subquery;
 pub(crate) mod text;
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use archipel_engine::id::TreeId;
 use archipel_sql::{cast, stack};
-use archipel_sql::catalog::{Routine, RoutineRef};
+use archipel_sql::catalog::RoutineRef;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::{Intrinsic, ResolvedFunction};
-use archipel_sql::record::{Record, RecordDescriptor};
-use archipel_sql::types::{Oid, Type};
+use archipel_sql::record::Record;
+use archipel_sql::types::Type;
 use archipel_sql::typmod::field;
 use smallvec::SmallVec;
 
 use crate::known;
-use crate::array::{Values, element, has_arrays, slice};
-use crate::bind::call::output_arguments;
+use crate::array::{element, has_arrays, slice};
 use crate::bound::{BoundExpr, ExprKind, Subscript, row_descriptor};
 use crate::known::decided;
 use crate::native::plan::constant::{fold, immutable};
 use crate::native::run::expression::code::{CompiledExpr, CompiledPredicate};
 use crate::native::run::expression::operand::Operand;
+use crate::native::run::expression::row_shape::{FirstRow, RowShape};
+use crate::native::run::expression::source::{Source, eval_all};
 use crate::native::run::function::{advisory_lock, notify, sequence, sleep};
 use crate::native::run::function::column_definition::described;
 use crate::native::run::routine::CompiledRoutine;
-use crate::native::run::row::sink::RowSink;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
 use crate::route::Access;
 use super::compiler::Compiler;
 use super::environment::CompileEnv;
-
-/// A compiled expression: where the value is, or how to get it.
-pub(crate) enum Source {
-    Operand(Operand),
-    Code(CompiledExpr),
-}
-
-impl Source {
-    #[inline]
-    pub fn eval(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Datum> {
-        match self {
-            Source::Operand(operand) => Ok(operand.get(ctx).clone()),
-            Source::Code(code) => code(ctx),
-        }
-    }
-
-    pub fn constant(&self) -> Option<&Datum> {
-        match self {
-            Source::Operand(Operand::Const(value)) => Some(value),
-            _ => None,
-        }
-    }
-
-    pub fn into_code(self) -> CompiledExpr {
-        match self {
-            Source::Code(code) => code,
-            Source::Operand(Operand::Slot(slot)) => {
-                Box::new(move |ctx| Ok(ctx.frame.slots[slot as usize].clone()))
-            }
-            Source::Operand(Operand::Const(value)) => Box::new(move |_| Ok(value.clone())),
-            Source::Operand(operand) => Box::new(move |ctx| Ok(operand.get(ctx).clone())),
-        }
-    }
-}
 
 /// An expression compiled on its own, with what it touches if it contains queries.
 pub struct CompiledExpression {
@@ -346,106 +311,6 @@ impl Compiler<'_> {
             Ok(slice(&array, &lows, &highs))
         })))
     }
-}
-
-/// What a row that a routine answers is as one value.
-#[derive(Clone, Debug)]
-pub(crate) enum RowShape {
-    /// Its only column.
-    Scalar,
-    /// A record that stands in one column, or all its columns, which are declared.
-    Record(Option<Arc<RecordDescriptor>>),
-    /// All its columns: the fields of a composite type.
-    Fields,
-}
-
-impl RowShape {
-    /// What the rows of a routine are for an expression of a type.
-    pub fn of(routine: &Routine, ty: Type) -> RowShape {
-        match ty.oid {
-            Oid::RECORD => {
-                let declared = output_arguments(routine);
-                RowShape::Record((!declared.is_empty()).then(|| RecordDescriptor::of(declared)))
-            }
-            oid if oid.is_composite() => RowShape::Fields,
-            _ => RowShape::Scalar,
-        }
-    }
-
-    /// A row as a value. A row without columns stands for NULL of a composite type.
-    pub fn value(&self, row: &[Datum]) -> Datum {
-        match row {
-            [] => Datum::Null,
-            [value] if self.is_column(value) => value.clone(),
-            row => Datum::Record(Record::new(row, self.descriptor())),
-        }
-    }
-
-    /// As [`Self::value`], of a row that nobody reads afterwards.
-    fn take(&self, row: &mut [Datum]) -> Datum {
-        match row {
-            [] => Datum::Null,
-            [value] if self.is_column(value) => value.take(),
-            row => {
-                let fields: Arc<[Datum]> = row.iter_mut().map(Datum::take).collect();
-                Datum::Record(Record::new(fields, self.descriptor()))
-            }
-        }
-    }
-
-    fn descriptor(&self) -> Option<Arc<RecordDescriptor>> {
-        if let RowShape::Record(declared) = self { declared.clone() } else { None }
-    }
-
-    /// Whether the only column is the value itself.
-    fn is_column(&self, value: &Datum) -> bool {
-        match self {
-            RowShape::Scalar => true,
-            RowShape::Record(declared) => {
-                matches!(value, Datum::Record(_)) || (declared.is_none() && value.is_null())
-            }
-            RowShape::Fields => false,
-        }
-    }
-}
-
-/// Takes the first row a routine answers.
-struct FirstRow<'s> {
-    value: Datum,
-    shape: &'s RowShape,
-}
-
-impl RowSink for FirstRow<'_> {
-    fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
-        stack::check_fields(row)?;
-        self.value = self.shape.value(row);
-        Ok(ControlFlow::Break(()))
-    }
-
-    fn given(&mut self, row: &mut [Datum]) -> ExecResult<ControlFlow<()>> {
-        stack::check_fields(row)?;
-        self.value = self.shape.take(row);
-        Ok(ControlFlow::Break(()))
-    }
-}
-
-pub(crate) fn eval_all(sources: &[Source], ctx: &mut ExecContext<'_, '_>) -> ExecResult<Values> {
-    let mut values = Values::with_capacity(sources.len());
-    eval_into(&mut values, sources, ctx)?;
-    Ok(values)
-}
-
-/// As [`eval_all`], where the values are wanted.
-#[inline]
-pub(crate) fn eval_into(
-    values: &mut Values,
-    sources: &[Source],
-    ctx: &mut ExecContext<'_, '_>,
-) -> ExecResult<()> {
-    for source in sources {
-        values.push(source.eval(ctx)?);
-    }
-    Ok(())
 }
 
 /// A call with its arguments evaluated in order.

@@ -13,9 +13,9 @@ use crate::construct::truth;
 use crate::native::plan::compiler::Compiler;
 use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::expression::operand::Operand;
+use crate::native::run::expression::source::Source;
 use crate::native::run::row::hash::ValueSet;
 use crate::native::run::state::context::{Cache, ExecContext, ExecResult};
-use super::Source;
 
 /// From how many constants on an IN list is searched by hash.
 const HASHED_LIST_LEN_MIN: usize = 9;

@@ -21,11 +21,11 @@ use crate::construct::truth;
 use crate::explain::plan::{INIT_PLAN, SUB_PLAN};
 use crate::native::plan::compiler::Compiler;
 use crate::native::run::expression::code::CompiledPredicate;
+use crate::native::run::expression::source::{Source, eval_all};
 use crate::native::run::operator::node::{Node, collect};
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::row::hash::ValueSet;
 use crate::native::run::state::context::{Cache, ExecContext, ExecResult};
-use super::{Source, eval_all};
 
 /// A nested query, compiled.
 struct Nested {

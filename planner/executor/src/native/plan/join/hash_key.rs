@@ -7,7 +7,7 @@ use crate::bound::{BoundExpr, ExprKind};
 use crate::comparison::{Comparison, comparison};
 use crate::native::plan::access::conjunct::{Conjunct, comparable};
 use crate::native::plan::compiler::Compiler;
-use crate::native::plan::expression::Source;
+use crate::native::run::expression::source::Source;
 
 /// The keys of the left side with those of the right one, the conditions that are left, and those that became
 /// keys, for the plan to tell.

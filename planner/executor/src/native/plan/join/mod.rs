@@ -25,10 +25,10 @@ use crate::native::plan::access::conjunct::derived::Derived;
 use crate::native::plan::access::path::{OrderKey, Restrictions, Tree};
 use crate::native::run::access::lookup::Lookup;
 use crate::native::run::expression::code::CompiledPredicate;
+use crate::native::run::expression::source::Source;
 use crate::native::run::operator::node::{HashJoin, Loop, LoopKind, Node};
 use lateral::{apart, has_effects, read_of};
 use super::compiler::{Compiler, Layout, passed_through};
-use super::expression::Source;
 use super::relation::{Planned, ScanUse};
 
 /// What stands in a FROM clause.

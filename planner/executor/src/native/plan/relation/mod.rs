@@ -24,12 +24,12 @@ use crate::native::plan::access::conjunct::{Conjunct, in_order};
 use crate::native::plan::access::path::{Meta, OrderKey, Path, Restrictions};
 use crate::native::run::access::scan::{BATCH_ROWS, Scan, scan_columns};
 use crate::native::run::expression::code::CompiledPredicate;
+use crate::native::run::expression::source::Source;
 use crate::native::run::operator::node::{Limit, Node};
 use crate::native::run::row::projection::Pruned;
 use crate::route::RouteKey;
 use lock::lock_one_by_one;
 use super::compiler::{Compiler, Layout, passed_through};
-use super::expression::Source;
 
 /// A relation, planned.
 pub(crate) struct Planned {

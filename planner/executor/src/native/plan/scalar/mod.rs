@@ -24,10 +24,11 @@ use crate::bind::visit;
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 use crate::native::plan::expression::integer::is_constant;
 use crate::native::run::expression::operand::Operand;
+use crate::native::run::expression::source::Source;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use super::compiler::Compiler;
 use super::environment::CompileEnv;
-use super::expression::{Source, compile_expr};
+use super::expression::compile_expr;
 use text::{Extent, Measure, Text};
 
 /// The type of a number.

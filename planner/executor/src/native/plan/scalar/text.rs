@@ -10,9 +10,10 @@ use compact_str::CompactString;
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 use crate::native::plan::compiler::Compiler;
 use crate::native::plan::environment::CompileEnv;
-use crate::native::plan::expression::{Source, compile_expr};
+use crate::native::plan::expression::compile_expr;
 use crate::native::plan::expression::integer::is_constant;
 use crate::native::run::expression::operand::Operand;
+use crate::native::run::expression::source::Source;
 use super::{Kind, Node, Orders, Scalar, SharedExpr, compile_scalar, reads};
 
 /// An expression whose value is a text.

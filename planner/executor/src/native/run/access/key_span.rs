@@ -9,9 +9,9 @@ use archipel_engine::txn::KeyRange;
 use archipel_sql::datum::Datum;
 use smallvec::SmallVec;
 
-use crate::native::plan::expression;
 use crate::native::plan::access::path::{KeyPart, Path};
-use crate::native::plan::expression::Source;
+use crate::native::run::expression::source;
+use crate::native::run::expression::source::Source;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use crate::row::Codec;
 
@@ -191,7 +191,7 @@ impl Path {
         for (part, (column, codec)) in self.equals.iter().zip(&self.columns) {
             let values: Vec<Datum> = match part {
                 KeyPart::One(source) => vec![source.eval(ctx)?],
-                KeyPart::Each(sources) => expression::eval_all(sources, ctx)?.into_vec(),
+                KeyPart::Each(sources) => source::eval_all(sources, ctx)?.into_vec(),
                 KeyPart::Elements(source) => match source.eval(ctx)? {
                     Datum::Array(array) => array.values.clone(),
                     _ => Vec::new(),

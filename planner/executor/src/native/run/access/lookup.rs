@@ -13,8 +13,8 @@ use archipel_sql::datum::Datum;
 use smallvec::SmallVec;
 
 use crate::native::plan::access::path::{KeyPart, Meta, Path, Tree};
-use crate::native::plan::expression::Source;
 use crate::native::run::expression::operand::Operand;
+use crate::native::run::expression::source::Source;
 use crate::native::run::row::projection::Pruned;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use super::key_span::append_value;

@@ -7,8 +7,8 @@ use archipel_engine::storage::{ColumnPlace, KeyBuf};
 use archipel_sql::error::SqlError;
 
 use crate::native::plan::access::path::{KeyPart, Tree};
-use crate::native::plan::expression::Source;
 use crate::native::run::expression::operand::Operand;
+use crate::native::run::expression::source::Source;
 use crate::native::run::operator::node::Node;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use crate::native::run::statement::{Body, CompiledStatement};

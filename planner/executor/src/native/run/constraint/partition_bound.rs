@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::native::plan::walk;
 use crate::native::plan::compiler::Compiler;
 use crate::native::plan::constraint::{failing_row, may_read, of_table, shown, with_detail};
-use crate::native::plan::expression::Source;
+use crate::native::run::expression::source::Source;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use crate::partition::{PartitionLevel, levels_above};
 

@@ -9,8 +9,8 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::{AdvisoryLock, Intrinsic, ScalarFunction};
 
-use crate::native::plan::expression::{Source, eval_all};
 use crate::native::run::expression::code::CompiledExpr;
+use crate::native::run::expression::source::{Source, eval_all};
 use crate::native::run::state::context::{ExecContext, ExecResult};
 
 /// The code of the function over its arguments, or these back if it is none of them.

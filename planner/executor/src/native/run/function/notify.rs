@@ -10,8 +10,8 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{Intrinsic, ScalarFunction};
 use rustc_hash::FxHashSet;
 
-use crate::native::plan::expression::{Source, eval_all};
 use crate::native::run::expression::code::CompiledExpr;
+use crate::native::run::expression::source::{Source, eval_all};
 
 /// A channel's name is shorter than this, in bytes (NAMEDATALEN).
 const CHANNEL_BYTES: usize = 64;

@@ -11,8 +11,8 @@ use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::{CachedNumbers, Intrinsic, ScalarFunction};
 use archipel_sql::types::Oid;
 
-use crate::native::plan::expression::{Source, eval_all};
 use crate::native::run::expression::code::CompiledExpr;
+use crate::native::run::expression::source::{Source, eval_all};
 use crate::native::run::state::context::{ExecContext, ExecResult};
 
 /// A number that a sequence gave.

@@ -5,8 +5,8 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::{Intrinsic, ScalarFunction};
 
-use crate::native::plan::expression::{Source, eval_all};
 use crate::native::run::expression::code::CompiledExpr;
+use crate::native::run::expression::source::{Source, eval_all};
 
 /// Whether whoever calls it sleeps.
 pub(crate) fn sleeps(function: &ScalarFunction) -> bool {

@@ -13,12 +13,12 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::native::plan::access::inheritance::Append;
-use crate::native::plan::expression::Source;
 use crate::native::plan::relation::lock::Locking;
 use crate::native::plan::relation::modifying_cte::Parts;
 use crate::native::plan::relation::with::Recursion;
 use crate::native::run::access::scan::Scan;
 use crate::native::run::expression::code::CompiledPredicate;
+use crate::native::run::expression::source::Source;
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::row::hash::{HashKey, HashTable, widen};
 use crate::native::run::row::projection::Pruned;

@@ -9,10 +9,10 @@ use rustc_hash::FxHashSet;
 
 use crate::bound::{BoundExpr, SortKey};
 use crate::comparison::order;
-use crate::native::plan::expression;
 use crate::native::plan::compiler::Compiler;
-use crate::native::plan::expression::Source;
+use crate::native::run::expression::source;
 use crate::native::run::expression::operand::Operand;
+use crate::native::run::expression::source::Source;
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::row::hash::HashKey;
 use crate::native::run::row::projection::Pruned;
@@ -81,7 +81,7 @@ impl Sorting {
         let mut rows = RowBuffer::new(slots.len());
         let mut keys = RowBuffer::new(self.keys.len());
         let _ = self.input.run(ctx, &mut |ctx| {
-            let key = expression::eval_all(&self.keys, ctx)?;
+            let key = source::eval_all(&self.keys, ctx)?;
             keys.push(key);
             rows.push_slots(&ctx.frame, slots);
             Ok(ControlFlow::Continue(()))

@@ -10,7 +10,7 @@ use archipel_sql::types::Type;
 
 use crate::bound::{Accumulator, BoundExpr, DefinedAggregate};
 use crate::native::plan::compiler::Compiler;
-use crate::native::plan::expression::Source;
+use crate::native::run::expression::source::Source;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 
 /// An aggregate, compiled.

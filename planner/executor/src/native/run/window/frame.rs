@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use crate::bound::{Frame as BoundFrame, FrameBound, FrameUnits, SortKey};
 use crate::native::plan::compiler::Compiler;
-use crate::native::plan::expression::Source;
+use crate::native::run::expression::source::Source;
 use crate::native::run::state::context::{ExecContext, ExecError, ExecResult};
 use crate::row::integer;
 use super::Partition;
