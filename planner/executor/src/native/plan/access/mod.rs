@@ -4,8 +4,10 @@
 //! - [`path`] key and index ranges from conjuncts
 //! - [`union`] the paths of an OR
 //! - [`inheritance`] tables whose rows are in others
+//! - [`known_row`] rows whose keys are known before a statement runs
 
 pub(crate) mod conjunct;
 pub(crate) mod inheritance;
+pub(crate) mod known_row;
 pub(crate) mod path;
 pub(crate) mod union;

@@ -6,10 +6,8 @@
 //! of the table is considered; more bound columns win, a unique key wins over all, the storage
 //! key wins over an index that would only add a lookup.
 
-use std::sync::Arc;
-
 use archipel_engine::TableMeta;
-use archipel_engine::schema::{IndexDef, IndexPlacement, KeyColumn, Placement};
+use archipel_engine::schema::{IndexPlacement, KeyColumn, Placement};
 use archipel_sql::catalog::Table;
 use archipel_sql::error::Result;
 use rustc_hash::FxHashMap;
@@ -19,52 +17,12 @@ use crate::comparison::Comparison;
 use crate::native::plan::walk;
 use crate::native::plan::compiler::Compiler;
 use crate::native::plan::join::estimate::share_kept;
+use crate::native::run::access::path::{KeyPart, Meta, OrderKey, Path, Tree};
 use crate::native::run::access::prefetch::KnownRow;
-use crate::native::run::expression::source::Source;
 use crate::route::{Access, RouteKey, key_candidates};
 use crate::row::{Codec, stored_name, stored_type};
 use super::conjunct::{Conjunct, Restriction, split};
 use super::union::Union;
-
-/// One value a key column must have.
-pub(crate) enum KeyPart {
-    One(Source),
-    /// One of several: `IN (…)`.
-    Each(Vec<Source>),
-    /// One of an array's elements: `= ANY (array)`.
-    Elements(Source),
-    Null,
-}
-
-/// Which tree a path walks.
-pub(crate) enum Tree {
-    Storage,
-    Index(IndexDef),
-}
-
-/// A compiled path.
-pub(crate) struct Path {
-    pub tree: Tree,
-    /// Key columns of the tree with how their values are stored.
-    pub columns: Vec<(KeyColumn, Codec)>,
-    pub equals: Vec<KeyPart>,
-    /// Bounds on the column after `equals`, in the column's order; the flag says inclusive.
-    pub low: Option<(Source, bool)>,
-    pub high: Option<(Source, bool)>,
-    /// At most one row a key.
-    pub unique: bool,
-    pub reverse: bool,
-    /// Other ways into the same tree: what one of them leads to is on the path.
-    pub also: Vec<Path>,
-}
-
-/// A column of a wanted order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OrderKey {
-    pub slot: u32,
-    pub descending: bool,
-    pub nulls_first: bool,
-}
 
 /// A path found, not yet compiled: which conjuncts it uses for what.
 pub(crate) struct Choice<'b> {
@@ -647,9 +605,6 @@ impl Compiler<'_> {
             .to_owned()
     }
 }
-
-/// A table's engine side, shared by the nodes that use it.
-pub(crate) type Meta = Arc<TableMeta>;
 
 impl Choice<'_> {
     /// Positions of the conjuncts that the path uses.

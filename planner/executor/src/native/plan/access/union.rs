@@ -12,13 +12,14 @@ use crate::bound::{Alias, BoundExpr, ExprKind};
 use crate::explain::plan::PlanNode;
 use crate::native::plan::compiler::{Compiler, Layout};
 use crate::native::plan::relation::{Planned, ScanUse};
+use crate::native::run::access::path::Path;
 use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::operator::node::Node;
 use crate::native::run::operator::set_operation::SetOperation;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use crate::route::RouteKey;
 use super::conjunct::{Conjunct, split};
-use super::path::{Choice, Path, Restrictions};
+use super::path::{Choice, Restrictions};
 
 /// Paths for the arms of an OR.
 pub(crate) struct Union<'b> {

@@ -9,7 +9,7 @@ use archipel_sql::error::Result;
 use archipel_sql::types::Type;
 
 use crate::bound::{BoundDelete, BoundExpr, BoundInsert, BoundUpdate, Rel};
-use crate::native::plan::access::inheritance::{Chosen, Selection, shown_as};
+use crate::native::plan::access::inheritance::shown_as;
 use crate::native::plan::compiler::Compiler;
 use crate::native::plan::walk::root_columns;
 use crate::native::run::change::cross_partition::Moving;
@@ -18,6 +18,7 @@ use crate::native::run::change::row_trigger::Triggering;
 use crate::native::run::change::target::Found;
 use crate::native::run::change::trigger::{Triggers, kept_for};
 use crate::native::run::constraint::referential_action::with_queue;
+use crate::native::run::operator::append::{Chosen, Selection};
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use crate::native::run::statement::Emit;

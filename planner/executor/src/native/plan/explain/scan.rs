@@ -6,8 +6,9 @@ use crate::bound::Alias;
 use crate::explain::{typed_all, width_of};
 use crate::explain::plan::{PlanNode, SEQ_SCAN, ScanFacts};
 use crate::native::plan::access::conjunct::Conjunct;
-use crate::native::plan::access::path::{Choice, Path, Restrictions, Tree};
+use crate::native::plan::access::path::{Choice, Restrictions};
 use crate::native::plan::compiler::Compiler;
+use crate::native::run::access::path::{Path, Tree};
 
 /// Conditions with their places among all of a scan.
 type Numbered<'c, 'b> = Vec<(usize, &'c Conjunct<'b>)>;

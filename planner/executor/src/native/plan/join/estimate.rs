@@ -14,8 +14,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::bound::{BoundExpr, ExprKind, Rel};
 use crate::comparison::{Comparison, comparison};
 use crate::native::plan::access::conjunct::Conjunct;
-use crate::native::plan::access::path::{OrderKey, Restrictions};
+use crate::native::plan::access::path::Restrictions;
 use crate::native::plan::compiler::Compiler;
+use crate::native::run::access::path::OrderKey;
 use super::Item;
 
 /// A join of more tables begins with the first one: each beginning is followed to its end.

@@ -7,9 +7,9 @@ use crate::bind::visit;
 use crate::bound::{BoundExpr, Rel};
 use crate::explain::plan::PlanNode;
 use crate::native::plan::access::conjunct::Conjunct;
-use crate::native::plan::access::path::OrderKey;
 use crate::native::plan::compiler::{Compiler, Layout, passed_through};
 use crate::native::plan::relation::{Planned, ScanUse};
+use crate::native::run::access::path::OrderKey;
 use crate::native::run::operator::node::{LoopKind, Node};
 use super::are_equal;
 

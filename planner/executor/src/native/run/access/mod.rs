@@ -1,5 +1,6 @@
 //! Reading tables.
 //!
+//! - [`path`] a tree, and what of its keys is given
 //! - [`key_span`] the keys of a path as bytes
 //! - [`scan`] the scan
 //! - [`lookup`] rows by key for many outer rows together
@@ -8,6 +9,7 @@
 
 pub(crate) mod key_span;
 pub(crate) mod lookup;
+pub(crate) mod path;
 pub mod prefetch;
 pub(crate) mod row_read;
 pub(crate) mod scan;

@@ -5,23 +5,20 @@ use std::sync::Arc;
 use archipel_engine::TableMeta;
 use archipel_engine::schema::KeyColumn;
 use archipel_engine::storage::KeyBuf;
-use archipel_sql::error::Result;
 
 use crate::bound::BoundExpr;
-use crate::native::plan::access::path::Meta;
-use crate::native::plan::environment::CompileEnv;
-use crate::native::plan::expression::compile_source;
 use crate::native::run::expression::source::Source;
 use crate::native::run::state::context::ExecContext;
 use crate::row::Codec;
 use super::key_span::append_value;
+use super::path::Meta;
 
 /// A row that a statement reads or writes by its whole storage key, the key's values over
 /// parameters and variables only.
 #[derive(Clone)]
 pub struct KnownRow {
-    meta: Meta,
-    columns: Vec<(KeyColumn, Codec)>,
+    pub(crate) meta: Meta,
+    pub(crate) columns: Vec<(KeyColumn, Codec)>,
     /// One for each key column.
     pub values: Vec<BoundExpr>,
 }
@@ -35,19 +32,13 @@ impl KnownRow {
     pub fn is_same(&self, other: &KnownRow) -> bool {
         self.meta.def.id == other.meta.def.id && self.values == other.values
     }
-
-    /// Makes it ready to run.
-    pub fn compile(&self, env: &CompileEnv<'_>) -> Result<RowAhead> {
-        let values = self.values.iter().map(|value| compile_source(value, env)).collect::<Result<_>>()?;
-        Ok(RowAhead { meta: self.meta.clone(), columns: self.columns.clone(), values })
-    }
 }
 
 /// A row to fetch ahead.
 pub struct RowAhead {
-    meta: Arc<TableMeta>,
-    columns: Vec<(KeyColumn, Codec)>,
-    values: Vec<Source>,
+    pub(crate) meta: Arc<TableMeta>,
+    pub(crate) columns: Vec<(KeyColumn, Codec)>,
+    pub(crate) values: Vec<Source>,
 }
 
 impl RowAhead {

@@ -6,13 +6,13 @@
 use archipel_engine::storage::{ColumnPlace, KeyBuf};
 use archipel_sql::error::SqlError;
 
-use crate::native::plan::access::path::{KeyPart, Tree};
 use crate::native::run::expression::operand::Operand;
 use crate::native::run::expression::source::Source;
 use crate::native::run::operator::node::Node;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use crate::native::run::statement::{Body, CompiledStatement};
 use crate::row::Codec;
+use super::path::{KeyPart, Tree};
 use super::scan::Scan;
 
 /// Where the columns that a query answers are in the row.

@@ -17,15 +17,15 @@ use archipel_sql::catalog::Table;
 use archipel_sql::datum::Datum;
 
 use crate::bound::RowLock;
-use crate::native::plan::access::path::{Meta, Path, Tree};
-use crate::native::plan::relation::lock::lock_row;
 use crate::native::run::expression::code::CompiledPredicate;
+use crate::native::run::operator::lock::lock_row;
 use crate::native::run::operator::node::Out;
 use crate::native::run::row::projection::Pruned;
 use crate::native::run::state::context::{ExecContext, ExecResult, Frame};
 use crate::row::Codec;
 use super::key_span::KeySpan;
 use super::lookup::Lookup;
+use super::path::{Meta, Path, Tree};
 
 /// A column of a scan: where it is stored, where it goes.
 #[derive(Clone, Copy)]
@@ -53,7 +53,7 @@ pub(crate) struct Scan {
     pub columns: Pruned<ScanColumn>,
     pub filter: Option<CompiledPredicate>,
     pub lock: Option<RowLock>,
-    /// Where the storage key of the current row goes for a [`Locking`](crate::native::plan::relation::lock::Locking) above.
+    /// Where the storage key of the current row goes for a [`Locking`](crate::native::run::operator::lock::Locking) above.
     pub key_slot: Option<u32>,
     /// A constraint's lookup: a row of a reference table then needs no lock in a one-shot,
     /// whose commit point checks that the table is still the one it read.

@@ -8,10 +8,10 @@ use rustc_hash::FxHashSet;
 
 use crate::bind::reference::bind_generated;
 use crate::bound::{BoundExpr, Returning};
-use crate::native::plan::access::path::Meta;
 use crate::native::plan::change::modify::{Delete, Update};
 use crate::native::plan::compiler::Compiler;
 use crate::native::plan::walk::root_columns;
+use crate::native::run::access::path::Meta;
 use crate::native::run::constraint::referential_action::with_queue;
 use crate::native::run::expression::source::{Source, eval_all};
 use crate::native::run::row::buffer::RowBuffer;

@@ -10,7 +10,7 @@ use rustc_hash::FxHashSet;
 
 use crate::bound::{BoundExpr, ExprKind, Returning};
 use crate::native::plan::walk;
-use crate::native::plan::access::path::Tree;
+use crate::native::run::access::path::Tree;
 use crate::native::run::expression::source::{Source, eval_all};
 use crate::native::run::operator::node::Node;
 use crate::native::run::row::buffer::RowBuffer;

@@ -10,7 +10,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use smallvec::SmallVec;
 
-use crate::native::plan::access::path::Meta;
+use crate::native::run::access::path::Meta;
 use crate::native::run::constraint::duplicate_key::duplicate_key;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use crate::row::Codec;

@@ -1,17 +1,21 @@
 //! The operators of a plan.
 //!
 //! - [`node`] all of them
+//! - [`append`] the members of a family
 //! - [`aggregate`] GROUP BY
 //! - [`transition`] what takes the rows of an aggregate call
 //! - [`sort`] ORDER BY and DISTINCT
 //! - [`set_operation`] UNION, INTERSECT, EXCEPT
 //! - [`set_function`] set-returning functions
+//! - [`lock`] SELECT … FOR UPDATE
 //! - [`explain_analyze`] EXPLAIN ANALYZE as rows
 //! - [`instrument`] nodes that are counted
 
 pub(crate) mod aggregate;
+pub(crate) mod append;
 pub(crate) mod explain_analyze;
 pub(crate) mod instrument;
+pub(crate) mod lock;
 pub(crate) mod node;
 pub(crate) mod set_function;
 pub(crate) mod set_operation;

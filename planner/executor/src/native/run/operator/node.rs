@@ -12,8 +12,6 @@ use archipel_sql::error::{SqlError, SqlState};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::native::plan::access::inheritance::Append;
-use crate::native::plan::relation::lock::Locking;
 use crate::native::plan::relation::modifying_cte::Parts;
 use crate::native::plan::relation::with::Recursion;
 use crate::native::run::access::scan::Scan;
@@ -25,6 +23,8 @@ use crate::native::run::row::projection::Pruned;
 use crate::native::run::state::context::{Cache, ExecContext, ExecResult};
 use crate::native::run::window::Windowing;
 use super::aggregate::Aggregation;
+use super::append::Append;
+use super::lock::Locking;
 use super::set_operation::SetOperation;
 use super::sort::{Distinct, Sorting};
 
