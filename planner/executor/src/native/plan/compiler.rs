@@ -22,7 +22,6 @@ use crate::bound::{Alias, BoundExpr, BoundIndexExpression, ExprKind, Rel, SetIte
 use crate::explain::document::Value;
 use crate::explain::plan::{PlanLines, PlanNode};
 use crate::native::plan::explain::column::Describing;
-use crate::native::plan::relation::with::Recursion;
 use crate::native::run::access::prefetch::KnownRow;
 use crate::native::run::access::scan::ScanColumn;
 use crate::native::run::change::trigger::KeptFor;
@@ -30,6 +29,7 @@ use crate::native::run::constraint::partition_bound::Placing;
 use crate::native::run::constraint::referential_action::ActionsUnderWay;
 use crate::native::run::expression::source::Source;
 use crate::native::run::operator::lock::LockTarget;
+use crate::native::run::operator::with::Recursion;
 use crate::native::run::row::projection::Pruned;
 use crate::native::run::state::context::FrameShape;
 use crate::route::{Access, RouteKey};

@@ -10,7 +10,8 @@ use crate::native::plan::access::conjunct::Conjunct;
 use crate::native::plan::compiler::{Compiler, Layout, passed_through};
 use crate::native::plan::relation::{Planned, ScanUse};
 use crate::native::run::access::path::OrderKey;
-use crate::native::run::operator::node::{LoopKind, Node};
+use crate::native::run::operator::join::LoopKind;
+use crate::native::run::operator::node::Node;
 use super::are_equal;
 
 /// A table under nothing but conditions and renamings.

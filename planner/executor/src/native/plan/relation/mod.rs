@@ -5,8 +5,15 @@
 //! Conditions sink as far as they may: through projections, sorts and the preserved side of
 //! outer joins, into scans, where they choose the path.
 
+pub(crate) mod aggregate;
 pub(crate) mod lock;
 pub(crate) mod modifying_cte;
+pub(crate) mod set_function;
+pub(crate) mod set_operation;
+pub(crate) mod sort;
+pub(crate) mod transition;
+pub(crate) mod window;
+pub(crate) mod window_frame;
 pub(crate) mod with;
 
 use std::sync::Arc;
@@ -26,7 +33,8 @@ use crate::native::run::access::path::{Meta, OrderKey, Path};
 use crate::native::run::access::scan::{BATCH_ROWS, Scan, scan_columns};
 use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::expression::source::Source;
-use crate::native::run::operator::node::{Limit, Node};
+use crate::native::run::operator::limit::Limit;
+use crate::native::run::operator::node::Node;
 use crate::native::run::row::projection::Pruned;
 use crate::route::RouteKey;
 use lock::lock_one_by_one;

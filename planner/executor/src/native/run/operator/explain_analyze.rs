@@ -5,15 +5,11 @@ use std::time::{Duration, Instant};
 
 use archipel_sql::ast::ExplainOptions;
 use archipel_sql::datum::Datum;
-use archipel_sql::error::Result;
 
 use crate::explain;
-use crate::bound::BoundStatement;
 use crate::explain::Telling;
 use crate::explain::plan::PlanLines;
 use crate::explain::run::Run;
-use crate::native::plan::compiler::Compiler;
-use crate::native::plan::explain::column::Describing;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use crate::native::run::statement::Body;
 use crate::route::Access;
@@ -22,36 +18,14 @@ use super::node::Out;
 
 /// A statement that is run to tell of it.
 pub(crate) struct Explained {
-    body: Body,
+    pub(crate) body: Body,
     /// Its plan, and what it touches.
-    plan: PlanLines,
-    accesses: Vec<Access>,
-    planning: Duration,
-    options: ExplainOptions,
+    pub(crate) plan: PlanLines,
+    pub(crate) accesses: Vec<Access>,
+    pub(crate) planning: Duration,
+    pub(crate) options: ExplainOptions,
     /// Where a line goes.
-    slot: u32,
-}
-
-impl Compiler<'_> {
-    /// A statement to be run and told of.
-    pub fn explained(
-        &mut self,
-        statement: &BoundStatement,
-        options: ExplainOptions,
-        slot: u32,
-    ) -> Result<Explained> {
-        let began = Instant::now();
-        let (lines, accesses) = (self.plan.lines.len(), self.accesses.len());
-        let own = Describing::of(statement, options);
-        let outer = std::mem::replace(&mut self.plan.describing, own);
-        let watching = std::mem::replace(&mut self.plan.watching, options.watches());
-        let body = self.body(statement);
-        self.settle_outputs(lines);
-        (self.plan.describing, self.plan.watching) = (outer, watching);
-        let (body, plan) = (body?, self.plan.lines[lines..].to_vec());
-        let (accesses, planning) = (self.accesses[accesses..].to_vec(), began.elapsed());
-        Ok(Explained { body, plan, accesses, planning, options, slot })
-    }
+    pub(crate) slot: u32,
 }
 
 impl Explained {

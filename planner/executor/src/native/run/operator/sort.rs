@@ -4,14 +4,11 @@ use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 use archipel_sql::datum::Datum;
-use archipel_sql::error::Result;
 use rustc_hash::FxHashSet;
 
-use crate::bound::{BoundExpr, SortKey};
+use crate::bound::SortKey;
 use crate::comparison::order;
-use crate::native::plan::compiler::Compiler;
 use crate::native::run::expression::source;
-use crate::native::run::expression::operand::Operand;
 use crate::native::run::expression::source::Source;
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::row::hash::HashKey;
@@ -69,10 +66,10 @@ pub(crate) fn compare_keys(a: &[Datum], b: &[Datum], orders: &[KeyOrder]) -> Ord
 
 /// A sort: rows are kept as the used slots of the input, and put back into them.
 pub(crate) struct Sorting {
-    input: Box<Node>,
-    slots: Pruned<u32>,
-    keys: Vec<Source>,
-    orders: Vec<KeyOrder>,
+    pub(crate) input: Box<Node>,
+    pub(crate) slots: Pruned<u32>,
+    pub(crate) keys: Vec<Source>,
+    pub(crate) orders: Vec<KeyOrder>,
 }
 
 impl Sorting {
@@ -102,8 +99,8 @@ impl Sorting {
 
 /// Distinct rows, or the first row of each group of `on` keys; rows pass as they come.
 pub(crate) struct Distinct {
-    input: Box<Node>,
-    keys: Vec<Source>,
+    pub(crate) input: Box<Node>,
+    pub(crate) keys: Vec<Source>,
 }
 
 impl Distinct {
@@ -113,28 +110,5 @@ impl Distinct {
             let key = super::node::hash_key(&self.keys, ctx)?;
             if seen.insert(key) { out(ctx) } else { Ok(ControlFlow::Continue(())) }
         })
-    }
-}
-
-impl Compiler<'_> {
-    /// A sort over a planned input, which keeps the slots `kept`.
-    pub fn sorting(&mut self, input: Node, layout: &[u32], kept: &[u32], keys: &[SortKey]) -> Result<Node> {
-        let orders = keys.iter().map(KeyOrder::of).collect();
-        let keys =
-            self.scoped(layout, |c| keys.iter().map(|key| c.source(&key.expr)).collect::<Result<Vec<_>>>())?;
-        let slots = self.pruned_slots(kept);
-        Ok(Node::Sort(Sorting { input: Box::new(input), slots, keys, orders }))
-    }
-
-    /// DISTINCT over a planned input.
-    pub fn distinct(&mut self, input: Node, layout: &[u32], on: Option<&[BoundExpr]>) -> Result<Node> {
-        let keys = match on {
-            Some(on) => self.scoped(layout, |c| c.exprs(on))?,
-            None => {
-                self.mark_all(layout);
-                layout.iter().map(|slot| Source::Operand(Operand::Slot(*slot))).collect()
-            }
-        };
-        Ok(Node::Distinct(Distinct { input: Box::new(input), keys }))
     }
 }

@@ -4,12 +4,9 @@
 //! Those run as expressions over a row of their own (chapter 38.12; advance_transition_function).
 
 use archipel_sql::datum::Datum;
-use archipel_sql::error::Result;
 use archipel_sql::function::{AggregateFunction, AggregateState};
 use archipel_sql::types::Type;
 
-use crate::bound::{Accumulator, BoundExpr, DefinedAggregate};
-use crate::native::plan::compiler::Compiler;
 use crate::native::run::expression::source::Source;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 
@@ -27,48 +24,14 @@ pub(crate) enum Taking {
 }
 
 pub(crate) struct DefinedTaker {
-    strict: bool,
+    pub(crate) strict: bool,
     /// Where the functions find the state and the arguments.
-    state: u32,
-    args: Vec<u32>,
-    initial: Option<Source>,
-    first: Option<Source>,
-    transition: Source,
-    finish: Option<Source>,
-}
-
-impl Compiler<'_> {
-    pub fn taker(&mut self, function: &Accumulator, args: &[BoundExpr]) -> Result<Taker> {
-        match function {
-            Accumulator::Builtin(function) => {
-                Ok(Taker::Builtin { function, types: args.iter().map(|arg| arg.ty).collect() })
-            }
-            Accumulator::Defined(defined) => self.defined_taker(defined, args.len()),
-        }
-    }
-
-    fn defined_taker(&mut self, defined: &DefinedAggregate, args: usize) -> Result<Taker> {
-        let state = self.slot();
-        let args: Vec<u32> = (0..args).map(|_| self.slot()).collect();
-        let row: Vec<u32> = std::iter::once(state).chain(args.iter().copied()).collect();
-        self.scoped(&row, |c| {
-            let mut optional =
-                |expr: &Option<BoundExpr>| expr.as_ref().map(|expr| c.source(expr)).transpose();
-            let (initial, first, finish) =
-                (optional(&defined.initial)?, optional(&defined.first)?, optional(&defined.finish)?);
-            let transition = c.source(&defined.transition)?;
-            let strict = defined.strict;
-            Ok(Taker::Defined(Box::new(DefinedTaker {
-                strict,
-                state,
-                args,
-                initial,
-                first,
-                transition,
-                finish,
-            })))
-        })
-    }
+    pub(crate) state: u32,
+    pub(crate) args: Vec<u32>,
+    pub(crate) initial: Option<Source>,
+    pub(crate) first: Option<Source>,
+    pub(crate) transition: Source,
+    pub(crate) finish: Option<Source>,
 }
 
 impl Taker {
@@ -111,7 +74,7 @@ impl Taker {
 }
 
 impl DefinedTaker {
-    fn initial(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Datum> {
+    pub(crate) fn initial(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Datum> {
         self.initial.as_ref().map_or(Ok(Datum::Null), |initial| initial.eval(ctx))
     }
 
@@ -143,7 +106,7 @@ impl DefinedTaker {
         Ok(())
     }
 
-    fn finish(&self, state: &mut Option<Datum>, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Datum> {
+    pub(crate) fn finish(&self, state: &mut Option<Datum>, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Datum> {
         let value = match state {
             Some(value) => value.clone(),
             None => self.initial(ctx)?,

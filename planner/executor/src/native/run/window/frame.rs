@@ -14,24 +14,23 @@ use archipel_sql::function::FunctionContext;
 use archipel_sql::parser::FrameExclusion;
 use smallvec::SmallVec;
 
-use crate::bound::{Frame as BoundFrame, FrameBound, FrameUnits, SortKey};
-use crate::native::plan::compiler::Compiler;
+use crate::bound::FrameUnits;
 use crate::native::run::expression::source::Source;
 use crate::native::run::state::context::{ExecContext, ExecError, ExecResult};
 use crate::row::integer;
 use super::Partition;
 
 /// See the module's head.
-pub(super) struct Frame {
-    units: FrameUnits,
-    start: Bound,
-    end: Bound,
-    exclusion: FrameExclusion,
+pub(crate) struct Frame {
+    pub(crate) units: FrameUnits,
+    pub(crate) start: Bound,
+    pub(crate) end: Bound,
+    pub(crate) exclusion: FrameExclusion,
     /// Of the first ordering column.
-    descending: bool,
+    pub(crate) descending: bool,
 }
 
-enum Bound {
+pub(crate) enum Bound {
     UnboundedPreceding,
     Preceding(Source),
     CurrentRow,
@@ -41,7 +40,7 @@ enum Bound {
 
 /// The rows of a frame, as ranges of positions in order; none is empty.
 #[derive(PartialEq)]
-pub(super) struct Parts(SmallVec<[Range<usize>; 3]>);
+pub(crate) struct Parts(SmallVec<[Range<usize>; 3]>);
 
 impl Parts {
     /// A range without what lies in another one, which `kept` is left in.
@@ -81,28 +80,6 @@ impl Parts {
             place -= part.len();
         }
         None
-    }
-}
-
-impl Compiler<'_> {
-    pub(super) fn frame(&mut self, frame: &BoundFrame, order: &[SortKey]) -> Result<Frame> {
-        Ok(Frame {
-            units: frame.units,
-            start: self.frame_bound(&frame.start)?,
-            end: self.frame_bound(&frame.end)?,
-            exclusion: frame.exclusion,
-            descending: order.first().is_some_and(|key| key.descending),
-        })
-    }
-
-    fn frame_bound(&mut self, bound: &FrameBound) -> Result<Bound> {
-        Ok(match bound {
-            FrameBound::UnboundedPreceding => Bound::UnboundedPreceding,
-            FrameBound::Preceding(expr) => Bound::Preceding(self.source(expr)?),
-            FrameBound::CurrentRow => Bound::CurrentRow,
-            FrameBound::Following(expr) => Bound::Following(self.source(expr)?),
-            FrameBound::UnboundedFollowing => Bound::UnboundedFollowing,
-        })
     }
 }
 

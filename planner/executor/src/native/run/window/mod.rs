@@ -7,11 +7,10 @@ pub(crate) mod frame;
 use std::ops::{ControlFlow, Range};
 
 use archipel_sql::datum::Datum;
-use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::error::{SqlError, SqlState};
 
 use crate::array::Values;
-use crate::bound::{Ranking, Rel, WindowCall, WindowFunction};
-use crate::native::plan::compiler::Compiler;
+use crate::bound::Ranking;
 use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::expression::source::{Source, eval_all};
 use crate::native::run::operator::aggregate::{Call, Running};
@@ -25,62 +24,26 @@ use crate::native::run::state::context::{ExecContext, ExecResult};
 use crate::row::integer;
 use frame::{Frame, Parts};
 
-struct Window {
-    function: Function,
-    args: Vec<Source>,
-    filter: Option<CompiledPredicate>,
-    partition: Vec<Source>,
-    order: Vec<Source>,
-    orders: Vec<KeyOrder>,
-    frame: Frame,
-    slot: u32,
+pub(crate) struct Window {
+    pub(crate) function: Function,
+    pub(crate) args: Vec<Source>,
+    pub(crate) filter: Option<CompiledPredicate>,
+    pub(crate) partition: Vec<Source>,
+    pub(crate) order: Vec<Source>,
+    pub(crate) orders: Vec<KeyOrder>,
+    pub(crate) frame: Frame,
+    pub(crate) slot: u32,
 }
 
-enum Function {
+pub(crate) enum Function {
     Aggregate(Call),
     Ranking(Ranking),
 }
 
 pub(crate) struct Windowing {
-    input: Node,
-    slots: Pruned<u32>,
-    windows: Vec<Window>,
-}
-
-impl Compiler<'_> {
-    pub fn windowing(&mut self, input: &Rel, calls: &[WindowCall], layout: &[u32]) -> Result<Node> {
-        let below = self.declare(input);
-        let node = self.relation(input)?;
-        let windows = self.scoped(&below, |c| {
-            calls
-                .iter()
-                .zip(&layout[below.len()..])
-                .map(|(call, slot)| c.window(call, *slot))
-                .collect::<Result<Vec<_>>>()
-        })?;
-        let slots = self.pruned_slots(&below);
-        Ok(Node::Window(Box::new(Windowing { input: node, slots, windows })))
-    }
-
-    fn window(&mut self, call: &WindowCall, slot: u32) -> Result<Window> {
-        let function = match &call.function {
-            WindowFunction::Aggregate(function) => {
-                Function::Aggregate(Call::plain(self.taker(function, &call.args)?))
-            }
-            WindowFunction::Ranking(ranking) => Function::Ranking(*ranking),
-        };
-        let frame = self.frame(&call.frame, &call.order_by)?;
-        Ok(Window {
-            function,
-            args: self.exprs(&call.args)?,
-            filter: call.filter.as_ref().map(|filter| self.predicate(filter)).transpose()?,
-            partition: self.exprs(&call.partition_by)?,
-            order: call.order_by.iter().map(|key| self.source(&key.expr)).collect::<Result<_>>()?,
-            orders: call.order_by.iter().map(KeyOrder::of).collect(),
-            frame,
-            slot,
-        })
-    }
+    pub(crate) input: Node,
+    pub(crate) slots: Pruned<u32>,
+    pub(crate) windows: Vec<Window>,
 }
 
 /// What one call needs of the rows.
@@ -160,7 +123,7 @@ fn equal(a: &[Datum], b: &[Datum]) -> bool {
 }
 
 /// One partition in order, with its groups of peers.
-struct Partition<'p> {
+pub(crate) struct Partition<'p> {
     rows: &'p [usize],
     columns: &'p Columns,
     /// First and past-the-last position of each row's peers.
@@ -194,7 +157,7 @@ impl<'p> Partition<'p> {
         Partition { rows, columns, peers, group, groups }
     }
 
-    fn args(&self, position: usize) -> &[Datum] {
+    pub(crate) fn args(&self, position: usize) -> &[Datum] {
         self.columns.args.row(self.rows[position])
     }
 
