@@ -3,32 +3,15 @@
 //!
 //! An UPDATE of a system view's hints finds its rows the same way, and nobody gets them.
 
-use std::ops::ControlFlow;
-
 use archipel_sql::catalog::{TableKind, TableRef, TriggerEvent};
 use archipel_sql::error::{Result, SqlError};
 
 use crate::bound::{BoundDelete, BoundInsert, BoundUpdate, Rel, Returning};
 use crate::native::plan::compiler::Compiler;
+use crate::native::run::change::instead_of::Instead;
 use crate::native::run::change::trigger::Triggers;
-use crate::native::run::constraint::referential_action::with_queue;
-use crate::native::run::expression::source::{Source, eval_all};
-use crate::native::run::operator::node::{Node, collect};
-use crate::native::run::state::context::{ExecContext, ExecResult};
-use crate::native::run::statement::{Answer, Emit};
-
-/// See the module's head.
-pub(crate) struct Instead {
-    source: Node,
-    /// Where the source leaves its rows: the view's, and what stands beside them.
-    kept: Vec<u32>,
-    old: Option<Vec<u32>>,
-    new: Option<Vec<u32>>,
-    /// How a new row is made.
-    set: Vec<(u32, Source)>,
-    triggers: Option<Box<Triggers>>,
-    returning: Option<Vec<Source>>,
-}
+use crate::native::run::expression::source::Source;
+use crate::native::run::operator::node::Node;
 
 fn no_rows() -> SqlError {
     SqlError::internal("a change of a view without the view's rows")
@@ -113,41 +96,5 @@ impl Compiler<'_> {
     fn returned(&mut self, returning: &Option<Returning>, slots: &[u32]) -> Result<Option<Vec<Source>>> {
         let Some(returning) = returning else { return Ok(None) };
         self.scoped(slots, |c| c.exprs(&returning.exprs)).map(Some)
-    }
-}
-
-impl Instead {
-    /// Answers how many rows a trigger has taken.
-    pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
-        with_queue(ctx, |ctx| {
-            if let Some(triggers) = &self.triggers {
-                triggers.begin(ctx)?;
-            }
-            let rows = collect(&self.source, &self.kept, ctx)?;
-            let mut count = 0;
-            let mut wanted = true;
-            for index in 0..rows.len() {
-                ctx.tick()?;
-                rows.restore(index, &mut ctx.frame, &self.kept);
-                for (slot, source) in &self.set {
-                    let value = source.eval(ctx)?;
-                    ctx.frame.slots[*slot as usize].set(value);
-                }
-                if let Some(triggers) = &self.triggers
-                    && !triggers.instead(ctx, self.old.as_deref(), self.new.as_deref())?
-                {
-                    continue;
-                }
-                count += 1;
-                if let (Some(returning), true) = (&self.returning, wanted) {
-                    let mut row = eval_all(returning, ctx)?;
-                    wanted = emit(Answer::Given(&mut row))? == ControlFlow::Continue(());
-                }
-            }
-            if let Some(triggers) = &self.triggers {
-                triggers.end(ctx)?;
-            }
-            Ok(count)
-        })
     }
 }

@@ -5,88 +5,48 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use archipel_engine::storage::versions::Departure;
-use archipel_sql::catalog::{TableRef, TriggerEvent};
+use archipel_sql::catalog::TableRef;
 use archipel_sql::datum::Datum;
-use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::error::{SqlError, SqlState};
 use rustc_hash::FxHashSet;
 
-use crate::bound::BoundInsert;
-use crate::native::plan::change::insert::RowInsert;
-use crate::native::plan::change::tuple_routing::Router;
-use crate::native::plan::compiler::Compiler;
 use crate::native::plan::constraint::ReferenceCheck;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use crate::partition::Family;
+use super::insert::RowInsert;
 use super::trigger::Triggers;
+use super::tuple_routing::Router;
 use super::write::Target;
 
 /// Where rows of a family go, for all its members.
 pub(crate) struct Moving {
     pub family: Arc<Family>,
-    router: Router,
-    inserts: Vec<RowInsert>,
+    pub(crate) router: Router,
+    pub(crate) inserts: Vec<RowInsert>,
     /// The row that moves, as the root has it.
-    slots: Vec<u32>,
+    pub(crate) slots: Vec<u32>,
     /// The number of the table it goes to.
     pub number: u32,
-    numbers: Vec<Datum>,
+    pub(crate) numbers: Vec<Datum>,
     /// Whether triggers may change rows on their way into some member.
     pub rewrites: bool,
 }
 
 /// As seen from one member.
 pub(crate) struct Mover {
-    moving: Arc<Moving>,
-    member: usize,
+    pub(crate) moving: Arc<Moving>,
+    pub(crate) member: usize,
     /// Where the new row has the root's columns.
-    new: Vec<u32>,
-    old: Vec<u32>,
-    deletes: Option<Box<Triggers>>,
+    pub(crate) new: Vec<u32>,
+    pub(crate) old: Vec<u32>,
+    pub(crate) deletes: Option<Box<Triggers>>,
     /// Rows that reference the partition itself.
-    children: Vec<Arc<ReferenceCheck>>,
+    pub(crate) children: Vec<Arc<ReferenceCheck>>,
     /// A table between the partition and the family's root that a foreign key points at.
-    pointed_at: Option<TableRef>,
-}
-
-impl Moving {
-    pub fn new(
-        compiler: &mut Compiler<'_>,
-        insert: &BoundInsert,
-        family: &Arc<Family>,
-        slots: Vec<u32>,
-    ) -> Result<Moving> {
-        let router = compiler.router(family, &slots)?;
-        let inserts = compiler.member_inserts(insert, family, &slots, &[None, None])?;
-        let number = compiler.slot();
-        compiler.mark(number);
-        let numbers = family.members.iter().map(|member| Datum::Oid(member.table.oid)).collect();
-        let rewrites = inserts.iter().any(RowInsert::changes_rows);
-        Ok(Moving { family: family.clone(), router, inserts, slots, number, numbers, rewrites })
-    }
+    pub(crate) pointed_at: Option<TableRef>,
 }
 
 impl Mover {
-    pub fn new(
-        compiler: &mut Compiler<'_>,
-        moving: &Arc<Moving>,
-        member: usize,
-        old: &[u32],
-        row: &[u32],
-    ) -> Result<Mover> {
-        let of = &moving.family.members[member];
-        let new: Vec<u32> = of.columns.iter().map(|place| row[usize::from(*place)]).collect();
-        compiler.mark_all(&new);
-        compiler.mark_all(old);
-        let deletes = compiler.triggers(&of.table, TriggerEvent::Delete, None, Some(old), None)?;
-        let children = compiler.moving_checks(&of.table, old)?;
-        for check in &children {
-            compiler.mark_all(check.sources());
-        }
-        let pointed_at = pointed_at(compiler, &of.table, &moving.family.root);
-        let moving = moving.clone();
-        Ok(Mover { moving, member, new, old: old.to_vec(), deletes, children, pointed_at })
-    }
-
     /// What the checks of a row that moves read.
     pub fn sources(&self) -> impl Iterator<Item = u32> {
         self.children.iter().flat_map(|check| check.sources()).copied()
@@ -164,17 +124,4 @@ impl Mover {
         ))
         .with_hint(format!("Consider defining the foreign key on table \"{root}\"."))
     }
-}
-
-/// The nearest table above a partition and below the root of its family that a foreign key points at.
-fn pointed_at(compiler: &Compiler<'_>, partition: &TableRef, root: &TableRef) -> Option<TableRef> {
-    let catalog = compiler.env.catalog;
-    let between = catalog.partition_ancestors(partition.oid).into_iter();
-    let mut between = between.take_while(|table| table.oid != root.oid);
-    let points = |table: &TableRef| {
-        let over =
-            |key: &archipel_sql::catalog::ForeignKey| key.references == table.oid && key.parent.is_none();
-        catalog.referrers(table.oid).iter().any(|other| other.foreign_keys.iter().any(over))
-    };
-    between.find(points)
 }

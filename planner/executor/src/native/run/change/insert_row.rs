@@ -13,12 +13,12 @@ use archipel_sql::types::Oid;
 use rustc_hash::FxHashSet;
 
 use crate::array::Values;
-use crate::native::plan::change::insert::{Arbiter, Conflict, ConflictUpdate, RowInsert};
 use crate::native::run::access::scan::decode;
 use crate::native::run::expression::source::{Source, eval_into};
 use crate::native::run::row::hash::same;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use crate::native::run::statement::{Answer, Emit};
+use super::insert::{Arbiter, Conflict, ConflictUpdate, RowInsert};
 use super::target::already_modified;
 use super::trigger::Triggers;
 

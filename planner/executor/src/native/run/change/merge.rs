@@ -3,46 +3,21 @@
 //! after it.
 
 use archipel_engine::id::TreeId;
-use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::error::{SqlError, SqlState};
 use rustc_hash::FxHashSet;
 
-use crate::bound::BoundMerge;
-use crate::native::plan::change::inheritance::FoundMembers;
-use crate::native::plan::compiler::Compiler;
 use crate::native::run::constraint::referential_action::with_queue;
 use crate::native::run::operator::with::Cte;
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use crate::native::run::statement::Body;
+use super::inheritance::FoundMembers;
 use super::row_trigger::Triggering;
 use super::target::Found;
 
 pub(crate) struct Merge {
-    source: Cte,
-    actions: Vec<Body>,
-}
-
-impl Compiler<'_> {
-    pub fn merge(&mut self, merge: &BoundMerge) -> Result<Merge> {
-        let line = self.open_change("Merge", &merge.table, &merge.alias);
-        let compiled = self.merge_parts(merge);
-        self.close();
-        self.describe_change(line, &merge.table, None, &[], None);
-        compiled
-    }
-
-    fn merge_parts(&mut self, merge: &BoundMerge) -> Result<Merge> {
-        let source = self.one_cte(&merge.source)?;
-        // Whether a row of the source is matched is asked again, too.
-        let targets = match &merge.family {
-            Some(family) => family.members.iter().map(|member| member.table.oid).collect(),
-            None => vec![merge.table.oid],
-        };
-        let before = std::mem::replace(&mut self.merged, targets);
-        let actions = merge.actions.iter().map(|action| self.body(action)).collect::<Result<Vec<_>>>();
-        self.merged = before;
-        Ok(Merge { source, actions: actions? })
-    }
+    pub(crate) source: Cte,
+    pub(crate) actions: Vec<Body>,
 }
 
 /// What one action is about.

@@ -17,12 +17,13 @@ use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
 
 use crate::bind::reference::{ReferenceChange, bind_reference_change};
-use crate::native::plan::change::inheritance::Members;
-use crate::native::plan::change::modify::{Delete, Update};
 use crate::native::plan::compiler::Compiler;
 use crate::native::plan::constraint::ReferenceCheck;
+use crate::native::run::change::delete::Delete;
+use crate::native::run::change::inheritance::Members;
 use crate::native::run::change::row_trigger::Triggering;
 use crate::native::run::change::trigger::Fire;
+use crate::native::run::change::update::Update;
 use crate::native::run::state::context::{ExecContext, ExecError, ExecResult};
 use crate::route::RouteKey;
 
