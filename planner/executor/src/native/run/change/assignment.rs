@@ -10,7 +10,8 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use smallvec::SmallVec;
 
-use crate::native::plan::constraint::{ReferenceCheck, RowChecks};
+use crate::native::run::constraint::check::RowChecks;
+use crate::native::run::constraint::foreign_key::ReferenceCheck;
 use crate::native::run::expression::source::Source;
 use crate::native::run::row::hash;
 use crate::native::run::state::context::{ExecContext, ExecResult};

@@ -10,7 +10,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use rustc_hash::FxHashSet;
 
-use crate::native::plan::constraint::ReferenceCheck;
+use crate::native::run::constraint::foreign_key::ReferenceCheck;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use crate::partition::Family;
 use super::insert::RowInsert;

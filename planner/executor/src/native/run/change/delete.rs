@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use archipel_engine::txn::LockMode;
 
-use crate::native::plan::constraint::ReferenceCheck;
+use crate::native::run::constraint::foreign_key::ReferenceCheck;
 use crate::native::run::expression::source::eval_all;
 use crate::native::run::state::context::{ExecContext, ExecResult};
 use crate::native::run::statement::{Answer, Emit};

@@ -11,8 +11,9 @@ use archipel_engine::storage::KeyBuf;
 use archipel_sql::catalog::Table;
 use rustc_hash::FxHashSet;
 
-use crate::native::plan::constraint::{ReferenceCheck, RowChecks};
 use crate::native::run::access::scan::ScanColumn;
+use crate::native::run::constraint::check::RowChecks;
+use crate::native::run::constraint::foreign_key::ReferenceCheck;
 use crate::native::run::constraint::referential_action::with_queue;
 use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::expression::source::Source;

@@ -9,7 +9,7 @@ use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::types::{Oid, Type};
 
-use crate::native::plan::constraint::{may_read, of_table, with_detail};
+use super::detail::{may_read, of_table, with_detail};
 
 /// The error of a duplicate key: `tree` is the index it was found in, `None` the primary key.
 pub(crate) fn duplicate_key(
