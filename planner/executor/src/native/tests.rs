@@ -16,9 +16,10 @@ use archipel_sql::types::Oid;
 use archipel_definitions as ddl;
 use crate::bind::{BindEnv, bind_statement};
 use crate::native::plan::environment::{CompileEnv, NoRoutines};
+use crate::native::plan::statement::compile_statement;
 use crate::native::run::program::{StatementProgram, stop_error};
 use crate::native::run::state::context::SystemRows;
-use crate::native::run::statement::{CompiledStatement, compile_statement};
+use crate::native::run::statement::CompiledStatement;
 
 /// A session without settings.
 struct Host;

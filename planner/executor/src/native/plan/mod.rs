@@ -2,6 +2,7 @@
 //!
 //! - [`compiler`] the state of one compilation: scopes, slots, what was used
 //! - [`environment`] what it asks of the outside
+//! - [`statement`] a whole statement
 //! - [`relation`] relational operators
 //! - [`join`] the order of joins
 //! - [`access`] how tables are reached
@@ -24,4 +25,5 @@ pub(crate) mod expression;
 pub(crate) mod join;
 pub(crate) mod relation;
 pub mod scalar;
+pub(crate) mod statement;
 pub(crate) mod walk;
