@@ -12,6 +12,8 @@ mod aggregate;
 mod alias;
 mod children;
 mod domain;
+mod equality;
+mod family;
 mod ranking;
 mod rows;
 
@@ -28,11 +30,9 @@ pub use aggregate::{Accumulator, DefinedAggregate};
 pub use alias::{Alias, RelationName};
 pub use children::{BoundChild, BoundChildMut, ChildRow, ChildScope};
 pub use domain::DomainConditions;
+pub use family::{Child, Family, Member, PartitionNode};
 pub use ranking::Ranking;
 pub use rows::row_descriptor;
-
-use crate::bind::visit::may_hold_nan;
-use crate::partition::Family;
 
 /// A typed scalar expression.
 #[derive(Clone, Debug)]
@@ -167,12 +167,6 @@ pub enum ExprKind {
 }
 
 impl BoundExpr {
-    /// Whether two expressions over one row are written alike. A NaN is written like another.
-    pub fn is_same(&self, other: &BoundExpr) -> bool {
-        self == other
-            || (self.ty == other.ty && may_hold_nan(self) && format!("{self:?}") == format!("{other:?}"))
-    }
-
     /// Whether a condition says all that another one does, part by part.
     pub fn implies(&self, wanted: &BoundExpr) -> bool {
         fn parts<'b>(expr: &'b BoundExpr, out: &mut Vec<&'b BoundExpr>) {

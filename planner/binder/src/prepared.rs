@@ -7,8 +7,9 @@ use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::Type;
 use sqlparser::ast::{Expr, SelectItem, SetExpr};
 
-use crate::bind::scope::{Level, LevelKind};
-use crate::bind::{BindEnv, Binder, Clause, has_subquery};
+use crate::bind::binder::Binder;
+use crate::bind::level::{Level, LevelKind};
+use crate::bind::{BindEnv, Clause, has_subquery};
 use crate::bound::{BoundExpr, BoundQuery, BoundStatement, OutputColumn, Rel};
 
 /// Refuses arguments that cannot be those of a statement with so many parameters

@@ -10,7 +10,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{self, CastContext};
 use archipel_sql::types::{Oid, Type};
 
-use super::Binder;
+use super::binder::Binder;
 use super::coerce::resolve_polymorphic;
 use super::support::is_binary_coercible;
 use crate::bound::{Accumulator, BoundExpr, DefinedAggregate, ExprKind};

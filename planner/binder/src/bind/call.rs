@@ -2,7 +2,7 @@
 //! function stays where it is; aggregates, window functions and set-returning functions are
 //! handed to the query level they belong to, which leaves a placeholder column behind.
 
-use archipel_sql::catalog::{ArgMode, Routine, RoutineKind};
+use archipel_sql::catalog::Routine;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{Aggregate, CastContext, Intrinsic};
@@ -15,36 +15,16 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Span;
 
-use super::Binder;
+use super::argument::Argument;
+use super::binder::Binder;
 use super::domain::{populated_domain, reads_rows};
 use super::forms::normal_form;
 use super::gather::GatheredCall;
 use super::name::{ident_name, object_name_parts, object_name_span};
-use super::overload::{Argument, Resolved, drop_void_parameters};
-use super::record::{is_variable_row, unregistered};
+use super::overload::{Resolved, drop_void_parameters};
+use super::record::unregistered;
+use super::row_value::is_variable_row;
 use crate::bound::*;
-
-/// Whether a function has one result, of a composite type: then its rows have the fields of that.
-pub fn answers_fields(routine: &Routine) -> bool {
-    let is_out = |mode| matches!(mode, ArgMode::Out | ArgMode::InOut | ArgMode::Table);
-    let mut outs = routine.args.iter().filter(|arg| is_out(arg.mode));
-    let only = outs.next().filter(|_| outs.next().is_none());
-    routine.kind == RoutineKind::Function && only.is_some_and(|arg| arg.ty.oid.is_composite())
-}
-
-/// OUT, INOUT and TABLE columns of a routine, as names and types.
-pub fn output_arguments(routine: &Routine) -> Vec<(String, Type)> {
-    if answers_fields(routine) {
-        return Vec::new();
-    }
-    routine
-        .args
-        .iter()
-        .filter(|arg| matches!(arg.mode, ArgMode::Out | ArgMode::InOut | ArgMode::Table))
-        .enumerate()
-        .map(|(i, arg)| (arg.name.clone().unwrap_or_else(|| format!("column{}", i + 1)), arg.ty))
-        .collect()
-}
 
 impl Binder<'_, '_> {
     /// A call in an expression.

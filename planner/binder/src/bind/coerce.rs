@@ -11,9 +11,9 @@ use archipel_sql::type_table::{TypeNames, array_of, element_of, type_info};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::Expr;
 
-use super::literal::{depends_on_settings, is_name, relabelled};
-use super::record::{as_record, is_variable_row};
-use super::{Binder, STEPS_PER_LEVEL};
+use super::binder::{Binder, STEPS_PER_LEVEL};
+use super::constant::{depends_on_settings, is_name, relabelled};
+use super::row_value::{as_record, is_variable_row};
 use crate::bound::{BoundExpr, ExprKind};
 
 /// Why a conversion is asked for; a wider reason allows more casts.
@@ -440,7 +440,7 @@ impl Binder<'_, '_> {
         let whole = BoundExpr::column(0, expr.ty);
         let field = |column: &archipel_sql::catalog::Column| {
             let place = usize::from(own.column_index(&column.name)?);
-            Some(super::record::record_field(whole.clone(), place, own.columns[place].ty))
+            Some(crate::bind::row_value::record_field(whole.clone(), place, own.columns[place].ty))
         };
         let fields = ancestor.columns.iter().map(field).collect::<Option<Vec<_>>>()?;
         let kind = ExprKind::RowConvert { record: Box::new(expr.clone()), fields };

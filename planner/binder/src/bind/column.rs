@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
+use super::VariableConflict;
+use super::binder::Binder;
+use super::level::{FoundColumn, Relation};
 use super::name::ident_name;
-use super::scope::{FoundColumn, Relation};
-use super::{Binder, VariableConflict};
 use crate::bound::{BoundExpr, ExprKind};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};

@@ -8,11 +8,14 @@ use archipel_sql::type_table::{TypeNames, array_of, element_of, is_vector};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{BinaryOperator, Expr, Query};
 
-use super::expr::{operator_name, unnest};
-use super::record::{is_whole_row, record_field};
+use super::Clause;
+use super::binder::Binder;
+use super::expr::operator_name;
+use super::record::is_whole_row;
+use super::row_value::{is_row, record_field};
 use super::span::query_span;
+use super::span::unnest;
 use super::visit::{is_correlated, is_volatile, visit_expr, visit_expr_mut};
-use super::{Binder, Clause};
 use crate::bound::*;
 
 /// Whether the operator orders or equates values of every type, rows included.
@@ -51,12 +54,6 @@ fn no_interpretation(name: &str) -> SqlError {
     let message = format!("could not determine interpretation of row comparison operator {name}");
     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
         .with_hint("Row comparison operators must be associated with btree operator families.")
-}
-
-/// Whether it is a row constructor: two of them compare field by field. A row that has become a value
-/// of a named type, or is a table's, is compared as a whole.
-pub(crate) fn is_row(expr: &BoundExpr) -> bool {
-    matches!(expr.kind, ExprKind::Row(..)) && expr.ty.oid == Oid::RECORD
 }
 
 /// Whether it reads a column of the row at hand.

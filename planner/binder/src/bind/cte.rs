@@ -1,9 +1,9 @@
 //! WITH: the queries a query names, recursive and data-modifying ones included.
 
-use super::Binder;
+use super::binder::Binder;
+use super::level::VisibleCte;
 use super::name::{ident_name, schema_and_name};
 use super::query::{options, set_quantifier, syntax};
-use super::scope::Fields;
 use super::search_cycle::{clauses_of, place_of};
 use super::span::item_span;
 use crate::bound::*;
@@ -15,22 +15,6 @@ use archipel_sql::types::{Oid, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
 use sqlparser::ast::{self, Query, SetExpr, SetOperator, Visit, Visitor};
 use std::ops::ControlFlow;
-
-/// A CTE in sight.
-pub(crate) struct VisibleCte {
-    pub name: String,
-    pub id: u32,
-    pub columns: Vec<OutputColumn>,
-    /// So many of them a star stands for: its own recursive term does not ask for those of SEARCH
-    /// and CYCLE.
-    pub shown: usize,
-    /// Whether it has rows: not so for INSERT, UPDATE, DELETE without RETURNING.
-    pub returns: bool,
-    /// Whether who sees it is its own recursive term.
-    pub itself: bool,
-    /// What the rows in its columns are made of, by the columns' places.
-    pub records: Vec<(usize, Fields)>,
-}
 
 /// Whether a query names a relation, however deep.
 fn refers_to(query: &Query, name: &str) -> bool {

@@ -10,12 +10,13 @@ use archipel_sql::function::Intrinsic;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
+use super::Clause;
+use super::binder::Binder;
 use super::coerce::is_polymorphic;
 use super::kept::About;
 use super::overload::is_input;
-use super::record::record_field;
+use super::row_value::record_field;
 use super::scope::SET_BASE;
-use super::{Binder, Clause};
 use crate::bound::{Accumulator, BoundExpr, DomainConditions, ExprKind, Ranking, SetCall};
 
 /// The domain that expressions have in common: the one that all of them are of.

@@ -13,12 +13,14 @@ use archipel_sql::type_table::{TypeNames, element_of};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{AccessExpr, Expr, Ident, ObjectName, Subscript as WrittenSubscript};
 
+use super::BindEnv;
+use super::binder::Binder;
 use super::coordinate::with_coordinate;
 use super::json_subscript::json_assigned;
+use super::level::{Level, LevelKind, ScopeColumn};
 use super::name::{ident_name, object_name_parts, object_name_span};
-use super::record::{is_at_hand, record_field};
-use super::scope::{Level, LevelKind, ScopeColumn};
-use super::{BindEnv, Binder};
+use super::record::is_at_hand;
+use super::row_value::record_field;
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 
 /// One step into a value.

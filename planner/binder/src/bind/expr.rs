@@ -7,14 +7,14 @@ use archipel_sql::type_table::{TypeNames, array_of, element_of, is_vector};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{self, AccessExpr, BinaryOperator, Expr, Ident, UnaryOperator};
 
-use super::Binder;
+use super::binder::Binder;
 use super::coerce::cannot_cast;
 use super::coordinate::{coordinate, name_byte};
 use super::domain::common_domain;
 use super::json_subscript::json_element;
 use super::name::{ident_name, object_name_parts};
 use super::scope::TARGETS_MAX;
-use super::span::{chained, empty_array};
+use super::span::{chained, empty_array, unnest};
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 
 /// A chain of operators may be this long before the tree is too deep to walk: about as long as
@@ -352,7 +352,7 @@ impl Binder<'_, '_> {
 
     fn binary(&mut self, left: BoundExpr, op: &BinaryOperator, right: &Expr) -> Result<BoundExpr> {
         let name = operator_name(op)?;
-        if super::compare::is_row(&left) {
+        if crate::bind::row_value::is_row(&left) {
             if !matches!(op, BinaryOperator::Overlaps) {
                 return self.row_comparison(left, &name, right);
             }
@@ -623,14 +623,6 @@ fn undefined_collation(name: &str) -> SqlError {
         SqlState::UNDEFINED_OBJECT,
         format!("collation \"{name}\" for encoding \"UTF8\" does not exist"),
     )
-}
-
-/// Takes parentheses away.
-pub(crate) fn unnest(mut expr: &Expr) -> &Expr {
-    while let Expr::Nested(inner) = expr {
-        expr = inner;
-    }
-    expr
 }
 
 /// The operator's name for lookup; `OPERATOR(pg_catalog.~)` is `~`.

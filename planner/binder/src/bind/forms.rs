@@ -8,7 +8,7 @@ use sqlparser::ast::{
     CeilFloorKind, DateTimeField, Expr, ExtractSyntax, Ident, TrimWhereField, ValueWithSpan,
 };
 
-use super::Binder;
+use super::binder::Binder;
 use super::compare::pair;
 use super::domain::common_domain;
 use super::literal::field_name;

@@ -10,17 +10,15 @@ use archipel_sql::function::ResolvedFunction;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{ObjectName, TableAlias, TableFactor, TableWithJoins};
 
-use super::join::visible_columns;
+use super::binder::{Binder, RowNumbers};
+use super::level::{Level, LevelKind, Refusal, Relation, ScopeColumn};
+use super::level::{TABLE_NUMBER, visible_columns};
 use super::name::{ident_name, object_name_span, own_rows, schema_and_name};
-use super::scope::{COLUMNS_MAX, Level, LevelKind, Refusal, Relation, ScopeColumn};
+use super::scope::COLUMNS_MAX;
 use super::span::query_span;
 use super::visit::remove_outer_nesting;
-use super::{Binder, RowNumbers};
 use crate::bound::*;
 use crate::partition::Family;
-
-/// The system column with the number of the table a row is in.
-pub(crate) const TABLE_NUMBER: &str = "tableoid";
 
 /// An operator and the names of its row.
 pub(crate) type Source = (Rel, Vec<Relation>);

@@ -1,26 +1,21 @@
 //! Functions in FROM: what rows they make, and under which names.
 
-use super::call::output_arguments;
+use super::Clause;
+use super::argument::{declared_fields, output_arguments};
+use super::binder::Binder;
 use super::domain::reads_rows;
 use super::from::Source;
+use super::level::{Level, LevelKind, Relation, ScopeColumn};
 use super::name::{ident_name, object_name_span, schema_and_name};
 use super::overload::{Resolved, drop_void_parameters};
-use super::scope::{Level, LevelKind, Relation, ScopeColumn};
-use super::{Binder, Clause};
 use crate::bound::*;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::ScalarFunction;
 use archipel_sql::json::shape;
 use archipel_sql::parser::ROWS_FROM;
 use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{FunctionArg, ObjectName, TableAlias};
-
-/// The fields of the record that a function answers, as they are declared.
-pub(super) fn declared_fields(function: &ScalarFunction) -> Vec<(String, Type)> {
-    function.columns.iter().map(|(name, ty)| ((*name).to_owned(), Type::of(*ty))).collect()
-}
 
 impl Binder<'_, '_> {
     pub(crate) fn bind_from_function(
@@ -133,7 +128,7 @@ impl Binder<'_, '_> {
                 let mut expr = BoundExpr::new(call, Type::RECORD);
                 // A record of one field would pass for its field.
                 if let [(_, ty)] = &columns[..] {
-                    expr = super::record::record_field(expr, 0, *ty);
+                    expr = crate::bind::row_value::record_field(expr, 0, *ty);
                 }
                 (SetCall::Scalar(Box::new(expr)), columns)
             }
@@ -149,7 +144,7 @@ impl Binder<'_, '_> {
                 };
                 // A record of one field would pass for its field.
                 if let ([(_, field)], false) = (&columns[..], scalar) {
-                    expr = super::record::record_field(expr, 0, *field);
+                    expr = crate::bind::row_value::record_field(expr, 0, *field);
                 }
                 (SetCall::Scalar(Box::new(expr)), columns)
             }

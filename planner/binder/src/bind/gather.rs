@@ -1,10 +1,12 @@
 //! Calls that are answered by an operator and not where they stand: aggregates, set-returning
 //! functions, GROUPING. Each goes to the query level it belongs to and leaves a placeholder column.
 
-use super::overload::Argument;
-use super::scope::{AGGREGATE_BASE, GROUPING_BASE, LevelKind, SET_BASE, WINDOW_BASE, placeholder};
+use super::Clause;
+use super::argument::Argument;
+use super::binder::Binder;
+use super::level::LevelKind;
+use super::scope::{AGGREGATE_BASE, GROUPING_BASE, SET_BASE, WINDOW_BASE, placeholder};
 use super::visit::{lower_depth, nearest_depth, same_expr, visit_expr};
-use super::{Binder, Clause};
 use crate::bound::*;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};

@@ -11,25 +11,18 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Type;
 use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, ObjectNamePart};
 
-use super::expr::unnest;
+use super::Clause;
+use super::binder::Binder;
+use super::level::{Level, Reference};
 use super::projected::{needed_sets, place_sets, sets_read};
-use super::scope::{AGGREGATE_BASE, GROUPING_BASE, Level, Reference, WINDOW_BASE};
-use super::select::Target;
+use super::scope::{AGGREGATE_BASE, GROUPING_BASE, WINDOW_BASE};
+use super::span::unnest;
+use super::target_list::{Grouping, Target};
 use super::visit::{is_volatile, raise_depth, same_expr, visit_expr, visit_expr_mut};
-use super::{Binder, Clause};
 use crate::bound::*;
 
 /// PostgreSQL's limit on what CUBE and ROLLUP multiply to.
 const SETS_MAX: usize = 4096;
-
-/// A GROUP BY clause, and afterwards the row of the Aggregate.
-#[derive(Default)]
-pub(crate) struct Grouping {
-    pub exprs: Vec<BoundExpr>,
-    pub sets: Vec<Vec<u16>>,
-    /// Columns that are worth what the first row of a group has there, each with its aggregate.
-    pub first_of: Vec<(BoundExpr, u16)>,
-}
 
 impl Grouping {
     /// Whether it groups by what functions answer that answer rows.

@@ -1,18 +1,19 @@
 //! INSERT: its columns, its source, defaults, and ON CONFLICT.
 
+use super::Clause;
+use super::binder::Binder;
 use super::coerce::cannot_cast;
 use super::element::Target;
-use super::expr::unnest;
 use super::from::combine;
 use super::kept::About;
+use super::level::{Level, LevelKind, Relation, ScopeColumn};
 use super::modify::{GENERATED_ALWAYS, is_default, syntax};
 use super::name::{ident_name, object_name_parts, object_name_span};
 use super::reference::bind_index_expressions;
-use super::scope::{Level, LevelKind, Relation, ScopeColumn};
 use super::span::output_span;
+use super::span::unnest;
 use super::target::{Change, ChangeTarget};
 use super::visit::is_volatile;
-use super::{Binder, Clause};
 use crate::bound::*;
 use archipel_sql::catalog::{Identity, Index, Privileges, TableKind, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};

@@ -5,11 +5,12 @@ use archipel_sql::parser::using_alias;
 use archipel_sql::types::Type;
 use sqlparser::ast::{Expr, Join, JoinConstraint, JoinOperator};
 
+use super::Clause;
+use super::binder::Binder;
 use super::disjunction::{simplified_over, widths};
 use super::from::{Source, combine, may_be_lateral};
+use super::level::{Level, LevelKind, Refusal, Relation, ScopeColumn, visible_columns};
 use super::name::object_name_parts;
-use super::scope::{Level, LevelKind, Refusal, Relation, ScopeColumn};
-use super::{Binder, Clause};
 use crate::bound::*;
 
 impl Binder<'_, '_> {
@@ -197,17 +198,4 @@ impl Binder<'_, '_> {
         };
         Ok((on, merged))
     }
-}
-
-/// The columns a bare name finds, in order, moved right by `offset`.
-pub(super) fn visible_columns(relations: &[Relation], offset: usize) -> Vec<ScopeColumn> {
-    relations
-        .iter()
-        .filter(|relation| relation.unqualified)
-        .flat_map(|relation| relation.columns.iter().cloned())
-        .map(|mut column| {
-            super::visit::shift_columns(&mut column.expr, offset as u16);
-            column
-        })
-        .collect()
 }

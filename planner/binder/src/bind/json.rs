@@ -8,7 +8,7 @@ use archipel_sql::json::shape;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
-use super::Binder;
+use super::binder::Binder;
 use crate::bound::{BoundExpr, ExprKind};
 
 impl Binder<'_, '_> {

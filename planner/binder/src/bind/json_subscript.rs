@@ -6,8 +6,9 @@ use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::Subscript as WrittenSubscript;
 
-use super::scope::{Level, LevelKind};
-use super::{BindEnv, Binder};
+use super::BindEnv;
+use super::binder::Binder;
+use super::level::{Level, LevelKind};
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 
 /// A value of jsonb with a part assigned, for assignments to variables: the steps are of any type

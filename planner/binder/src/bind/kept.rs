@@ -8,9 +8,10 @@ use archipel_sql::error::Result;
 use archipel_sql::function::{CastContext, FunctionContext};
 use archipel_sql::types::{Oid, Type};
 
+use super::binder::Binder;
 use super::from::combine;
-use super::scope::{Relation, ScopeColumn};
-use super::{BindEnv, Binder, Clause};
+use super::level::{Relation, ScopeColumn};
+use super::{BindEnv, Clause};
 use crate::bound::{BoundExpr, ExprKind};
 
 /// Where the names in a definition are looked up.

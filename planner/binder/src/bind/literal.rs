@@ -2,8 +2,6 @@
 
 use std::hash::{Hash, Hasher};
 
-use archipel_sql::cast;
-use archipel_sql::datetime::interval_depends_on_style;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CastContext, FunctionContext, ResolvedFunction, ScalarFunction, Volatility};
@@ -14,8 +12,10 @@ use archipel_sql::types::{Oid, Type};
 use rustc_hash::FxHasher;
 use sqlparser::ast::{DateTimeField, Expr, Interval, Value};
 
+use super::Clause;
+use super::binder::Binder;
+use super::constant::depends_on_settings;
 use super::name::ident_name;
-use super::{Binder, Clause};
 use crate::bound::{BoundExpr, ExprKind};
 
 /// The text of a literal of a type of time, in a form that all settings read alike, as it was read when the
@@ -203,52 +203,10 @@ fn field_bit(field: &DateTimeField) -> Result<i32> {
     field_place(field).map(|place| FIELD_BITS[place])
 }
 
-/// Whether a type's values, or their elements, are numbers of what a session knows by names.
-pub(super) fn is_name(ty: Oid) -> bool {
-    match element_of(ty) {
-        Some(element) => element.names_object(),
-        // Relations are looked up by themselves.
-        None => ty.names_object() && ty != Oid::REGCLASS,
-    }
-}
-
-/// Whether what a literal of a type of time means depends on the session's settings, or on the day. The
-/// elements of an array are not looked at: one of them might.
-pub(super) fn depends_on_settings(ty: Oid, text: &str) -> bool {
-    match ty {
-        Oid::TIMESTAMPTZ | Oid::TIMETZ => true,
-        Oid::DATE | Oid::TIMESTAMP => {
-            text.bytes().any(|byte| byte.is_ascii_alphabetic()) || !begins_with_year(text)
-        }
-        Oid::TIME => text.bytes().any(|byte| byte.is_ascii_alphabetic()),
-        Oid::INTERVAL => interval_depends_on_style(text),
-        _ => matches!(
-            element_of(ty),
-            Some(Oid::DATE | Oid::TIME | Oid::TIMETZ | Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::INTERVAL)
-        ),
-    }
-}
-
-/// Whether a date is read alike in every order of day and month.
-fn begins_with_year(text: &str) -> bool {
-    let digits = text.trim_start().bytes().take_while(u8::is_ascii_digit).count();
-    digits >= 4
-}
-
 /// The name of a date field, as `extract` takes it.
 pub(crate) fn field_name(field: &DateTimeField) -> String {
     match field {
         DateTimeField::Custom(ident) => ident_name(ident),
         other => other.to_string().to_lowercase(),
-    }
-}
-
-/// An expression as one of a type that holds the same; a constant is held as that type holds it.
-pub(super) fn relabelled(expr: BoundExpr, ty: Type) -> BoundExpr {
-    match expr {
-        BoundExpr { kind: ExprKind::Const(value), ty: from, .. } => {
-            BoundExpr::constant(cast::relabel(value, from.oid, ty.oid), ty)
-        }
-        expr => BoundExpr::new(ExprKind::Relabel(Box::new(expr)), ty),
     }
 }

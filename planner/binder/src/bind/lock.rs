@@ -5,9 +5,9 @@ use archipel_sql::ast::{RowLockClause, RowLockStrength, RowLockWait, row_lock};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use sqlparser::ast::LockClause;
 
-use super::Binder;
-use super::scope::{Level, Relation};
-use super::select::Parts;
+use super::binder::Binder;
+use super::level::{Level, Relation};
+use super::target_list::Parts;
 use crate::bound::*;
 
 impl Binder<'_, '_> {

@@ -15,11 +15,12 @@ use sqlparser::ast::{
     MergeInsertKind, MergeUpdateExpr, ObjectName, OutputClause, TableWithJoins,
 };
 
+use super::Clause;
+use super::binder::Binder;
 use super::from::combine;
+use super::level::{Level, LevelKind, Relation};
 use super::modify::{is_default, syntax};
-use super::scope::{Level, LevelKind, Relation};
 use super::target::{Change, ChangeTarget};
-use super::{Binder, Clause};
 use crate::bound::*;
 use crate::partition::Family;
 

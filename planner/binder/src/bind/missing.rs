@@ -4,8 +4,8 @@
 use archipel_sql::error::{SqlError, SqlState};
 use sqlparser::tokenizer::Span;
 
-use super::Binder;
-use super::scope::{Refusal, Relation};
+use super::binder::Binder;
+use super::level::{Refusal, Relation};
 
 /// Names further apart than this are not taken for one another (MAX_FUZZY_DISTANCE).
 const DISTANCE_MAX: usize = 3;

@@ -4,22 +4,24 @@
 //! again: which column, which overload, which casts, which output name. A statement passes
 //! through in this order:
 //!
+//! - `binder`      the state of binding; `clause` where an expression stands; `level` what is in scope
 //! - `projected`   SELECT lists that call functions that answer rows
 //! - `cte`         WITH; `recursion` and `search_cycle` what a recursive query may be
 //! - [`query`]     set operations, ORDER BY and LIMIT of a whole query
 //! - [`lock`]      row locks
 //! - [`from`], `from_function`, `join` tables, subqueries, functions and joins: the row a query reads
-//! - [`select`]    SELECT lists, grouping and ordering; assembles the operators of one SELECT
+//! - [`select`]    SELECT lists, grouping and ordering; assembles the operators of one SELECT; `target_list` what
+//!   a SELECT says
 //! - [`grouping`]  GROUP BY and the rule that everything else must be grouped
 //! - [`window`]    OVER and WINDOW
 //! - `insert`, [`modify`] INSERT; UPDATE, DELETE, CALL; `mutable` what may change by itself
 //! - `target`      what those change: tables, and views that are simple enough; `element` parts of their columns
 //! - [`scope`]     names in scope
-//! - [`expr`], `column`, [`literal`], [`forms`], [`compare`], [`call`] expressions
+//! - [`expr`], `column`, [`literal`], `constant`, [`forms`], [`compare`], [`call`] expressions
 //! - `disjunction` conditions with OR, as they are best served
 //! - `missing`     what is said of names that nothing answers to
-//! - `record`      rows as values
-//! - `overload`    which function a call means; `gather` aggregates and sets on their way to a query
+//! - `record`      rows as values; `row_value` expressions that are some
+//! - `overload`    which function a call means, by its `argument`s; `gather` aggregates and sets on their way to a query
 //! - `aggregate`   aggregates that users defined; `support` functions that definitions name
 //! - [`resolve`]   the choice among signatures
 //! - [`coerce`]    casts and common types
@@ -42,10 +44,14 @@
 //! never ignored.
 
 pub(crate) mod aggregate;
+pub mod argument;
+pub(crate) mod binder;
 pub mod call;
+pub(crate) mod clause;
 pub mod coerce;
 pub mod column;
 pub mod compare;
+mod constant;
 mod coordinate;
 pub(crate) mod cte;
 mod disjunction;
@@ -64,6 +70,7 @@ mod join;
 pub(crate) mod json;
 mod json_subscript;
 pub mod kept;
+pub(crate) mod level;
 pub mod literal;
 mod lock;
 mod merge;
@@ -83,6 +90,7 @@ mod recursion;
 pub mod reference;
 pub mod resolve;
 mod rights;
+mod row_value;
 mod rows_from;
 pub mod scope;
 mod search_cycle;
@@ -93,6 +101,7 @@ pub(crate) mod span;
 mod subquery;
 pub mod support;
 pub mod target;
+mod target_list;
 mod view;
 pub mod visit;
 pub mod window;
@@ -100,161 +109,23 @@ pub mod window;
 #[cfg(test)]
 mod tests;
 
-use std::cell::OnceCell;
-
-use archipel_sql::ast::{self, RowLockClause};
-use archipel_sql::catalog::{Catalog, ROW_PLACE, Requirement, TypesAlong, ViewReference};
-use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::FunctionContext;
-use archipel_sql::parser::Positions;
-use archipel_sql::type_table::TypeNames;
+use archipel_sql::ast;
+use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::{Oid, Type};
-use archipel_sql::{interrupt, stack};
-use sqlparser::tokenizer::{Location, Span};
 
 use crate::bound::{BoundExpr, BoundStatement};
-pub use call::answers_fields;
+pub use argument::answers_fields;
+pub use binder::{BindEnv, VariableConflict, VariableScope};
+use binder::{Binder, RowNumbers};
+pub use clause::Clause;
 pub use element::{PartWay, assign_part, part_declared};
 pub use json_subscript::assign_json_part;
 pub use kept::definition_path;
+use level::{Level, LevelKind};
 pub use plpgsql::{bind_equality, coerce_plpgsql};
 pub use record::field_name;
-use scope::{Level, LevelKind};
 pub use subquery::has_subquery;
 pub use target::changeable;
-
-/// What a statement is bound against, and what binding finds out about it.
-pub struct BindEnv<'a> {
-    pub catalog: &'a Catalog,
-    pub search_path: &'a [String],
-    /// The text the syntax tree's positions refer to; empty: errors carry no position.
-    pub text: &'a str,
-    /// For reading literals: time zone, date style.
-    pub context: &'a FunctionContext<'a>,
-    /// Types of `$1`, `$2`, …: declared ones on the way in, inferred ones on the way out.
-    pub param_types: Vec<Option<Type>>,
-    /// The domains among these types, of which only the plain types count while a statement is bound.
-    pub param_domains: Vec<(u16, Oid)>,
-    /// Whether `param_types` is all there is, so that `$n` beyond it is 42P02.
-    pub params_fixed: bool,
-    /// Parameters stand for literals: what nothing gives a type is text.
-    pub params_are_literals: bool,
-    /// PL/pgSQL variables, or a SQL function's arguments.
-    pub variables: Option<&'a dyn VariableScope>,
-    /// Set when the tree holds what only this session may use: literals read with its time
-    /// zone, names looked up in its search path as values. Such a plan is not shared.
-    pub session_dependent: bool,
-    /// Literals whose meaning depends on the session are read when the plan runs: routines are
-    /// compiled once for all sessions.
-    pub late_literals: bool,
-    /// Of a piece of a routine whose plan PostgreSQL keeps for a session, what tells its literals from
-    /// others': they are read when a session comes to them first.
-    pub literals_of: Option<u64>,
-    /// The literals of types of time whose meaning depends on the session, as they are met: they are
-    /// gathered where there is a list.
-    pub moments: Option<Vec<(String, Oid)>>,
-    /// A definition that is kept: it cannot name what may go without a word, the places of rows.
-    pub is_kept: bool,
-    /// What is bound was understood when it was defined: nobody is asked again whether he may look into
-    /// the schemas that it names, and its names of objects mean what they mean on its own path.
-    pub is_settled: bool,
-    /// While a view's query is bound: the relations it names by number.
-    pub references: &'a [ViewReference],
-    /// While a view's query is bound: its owner, whose rights on tables count.
-    pub acting: Option<Oid>,
-    /// What whoever runs the statement must be allowed.
-    pub required: Vec<Requirement>,
-    /// The table that the statement, an INSERT, gives the rows that it was made for (CREATE TABLE … AS).
-    /// No right to do so is asked for, and no name in the query means it that meant another before.
-    pub filled: Option<Oid>,
-}
-
-impl<'a> BindEnv<'a> {
-    /// Who names types in messages.
-    pub fn type_names(&self) -> TypesAlong<'a> {
-        TypesAlong { catalog: self.catalog, search_path: self.search_path }
-    }
-
-    /// An environment without parameters and variables.
-    pub fn new(
-        catalog: &'a Catalog,
-        search_path: &'a [String],
-        context: &'a FunctionContext<'a>,
-    ) -> BindEnv<'a> {
-        BindEnv {
-            catalog,
-            search_path,
-            text: "",
-            context,
-            param_types: Vec::new(),
-            param_domains: Vec::new(),
-            params_fixed: false,
-            params_are_literals: false,
-            variables: None,
-            session_dependent: false,
-            late_literals: false,
-            literals_of: None,
-            moments: None,
-            is_kept: false,
-            is_settled: false,
-            references: &[],
-            acting: None,
-            required: Vec::new(),
-            filled: None,
-        }
-    }
-
-    /// The parameters' types after binding; 42P18 for one that nothing gave a type.
-    pub fn parameter_types(&self) -> Result<Vec<Type>> {
-        self.param_types
-            .iter()
-            .enumerate()
-            .map(|(i, ty)| {
-                ty.ok_or_else(|| {
-                    SqlError::new(
-                        SqlState::INDETERMINATE_DATATYPE,
-                        format!("could not determine data type of parameter ${}", i + 1),
-                    )
-                })
-            })
-            .collect()
-    }
-}
-
-/// Who wins when a name is a column and a variable (plpgsql.variable_conflict).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VariableConflict {
-    /// 42702.
-    Error,
-    Column,
-    Variable,
-}
-
-/// Names of a surrounding routine.
-pub trait VariableScope {
-    /// The variable a (possibly qualified, folded) name means: `x`, `block.x`, `record.field`.
-    fn resolve(&self, parts: &[&str]) -> Option<BoundExpr>;
-
-    /// The fields of a record variable, for `record.*`.
-    fn fields(&self, _parts: &[&str]) -> Option<Vec<(String, BoundExpr)>> {
-        None
-    }
-
-    /// What `$n` (zero-based) means, where arguments can be named so.
-    fn parameter(&self, _number: u16) -> Option<BoundExpr> {
-        None
-    }
-
-    /// The rows that a name in FROM means before the catalog's tables: an array of them, and the table
-    /// they are of.
-    fn relation(&self, _name: &str) -> Option<(BoundExpr, archipel_sql::catalog::TableRef)> {
-        None
-    }
-
-    fn conflict(&self) -> VariableConflict {
-        VariableConflict::Error
-    }
-}
 
 /// Binds a statement that reads or writes rows. Utilities are refused: they stay syntax.
 pub fn bind_statement(statement: &ast::Statement, env: &mut BindEnv<'_>) -> Result<BoundStatement> {
@@ -272,25 +143,6 @@ pub fn bind_statement(statement: &ast::Statement, env: &mut BindEnv<'_>) -> Resu
         binder.check_parameters(&bound)?;
         Ok(bound)
     })
-}
-
-/// Whether rows of tables without a primary key have their numbers.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum RowNumbers {
-    None,
-    /// They have none, and a name was met that means such a number.
-    Missed,
-    /// They stand behind the columns.
-    BehindColumns,
-}
-
-impl RowNumbers {
-    /// A name was met that means one.
-    fn ask(&mut self) {
-        if *self == RowNumbers::None {
-            *self = RowNumbers::Missed;
-        }
-    }
 }
 
 /// Binds; and once more with the numbers of rows beside their columns if it failed for want of those.
@@ -348,258 +200,4 @@ pub fn bind_bound_value(
     let bound = binder.clause_expr(expr, Clause::PartitionBound)?;
     let value = binder.coerce(bound, target, archipel_sql::function::CastContext::Assignment)?;
     value.map(|value| binder.coerce_domain(value, domain)).transpose()
-}
-
-/// Where an expression stands (ParseExprKind), which decides what calls it may hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clause {
-    Select,
-    Where,
-    JoinOn,
-    FromFunction,
-    GroupBy,
-    Having,
-    OrderBy,
-    DistinctOn,
-    WindowDefinition,
-    Filter,
-    Limit,
-    Offset,
-    Values,
-    UpdateSet,
-    Returning,
-    Check,
-    DomainCheck,
-    IndexPredicate,
-    IndexExpression,
-    Default,
-    Generated,
-    CallArgument,
-    ExecuteParameter,
-    PartitionKey,
-    PartitionBound,
-    /// A trigger's WHEN.
-    TriggerWhen,
-    /// USING of ALTER COLUMN … TYPE.
-    Transform,
-    Expression,
-}
-
-impl Clause {
-    /// As PostgreSQL names it in "… are not allowed in …".
-    fn describe(self) -> &'static str {
-        match self {
-            Clause::Select => "SELECT",
-            Clause::Where => "WHERE",
-            Clause::JoinOn => "JOIN conditions",
-            Clause::FromFunction => "functions in FROM",
-            Clause::GroupBy => "GROUP BY",
-            Clause::Having => "HAVING",
-            Clause::OrderBy => "ORDER BY",
-            Clause::DistinctOn => "DISTINCT ON",
-            Clause::WindowDefinition => "window definitions",
-            Clause::Filter => "FILTER",
-            Clause::Limit => "LIMIT",
-            Clause::Offset => "OFFSET",
-            Clause::Values => "VALUES",
-            Clause::UpdateSet => "UPDATE",
-            Clause::Returning => "RETURNING",
-            Clause::Check | Clause::DomainCheck => "check constraints",
-            Clause::IndexPredicate => "index predicates",
-            Clause::IndexExpression => "index expressions",
-            Clause::Default => "DEFAULT expressions",
-            Clause::Generated => "column generation expressions",
-            Clause::CallArgument => "CALL arguments",
-            Clause::ExecuteParameter => "EXECUTE parameters",
-            Clause::PartitionKey => "partition key expressions",
-            Clause::PartitionBound => "partition bound",
-            Clause::TriggerWhen => "trigger WHEN conditions",
-            Clause::Transform => "transform expressions",
-            Clause::Expression => "this expression",
-        }
-    }
-
-    fn allows_aggregates(self) -> bool {
-        matches!(
-            self,
-            Clause::Select | Clause::Having | Clause::OrderBy | Clause::DistinctOn | Clause::WindowDefinition
-        )
-    }
-
-    fn allows_windows(self) -> bool {
-        matches!(self, Clause::Select | Clause::OrderBy | Clause::DistinctOn)
-    }
-
-    fn allows_sets(self) -> bool {
-        matches!(self, Clause::Select | Clause::OrderBy | Clause::DistinctOn | Clause::GroupBy)
-    }
-}
-
-/// Expressions may nest this deep, however much stack there is: what walks the tree later may take
-/// the square of it.
-const NESTING_MAX: u32 = 1_000;
-
-/// What binding one expression, relation or query counts as ([`interrupt::steps`]).
-const STEPS_PER_LEVEL: usize = 1 << 10;
-
-/// The state of binding one statement.
-pub(crate) struct Binder<'e, 'a> {
-    pub(crate) env: &'e mut BindEnv<'a>,
-    /// Scopes, outermost first.
-    pub(crate) levels: Vec<Level>,
-    /// The first level that the FROM clause at hand has made.
-    pub(crate) from_start: usize,
-    /// CTEs in sight, innermost last.
-    pub(crate) ctes: Vec<cte::VisibleCte>,
-    /// Names of WITH that are not in sight yet: without RECURSIVE a query's own and those behind it.
-    pub(crate) future_ctes: Vec<String>,
-    /// Whether the FROM clause at hand reads the recursive query whose term this is.
-    pub(crate) reads_itself: bool,
-    pub(crate) cte_count: u32,
-    /// Row locks the FROM clause being bound has to take.
-    pub(crate) locks: Vec<RowLockClause>,
-    /// String literals met so far: errors of reading one point at it, though that happens
-    /// when its type is known, long after.
-    pub(crate) literals: Vec<(String, Span)>,
-    /// Where parameters were met that had no type yet.
-    open_parameters: Vec<(u16, Span)>,
-    /// The parameter that the last expression gave its type.
-    typed_last: Option<u16>,
-    /// One of them may have been left without: in a row, as an argument of type `any`.
-    stays_open: bool,
-    /// What a MERGE calls its target, which its source may not look at.
-    pub(crate) out_of_reach: Option<String>,
-    row_numbers: RowNumbers,
-    nesting: u32,
-    /// Where lines begin in the statement's text, once somebody asks.
-    positions: OnceCell<Positions<'a>>,
-}
-
-/// As the catalog and the search path of the statement name them.
-impl TypeNames for Binder<'_, '_> {
-    fn user_type(&self, ty: Type) -> Option<String> {
-        self.env.type_names().user_type(ty)
-    }
-}
-
-impl<'e, 'a> Binder<'e, 'a> {
-    pub(crate) fn new(env: &'e mut BindEnv<'a>) -> Self {
-        Binder {
-            env,
-            levels: Vec::new(),
-            from_start: 0,
-            ctes: Vec::new(),
-            future_ctes: Vec::new(),
-            reads_itself: false,
-            cte_count: 0,
-            locks: Vec::new(),
-            literals: Vec::new(),
-            open_parameters: Vec::new(),
-            typed_last: None,
-            stays_open: false,
-            out_of_reach: None,
-            row_numbers: RowNumbers::None,
-            nesting: 0,
-            positions: OnceCell::new(),
-        }
-    }
-
-    /// Runs `work` one nesting deeper, or refuses with 54001.
-    pub(crate) fn nested<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        if self.nesting >= NESTING_MAX {
-            return Err(stack::too_deep());
-        }
-        stack::check()?;
-        interrupt::steps(STEPS_PER_LEVEL)?;
-        self.nesting += 1;
-        let result = work(self);
-        self.nesting -= 1;
-        result
-    }
-
-    /// Runs `work` with a scope level, and gives the level back.
-    pub(crate) fn with_level<T>(
-        &mut self,
-        level: Level,
-        work: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> Result<(T, Level)> {
-        self.levels.push(level);
-        let result = work(self);
-        let level = self.levels.pop();
-        match (result, level) {
-            (Ok(value), Some(level)) => Ok((value, level)),
-            (Err(error), _) => Err(error),
-            (Ok(_), None) => Err(SqlError::internal("scope levels do not match")),
-        }
-    }
-
-    /// Binds an expression as part of a clause.
-    pub(crate) fn clause_expr(&mut self, expr: &sqlparser::ast::Expr, clause: Clause) -> Result<BoundExpr> {
-        let outer = std::mem::replace(&mut self.level()?.clause, clause);
-        let result = self.expr(expr);
-        self.level()?.clause = outer;
-        result
-    }
-
-    /// The innermost level.
-    pub(crate) fn level(&mut self) -> Result<&mut Level> {
-        self.levels.last_mut().ok_or_else(|| SqlError::internal("an expression outside of any scope"))
-    }
-
-    /// Where a span starts, as an error position.
-    pub(crate) fn position(&self, span: Span) -> Option<u32> {
-        self.place(span.start).map(|(_, position)| position)
-    }
-
-    /// A location of the statement's text: the byte, and the error position; `None` for one outside of it.
-    pub(crate) fn place(&self, at: Location) -> Option<(usize, u32)> {
-        let text = self.env.text;
-        if at.line == 0 || text.is_empty() {
-            return None;
-        }
-        let positions = self.positions.get_or_init(|| Positions::new(text));
-        Some((positions.byte(at), positions.character(at)?))
-    }
-
-    /// Where an expression starts, as an error position.
-    pub(crate) fn start(&self, expr: &sqlparser::ast::Expr) -> Option<u32> {
-        let position = self.position(span::first_span(expr))?;
-        // The parenthesis before the query.
-        Some(if span::begins_with_query(expr) { position.saturating_sub(1).max(1) } else { position })
-    }
-
-    /// Field names and types of a composite type: a table's columns.
-    pub(crate) fn composite_fields(&self, oid: Oid) -> Option<Vec<(String, Type)>> {
-        let table = self.env.catalog.table_of_row_type(oid)?;
-        Some(table.columns.iter().map(|column| (column.name.clone(), column.ty)).collect())
-    }
-
-    /// The type a syntax tree names, row types of tables included.
-    pub(crate) fn data_type(&self, data_type: &sqlparser::ast::DataType) -> Result<Type> {
-        self.declared_type(data_type).map(|(ty, _)| ty)
-    }
-
-    /// As [`Self::data_type`], with the domain it may be.
-    pub(crate) fn declared_type(&self, data_type: &sqlparser::ast::DataType) -> Result<(Type, Option<Oid>)> {
-        let position = self.position(span::type_span(data_type));
-        // It is read from a text of its own.
-        let in_statement = |mut error: SqlError| {
-            error.fields_mut().position = None;
-            error.at(position)
-        };
-        let mut name = archipel_sql::parser::data_type_name(data_type).map_err(in_statement)?;
-        name.name.position = position.unwrap_or(0);
-        self.env.catalog.resolve_declared(&name, self.env.search_path)
-    }
-
-    /// The same for a name in front of a literal: `char '…'` is as long as it is given (gram.y,
-    /// ConstCharacter).
-    pub(crate) fn declared_type_of_literal(
-        &self,
-        data_type: &sqlparser::ast::DataType,
-    ) -> Result<(Type, Option<Oid>)> {
-        let (ty, domain) = self.declared_type(data_type)?;
-        let is_measured = domain.is_some() || ty.oid != Oid::BPCHAR || data_type.to_string().contains('(');
-        Ok((if is_measured { ty } else { Type::BPCHAR }, domain))
-    }
 }

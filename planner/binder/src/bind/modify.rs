@@ -12,19 +12,22 @@ use sqlparser::ast::{
     TableWithJoins, Update, UpdateTableFromKind,
 };
 
-use super::call::output_arguments;
+use super::argument::Argument;
+use super::argument::output_arguments;
+use super::binder::Binder;
 use super::element::Target;
-use super::expr::unnest;
 use super::kept::About;
+use super::level::{Level, LevelKind, Relation};
 use super::mutable::is_mutable;
 use super::name::{object_name_parts, object_name_span};
-use super::overload::{Argument, Resolved};
-use super::record::{no_row_source, record_field};
+use super::overload::Resolved;
+use super::record::no_row_source;
 use super::reference::bind_definition;
-use super::scope::{Level, LevelKind, Relation};
+use super::row_value::record_field;
+use super::span::unnest;
 use super::target::{Change, ChangeTarget, has_statistics};
 use super::visit;
-use super::{BindEnv, Binder, Clause};
+use super::{BindEnv, Clause};
 use crate::bound::*;
 
 /// 428C9: a value for a column that makes its own.
@@ -37,13 +40,6 @@ pub(crate) fn syntax(message: impl Into<String>) -> SqlError {
 /// Whether an expression is the word DEFAULT, which the parser reads as a name.
 pub(crate) fn is_default(expr: &Expr) -> bool {
     matches!(expr, Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
-}
-
-pub(crate) fn undefined_target(column: &str, table: &TableRef) -> SqlError {
-    SqlError::new(
-        SqlState::UNDEFINED_COLUMN,
-        format!("column \"{column}\" of relation \"{}\" does not exist", table.name),
-    )
 }
 
 /// Binds a table's defaults and conditions as statements will, for DDL to report what is wrong

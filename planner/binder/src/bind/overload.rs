@@ -1,13 +1,15 @@
 //! Which function a name and its arguments mean (func_get_detail): candidates, how arguments fill
 //! their parameters by place, name, default and VARIADIC, and the conversion of what was chosen.
 
+use super::Clause;
+use super::argument::Argument;
+use super::binder::Binder;
 use super::coerce::{is_polymorphic, resolve_polymorphic};
 use super::domain::common_domain;
 use super::kept::About;
-use super::record::as_record;
 use super::resolve::{Choice, choose, type_list};
+use super::row_value::as_record;
 use super::window::ranking_functions;
-use super::{Binder, Clause};
 use crate::bound::*;
 use std::sync::Arc;
 
@@ -21,16 +23,6 @@ use archipel_sql::function::{
 use archipel_sql::type_table::{TypeNames, array_of, element_of, type_by_name};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
-
-/// An argument of a call.
-pub(crate) struct Argument {
-    pub name: Option<String>,
-    pub value: BoundExpr,
-    /// VARIADIC: the array itself, not its elements.
-    pub variadic: bool,
-    /// Where it stands, if an error may say so.
-    pub position: Option<u32>,
-}
 
 impl Argument {
     pub(crate) fn positional(value: BoundExpr) -> Argument {
@@ -383,7 +375,7 @@ impl Binder<'_, '_> {
                     && let Some(fields) = self.record_fields(value)
                     && let Some(place) = fields.iter().position(|(field, _)| field == name)
                 {
-                    let field = super::record::record_field(value.clone(), place, fields[place].1);
+                    let field = crate::bind::row_value::record_field(value.clone(), place, fields[place].1);
                     return Ok(Resolved::Cast(field));
                 }
                 if let [arg] = &args[..]

@@ -8,7 +8,7 @@ use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
-use super::Binder;
+use super::binder::Binder;
 use super::visit::{visit_expr_mut, visit_statement};
 use crate::bound::{BoundExpr, BoundStatement, ExprKind};
 

@@ -3,7 +3,7 @@
 use archipel_sql::types::Type;
 
 use super::scope::SET_BASE;
-use super::select::replace_placeholders;
+use super::target_list::replace_placeholders;
 use super::visit::{visit_expr, visit_expr_mut};
 use crate::bound::*;
 

@@ -13,12 +13,14 @@ use sqlparser::ast::{
     SetQuantifier,
 };
 
-use super::expr::unnest;
+use super::Clause;
+use super::binder::Binder;
+use super::level::{Level, LevelKind, Relation};
 use super::lock::lock_refused;
 use super::name::ident_name;
-use super::scope::{Level, LevelKind, Relation, check_targets};
+use super::scope::check_targets;
 use super::span::item_span;
-use super::{Binder, Clause};
+use super::span::unnest;
 use crate::bound::*;
 
 /// What stands around a query's body.

@@ -8,9 +8,11 @@ use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
-use super::Binder;
+use super::binder::Binder;
 use super::coerce::is_polymorphic;
-use super::scope::{Fields, SET_BASE};
+use super::level::Fields;
+use super::row_value::record_field;
+use super::scope::SET_BASE;
 use crate::bound::{BoundExpr, ExprKind, FieldNames, Rel, SetCall, SetItem};
 
 impl Binder<'_, '_> {
@@ -29,7 +31,7 @@ impl Binder<'_, '_> {
                 Some(items.iter().enumerate().map(|(i, item)| (field_name(names, i), ty(item))).collect())
             }
             ExprKind::Routine { routine, .. } => {
-                let columns = super::call::output_arguments(routine);
+                let columns = crate::bind::argument::output_arguments(routine);
                 (!columns.is_empty()).then_some(columns)
             }
             ExprKind::Column { depth: 0, index } if *index >= SET_BASE && expr.ty.oid == Oid::RECORD => {
@@ -39,7 +41,7 @@ impl Binder<'_, '_> {
                 self.fields_of_column(usize::from(*depth), *index)
             }
             ExprKind::Call { function, .. } if !function.function.columns.is_empty() => {
-                Some(super::from_function::declared_fields(function.function))
+                Some(crate::bind::argument::declared_fields(function.function))
             }
             ExprKind::Relabel(inner) => self.record_fields(inner),
             // A row that may be absent.
@@ -267,22 +269,6 @@ pub(super) fn is_whole_row(expr: &BoundExpr) -> bool {
     matches!(&expr.kind, ExprKind::Row(_, Some(_)))
 }
 
-/// Whether it is what a record variable holds, a row of no named type: SQL does not know what it is made
-/// of before it is there.
-pub(super) fn is_variable_row(expr: &BoundExpr) -> bool {
-    let ExprKind::Row(items, Some(_)) = &expr.kind else { return false };
-    expr.ty == Type::RECORD && items.iter().all(|item| matches!(item.kind, ExprKind::Variable(_)))
-}
-
-/// A row of a named type for whom nothing but `record` is known: it says itself what it is.
-pub(super) fn as_record(expr: BoundExpr) -> BoundExpr {
-    match expr.kind {
-        ExprKind::Const(Datum::Null) if expr.ty.oid.is_composite() => BoundExpr { ty: Type::RECORD, ..expr },
-        _ if expr.ty.oid.is_composite() => BoundExpr::new(ExprKind::Relabel(Box::new(expr)), Type::RECORD),
-        _ => expr,
-    }
-}
-
 /// 42809, of a row whose fields are not known where they are asked for.
 pub(super) fn unregistered() -> SqlError {
     SqlError::new(SqlState::WRONG_OBJECT_TYPE, "record type has not been registered")
@@ -295,20 +281,6 @@ pub(super) fn is_at_hand(expr: &BoundExpr) -> bool {
         ExprKind::Field { record, .. } => is_at_hand(record),
         ExprKind::Relabel(inner) => is_at_hand(inner),
         _ => false,
-    }
-}
-
-/// A field of a record; of a row constructor, the very item, unless it is a literal of no type: that nobody
-/// reads as another than it was.
-pub(crate) fn record_field(record: BoundExpr, index: usize, ty: Type) -> BoundExpr {
-    match record.kind {
-        ExprKind::Row(mut items, _) if index < items.len() && ty.oid != Oid::UNKNOWN => {
-            items.swap_remove(index)
-        }
-        kind => {
-            let record = Box::new(BoundExpr::new(kind, record.ty));
-            BoundExpr::new(ExprKind::Field { record, index: index as u16 }, ty)
-        }
     }
 }
 
@@ -329,7 +301,7 @@ fn fields_of_set(call: &SetCall) -> Option<Fields> {
             plain.then(|| columns.iter().map(|(name, ty)| ((*name).to_owned(), Type::of(*ty))).collect())
         }
         SetCall::Routine { routine, .. } => {
-            let columns = super::call::output_arguments(routine);
+            let columns = crate::bind::argument::output_arguments(routine);
             (columns.len() > 1).then_some(columns)
         }
         SetCall::Scalar(_) => None,

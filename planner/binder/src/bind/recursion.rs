@@ -10,9 +10,9 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Span;
 
-use super::Binder;
+use super::binder::Binder;
+use super::level::Level;
 use super::name::{ident_name, schema_and_name};
-use super::scope::Level;
 
 /// What a part of a recursive query stands in.
 #[derive(Clone, Copy, PartialEq)]

@@ -7,7 +7,8 @@ use archipel_sql::error::Result;
 use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Type;
 
-use super::{BindEnv, Binder, Clause};
+use super::binder::Binder;
+use super::{BindEnv, Clause};
 use crate::bound::{BoundChecks, BoundDelete, BoundExpr, BoundIndexExpression, BoundUpdate, ExprKind};
 use crate::partition::Family;
 

@@ -6,7 +6,7 @@ use archipel_sql::function::{self, CastContext, Intrinsic, Operator, ResolvedFun
 use archipel_sql::type_table::{BuiltIn, TypeNames, is_vector};
 use archipel_sql::types::{Oid, Type};
 
-use super::Binder;
+use super::binder::Binder;
 use super::coerce::{can_coerce, category, is_polymorphic, is_preferred, resolve_polymorphic};
 use crate::bound::{BoundExpr, ExprKind};
 

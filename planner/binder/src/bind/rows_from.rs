@@ -1,10 +1,10 @@
 //! ROWS FROM, and `unnest` of several arrays: functions in FROM whose rows stand side by side, NULL
 //! where one has no more of them.
 
-use super::Binder;
+use super::binder::Binder;
 use super::from::Source;
+use super::level::{Relation, ScopeColumn};
 use super::name::ident_name;
-use super::scope::{Relation, ScopeColumn};
 use super::window::row_number;
 use crate::bound::*;
 use archipel_sql::error::{Result, SqlError};

@@ -11,9 +11,9 @@ use archipel_sql::parser::{CycleClause, RecursionClauses, SearchClause, parse_qu
 use archipel_sql::type_table::TypeNames;
 use sqlparser::ast::{self, Expr, Ident, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins};
 
-use super::Binder;
+use super::binder::Binder;
+use super::level::{Level, LevelKind};
 use super::name::{ident_name, schema_and_name};
-use super::scope::{Level, LevelKind};
 
 /// Names of the queries around the terms: nobody can write them unquoted.
 const FIRST: &str = "\"*TLOCRN*\"";

@@ -7,7 +7,6 @@
 //! Sort keys that are no output columns are computed beside them ("junk") and dropped at the end.
 
 use archipel_sql::ast::RowLockClause;
-use archipel_sql::catalog::OF_DOMAIN;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{is_no_column, starred};
 use archipel_sql::types::{Oid, Type};
@@ -17,63 +16,22 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Span;
 
+use super::Clause;
+use super::binder::Binder;
 use super::disjunction::{simplified_over, widths};
-use super::expr::unnest;
-use super::grouping::{Grouping, output_target};
+use super::grouping::output_target;
+use super::level::{Level, LevelKind};
 use super::lock::{require_lockable, skips_locked};
 use super::name::{figure_column_name, ident_name, object_name_parts, object_name_span};
 use super::postpone::{postpone, project_behind};
 use super::projected::{expanded_groups, place_sets, projected, share_sets};
 use super::query::Options;
-use super::scope::{FoundColumn, Level, LevelKind, SET_BASE, WINDOW_BASE, check_targets};
+use super::scope::{SET_BASE, WINDOW_BASE, check_targets};
+use super::span::unnest;
 use super::span::{first_span, item_span};
-use super::visit::{same_expr, visit_expr_mut};
-use super::{Binder, Clause};
+use super::target_list::{Grouping, Order, Parts, Target, replace_placeholders};
+use super::visit::same_expr;
 use crate::bound::*;
-
-/// An entry of the SELECT list.
-#[derive(Clone, Debug)]
-pub(crate) struct Target {
-    pub expr: BoundExpr,
-    pub name: String,
-    pub source: Option<(Oid, u16)>,
-    /// Computed for sorting only.
-    pub junk: bool,
-}
-
-impl Target {
-    /// The column of a value that may be of a domain.
-    fn of_value(expr: BoundExpr, name: String) -> Target {
-        let source = expr.domain.map(|domain| (domain, OF_DOMAIN));
-        Target { expr, name, source, junk: false }
-    }
-
-    /// The same of a value that may be just a column of a table.
-    fn of_column(found: FoundColumn, name: String) -> Target {
-        let target = Target::of_value(found.expr, name);
-        Target { source: found.source.or(target.source), ..target }
-    }
-}
-
-/// A sort key, as the place of its target.
-#[derive(Clone, Copy)]
-struct Order {
-    target: usize,
-    descending: bool,
-    nulls_first: bool,
-}
-
-/// Everything a SELECT says, bound against its FROM row.
-pub(super) struct Parts {
-    targets: Vec<Target>,
-    filter: Option<BoundExpr>,
-    pub(super) having: Option<BoundExpr>,
-    order: Vec<Order>,
-    pub(super) grouping: Option<Grouping>,
-    /// DISTINCT ON, as places of targets.
-    pub(super) distinct_on: Option<Vec<usize>>,
-    pub(super) distinct: bool,
-}
 
 impl Binder<'_, '_> {
     pub(crate) fn select(
@@ -590,19 +548,6 @@ pub(crate) fn filtered(rel: Rel, predicate: Option<BoundExpr>) -> Rel {
         Some(predicate) => Rel::Filter { input: Box::new(rel), predicate },
         None => rel,
     }
-}
-
-/// Gives placeholder columns of `[base, end)` their real places, from `first` on.
-pub(super) fn replace_placeholders(expr: &mut BoundExpr, base: u16, end: u16, first: u16) {
-    visit_expr_mut(expr, 0, &mut |part, nesting| {
-        if let ExprKind::Column { depth, index } = &mut part.kind
-            && *depth == nesting
-            && (base..end).contains(index)
-        {
-            *index = first + (*index - base);
-        }
-        true
-    });
 }
 
 fn window_exprs(call: &mut WindowCall) -> impl Iterator<Item = &mut BoundExpr> {

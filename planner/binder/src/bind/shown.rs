@@ -9,10 +9,11 @@
 mod body;
 mod forms;
 mod from;
+mod name;
 mod query;
 
-pub use body::Arguments;
 pub use body::shown_body;
+pub use name::Arguments;
 pub use query::shown_view;
 
 use archipel_sql::ast::VARIADIC_ARGUMENT;
@@ -28,16 +29,19 @@ use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value,
 };
 
+use super::binder::Binder;
 use super::compare::reads_row;
-use super::expr::{operator_name, unnest};
+use super::expr::operator_name;
 use super::kept::{About, definition_path};
+use super::level::{Level, LevelKind};
 use super::name::{ident_name, object_name_parts};
 use super::record::is_whole_row;
-use super::scope::{AGGREGATE_BASE, GROUPING_BASE, Level, LevelKind};
+use super::scope::{AGGREGATE_BASE, GROUPING_BASE};
 use super::span::chained;
-use super::{BindEnv, Binder, Clause};
+use super::span::unnest;
+use super::{BindEnv, Clause};
 use crate::bound::{BoundExpr, ExprKind};
-use forms::starred_argument;
+use name::starred_argument;
 
 /// The expression as PostgreSQL shows it to a session with this search path; `None` for one that is
 /// shown as it was written.
@@ -117,9 +121,9 @@ struct Shower<'b, 'e> {
     /// Whether columns are shown with the names of their relations.
     names_relations: bool,
     /// What tables are called, by the level of their query.
-    current: Vec<Vec<from::CurrentName>>,
+    current: Vec<Vec<name::CurrentName>>,
     /// What names of arguments mean.
-    arguments: Option<&'b body::Arguments<'b>>,
+    arguments: Option<&'b name::Arguments<'b>>,
     /// Whether long forms take several lines.
     in_lines: bool,
     /// How far in a line begins.

@@ -8,7 +8,6 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Span;
 
-use super::expr::unnest;
 use super::name::object_name_span;
 
 /// The span of the first token of an expression, as far as the tree knows it.
@@ -229,4 +228,12 @@ pub(crate) fn empty_array(text: &str) -> Option<u32> {
     })?;
     let before = text.get(..parts[place].range.start)?;
     u32::try_from(before.chars().count() + 1).ok()
+}
+
+/// Takes parentheses away.
+pub(crate) fn unnest(mut expr: &Expr) -> &Expr {
+    while let Expr::Nested(inner) = expr {
+        expr = inner;
+    }
+    expr
 }

@@ -11,10 +11,12 @@ use archipel_sql::partition_hash::SEED;
 use archipel_sql::type_table::{TypeNames, element_of};
 use archipel_sql::types::{Oid, Type};
 
+use super::BindEnv;
+use super::argument::Argument;
+use super::binder::Binder;
 use super::coerce::{is_composite, is_polymorphic, resolve_polymorphic};
-use super::overload::{Argument, Callee, Candidate, Slot};
+use super::overload::{Callee, Candidate, Slot};
 use super::resolve::{Choice, choose, type_list};
-use super::{BindEnv, Binder};
 use crate::bound::{BoundExpr, ExprKind};
 
 /// A function that a definition names.

@@ -17,11 +17,12 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{ObjectName, Query, Select, SetExpr, TableAlias, TableFactor};
 
 use super::from::{row_number, table_number};
-use super::modify::undefined_target;
+
+use super::BindEnv;
+use super::binder::Binder;
+use super::level::{Relation, ScopeColumn};
 use super::name::{object_name_parts, own_rows, schema_and_name};
-use super::scope::{Relation, ScopeColumn};
 use super::visit::{is_asked_at_once, raise_depth, visit_expr_mut};
-use super::{BindEnv, Binder};
 use crate::bound::*;
 use crate::comparison::comparison;
 use crate::partition::Family;
@@ -587,4 +588,11 @@ pub fn check_updatable(view: &View, env: &BindEnv<'_>) -> Result<()> {
         )
         .with_hint(detail)),
     }
+}
+
+pub(crate) fn undefined_target(column: &str, table: &TableRef) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_COLUMN,
+        format!("column \"{column}\" of relation \"{}\" does not exist", table.name),
+    )
 }

@@ -10,10 +10,11 @@ use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::TableAlias;
 
+use super::BindEnv;
+use super::binder::Binder;
 use super::from::Source;
-use super::scope::{Relation, ScopeColumn};
+use super::level::{Relation, ScopeColumn};
 use super::visit::is_asked_at_once;
-use super::{BindEnv, Binder};
 use crate::bound::*;
 
 /// Whether a view's own conditions are asked before those of whoever reads it, wherever these sink to.

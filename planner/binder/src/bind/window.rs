@@ -8,11 +8,13 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{self, NamedWindowDefinition, NamedWindowExpr, WindowType};
 use sqlparser::tokenizer::Span;
 
+use super::Clause;
+use super::binder::Binder;
 use super::gather::GatheredCall;
+use super::level::{LevelKind, WindowDefinition};
 use super::name::ident_name;
-use super::scope::{LevelKind, SET_BASE, WINDOW_BASE, placeholder};
+use super::scope::{SET_BASE, WINDOW_BASE, placeholder};
 use super::visit::{nearest_depth, visit_expr};
-use super::{Binder, Clause};
 use crate::bound::*;
 
 /// A window function that is no aggregate.
@@ -50,16 +52,6 @@ static RANKING: &[RankingFunction] = ranking! {
 
 pub(crate) fn ranking_functions(name: &str) -> impl Iterator<Item = &'static RankingFunction> {
     RANKING.iter().filter(move |ranking| ranking.function.name() == name)
-}
-
-/// A window: named in a WINDOW clause or written after OVER.
-#[derive(Clone, Debug)]
-pub struct WindowDefinition {
-    pub partition_by: Vec<BoundExpr>,
-    pub order_by: Vec<SortKey>,
-    pub frame: Frame,
-    /// Whether the frame was written out: such a window cannot be copied and refined.
-    pub framed: bool,
 }
 
 /// 0A000 for DISTINCT in a call with OVER.

@@ -7,7 +7,7 @@
 //! Everything is settled when a statement is compiled; a table without heirs has no family, and costs
 //! nothing.
 
-mod lookup;
+pub(crate) mod lookup;
 
 use std::sync::Arc;
 
@@ -17,51 +17,13 @@ use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::types::{Oid, Type};
 
+use crate::bind::binder::Binder;
 use crate::bind::reference::bind_definition;
 use crate::bind::target::over;
-use crate::bind::{BindEnv, Binder, Clause};
+use crate::bind::{BindEnv, Clause};
 use crate::bound::{BoundExpr, ExprKind, Returning};
+pub use crate::bound::{Child, Family, Member, PartitionNode};
 use lookup::Lookup;
-
-/// A table with those that have rows of it: itself and its heirs, or its partitions.
-#[derive(Debug)]
-pub struct Family {
-    pub root: TableRef,
-    /// Those that have rows, in the order in which statements go through them.
-    pub members: Vec<Member>,
-    /// Partitioned tables, the root first; none where tables merely inherit.
-    pub nodes: Vec<PartitionNode>,
-}
-
-/// A table that has rows of a family.
-#[derive(Debug)]
-pub struct Member {
-    pub table: TableRef,
-    /// Where the root's columns are in it.
-    pub columns: Vec<u16>,
-}
-
-/// A partitioned table of a family.
-#[derive(Debug)]
-pub struct PartitionNode {
-    pub table: TableRef,
-    /// The parts of its key, over the root's row.
-    pub key: Vec<BoundExpr>,
-    /// What the lookup is asked, where that is not the key: hashes that functions compute.
-    pub hashes: Option<Vec<BoundExpr>>,
-    pub lookup: Lookup,
-    /// Its partitions, as the lookup counts them.
-    pub children: Vec<Child>,
-}
-
-/// A partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Child {
-    /// With rows, by its place among the members.
-    Member(usize),
-    /// Partitioned itself, by its place among the nodes.
-    Node(usize),
-}
 
 impl PartialEq for Family {
     fn eq(&self, other: &Family) -> bool {

@@ -3,63 +3,12 @@
 
 use archipel_sql::ast::{Statement, StatementText};
 use archipel_sql::catalog::Routine;
-use archipel_sql::catalog::names::quote_qualified;
 use archipel_sql::catalog::view::query_text;
 use archipel_sql::system::qualified;
 
+use super::name::Arguments;
 use super::query::Page;
 use super::*;
-use crate::bind::{VariableConflict, VariableScope};
-
-/// The arguments of a routine, as its statements name them.
-pub struct Arguments<'r> {
-    routine: &'r str,
-    inputs: Vec<(Option<&'r str>, Type)>,
-}
-
-impl Arguments<'_> {
-    /// Those of a routine.
-    pub fn of(routine: &Routine) -> Arguments<'_> {
-        let inputs = routine.input_args().map(|arg| (arg.name.as_deref(), arg.ty)).collect();
-        Arguments { routine: &routine.name, inputs }
-    }
-
-    fn value(&self, number: usize) -> BoundExpr {
-        BoundExpr::new(ExprKind::Param(number as u16), self.inputs[number].1)
-    }
-
-    /// The one with this number, behind the routine's name if relations are in sight whose columns may
-    /// get the same name one day.
-    pub(super) fn shown(&self, number: u16, among_relations: bool) -> Option<String> {
-        let (name, _) = self.inputs.get(usize::from(number))?;
-        Some(match name {
-            Some(name) if among_relations => quote_qualified(self.routine, name).to_string(),
-            Some(name) => quote_identifier(name).to_string(),
-            None => format!("${}", number + 1),
-        })
-    }
-}
-
-impl VariableScope for Arguments<'_> {
-    fn resolve(&self, parts: &[&str]) -> Option<BoundExpr> {
-        let name = match parts {
-            [name] => name,
-            [routine, name] if *routine == self.routine => name,
-            _ => return None,
-        };
-        let number = self.inputs.iter().position(|(own, _)| own.as_ref() == Some(name))?;
-        Some(self.value(number))
-    }
-
-    fn parameter(&self, number: u16) -> Option<BoundExpr> {
-        let number = usize::from(number);
-        (number < self.inputs.len()).then(|| self.value(number))
-    }
-
-    fn conflict(&self) -> VariableConflict {
-        VariableConflict::Column
-    }
-}
 
 /// The body of a routine as it is shown to a session with this search path; `None` for one that is kept
 /// as it stands between quotes.

@@ -4,27 +4,14 @@
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
 use archipel_sql::catalog::{ArgMode, Routine};
 use archipel_sql::types::Type;
-use sqlparser::ast::helpers::attached_token::AttachedToken;
-use sqlparser::ast::{
-    AccessExpr, CaseWhen, Expr, FunctionArg, FunctionArgExpr, TrimWhereField, ValueWithSpan,
-};
+use sqlparser::ast::{AccessExpr, CaseWhen, Expr, TrimWhereField, ValueWithSpan};
 
 use super::{Around, Kind, Piece, Shower, arguments};
-use crate::bind::expr::unnest;
 use crate::bind::literal::field_name;
 use crate::bind::name::ident_name;
 use crate::bind::record::is_whole_row;
+use crate::bind::span::unnest;
 use crate::bound::{BoundExpr, ExprKind, Subscript};
-
-/// `relation.*` as an argument.
-pub(super) fn starred_argument(arg: &FunctionArg) -> Option<Expr> {
-    match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name)) => {
-            Some(Expr::QualifiedWildcard(name.clone(), AttachedToken::empty()))
-        }
-        _ => None,
-    }
-}
 
 impl Shower<'_, '_> {
     /// A user's routine by a name that leads to it.

@@ -1,26 +1,16 @@
 //! FROM clauses: tables with the names that they and their columns have now, and joins.
 
+use archipel_sql::catalog::Column;
 use archipel_sql::catalog::names::quote_qualified;
-use archipel_sql::catalog::{Column, TableRef};
 use archipel_sql::parser::using_alias;
 use sqlparser::ast::{
     Join, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
 };
 
+use super::name::CurrentName;
 use super::query::{ITEM, Page};
 use super::*;
 use crate::bind::name::{own_rows, schema_and_name};
-
-/// What a table in FROM is called.
-pub(super) struct CurrentName {
-    /// Where its columns are bound.
-    bound: String,
-    shown: String,
-    /// Whose columns have the names they have now; `None` for those that an alias names.
-    table: Option<TableRef>,
-    /// The names of its columns, where they have to be the old ones.
-    listed: Option<Vec<String>>,
-}
 
 impl Shower<'_, '_> {
     /// Runs `work` with the relations of a FROM clause in sight.
@@ -70,7 +60,7 @@ impl Shower<'_, '_> {
         let ExprKind::Column { index, depth: 0 } = bound.kind else { return None };
         let relations = self.binder.levels.last()?.relations.iter().filter(|relation| relation.qualified);
         for relation in relations {
-            let is_it = |column: &crate::bind::scope::ScopeColumn| matches!(column.expr.kind, ExprKind::Column { index: own, depth: 0 } if own == index);
+            let is_it = |column: &crate::bind::level::ScopeColumn| matches!(column.expr.kind, ExprKind::Column { index: own, depth: 0 } if own == index);
             let Some(place) = relation.columns.iter().position(is_it) else { continue };
             let name = relation.name.as_ref()?;
             let now = self.current.last().and_then(|names| names.iter().find(|known| known.bound == *name));

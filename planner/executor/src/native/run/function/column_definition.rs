@@ -7,13 +7,13 @@ use archipel_sql::catalog::Language;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::ScalarFunction;
-use archipel_sql::io::{may_be, natural_type};
 use archipel_sql::io::record::Fields;
+use archipel_sql::io::{may_be, natural_type};
 use archipel_sql::record::RecordDescriptor;
 use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 
-use crate::bind::call::output_arguments;
+use crate::bind::argument::output_arguments;
 use crate::bound::SetCall;
 use crate::native::run::expression::code::CompiledExpr;
 
