@@ -20,7 +20,7 @@ use super::routine;
 use super::work::Work;
 use crate::bind::BindEnv;
 use crate::bind::coerce::is_polymorphic;
-use crate::bind::support::{SupportFunction, is_binary_coercible, support_function};
+use crate::bind::support_function::{SupportFunction, is_binary_coercible, support_function};
 
 /// The attributes as written, each the last of its name.
 #[derive(Default)]

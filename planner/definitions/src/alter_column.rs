@@ -19,7 +19,7 @@ use super::constraint::{self, Deferred};
 use super::validation;
 use super::work::Work;
 use super::{composite, distribution, expression, heir_keys, kept, sequence, stored, table as create, view};
-use crate::bind::kept::About;
+use crate::bind::stored_expression::About;
 use crate::bind::{BindEnv, Clause, bind_statement};
 use crate::bound::BoundStatement;
 use crate::row::{Codec, table_def};

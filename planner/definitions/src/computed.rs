@@ -9,7 +9,7 @@ use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::SqlError;
 use archipel_sql::types::{Oid, Type};
 
-use crate::bind::kept::definition_path;
+use crate::bind::stored_expression::definition_path;
 
 /// One such column of the operation that follows.
 #[derive(Clone, Debug)]

@@ -18,8 +18,8 @@ use super::user_type::{check_free, check_movable};
 use super::work::Work;
 use super::{composite, expression, kept, owner, schema, user_type};
 use crate::bind::domain::check_domain_condition;
-use crate::bind::kept::About;
 use crate::bind::modify::check_domain_default;
+use crate::bind::stored_expression::About;
 use crate::bind::{BindEnv, Clause};
 
 pub(super) fn create_domain(create: &CreateDomain, work: &mut Work<'_>) -> Result<()> {

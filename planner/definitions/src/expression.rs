@@ -16,7 +16,7 @@ use sqlparser::tokenizer::Span;
 
 use super::work::Work;
 use crate::bind::coerce::is_polymorphic;
-use crate::bind::kept::{self, About};
+use crate::bind::stored_expression::{self, About};
 use crate::bind::visit::{is_volatile, visit_expr};
 use crate::bind::{BindEnv, Clause, bind_expression, has_subquery};
 use crate::bound::{BoundExpr, ExprKind};
@@ -359,7 +359,8 @@ fn check_written_about(
 ) -> Result<()> {
     let Some(start) = position(expression) else { return Ok(()) };
     let (path, context) = (work.search_path(), work.env.context);
-    let checked = kept::check_written(&work.catalog, path, &expression.text, about, clause, context);
+    let checked =
+        stored_expression::check_written(&work.catalog, path, &expression.text, about, clause, context);
     match checked {
         Err(error) if is_of_expression(&error) => Err(in_statement(error, start)),
         _ => Ok(()),
@@ -415,7 +416,13 @@ pub(super) fn check_argument_default_written(
 fn default_written(expression: &Expression, ty: Type, work: &Work<'_>) -> Result<Option<Type>> {
     let Some(start) = position(expression) else { return Ok(None) };
     let (path, context) = (work.search_path(), work.env.context);
-    match kept::check_written_default(&work.catalog, path, &expression.text, Type::of(ty.oid), context) {
+    match stored_expression::check_written_default(
+        &work.catalog,
+        path,
+        &expression.text,
+        Type::of(ty.oid),
+        context,
+    ) {
         Err(error) if is_of_expression(&error) => {
             // Where all of it is a literal, that is what cannot be read.
             let literal = matches!(&expression.expr, Expr::Value(_)).then_some(1);

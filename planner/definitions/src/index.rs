@@ -21,9 +21,9 @@ use super::{
     Computed, ComputedValue, distribution, heir_keys, kept, nominal, operator_class, stored,
     table::{check_collatable, check_storage_options},
 };
-use crate::bind::kept::About;
 use crate::bind::modify::{check_index_predicate, index_expression_type};
 use crate::bind::name::{ident_name, name_of};
+use crate::bind::stored_expression::About;
 use crate::bind::{BindEnv, Clause};
 use crate::row::{in_keys, index_def, table_def};
 

@@ -12,7 +12,7 @@ use archipel_sql::types::Oid;
 use super::kept;
 use super::work::Work;
 use crate::bind::Clause;
-use crate::bind::kept::{About, bind_text, definition_path, mean_the_same};
+use crate::bind::stored_expression::{About, bind_text, definition_path, mean_the_same};
 
 /// The columns and checks of a new table's parents.
 #[derive(Default)]

@@ -15,7 +15,7 @@ use archipel_sql::types::Type;
 use super::expression::rename_in_text;
 use super::literal;
 use super::work::Work;
-use crate::bind::kept::{About, bind_text, definition_path, mean_the_same};
+use crate::bind::stored_expression::{About, bind_text, definition_path, mean_the_same};
 use crate::bind::{Clause, visit};
 use crate::bound::{BoundExpr, ExprKind};
 

@@ -19,8 +19,8 @@ use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
 use super::work::Work;
-use crate::bind::kept::{About, bind_text_in, definition_path, mean_the_same};
-use crate::bind::shown::Arguments;
+use crate::bind::deparse::Arguments;
+use crate::bind::stored_expression::{About, bind_text_in, definition_path, mean_the_same};
 use crate::bind::{BindEnv, Clause, VariableScope, bind_statement, visit};
 use crate::bound::{BoundExpr, BoundStatement, ExprKind};
 

@@ -19,9 +19,9 @@ use super::constraint::included;
 use super::expression::{check_index_condition, check_index_expression};
 use super::kept;
 use super::work::Work;
-use crate::bind::kept::About;
 use crate::bind::modify::{check_index_predicate, index_expression_type};
 use crate::bind::name::{ident_name, name_of};
+use crate::bind::stored_expression::About;
 use crate::bind::{BindEnv, Clause};
 
 fn refused(message: impl Into<String>) -> SqlError {

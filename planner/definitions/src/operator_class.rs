@@ -11,7 +11,7 @@ use archipel_sql::type_table::{TypeNames, element_of};
 use archipel_sql::types::{Oid, Type};
 
 use super::work::Work;
-use crate::bind::support::is_binary_coercible;
+use crate::bind::support_function::is_binary_coercible;
 
 /// Classes that order text as the type's own class does under the C collation.
 const PATTERN: [&str; 4] = ["text_ops", "varchar_ops", "text_pattern_ops", "varchar_pattern_ops"];

@@ -22,9 +22,9 @@ use sqlparser::ast::Expr;
 use super::operator_class::Decides;
 use super::work::Work;
 use super::{expression, index, kept};
-use crate::bind::kept::{About, definition_path};
 use crate::bind::modify::partition_expression_type;
 use crate::bind::name::ident_name;
+use crate::bind::stored_expression::{About, definition_path};
 use crate::bind::{BindEnv, Clause, bind_bound_value};
 use crate::evaluate::{RouteInputs, evaluate_row, refusal};
 

@@ -17,7 +17,7 @@ use super::kept::{texts_of, texts_of_domain, texts_of_routine};
 use super::work::Work;
 use super::{alter, domain, view};
 use crate::bind::Clause;
-use crate::bind::kept::{About, bind_text, definition_path};
+use crate::bind::stored_expression::{About, bind_text, definition_path};
 use crate::bind::visit::{visit_expr_mut, visit_rel_mut};
 use crate::bound::{BoundExpr, BoundQuery, ExprKind};
 

@@ -303,7 +303,8 @@ fn duplicate(table: &Table, before: &Table, index: Option<&Index>, work: &Work<'
                     false => keys.push(format!("({})", part.text)),
                 }
                 let (kept, path) = (KeptExpression::over(table, &part.text, true), work.search_path());
-                let shown = crate::bind::shown::shown(&kept, &work.catalog, path, work.env.context);
+                let shown =
+                    crate::bind::deparse::deparse_expression(&kept, &work.catalog, path, work.env.context);
                 names.push(key_expression(shown, &part.text, true));
             }
             None => {

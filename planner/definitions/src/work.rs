@@ -17,8 +17,8 @@ use archipel_sql::types::{Oid, Type};
 use rustc_hash::FxHashSet;
 
 use crate::bind::BindEnv;
-use crate::bind::kept::definition_path;
 use crate::bind::modify::check_table_expressions;
+use crate::bind::stored_expression::definition_path;
 use crate::row::table_def;
 
 use super::default_access;

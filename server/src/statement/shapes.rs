@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use archipel_planner::bind::instance::is_instance;
+use archipel_planner::bind::generic_plan::is_instance;
 use archipel_planner::bound::BoundStatement;
 use archipel_sql::datum::Datum;
 use archipel_sql::function::FunctionContext;

@@ -82,15 +82,16 @@ impl SystemSource for Source<'_> {
     fn shown(&self, expression: &KeptExpression<'_>) -> Option<String> {
         let catalog = self.catalog();
         let path = self.search_path();
-        archipel_planner::bind::shown::shown(expression, catalog, path, &self.0.context()).or_else(|| {
-            let written_under = archipel_planner::bind::definition_path(expression.schema);
-            kept_as_written(expression, catalog, &written_under, path)
-        })
+        archipel_planner::bind::deparse::deparse_expression(expression, catalog, path, &self.0.context())
+            .or_else(|| {
+                let written_under = archipel_planner::bind::definition_path(expression.schema);
+                kept_as_written(expression, catalog, &written_under, path)
+            })
     }
 
     fn shown_view(&self, view: &Table, pretty: bool) -> Option<String> {
         let catalog = self.catalog();
-        archipel_planner::bind::shown::shown_view(
+        archipel_planner::bind::deparse::deparse_view(
             view,
             catalog,
             self.search_path(),
@@ -105,7 +106,7 @@ impl SystemSource for Source<'_> {
 
     fn shown_body(&self, routine: &Routine) -> Option<String> {
         let catalog = self.catalog();
-        archipel_planner::bind::shown::shown_body(routine, catalog, self.search_path(), &self.0.context())
+        archipel_planner::bind::deparse::deparse_body(routine, catalog, self.search_path(), &self.0.context())
     }
 
     fn context(&self) -> FunctionContext<'_> {

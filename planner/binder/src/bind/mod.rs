@@ -1,110 +1,45 @@
 //! The binder: from syntax to the typed bound tree, as PostgreSQL's analyser does it.
 //!
 //! Binding settles everything that depends on names and types, so that nothing below asks
-//! again: which column, which overload, which casts, which output name. A statement passes
-//! through in this order:
+//! again: which column, which overload, which casts, which output name.
 //!
-//! - `binder`      the state of binding; `clause` where an expression stands; `level` what is in scope
-//! - `projected`   SELECT lists that call functions that answer rows
-//! - `cte`         WITH; `recursion` and `search_cycle` what a recursive query may be
-//! - [`query`]     set operations, ORDER BY and LIMIT of a whole query
-//! - [`lock`]      row locks
-//! - [`from`], `from_function`, `join` tables, subqueries, functions and joins: the row a query reads
-//! - [`select`]    SELECT lists, grouping and ordering; assembles the operators of one SELECT; `target_list` what
-//!   a SELECT says
-//! - [`grouping`]  GROUP BY and the rule that everything else must be grouped
-//! - [`window`]    OVER and WINDOW
-//! - `insert`, [`modify`] INSERT; UPDATE, DELETE, CALL; `mutable` what may change by itself
-//! - `target`      what those change: tables, and views that are simple enough; `element` parts of their columns
-//! - [`scope`]     names in scope
-//! - [`expr`], `column`, [`literal`], `constant`, [`forms`], [`compare`], [`call`] expressions
-//! - `disjunction` conditions with OR, as they are best served
-//! - `missing`     what is said of names that nothing answers to
-//! - `record`      rows as values; `row_value` expressions that are some
-//! - `overload`    which function a call means, by its `argument`s; `gather` aggregates and sets on their way to a query
-//! - `aggregate`   aggregates that users defined; `support` functions that definitions name
-//! - [`resolve`]   the choice among signatures
-//! - [`coerce`]    casts and common types
-//! - `span`        where syntax begins and ends
-//! - `kept`        texts that the catalog keeps
-//! - `parameter`   parameters that have no type yet
-//! - `domain`      what values of a domain must meet
-//! - [`name`]      identifiers, positions, output column names
-//! - `view`        views in FROM; `show` SHOW as a query
-//! - `merge`       MERGE
-//! - `reference`   what foreign keys run
-//! - `rights`      what whoever runs it must be allowed
-//! - `json`        what JSON functions must know of types; `json_subscript` subscripts of jsonb
-//! - `coordinate`  subscripts of points and names
-//! - [`instance`]  statements that differ in their literals alone
-//! - [`visit`]     walks over the bound tree
-//! - [`display`]   the bound tree as compact text, for tests and EXPLAIN
+//! - [`binder`]  the state of binding; [`clause`] where an expression stands
+//! - [`level`]   what is in scope; [`scope`] how a name finds it; [`undefined`] what is said of
+//!   names that find nothing
+//! - [`query`]   whole queries, SELECT, GROUP BY, WITH
+//! - [`from`]    tables, subqueries, functions, views and joins: the row a query reads; row locks
+//! - [`expression`] scalar expressions, casts, domains
+//! - [`function`] calls, overloads, aggregates, window functions
+//! - [`change`]  INSERT, UPDATE, DELETE and MERGE; what foreign keys run
+//! - [`stored_expression`] texts that the catalog keeps; [`deparse`] as PostgreSQL shows them
+//! - [`rights`]  what whoever runs a statement must be allowed
+//! - [`plpgsql`] what PL/pgSQL asks beyond SQL
+//! - [`generic_plan`] statements that differ in their literals alone
+//! - [`name`]    identifiers, output column names; [`span`] where syntax begins and ends
+//! - [`visit`]   walks over the bound tree; [`display`] the bound tree as compact text, for tests and EXPLAIN
 //!
 //! Every field of the syntax tree is looked at; what nobody consumes is refused with 0A000,
 //! never ignored.
 
-pub(crate) mod aggregate;
-pub mod argument;
 pub(crate) mod binder;
-pub mod call;
+pub(crate) mod change;
 pub(crate) mod clause;
-pub mod coerce;
-pub mod column;
-pub mod compare;
-mod constant;
-mod coordinate;
-pub(crate) mod cte;
-mod disjunction;
+pub mod deparse;
 pub mod display;
-pub mod domain;
-mod element;
-pub mod expr;
-pub mod forms;
+pub(crate) mod expression;
 pub mod from;
-pub(crate) mod from_function;
-pub(crate) mod gather;
-pub mod grouping;
-pub mod insert;
-pub mod instance;
-mod join;
-pub(crate) mod json;
-mod json_subscript;
-pub mod kept;
+pub(crate) mod function;
+pub mod generic_plan;
 pub(crate) mod level;
-pub mod literal;
-mod lock;
-mod merge;
-mod missing;
-pub mod modify;
-mod mutable;
 pub mod name;
-pub mod once;
-pub(crate) mod overload;
-mod parameter;
 pub mod plpgsql;
-mod postpone;
-mod projected;
-mod query;
-mod record;
-mod recursion;
-pub mod reference;
-pub mod resolve;
+pub(crate) mod query;
 mod rights;
-mod row_value;
-mod rows_from;
 pub mod scope;
-mod search_cycle;
-pub mod select;
-mod show;
-pub mod shown;
 pub(crate) mod span;
-mod subquery;
-pub mod support;
-pub mod target;
-mod target_list;
-mod view;
+pub mod stored_expression;
+pub(crate) mod undefined;
 pub mod visit;
-pub mod window;
 
 #[cfg(test)]
 mod tests;
@@ -114,18 +49,22 @@ use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::{Oid, Type};
 
 use crate::bound::{BoundExpr, BoundStatement};
-pub use argument::answers_fields;
 pub use binder::{BindEnv, VariableConflict, VariableScope};
 use binder::{Binder, RowNumbers};
+pub use change::element::{PartWay, assign_part, part_declared};
+pub use change::target::changeable;
+pub use change::{insert, modify, reference, target};
 pub use clause::Clause;
-pub use element::{PartWay, assign_part, part_declared};
-pub use json_subscript::assign_json_part;
-pub use kept::definition_path;
+pub use expression::json_subscript::assign_json_part;
+pub use expression::record::field_name;
+pub use expression::subquery::has_subquery;
+pub use expression::{case_operand, coerce, domain};
+pub use function::argument::answers_fields;
+pub use function::{argument, support_function};
 use level::{Level, LevelKind};
 pub use plpgsql::{bind_equality, coerce_plpgsql};
-pub use record::field_name;
-pub use subquery::has_subquery;
-pub use target::changeable;
+use query::show;
+pub use stored_expression::definition_path;
 
 /// Binds a statement that reads or writes rows. Utilities are refused: they stay syntax.
 pub fn bind_statement(statement: &ast::Statement, env: &mut BindEnv<'_>) -> Result<BoundStatement> {

@@ -6,10 +6,10 @@ use archipel_sql::function::CastContext;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::Expr;
 
-use super::binder::Binder;
+use super::binder::{BindEnv, Binder};
+use super::clause::Clause;
 use super::level::{Level, LevelKind};
-use super::row_value::is_variable_row;
-use super::{BindEnv, Clause};
+use crate::bind::expression::row_value::is_variable_row;
 use crate::bound::{BoundExpr, ExprKind};
 
 /// Converts a value as PL/pgSQL assigns it to a variable (COERCION_PLPGSQL): by the assignment

@@ -11,8 +11,9 @@ use archipel_sql::parser::data_type_name;
 use archipel_sql::types::Oid;
 use sqlparser::ast::DataType;
 
-use super::binder::Binder;
-use super::{BindEnv, Clause, visit};
+use super::binder::{BindEnv, Binder};
+use super::clause::Clause;
+use super::visit;
 use crate::bound::{BoundExpr, ExprKind};
 
 /// Adds what is needed of the same in the same name to what is known to be; false if it is needed of

@@ -10,9 +10,10 @@ use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
 use archipel_sql::types::{Oid, Type};
 
+use super::bind_statement;
+use super::binder::{BindEnv, VariableConflict, VariableScope};
 use super::display::statement_text;
 use super::visit::{visit_statement, visit_statement_mut};
-use super::{BindEnv, VariableConflict, VariableScope, bind_statement};
 use crate::bound::{BoundExpr, BoundStatement, ExprKind};
 
 fn column(name: &str, ty: Type) -> Column {

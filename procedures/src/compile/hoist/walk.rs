@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archipel_planner::bind::{once, visit};
+use archipel_planner::bind::{case_operand, visit};
 use archipel_planner::bound::{
     AggregateCall, BoundChildMut, BoundExpr, BoundQuery, BoundStatement, ChildRow, Cte, ExprKind, JoinKind,
     OutputColumn, Rel, SetCall, SetItem, SortKey, Subquery, SubqueryKind,
@@ -452,18 +452,18 @@ impl<'c, 'a> Walk<'c, 'a> {
                 let guards = self.guards.len();
                 let mut certain = true;
                 // What every condition repeats is evaluated with the first.
-                let operand = arms.first().and_then(|(when, _)| once::marked(when));
+                let operand = arms.first().and_then(|(when, _)| case_operand::marked(when));
                 let mut answered = None;
                 for (when, then) in arms {
                     if let (Some(operand), Some(answered)) = (&operand, &answered) {
-                        once::replace(when, operand, answered);
+                        case_operand::replace(when, operand, answered);
                     }
                     if !certain {
                         self.pass([&*when, &*then].into_iter());
                         continue;
                     }
                     self.expr(when)?;
-                    answered = answered.or_else(|| once::marked(when));
+                    answered = answered.or_else(|| case_operand::marked(when));
                     certain = self.is_repeatable(when);
                     if !certain {
                         self.pass([&*then].into_iter());

@@ -10,10 +10,10 @@ use archipel_sql::error::Result;
 use archipel_sql::function::ResolvedFunction;
 use archipel_sql::types::Oid;
 
-use crate::construct;
-use crate::bind::{once, visit};
+use crate::bind::{case_operand, visit};
 use crate::bound::{BoundExpr, ExprKind};
 use crate::comparison::{Comparison, comparison};
+use crate::construct;
 use crate::native::plan::compiler::Compiler;
 use crate::native::plan::constant::fold;
 use crate::native::run::expression::code::CompiledExpr;
@@ -34,7 +34,7 @@ impl Compiler<'_> {
             return self.case_of_integer(asked, numbers, arms, otherwise);
         }
         if let [(first, _), _, ..] = arms
-            && let Some(operand) = once::marked(first)
+            && let Some(operand) = case_operand::marked(first)
         {
             return self.case_of_one(&operand, arms, otherwise);
         }
@@ -128,7 +128,7 @@ impl Compiler<'_> {
         for (condition, arm) in arms {
             let mut condition = condition.clone();
             visit::raise_depth(&mut condition, 1);
-            once::replace(&mut condition, &within, &value);
+            case_operand::replace(&mut condition, &within, &value);
             let condition = self.scoped(&[slot], |c| c.forgetting(|c| c.predicate(&condition)))?;
             compiled.push((condition, self.arm(arm)?));
         }

@@ -1,0 +1,668 @@
+//! INSERT: its columns, its source, defaults, and ON CONFLICT.
+
+use archipel_sql::catalog::{Identity, Index, Privileges, TableKind, TableRef};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::lookup_set_functions;
+use archipel_sql::parser::Overriding;
+use archipel_sql::types::{Oid, Type};
+use sqlparser::ast;
+use sqlparser::ast::{
+    ConflictTarget, DoUpdate, Insert, ObjectName, OnConflictAction, OnInsert, SetExpr, TableObject,
+};
+
+use super::element::Target;
+use super::modify::{GENERATED_ALWAYS, is_default, syntax};
+use super::reference::bind_index_expressions;
+use super::target::{Change, ChangeTarget};
+use crate::bind::binder::Binder;
+use crate::bind::clause::Clause;
+use crate::bind::expression::coerce::cannot_cast;
+use crate::bind::from::combine;
+use crate::bind::level::{Level, LevelKind, Relation, ScopeColumn};
+use crate::bind::name::{ident_name, object_name_parts, object_name_span};
+use crate::bind::span::{output_span, unnest};
+use crate::bind::stored_expression::About;
+use crate::bind::visit::is_volatile;
+use crate::bound::*;
+
+fn values_rel(table: &TableRef, rows: Vec<Vec<BoundExpr>>) -> Rel {
+    Rel::Values { rows, types: table.columns.iter().map(|column| column.ty).collect() }
+}
+
+/// Who has locked a new row: nobody, or with ON CONFLICT DO UPDATE, which locks the row that it
+/// changes, the transaction. It comes behind the row, and tells one from the other.
+fn locker(place: usize) -> ScopeColumn {
+    let expr = BoundExpr::column(place, Type::XID);
+    ScopeColumn { name: "xmax".to_owned(), expr, source: None, hidden: true }
+}
+
+/// The unique key a list of conflict columns means.
+fn arbiter(table: &TableRef, columns: &[u16]) -> Result<ConflictArbiter> {
+    let same = |key: &[u16]| key.len() == columns.len() && key.iter().all(|column| columns.contains(column));
+    if table.primary_key.as_ref().is_some_and(|key| same(&key.columns)) {
+        return Ok(ConflictArbiter::Primary);
+    }
+    let of = |index: &Index| index.columns.iter().map(|column| column.column).collect::<Vec<u16>>();
+    let found = table.indexes.iter().find(|index| index.is_plain_key() && same(&of(index)));
+    found.map(|index| ConflictArbiter::Index(index.oid)).ok_or_else(no_arbiter)
+}
+
+/// 42P10.
+pub fn no_arbiter() -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_COLUMN_REFERENCE,
+        "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+    )
+}
+
+fn constraint_arbiter(table: &TableRef, name: &str) -> Result<ConflictArbiter> {
+    if table.primary_key.as_ref().is_some_and(|key| key.name == name) {
+        return Ok(ConflictArbiter::Primary);
+    }
+    let named = |index: &&Index| index.name == name && index.unique && index.constraint;
+    table.indexes.iter().find(named).map(|index| ConflictArbiter::Index(index.oid)).ok_or_else(|| {
+        SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("constraint \"{name}\" for table \"{}\" does not exist", table.name),
+        )
+    })
+}
+
+/// A column that an INSERT fills.
+pub(crate) struct InsertColumn {
+    /// Its place in the table.
+    pub place: usize,
+    /// What of it is filled, if not all.
+    pub part: Option<Target>,
+}
+
+impl Binder<'_, '_> {
+    pub(crate) fn insert(&mut self, insert: &Insert) -> Result<BoundInsert> {
+        let Insert {
+            insert_token: _,
+            optimizer_hints: _,
+            or,
+            ignore,
+            into: _,
+            table,
+            table_alias,
+            columns,
+            overwrite,
+            source,
+            assignments,
+            partitioned,
+            after_columns,
+            has_table_keyword,
+            on,
+            returning,
+            output,
+            replace_into,
+            priority,
+            insert_alias,
+            settings,
+            format_clause,
+            multi_table_insert_type,
+            multi_table_into_clauses,
+            multi_table_when_clauses,
+            multi_table_else_clause,
+        } = insert;
+        let foreign = or.is_some()
+            || *ignore
+            || !assignments.is_empty()
+            || partitioned.is_some()
+            || !after_columns.is_empty()
+            || *has_table_keyword && !*overwrite
+            || output.is_some()
+            || *replace_into
+            || priority.is_some()
+            || insert_alias.is_some()
+            || settings.is_some()
+            || format_clause.is_some()
+            || multi_table_insert_type.is_some()
+            || !multi_table_into_clauses.is_empty()
+            || !multi_table_when_clauses.is_empty()
+            || multi_table_else_clause.is_some();
+        if foreign {
+            return Err(SqlError::unsupported("an INSERT clause of another dialect"));
+        }
+        let name = match table {
+            TableObject::TableName(name) => name,
+            TableObject::TableFunction(_) | TableObject::TableQuery(_) => {
+                return Err(SqlError::unsupported("INSERT into other than a table"));
+            }
+        };
+        let target = self.change_target(name, Change::Insert)?;
+        let table = target.table.clone();
+        if table.kind == TableKind::View && on.is_some() {
+            return Err(SqlError::unsupported(format_args!("ON CONFLICT on view \"{}\"", table.name)));
+        }
+        let mut relation = self.target_relation(&target, None)?;
+        if let Some(ast::TableAliasWithoutColumns { explicit: _, alias }) = table_alias {
+            relation.name = Some(ident_name(alias));
+            relation.schema = None;
+        }
+        let targets = self.insert_columns(&target, columns)?;
+        // What OVERRIDING arrives as.
+        let overriding = match (*overwrite, *has_table_keyword) {
+            (false, _) => None,
+            (true, false) => Some(Overriding::System),
+            (true, true) => Some(Overriding::User),
+        };
+        let source = match source {
+            None => {
+                let row = (0..table.columns.len())
+                    .map(|column| self.target_default(&target, column))
+                    .collect::<Result<Vec<_>>>()?;
+                values_rel(&table, vec![row])
+            }
+            Some(query) => match query.body.as_ref() {
+                SetExpr::Values(values)
+                    if query.with.is_none()
+                        && query.order_by.is_none()
+                        && query.limit_clause.is_none()
+                        && query.fetch.is_none() =>
+                {
+                    if !query.locks.is_empty() || values.explicit_row || values.value_keyword {
+                        return Err(syntax("INSERT … VALUES takes rows in parentheses"));
+                    }
+                    match &values.rows[..] {
+                        [row] if calls_sets(&row.content) => {
+                            let surplus = row.content.get(targets.len()).and_then(|expr| self.start(expr));
+                            self.check_width(row.content.len(), &targets, columns, surplus)?;
+                            let query = row_query(&row.content)?;
+                            self.insert_query(&target, &targets, columns, &query, overriding)?
+                        }
+                        _ => self.insert_values(&target, &targets, columns, values, overriding)?,
+                    }
+                }
+                _ => self.insert_query(&target, &targets, columns, query, overriding)?,
+            },
+        };
+        let on_conflict = match on {
+            None => None,
+            Some(OnInsert::OnConflict(conflict)) => Some(self.on_conflict(&target, &relation, conflict)?),
+            Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
+        };
+        let mut checks = self.checks(&table)?;
+        checks.extend(target.checks());
+        self.need_computed(&table, None)?;
+        if table.kind != TableKind::View && target.below().is_none() {
+            relation.columns.push(locker(target.row_width()));
+        }
+        let alias = relation.as_target(&table);
+        let returning = self.returning(returning.as_deref(), vec![relation])?;
+        let values = insert.source.as_ref().map(|query| query.body.as_ref());
+        let width = match values {
+            None => columns.len(),
+            Some(SetExpr::Values(values)) => values.rows.first().map_or(0, |row| row.content.len()),
+            Some(_) => targets.len(),
+        };
+        let given = targets.iter().take(width).map(|column| column.place as u16).collect();
+        let family = target.family;
+        Ok(BoundInsert { table, alias, family, source, given, checks, on_conflict, returning })
+    }
+
+    /// The columns an INSERT names, or all of them.
+    pub(crate) fn insert_columns(
+        &mut self,
+        target: &ChangeTarget,
+        columns: &[ObjectName],
+    ) -> Result<Vec<InsertColumn>> {
+        if columns.is_empty() {
+            let whole = |place| InsertColumn { place, part: None };
+            return Ok(target.all_columns().into_iter().map(whole).collect());
+        }
+        let mut targets: Vec<InsertColumn> = Vec::with_capacity(columns.len());
+        for column in columns {
+            let part = Target::of(column)?;
+            let position = self.position(object_name_span(&part.name));
+            let parts = object_name_parts(&part.name)?;
+            let [name] = &parts[..] else {
+                return Err(syntax("a target column without a name").at(position));
+            };
+            let index = target.column(name, Change::Insert, position)?;
+            if let Some(number) = target.named_column(name) {
+                self.need_columns(target.named(), Privileges::INSERT, &[number], self.env.acting);
+            }
+            if let Some((below, acting)) = target.below() {
+                self.need_columns(below, Privileges::INSERT, &[index + 1], acting);
+            }
+            let place = usize::from(index);
+            let part = part.is_part().then_some(part);
+            let same =
+                |known: &InsertColumn| known.place == place && (known.part.is_none() || part.is_none());
+            if targets.iter().any(same) {
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_COLUMN,
+                    format!("column \"{name}\" specified more than once"),
+                )
+                .at(position));
+            }
+            targets.push(InsertColumn { place, part });
+        }
+        Ok(targets)
+    }
+
+    /// Without a list of columns, values are for the first of them.
+    pub(super) fn need_first(&mut self, target: &ChangeTarget, given: usize) {
+        let numbers: Vec<u16> = (1..=target.width()).take(given).collect();
+        self.need_columns(target.named(), Privileges::INSERT, &numbers, self.env.acting);
+        if let Some((below, acting)) = target.below() {
+            let columns = target.all_columns().into_iter().take(given);
+            let numbers: Vec<u16> = columns.map(|column| column as u16 + 1).collect();
+            self.need_columns(below, Privileges::INSERT, &numbers, acting);
+        }
+    }
+
+    /// What a column that is not given becomes.
+    pub(super) fn target_default(&mut self, target: &ChangeTarget, column: usize) -> Result<BoundExpr> {
+        match target.default(column) {
+            None => self.default_value(&target.table, column),
+            Some((view, text)) => {
+                let bound = self.kept(text, &view.schema, &About::Nothing, Clause::Default)?;
+                self.assign_column(bound, &target.table.columns[column])
+            }
+        }
+    }
+
+    pub(super) fn check_width(
+        &self,
+        given: usize,
+        targets: &[InsertColumn],
+        columns: &[ObjectName],
+        position: Option<u32>,
+    ) -> Result<()> {
+        if given > targets.len() {
+            return Err(syntax("INSERT has more expressions than target columns").at(position));
+        }
+        if given < columns.len() {
+            let position = self.position(object_name_span(&columns[given]));
+            return Err(syntax("INSERT has more target columns than expressions").at(position));
+        }
+        Ok(())
+    }
+
+    /// Refuses an explicit value for a column that is GENERATED ALWAYS.
+    fn check_fillable(&self, table: &TableRef, column: usize, overriding: Option<Overriding>) -> Result<()> {
+        let column = &table.columns[column];
+        if column.generated.is_some() {
+            return Err(SqlError::new(
+                GENERATED_ALWAYS,
+                format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name),
+            )
+            .with_detail(format!("Column \"{}\" is a generated column.", column.name)));
+        }
+        if column.identity == Some(Identity::Always) && overriding.is_none() {
+            return Err(SqlError::new(
+                GENERATED_ALWAYS,
+                format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name),
+            )
+            .with_detail(format!(
+                "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
+                column.name
+            ))
+            .with_hint("Use OVERRIDING SYSTEM VALUE to override."));
+        }
+        Ok(())
+    }
+
+    /// A value for a column, or for a part of what it has become.
+    pub(crate) fn fill(
+        &mut self,
+        table: &TableRef,
+        row: &mut [Option<BoundExpr>],
+        target: &InsertColumn,
+        value: BoundExpr,
+        overriding: Option<Overriding>,
+        position: Option<u32>,
+    ) -> Result<()> {
+        let own = &table.columns[target.place];
+        if overriding == Some(Overriding::User) && own.identity.is_some() {
+            return Ok(());
+        }
+        self.check_fillable(table, target.place, overriding)?;
+        let value = match &target.part {
+            None => self.assign_column(value, own),
+            Some(part) => {
+                let column = &table.columns[target.place];
+                let base = row[target.place].take().unwrap_or_else(|| Self::null(column.ty));
+                self.with_part(base, column, part, value, position)
+            }
+        };
+        row[target.place] = Some(value.map_err(|error| error.at(position))?);
+        Ok(())
+    }
+
+    fn insert_values(
+        &mut self,
+        target: &ChangeTarget,
+        targets: &[InsertColumn],
+        columns: &[ObjectName],
+        values: &ast::Values,
+        overriding: Option<Overriding>,
+    ) -> Result<Rel> {
+        let (table, to) = (&target.table, target);
+        // The defaults of what no row mentions are bound once.
+        let mut defaults: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
+        let mut width = None;
+        let mut rows = Vec::with_capacity(values.rows.len());
+        for row in &values.rows {
+            let row = self.without_stars(&row.content)?;
+            if row.len() != *width.get_or_insert(row.len()) {
+                let position = row.first().and_then(|expr| self.start(expr));
+                return Err(syntax("VALUES lists must all be the same length").at(position));
+            }
+            if columns.is_empty() {
+                to.check_fillable(row.len())?;
+                self.need_first(to, row.len());
+            }
+            let surplus = row.get(targets.len()).and_then(|expr| self.start(expr));
+            self.check_width(row.len(), targets, columns, surplus)?;
+            let mut full: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
+            for (expr, target) in row.iter().zip(targets) {
+                let position = self.start(expr);
+                if is_default(expr) {
+                    if let Some(part) = &target.part {
+                        return Err(self.default_refused(part));
+                    }
+                    continue;
+                }
+                let level = Level::new(LevelKind::Plain, Vec::new());
+                let (bound, _) = self.with_level(level, |binder| binder.clause_expr(expr, Clause::Values))?;
+                self.fill(table, &mut full, target, bound, overriding, position)?;
+            }
+            let mut finished = Vec::with_capacity(full.len());
+            for (column, value) in full.into_iter().enumerate() {
+                finished.push(match (value, &defaults[column]) {
+                    (Some(value), _) => value,
+                    (None, Some(default)) => default.clone(),
+                    (None, None) => {
+                        let default = self.target_default(to, column)?;
+                        defaults[column] = Some(default.clone());
+                        default
+                    }
+                });
+            }
+            rows.push(finished);
+        }
+        let volatile = rows.iter().any(|row| targets.iter().any(|target| is_volatile(&row[target.place])));
+        if rows.len() == 1 || !volatile || targets.iter().any(|target| target.part.is_some()) {
+            return Ok(values_rel(table, rows));
+        }
+        // Each of several rows is there, in the order it is written in, before the defaults of what it
+        // does not mention are drawn.
+        let mut exprs = rows.first().cloned().unwrap_or_default();
+        for (at, target) in targets.iter().enumerate() {
+            exprs[target.place] = BoundExpr::column(at, table.columns[target.place].ty);
+        }
+        let listed = |row: Vec<BoundExpr>| targets.iter().map(|target| row[target.place].clone()).collect();
+        let types = targets.iter().map(|target| table.columns[target.place].ty).collect();
+        let values = Rel::Values { rows: rows.into_iter().map(listed).collect(), types };
+        Ok(Rel::Project { input: Box::new(values), exprs })
+    }
+
+    fn insert_query(
+        &mut self,
+        target: &ChangeTarget,
+        targets: &[InsertColumn],
+        columns: &[ObjectName],
+        query: &ast::Query,
+        overriding: Option<Overriding>,
+    ) -> Result<Rel> {
+        let (table, to) = (&target.table, target);
+        let BoundQuery { rel, columns: outputs } = self.query(query, false)?;
+        let written = outputs.len();
+        let position = |binder: &Self, place| binder.position(output_span(query, place, written));
+        if columns.is_empty() {
+            to.check_fillable(outputs.len())?;
+            self.need_first(to, outputs.len());
+        }
+        self.check_width(outputs.len(), targets, columns, position(self, targets.len()))?;
+        // Unknown literals are read as the column they go to.
+        let types: Vec<Type> = outputs
+            .iter()
+            .zip(targets)
+            .map(|(column, target)| match (column.ty.oid, &target.part) {
+                (Oid::UNKNOWN, None) => Type::of(table.columns[target.place].ty.oid),
+                (Oid::UNKNOWN, Some(part)) => self.part_type(part, table.columns[target.place].ty),
+                _ => column.ty,
+            })
+            .collect();
+        let rel = self.coerce_columns(rel, &types, "INSERT")?;
+        let (input, given) = match rel {
+            // What changes from call to call is called before defaults are drawn.
+            Rel::Project { input, exprs } if !exprs.iter().any(is_volatile) => (input, exprs),
+            other => {
+                let domain = |place: usize| self.env.catalog.domain_of(outputs.get(place)?.source);
+                let given = types.iter().enumerate();
+                let given = given.map(|(i, ty)| BoundExpr::column(i, *ty).of_domain(domain(i))).collect();
+                (Box::new(other), given)
+            }
+        };
+        let mut full: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
+        for (place, (value, target)) in given.into_iter().zip(targets).enumerate() {
+            // What a query answers is no row constructor any more, whose fields could be assigned.
+            let own = table.columns[target.place].ty;
+            let wanted = target.part.as_ref().map_or(own, |part| self.part_type(part, own));
+            if value.ty.oid == Oid::RECORD && wanted.oid.is_composite() {
+                return Err(cannot_cast(value.ty, wanted, self));
+            }
+            let position = position(self, place);
+            self.fill(table, &mut full, target, value, overriding, position)?;
+        }
+        let exprs = full
+            .into_iter()
+            .enumerate()
+            .map(|(column, value)| match value {
+                Some(value) => Ok(value),
+                None => self.target_default(to, column),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Rel::Project { input, exprs })
+    }
+
+    /// Whoever names a key by its constraint reads its columns.
+    fn need_arbiter(&mut self, to: &ChangeTarget, arbiter: ConflictArbiter) {
+        let columns: Vec<u16> = match (arbiter, &to.table.primary_key) {
+            (ConflictArbiter::Primary, Some(key)) => key.columns.iter().map(|column| column + 1).collect(),
+            (ConflictArbiter::Primary, None) => Vec::new(),
+            (ConflictArbiter::Index(oid), _) => {
+                let index = to.table.indexes.iter().find(|index| index.oid == oid);
+                let parts = index.iter().flat_map(|index| &index.columns);
+                parts.map(|part| part.column + 1).collect()
+            }
+        };
+        let (table, acting) = to.below().unwrap_or((to.named(), self.env.acting));
+        self.need_columns(table, Privileges::SELECT, &columns, acting);
+    }
+
+    fn on_conflict(
+        &mut self,
+        to: &ChangeTarget,
+        relation: &Relation,
+        conflict: &ast::OnConflict,
+    ) -> Result<OnConflict> {
+        let table = &to.table;
+        let ast::OnConflict { conflict_target, action } = conflict;
+        let target = match conflict_target {
+            None => None,
+            Some(ConflictTarget::Columns(columns)) => {
+                let mut places = Vec::with_capacity(columns.len());
+                // Errors are told of the parenthesis before the first of them.
+                let first = columns.first().and_then(|column| self.place(column.span.start));
+                let position = first.and_then(|(byte, position)| {
+                    let before = self.env.text.get(..byte)?;
+                    let between = before[before.rfind('(')?..].chars().count();
+                    position.checked_sub(u32::try_from(between).ok()?)
+                });
+                for column in columns {
+                    let name = ident_name(column);
+                    if self.env.variables.is_some() {
+                        self.must_be_a_column(relation, column)?;
+                    }
+                    let missing = |_| {
+                        SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist"))
+                            .at(position)
+                    };
+                    let index = to.column(&name, Change::Insert, None).map_err(missing)?;
+                    if let Some(number) = to.named_column(&name) {
+                        self.need_columns(to.named(), Privileges::SELECT, &[number], self.env.acting);
+                    }
+                    if !places.contains(&index) {
+                        places.push(index);
+                    }
+                }
+                Some(arbiter(table, &places)?)
+            }
+            Some(ConflictTarget::OnConstraint(name)) => match inference_of(name) {
+                Some(inference) => Some(self.inferred_arbiter(table, relation, inference)?),
+                None => {
+                    let parts = object_name_parts(name)?;
+                    let arbiter = constraint_arbiter(table, &parts.join("."))?;
+                    self.need_arbiter(to, arbiter);
+                    Some(arbiter)
+                }
+            },
+        };
+        let update = match action {
+            OnConflictAction::DoNothing => None,
+            OnConflictAction::DoUpdate(DoUpdate { assignments, selection }) => {
+                if target.is_none() {
+                    return Err(syntax(
+                        "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+                    )
+                    .with_hint("For example, ON CONFLICT (column_name)."));
+                }
+                let mut excluded = self.target_relation(to, None)?;
+                excluded.schema = None;
+                excluded.name = Some("excluded".to_owned());
+                excluded.table = None;
+                excluded.columns.retain(|column| !column.hidden);
+                // Read like columns of what is named, though no table's.
+                excluded.named = Some(to.named());
+                for column in &mut excluded.columns {
+                    column.expr.domain = self.env.catalog.domain_of(column.source.take());
+                }
+                self.need_columns(to.named(), Privileges::UPDATE, &[], self.env.acting);
+                let relations = combine(vec![relation.clone()], vec![excluded], to.row_width())?;
+                let level = Level::new(LevelKind::Plain, relations);
+                let (update, _) = self.with_level(level, |binder| {
+                    let set = binder.assignments(to, assignments)?;
+                    let filter = match selection {
+                        Some(selection) => Some(binder.where_clause(selection)?),
+                        None => None,
+                    };
+                    Ok((set, filter))
+                })?;
+                Some(update)
+            }
+        };
+        Ok(OnConflict { target, update, met_before: false })
+    }
+
+    /// The name of a column is none of a variable, unless columns come first.
+    fn must_be_a_column(&mut self, relation: &Relation, column: &ast::Ident) -> Result<()> {
+        let level = Level::new(LevelKind::Plain, vec![relation.clone()]);
+        let expr = ast::Expr::Identifier(column.clone());
+        match self.with_level(level, |binder| binder.clause_expr(&expr, Clause::IndexExpression)) {
+            Err(error) if error.state() == SqlState::AMBIGUOUS_COLUMN => Err(error),
+            // What is missing is told of the column.
+            _ => Ok(()),
+        }
+    }
+
+    /// The unique index over the same columns and expressions, whose condition the given one
+    /// implies (infer_arbiter_indexes).
+    fn inferred_arbiter(
+        &mut self,
+        table: &TableRef,
+        relation: &Relation,
+        inference: &str,
+    ) -> Result<ConflictArbiter> {
+        let (elements, condition) = archipel_sql::parser::parse_inference(inference)?;
+        let level = Level::new(LevelKind::Plain, vec![relation.clone()]);
+        let ((keys, condition), _) = self.with_level(level, |binder| {
+            let keys = elements
+                .iter()
+                .map(|element| binder.clause_expr(element, Clause::IndexExpression))
+                .collect::<Result<Vec<_>>>()?;
+            let condition = match &condition {
+                Some(condition) => {
+                    let bound = binder.clause_expr(condition, Clause::IndexPredicate)?;
+                    Some(binder.boolean(bound, "WHERE")?)
+                }
+                None => None,
+            };
+            Ok((keys, condition))
+        })?;
+        let plain: Option<Vec<u16>> = keys
+            .iter()
+            .map(|key| match key.kind {
+                ExprKind::Column { depth: 0, index } => Some(index),
+                _ => None,
+            })
+            .collect();
+        // A condition may be given to a key that has none.
+        if let Some(columns) = &plain
+            && let Ok(found) = arbiter(table, columns)
+        {
+            return Ok(found);
+        }
+        let stored = bind_index_expressions(self.env.catalog, table)?;
+        let parts: Vec<_> = table.index_expressions().map(|(index, part)| (index.oid, part.place)).collect();
+        for index in table.indexes.iter().filter(|index| index.unique) {
+            let mut implied = index.predicate.is_none();
+            let mut wanted = Vec::with_capacity(index.columns.len());
+            for (place, column) in index.columns.iter().enumerate() {
+                let part = parts.iter().position(|known| *known == (index.oid, place as u16));
+                wanted.push(match part.map(|at| &stored[at]) {
+                    Some(part) => {
+                        if let Some(predicate) = &part.predicate {
+                            implied = condition.as_ref().is_some_and(|given| given.implies(predicate));
+                        }
+                        part.expr.clone()
+                    }
+                    None => {
+                        let at = usize::from(column.column);
+                        BoundExpr::column(at, table.columns[at].ty)
+                    }
+                });
+            }
+            let same = |a: &[BoundExpr], b: &[BoundExpr]| {
+                a.iter().all(|one| b.iter().any(|other| one.is_same(other)))
+            };
+            if implied && same(&wanted, &keys) && same(&keys, &wanted) {
+                return Ok(ConflictArbiter::Index(index.oid));
+            }
+        }
+        Err(no_arbiter())
+    }
+}
+
+/// Whether a row of VALUES calls a function that returns rows. PostgreSQL takes the only row of an INSERT
+/// for a list of SELECT, where such calls may stand; DEFAULT may not.
+fn calls_sets(row: &[ast::Expr]) -> bool {
+    let is_set = |expr: &ast::Expr| match unnest(expr) {
+        ast::Expr::Function(function) => {
+            let name = function.name.0.last().and_then(|part| part.as_ident());
+            name.is_some_and(|name| !lookup_set_functions(&ident_name(name)).is_empty())
+        }
+        _ => false,
+    };
+    row.iter().any(is_set) && !row.iter().any(is_default)
+}
+
+/// A row of VALUES as a query.
+fn row_query(row: &[ast::Expr]) -> Result<Box<ast::Query>> {
+    let mut query = archipel_sql::parser::parse_query("SELECT 1")?;
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.projection = row.iter().cloned().map(ast::SelectItem::UnnamedExpr).collect();
+    }
+    Ok(query)
+}
+
+/// What ON CONFLICT (…) WHERE … says, where it is more than columns.
+fn inference_of(name: &ObjectName) -> Option<&str> {
+    let [part] = &name.0[..] else { return None };
+    part.as_ident()?.value.strip_prefix(archipel_sql::parser::INFERENCE)
+}

@@ -1,0 +1,551 @@
+//! The queries of views as PostgreSQL shows them (get_query_def): one clause a line, every column with
+//! the name of its relation, every type said. A query with a part that is not known here is shown as it
+//! was written.
+
+use archipel_sql::catalog::Table;
+use archipel_sql::parser::is_no_column;
+use rustc_hash::FxHashMap;
+use sqlparser::ast::{
+    Distinct, GroupByExpr, OrderByExpr, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
+    SetOperator,
+};
+
+use super::*;
+use crate::bind::name::{figure_column_name, schema_and_name};
+use crate::bind::query::set_operation::{Options, options, set_quantifier};
+use crate::bind::scope::AGGREGATE_BASE;
+use crate::bind::visit;
+use crate::bound::Accumulator;
+
+/// How much further in a query's clauses, joined tables and listed items stand.
+const CLAUSE: i32 = 8;
+pub(super) const ITEM: i32 = 4;
+
+/// A view's query as PostgreSQL shows it to a session with this search path; `None` for one that is
+/// shown as it was written.
+pub fn deparse_view(
+    table: &Table,
+    catalog: &Catalog,
+    search_path: &[String],
+    context: &FunctionContext<'_>,
+    pretty: bool,
+) -> Option<String> {
+    let view = table.view.as_ref()?;
+    let query = archipel_sql::parser::parse_query(&view.query).ok()?;
+    let mut env = BindEnv::new(catalog, &view.search_path, context);
+    env.references = &view.references;
+    env.params_fixed = true;
+    env.is_settled = true;
+    let binder = Binder::new(&mut env);
+    let new = Deparser::new(binder, Clause::Select, catalog, search_path);
+    let mut shower = Deparser { pretty, names_relations: true, ..new };
+    let names: Vec<String> = table.columns.iter().map(|column| column.name.clone()).collect();
+    let mut page = Page::default();
+    shower.query(&query, Some(&names), &mut page)?;
+    Some(page.text + ";")
+}
+
+/// Text under construction, and how far in its next line begins.
+#[derive(Default)]
+pub(super) struct Page {
+    pub(super) text: String,
+    pub(super) indent: i32,
+}
+
+impl Page {
+    /// Begins a line with a word (appendContextKeyword).
+    fn line(&mut self, word: &str, before: i32, after: i32, more: i32) {
+        self.indent += before;
+        self.text.truncate(self.text.trim_end_matches(' ').len());
+        self.text.push('\n');
+        let blanks = self.indent.max(0) + more;
+        self.text.extend(std::iter::repeat_n(' ', blanks as usize));
+        self.text.push_str(word);
+        self.indent = (self.indent + after).max(0);
+    }
+
+    /// A line of the query that is being written.
+    pub(super) fn clause(&mut self, word: &str, more: i32) {
+        self.line(word, -CLAUSE, CLAUSE, more);
+    }
+
+    /// Appends a text; behind one that begins a line no blanks stay.
+    pub(super) fn push(&mut self, text: &str) {
+        if text.starts_with('\n') {
+            self.text.truncate(self.text.trim_end_matches(' ').len());
+        }
+        self.text.push_str(text);
+    }
+}
+
+/// What the columns of a set operation are of, by where it stands.
+type SetTypes = FxHashMap<*const SetExpr, Vec<Type>>;
+
+/// A result column: what it is, and what it would be called by itself.
+struct Shown {
+    text: String,
+    /// The name of a plain column.
+    column: Option<String>,
+    name: String,
+    bound: BoundExpr,
+    /// Whether it takes parentheses as a key of GROUP BY and ORDER BY.
+    composed: bool,
+}
+
+impl Deparser<'_, '_> {
+    pub(super) fn query(&mut self, query: &Query, names: Option<&[String]>, page: &mut Page) -> Option<()> {
+        if query.with.is_some() || !query.locks.is_empty() {
+            return None;
+        }
+        let options = options(query).ok()?;
+        let indent = page.indent;
+        match query.body.as_ref() {
+            SetExpr::Select(select) => self.select(select, &options, names, page)?,
+            SetExpr::SetOperation { .. } => {
+                let mut types = SetTypes::default();
+                self.set_types(query.body.as_ref(), &mut types)?;
+                let outputs = self.set_operation((query.body.as_ref(), None), names, &types, page)?;
+                self.order_by_numbers(options.order_by, &outputs, page)?;
+                self.limits(&options, page)?;
+            }
+            _ => return None,
+        }
+        page.indent = indent;
+        Some(())
+    }
+
+    /// The expression that a query is of which has no clauses.
+    pub(super) fn only_target(&mut self, query: &Query) -> Option<String> {
+        let SetExpr::Select(select) = query.body.as_ref() else { return None };
+        self.over(&[], |shower| match &shower.targets(select)?[..] {
+            [only] => Some(only.text.clone()),
+            _ => None,
+        })
+    }
+
+    /// What the columns of the set operations in a query are of, each after those within it.
+    fn set_types(&mut self, body: &SetExpr, found: &mut SetTypes) -> Option<Vec<Type>> {
+        let SetExpr::SetOperation { left, right, .. } = body else {
+            let operand = self.binder.set_operand(body).ok()?;
+            return Some(operand.columns.iter().map(|column| column.ty).collect());
+        };
+        let left = self.set_types(unwrapped(left), found)?;
+        let right = self.set_types(unwrapped(right), found)?;
+        let pairs = left.iter().zip(&right);
+        let common = pairs.map(|(left, right)| self.binder.common_type(&[*left, *right], "UNION").ok());
+        let common = common.collect::<Option<Vec<Type>>>()?;
+        found.insert(std::ptr::from_ref(body), common.clone());
+        Some(common)
+    }
+
+    /// A set operation, written a query a line, beside what unknown literals of its operands become; the
+    /// names of its columns.
+    fn set_operation(
+        &mut self,
+        (body, literals): (&SetExpr, Option<&[Type]>),
+        names: Option<&[String]>,
+        types: &SetTypes,
+        page: &mut Page,
+    ) -> Option<Vec<String>> {
+        let SetExpr::SetOperation { left, op, set_quantifier: quantifier, right } = body else {
+            return self.set_operand(body, literals, names, page);
+        };
+        let own = types.get(&std::ptr::from_ref(body)).map(Vec::as_slice);
+        let all = set_quantifier(*quantifier).ok()?;
+        let same = |inner: &SetExpr| match inner {
+            SetExpr::SetOperation { op: own, set_quantifier: quantifier, .. } => {
+                own == op && set_quantifier(*quantifier).ok() == Some(all)
+            }
+            _ => true,
+        };
+        let left = unwrapped(left);
+        let deeper = if same(left) { 0 } else { CLAUSE };
+        if deeper > 0 {
+            page.push("(");
+            page.line("", deeper, 0, 0);
+        }
+        let outputs = self.set_operation((left, own), names, types, page)?;
+        page.line(if deeper > 0 { ") " } else { "" }, -deeper, 0, 0);
+        page.push(match op {
+            SetOperator::Union => "UNION ",
+            SetOperator::Intersect => "INTERSECT ",
+            SetOperator::Except | SetOperator::Minus => "EXCEPT ",
+        });
+        if all {
+            page.push("ALL ");
+        }
+        let right = unwrapped(right);
+        let nested = matches!(right, SetExpr::SetOperation { .. });
+        let deeper = if nested { CLAUSE } else { 0 };
+        if nested {
+            page.push("(");
+        }
+        page.line("", deeper, 0, 0);
+        self.set_operation((right, own), names, types, page)?;
+        page.indent -= deeper;
+        if nested {
+            page.line(")", 0, 0, 0);
+        }
+        Some(outputs)
+    }
+
+    fn set_operand(
+        &mut self,
+        body: &SetExpr,
+        literals: Option<&[Type]>,
+        names: Option<&[String]>,
+        page: &mut Page,
+    ) -> Option<Vec<String>> {
+        let indent = page.indent;
+        let outputs = match body {
+            SetExpr::Select(select) => {
+                let outputs = self.output_names(select)?;
+                self.literals = literals.map(<[Type]>::to_vec);
+                self.select(select, &Options::default(), names, page)?;
+                outputs
+            }
+            SetExpr::Query(query) => {
+                let SetExpr::Select(select) = query.body.as_ref() else { return None };
+                let outputs = self.output_names(select)?;
+                self.literals = literals.map(<[Type]>::to_vec);
+                page.push("(");
+                self.query(query, names, page)?;
+                page.push(")");
+                outputs
+            }
+            _ => return None,
+        };
+        page.indent = indent;
+        Some(names.map_or(outputs, <[String]>::to_vec))
+    }
+
+    fn output_names(&mut self, select: &Select) -> Option<Vec<String>> {
+        self.over(&select.from, |shower| {
+            let targets = shower.targets(select)?;
+            Some(targets.into_iter().map(|target| target.name).collect())
+        })
+    }
+
+    fn select(
+        &mut self,
+        select: &Select,
+        options: &Options<'_>,
+        names: Option<&[String]>,
+        page: &mut Page,
+    ) -> Option<()> {
+        if !select.named_window.is_empty() || select.into.is_some() {
+            return None;
+        }
+        self.over(&select.from, |shower| shower.clauses(select, options, names, page))
+    }
+
+    fn clauses(
+        &mut self,
+        select: &Select,
+        options: &Options<'_>,
+        names: Option<&[String]>,
+        page: &mut Page,
+    ) -> Option<()> {
+        page.indent += CLAUSE;
+        self.indent = page.indent as usize;
+        page.push(" SELECT");
+        match &select.distinct {
+            None | Some(Distinct::All) => {}
+            Some(Distinct::Distinct) => page.push(" DISTINCT"),
+            Some(Distinct::On(_)) => return None,
+        }
+        let targets = self.targets(select)?;
+        for (place, target) in targets.iter().enumerate() {
+            match place {
+                0 => page.push(" "),
+                _ => {
+                    page.push(",");
+                    if !target.text.starts_with('\n') {
+                        page.clause("", ITEM);
+                    }
+                }
+            }
+            page.push(&target.text);
+            let name = names.and_then(|names| names.get(place)).unwrap_or(&target.name);
+            let own = target.column.as_deref().unwrap_or("?column?");
+            if own != name {
+                page.push(&format!(" AS {}", quote_identifier(name)));
+            }
+        }
+        for (place, item) in select.from.iter().enumerate() {
+            match place {
+                0 => page.clause(" FROM ", 2),
+                _ => {
+                    page.push(",");
+                    page.clause("", ITEM);
+                }
+            }
+            self.joined_item(item, page)?;
+        }
+        if let Some(condition) = &select.selection {
+            page.clause(" WHERE ", 1);
+            let text = self.condition(condition, Clause::Where)?;
+            page.push(&text);
+        }
+        if let GroupByExpr::Expressions(exprs, modifiers) = &select.group_by {
+            if !modifiers.is_empty() {
+                return None;
+            }
+            for (place, expr) in exprs.iter().enumerate() {
+                match place {
+                    0 => page.clause(" GROUP BY ", 1),
+                    _ => page.push(", "),
+                }
+                let key = self.key(expr, &targets, Clause::GroupBy)?;
+                page.push(&key);
+            }
+        } else {
+            return None;
+        }
+        if let Some(condition) = &select.having {
+            page.clause(" HAVING ", 0);
+            let text = self.condition(condition, Clause::Having)?;
+            page.push(&text);
+        }
+        for (place, key) in options.order_by.iter().enumerate() {
+            match place {
+                0 => page.clause(" ORDER BY ", 1),
+                _ => page.push(", "),
+            }
+            let text = self.key(&key.expr, &targets, Clause::OrderBy)?;
+            page.push(&text);
+            page.push(direction(key)?);
+        }
+        self.limits(options, page)
+    }
+
+    fn targets(&mut self, select: &Select) -> Option<Vec<Shown>> {
+        self.clause = Clause::Select;
+        let literals = self.literals.take().unwrap_or_default();
+        let mut targets: Vec<Shown> = Vec::new();
+        for item in &select.projection {
+            let literal = literals.get(targets.len()).copied().unwrap_or(Type::TEXT);
+            match item {
+                item if is_no_column(item) => {}
+                SelectItem::UnnamedExpr(expr) => {
+                    targets.push(self.target(expr, figure_column_name(expr), literal)?);
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    targets.push(self.target(expr, ident_name(alias), literal)?);
+                }
+                SelectItem::Wildcard(_) => {
+                    let relations = self.binder.levels.last()?.relations.iter();
+                    let columns: Vec<(String, BoundExpr)> = relations
+                        .filter(|relation| relation.unqualified)
+                        .flat_map(|relation| &relation.columns)
+                        .filter(|column| !column.hidden)
+                        .map(|column| (column.name.clone(), column.expr.clone()))
+                        .collect();
+                    for (name, bound) in columns {
+                        targets.push(self.column_target(name, bound)?);
+                    }
+                }
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                    let (None, name) = schema_and_name(name).ok()? else { return None };
+                    let relations = &self.binder.levels.last()?.relations;
+                    let mut named = relations.iter().filter(|relation| relation.qualified);
+                    let relation = named.find(|relation| relation.name.as_ref() == Some(&name))?;
+                    let shown = relation.columns.iter().filter(|column| !column.hidden);
+                    let columns: Vec<(String, BoundExpr)> =
+                        shown.map(|column| (column.name.clone(), column.expr.clone())).collect();
+                    for (name, bound) in columns {
+                        targets.push(self.column_target(name, bound)?);
+                    }
+                }
+                _ => return None,
+            }
+        }
+        Some(targets)
+    }
+
+    fn column_target(&mut self, name: String, bound: BoundExpr) -> Option<Shown> {
+        let (text, (_, column)) = (self.qualified(&bound)?, self.named_now(&bound)?);
+        Some(Shown { text, column: Some(column), name, bound, composed: false })
+    }
+
+    /// `literal`: what it becomes if it is of no type yet.
+    fn target(&mut self, expr: &Expr, name: String, literal: Type) -> Option<Shown> {
+        let mut bound = self.bind(expr)?;
+        if bound.ty.oid == Oid::UNKNOWN {
+            bound = self.binder.coerce(bound, Type::of(literal.oid), CastContext::Implicit).ok()??;
+        }
+        let is_column = matches!(bound.kind, ExprKind::Column { index, .. } if index < AGGREGATE_BASE);
+        if is_column && let Some((_, column)) = self.named_now(&bound) {
+            if !matches!(unnest(expr), Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
+                return None;
+            }
+            let text = self.qualified(&bound)?;
+            return Some(Shown { text, column: Some(column), name, bound, composed: false });
+        }
+        let piece = self.piece(expr, &bound, true)?;
+        let is_call = match bound.kind {
+            ExprKind::Call { .. } | ExprKind::Routine { .. } => true,
+            ExprKind::Column { index, .. } => index >= AGGREGATE_BASE,
+            _ => false,
+        };
+        let composed = self.pretty || piece.kind == Kind::Simple && is_call;
+        Some(Shown { text: self.alone(piece), column: None, name, bound, composed })
+    }
+
+    pub(super) fn condition(&mut self, condition: &Expr, clause: Clause) -> Option<String> {
+        let outer = std::mem::replace(&mut self.clause, clause);
+        let bound = self.bind(condition)?;
+        let piece = self.piece(condition, &bound, false)?;
+        self.clause = outer;
+        Some(self.alone(piece))
+    }
+
+    /// A key of GROUP BY or ORDER BY: a result column's text, or its own.
+    fn key(&mut self, expr: &Expr, targets: &[Shown], clause: Clause) -> Option<String> {
+        let found = match unnest(expr) {
+            Expr::Value(value) => match &value.value {
+                Value::Number(digits, _) => Some(digits.parse::<usize>().ok()?.checked_sub(1)?),
+                _ => return None,
+            },
+            Expr::Identifier(ident) => {
+                let name = ident_name(ident);
+                let named = || targets.iter().position(|target| target.name == name);
+                // GROUP BY looks among the columns of FROM first.
+                match clause == Clause::GroupBy && self.bind(expr).is_some() {
+                    true => None,
+                    false => named(),
+                }
+            }
+            _ => None,
+        };
+        let own;
+        let target = match found {
+            Some(place) => targets.get(place)?,
+            None => {
+                let outer = std::mem::replace(&mut self.clause, clause);
+                own = self.target(expr, String::new(), Type::TEXT)?;
+                self.clause = outer;
+                let known = targets.iter().find(|known| visit::same_expr(&known.bound, &own.bound));
+                known.unwrap_or(&own)
+            }
+        };
+        Some(match (target.column.is_some(), target.composed) {
+            (false, true) => format!("({})", target.text),
+            _ => target.text.clone(),
+        })
+    }
+
+    /// ORDER BY of a set operation: its result columns by their numbers.
+    fn order_by_numbers(&self, keys: &[OrderByExpr], outputs: &[String], page: &mut Page) -> Option<()> {
+        for (place, key) in keys.iter().enumerate() {
+            match place {
+                0 => page.clause(" ORDER BY ", 1),
+                _ => page.push(", "),
+            }
+            let number = match unnest(&key.expr) {
+                Expr::Identifier(ident) => {
+                    let name = ident_name(ident);
+                    outputs.iter().position(|output| *output == name)? + 1
+                }
+                Expr::Value(value) => match &value.value {
+                    Value::Number(digits, _) => digits.parse().ok()?,
+                    _ => return None,
+                },
+                _ => return None,
+            };
+            page.push(&number.to_string());
+            page.push(direction(key)?);
+        }
+        Some(())
+    }
+
+    fn limits(&mut self, options: &Options<'_>, page: &mut Page) -> Option<()> {
+        if let Some(offset) = options.offset {
+            page.clause(" OFFSET ", 0);
+            let text = self.count(offset)?;
+            page.push(&text);
+        }
+        let Some(limit) = options.limit else { return Some(()) };
+        if options.with_ties {
+            page.clause(" FETCH FIRST ", 0);
+            let text = self.count(limit)?;
+            page.push(&format!("({text}) ROWS WITH TIES"));
+            return Some(());
+        }
+        page.clause(" LIMIT ", 0);
+        let is_null = matches!(unnest(limit), Expr::Value(value) if value.value == Value::Null);
+        let text = if is_null { "ALL".to_owned() } else { self.count(limit)? };
+        page.push(&text);
+        Some(())
+    }
+
+    /// A count of rows: what it is converted from is not shown.
+    fn count(&mut self, expr: &Expr) -> Option<String> {
+        let outer = std::mem::replace(&mut self.clause, Clause::Limit);
+        let bound = self.bind(expr)?;
+        let piece = self.piece(expr, &bound, false)?;
+        self.clause = outer;
+        Some(match bound.ty.oid {
+            Oid::INT8 => self.alone(piece),
+            _ => self.within(piece, &Around::Other),
+        })
+    }
+
+    /// A call of an aggregate, which stands where it was gathered.
+    pub(super) fn aggregate(&mut self, function: &Function, place: u16) -> Option<Piece> {
+        let FunctionArguments::List(list) = &function.args else { return None };
+        if function.filter.is_some()
+            || function.over.is_some()
+            || !function.within_group.is_empty()
+            || !list.clauses.is_empty()
+        {
+            return None;
+        }
+        let call = self.binder.levels.last()?.aggregates.get(usize::from(place - AGGREGATE_BASE))?;
+        let (args, distinct, accumulator) = (call.args.clone(), call.distinct, call.function.clone());
+        let name = match &accumulator {
+            Accumulator::Builtin(_) => quote_identifier(object_name_parts(&function.name).ok()?.last()?),
+            Accumulator::Defined(defined) => self.routine_name(&defined.routine),
+        };
+        if let [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] = &list.args[..] {
+            return Some(Piece::simple(format!("{name}(*)")));
+        }
+        let mut exprs = Vec::new();
+        for arg in &list.args {
+            match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => exprs.push(expr),
+                _ => return None,
+            }
+        }
+        let args = self.list(&exprs, &args)?;
+        Some(Piece::simple(format!("{name}({}{args})", if distinct { "DISTINCT " } else { "" })))
+    }
+}
+
+/// The query inside parentheses that say nothing.
+fn unwrapped(body: &SetExpr) -> &SetExpr {
+    match body {
+        SetExpr::Query(query)
+            if query.with.is_none()
+                && query.order_by.is_none()
+                && query.limit_clause.is_none()
+                && query.fetch.is_none()
+                && query.locks.is_empty() =>
+        {
+            unwrapped(&query.body)
+        }
+        body => body,
+    }
+}
+
+fn direction(key: &OrderByExpr) -> Option<&'static str> {
+    if key.with_fill.is_some() {
+        return None;
+    }
+    Some(match (key.options.asc == Some(false), key.options.nulls_first) {
+        (true, Some(false)) => " DESC NULLS LAST",
+        (true, _) => " DESC",
+        (false, Some(true)) => " NULLS FIRST",
+        (false, _) => "",
+    })
+}

@@ -1,0 +1,23 @@
+//! Calls: which function is meant, and what becomes of the call.
+//!
+//! - [`call`] calls of functions, aggregates, window functions and routines
+//! - [`call_syntax`] SQL's special call syntaxes
+//! - [`argument`] arguments, and what routines answer with
+//! - [`overload`] which function a call means
+//! - [`resolve`] the choice among signatures
+//! - [`gather`] aggregates and sets on their way to a query
+//! - [`aggregate`] aggregates that users defined
+//! - [`window`] OVER, WINDOW and frames
+//! - [`json`] what JSON functions must know of types
+//! - [`support_function`] functions that definitions name
+
+pub(crate) mod aggregate;
+pub mod argument;
+pub mod call;
+pub mod call_syntax;
+pub(crate) mod gather;
+pub(crate) mod json;
+pub(crate) mod overload;
+pub mod resolve;
+pub mod support_function;
+pub mod window;

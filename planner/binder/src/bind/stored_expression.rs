@@ -1,0 +1,177 @@
+//! Texts that the catalog keeps: defaults, conditions, what columns and indexes are computed from.
+//! Their names mean the same whoever runs the statement: they are looked up in the schema of what
+//! the text belongs to, then in `public`. Whoever writes a definition sees to it that they mean
+//! there what they meant to him (the crate `definitions`, `kept`).
+
+use archipel_sql::catalog::{Catalog, TableRef, TypesAlong};
+use archipel_sql::error::Result;
+use archipel_sql::function::{CastContext, FunctionContext};
+use archipel_sql::types::{Oid, Type};
+
+use super::binder::{BindEnv, Binder};
+use super::clause::Clause;
+use super::from::combine;
+use super::level::{Relation, ScopeColumn};
+use crate::bound::{BoundExpr, ExprKind};
+
+/// Where the names in a definition are looked up.
+pub fn definition_path(schema: &str) -> [String; 2] {
+    [schema.to_owned(), "public".to_owned()]
+}
+
+/// What a text speaks of.
+#[derive(Clone, Debug)]
+pub enum About {
+    Nothing,
+    /// A row of a table.
+    Row(TableRef),
+    /// A trigger's OLD and NEW.
+    OldAndNew(TableRef),
+    /// A domain's VALUE, of this type.
+    Value(Type),
+}
+
+impl Binder<'_, '_> {
+    /// A kept text of something in a schema.
+    pub(crate) fn kept(
+        &mut self,
+        text: &str,
+        schema: &str,
+        about: &About,
+        clause: Clause,
+    ) -> Result<BoundExpr> {
+        let path = definition_path(schema);
+        let mut env = BindEnv::new(self.env.catalog, &path, self.env.context);
+        let bound = Binder::new(&mut env).text(text, about, clause)?;
+        self.env.session_dependent |= env.session_dependent;
+        let needed = std::mem::take(&mut env.required);
+        self.env.need_of(needed);
+        Ok(bound)
+    }
+
+    /// A text whose names are looked up on the binder's own path.
+    fn text(&mut self, text: &str, about: &About, clause: Clause) -> Result<BoundExpr> {
+        let relations = self.named_by(about)?;
+        self.catalog_expression(text, relations, clause)
+    }
+
+    /// What the names of a kept text stand for.
+    pub(super) fn named_by(&self, about: &About) -> Result<Vec<Relation>> {
+        Ok(match about {
+            About::Nothing => Vec::new(),
+            About::Row(table) => vec![self.table_relation(table, None, None)?],
+            About::OldAndNew(table) => {
+                let named = |name: &str| -> Result<Relation> {
+                    let mut relation = self.table_relation(table, None, None)?;
+                    relation.name = Some(name.to_owned());
+                    Ok(relation)
+                };
+                combine(vec![named("old")?], vec![named("new")?], table.columns.len())?
+            }
+            About::Value(ty) => {
+                let value = ScopeColumn {
+                    name: "value".to_owned(),
+                    expr: BoundExpr::column(0, *ty),
+                    source: None,
+                    hidden: false,
+                };
+                vec![Relation::new(None, vec![value])]
+            }
+        })
+    }
+}
+
+/// A text with its names looked up on this path.
+pub fn bind_text(
+    catalog: &Catalog,
+    path: &[String],
+    text: &str,
+    about: &About,
+    clause: Clause,
+) -> Result<BoundExpr> {
+    let names = TypesAlong { catalog, search_path: path };
+    let context = FunctionContext { now: 0, session: &names };
+    let mut env = BindEnv::new(catalog, path, &context);
+    // What a literal is to a session is asked of nobody here: labels in arrays, local times.
+    env.late_literals = true;
+    Binder::new(&mut env).text(text, about, clause)
+}
+
+/// As [`bind_text`], with literals read as a session reads them.
+pub fn bind_text_in(
+    catalog: &Catalog,
+    path: &[String],
+    text: &str,
+    about: &About,
+    clause: Clause,
+    context: &FunctionContext<'_>,
+) -> Result<BoundExpr> {
+    let mut env = BindEnv::new(catalog, path, context);
+    Binder::new(&mut env).text(text, about, clause)
+}
+
+/// Binds a text as it is written in a statement, for errors to tell places in it: a condition is boolean.
+pub fn check_written(
+    catalog: &Catalog,
+    path: &[String],
+    text: &str,
+    about: &About,
+    clause: Clause,
+    context: &FunctionContext<'_>,
+) -> Result<()> {
+    let mut env = BindEnv::new(catalog, path, context);
+    env.text = text;
+    let mut binder = Binder::new(&mut env);
+    let bound = binder.text(text, about, clause)?;
+    let what = match clause {
+        Clause::Check => "CHECK",
+        Clause::IndexPredicate => "WHERE",
+        Clause::TriggerWhen => "WHEN",
+        _ => return Ok(()),
+    };
+    binder.boolean(bound, what).map_err(|error| error.at(Some(1))).map(drop)
+}
+
+/// As [`check_written`], of a default for a value of this type; the type that it is of where it cannot be
+/// assigned.
+pub fn check_written_default(
+    catalog: &Catalog,
+    path: &[String],
+    text: &str,
+    target: Type,
+    context: &FunctionContext<'_>,
+) -> Result<Option<Type>> {
+    let mut env = BindEnv::new(catalog, path, context);
+    env.text = text;
+    let mut binder = Binder::new(&mut env);
+    let bound = binder.text(text, &About::Nothing, Clause::Default)?;
+    let given = bound.declared();
+    let value = binder.coerce(bound, target, CastContext::Assignment)?;
+    Ok(value.is_none().then_some(given))
+}
+
+fn forget_names(expr: &mut BoundExpr) {
+    super::visit::visit_expr_mut(expr, 0, &mut |part, _| {
+        let is_named_type = part.ty.oid != Oid::RECORD;
+        match &mut part.kind {
+            // What the columns of a table are called is nothing to an expression that takes its row.
+            ExprKind::Row(_, names) if is_named_type => *names = None,
+            ExprKind::Domain { conditions, .. } => std::sync::Arc::make_mut(conditions).domain.clear(),
+            // A walk does not go into what these make of their parts.
+            ExprKind::ArrayConvert { element, .. } => forget_names(element),
+            ExprKind::RowConvert { fields, .. } => fields.iter_mut().for_each(forget_names),
+            _ => {}
+        }
+        true
+    });
+}
+
+/// Whether two expressions mean the same. How a domain is named in its error depends on who asks.
+pub fn mean_the_same(a: &BoundExpr, b: &BoundExpr) -> bool {
+    let unnamed = |expr: &BoundExpr| {
+        let mut expr = expr.clone();
+        forget_names(&mut expr);
+        expr
+    };
+    unnamed(a).is_same(&unnamed(b))
+}
