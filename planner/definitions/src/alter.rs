@@ -4,17 +4,13 @@
 //! changes: it gives the table a new layout version, and compiled statements meet it.
 
 use archipel_engine::id::TreeId;
-use archipel_engine::txn::{ColumnSource, DdlOp};
+use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::{
     AlterTable, AlterTableAction, AlteredObject, ColumnConstraintKind, TableConstraint, TableConstraintKind,
 };
 use archipel_sql::catalog::dependency::still_depended_on;
-use archipel_sql::catalog::names::{quote_identifier, undefined_column};
-use archipel_sql::catalog::{
-    Object, PartitionBound, PartitionKeyPart, Persistence, Relation, Sequence, Table, TableKind, TableRef,
-};
+use archipel_sql::catalog::{Object, PartitionKeyPart, Relation, Sequence, Table, TableKind, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::types::Oid;
 
 use super::alter_heirs::{self, Reach};
 use super::constraint::{self, Deferred};
@@ -22,9 +18,11 @@ use super::renamed::{Renaming, Said};
 use super::work::{Work, has_constraint};
 use super::{
     alter_column, alter_pass, attach, distribution, drop_column, expression, heir_keys, index, inherit, kept,
-    key_timing, nominal, owner, schema, stored, table as create, trigger, user_type, validation, view,
+    key_timing, nominal, owner, schema, stored, table as create, trigger, validation, view,
 };
+use crate::change::{already_exists, check_persistent, column_place, finish, touch, validate_not_null};
 use crate::row::table_def;
+use crate::type_name;
 
 pub(super) fn alter_table(alter: &AlterTable, work: &mut Work<'_>) -> Result<()> {
     let relation = match work.catalog.require_relation(&alter.name, work.search_path()) {
@@ -88,17 +86,6 @@ pub(super) fn alter_table(alter: &AlterTable, work: &mut Work<'_>) -> Result<()>
     }
 }
 
-/// 42P16 for SET LOGGED and SET UNLOGGED of what is temporary; PostgreSQL calls a sequence a table here.
-pub(super) fn check_persistent(name: &str, persistence: Persistence) -> Result<()> {
-    if persistence != Persistence::Temporary {
-        return Ok(());
-    }
-    Err(SqlError::new(
-        SqlState::INVALID_TABLE_DEFINITION,
-        format!("cannot change logged status of table \"{name}\" because it is temporary"),
-    ))
-}
-
 fn wrong_object(name: &str, what: &str) -> SqlError {
     SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not {what}"))
 }
@@ -156,68 +143,6 @@ fn words(action: &AlterTableAction) -> String {
     }
 }
 
-pub(super) fn already_exists(name: &str) -> SqlError {
-    SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists"))
-}
-
-/// Puts the changed table, and a new layout version for it.
-pub(super) fn finish(table: Table, work: &mut Work<'_>) {
-    let table = work.put_table(table);
-    let def = table_def(&table);
-    let columns = (0..def.columns.len() as u16).map(ColumnSource::Kept).collect();
-    work.operation(DdlOp::AlterTable { def, columns });
-}
-
-/// Gives a table a new version because others now point at it, or no longer do, or it has gained or
-/// lost an heir. Statements over a partitioned table are compiled over its partitions, so those
-/// speak for it.
-pub(super) fn touch(oid: Oid, work: &mut Work<'_>) {
-    let Some(table) = work.catalog.table_by_oid(oid) else { return };
-    if table.is_stored() {
-        finish((*table).clone(), work);
-        return;
-    }
-    let above = work.catalog.partition_ancestors(oid);
-    let root = above.last().unwrap_or(&table).oid;
-    for table in std::iter::once(table.clone()).chain(above).chain(work.catalog.leaves(root)) {
-        finish((*table).clone(), work);
-    }
-}
-
-/// As [`touch`], where a table has gained or lost a partition and nothing else of it has changed. Of the
-/// partitions that stay, the default ones get another condition; and one that was there speaks for all to
-/// statements over the whole of it, and of each table that this is part of: they are compiled over it, too,
-/// and every partition of many would cost as much as all of them.
-pub(super) fn reshape(oid: Oid, work: &mut Work<'_>) {
-    let Some(table) = work.catalog.table_by_oid(oid).filter(|table| !table.is_stored()) else {
-        return touch(oid, work);
-    };
-    let mut changed: Vec<TableRef> = vec![table];
-    changed.extend(work.catalog.partition_ancestors(oid));
-    for whole in changed.clone() {
-        // What is just being attached is in no plan yet.
-        let was_there = |leaf: &TableRef| work.env.catalog.inherits_from(leaf.oid, whole.oid);
-        changed.extend(work.catalog.leaves(whole.oid).into_iter().find(was_there));
-    }
-    for heir in work.catalog.heirs(oid) {
-        if matches!(heir.bound, Some(PartitionBound::Default)) {
-            changed.extend(work.catalog.leaves(heir.oid));
-            changed.push(heir);
-        }
-    }
-    let mut oids: Vec<Oid> = Vec::with_capacity(changed.len());
-    for table in changed {
-        if !oids.contains(&table.oid) {
-            oids.push(table.oid);
-            finish((*table).clone(), work);
-        }
-    }
-}
-
-pub(super) fn column_place(table: &Table, column: &str) -> Result<u16> {
-    table.column_index(column).ok_or_else(|| undefined_column(column, &table.name))
-}
-
 /// An action whose expressions do not know where they stand: PostgreSQL does not say it of those that an
 /// ALTER TABLE adds. `None`: it adds none.
 fn without_places(action: &AlterTableAction) -> Option<AlterTableAction> {
@@ -244,12 +169,7 @@ fn without_places(action: &AlterTableAction) -> Option<AlterTableAction> {
 }
 
 /// An action on a table, and on its heirs.
-pub(super) fn table_action(
-    table: Table,
-    action: &AlterTableAction,
-    reach: Reach,
-    work: &mut Work<'_>,
-) -> Result<()> {
+fn table_action(table: Table, action: &AlterTableAction, reach: Reach, work: &mut Work<'_>) -> Result<()> {
     let reach = reach.of(action, &table);
     alter_heirs::check(&table, action, reach, work)?;
     let before = table.clone();
@@ -338,7 +258,7 @@ fn own_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) 
             if work.catalog.is_relation(&table.schema, name) {
                 return Err(already_exists(name));
             }
-            user_type::check_free(&table.schema, name, work)?;
+            type_name::check_free(&table.schema, name, work)?;
             let before = TableRef::new(table.clone());
             table.name = name.clone();
             kept::follow_name(&before, &mut table, &work.catalog)?;
@@ -461,16 +381,6 @@ fn add_primary_key(before: &Table, mut table: Table, work: &mut Work<'_>) -> Res
     Ok(())
 }
 
-pub(super) fn validate_not_null(table: &Table, place: usize, work: &mut Work<'_>) {
-    if !table.is_stored() {
-        return;
-    }
-    let column = &table.columns[place].name;
-    let target = validation::named_rows(table, &[place as u16], work);
-    let query = format!("SELECT 1 FROM {target} WHERE {} IS NULL LIMIT 1", quote_identifier(column));
-    work.validate_each(query, validation::null_values(column, table));
-}
-
 /// VALIDATE CONSTRAINT: the rows that were there before it are checked now.
 fn validate_constraint(mut table: Table, name: &str, work: &mut Work<'_>) -> Result<()> {
     if let Some(place) = table.checks.iter().position(|check| check.name == name) {
@@ -551,8 +461,8 @@ fn drop_constraint(
             error.fields_mut().message = message;
             return Err(error);
         }
-        super::drop::cascade_notice(&dependents, work);
-        super::drop::drop_foreign_keys(&dependents, &[], work);
+        crate::cascade::cascade_notice(&dependents, work);
+        crate::cascade::drop_foreign_keys(&dependents, &[], work);
         let oid = table.oid;
         table = work.catalog.table_by_oid(oid).map_or(table, |table| (*table).clone());
     }
@@ -639,4 +549,11 @@ fn rename_constraint(mut table: Table, from: &str, to: &str, work: &mut Work<'_>
     }
     finish(table, work);
     Ok(())
+}
+
+impl Work<'_> {
+    /// An action on a table, and on its heirs.
+    pub(super) fn alter_one(&mut self, table: Table, action: &AlterTableAction, reach: Reach) -> Result<()> {
+        table_action(table, action, reach, self)
+    }
 }

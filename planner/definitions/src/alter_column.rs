@@ -13,16 +13,17 @@ use archipel_sql::function::CastContext;
 use archipel_sql::type_table::{TypeNames, type_info};
 use archipel_sql::types::{Oid, Type};
 
-use super::alter::{column_place, finish, touch, validate_not_null};
 use super::computed::{Computed, ComputedValue};
 use super::constraint::{self, Deferred};
 use super::validation;
 use super::work::Work;
-use super::{composite, distribution, expression, heir_keys, kept, sequence, stored, table as create, view};
+use super::{composite, distribution, expression, heir_keys, kept, sequence, stored, table as create};
 use crate::bind::stored_expression::About;
 use crate::bind::{BindEnv, Clause, bind_statement};
 use crate::bound::BoundStatement;
+use crate::change::{column_place, finish, touch, validate_not_null};
 use crate::row::{Codec, table_def};
+use crate::view_query;
 
 /// Adds a column at the end. Rows take its default: a constant, or a value computed for each.
 pub(super) fn add_column(
@@ -162,7 +163,7 @@ pub(super) fn set_type(
         composite::check_column(&Column { ty: new, ..table.columns[at].clone() }, &table, work)?;
         composite::check_not_stored(table.row_type(), &table.name, "table", "its row type", work)?;
     }
-    if let Some(user) = view::users_of_column(&table, place, work).first() {
+    if let Some(user) = view_query::users_of_column(&table, place, work).first() {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "cannot alter type of a column used by a view or rule",
@@ -403,7 +404,7 @@ pub(super) fn change_identity(
                     "column \"{column}\" of relation \"{relation}\" already has a default value"
                 )));
             }
-            let request = create::SequenceRequest { options: options.clone(), ty };
+            let request = sequence::SequenceRequest { options: options.clone(), ty };
             create::make_owned_sequence(&mut table, place, &request, work)?;
             table.columns[at].identity = Some(if *always { Identity::Always } else { Identity::ByDefault });
         }

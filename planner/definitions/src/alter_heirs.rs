@@ -10,11 +10,11 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::stack;
 use archipel_sql::types::Oid;
 
-use super::alter::{column_place, finish, table_action};
 use super::inherit::{carried, same_condition, same_type};
 use super::work::Work;
 use super::{alter_column, expression, heir_keys, validation};
 use crate::bind::Clause;
+use crate::change::{column_place, finish};
 
 /// How an action came to a table.
 #[derive(Clone, Copy, Debug, Default)]
@@ -305,7 +305,7 @@ pub(super) fn follow(
                 if heir.columns[usize::from(place)].inherited && column_parents(&heir, column, work) == 0 {
                     let (column, cascade) = (column.clone(), *cascade);
                     let action = AlterTableAction::DropColumn { column, if_exists: true, cascade };
-                    table_action((*heir).clone(), &action, Reach::HEIR, work)?;
+                    work.alter_one((*heir).clone(), &action, Reach::HEIR)?;
                 }
             }
         }
@@ -341,7 +341,7 @@ pub(super) fn follow(
         AlterTableAction::ValidateConstraint(name) => {
             for heir in &heirs {
                 if heir.checks.iter().any(|check| check.name == *name && check.inherited) {
-                    table_action((**heir).clone(), action, Reach::HEIR, work)?;
+                    work.alter_one((**heir).clone(), action, Reach::HEIR)?;
                 }
             }
         }
@@ -409,7 +409,7 @@ fn to_heirs(heirs: &[TableRef], action: &AlterTableAction, work: &mut Work<'_>) 
     for heir in heirs {
         // It may be an heir by two ways.
         if let Some(heir) = work.catalog.table_by_oid(heir.oid) {
-            table_action((*heir).clone(), action, Reach::HEIR, work)?;
+            work.alter_one((*heir).clone(), action, Reach::HEIR)?;
         }
     }
     Ok(())
@@ -592,7 +592,7 @@ fn drop_constraint(
     let drop_from = |heir: &TableRef, name: &str, work: &mut Work<'_>| {
         let action = AlterTableAction::DropConstraint { name: name.to_owned(), if_exists: true, cascade };
         match work.catalog.table_by_oid(heir.oid) {
-            Some(heir) => table_action((*heir).clone(), &action, Reach::HEIR, work),
+            Some(heir) => work.alter_one((*heir).clone(), &action, Reach::HEIR),
             None => Ok(()),
         }
     };

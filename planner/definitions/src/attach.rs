@@ -8,11 +8,11 @@ use archipel_sql::catalog::{
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
-use super::alter::{finish, reshape, touch};
 use super::inherit::{carried, check_plain_parent, same_condition, same_type};
 use super::work::Work;
 use super::{FaultyKey, KeyFault, distribution, heir_keys, partition};
 use crate::bind::Clause;
+use crate::change::{drop_cloned_triggers, finish, reshape, touch};
 
 fn wrong(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
@@ -289,26 +289,6 @@ fn first_key_column(parent: &Table) -> String {
 
 fn released_triggers(table: &Table) -> Vec<Oid> {
     table.triggers.iter().filter(|trigger| trigger.parent.is_some()).map(|trigger| trigger.oid).collect()
-}
-
-/// Drops what was cloned from triggers that are gone, all the way down.
-pub(super) fn drop_cloned_triggers(of: &TableRef, gone: &[Oid], work: &mut Work<'_>) {
-    if gone.is_empty() {
-        return;
-    }
-    for heir in work.catalog.heirs(of.oid) {
-        let is_clone = |trigger: &&archipel_sql::catalog::Trigger| {
-            trigger.parent.is_some_and(|parent| gone.contains(&parent))
-        };
-        let below: Vec<Oid> = heir.triggers.iter().filter(is_clone).map(|trigger| trigger.oid).collect();
-        if below.is_empty() {
-            continue;
-        }
-        let mut changed = (*heir).clone();
-        changed.triggers.retain(|trigger| !below.contains(&trigger.oid));
-        finish(changed, work);
-        drop_cloned_triggers(&heir, &below, work);
-    }
 }
 
 /// Rows that go from a partitioned table are none that a foreign key points at.

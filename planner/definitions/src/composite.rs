@@ -19,9 +19,10 @@ use archipel_sql::types::{Oid, Type};
 
 use super::computed::{Computed, ComputedValue, FieldWay};
 use super::work::Work;
-use super::{stored, table, user_type};
+use super::{stored, table};
 use crate::bind::BindEnv;
 use crate::bind::domain::check_domain_condition;
+use crate::change;
 use crate::row::table_def;
 
 /// The attributes of a new type.
@@ -333,7 +334,7 @@ pub(super) fn finish(changed: UserType, work: &mut Work<'_>) {
     let (row, array) = (changed.oid, changed.array_type());
     work.put(Object::Type(UserTypeRef::new(changed)));
     let uses = |catalog: &Catalog, ty: Oid| holds(catalog, ty, &|oid| oid == row || oid == array);
-    user_type::compile_users_anew(
+    change::compile_users_anew(
         work,
         |catalog, column| uses(catalog, column.ty.oid),
         |catalog, routine| {

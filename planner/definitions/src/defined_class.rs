@@ -18,6 +18,8 @@ use archipel_sql::types::{Oid, Type};
 
 use super::work::Work;
 use super::{drop, routine, schema};
+use crate::operator_class::users;
+use crate::{cascade, namespace};
 
 fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message)
@@ -46,7 +48,7 @@ fn method_named(name: &str) -> Result<&'static Method> {
     Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
 }
 
-pub(super) fn create(create: &CreateOperatorClass, work: &mut Work<'_>) -> Result<()> {
+pub(super) fn create_operator_class(create: &CreateOperatorClass, work: &mut Work<'_>) -> Result<()> {
     let schema = work.target_schema(&create.name)?;
     let method = method_named(&create.method)?;
     if !work.env.system && !work.authority().is_superuser() {
@@ -283,14 +285,14 @@ fn require_owner(class: &OperatorClass, work: &Work<'_>) -> Result<()> {
     Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
 }
 
-pub(super) fn alter(alter: &AlterOperatorClass, work: &mut Work<'_>) -> Result<()> {
+pub(super) fn alter_operator_class(alter: &AlterOperatorClass, work: &mut Work<'_>) -> Result<()> {
     let class = require(&alter.name, &alter.method, work)?;
     require_owner(&class, work)?;
     let mut changed = (*class).clone();
     match &alter.action {
         RenameAction::RenameTo(name) => changed.name = name.clone(),
         RenameAction::SetSchema(schema) => {
-            schema::check_move(&class.schema, schema, work)?;
+            namespace::check_move(&class.schema, schema, work)?;
             changed.schema = schema.clone();
             if changed.schema == class.schema {
                 return Ok(());
@@ -314,7 +316,7 @@ pub(super) fn alter(alter: &AlterOperatorClass, work: &mut Work<'_>) -> Result<(
     Ok(())
 }
 
-pub(super) fn drop(drop: &DropOperatorClass, work: &mut Work<'_>) -> Result<()> {
+pub(super) fn drop_operator_class(drop: &DropOperatorClass, work: &mut Work<'_>) -> Result<()> {
     let class = match require(&drop.name, &drop.method, work) {
         Ok(class) => class,
         Err(error) if drop.if_exists && method_named(&drop.method).is_ok() => {
@@ -329,17 +331,9 @@ pub(super) fn drop(drop: &DropOperatorClass, work: &mut Work<'_>) -> Result<()> 
         if !drop.cascade {
             return Err(still_depended_on(&class.describe(), &users, work));
         }
-        drop::cascade_notice(&users, work);
+        cascade::cascade_notice(&users, work);
     }
     drop_one(&class, work)
-}
-
-/// The tables whose partition keys it decides.
-fn users(class: &OperatorClass, work: &Work<'_>) -> Vec<Dependent> {
-    let uses = |table: &&archipel_sql::catalog::TableRef| {
-        table.partitioned_by.as_ref().is_some_and(|key| key.classes.contains(&class.oid))
-    };
-    work.catalog.tables().filter(uses).cloned().map(Dependent::PartitionKey).collect()
 }
 
 /// Drops a class and the tables whose partitions it tells.
@@ -353,35 +347,4 @@ pub(super) fn drop_one(class: &OperatorClassRef, work: &mut Work<'_>) -> Result<
     }
     work.drop(ObjectKind::OperatorClass, class.oid);
     Ok(())
-}
-
-/// The classes that are nothing without a function, and the tables whose partitions it tells.
-pub(super) fn users_of_function(function: Oid, work: &Work<'_>) -> Vec<Dependent> {
-    let mut found = Vec::new();
-    for class in work.catalog.operator_classes() {
-        let mut numbers = class.functions.iter().filter(|of| of.function == function).map(|of| of.number);
-        let Some(first) = numbers.next() else { continue };
-        // PostgreSQL forgets what a class need not have, and with it what it knew of partitions.
-        if first == 1 || numbers.any(|number| number == 1) {
-            found.push(Dependent::OperatorClass(class.clone()));
-        }
-        found.extend(users(class, work));
-    }
-    found
-}
-
-/// Takes a function that goes out of the classes that need not have it.
-pub(super) fn forget_function(function: Oid, work: &mut Work<'_>) {
-    let names = |class: &&OperatorClassRef| class.functions.iter().any(|of| of.function == function);
-    for class in work.catalog.operator_classes().filter(names).cloned().collect::<Vec<_>>() {
-        let mut changed = (*class).clone();
-        changed.functions.retain(|of| of.function != function);
-        work.put(Object::OperatorClass(Arc::new(changed)));
-    }
-}
-
-/// The classes over a type.
-pub(super) fn users_of_type(uses: &dyn Fn(Oid) -> bool, work: &Work<'_>) -> Vec<Dependent> {
-    let over = |class: &&OperatorClassRef| uses(class.input.oid);
-    work.catalog.operator_classes().filter(over).cloned().map(Dependent::OperatorClass).collect()
 }

@@ -14,13 +14,15 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
 use super::renamed::Renaming;
-use super::user_type::{check_free, check_movable};
 use super::work::Work;
-use super::{composite, expression, kept, owner, schema, user_type};
+use super::{composite, expression, kept, owner, schema};
 use crate::bind::domain::check_domain_condition;
 use crate::bind::modify::check_domain_default;
 use crate::bind::stored_expression::About;
 use crate::bind::{BindEnv, Clause};
+use crate::domain_form::{compile_anew, forms, is_one};
+use crate::namespace;
+use crate::type_name::{check_free, check_movable};
 
 pub(super) fn create_domain(create: &CreateDomain, work: &mut Work<'_>) -> Result<()> {
     let schema = work.any_target(&create.name)?;
@@ -197,7 +199,7 @@ pub(super) fn alter_domain(alter: &AlterDomain, work: &mut Work<'_>) -> Result<(
             changed.name.clone_from(name);
         }
         DomainAction::SetSchema(schema) => {
-            schema::check_move(&known.schema, schema, work)?;
+            namespace::check_move(&known.schema, schema, work)?;
             check_movable(&known, schema, work)?;
             kept::follow_domain(domain, &known.schema, schema, work)?;
             changed.schema.clone_from(schema);
@@ -213,29 +215,6 @@ pub(super) fn alter_domain(alter: &AlterDomain, work: &mut Work<'_>) -> Result<(
 }
 
 const VIOLATES: &str = "contains values that violate the new constraint";
-
-/// The oids of a domain, of the domains over it and of their arrays, and whether values of each hold
-/// those of the domain as elements.
-fn forms(domain: &UserType, work: &Work<'_>) -> Vec<(Oid, bool)> {
-    let mut forms = vec![(domain.oid, false), (domain.array_type(), true)];
-    loop {
-        let known = forms.len();
-        for ty in work.catalog.user_types() {
-            let Some(parent) = ty.domain.as_ref().and_then(|domain| domain.parent) else { continue };
-            let below = forms.iter().find(|(form, _)| *form == parent).map(|(_, within)| *within);
-            if let (Some(within), false) = (below, is_one(&forms, ty.oid)) {
-                forms.extend([(ty.oid, within), (ty.array_type(), true)]);
-            }
-        }
-        if forms.len() == known {
-            return forms;
-        }
-    }
-}
-
-fn is_one(forms: &[(Oid, bool)], oid: Oid) -> bool {
-    forms.iter().any(|(form, _)| *form == oid)
-}
 
 /// The rows that are there keep a new condition over VALUE.
 fn validate(domain: &UserType, condition: &str, what: &str, work: &mut Work<'_>) -> Result<()> {
@@ -273,19 +252,4 @@ fn validate(domain: &UserType, condition: &str, what: &str, work: &mut Work<'_>)
         }
     }
     Ok(())
-}
-
-/// Gives everything whose plans hold the domain's conditions a new version.
-pub(super) fn compile_anew(domain: &UserType, work: &mut Work<'_>) {
-    let forms = forms(domain, work);
-    let is_form = |oid: Option<Oid>| oid.is_some_and(|oid| is_one(&forms, oid));
-    // Others that speak of it are compiled anew as after every change of the catalog.
-    user_type::compile_users_anew(
-        work,
-        |catalog, column| {
-            is_form(column.domain)
-                || composite::holds_domain(catalog, column.ty.oid, &|oid| is_one(&forms, oid))
-        },
-        |_, routine| is_form(routine.result_domain) || routine.args.iter().any(|arg| is_form(arg.domain)),
-    );
 }

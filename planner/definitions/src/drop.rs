@@ -13,11 +13,13 @@ use archipel_sql::stack;
 use archipel_sql::types::Oid;
 
 use super::work::{Work, is_system_schema};
-use super::{alter, definition, index, routine_drop, sequence, trigger, user_type};
+use super::{index, routine_drop, sequence, trigger};
+use crate::cascade::{cascade_notice, drop_foreign_keys, notice_of_lines, taken_along};
+use crate::{change, dependency};
 
 pub(super) fn drop_objects(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
     if matches!(drop.kind, ObjectWord::Type | ObjectWord::Domain) {
-        return user_type::drop_types(drop, work);
+        return work.drop_types(drop);
     }
     if drop.kind == ObjectWord::Schema {
         return drop_schemas(drop, work);
@@ -170,14 +172,14 @@ pub(super) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
                 work.drop(ObjectKind::Table, view.oid);
             }
             Dependent::View(_) | Dependent::ForeignKey(..) | Dependent::Heir(_) => {}
-            other => definition::drop_users(std::slice::from_ref(other), work)?,
+            other => work.drop_users(std::slice::from_ref(other))?,
         }
     }
     for table in &all {
         drop_table(table, &dropped, work);
     }
     for parent in parents.into_iter().filter(|parent| !dropped.contains(parent)) {
-        alter::reshape(parent, work);
+        change::reshape(parent, work);
     }
     Ok(())
 }
@@ -198,8 +200,8 @@ fn users_of_sequences(table: &TableRef, dropped: &[Oid], work: &Work<'_>) -> Vec
 
 fn users_of_sequence(sequence: &SequenceRef, work: &Work<'_>) -> Vec<Dependent> {
     let mut users = work.catalog.dependents_of_sequence(sequence);
-    for user in definition::users(ObjectKind::Sequence, sequence.oid, work) {
-        if !users.iter().any(|known| definition::is_one(known, &user)) {
+    for user in dependency::users(ObjectKind::Sequence, sequence.oid, work) {
+        if !users.iter().any(|known| dependency::is_one(known, &user)) {
             users.push(user);
         }
     }
@@ -283,69 +285,9 @@ fn drop_table(table: &TableRef, dropped: &[Oid], work: &mut Work<'_>) {
     let referenced: Vec<Oid> = table.foreign_keys.iter().map(|key| key.references).collect();
     for oid in referenced {
         if !dropped.contains(&oid) {
-            alter::touch(oid, work);
+            change::touch(oid, work);
         }
     }
-}
-
-/// Drops the foreign keys among `dependents`, except those of tables that go anyway.
-pub(super) fn drop_foreign_keys(dependents: &[Dependent], dropped: &[Oid], work: &mut Work<'_>) {
-    for dependent in dependents {
-        let Dependent::ForeignKey(table, place) = dependent else {
-            continue;
-        };
-        if dropped.contains(&table.oid) {
-            continue;
-        }
-        let oid = table.foreign_keys[*place].oid;
-        drop_foreign_key(table.oid, oid, work);
-        alter::touch(table.oid, work);
-    }
-}
-
-/// Drops a foreign key of a table, and what its partitions have of it.
-fn drop_foreign_key(table: Oid, oid: Oid, work: &mut Work<'_>) {
-    let Some(current) = work.catalog.table_by_oid(table) else { return };
-    for heir in work.catalog.heirs(table) {
-        let of_it = heir.foreign_keys.iter().filter(|key| key.parent == Some(oid));
-        for own in of_it.map(|key| key.oid).collect::<Vec<_>>() {
-            drop_foreign_key(heir.oid, own, work);
-        }
-    }
-    let mut changed: Table = (*current).clone();
-    changed.foreign_keys.retain(|key| key.oid != oid);
-    alter::finish(changed, work);
-}
-
-/// "drop cascades to …", one line or many.
-pub(super) fn cascade_notice(dependents: &[Dependent], work: &mut Work<'_>) {
-    let lines: Vec<String> = dependents.iter().map(|dependent| dependent.describe(work)).collect();
-    notice_of_lines(&lines, work);
-}
-
-const CASCADES: &str = "drop cascades to ";
-
-/// Says in one notice what goes along, an object a line.
-pub(super) fn notice_of_lines(lines: &[String], work: &mut Work<'_>) {
-    match lines {
-        [] => {}
-        [only] => work.notice(format!("{CASCADES}{only}")),
-        many => {
-            let lines: Vec<String> = many.iter().map(|line| format!("{CASCADES}{line}")).collect();
-            work.notice_with_detail(format!("{CASCADES}{} other objects", many.len()), lines.join("\n"));
-        }
-    }
-}
-
-/// Takes back what was said since `mark` about objects that go along: a line each.
-pub(super) fn taken_along(mark: usize, work: &mut Work<'_>) -> Vec<String> {
-    let said = work.plan.notices.split_off(mark);
-    let mut lines = Vec::new();
-    for notice in said {
-        let text = notice.fields().detail.clone().unwrap_or_else(|| notice.message().to_owned());
-        lines.extend(text.lines().map(|line| line.strip_prefix(CASCADES).unwrap_or(line).to_owned()));
-    }
-    lines
 }
 
 pub(super) fn drop_sequences(sequences: &[SequenceRef], cascade: bool, work: &mut Work<'_>) -> Result<()> {
@@ -372,7 +314,7 @@ pub(super) fn drop_sequences(sequences: &[SequenceRef], cascade: bool, work: &mu
             return Err(still_depended_on(&format!("sequence {}", sequence.name), &dependents, work));
         }
         cascade_notice(&dependents, work);
-        definition::drop_users(&dependents, work)?;
+        work.drop_users(&dependents)?;
         work.operation(DdlOp::DropSequence(sequence::id(sequence)));
         work.drop(ObjectKind::Sequence, sequence.oid);
     }
@@ -460,7 +402,7 @@ pub(super) fn drop_schema(name: &str, cascade: bool, work: &mut Work<'_>) -> Res
                     drop_sequences(std::slice::from_ref(sequence), true, work)?;
                 }
                 Dependent::SchemaType(found) if work.catalog.user_type_by_oid(found.oid).is_some() => {
-                    user_type::drop_type(found, true, work)?;
+                    work.drop_type(found, true)?;
                 }
                 Dependent::SchemaRoutine(found) if work.catalog.routine_by_oid(found.oid).is_some() => {
                     trigger::check_callers(found, &[], true, work)?;
@@ -469,7 +411,7 @@ pub(super) fn drop_schema(name: &str, cascade: bool, work: &mut Work<'_>) -> Res
                 Dependent::OperatorClass(found)
                     if work.catalog.operator_class_by_oid(found.oid).is_some() =>
                 {
-                    definition::drop_users(std::slice::from_ref(dependent), work)?;
+                    work.drop_users(std::slice::from_ref(dependent))?;
                 }
                 _ => {}
             }

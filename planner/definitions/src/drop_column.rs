@@ -8,9 +8,10 @@ use archipel_sql::catalog::{
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
-use super::alter::finish;
 use super::work::Work;
-use super::{composite, distribution, drop, expression, sequence as sequences, stored, trigger, view};
+use super::{composite, distribution, expression, sequence as sequences, stored, trigger, view};
+use crate::cascade;
+use crate::change::finish;
 use crate::row::table_def;
 
 /// Drops a column with whatever is over it, as a type's CASCADE does.
@@ -156,8 +157,8 @@ fn release_users(table: &Table, place: u16, cascade: bool, work: &mut Work<'_>) 
         let column = &table.columns[usize::from(place)].name;
         return Err(still_depended_on(&format!("column {column} of table {}", table.name), &named, work));
     }
-    drop::cascade_notice(&named, work);
-    drop::drop_foreign_keys(&pointing, &[], work);
+    cascade::cascade_notice(&named, work);
+    cascade::drop_foreign_keys(&pointing, &[], work);
     for dependent in &generated {
         if let Dependent::Generated(of, column) = dependent
             && let Some(table) = work.catalog.table_by_oid(of.oid)

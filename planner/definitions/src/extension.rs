@@ -13,27 +13,9 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::work::Work;
-use super::{definition, drop, plan_into, routine, routine_drop, schema, trigger};
-
-fn undefined(name: &str) -> SqlError {
-    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("extension \"{name}\" does not exist"))
-}
-
-/// An extension that is there.
-pub(super) fn require(name: &str, work: &Work<'_>) -> Result<&'static Extension> {
-    let known = find(name).filter(|known| work.catalog.extension_schema(known).is_some());
-    known.ok_or_else(|| undefined(name))
-}
-
-/// Whoever made an extension owns its functions.
-pub(super) fn require_owner(extension: &Extension, work: &Work<'_>) -> Result<()> {
-    let members = work.catalog.extension_members(extension.name);
-    let owned = members.iter().all(|member| work.authority().owns(member.oid));
-    if work.env.system || work.authority().is_superuser() || owned && !extension.is_built_in() {
-        return Ok(());
-    }
-    Err(archipel_sql::catalog::authority::must_be_owner("extension", extension.name))
-}
+use super::{routine, routine_drop, schema};
+use crate::extension_object::{require, require_owner};
+use crate::{cascade, dependency, namespace};
 
 pub(super) fn create(create: &CreateExtension, work: &mut Work<'_>) -> Result<()> {
     let name = &create.name;
@@ -72,7 +54,7 @@ pub(super) fn create(create: &CreateExtension, work: &mut Work<'_>) -> Result<()
     };
     work.extension = Some(name.clone());
     for statement in archipel_sql::parser::parse(&extension.script(&schema))? {
-        plan_into(&statement.statement, work)?;
+        work.plan_part(&statement.statement)?;
     }
     work.extension = None;
     let texts = vec![(0, extension.comment.to_owned())];
@@ -119,7 +101,7 @@ fn set_schema(extension: &Extension, schema: &str, work: &mut Work<'_>) -> Resul
         let message = format!("extension \"{}\" does not support SET SCHEMA", extension.name);
         return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
     }
-    schema::check_target(schema, work)?;
+    namespace::check_target(schema, work)?;
     if work.catalog.extension_schema(extension).as_deref() == Some(schema) {
         return Ok(());
     }
@@ -210,8 +192,8 @@ fn drop_one(extension: &Extension, cascade: bool, work: &mut Work<'_>) -> Result
     let mut users = Vec::new();
     let mut lines = Vec::new();
     for member in &members {
-        let mut of_member = trigger::callers(member, work);
-        of_member.extend(definition::users(ObjectKind::Routine, member.oid, work));
+        let mut of_member = dependency::callers(member, work);
+        of_member.extend(dependency::users(ObjectKind::Routine, member.oid, work));
         for user in of_member.into_iter().filter(|user| !is_member(user.object().1)) {
             lines.push(format!(
                 "{} depends on function {}",
@@ -230,7 +212,7 @@ fn drop_one(extension: &Extension, cascade: bool, work: &mut Work<'_>) -> Result
         .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
     }
     if !users.is_empty() {
-        drop::cascade_notice(&users, work);
+        cascade::cascade_notice(&users, work);
     }
     for member in &members {
         let known: Option<RoutineRef> = work.catalog.routine_by_oid(member.oid);

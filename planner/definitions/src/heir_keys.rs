@@ -14,8 +14,9 @@ use archipel_sql::types::Oid;
 use super::constraint::own_names;
 use super::inherit::{carried, same_condition};
 use super::work::{Work, has_constraint};
-use super::{Computed, ComputedValue, alter, distribution, stored, validation};
+use super::{Computed, ComputedValue, distribution, stored, validation};
 use crate::bind::Clause;
+use crate::change;
 use crate::row::{index_def, table_def};
 
 /// Where columns of a table are in one of its heirs.
@@ -317,7 +318,7 @@ pub(super) fn ensure(parent: Oid, child: Oid, wanted: Option<&[Oid]>, work: &mut
 fn finish(before: &TableRef, mut table: Table, work: &mut Work<'_>) -> Result<()> {
     for (place, column) in table.columns.iter().enumerate() {
         if column.not_null && !before.columns[place].not_null && table.is_stored() {
-            alter::validate_not_null(before, place, work);
+            change::validate_not_null(before, place, work);
         }
     }
     let new_keys: Vec<ForeignKey> = table.foreign_keys[before.foreign_keys.len()..].to_vec();
@@ -360,7 +361,7 @@ fn finish(before: &TableRef, mut table: Table, work: &mut Work<'_>) -> Result<()
         work.operation(DdlOp::CreateIndex { table: TreeId(table.tree), index });
     }
     for key in new_keys.iter().filter(|key| key.references != table.oid) {
-        alter::touch(key.references, work);
+        change::touch(key.references, work);
     }
     Ok(())
 }

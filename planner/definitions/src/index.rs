@@ -10,21 +10,19 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::TypeNames;
-use archipel_sql::types::Type;
 use sqlparser::ast::Expr;
 
 use super::constraint::{check_key_types, included, require_class};
 use super::expression::{check_index_condition, check_index_expression, check_written};
 use super::operator_class::Decides;
+use super::table::check_storage_options;
 use super::work::Work;
-use super::{
-    Computed, ComputedValue, distribution, heir_keys, kept, nominal, operator_class, stored,
-    table::{check_collatable, check_storage_options},
-};
+use super::{Computed, ComputedValue, distribution, heir_keys, kept, nominal, operator_class, stored};
 use crate::bind::modify::{check_index_predicate, index_expression_type};
 use crate::bind::name::{ident_name, name_of};
 use crate::bind::stored_expression::About;
 use crate::bind::{BindEnv, Clause};
+use crate::operator_class::check_collation_and_class;
 use crate::row::{in_keys, index_def, table_def};
 
 pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<()> {
@@ -297,31 +295,6 @@ fn check_hash(create: &CreateIndex) -> Result<()> {
     }
 }
 
-/// How a part of a key of this type is compared: as here, or refused.
-pub(super) fn check_collation_and_class(
-    element: &IndexElement,
-    method: &str,
-    ty: Type,
-    decides: Decides,
-    work: &Work<'_>,
-) -> Result<()> {
-    if let Some(collation) = &element.collation
-        && !matches!(collation.name.as_str(), "default" | "C" | "POSIX" | "ucs_basic")
-    {
-        return Err(SqlError::new(
-            SqlState::UNDEFINED_OBJECT,
-            format!("collation \"{}\" for encoding \"UTF8\" does not exist", collation.name),
-        ));
-    }
-    if element.collation.is_some() {
-        check_collatable(ty, work)?;
-    }
-    match &element.operator_class {
-        Some(class) => operator_class::check(class, method, ty, decides, work),
-        None => Ok(()),
-    }
-}
-
 /// One name of DROP INDEX.
 pub(super) fn drop_index(
     name: &QualifiedName,
@@ -394,8 +367,8 @@ pub(super) fn drop_index(
         remove(table, place, work);
         return Ok(());
     }
-    super::drop::cascade_notice(&in_need, work);
-    super::drop::drop_foreign_keys(&in_need, &[], work);
+    crate::cascade::cascade_notice(&in_need, work);
+    crate::cascade::drop_foreign_keys(&in_need, &[], work);
     // Without its keys the table may be another version of itself.
     if let Some(table) = work.catalog.table_by_oid(table.oid) {
         remove(&table, place, work);

@@ -27,7 +27,7 @@ struct Move<'w> {
 }
 
 /// The object of a change with its new texts as they are kept; `None` where they are so already.
-pub(super) fn settled(change: &CatalogChange, work: &Work<'_>) -> Result<Option<CatalogChange>> {
+fn settled(change: &CatalogChange, work: &Work<'_>) -> Result<Option<CatalogChange>> {
     let CatalogChange::Put(object) = change else { return Ok(None) };
     let settled = match object {
         Object::Table(table) => settled_table(table, work)?.map(|table| Object::Table(table.into())),
@@ -371,7 +371,7 @@ pub(super) fn follow_schema(from: &str, to: &str, work: &mut Work<'_>) -> Result
                 *name = to.to_owned();
                 changed = true;
             }
-            if super::view::bound(view, &work.catalog, work).is_err() {
+            if crate::view_query::bound(view, &work.catalog, work).is_err() {
                 view.query = with_schema(&view.query, from, to)?;
                 changed = true;
             }
@@ -563,5 +563,12 @@ fn of_table(table: &TableRef, found: &mut Vec<Kept>) {
             let about = About::OldAndNew(table.clone());
             add(Dependent::Trigger(table.clone(), place), &about, Clause::Expression, text);
         }
+    }
+}
+
+impl Work<'_> {
+    /// A change whose texts mean the same under the path of definitions; `None` if they do as they are.
+    pub(super) fn settled_change(&self, change: &CatalogChange) -> Result<Option<CatalogChange>> {
+        settled(change, self)
     }
 }

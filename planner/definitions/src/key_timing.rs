@@ -5,8 +5,8 @@ use archipel_sql::catalog::{ForeignKey, Table, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
-use super::alter::{finish, touch};
 use super::work::{Work, has_constraint};
+use crate::change::{finish, touch};
 
 /// Changes a foreign key, and those that partitions have from it.
 pub(super) fn alter(table: &Table, name: &str, timing: Deferrable, work: &mut Work<'_>) -> Result<()> {

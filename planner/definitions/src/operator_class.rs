@@ -1,10 +1,11 @@
 //! Operator classes that keys name: whether there is one of that name for the access method, whether
 //! it takes the type, and whether it orders values as keys are ordered here (ResolveOpClass).
 
-use archipel_sql::ast::QualifiedName;
-use archipel_sql::catalog::Catalog;
+use archipel_sql::ast::{IndexElement, QualifiedName};
+use archipel_sql::catalog::dependency::Dependent;
 use archipel_sql::catalog::names::undefined_schema;
-use archipel_sql::catalog::operator_class::{HASH_WITH_SEED, OperatorClass};
+use archipel_sql::catalog::operator_class::{HASH_WITH_SEED, OperatorClass, OperatorClassRef};
+use archipel_sql::catalog::{Catalog, Object};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::system::{default_operator_class, operator_class_named};
 use archipel_sql::type_table::{TypeNames, element_of};
@@ -12,6 +13,8 @@ use archipel_sql::types::{Oid, Type};
 
 use super::work::Work;
 use crate::bind::support_function::is_binary_coercible;
+use crate::table::check_collatable;
+use std::sync::Arc;
 
 /// Classes that order text as the type's own class does under the C collation.
 const PATTERN: [&str; 4] = ["text_ops", "varchar_ops", "text_pattern_ops", "varchar_pattern_ops"];
@@ -129,5 +132,69 @@ fn own_input(ty: Type, catalog: &Catalog) -> Oid {
     match ty.oid {
         Oid::VARCHAR => Oid::TEXT,
         other => other,
+    }
+}
+
+/// The tables whose partition keys it decides.
+pub(super) fn users(class: &OperatorClass, work: &Work<'_>) -> Vec<Dependent> {
+    let uses = |table: &&archipel_sql::catalog::TableRef| {
+        table.partitioned_by.as_ref().is_some_and(|key| key.classes.contains(&class.oid))
+    };
+    work.catalog.tables().filter(uses).cloned().map(Dependent::PartitionKey).collect()
+}
+
+/// The classes that are nothing without a function, and the tables whose partitions it tells.
+pub(super) fn users_of_function(function: Oid, work: &Work<'_>) -> Vec<Dependent> {
+    let mut found = Vec::new();
+    for class in work.catalog.operator_classes() {
+        let mut numbers = class.functions.iter().filter(|of| of.function == function).map(|of| of.number);
+        let Some(first) = numbers.next() else { continue };
+        // PostgreSQL forgets what a class need not have, and with it what it knew of partitions.
+        if first == 1 || numbers.any(|number| number == 1) {
+            found.push(Dependent::OperatorClass(class.clone()));
+        }
+        found.extend(users(class, work));
+    }
+    found
+}
+
+/// Takes a function that goes out of the classes that need not have it.
+pub(super) fn forget_function(function: Oid, work: &mut Work<'_>) {
+    let names = |class: &&OperatorClassRef| class.functions.iter().any(|of| of.function == function);
+    for class in work.catalog.operator_classes().filter(names).cloned().collect::<Vec<_>>() {
+        let mut changed = (*class).clone();
+        changed.functions.retain(|of| of.function != function);
+        work.put(Object::OperatorClass(Arc::new(changed)));
+    }
+}
+
+/// The classes over a type.
+pub(super) fn users_of_type(uses: &dyn Fn(Oid) -> bool, work: &Work<'_>) -> Vec<Dependent> {
+    let over = |class: &&OperatorClassRef| uses(class.input.oid);
+    work.catalog.operator_classes().filter(over).cloned().map(Dependent::OperatorClass).collect()
+}
+
+/// How a part of a key of this type is compared: as here, or refused.
+pub(super) fn check_collation_and_class(
+    element: &IndexElement,
+    method: &str,
+    ty: Type,
+    decides: Decides,
+    work: &Work<'_>,
+) -> Result<()> {
+    if let Some(collation) = &element.collation
+        && !matches!(collation.name.as_str(), "default" | "C" | "POSIX" | "ucs_basic")
+    {
+        return Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("collation \"{}\" for encoding \"UTF8\" does not exist", collation.name),
+        ));
+    }
+    if element.collation.is_some() {
+        check_collatable(ty, work)?;
+    }
+    match &element.operator_class {
+        Some(class) => check(class, method, ty, decides, work),
+        None => Ok(()),
     }
 }

@@ -12,7 +12,7 @@ use archipel_sql::types::Oid;
 
 use super::default_access;
 use super::work::Work;
-use super::{drop, routine_drop, user_type};
+use super::{drop, routine_drop};
 
 impl Work<'_> {
     /// What the role in force may do.
@@ -232,7 +232,7 @@ fn drop_owned(role: Oid, cascade: bool, work: &mut Work<'_>) -> Result<()> {
     }
     for known in &found.types {
         if let Some(ty) = work.catalog.user_type_by_oid(known.oid) {
-            user_type::drop_type(&ty, cascade, work)?;
+            work.drop_type(&ty, cascade)?;
         }
     }
     for schema in &found.schemas {

@@ -21,12 +21,13 @@ use sqlparser::ast::Expr;
 
 use super::operator_class::Decides;
 use super::work::Work;
-use super::{expression, index, kept};
+use super::{expression, kept};
 use crate::bind::modify::partition_expression_type;
 use crate::bind::name::ident_name;
 use crate::bind::stored_expression::{About, definition_path};
 use crate::bind::{BindEnv, Clause, bind_bound_value};
 use crate::evaluate::{RouteInputs, evaluate_row, refusal};
+use crate::operator_class;
 
 fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message)
@@ -81,7 +82,7 @@ pub(super) fn make_key(by: &PartitionBy, table: &Table, work: &Work<'_>) -> Resu
             (IndexKey::Column(_), None) => continue,
         };
         let method = if strategy == PartitionStrategy::Hash { "hash" } else { "btree" };
-        index::check_collation_and_class(element, method, part.ty(table), Decides::Rows, work)?;
+        operator_class::check_collation_and_class(element, method, part.ty(table), Decides::Rows, work)?;
         let class = element.operator_class.as_ref().and_then(|name| {
             let (schema, path) = (name.schema.as_deref(), work.search_path());
             work.catalog.operator_class(schema, &name.name, method, path)
@@ -316,7 +317,7 @@ pub(super) fn rename_label(of: Oid, from: &str, to: &str, work: &mut Work<'_>) {
             Some(PartitionBound::Default | PartitionBound::Hash { .. }) | None => {}
         }
         if changed != *partition {
-            super::alter::finish(changed, work);
+            crate::change::finish(changed, work);
         }
     }
 }

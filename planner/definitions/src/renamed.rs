@@ -15,11 +15,12 @@ use archipel_sql::types::{Oid, Type};
 
 use super::kept::{texts_of, texts_of_domain, texts_of_routine};
 use super::work::Work;
-use super::{alter, domain, view};
+use super::{domain, view};
 use crate::bind::Clause;
 use crate::bind::stored_expression::{About, bind_text, definition_path};
 use crate::bind::visit::{visit_expr_mut, visit_rel_mut};
 use crate::bound::{BoundExpr, BoundQuery, ExprKind};
+use crate::{change, domain_form, view_query};
 
 /// What texts say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,7 +219,7 @@ impl Renaming {
             if let Some(view) = &mut now.view {
                 let meaning = |catalog: &Catalog, query: &str| {
                     let view = archipel_sql::catalog::View { query: query.to_owned(), ..view.clone() };
-                    let bound = view::bound(&view, catalog, work).ok()?;
+                    let bound = view_query::bound(&view, catalog, work).ok()?;
                     Some(meanings.current(shown_query(bound, catalog)))
                 };
                 let means = |query: &str, _| meaning(&after, query);
@@ -229,7 +230,7 @@ impl Renaming {
                 }
             }
             if changed && now.kind == TableKind::Table {
-                alter::finish(now, work);
+                change::finish(now, work);
             } else if changed {
                 work.put_table(now);
             }
@@ -255,7 +256,7 @@ impl Renaming {
             }
             if changed {
                 work.put(Object::Type(now.into()));
-                domain::compile_anew(&ty, work);
+                domain_form::compile_anew(&ty, work);
             }
         }
         Ok(())

@@ -6,8 +6,9 @@ use archipel_sql::catalog::{ObjectKind, RoutineKind, RoutineRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::routine::{find, inputs_of, is_aggregate};
+use super::trigger;
 use super::work::Work;
-use super::{defined_class, definition, trigger};
+use crate::{dependency, operator_class};
 
 pub(super) fn drop_routine(drop: &DropRoutine, work: &mut Work<'_>) -> Result<()> {
     // All are found before the first goes, and one that is named twice goes once.
@@ -66,10 +67,10 @@ pub(super) fn drop_routine(drop: &DropRoutine, work: &mut Work<'_>) -> Result<()
 
 /// Drops a routine, the triggers that call it, and the columns and indexes made by it.
 pub(super) fn drop_one(routine: &RoutineRef, work: &mut Work<'_>) -> Result<()> {
-    let users = definition::users(ObjectKind::Routine, routine.oid, work);
-    definition::drop_users(&users, work)?;
+    let users = dependency::users(ObjectKind::Routine, routine.oid, work);
+    work.drop_users(&users)?;
     trigger::drop_callers(routine, work);
-    defined_class::forget_function(routine.oid, work);
+    operator_class::forget_function(routine.oid, work);
     work.drop(ObjectKind::Routine, routine.oid);
     Ok(())
 }

@@ -7,9 +7,7 @@ use archipel_sql::ast::{
     RenamedObject, Statement,
 };
 use archipel_sql::catalog::authority::{must_be_owner, undefined_role};
-use archipel_sql::catalog::names::{
-    is_temporary_schema, undefined_column, undefined_relation, undefined_schema,
-};
+use archipel_sql::catalog::names::{undefined_column, undefined_relation, undefined_schema};
 use archipel_sql::catalog::{
     ARCHIPEL, Comments, DATABASE, INFORMATION_SCHEMA, Object, ObjectClass, ObjectKind, PG_CATALOG, PUBLIC,
     Privileges, Relation, Routine, RoutineKind, RoutineRef, SUPERUSER_NAME, Schema, SequenceRef,
@@ -21,7 +19,9 @@ use archipel_sql::types::Oid;
 
 use super::renamed::{Renaming, Said};
 use super::work::{Work, is_system_schema};
-use super::{DdlEnv, DdlPlan, alter, extension, kept, owner, plan_into, routine, trigger};
+use super::{DdlEnv, DdlPlan, kept, owner, routine, trigger};
+use crate::namespace::check_move;
+use crate::{change, extension_object};
 
 /// The name of a new schema and its owner.
 fn name_and_owner(create: &CreateSchema, work: &Work<'_>) -> Result<(String, Oid)> {
@@ -58,7 +58,7 @@ pub(super) fn plan_with_elements(create: &CreateSchema, env: &DdlEnv<'_>) -> Res
     create_schema(create, &mut work)?;
     work.env = &inside;
     for element in &elements {
-        plan_into(element, &mut work)?;
+        work.plan_part(element)?;
     }
     work.check_expressions()?;
     Ok(work.finish())
@@ -283,36 +283,6 @@ fn replace_sequence(
     renaming.follow(&before, work)
 }
 
-pub(super) fn check_target(schema: &str, work: &Work<'_>) -> Result<()> {
-    if !work.catalog.schema_exists(schema) {
-        return Err(undefined_schema(schema));
-    }
-    if is_system_schema(schema) {
-        return Err(SqlError::new(
-            SqlState::INSUFFICIENT_PRIVILEGE,
-            format!("permission denied for schema {schema}"),
-        ));
-    }
-    if let Some(found) = work.catalog.schema(schema) {
-        work.require(found.oid, ObjectClass::Schema, Privileges::CREATE)?;
-    }
-    Ok(())
-}
-
-/// Whether something may move from one schema to another.
-pub(super) fn check_move(from: &str, to: &str, work: &Work<'_>) -> Result<()> {
-    if to != "pg_temp" {
-        check_target(to, work)?;
-    }
-    if to == "pg_temp" || is_temporary_schema(from) || is_temporary_schema(to) {
-        return Err(SqlError::new(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            "cannot move objects into or out of temporary schemas",
-        ));
-    }
-    Ok(())
-}
-
 /// ALTER SEQUENCE … RENAME TO, SET SCHEMA, OWNER TO, SET { LOGGED | UNLOGGED }.
 pub(super) fn alter_sequence_name(
     sequence: &SequenceRef,
@@ -326,7 +296,7 @@ pub(super) fn alter_sequence_name(
         }
         AlterTableAction::RenameTo(name) => changed.name = name.clone(),
         AlterTableAction::SetPersistence(persistence) => {
-            alter::check_persistent(&sequence.name, sequence.persistence)?;
+            change::check_persistent(&sequence.name, sequence.persistence)?;
             changed.persistence = *persistence;
             work.put_sequence(changed);
             return Ok(());
@@ -385,7 +355,7 @@ pub(super) fn move_table(mut table: Table, schema: &str, work: &mut Work<'_>) ->
         changed.schema = schema.to_string();
         replace_sequence(&sequence, changed, work)?;
     }
-    alter::touch(oid, work);
+    change::touch(oid, work);
     Ok(())
 }
 
@@ -437,7 +407,9 @@ fn check_commenter(object: &CommentObject, oid: Oid, work: &Work<'_>) -> Result<
         CommentObject::Column(name, _) if !work.env.system && !work.authority().owns(oid) => {
             Err(must_be_owner("relation", &name.name))
         }
-        CommentObject::Extension(name) => extension::require_owner(extension::require(name, work)?, work),
+        CommentObject::Extension(name) => {
+            extension_object::require_owner(extension_object::require(name, work)?, work)
+        }
         CommentObject::Role(_) if work.authority().creates_roles() => Ok(()),
         CommentObject::Role(_) => {
             Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, "must have CREATEROLE privilege"))
@@ -519,7 +491,7 @@ fn comment_target(object: &CommentObject, work: &Work<'_>) -> Result<(Oid, u16)>
         CommentObject::Schema(name) => {
             work.catalog.schema(name).map(|schema| (schema.oid, 0)).ok_or_else(|| undefined_schema(name))
         }
-        CommentObject::Extension(name) => extension::require(name, work).map(|known| (known.oid, 0)),
+        CommentObject::Extension(name) => extension_object::require(name, work).map(|known| (known.oid, 0)),
         CommentObject::Role(name) => {
             work.catalog.role(name).map(|role| (role.oid, 0)).ok_or_else(|| undefined_role(name))
         }

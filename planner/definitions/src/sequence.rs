@@ -10,8 +10,8 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::{Oid, Type};
 
-use super::user_type;
 use super::work::Work;
+use crate::type_name;
 
 /// The engine's number of a sequence.
 pub(super) fn id(sequence: &Sequence) -> SequenceId {
@@ -248,7 +248,7 @@ pub(super) fn create_sequence(create: &CreateSequence, work: &mut Work<'_>) -> R
         return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
     }
     // It has no row type, and yet PostgreSQL looks.
-    user_type::check_row_type(&schema, name, work)?;
+    type_name::check_row_type(&schema, name, work)?;
     let mut sequence = make(work.oids(1), &schema, name, Type::INT8, &create.options)?;
     sequence.persistence = persistence;
     apply_owner(&mut sequence, &create.options, work)?;
@@ -344,4 +344,10 @@ pub(super) fn alter(mut sequence: Sequence, restart: Option<i64>, work: &mut Wor
     if work.catalog.sequence_by_oid(sequence.oid).is_none_or(|known| *known != sequence) {
         work.put_sequence(sequence);
     }
+}
+
+/// A sequence to be made for a column.
+pub(super) struct SequenceRequest {
+    pub options: Vec<SequenceOption>,
+    pub ty: Type,
 }

@@ -16,9 +16,11 @@ use archipel_sql::types::{Oid, Type};
 use super::constraint::{self, Deferred};
 use super::inherit::{self, Heritage};
 use super::work::Work;
-use super::{alter, distribution, expression, heir_keys, partition, sequence, table_like, user_type};
+use super::{distribution, expression, heir_keys, partition, sequence, table_like};
 use crate::bind::Clause;
 use crate::row::table_def;
+use crate::sequence::SequenceRequest;
+use crate::{change, type_name};
 
 /// PostgreSQL's MaxHeapAttributeNumber.
 const MAX_COLUMNS: usize = 1600;
@@ -53,7 +55,7 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
         }
         return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
     }
-    user_type::check_row_type(&schema, name, work)?;
+    type_name::check_row_type(&schema, name, work)?;
     check_storage_options(&create.options)?;
     if create.partition_by.is_some() {
         check_no_options(&create.options)?;
@@ -168,10 +170,10 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
     referenced.sort_unstable();
     referenced.dedup();
     for oid in referenced.into_iter().filter(|&oid| oid != table.oid) {
-        alter::touch(oid, work);
+        change::touch(oid, work);
     }
     for parent in &heritage.parents {
-        alter::reshape(parent.oid, work);
+        change::reshape(parent.oid, work);
     }
     Ok(())
 }
@@ -233,12 +235,6 @@ fn add_constraints(table: &mut Table, constraints: &[TableConstraint], work: &mu
         constraint::add(table, constraint, &mut deferred, work)?;
     }
     deferred.resolve(table, work)
-}
-
-/// A sequence to be made for a column.
-pub(super) struct SequenceRequest {
-    pub options: Vec<SequenceOption>,
-    pub ty: Type,
 }
 
 pub(super) struct MadeColumn {

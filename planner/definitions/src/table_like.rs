@@ -12,9 +12,9 @@ use archipel_sql::types::Oid;
 use super::constraint::own_names;
 use super::heir_keys;
 use super::inherit::carried;
-use super::table::SequenceRequest;
 use super::work::Work;
 use crate::bind::Clause;
+use crate::sequence::SequenceRequest;
 
 /// What the LIKE clauses of one statement copy, once the columns are there.
 #[derive(Default)]

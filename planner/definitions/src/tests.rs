@@ -1,9 +1,14 @@
 use archipel_engine::schema::{IndexPlacement, Placement};
-use archipel_sql::catalog::{Distribution, Table, TableRef};
+use archipel_engine::txn::DdlOp;
+use archipel_sql::catalog::{Catalog, CatalogChange, Distribution, Table, TableRef};
 use archipel_sql::datum::Datum;
+use archipel_sql::error::SqlState;
+use archipel_sql::function::FunctionContext;
 use archipel_sql::parser::parse;
+use archipel_sql::types::{Oid, Type};
 
 use super::*;
+use crate::ddl_plan::trees_of;
 
 /// A catalog that DDL scripts change as the server would change it.
 struct Database {

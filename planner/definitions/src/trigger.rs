@@ -13,9 +13,11 @@ use archipel_sql::parser::{LexemeKind, lexemes};
 use archipel_sql::stack;
 use archipel_sql::types::Oid;
 
-use super::drop::cascade_notice;
 use super::work::Work;
-use super::{attach, definition, expression, heir_keys};
+use super::{expression, heir_keys};
+use crate::cascade::cascade_notice;
+use crate::dependency::callers;
+use crate::{change, dependency};
 
 pub(super) fn create_trigger(create: &CreateTrigger, work: &mut Work<'_>) -> Result<()> {
     let table = work.catalog.require_table(&create.table, work.search_path())?;
@@ -94,7 +96,7 @@ pub(super) fn create_trigger(create: &CreateTrigger, work: &mut Work<'_>) -> Res
     changed.put_trigger(trigger);
     finish(changed, work);
     if let Some(replaced) = replaced {
-        attach::drop_cloned_triggers(&table, &[replaced], work);
+        change::drop_cloned_triggers(&table, &[replaced], work);
     }
     heir_keys::spread(table.oid, Some(&[]), work)
 }
@@ -140,7 +142,7 @@ fn check_relation(create: &CreateTrigger, table: &Table) -> Result<()> {
 fn finish(changed: Table, work: &mut Work<'_>) {
     match changed.kind {
         TableKind::View => drop(work.put_table(changed)),
-        _ => super::alter::finish(changed, work),
+        _ => crate::change::finish(changed, work),
     }
 }
 
@@ -296,7 +298,7 @@ pub(super) fn drop_trigger(drop: &DropTrigger, work: &mut Work<'_>) -> Result<()
     changed.triggers.retain(|trigger| trigger.name != drop.name);
     finish(changed, work);
     let gone: Vec<Oid> = trigger.iter().map(|(oid, _)| *oid).collect();
-    attach::drop_cloned_triggers(&table, &gone, work);
+    change::drop_cloned_triggers(&table, &gone, work);
     Ok(())
 }
 
@@ -371,13 +373,6 @@ pub(super) fn set_enabled(
     Ok(())
 }
 
-/// The triggers that call a routine.
-pub(super) fn callers(routine: &RoutineRef, work: &Work<'_>) -> Vec<Dependent> {
-    let mut callers = work.catalog.triggers_calling(routine);
-    callers.sort_by_key(|(table, place)| table.triggers[*place].oid);
-    callers.into_iter().map(|(table, place)| Dependent::Trigger(table, place)).collect()
-}
-
 /// Before a routine is dropped by name: the triggers that call it, and the columns and indexes
 /// made by it, go too, or it stays. Routines that are dropped with it are in nobody's way.
 pub(super) fn check_callers(
@@ -387,7 +382,7 @@ pub(super) fn check_callers(
     work: &mut Work<'_>,
 ) -> Result<()> {
     let mut callers = callers(routine, work);
-    callers.extend(definition::users(ObjectKind::Routine, routine.oid, work));
+    callers.extend(dependency::users(ObjectKind::Routine, routine.oid, work));
     callers.retain(|caller| match caller {
         Dependent::Routine(other) => with.iter().all(|dropped| dropped.oid != other.oid),
         _ => true,

@@ -8,7 +8,7 @@ use archipel_sql::catalog::dependency::{Dependent, routine_signature, still_depe
 use archipel_sql::catalog::names::{quote_identifier, undefined_schema};
 use archipel_sql::catalog::user_type::{Domain, EnumLabel, LABEL_BYTES_MAX, UserType, enum_oid, label_oid};
 use archipel_sql::catalog::{
-    Catalog, Column, Object, ObjectKind, PartitionStrategy, Routine, RoutineRef, TableKind, UserTypeRef,
+    Column, Object, ObjectKind, PartitionStrategy, Routine, RoutineRef, TableKind, UserTypeRef,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::stack;
@@ -17,11 +17,10 @@ use archipel_sql::types::{Oid, Type};
 use super::computed::{Computed, ComputedValue};
 use super::renamed::{Renaming, Said};
 use super::work::Work;
-use super::{
-    alter, composite, defined_class, definition, drop, owner, partition, routine_drop, schema, stored,
-    trigger, view,
-};
+use super::{alter, composite, drop, owner, partition, routine_drop, schema, stored, view};
 use crate::row::table_def;
+use crate::type_name::{check_free, check_movable};
+use crate::{cascade, change, dependency, namespace, operator_class, view_query};
 
 pub(super) fn create_type(create: &CreateType, work: &mut Work<'_>) -> Result<()> {
     let schema = work.any_target(&create.name)?;
@@ -60,42 +59,6 @@ fn new_labels(written: &[String], work: &mut Work<'_>) -> Result<Vec<EnumLabel>>
         labels.push(EnumLabel { oid: new_label(work), name: label.clone(), order: None });
     }
     Ok(labels)
-}
-
-/// Fails if there is a type that has the name which a new relation's row type would have.
-pub(super) fn check_row_type(schema: &str, name: &str, work: &Work<'_>) -> Result<()> {
-    check_free(schema, name, work).map_err(|error| {
-        error.with_hint(
-            "A relation has an associated type of the same name, so you must use a name that doesn't conflict with any existing type.",
-        )
-    })
-}
-
-pub(super) fn check_free(schema: &str, name: &str, work: &Work<'_>) -> Result<()> {
-    let table = work.catalog.relation_in(schema, name);
-    let row_type = matches!(table, Some(archipel_sql::catalog::Relation::Table(_)));
-    if row_type || work.catalog.user_type_in(schema, name).is_some() {
-        return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, format!("type \"{name}\" already exists")));
-    }
-    Ok(())
-}
-
-/// Fails if another schema has the name of a type that shall move there.
-pub(super) fn check_movable(known: &UserType, schema: &str, work: &Work<'_>) -> Result<()> {
-    let taken = |what: &str, state| {
-        let message = format!("{what} \"{}\" already exists in schema \"{schema}\"", known.name);
-        Err(SqlError::new(state, message))
-    };
-    if known.schema == schema {
-        return Ok(());
-    }
-    if check_free(schema, &known.name, work).is_err() {
-        return taken("type", SqlState::DUPLICATE_OBJECT);
-    }
-    if known.attributes.is_some() && work.catalog.is_relation(schema, &known.name) {
-        return taken("relation", SqlState::DUPLICATE_TABLE);
-    }
-    Ok(())
 }
 
 fn check_label(label: &str) -> Result<()> {
@@ -261,13 +224,13 @@ pub(super) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
         TypeAction::RenameTo(name) => {
             // The relation that stands for a composite type gets the name first.
             if known.attributes.is_some() && work.catalog.is_relation(&known.schema, name) {
-                return Err(alter::already_exists(name));
+                return Err(change::already_exists(name));
             }
             check_free(&known.schema, name, work)?;
             changed.name = name.clone();
         }
         TypeAction::SetSchema(schema) => {
-            schema::check_move(&known.schema, schema, work)?;
+            namespace::check_move(&known.schema, schema, work)?;
             check_movable(&known, schema, work)?;
             changed.schema = schema.clone();
         }
@@ -301,7 +264,7 @@ pub(super) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
     renaming.follow(&before, work)
 }
 
-pub(super) fn drop_types(statement: &Drop, work: &mut Work<'_>) -> Result<()> {
+fn drop_types(statement: &Drop, work: &mut Work<'_>) -> Result<()> {
     for name in &statement.names {
         let Some(known) = work.catalog.user_type(name.schema.as_deref(), &name.name, work.search_path())
         else {
@@ -337,7 +300,7 @@ pub(super) fn drop_types(statement: &Drop, work: &mut Work<'_>) -> Result<()> {
 }
 
 /// Drops a type; with CASCADE the columns and routines that use it go along.
-pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>) -> Result<()> {
+fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>) -> Result<()> {
     stack::check()?;
     let uses = |oid| oid == known.oid || oid == known.array_type();
     let (mut dependents, mut columns) = (Vec::new(), Vec::new());
@@ -378,15 +341,15 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
     let attributes = composite::attributes_of_type(&uses, known.oid, work);
     dependents.extend(attributes.iter().cloned());
     // Definitions over the columns go with those.
-    let mut definitions = definition::users(ObjectKind::Type, known.oid, work);
+    let mut definitions = dependency::users(ObjectKind::Type, known.oid, work);
     definitions.retain(|user| match user {
         Dependent::View(view) => !view.columns.iter().any(|column| uses(column.declared().oid)),
         Dependent::Domain(of) | Dependent::DomainCheck(of, _) => !domains.iter().any(|ty| ty.oid == of.oid),
         Dependent::Routine(of) => !routines.iter().any(|routine| routine.oid == of.oid),
-        user => !definition::is_over(user, &columns),
+        user => !dependency::is_over(user, &columns),
     });
     dependents.extend(definitions.iter().cloned());
-    let classes = defined_class::users_of_type(&uses, work);
+    let classes = operator_class::users_of_type(&uses, work);
     dependents.extend(classes.iter().cloned());
     let callers = callers_of(&routines, &dependents, &columns, work);
     if !dependents.is_empty() && !cascade {
@@ -403,19 +366,19 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
     }
     let mark = work.plan.notices.len();
     dependents.extend(callers.into_iter().map(|(user, _)| user));
-    drop::cascade_notice(&dependents, work);
+    cascade::cascade_notice(&dependents, work);
     for (table, column) in columns {
         let Some(table) = work.catalog.table_by_oid(table) else { continue };
         if let Some(place) = table.column_index(&column) {
-            for user in view::users_of_column(&table, place, work) {
+            for user in view_query::users_of_column(&table, place, work) {
                 work.drop(ObjectKind::Table, user.oid);
             }
         }
         super::drop_column::drop_column_of(&table, &column, work)?;
     }
-    definition::drop_users(&definitions, work)?;
-    definition::drop_users(&attributes, work)?;
-    definition::drop_users(&classes, work)?;
+    work.drop_users(&definitions)?;
+    work.drop_users(&attributes)?;
+    work.drop_users(&classes)?;
     let views: Vec<_> = work
         .catalog
         .tables()
@@ -434,8 +397,8 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
             }
         }
         // What goes with the domains is told with them.
-        let lines = drop::taken_along(mark, work);
-        drop::notice_of_lines(&lines, work);
+        let lines = cascade::taken_along(mark, work);
+        cascade::notice_of_lines(&lines, work);
     }
     // Comments on attributes are on the relation that stands for a composite type.
     let relation = known.oid.relation_of_row_type();
@@ -456,14 +419,14 @@ fn callers_of(
 ) -> Vec<(Dependent, String)> {
     let mut found: Vec<(Dependent, String)> = Vec::new();
     for routine in routines {
-        let mut users = trigger::callers(routine, work);
-        users.extend(definition::users(ObjectKind::Routine, routine.oid, work));
+        let mut users = dependency::callers(routine, work);
+        users.extend(dependency::users(ObjectKind::Routine, routine.oid, work));
         for user in users {
             let is_known = known
                 .iter()
                 .chain(found.iter().map(|(user, _)| user))
-                .any(|other| definition::is_one(other, &user) && other.object() == user.object());
-            if !is_known && !definition::is_over(&user, columns) {
+                .any(|other| dependency::is_one(other, &user) && other.object() == user.object());
+            if !is_known && !dependency::is_over(&user, columns) {
                 found.push((user, format!("function {}", routine_signature(routine, work))));
             }
         }
@@ -471,27 +434,14 @@ fn callers_of(
     found
 }
 
-/// Gives the tables that have such columns, and the routines that are such, a new version: their
-/// plans hold what a type was.
-pub(super) fn compile_users_anew(
-    work: &mut Work<'_>,
-    column: impl Fn(&Catalog, &Column) -> bool,
-    routine: impl Fn(&Catalog, &Routine) -> bool,
-) {
-    let tables: Vec<Oid> = work
-        .catalog
-        .tables()
-        .filter(|table| table.kind == TableKind::Table)
-        .filter(|table| table.columns.iter().any(|known| column(&work.catalog, known)))
-        .map(|table| table.oid)
-        .collect();
-    for table in tables {
-        alter::touch(table, work);
+impl Work<'_> {
+    /// DROP TYPE and DROP DOMAIN.
+    pub(super) fn drop_types(&mut self, statement: &Drop) -> Result<()> {
+        drop_types(statement, self)
     }
-    let routines: Vec<Arc<Routine>> =
-        work.catalog.routines_all().filter(|known| routine(&work.catalog, known)).cloned().collect();
-    for routine in routines {
-        let routine = Routine { version: routine.version + 1, ..(*routine).clone() };
-        work.put(Object::Routine(Arc::new(routine)));
+
+    /// Drops a type; with CASCADE the columns and routines that use it go along.
+    pub(super) fn drop_type(&mut self, known: &UserTypeRef, cascade: bool) -> Result<()> {
+        drop_type(known, cascade, self)
     }
 }

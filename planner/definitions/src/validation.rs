@@ -14,16 +14,7 @@ use archipel_sql::types::Oid;
 use super::work::Work;
 use super::{DdlPlan, FaultyKey, KeyFault, Validation, Written, WrittenPart};
 use crate::bind::definition_path;
-
-/// Some columns of a table's rows as the statement leaves them. A validation names them in FROM before
-/// all of the statement is planned; [`settle`] says what they are.
-pub(super) struct Gathered {
-    name: String,
-    table: Oid,
-    columns: Vec<String>,
-    /// Whether keys are looked for among them.
-    parents: bool,
-}
+use crate::ddl_plan::Gathered;
 
 /// A table as a FROM item of the rows that are its own; of a partitioned table, its partitions'.
 pub(super) fn own_rows(table: &Table, work: &Work<'_>) -> String {
@@ -117,7 +108,7 @@ pub(super) fn named_rows(table: &Table, used: &[u16], work: &mut Work<'_>) -> St
 
 /// Says what the validations read: rows that stay as they are lie in their table, and others are made by
 /// whoever runs the plan, once for those who look at them and for the table.
-pub(super) fn settle(work: &mut Work<'_>) {
+fn settle(work: &mut Work<'_>) {
     let gathered = std::mem::take(&mut work.gathered);
     let mut validations = std::mem::take(&mut work.plan.validations);
     for validation in &mut validations {
@@ -212,7 +203,7 @@ pub(super) fn null_values(column: &str, table: &Table) -> SqlError {
 
 /// For the keys that a plan makes unique over rows which are there, or gives new values: what finds one
 /// that two of them have.
-pub(super) fn duplicates(work: &Work<'_>) -> Vec<(TreeId, Validation)> {
+fn duplicates(work: &Work<'_>) -> Vec<(TreeId, Validation)> {
     let mut found: Vec<(TreeId, Validation)> = Vec::new();
     for (tree, query) in work.plan.operations.iter().flat_map(|operation| duplicates_of(operation, work)) {
         if found.iter().all(|(known, _)| *known != tree) {
@@ -396,5 +387,17 @@ fn foreign_key_rows(table: &Table, referenced: &Table, key: &ForeignKey, work: &
     );
     if let Some(validation) = work.plan.validations.last_mut() {
         validation.apart = Some(apart);
+    }
+}
+
+impl Work<'_> {
+    /// Says of what validations read what it is, now that all of the statement is planned.
+    pub(super) fn settle_validations(&mut self) {
+        settle(self);
+    }
+
+    /// Queries for keys that two rows have, by the trees that operations fill.
+    pub(super) fn duplicate_queries(&self) -> Vec<(TreeId, Validation)> {
+        duplicates(self)
     }
 }

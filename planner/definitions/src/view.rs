@@ -17,11 +17,13 @@ use archipel_sql::types::Oid;
 use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Visit, Visitor};
 
 use super::work::Work;
-use super::{alter, expression, kept, literal, owner, schema, user_type};
+use super::{expression, kept, literal, owner, schema};
 use crate::bind::name::{ident_name, object_name_span, own_rows, schema_and_name};
 use crate::bind::target::check_updatable;
 use crate::bind::{BindEnv, bind_statement};
-use crate::bound::{BoundQuery, BoundStatement, OutputColumn};
+use crate::bound::OutputColumn;
+use crate::view_query::{bound, users_of_column};
+use crate::{change, namespace, type_name};
 
 /// Whether a query is SELECT INTO: of operands of UNION and the like, the first says so.
 fn makes_a_table(query: &Query) -> bool {
@@ -122,10 +124,10 @@ fn make_view(create: &CreateView, work: &mut Work<'_>) -> Result<()> {
     match work.catalog.relation_in(&schema, &create.name.name) {
         None if work.catalog.is_relation(&schema, &create.name.name) => Err(match create.or_replace {
             true => not_a_view(&create.name.name),
-            false => alter::already_exists(&create.name.name),
+            false => change::already_exists(&create.name.name),
         }),
         None => {
-            user_type::check_row_type(&schema, &create.name.name, work)?;
+            type_name::check_row_type(&schema, &create.name.name, work)?;
             let persistence = if temporary { Persistence::Temporary } else { Persistence::Permanent };
             let table = Table {
                 columns,
@@ -369,68 +371,6 @@ fn outputs(view: &View, catalog: &Catalog, work: &Work<'_>) -> Result<Vec<Output
     bound(view, catalog, work).map(|query| query.columns)
 }
 
-pub(super) fn bound(view: &View, catalog: &Catalog, work: &Work<'_>) -> Result<BoundQuery> {
-    let query = parse_query(&view.query)?;
-    let mut env = BindEnv::new(catalog, &view.search_path, work.env.context);
-    env.references = &view.references;
-    env.params_fixed = true;
-    // What it means is compared with what it means in another catalog, of which the session knows nothing.
-    env.late_literals = true;
-    env.is_kept = true;
-    match bind_statement(&Statement::Query(query), &mut env)? {
-        BoundStatement::Query(query) => Ok(query),
-        _ => Err(SqlError::internal("a view's query is no query")),
-    }
-}
-
-/// The views whose queries mean nothing in another catalog, or something else, and those over them.
-pub(super) fn changed_by(after: &Catalog, may_mean: &dyn Fn(&str) -> bool, work: &Work<'_>) -> Vec<TableRef> {
-    let mut found: Vec<TableRef> = Vec::new();
-    let mut views: Vec<_> = work.catalog.tables().filter(|table| table.kind == TableKind::View).collect();
-    views.sort_by_key(|view| view.oid);
-    for candidate in views {
-        let Some(view) = candidate.view.as_ref().filter(|view| may_mean(&view.query)) else { continue };
-        let differs = || {
-            bound(view, &work.catalog, work)
-                .is_ok_and(|now| !bound(view, after, work).is_ok_and(|then| now == then))
-        };
-        if !found.iter().any(|known| known.oid == candidate.oid) && differs() {
-            found.push(candidate.clone());
-            for over in work.catalog.views_over(candidate.oid) {
-                if !found.iter().any(|known| known.oid == over.oid) {
-                    found.push(over);
-                }
-            }
-        }
-    }
-    found
-}
-
-/// The views that use a column, and those over them: what they show would change without it.
-/// A view that does not use it means the same where the column bears a name that nobody writes;
-/// where it does, the name is missing then, or means another column.
-pub(super) fn users_of_column(table: &Table, place: u16, work: &Work<'_>) -> Vec<TableRef> {
-    let mut found: Vec<TableRef> = Vec::new();
-    let direct = work.catalog.tables().filter(|candidate| candidate.kind == TableKind::View);
-    for candidate in direct {
-        let Some(view) = candidate.view.as_ref().filter(|view| view.reads(table.oid)) else { continue };
-        let meaning = |view: &View| {
-            bound(view, &work.catalog, work).map(|query| format!("{:?} {:?}", query.columns, query.rel))
-        };
-        let hiding = view.hiding_column(table.oid, usize::from(place));
-        let same = matches!((meaning(view), meaning(&hiding)), (Ok(now), Ok(then)) if now == then);
-        if !same && !found.iter().any(|known| known.oid == candidate.oid) {
-            found.push(candidate.clone());
-            for over in work.catalog.views_over(candidate.oid) {
-                if !found.iter().any(|known| known.oid == over.oid) {
-                    found.push(over);
-                }
-            }
-        }
-    }
-    found
-}
-
 /// Makes room for a column to go: the views that use it go too, or the column stays.
 pub(super) fn release_column(table: &Table, place: u16, cascade: bool, work: &mut Work<'_>) -> Result<()> {
     let users = users_of_column(table, place, work);
@@ -442,7 +382,7 @@ pub(super) fn release_column(table: &Table, place: u16, cascade: bool, work: &mu
                 still_depended_on(&format!("column {column} of table {}", table.name), &dependents, work);
             return Err(error);
         }
-        super::drop::cascade_notice(&dependents, work);
+        crate::cascade::cascade_notice(&dependents, work);
         for user in users {
             work.drop(ObjectKind::Table, user.oid);
         }
@@ -495,7 +435,7 @@ pub(super) fn release_key(table: &Table, name: &str, cascade: bool, work: &mut W
         }
     }
     let dependents: Vec<Dependent> = users.iter().cloned().map(Dependent::View).collect();
-    super::drop::cascade_notice(&dependents, work);
+    crate::cascade::cascade_notice(&dependents, work);
     for user in users {
         work.drop(ObjectKind::Table, user.oid);
     }
@@ -508,9 +448,9 @@ pub(super) fn alter_view(view: &TableRef, action: &AlterTableAction, work: &mut 
     match action {
         AlterTableAction::RenameTo(name) => {
             if work.catalog.is_relation(&view.schema, name) {
-                return Err(alter::already_exists(name));
+                return Err(change::already_exists(name));
             }
-            user_type::check_free(&view.schema, name, work)?;
+            type_name::check_free(&view.schema, name, work)?;
             changed.name = name.clone();
         }
         AlterTableAction::RenameColumn { from, to } => {
@@ -534,7 +474,7 @@ pub(super) fn alter_view(view: &TableRef, action: &AlterTableAction, work: &mut 
                 default.as_ref().map(|default| default.text.clone());
         }
         AlterTableAction::SetSchema(name) => {
-            schema::check_move(&view.schema, name, work)?;
+            namespace::check_move(&view.schema, name, work)?;
             if work.catalog.is_relation(name, &view.name) {
                 return Err(SqlError::new(
                     SqlState::DUPLICATE_TABLE,

@@ -9,7 +9,7 @@ use archipel_sql::ast::QualifiedName;
 use archipel_sql::catalog::names::{is_temporary_schema, undefined_schema};
 use archipel_sql::catalog::{
     Catalog, CatalogChange, DATABASE, Numbers, Object, ObjectClass, ObjectKind, Persistence, Privileges,
-    SUPERUSER_NAME, Schema, Sequence, Table, TableKind, TypesAlong, UserType,
+    Schema, Sequence, Table, TableKind, TypesAlong, UserType,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::{TypeNames, element_of};
@@ -23,8 +23,9 @@ use crate::row::table_def;
 
 use super::default_access;
 use super::kept;
-use super::validation::{self, Gathered};
+use super::validation;
 use super::{Computed, DdlEnv, DdlPlan, FaultyKey, Validation};
+use crate::ddl_plan::Gathered;
 
 pub(super) struct Work<'a> {
     pub env: &'a DdlEnv<'a>,
@@ -34,7 +35,7 @@ pub(super) struct Work<'a> {
     computed: Vec<Computed>,
     /// The columns that rows get, or get new values in: of these tables, with these names.
     pub rewritten: Vec<(Oid, String)>,
-    /// What validations read, until [`validation::settle`].
+    /// What validations read, until [`Work::settle_validations`].
     pub gathered: Vec<Gathered>,
     /// The extension whose functions are made.
     pub extension: Option<String>,
@@ -134,7 +135,7 @@ impl<'a> Work<'a> {
     /// Names what operations fill that was there before them.
     fn name_trees(&mut self) {
         let named: FxHashSet<TreeId> = self.plan.unique_names.iter().map(|(tree, _)| *tree).collect();
-        let filled = self.plan.operations.iter().flat_map(super::trees_of);
+        let filled = self.plan.operations.iter().flat_map(crate::ddl_plan::trees_of);
         let wanted: FxHashSet<TreeId> = filled.filter(|tree| !named.contains(tree)).collect();
         if wanted.is_empty() {
             return;
@@ -153,8 +154,8 @@ impl<'a> Work<'a> {
     }
 
     pub fn finish(mut self) -> DdlPlan {
-        validation::settle(&mut self);
-        self.plan.duplicates = validation::duplicates(&self);
+        self.settle_validations();
+        self.plan.duplicates = self.duplicate_queries();
         self.finish_copies();
         self.name_trees();
         if self.numbers != self.env.catalog.numbers() {
@@ -167,7 +168,7 @@ impl<'a> Work<'a> {
     /// What their names mean to the session they mean to everybody afterwards.
     pub fn check_expressions(&mut self) -> Result<()> {
         for at in 0..self.plan.changes.len() {
-            if let Some(settled) = kept::settled(&self.plan.changes[at], self)? {
+            if let Some(settled) = self.settled_change(&self.plan.changes[at])? {
                 if self.is_latest(&self.plan.changes[at]) {
                     self.catalog = self.catalog.apply(std::slice::from_ref(&settled));
                 }
