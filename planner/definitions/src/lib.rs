@@ -5,106 +5,50 @@
 //! with, runs the validations, the engine's operations and the catalog rows' changes, and so
 //! has both in one redo group.
 //!
-//! - this file        which statement goes where
-//! - [`ddl_plan`]     what a definition is planned in ([`DdlEnv`]) and what it changes ([`DdlPlan`])
-//! - [`work`]         the plan under construction, over a catalog that already shows it
-//! - [`change`]       changed tables on their way into it; [`dependency`] what stands on an object; [`cascade`] what
-//!   goes along with it
-//! - [`table`]        CREATE TABLE
-//! - [`table_like`]   LIKE
-//! - [`inherit`]      what tables have from those they inherit from
-//! - [`partition`]    partitioned tables; [`heir_keys`] their keys, indexes and triggers
-//! - [`view`]         views
-//! - [`user_type`]    types; [`domain`] domains; [`composite`] types of several fields
-//! - [`constraint`]   keys, checks, foreign keys, and their names
-//! - [`expression`]   defaults and conditions as the catalog keeps them
-//! - [`kept`]         the names in texts that the catalog keeps; [`renamed`] other names for what they
-//!   mean; [`literal`] their dates and times; [`looked`] whether their schemas may be looked into
-//! - [`index`]        CREATE and DROP INDEX, local and global; [`operator_class`] how their keys are ordered
-//! - [`nominal`]      definitions without an effect: indexes that serve no query, REPLICA IDENTITY
-//! - [`defined_class`] operator classes that users define
-//! - [`key_timing`]   ALTER CONSTRAINT
-//! - [`alter_heirs`]  what ALTER TABLE does to heirs; [`attach`] tables that get a parent or lose one
-//! - [`alter`], [`alter_column`], [`drop_column`] ALTER TABLE; [`alter_pass`] the order of its actions;
-//!   [`computed`] values made for rows that are there
-//! - [`validation`] that rows which are there keep a constraint
-//! - [`stored`]       the columns of altered rows
-//! - [`drop`]         DROP TABLE, SCHEMA, SEQUENCE; TRUNCATE
-//! - [`sequence`]     sequences
-//! - [`routine`]      functions and procedures; [`routine_drop`] DROP of them; [`aggregate`] aggregates;
-//!   [`extension`] extensions
-//! - [`trigger`]      triggers
-//! - [`schema`]       schemas, comments
-//! - [`role`]         roles; [`owner`] whose objects are
-//! - [`grant`], [`default_access`] GRANT and REVOKE
-//! - [`distribution`] where rows live: defaults, and Citus's functions
+//! - this file     which statement goes where
+//! - [`work`]      the plan under construction and what it becomes, [`DdlPlan`]; validations, rewritten rows
+//! - [`relation`]  tables and partitions, views, sequences, constraints, indexes, triggers, where rows live
+//! - [`alter`]     ALTER TABLE
+//! - [`drop`]      DROP and TRUNCATE; what stands on an object, and goes along
+//! - [`data_type`] types and domains
+//! - [`function`]  routines, aggregates, extensions, operator classes
+//! - [`expression`] defaults and conditions as the catalog keeps them
+//! - [`schema`]    schemas, comments; [`namespace`] schemas that objects move to
+//! - [`access`]    roles, owners, privileges
 
-mod aggregate;
-mod alter;
-mod alter_column;
-mod alter_heirs;
-mod alter_pass;
-mod attach;
-mod cascade;
-mod change;
-mod composite;
-pub mod computed;
-mod constraint;
-mod ddl_plan;
-mod default_access;
-mod defined_class;
-mod definition;
-mod dependency;
-pub mod distribution;
-mod domain;
-mod domain_form;
-mod drop;
-mod drop_column;
-mod expression;
-mod extension;
-mod extension_object;
-mod grant;
-mod heir_keys;
-mod index;
-mod inherit;
-mod kept;
-mod key_timing;
-mod literal;
-mod looked;
+pub(crate) mod access;
+pub(crate) mod alter;
+pub(crate) mod data_type;
+pub(crate) mod drop;
+pub(crate) mod expression;
+pub(crate) mod function;
 mod namespace;
-mod nominal;
-mod operator_class;
-mod owner;
-mod partition;
-mod renamed;
-mod role;
-mod routine;
-mod routine_drop;
+pub(crate) mod relation;
 mod schema;
-mod sequence;
-mod stored;
-mod table;
-mod table_like;
-mod trigger;
-mod user_type;
-mod validation;
-mod view;
 mod work;
 
-use archipel_sql::ast::Statement;
-use archipel_sql::catalog::{Migration, Object};
-
-use archipel_sql::error::{Result, SqlError};
+#[cfg(test)]
+mod tests;
 
 use archipel_binder::{bind, bound, evaluate};
+use archipel_sql::ast::Statement;
+use archipel_sql::catalog::{Migration, Object};
+use archipel_sql::error::{Result, SqlError};
+
+use crate::access::{default_privileges, grant, owner, role};
+use crate::alter::table as alter_table;
+use crate::data_type::{domain, user_type};
+use crate::drop::relation as drop_relation;
+pub use crate::drop::relation::{named_for_truncate, truncated_tables};
+pub use crate::expression::schema_usage::require_schemas;
+use crate::function::{aggregate, create_operator_class, extension, routine, routine_drop};
+pub use crate::relation::distribution::{DistributionCall, EvidentPlace, encoded_alike};
+use crate::relation::{distribution, index, sequence, table, trigger, view};
+use crate::work::Work;
+pub use crate::work::plan::{Copies, DdlEnv, DdlPlan, FaultyKey, KeyFault, Validation, Written, WrittenPart};
+pub use crate::work::require_user_table;
+pub use crate::work::rewrite::{Computed, ComputedValue, FieldWay, relabelled};
 use archipel_row as row;
-pub use computed::{Computed, ComputedValue, FieldWay, relabelled};
-pub use ddl_plan::{Copies, DdlEnv, DdlPlan, FaultyKey, KeyFault, Validation, Written, WrittenPart};
-pub use distribution::{DistributionCall, EvidentPlace, encoded_alike};
-pub use drop::{named_for_truncate, truncated_tables};
-pub use looked::require_schemas;
-use work::Work;
-pub use work::require_user_table;
 
 /// Plans a definition. Statements that define nothing are XX000.
 pub fn plan(statement: &Statement, env: &DdlEnv<'_>) -> Result<DdlPlan> {
@@ -141,7 +85,7 @@ fn plan_into(statement: &Statement, work: &mut Work<'_>) -> Result<()> {
         Statement::CreateTrigger(create) => trigger::create_trigger(create, work)?,
         Statement::DropTrigger(drop) => trigger::drop_trigger(drop, work)?,
         Statement::RenameTrigger(rename) => trigger::rename_trigger(rename, work)?,
-        Statement::AlterTable(alter) => alter::alter_table(alter, work)?,
+        Statement::AlterTable(alter) => alter_table::alter_table(alter, work)?,
         Statement::CreateIndex(create) => index::create_index(create, work)?,
         Statement::CreateSequence(create) => sequence::create_sequence(create, work)?,
         Statement::AlterSequence(alter) => sequence::alter_sequence(alter, work)?,
@@ -151,20 +95,20 @@ fn plan_into(statement: &Statement, work: &mut Work<'_>) -> Result<()> {
         Statement::CreateSchema(create) => schema::create_schema(create, work)?,
         Statement::CreateRoutine(create) => routine::create_routine(create, work)?,
         Statement::CreateAggregate(create) => aggregate::create_aggregate(create, work)?,
-        Statement::CreateOperatorClass(create) => defined_class::create_operator_class(create, work)?,
-        Statement::AlterOperatorClass(alter) => defined_class::alter_operator_class(alter, work)?,
-        Statement::DropOperatorClass(drop) => defined_class::drop_operator_class(drop, work)?,
-        Statement::Drop(drop) => drop::drop_objects(drop, work)?,
+        Statement::CreateOperatorClass(create) => create_operator_class::create_operator_class(create, work)?,
+        Statement::AlterOperatorClass(alter) => create_operator_class::alter_operator_class(alter, work)?,
+        Statement::DropOperatorClass(drop) => create_operator_class::drop_operator_class(drop, work)?,
+        Statement::Drop(drop) => drop_relation::drop_objects(drop, work)?,
         Statement::DropRoutine(drop) => routine_drop::drop_routine(drop, work)?,
         Statement::Rename(rename) => schema::rename(rename, work)?,
-        Statement::Truncate(truncate) => drop::truncate(truncate, work)?,
+        Statement::Truncate(truncate) => drop_relation::truncate(truncate, work)?,
         Statement::Comment(comment) => schema::comment(comment, work)?,
         Statement::Grant(statement) => grant::grant(statement, work)?,
         Statement::GrantRole(grant) => role::grant_role(grant, work)?,
         Statement::CreateRole(create) => role::create_role(create, work)?,
         Statement::AlterRole(alter) => role::alter_role(alter, work)?,
         Statement::DropRole(drop) => role::drop_role(drop, work)?,
-        Statement::AlterDefaultPrivileges(alter) => default_access::alter(alter, work)?,
+        Statement::AlterDefaultPrivileges(alter) => default_privileges::alter(alter, work)?,
         Statement::OwnedObjects(owned) => owner::owned_objects(owned, work)?,
         Statement::CreateExtension(create) => extension::create(create, work)?,
         Statement::AlterExtension(alter) => extension::alter(alter, work)?,
@@ -229,8 +173,3 @@ impl Work<'_> {
         plan_into(statement, self)
     }
 }
-
-#[cfg(test)]
-mod tests;
-mod type_name;
-mod view_query;

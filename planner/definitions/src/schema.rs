@@ -17,11 +17,14 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::Oid;
 
-use super::renamed::{Renaming, Said};
-use super::work::{Work, is_system_schema};
-use super::{DdlEnv, DdlPlan, kept, owner, routine, trigger};
+use crate::access::owner;
+use crate::expression::rename::{Renaming, Said};
+use crate::expression::stored_expression;
+use crate::function::{extension_object, routine};
 use crate::namespace::check_move;
-use crate::{change, extension_object};
+use crate::relation::trigger;
+use crate::work::{Work, change, is_system_schema};
+use crate::{DdlEnv, DdlPlan};
 
 /// The name of a new schema and its owner.
 fn name_and_owner(create: &CreateSchema, work: &Work<'_>) -> Result<(String, Oid)> {
@@ -169,7 +172,7 @@ pub(super) fn rename(rename: &Rename, work: &mut Work<'_>) -> Result<()> {
                 RenameAction::SetSchema(schema) => {
                     check_move(&found.schema, schema, work)?;
                     changed.schema = schema.clone();
-                    kept::follow_routine(&mut changed, &found.schema, work)?;
+                    stored_expression::follow_routine(&mut changed, &found.schema, work)?;
                     work.settled.push(Object::Routine(changed.clone().into()));
                 }
             }
@@ -206,7 +209,7 @@ fn replace_routine(found: &RoutineRef, mut changed: Routine, work: &mut Work<'_>
 pub(super) fn move_routine(found: &RoutineRef, schema: &str, work: &mut Work<'_>) -> Result<()> {
     let mut changed = (**found).clone();
     changed.schema = schema.to_owned();
-    kept::follow_routine(&mut changed, &found.schema, work)?;
+    stored_expression::follow_routine(&mut changed, &found.schema, work)?;
     work.settled.push(Object::Routine(changed.clone().into()));
     replace_routine(found, changed, work)
 }
@@ -264,7 +267,7 @@ fn rename_schema(name: &str, action: &RenameAction, work: &mut Work<'_>) -> Resu
         changed.schema = to.clone();
         work.put(Object::OperatorClass(Arc::new(changed)));
     }
-    kept::follow_schema(name, to, work)
+    stored_expression::follow_schema(name, to, work)
 }
 
 /// Puts a renamed sequence, and the new name into the texts that say the old one.
@@ -346,7 +349,7 @@ pub(super) fn move_table(mut table: Table, schema: &str, work: &mut Work<'_>) ->
         ));
     }
     let before = std::mem::replace(&mut table.schema, schema.to_string());
-    kept::follow_table(&mut table, &before, work)?;
+    stored_expression::follow_table(&mut table, &before, work)?;
     work.settled.push(Object::Table(table.clone().into()));
     let oid = table.oid;
     work.put_table(table);

@@ -8,7 +8,7 @@ use archipel_sql::parser::parse;
 use archipel_sql::types::{Oid, Type};
 
 use super::*;
-use crate::ddl_plan::trees_of;
+use crate::work::plan::trees_of;
 
 /// A catalog that DDL scripts change as the server would change it.
 struct Database {

@@ -1,0 +1,154 @@
+//! ALTER DEFAULT PRIVILEGES: what new objects of a role begin with. Entries for all schemas stand
+//! in the place of the default list; entries for one schema add to it.
+
+use std::sync::Arc;
+
+use archipel_sql::ast::AlterDefaultPrivileges;
+use archipel_sql::catalog::access::{AclChange, AclItem};
+use archipel_sql::catalog::names::undefined_schema;
+use archipel_sql::catalog::{Catalog, DefaultAccess, Object, ObjectClass, Privileges, Role};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
+
+use super::grant;
+use crate::work::Work;
+
+fn find(entries: &[DefaultAccess], class: ObjectClass, schema: Option<Oid>) -> Option<&DefaultAccess> {
+    entries.iter().find(|entry| entry.class == class && entry.schema == schema)
+}
+
+/// The list of a new object; `None`: the default one.
+pub(super) fn of_new(
+    catalog: &Catalog,
+    owner: Oid,
+    class: ObjectClass,
+    schema: Option<Oid>,
+) -> Option<Vec<AclItem>> {
+    let role = catalog.role_by_oid(owner)?;
+    let everywhere = find(&role.default_access, class, None);
+    let here = schema.and_then(|schema| find(&role.default_access, class, Some(schema)));
+    if everywhere.is_none() && here.is_none() {
+        return None;
+    }
+    let mut default = class.default_acl(owner);
+    let mut acl = everywhere.map_or_else(|| default.clone(), |entry| entry.acl.clone());
+    for item in here.iter().flat_map(|entry| &entry.acl) {
+        match acl.iter_mut().find(|known| known.grantee == item.grantee && known.grantor == item.grantor) {
+            Some(known) => {
+                known.privileges |= item.privileges;
+                known.options |= item.options;
+            }
+            None => acl.push(*item),
+        }
+    }
+    let order = |item: &AclItem| (item.grantee, item.grantor);
+    acl.sort_by_key(order);
+    default.sort_by_key(order);
+    (acl != default).then_some(acl)
+}
+
+pub(crate) fn alter(alter: &AlterDefaultPrivileges, work: &mut Work<'_>) -> Result<()> {
+    let class = match alter.objects.as_str() {
+        "tables" => ObjectClass::Relation,
+        "sequences" => ObjectClass::Sequence,
+        "types" => ObjectClass::Type,
+        "schemas" => ObjectClass::Schema,
+        _ => ObjectClass::Routine,
+    };
+    if class == ObjectClass::Schema && !alter.schemas.is_empty() {
+        let message = "cannot use IN SCHEMA clause when using GRANT/REVOKE ON SCHEMAS";
+        return Err(SqlError::new(SqlState(*b"0LP01"), message));
+    }
+    let privileges = grant::whole(&alter.privileges, class, word_of(class))?;
+    let grantees = grant::grantees(&alter.grantees, alter.grant_option && !alter.revoke, work)?;
+    let roles = if alter.roles.is_empty() {
+        vec![work.env.roles.current]
+    } else {
+        alter.roles.iter().map(|role| work.role(role)).collect::<Result<Vec<Oid>>>()?
+    };
+    let mut places: Vec<Option<Oid>> = Vec::new();
+    for name in &alter.schemas {
+        places.push(Some(work.catalog.schema(name).ok_or_else(|| undefined_schema(name))?.oid));
+    }
+    if places.is_empty() {
+        places.push(None);
+    }
+    for role in roles {
+        work.authority().require_member(role)?;
+        for place in &places {
+            change(role, *place, class, privileges, &grantees, alter, work)?;
+        }
+    }
+    Ok(())
+}
+
+fn word_of(class: ObjectClass) -> &'static str {
+    match class {
+        ObjectClass::Relation => "relation",
+        ObjectClass::Sequence => "sequence",
+        ObjectClass::Type => "type",
+        ObjectClass::Schema => "schema",
+        _ => "function",
+    }
+}
+
+fn change(
+    role: Oid,
+    schema: Option<Oid>,
+    class: ObjectClass,
+    privileges: Privileges,
+    grantees: &[Oid],
+    alter: &AlterDefaultPrivileges,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let mut object = work.role_object(role)?;
+    // What new objects have without an entry.
+    let plain = if schema.is_none() { class.default_acl(role) } else { Vec::new() };
+    let known = find(&object.default_access, class, schema).cloned();
+    let mut acl = known.as_ref().map_or_else(|| plain.clone(), |entry| entry.acl.clone());
+    for &grantee in grantees {
+        let change = AclChange {
+            grantee,
+            grantor: role,
+            privileges,
+            grant_option: alter.grant_option,
+            revoke: alter.revoke,
+            cascade: alter.cascade,
+        };
+        change.apply(&mut acl, role)?;
+    }
+    object.default_access.retain(|entry| entry.class != class || entry.schema != schema);
+    let same = acl.len() == plain.len() && acl.iter().all(|item| plain.contains(item));
+    if !same {
+        let oid = known.map_or_else(|| work.oids(1), |entry| entry.oid);
+        object.default_access.push(DefaultAccess { oid, schema, class, acl });
+    }
+    work.put(Object::Role(object));
+    Ok(())
+}
+
+/// Drops what is said of new objects in a schema: it goes with the schema.
+pub(crate) fn forget_schema(schema: Oid, work: &mut Work<'_>) {
+    let within = |entry: &DefaultAccess| entry.schema == Some(schema);
+    let speaking: Vec<Arc<Role>> =
+        work.catalog.roles().filter(|role| role.default_access.iter().any(within)).cloned().collect();
+    for role in speaking {
+        let mut role = Role::clone(&role);
+        role.default_access.retain(|entry| !within(entry));
+        work.put(Object::Role(role));
+    }
+}
+
+/// As PostgreSQL's DETAIL names an entry.
+pub(super) fn describe(role: &str, entry: &DefaultAccess, catalog: &Catalog) -> String {
+    let what = match entry.class {
+        ObjectClass::Relation => "relations",
+        ObjectClass::Sequence => "sequences",
+        ObjectClass::Type => "types",
+        ObjectClass::Schema => "schemas",
+        _ => "functions",
+    };
+    let place = entry.schema.and_then(|schema| catalog.schema_by_oid(schema));
+    let place = place.map_or_else(String::new, |schema| format!(" in schema {}", schema.name));
+    format!("default privileges on new {what} belonging to role {role}{place}")
+}

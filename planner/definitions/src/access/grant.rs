@@ -1,0 +1,459 @@
+//! GRANT and REVOKE on objects.
+
+use archipel_sql::ast::{Grant, GrantObjects, GrantedPrivilege, QualifiedName, RoleName};
+use archipel_sql::catalog::access::{AclChange, AclItem, EVERYBODY};
+use archipel_sql::catalog::names::{undefined_column, undefined_schema};
+use archipel_sql::catalog::{
+    Access, DATABASE, ObjectClass, Privileges, Relation, RoutineKind, SUPERUSER_NAME,
+};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::type_table::{TypeInfo, type_by_name};
+use archipel_sql::types::Oid;
+
+use crate::function::routine;
+use crate::work::Work;
+
+/// invalid_grant_operation.
+pub(super) const INVALID_GRANT: SqlState = SqlState(*b"0LP01");
+/// A warning: fewer rights were granted than named.
+const NOT_GRANTED: SqlState = SqlState(*b"01007");
+const NOT_REVOKED: SqlState = SqlState(*b"01006");
+
+/// An object of a GRANT.
+struct Target {
+    object: Oid,
+    class: ObjectClass,
+    /// How the object is called in warnings.
+    name: String,
+}
+
+/// The rights a list names, all of which must exist for the class of object.
+pub(super) fn whole(list: &[GrantedPrivilege], class: ObjectClass, word: &str) -> Result<Privileges> {
+    let mut all = Privileges::NONE;
+    for privilege in list {
+        if !privilege.columns.is_empty() {
+            let message = "column privileges are only valid for relations";
+            return Err(SqlError::new(INVALID_GRANT, message));
+        }
+        all |= named(privilege.name.as_deref(), class.all(), class.all(), word)?;
+    }
+    Ok(all)
+}
+
+/// A right by its name; `all` stands for ALL PRIVILEGES.
+fn named(name: Option<&str>, valid: Privileges, all: Privileges, word: &str) -> Result<Privileges> {
+    let Some(name) = name else { return Ok(all) };
+    let found = Privileges::parse(name).ok_or_else(|| {
+        SqlError::new(SqlState::SYNTAX_ERROR, format!("unrecognized privilege type \"{name}\""))
+    })?;
+    if valid.contains(found) {
+        return Ok(found);
+    }
+    let message = format!("invalid privilege type {} for {word}", name.to_uppercase());
+    Err(SqlError::new(INVALID_GRANT, message))
+}
+
+/// The oids of grantees; PUBLIC cannot pass anything on.
+pub(super) fn grantees(names: &[RoleName], with_option: bool, work: &Work<'_>) -> Result<Vec<Oid>> {
+    let mut found = Vec::with_capacity(names.len());
+    for name in names {
+        found.push(match name {
+            RoleName::Public if with_option => {
+                let message = "grant options can only be granted to roles";
+                return Err(SqlError::new(INVALID_GRANT, message));
+            }
+            RoleName::Public => EVERYBODY,
+            name => work.role(name)?,
+        });
+    }
+    Ok(found)
+}
+
+pub(crate) fn grant(grant: &Grant, work: &mut Work<'_>) -> Result<()> {
+    if let Some(by) = &grant.granted_by
+        && work.role(by)? != work.env.roles.current
+    {
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "grantor must be current user"));
+    }
+    let grantees = grantees(&grant.grantees, grant.grant_option && !grant.revoke, work)?;
+    if let GrantObjects::Languages(names) = &grant.objects {
+        return languages(names, grant);
+    }
+    let (class, word) = match &grant.objects {
+        GrantObjects::Tables(_) => (ObjectClass::Relation, "relation"),
+        GrantObjects::Sequences(_) => (ObjectClass::Sequence, "sequence"),
+        GrantObjects::Schemas(_) => (ObjectClass::Schema, "schema"),
+        GrantObjects::Databases(_) => (ObjectClass::Database, "database"),
+        GrantObjects::Types(_) => (ObjectClass::Type, "type"),
+        GrantObjects::Domains(_) => (ObjectClass::Type, "domain"),
+        GrantObjects::Routines(word, _) => (ObjectClass::Routine, word.as_str()),
+        GrantObjects::AllInSchema(word, _) => match word.as_str() {
+            "tables" => (ObjectClass::Relation, "relation"),
+            "sequences" => (ObjectClass::Sequence, "sequence"),
+            "procedures" => (ObjectClass::Routine, "procedure"),
+            "routines" => (ObjectClass::Routine, "routine"),
+            _ => (ObjectClass::Routine, "function"),
+        },
+        GrantObjects::Languages(_) => (ObjectClass::Language, "language"),
+    };
+    let may_be_sequence = matches!(grant.objects, GrantObjects::Tables(_));
+    let (of_columns, of_whole): (Vec<_>, Vec<_>) =
+        grant.privileges.iter().partition(|privilege| !privilege.columns.is_empty());
+    if !of_columns.is_empty() && class != ObjectClass::Relation {
+        let message = "column privileges are only valid for relations";
+        return Err(SqlError::new(INVALID_GRANT, message));
+    }
+    let mut privileges = Privileges::NONE;
+    let mut everything = false;
+    for privilege in &of_whole {
+        everything |= privilege.name.is_none();
+        let valid = if may_be_sequence { class.all() | ObjectClass::Sequence.all() } else { class.all() };
+        privileges |= named(privilege.name.as_deref(), valid, class.all(), word)?;
+    }
+    for target in targets(&grant.objects, class, work)? {
+        let mut access = work.catalog.access_of(target.object);
+        if !privileges.is_empty() {
+            let wanted = match (everything, target.class) {
+                (true, class) => class.all(),
+                (false, ObjectClass::Sequence) if may_be_sequence => {
+                    sequence_rights(privileges, &target, work)
+                }
+                (false, class) if may_be_sequence && !class.all().contains(privileges) => {
+                    let (_, _, name) =
+                        (privileges & !class.all()).each().next().unwrap_or(Privileges::NAMES[0]);
+                    let message = format!("invalid privilege type {name} for table");
+                    return Err(SqlError::new(INVALID_GRANT, message));
+                }
+                (false, _) => privileges,
+            };
+            change_object(&mut access, &target, wanted, everything, &grantees, grant, work)?;
+        }
+        for privilege in &of_columns {
+            let wanted =
+                named(privilege.name.as_deref(), Privileges::OF_COLUMNS, Privileges::OF_COLUMNS, "column")?;
+            let all = privilege.name.is_none();
+            for column in &privilege.columns {
+                let table = work.catalog.table_by_oid(target.object);
+                let place = table.as_ref().and_then(|table| table.column_index(column));
+                let place = place.ok_or_else(|| undefined_column(column, &target.name))? + 1;
+                let named = (wanted, all, column.as_str());
+                change_column(&mut access, &target, place, named, &grantees, grant, work)?;
+            }
+        }
+        work.put_access(access);
+    }
+    Ok(())
+}
+
+/// There are two languages, and everybody may use them.
+fn languages(names: &[String], grant: &Grant) -> Result<()> {
+    if let Some(name) = names.iter().find(|name| !matches!(name.as_str(), "sql" | "plpgsql")) {
+        let message = format!("language \"{name}\" does not exist");
+        return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+    }
+    whole(&grant.privileges, ObjectClass::Language, "language")?;
+    if grant.revoke {
+        return Err(SqlError::unsupported("REVOKE on a language"));
+    }
+    Ok(())
+}
+
+/// A table's rights for what turns out to be a sequence.
+fn sequence_rights(privileges: Privileges, target: &Target, work: &mut Work<'_>) -> Privileges {
+    let valid = ObjectClass::Sequence.all();
+    if !valid.contains(privileges) {
+        let message =
+            format!("sequence \"{}\" only supports USAGE, SELECT, and UPDATE privileges", target.name);
+        work.plan.notices.push(SqlError::new(SqlState::WARNING, message));
+    }
+    privileges & valid
+}
+
+/// A built-in type by the name that it has in pg_type.
+fn built_in_type(name: &QualifiedName) -> Option<&'static TypeInfo> {
+    let is_there = name.schema.as_deref().is_none_or(|schema| schema == "pg_catalog");
+    type_by_name(&name.name).filter(|info| is_there && info.name == name.name)
+}
+
+fn targets(objects: &GrantObjects, class: ObjectClass, work: &Work<'_>) -> Result<Vec<Target>> {
+    let catalog = &work.catalog;
+    let target =
+        |object: Oid, class: ObjectClass, name: &str| Target { object, class, name: name.to_owned() };
+    let schema_of = |name: &String| catalog.schema(name).ok_or_else(|| undefined_schema(name));
+    let wrong = |name: &str, what: &str| {
+        SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not {what}"))
+    };
+    let mut found = Vec::new();
+    match objects {
+        GrantObjects::Tables(names) => {
+            for name in names {
+                match catalog.require_relation(name, work.search_path())? {
+                    Relation::Table(table) => found.push(target(table.oid, class, &table.name)),
+                    Relation::Sequence(sequence) => {
+                        found.push(target(sequence.oid, ObjectClass::Sequence, &sequence.name));
+                    }
+                    index => {
+                        let message = format!("\"{}\" is an index", index.name());
+                        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+                    }
+                }
+            }
+        }
+        GrantObjects::Sequences(names) => {
+            for name in names {
+                match catalog.require_relation(name, work.search_path())? {
+                    Relation::Sequence(sequence) => {
+                        found.push(target(sequence.oid, class, &sequence.name));
+                    }
+                    other => return Err(wrong(other.name(), "a sequence")),
+                }
+            }
+        }
+        GrantObjects::Schemas(names) => {
+            for name in names {
+                found.push(target(schema_of(name)?.oid, class, name));
+            }
+        }
+        GrantObjects::Databases(names) => {
+            for name in names {
+                if name != SUPERUSER_NAME {
+                    let message = format!("database \"{name}\" does not exist");
+                    return Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, message));
+                }
+                found.push(target(DATABASE, class, name));
+            }
+        }
+        GrantObjects::Languages(_) => {}
+        GrantObjects::Types(names) | GrantObjects::Domains(names) => {
+            for name in names {
+                let are_domains = matches!(objects, GrantObjects::Domains(_));
+                let own = catalog.user_type(name.schema.as_deref(), &name.name, work.search_path());
+                if own.is_none()
+                    && let Some(built_in) = built_in_type(name)
+                {
+                    if are_domains {
+                        return Err(wrong(built_in.name, "a domain"));
+                    }
+                    if built_in.is_array() {
+                        return Err(SqlError::new(INVALID_GRANT, "cannot set privileges of array types")
+                            .with_hint("Set the privileges of the element type instead."));
+                    }
+                    found.push(target(built_in.oid, class, built_in.name));
+                    continue;
+                }
+                let ty = catalog.require_user_type(name, work.search_path())?;
+                if are_domains && ty.domain.is_none() {
+                    return Err(wrong(&ty.name, "a domain"));
+                }
+                found.push(target(ty.oid, class, &ty.name));
+            }
+        }
+        GrantObjects::Routines(word, signatures) => {
+            for signature in signatures {
+                match routine::find(catalog, signature, *word, work.search_path()) {
+                    Ok(routine) => found.push(target(routine.oid, class, &routine.name)),
+                    Err(error) => {
+                        let built_in = routine::find_built_in(catalog, signature, *word, work.search_path());
+                        let (oid, name) = built_in.ok_or(error)?;
+                        found.push(target(oid, class, name));
+                    }
+                }
+            }
+        }
+        GrantObjects::AllInSchema(word, names) => {
+            for name in names {
+                schema_of(name)?;
+                match class {
+                    ObjectClass::Relation => found.extend(
+                        catalog.tables().filter(|t| t.schema == *name).map(|t| target(t.oid, class, &t.name)),
+                    ),
+                    ObjectClass::Sequence => found.extend(
+                        catalog
+                            .sequences()
+                            .filter(|s| s.schema == *name)
+                            .map(|s| target(s.oid, class, &s.name)),
+                    ),
+                    _ => {
+                        let fits = |kind: RoutineKind| match word.as_str() {
+                            "functions" => kind != RoutineKind::Procedure,
+                            "procedures" => kind == RoutineKind::Procedure,
+                            _ => true,
+                        };
+                        let routines = catalog.routines_all().filter(|r| r.schema == *name && fits(r.kind));
+                        found.extend(routines.map(|r| target(r.oid, class, &r.name)));
+                    }
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Which of the rights may be granted, with PostgreSQL's error or warning for the others
+/// (restrict_and_check_grant).
+fn restricted(
+    (wanted, all): (Privileges, bool),
+    available: Privileges,
+    any_right: bool,
+    grant: &Grant,
+    (target, column): (&Target, Option<&str>),
+    work: &mut Work<'_>,
+) -> Result<Privileges> {
+    let (what, called) = work.catalog.kind_and_name(target.object);
+    if available.is_empty() && !any_right {
+        let message = match column {
+            None => format!("permission denied for {what} {called}"),
+            Some(column) => format!("permission denied for column \"{column}\" of relation \"{called}\""),
+        };
+        return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+    }
+    let allowed = wanted & available;
+    let of = column.map_or_else(String::new, |column| format!("column \"{column}\" of relation "));
+    let mut warn = |state: SqlState, text: &str| {
+        let message = format!("{text} for {of}\"{called}\"");
+        work.plan.notices.push(SqlError::new(state, message));
+    };
+    match (grant.revoke, allowed.is_empty()) {
+        (false, true) => warn(NOT_GRANTED, "no privileges were granted"),
+        (false, false) if !all && allowed != wanted => {
+            warn(NOT_GRANTED, "not all privileges were granted");
+        }
+        (true, true) => warn(NOT_REVOKED, "no privileges could be revoked"),
+        (true, false) if !all && allowed != wanted => {
+            warn(NOT_REVOKED, "not all privileges could be revoked");
+        }
+        _ => {}
+    }
+    Ok(allowed)
+}
+
+fn change_object(
+    access: &mut Access,
+    target: &Target,
+    wanted: Privileges,
+    all: bool,
+    grantees: &[Oid],
+    grant: &Grant,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let owner = access.owner;
+    let mut acl = access.acl.clone().unwrap_or_else(|| target.class.default_acl(owner));
+    let (grantor, available) = work.authority().grantor(&acl, owner, wanted);
+    let held = work.authority().privileges(target.object, target.class);
+    let any_right = !(held & target.class.all()).is_empty();
+    let allowed = restricted((wanted, all), available, any_right, grant, (target, None), work)?;
+    apply(&mut acl, owner, grantor, allowed, grantees, grant)?;
+    access.acl = Some(acl);
+    // What is taken of the whole table is taken of its columns, too.
+    let of_columns = allowed & Privileges::OF_COLUMNS;
+    if grant.revoke && !of_columns.is_empty() && target.class == ObjectClass::Relation {
+        for (column, mut acl) in access.columns.clone() {
+            apply(&mut acl, owner, grantor, of_columns, grantees, grant)?;
+            access.set_column(column, acl);
+        }
+    }
+    Ok(())
+}
+
+fn change_column(
+    access: &mut Access,
+    target: &Target,
+    column: u16,
+    (wanted, all, name): (Privileges, bool, &str),
+    grantees: &[Oid],
+    grant: &Grant,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let owner = access.owner;
+    let mut acl = access.column(column).to_vec();
+    let mut both = access.acl.clone().unwrap_or_else(|| target.class.default_acl(owner));
+    both.extend(acl.iter().copied());
+    let (grantor, available) = work.authority().grantor(&both, owner, wanted);
+    let held = work.authority().privileges(target.object, target.class)
+        | work.authority().column_privileges(target.object, column);
+    let any_right = !(held & Privileges::OF_COLUMNS).is_empty();
+    let named = (target, Some(name));
+    let allowed = restricted((wanted, all), available, any_right, grant, named, work)?;
+    apply(&mut acl, owner, grantor, allowed, grantees, grant)?;
+    access.set_column(column, acl);
+    Ok(())
+}
+
+fn apply(
+    acl: &mut Vec<AclItem>,
+    owner: Oid,
+    grantor: Oid,
+    privileges: Privileges,
+    grantees: &[Oid],
+    grant: &Grant,
+) -> Result<()> {
+    if privileges.is_empty() {
+        return Ok(());
+    }
+    for &grantee in grantees {
+        let change = AclChange {
+            grantee,
+            grantor,
+            privileges,
+            grant_option: grant.grant_option,
+            revoke: grant.revoke,
+            cascade: grant.cascade,
+        };
+        change.apply(acl, owner)?;
+    }
+    Ok(())
+}
+
+/// Takes all that a role was given, wherever, and what it passed on.
+pub(super) fn revoke_everything(role: Oid, work: &mut Work<'_>) -> Result<()> {
+    let concerned: Vec<Access> = work
+        .catalog
+        .access_all()
+        .filter(|access| {
+            access.owner != role && access.lists().any(|acl| acl.iter().any(|item| item.grantee == role))
+        })
+        .map(|access| Access::clone(access))
+        .collect();
+    for mut access in concerned {
+        let owner = access.owner;
+        if let Some(acl) = &mut access.acl {
+            take_all(acl, role, owner)?;
+        }
+        for (column, mut acl) in access.columns.clone() {
+            take_all(&mut acl, role, owner)?;
+            access.set_column(column, acl);
+        }
+        work.put_access(access);
+    }
+    let givers: Vec<Oid> = work.catalog.roles().map(|other| other.oid).filter(|oid| *oid != role).collect();
+    for giver in givers {
+        let mut object = work.role_object(giver)?;
+        let named = |acl: &[AclItem]| acl.iter().any(|item| item.grantee == role);
+        if object.default_access.iter().any(|entry| named(&entry.acl)) {
+            for entry in &mut object.default_access {
+                take_all(&mut entry.acl, role, giver)?;
+            }
+            object.default_access.retain(|entry| {
+                let plain = if entry.schema.is_none() { entry.class.default_acl(giver) } else { Vec::new() };
+                entry.acl != plain
+            });
+            work.put(archipel_sql::catalog::Object::Role(object));
+        }
+    }
+    Ok(())
+}
+
+fn take_all(acl: &mut Vec<AclItem>, role: Oid, owner: Oid) -> Result<()> {
+    while let Some(item) = acl.iter().find(|item| item.grantee == role).copied() {
+        let change = AclChange {
+            grantee: role,
+            grantor: item.grantor,
+            privileges: item.privileges | item.options,
+            grant_option: false,
+            revoke: true,
+            cascade: true,
+        };
+        change.apply(acl, owner)?;
+    }
+    Ok(())
+}

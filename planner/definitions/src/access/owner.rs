@@ -1,0 +1,320 @@
+//! Whose objects are: OWNER TO, REASSIGN OWNED, DROP OWNED, and what a new object begins with.
+
+use archipel_sql::ast::{OwnedObjects, RoleName, TypeName};
+use archipel_sql::catalog::authority::undefined_role;
+use archipel_sql::catalog::names::{is_temporary_schema, quote_identifier};
+use archipel_sql::catalog::{
+    Access, Authority, Catalog, DATABASE, Object, ObjectClass, ObjectKind, PUBLIC, Privileges, Relation,
+    Role, RoutineRef, SUPERUSER, SequenceRef, TableKind, TableRef, UserTypeRef,
+};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
+
+use super::default_privileges;
+use crate::drop::relation;
+use crate::function::routine_drop;
+use crate::relation::trigger;
+use crate::work::Work;
+
+impl Work<'_> {
+    /// What the role in force may do.
+    pub fn authority(&self) -> Authority<'_> {
+        Authority { catalog: &self.catalog, role: self.env.roles.current }
+    }
+
+    /// 42501 unless the object belongs to the role in force.
+    pub fn require_owner(&self, object: Oid) -> Result<()> {
+        if self.env.system { Ok(()) } else { self.authority().require_owner(object) }
+    }
+
+    /// As [`Work::require_owner`], for an index: it is its table's owner's.
+    pub fn require_relation_owner(&self, relation: &Relation) -> Result<()> {
+        let (Relation::Index(table, _) | Relation::PrimaryKey(table) | Relation::Nominal(table, _)) =
+            relation
+        else {
+            return self.require_owner(relation.oid());
+        };
+        if self.env.system || self.authority().owns(table.oid) {
+            return Ok(());
+        }
+        Err(archipel_sql::catalog::authority::must_be_owner("index", relation.name()))
+    }
+
+    /// Whoever owns an object or the schema it is in may drop it.
+    pub fn require_dropper(&self, object: Oid, schema: &str) -> Result<()> {
+        let of_schema = self.catalog.schema(schema).is_some_and(|schema| self.authority().owns(schema.oid));
+        if of_schema { Ok(()) } else { self.require_owner(object) }
+    }
+
+    /// 42501 without these rights.
+    pub fn require(&self, object: Oid, class: ObjectClass, privileges: Privileges) -> Result<()> {
+        if self.env.system { Ok(()) } else { self.authority().require(object, class, privileges) }
+    }
+
+    /// 42501 for a type in a schema that the role may not look into.
+    pub fn require_lookup(&self, ty: &TypeName) -> Result<()> {
+        let schema = if ty.percent_type { &ty.name.catalog } else { &ty.name.schema };
+        match schema.as_deref().filter(|schema| !is_temporary_schema(schema)) {
+            Some(schema) if !self.env.system => self.authority().require_schema(schema, Privileges::USAGE),
+            _ => Ok(()),
+        }
+    }
+
+    /// The oid of a role that a statement names.
+    pub fn role(&self, name: &RoleName) -> Result<Oid> {
+        match name {
+            RoleName::Current => Ok(self.env.roles.current),
+            RoleName::Session => Ok(self.env.roles.session),
+            RoleName::Public => Err(undefined_role("public")),
+            RoleName::Name(name) => {
+                self.catalog.role(name).map(|role| role.oid).ok_or_else(|| undefined_role(name))
+            }
+        }
+    }
+
+    pub fn role_name(&self, oid: Oid) -> String {
+        self.catalog.role_by_oid(oid).map_or_else(|| oid.to_string(), |role| role.name.clone())
+    }
+
+    /// The role as it is, to be changed and put again.
+    pub fn role_object(&self, oid: Oid) -> Result<Role> {
+        let role = self.catalog.role_by_oid(oid).ok_or_else(|| undefined_role(&oid.to_string()))?;
+        Ok(Role::clone(&role))
+    }
+
+    /// A new object belongs to whoever makes it, and begins with what his default privileges say.
+    pub(crate) fn own(&mut self, object: Oid, class: ObjectClass, schema: Option<&str>) {
+        let owner = self.env.roles.current;
+        let place = schema.and_then(|schema| self.catalog.schema(schema)).map(|schema| schema.oid);
+        let acl = default_privileges::of_new(&self.catalog, owner, class, place);
+        if owner != SUPERUSER || acl.is_some() || object == PUBLIC {
+            self.put(Object::Access(Access { acl, ..Access::of_owner(object, owner) }));
+        }
+    }
+
+    /// Puts who may do what with an object; nothing is kept of what every object has.
+    pub(crate) fn put_access(&mut self, access: Access) {
+        let plain = access.owner == SUPERUSER && access.acl.is_none() && access.columns.is_empty();
+        // The owner of the first schema is another one.
+        if plain && access.object != PUBLIC {
+            if self.catalog.access(access.object).is_some() {
+                self.drop(ObjectKind::Access, access.object);
+            }
+            return;
+        }
+        self.put(Object::Access(access));
+    }
+
+    /// Plans made with an object's rights, or its owner's, are made anew.
+    fn set_owner(&mut self, object: Oid, owner: Oid) {
+        let mut access = self.catalog.access_of(object);
+        access.change_owner(owner);
+        self.put_access(access);
+        for sequence in self.catalog.owned_sequences(object) {
+            let mut access = self.catalog.access_of(sequence.oid);
+            access.change_owner(owner);
+            self.put_access(access);
+        }
+    }
+}
+
+/// ALTER … OWNER TO: whoever owned it must be able to become the new owner, who must be able to
+/// make such an object where it is.
+pub(crate) fn change(object: Oid, schema: Option<&str>, to: &RoleName, work: &mut Work<'_>) -> Result<()> {
+    let to = work.role(to)?;
+    if let Some(sequence) = work.catalog.sequence_by_oid(object)
+        && let Some((table, _)) = sequence.owned_by
+        && to != work.catalog.owner(object)
+    {
+        let table = work.catalog.kind_and_name(table).1;
+        let message = format!("cannot change owner of sequence \"{}\"", sequence.name);
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+            .with_detail(format!("Sequence \"{}\" is linked to table \"{table}\".", sequence.name)));
+    }
+    if to == work.catalog.owner(object) {
+        return Ok(());
+    }
+    if !work.env.system && !work.authority().is_superuser() {
+        work.require_owner(object)?;
+        work.authority().require_member(to)?;
+        match schema.and_then(|schema| work.catalog.schema(schema)) {
+            Some(schema) => {
+                let new = Authority { catalog: &work.catalog, role: to };
+                new.require(schema.oid, ObjectClass::Schema, Privileges::CREATE)?;
+            }
+            None => work.require(DATABASE, ObjectClass::Database, Privileges::CREATE)?,
+        }
+    }
+    work.set_owner(object, to);
+    Ok(())
+}
+
+/// What a role owns.
+#[derive(Default)]
+struct Belongings {
+    tables: Vec<TableRef>,
+    sequences: Vec<SequenceRef>,
+    routines: Vec<RoutineRef>,
+    types: Vec<UserTypeRef>,
+    schemas: Vec<String>,
+}
+
+fn belongings(catalog: &Catalog, role: Oid) -> Belongings {
+    let mut found = Belongings::default();
+    for access in catalog.access_all().filter(|access| access.owner == role) {
+        let oid = access.object;
+        found.tables.extend(catalog.table_by_oid(oid).filter(|table| table.kind != TableKind::System));
+        found.sequences.extend(catalog.sequence_by_oid(oid));
+        found.routines.extend(catalog.routine_by_oid(oid));
+        found.types.extend(catalog.user_type_by_oid(oid));
+        found.schemas.extend(
+            catalog.schema_by_oid(oid).map(|schema| schema.name.clone()).filter(|n| !is_temporary_schema(n)),
+        );
+    }
+    found
+}
+
+/// REASSIGN OWNED and DROP OWNED.
+pub(crate) fn owned_objects(owned: &OwnedObjects, work: &mut Work<'_>) -> Result<()> {
+    let roles = owned.roles.iter().map(|role| work.role(role)).collect::<Result<Vec<Oid>>>()?;
+    let verb = if owned.to.is_some() { "reassign" } else { "drop" };
+    let denied = || {
+        let message = format!("permission denied to {verb} objects");
+        SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
+    };
+    if roles.iter().any(|role| !work.authority().acts_as(*role)) {
+        return Err(denied());
+    }
+    let pinned = |role: Oid| role.0 < archipel_sql::catalog::FIRST_OID;
+    if let Some(role) = roles.iter().find(|role| pinned(**role)) {
+        let what = if owned.to.is_some() { "reassign ownership of" } else { "drop" };
+        let message = format!(
+            "cannot {what} objects owned by role {} because they are required by the database system",
+            work.role_name(*role)
+        );
+        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message));
+    }
+    match &owned.to {
+        Some(to) => {
+            let to = work.role(to)?;
+            if !work.authority().acts_as(to) {
+                return Err(denied());
+            }
+            reassign(&roles, to, work);
+            Ok(())
+        }
+        None => roles.iter().try_for_each(|role| drop_owned(*role, owned.cascade, work)),
+    }
+}
+
+fn reassign(roles: &[Oid], to: Oid, work: &mut Work<'_>) {
+    let objects: Vec<Oid> = work
+        .catalog
+        .access_all()
+        .filter(|access| roles.contains(&access.owner))
+        .map(|access| access.object)
+        .collect();
+    for object in objects {
+        work.set_owner(object, to);
+    }
+}
+
+fn drop_owned(role: Oid, cascade: bool, work: &mut Work<'_>) -> Result<()> {
+    super::grant::revoke_everything(role, work)?;
+    let found = belongings(&work.catalog, role);
+    relation::drop_tables(&found.tables, cascade, work)?;
+    let left: Vec<SequenceRef> =
+        found.sequences.iter().filter_map(|known| work.catalog.sequence_by_oid(known.oid)).collect();
+    relation::drop_sequences(&left, cascade, work)?;
+    for known in &found.routines {
+        if let Some(routine) = work.catalog.routine_by_oid(known.oid) {
+            trigger::check_callers(&routine, &[], cascade, work)?;
+            routine_drop::drop_one(&routine, work)?;
+        }
+    }
+    for known in &found.types {
+        if let Some(ty) = work.catalog.user_type_by_oid(known.oid) {
+            work.drop_type(&ty, cascade)?;
+        }
+    }
+    for schema in &found.schemas {
+        relation::drop_schema(schema, cascade, work)?;
+    }
+    let mut object = work.role_object(role)?;
+    if !object.default_access.is_empty() {
+        object.default_access.clear();
+        work.put(Object::Role(object));
+    }
+    Ok(())
+}
+
+/// What stands in the way of dropping a role, a line each, as PostgreSQL's DETAIL names it.
+pub(super) fn in_the_way(role: Oid, work: &Work<'_>) -> Vec<String> {
+    let catalog = &work.catalog;
+    let mut lines: Vec<(u32, i32, String)> = Vec::new();
+    for access in catalog.access_all() {
+        let object = access.object;
+        if catalog.schema_by_oid(object).is_some_and(|schema| is_temporary_schema(&schema.name)) {
+            continue;
+        }
+        let described = describe(object, work);
+        // Types are numbered apart, by the number they drew.
+        let drawn = if object.0 >= Oid::ENUMS { (object.0 - Oid::ENUMS) / 2 } else { object.0 };
+        if access.owner == role {
+            // PostgreSQL makes a column's sequence before the table.
+            let sequence = catalog.sequence_by_oid(object).and_then(|sequence| sequence.owned_by);
+            let (drawn, place) = sequence
+                .map_or((drawn, 0), |(table, column)| (table.0, i32::from(column) - i32::from(u16::MAX)));
+            lines.push((drawn, place, format!("owner of {described}")));
+        }
+        let names = |acl: &[archipel_sql::catalog::AclItem]| {
+            acl.iter().any(|item| item.grantee == role || item.grantor == role)
+        };
+        if access.owner != role && access.acl.as_deref().is_some_and(names) {
+            lines.push((drawn, 0, format!("privileges for {described}")));
+        }
+        for (column, acl) in &access.columns {
+            if names(acl)
+                && access.owner != role
+                && let Some(table) = catalog.table_by_oid(object)
+                && let Some(found) = table.columns.get(usize::from(*column) - 1)
+            {
+                let line = format!("privileges for column {} of {described}", found.name);
+                lines.push((drawn, i32::from(*column), line));
+            }
+        }
+    }
+    for other in catalog.roles() {
+        for default in &other.default_access {
+            let described = default_privileges::describe(&other.name, default, catalog);
+            if other.oid == role {
+                lines.push((default.oid.0, 0, format!("owner of {described}")));
+            } else if default.acl.iter().any(|item| item.grantee == role) {
+                lines.push((default.oid.0, 0, format!("privileges for {described}")));
+            }
+        }
+    }
+    lines.sort();
+    lines.into_iter().map(|(_, _, line)| line).collect()
+}
+
+/// getObjectDescription, as far as objects have owners.
+fn describe(object: Oid, work: &Work<'_>) -> String {
+    let catalog = &work.catalog;
+    let (kind, name) = catalog.kind_and_name(object);
+    if let Some(relation) = catalog.relation_by_oid(object) {
+        let visible = catalog.is_visible(&relation, work.search_path());
+        let name = if visible { name } else { format!("{}.{name}", relation.schema()) };
+        return format!("{kind} {name}");
+    }
+    // Procedures are functions here.
+    if let Some(routine) = catalog.routine_by_oid(object) {
+        let signature = archipel_sql::catalog::dependency::routine_signature(&routine, work);
+        let found = catalog.routines(None, &routine.name, work.search_path());
+        return match found.iter().any(|found| found.oid == routine.oid) {
+            true => format!("function {signature}"),
+            false => format!("function {}.{signature}", quote_identifier(&routine.schema)),
+        };
+    }
+    format!("{kind} {name}")
+}

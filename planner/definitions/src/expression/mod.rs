@@ -1,0 +1,13 @@
+//! Expressions that the catalog keeps, as texts.
+//!
+//! - [`check`] defaults and conditions as the catalog keeps them
+//! - [`stored_expression`] the names in them
+//! - [`rename`] other names for what they mean
+//! - [`literal`] their dates and times
+//! - [`schema_usage`] whether their schemas may be looked into
+
+pub(crate) mod check;
+pub(crate) mod literal;
+pub(crate) mod rename;
+pub(crate) mod schema_usage;
+pub(crate) mod stored_expression;

@@ -1,0 +1,29 @@
+//! Tables, views, sequences, and what tables consist of.
+//!
+//! - [`table`] CREATE TABLE
+//! - [`table_like`] LIKE
+//! - [`inheritance`] what tables have from those they inherit from
+//! - [`partition`] partitioned tables
+//! - [`partition_keys`] the keys, indexes and triggers of partitions and heirs
+//! - [`view`] views
+//! - [`view_query`] their queries
+//! - [`sequence`] sequences
+//! - [`constraint`] keys, checks, foreign keys, and their names
+//! - [`index`] CREATE and DROP INDEX, local and global
+//! - [`nominal`] definitions without an effect: indexes that serve no query, REPLICA IDENTITY
+//! - [`trigger`] triggers
+//! - [`distribution`] where rows live: defaults, and Citus's functions
+
+pub(crate) mod constraint;
+pub mod distribution;
+pub(crate) mod index;
+pub(crate) mod inheritance;
+pub(crate) mod nominal;
+pub(crate) mod partition;
+pub(crate) mod partition_keys;
+pub(crate) mod sequence;
+pub(crate) mod table;
+pub(crate) mod table_like;
+pub(crate) mod trigger;
+pub(crate) mod view;
+pub(crate) mod view_query;

@@ -1,0 +1,570 @@
+//! CREATE TABLE.
+
+use archipel_engine::txn::DdlOp;
+use archipel_sql::ast::{
+    ColumnConstraint, ColumnConstraintKind, ColumnDefinition, ColumnOptions, CreateTable, QualifiedName,
+    SequenceOption, TableConstraint, TableConstraintKind, TypeName,
+};
+use archipel_sql::catalog::dependency::sequence_default;
+use archipel_sql::catalog::{
+    Column, Identity, OnCommit, Persistence, SYSTEM_COLUMNS, Sequence, Table, TableKind,
+};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::type_table::{TypeNames, element_of, type_info};
+use archipel_sql::types::{Oid, Type};
+
+use super::constraint::Deferred;
+use super::inheritance::Heritage;
+use super::sequence::SequenceRequest;
+use super::{constraint, distribution, inheritance, partition, partition_keys, sequence, table_like};
+use crate::bind::Clause;
+use crate::data_type::type_name;
+use crate::expression::check;
+use crate::row::table_def;
+use crate::work::{Work, change};
+
+/// PostgreSQL's MaxHeapAttributeNumber.
+const MAX_COLUMNS: usize = 1600;
+
+pub(crate) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<()> {
+    let persistence = work.persistence(&create.name, create.persistence)?;
+    if persistence != Persistence::Temporary && create.on_commit != OnCommit::PreserveRows {
+        return Err(SqlError::new(
+            SqlState::INVALID_TABLE_DEFINITION,
+            "ON COMMIT can only be used on temporary tables",
+        ));
+    }
+    let schema = match persistence {
+        Persistence::Temporary => work.temporary_target(&create.name)?,
+        _ => work.target_schema(&create.name).map_err(|error| match error.state() {
+            SqlState::INSUFFICIENT_PRIVILEGE => error.at(create.name.at()),
+            _ => error,
+        })?,
+    };
+    let name = &create.name.name;
+    let known = work.catalog.is_relation(&schema, name);
+    // Whether it is there already is asked last, unless it may be.
+    let parents = match known && create.if_not_exists {
+        true => Vec::new(),
+        false => inheritance::parents(create, persistence, work)?,
+    };
+    if known {
+        let message = format!("relation \"{name}\" already exists");
+        if create.if_not_exists {
+            work.notice_as(SqlState::DUPLICATE_TABLE, format!("{message}, skipping"));
+            return Ok(());
+        }
+        return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+    }
+    type_name::check_row_type(&schema, name, work)?;
+    check_storage_options(&create.options)?;
+    if create.partition_by.is_some() {
+        check_no_options(&create.options)?;
+    }
+    if create.columns.len() > MAX_COLUMNS {
+        return Err(SqlError::new(
+            SqlState::TOO_MANY_COLUMNS,
+            format!("tables can have at most {MAX_COLUMNS} columns"),
+        ));
+    }
+    if create.partition_by.is_some() && !create.inherits.is_empty() {
+        return Err(SqlError::new(
+            SqlState::INVALID_OBJECT_DEFINITION,
+            "cannot create partitioned table as inheritance child",
+        ));
+    }
+    let mut table = Table {
+        persistence,
+        on_commit: create.on_commit,
+        options: kept_options(&create.options),
+        tree: if create.partition_by.is_some() { 0 } else { work.tree() },
+        ..Table::new(work.oids(3), schema, name.as_str(), TableKind::Table)
+    };
+    let mut heritage = Heritage::new(parents, &mut table, work)?;
+    // What the statement itself declares, for names that come twice.
+    let mut declared = Table::new(table.oid, table.schema.as_str(), name.as_str(), TableKind::Table);
+    let mut constraints: Vec<TableConstraint> = Vec::new();
+    let mut sequences = Vec::new();
+    let mut copies = table_like::Copies::default();
+    for (at, definition) in create.columns.iter().enumerate() {
+        for like in create.likes.iter().filter(|like| like.place == at) {
+            copies.add_columns(like, &mut table, &mut sequences, work)?;
+        }
+        let made = make_column(definition, &declared, work)?;
+        declared.columns.push(made.column.clone());
+        let place = table.column_index(&definition.name).unwrap_or(table.columns.len() as u16);
+        if let Some(request) = made.sequence {
+            sequences.push((place, request));
+        }
+        if usize::from(place) < table.columns.len() && table.columns[usize::from(place)].inherited {
+            heritage.merge_declared(made.column, at, &mut table, work)?;
+        } else {
+            table.columns.push(made.column);
+        }
+        constraints.extend(made.constraints);
+    }
+    let options = create.partition_of.iter().flat_map(|partition| &partition.columns);
+    for made in options {
+        let made = column_options(made, &table, &declared, work)?;
+        declared.columns.push(made.column.clone());
+        heritage.take_options(made.column, &mut table)?;
+        constraints.extend(made.constraints);
+    }
+    heritage.check_defaults()?;
+    for like in create.likes.iter().filter(|like| like.place == create.columns.len()) {
+        copies.add_columns(like, &mut table, &mut sequences, work)?;
+    }
+    check::check_generated(&table, &create.columns)?;
+    constraints.extend(create.constraints.iter().cloned());
+    constraints.extend(copies.constraints()?);
+    let constraints = heritage.take_checks(&mut table, constraints, work)?;
+    if let Some(partition) = &create.partition_of {
+        let parent = &heritage.parents[0];
+        let bound = partition::make_bound(&partition.bound, parent, work)?;
+        partition::check_new_bound(name, &bound, &partition.bound, parent, work)?;
+        partition::check_default_rows(parent, &bound, work)?;
+        table.bound = Some(bound);
+    }
+    if let Some(by) = &create.partition_by {
+        table.partitioned_by = Some(partition::make_key(by, &table, work)?);
+    }
+    if create.partition_of.is_some() {
+        partition_keys::take(&heritage.parents[0], &mut table, None, work)?;
+    }
+    // Keys first: checks and foreign keys may need to know them, and PostgreSQL names them first.
+    for (place, request) in sequences {
+        make_owned_sequence(&mut table, place, &request, work)?;
+    }
+    add_constraints(&mut table, &constraints, work)?;
+    for constraint in &constraints {
+        if let TableConstraintKind::Check(condition) = &constraint.kind {
+            check::check_written(&table, condition, Clause::Check, work)?;
+        }
+    }
+    for constraint in create.columns.iter().flat_map(|column| &column.constraints) {
+        if let ColumnConstraintKind::Generated(own) = &constraint.kind {
+            check::check_written(&table, own, Clause::Generated, work)?;
+        }
+    }
+    for column in &create.columns {
+        for constraint in &column.constraints {
+            if let ColumnConstraintKind::Default(default) = &constraint.kind
+                && let Some(place) = table.column_index(&column.name)
+            {
+                let ty = table.columns[usize::from(place)].ty;
+                check::check_default_written(default, ty, work)?;
+            }
+        }
+    }
+    copies.add_indexes(&mut table, work);
+    partition_keys::check_keys(&table)?;
+    if table.is_partitioned() {
+        table.indexes.iter_mut().for_each(|index| index.tree = 0);
+    }
+    distribution::choose_default(&mut table, work)?;
+    distribution::place_indexes(&mut table, work);
+    let table = work.put_table(table);
+    copies.add_comments(&table, work);
+    work.operation(DdlOp::CreateTable(table_def(&table)));
+    // Deletes from the tables this one points at must look here from now on.
+    let mut referenced: Vec<Oid> = table.foreign_keys.iter().map(|key| key.references).collect();
+    referenced.sort_unstable();
+    referenced.dedup();
+    for oid in referenced.into_iter().filter(|&oid| oid != table.oid) {
+        change::touch(oid, work);
+    }
+    for parent in &heritage.parents {
+        change::reshape(parent.oid, work);
+    }
+    Ok(())
+}
+
+/// What a partition says of a column that it has from its parent.
+fn column_options(
+    options: &ColumnOptions,
+    table: &Table,
+    declared: &Table,
+    work: &Work<'_>,
+) -> Result<MadeColumn> {
+    let name = &options.name;
+    if declared.column_index(name).is_some() {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_COLUMN,
+            format!("column \"{name}\" specified more than once"),
+        ));
+    }
+    let place = table.column_index(name).ok_or_else(|| {
+        SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist"))
+    })?;
+    let known = &table.columns[usize::from(place)];
+    let written = archipel_sql::system::type_as_written(&work.catalog, known.declared());
+    let definition = ColumnDefinition {
+        name: name.clone(),
+        position: options.position,
+        ty: archipel_sql::parser::parse_type_name(&written)?,
+        collation: None,
+        constraints: options.constraints.clone(),
+    };
+    let mut made = MadeColumn {
+        column: Column { domain: known.domain, ..Column::new(name.clone(), known.ty) },
+        constraints: Vec::new(),
+        sequence: None,
+    };
+    let mut said_null = None;
+    for constraint in &definition.constraints {
+        let refused = match constraint.kind {
+            ColumnConstraintKind::Identity { .. } => "identity columns are not supported on partitions",
+            ColumnConstraintKind::Generated(_) => "generated columns are not supported on partitions",
+            _ => {
+                column_constraint(constraint, &definition, table, &mut made, &mut said_null)?;
+                continue;
+            }
+        };
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, refused));
+    }
+    Ok(made)
+}
+
+/// Adds a new table's constraints: keys, then checks, then foreign keys.
+fn add_constraints(table: &mut Table, constraints: &[TableConstraint], work: &mut Work<'_>) -> Result<()> {
+    let mut deferred = Deferred::default();
+    let is_primary = |c: &&TableConstraint| matches!(c.kind, TableConstraintKind::PrimaryKey { .. });
+    for constraint in constraints.iter().filter(is_primary) {
+        constraint::add(table, constraint, &mut deferred, work)?;
+    }
+    for constraint in constraints.iter().filter(|c| !is_primary(c)) {
+        constraint::add(table, constraint, &mut deferred, work)?;
+    }
+    deferred.resolve(table, work)
+}
+
+pub(crate) struct MadeColumn {
+    pub column: Column,
+    pub constraints: Vec<TableConstraint>,
+    pub sequence: Option<SequenceRequest>,
+}
+
+/// A column from its definition; its constraints as table constraints over it.
+pub(crate) fn make_column(
+    definition: &ColumnDefinition,
+    table: &Table,
+    work: &Work<'_>,
+) -> Result<MadeColumn> {
+    let name = &definition.name;
+    let at = (definition.position > 0).then_some(definition.position);
+    if table.column_index(name).is_some() {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_COLUMN,
+            format!("column \"{name}\" specified more than once"),
+        )
+        .at(at));
+    }
+    if SYSTEM_COLUMNS.contains(&name.as_str()) {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_COLUMN,
+            format!("column name \"{name}\" conflicts with a system column name"),
+        )
+        .at(at));
+    }
+    check_collation(definition)?;
+    let serial = definition.ty.serial();
+    let (ty, domain) = match serial {
+        Some(ty) => (ty, None),
+        None => named_type(name, &definition.ty, work)?,
+    };
+    if let Some(collation) = &definition.collation {
+        check_collatable(ty, work).map_err(|error| error.at(collation.at()))?;
+    }
+    let mut made = MadeColumn {
+        column: Column { domain, collation: collation_of(definition), ..Column::new(name.clone(), ty) },
+        constraints: Vec::new(),
+        sequence: serial.map(|ty| SequenceRequest { options: Vec::new(), ty }),
+    };
+    made.column.not_null = serial.is_some();
+    let mut said_null = None;
+    for constraint in &definition.constraints {
+        column_constraint(constraint, definition, table, &mut made, &mut said_null)?;
+    }
+    if serial.is_some() && said_null == Some(false) {
+        return Err(contradiction("conflicting NULL/NOT NULL declarations", name, table));
+    }
+    Ok(made)
+}
+
+/// 42601 for constraints of a column that cannot stand together.
+fn contradiction(what: &str, column: &str, table: &Table) -> SqlError {
+    SqlError::new(
+        SqlState::SYNTAX_ERROR,
+        format!("{what} for column \"{column}\" of table \"{}\"", table.name),
+    )
+}
+
+fn column_constraint(
+    constraint: &ColumnConstraint,
+    definition: &ColumnDefinition,
+    table: &Table,
+    made: &mut MadeColumn,
+    said_null: &mut Option<bool>,
+) -> Result<()> {
+    let name = &definition.name;
+    // PostgreSQL adds what serial says behind all else, in no place.
+    let placed = constraint.position > 0 && definition.ty.serial().is_none();
+    let at = placed.then_some(constraint.position);
+    let twice = |what: &str| contradiction(what, name, table).at(at);
+    let conflicting_null = || twice("conflicting NULL/NOT NULL declarations");
+    let kind = match &constraint.kind {
+        ColumnConstraintKind::NotNull | ColumnConstraintKind::Null => {
+            let not_null = constraint.kind == ColumnConstraintKind::NotNull;
+            if said_null.is_some_and(|said| said != not_null) {
+                return Err(conflicting_null());
+            }
+            *said_null = Some(not_null);
+            made.column.not_null |= not_null;
+            return Ok(());
+        }
+        ColumnConstraintKind::Default(default) => {
+            if made.column.generated.is_some() {
+                return Err(twice("both default and generation expression specified"));
+            }
+            if made.column.identity.is_some() {
+                return Err(twice("both default and identity specified"));
+            }
+            if made.column.default.is_some() || made.sequence.is_some() {
+                return Err(twice("multiple default values specified"));
+            }
+            check::check_default(default)?;
+            made.column.default = Some(default.text.clone());
+            return Ok(());
+        }
+        ColumnConstraintKind::Identity { always, options } => {
+            if made.column.identity.is_some() {
+                return Err(twice("multiple identity specifications"));
+            }
+            if made.sequence.is_some() || made.column.default.is_some() {
+                return Err(twice("both default and identity specified"));
+            }
+            if *said_null == Some(false) {
+                return Err(conflicting_null());
+            }
+            *said_null = Some(true);
+            if !matches!(made.column.ty.oid, Oid::INT2 | Oid::INT4 | Oid::INT8) {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    "identity column type must be smallint, integer, or bigint",
+                ));
+            }
+            made.column.not_null = true;
+            made.column.identity = Some(if *always { Identity::Always } else { Identity::ByDefault });
+            made.sequence = Some(SequenceRequest { options: options.clone(), ty: made.column.ty });
+            return Ok(());
+        }
+        ColumnConstraintKind::Generated(expression) => {
+            if made.column.generated.is_some() {
+                return Err(twice("multiple generation clauses specified"));
+            }
+            if made.column.identity.is_some() {
+                return Err(twice("both identity and generation expression specified"));
+            }
+            if made.column.default.is_some() || made.sequence.is_some() {
+                return Err(twice("both default and generation expression specified"));
+            }
+            made.column.generated = Some(expression.text.clone());
+            return Ok(());
+        }
+        ColumnConstraintKind::PrimaryKey => {
+            TableConstraintKind::PrimaryKey { columns: vec![name.clone()], include: Vec::new() }
+        }
+        ColumnConstraintKind::Unique { nulls_not_distinct } => TableConstraintKind::Unique {
+            columns: vec![name.clone()],
+            include: Vec::new(),
+            nulls_not_distinct: *nulls_not_distinct,
+        },
+        ColumnConstraintKind::Check(condition) => TableConstraintKind::Check(condition.clone()),
+        ColumnConstraintKind::References(references) => {
+            TableConstraintKind::ForeignKey { columns: vec![name.clone()], references: references.clone() }
+        }
+    };
+    made.constraints.push(TableConstraint {
+        name: constraint.name.clone(),
+        position: constraint.position,
+        kind,
+        deferrable: constraint.deferrable,
+        not_valid: false,
+        no_inherit: constraint.no_inherit,
+    });
+    Ok(())
+}
+
+/// SEQUENCE NAME: what an identity column's sequence is to be called.
+fn sequence_name(table: &Table, name: &QualifiedName, work: &Work<'_>) -> Result<String> {
+    let schema = match &name.schema {
+        Some(_) => work.target_schema(name)?,
+        None => table.schema.clone(),
+    };
+    if work.catalog.is_relation(&schema, &name.name) {
+        let message = format!("relation \"{}\" already exists", name.name);
+        return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+    }
+    if schema != table.schema {
+        return Err(SqlError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "sequence must be in same schema as table it is linked to",
+        ));
+    }
+    Ok(name.name.clone())
+}
+
+/// Makes the sequence of a serial or identity column, and the default that calls it.
+pub(crate) fn make_owned_sequence(
+    table: &mut Table,
+    place: u16,
+    request: &SequenceRequest,
+    work: &mut Work<'_>,
+) -> Result<Sequence> {
+    let column = table.columns[usize::from(place)].name.clone();
+    let named = request.options.iter().find_map(|option| match option {
+        SequenceOption::Name(name) => Some(name),
+        _ => None,
+    });
+    let name = match named {
+        Some(name) => sequence_name(table, name, work)?,
+        None => work.free_relation_name(
+            &table.schema,
+            [&table.name, &column, "seq"],
+            std::slice::from_ref(&table.name),
+        ),
+    };
+    let options = request.options.iter().filter(|option| !matches!(option, SequenceOption::Name(_)));
+    let options: Vec<SequenceOption> = options.cloned().collect();
+    let mut owned = sequence::make(work.oids(1), &table.schema, &name, request.ty, &options)?;
+    owned.owned_by = Some((table.oid, place));
+    owned.persistence = table.persistence;
+    table.columns[usize::from(place)].default = Some(sequence_default(&owned));
+    sequence::add(owned.clone(), &options, work)?;
+    Ok(owned)
+}
+
+/// The type a column is given by name, and the domain that it is; pseudo-types and sets cannot be
+/// stored.
+pub(crate) fn named_type(name: &str, written: &TypeName, work: &Work<'_>) -> Result<(Type, Option<Oid>)> {
+    let at = written.name.at();
+    let invalid = |message: String| SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message).at(at);
+    if written.setof {
+        return Err(invalid(format!("column \"{name}\" cannot be declared SETOF")));
+    }
+    work.require_lookup(written)?;
+    let (ty, domain) = work.catalog.resolve_declared(written, work.search_path())?;
+    let pseudo = matches!(
+        ty.oid,
+        Oid::RECORD
+            | Oid::CSTRING
+            | Oid::ANY
+            | Oid::ANYARRAY
+            | Oid::VOID
+            | Oid::TRIGGER
+            | Oid::ANYELEMENT
+            | Oid::ANYNONARRAY
+            | Oid::ANYCOMPATIBLE
+            | Oid::ANYCOMPATIBLEARRAY
+            | Oid::UNKNOWN
+            | Oid::RECORD_ARRAY
+    );
+    if pseudo {
+        return Err(invalid(format!("column \"{name}\" has pseudo-type {written}")));
+    }
+    work.require_type(ty, domain)?;
+    Ok((ty, domain))
+}
+
+pub(crate) fn check_collation(definition: &ColumnDefinition) -> Result<()> {
+    let Some(collation) = &definition.collation else {
+        return Ok(());
+    };
+    match collation.name.as_str() {
+        "default" | "C" | "POSIX" | "ucs_basic" => Ok(()),
+        _ => Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("collation \"{}\" for encoding \"UTF8\" does not exist", collation.name),
+        )
+        .at(collation.at())),
+    }
+}
+
+/// 42804 for a type whose values have no collation.
+pub(crate) fn check_collatable(ty: Type, work: &Work<'_>) -> Result<()> {
+    let element = element_of(ty.oid).unwrap_or(ty.oid);
+    if type_info(element).is_some_and(|info| info.collation != Oid(0)) {
+        return Ok(());
+    }
+    let message = format!("collations are not supported by type {}", work.type_name(ty.oid));
+    Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
+}
+
+/// The collation that a column's definition names, if it is not the default.
+pub(crate) fn collation_of(definition: &ColumnDefinition) -> Option<Oid> {
+    match definition.collation.as_ref()?.name.as_str() {
+        "C" | "ucs_basic" => Some(Oid(950)),
+        "POSIX" => Some(Oid(951)),
+        _ => None,
+    }
+}
+
+/// The storage parameters that are a table's own, as they are kept.
+pub(crate) fn kept_options(written: &[(String, Option<String>)]) -> Vec<(String, String)> {
+    let own = written.iter().filter(|(name, _)| name != "oids" && !name.contains('.'));
+    own.map(|(name, value)| (name.clone(), value.clone().unwrap_or_else(|| "true".to_owned()))).collect()
+}
+
+/// A partitioned table has no pages to speak of: its partitions do.
+pub(crate) fn check_no_options(options: &[(String, Option<String>)]) -> Result<()> {
+    match options.first() {
+        Some((name, _)) => Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("unrecognized parameter \"{name}\""),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Storage parameters speak of pages and vacuuming, which do not exist here: they are accepted
+/// where PostgreSQL accepts them.
+pub(crate) fn check_storage_options(options: &[(String, Option<String>)]) -> Result<()> {
+    for (name, value) in options {
+        let bare = name.strip_prefix("toast.").unwrap_or(name);
+        let known = matches!(
+            bare,
+            "fillfactor"
+                | "parallel_workers"
+                | "user_catalog_table"
+                | "toast_tuple_target"
+                | "vacuum_index_cleanup"
+                | "vacuum_truncate"
+                | "log_autovacuum_min_duration"
+                | "deduplicate_items"
+                | "oids"
+        ) || bare.starts_with("autovacuum_");
+        if !known {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("unrecognized parameter \"{name}\""),
+            ));
+        }
+        if bare == "oids" && !matches!(value.as_deref(), Some("false" | "off" | "0")) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "tables declared WITH OIDS are not supported",
+            ));
+        }
+        if bare == "fillfactor"
+            && value.is_some()
+            && !value.as_deref().and_then(|v| v.parse::<u32>().ok()).is_some_and(|v| (10..=100).contains(&v))
+        {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("value {} out of bounds for option \"fillfactor\"", value.as_deref().unwrap_or("")),
+            )
+            .with_detail("Valid values are between \"10\" and \"100\"."));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! The queries of views, bound as they were when they were made: what they read, and what would change them.
+
+use archipel_sql::ast::Statement;
+use archipel_sql::catalog::{Catalog, Table, TableKind, TableRef, View};
+use archipel_sql::error::{Result, SqlError};
+use archipel_sql::parser::parse_query;
+
+use crate::bind::{BindEnv, bind_statement};
+use crate::bound::{BoundQuery, BoundStatement};
+use crate::work::Work;
+
+pub(crate) fn bound(view: &View, catalog: &Catalog, work: &Work<'_>) -> Result<BoundQuery> {
+    let query = parse_query(&view.query)?;
+    let mut env = BindEnv::new(catalog, &view.search_path, work.env.context);
+    env.references = &view.references;
+    env.params_fixed = true;
+    // What it means is compared with what it means in another catalog, of which the session knows nothing.
+    env.late_literals = true;
+    env.is_kept = true;
+    match bind_statement(&Statement::Query(query), &mut env)? {
+        BoundStatement::Query(query) => Ok(query),
+        _ => Err(SqlError::internal("a view's query is no query")),
+    }
+}
+
+/// The views whose queries mean nothing in another catalog, or something else, and those over them.
+pub(crate) fn changed_by(after: &Catalog, may_mean: &dyn Fn(&str) -> bool, work: &Work<'_>) -> Vec<TableRef> {
+    let mut found: Vec<TableRef> = Vec::new();
+    let mut views: Vec<_> = work.catalog.tables().filter(|table| table.kind == TableKind::View).collect();
+    views.sort_by_key(|view| view.oid);
+    for candidate in views {
+        let Some(view) = candidate.view.as_ref().filter(|view| may_mean(&view.query)) else { continue };
+        let differs = || {
+            bound(view, &work.catalog, work)
+                .is_ok_and(|now| !bound(view, after, work).is_ok_and(|then| now == then))
+        };
+        if !found.iter().any(|known| known.oid == candidate.oid) && differs() {
+            found.push(candidate.clone());
+            for over in work.catalog.views_over(candidate.oid) {
+                if !found.iter().any(|known| known.oid == over.oid) {
+                    found.push(over);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The views that use a column, and those over them: what they show would change without it.
+/// A view that does not use it means the same where the column bears a name that nobody writes;
+/// where it does, the name is missing then, or means another column.
+pub(crate) fn users_of_column(table: &Table, place: u16, work: &Work<'_>) -> Vec<TableRef> {
+    let mut found: Vec<TableRef> = Vec::new();
+    let direct = work.catalog.tables().filter(|candidate| candidate.kind == TableKind::View);
+    for candidate in direct {
+        let Some(view) = candidate.view.as_ref().filter(|view| view.reads(table.oid)) else { continue };
+        let meaning = |view: &View| {
+            bound(view, &work.catalog, work).map(|query| format!("{:?} {:?}", query.columns, query.rel))
+        };
+        let hiding = view.hiding_column(table.oid, usize::from(place));
+        let same = matches!((meaning(view), meaning(&hiding)), (Ok(now), Ok(then)) if now == then);
+        if !same && !found.iter().any(|known| known.oid == candidate.oid) {
+            found.push(candidate.clone());
+            for over in work.catalog.views_over(candidate.oid) {
+                if !found.iter().any(|known| known.oid == over.oid) {
+                    found.push(over);
+                }
+            }
+        }
+    }
+    found
+}
