@@ -9,7 +9,7 @@
 //! `lock_timeout` or in a deadlock, it begins anew as well, and has the error where it would wait.
 
 use archipel_engine::Stop;
-use archipel_planner::native::program::stop_error;
+use archipel_planner::native::stop_error;
 use archipel_planner::native::{ExecContext, ExecError, ExecResult};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};

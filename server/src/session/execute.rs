@@ -582,13 +582,13 @@ impl Session {
         match stop {
             Stop::Cancelled => self.entry().cancel_error(),
             Stop::Deadlock => {
-                let error = archipel_planner::native::program::stop_error(stop);
+                let error = archipel_planner::native::stop_error(stop);
                 match self.deadlock.borrow_mut().take() {
                     Some(detail) => error.with_detail(detail).with_hint("See server log for query details."),
                     None => error,
                 }
             }
-            other => archipel_planner::native::program::stop_error(other),
+            other => archipel_planner::native::stop_error(other),
         }
     }
 

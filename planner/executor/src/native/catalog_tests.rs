@@ -11,8 +11,9 @@ use archipel_sql::function::{FunctionContext, SessionHost};
 use archipel_sql::system::SystemSource;
 use archipel_sql::types::Oid;
 
-use crate::native::run::program::{StatementProgram, stop_error};
+use crate::native::run::program::StatementProgram;
 use crate::native::run::state::context::SystemRows;
+use crate::native::run::state::error::stop_error;
 use super::tests::Database;
 
 /// A session that knows the catalog and nothing else.

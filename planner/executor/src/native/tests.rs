@@ -17,8 +17,9 @@ use archipel_definitions as ddl;
 use crate::bind::{BindEnv, bind_statement};
 use crate::native::plan::environment::{CompileEnv, NoRoutines};
 use crate::native::plan::statement::compile_statement;
-use crate::native::run::program::{StatementProgram, stop_error};
+use crate::native::run::program::StatementProgram;
 use crate::native::run::state::context::SystemRows;
+use crate::native::run::state::error::stop_error;
 use crate::native::run::statement::CompiledStatement;
 
 /// A session without settings.

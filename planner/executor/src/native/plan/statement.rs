@@ -6,7 +6,7 @@ use archipel_sql::catalog::names::is_temporary_schema;
 use archipel_sql::error::Result;
 
 use crate::bound::{BoundStatement, Cte, CteBody, LockStrength, Rel};
-use crate::native::plan::explain::column::Describing;
+use crate::native::plan::explain::name::Describing;
 use crate::native::plan::relation::modifying_cte::targets_of;
 use crate::native::run::access::row_read::row_columns;
 use crate::native::run::operator::node::Node;

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use archipel_engine::{ClaimSet, Program, RoutingTable, Stop};
 use archipel_engine::txn::Txn;
 use archipel_sql::datum::Datum;
-use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::error::SqlError;
 use archipel_sql::function::{FunctionContext, SessionHost};
 
 use crate::route;
 use crate::native::run::function::sequence::Drawn;
 use crate::native::run::row::sink::RowSink;
-use crate::native::run::state::context::{ExecContext, ExecError, ExecResult, Notice, SystemRows};
+use crate::native::run::state::context::{ExecContext, Notice, SystemRows};
+use crate::native::run::state::error::{ExecError, ExecResult};
 use crate::route::predict;
 use super::statement::CompiledStatement;
 
@@ -117,65 +118,6 @@ impl<H: StatementHost> Program for StatementProgram<H> {
                 self.error = Some(error);
                 Err(Stop::Abort)
             }
-        }
-    }
-}
-
-/// The SQL error a stop that reached the caller means.
-pub fn stop_error(stop: Stop) -> SqlError {
-    match stop {
-        Stop::OutOfMemory => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
-            .with_detail("The data would exceed max_memory.")
-            .with_hint("Rows, and what transactions and statements take on their way, share max_memory."),
-        Stop::TransactionTooLarge => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
-            .with_detail("One transaction can change up to 4 GB of rows, and log up to 4 GB.")
-            .with_hint("Divide the changes among several transactions."),
-        Stop::RowTooLarge => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "row is too big")
-            .with_detail("The maximum size is 1073741823 bytes."),
-        Stop::KeyTooLarge => {
-            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "index row size exceeds maximum 8388608")
-                .with_hint("Consider a function index of an MD5 hash of the value.")
-        }
-        Stop::Cancelled => SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request"),
-        Stop::ConcurrentUpdate => SqlError::new(
-            SqlState::SERIALIZATION_FAILURE,
-            "could not serialize access due to concurrent update",
-        ),
-        Stop::ConcurrentDelete => SqlError::new(
-            SqlState::SERIALIZATION_FAILURE,
-            "could not serialize access due to concurrent delete",
-        ),
-        Stop::MovedAway => SqlError::new(
-            SqlState::SERIALIZATION_FAILURE,
-            "tuple to be locked was already moved to another partition due to concurrent update",
-        ),
-        Stop::NotSerializable => SqlError::new(
-            SqlState::SERIALIZATION_FAILURE,
-            "could not serialize access due to read/write dependencies among transactions",
-        )
-        .with_detail("Reason code: Canceled on identification as a pivot, during commit attempt.")
-        .with_hint("The transaction might succeed if retried."),
-        Stop::Deadlock => SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected"),
-        Stop::LockNotAvailable => {
-            SqlError::new(SqlState::LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout")
-        }
-        Stop::TransactionEnded => SqlError::new(
-            SqlState::IN_FAILED_SQL_TRANSACTION,
-            "current transaction is aborted, commands ignored until end of transaction block",
-        ),
-        Stop::OneShotOnly => SqlError::new(
-            SqlState::ACTIVE_SQL_TRANSACTION,
-            "this operation cannot run inside a transaction block",
-        ),
-        Stop::DiskFull => {
-            SqlError::new(SqlState::DISK_FULL, "could not write to the log: no space left on device")
-        }
-        Stop::SnapshotTooOld => SqlError::new(SqlState::SNAPSHOT_TOO_OLD, "snapshot too old")
-            .with_hint("Old row versions exceeded archipel.max_version_memory."),
-        Stop::LogFailed => SqlError::new(SqlState::IO_ERROR, "could not write to the log"),
-        Stop::Panicked => SqlError::internal("the statement failed unexpectedly and was undone"),
-        Stop::Restart | Stop::Reevaluate | Stop::Wait | Stop::Interactive | Stop::Recompile | Stop::Abort => {
-            SqlError::internal(format!("a program ended with {stop:?}"))
         }
     }
 }

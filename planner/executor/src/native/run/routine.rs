@@ -6,7 +6,8 @@ use std::sync::Arc;
 use archipel_sql::datum::Datum;
 
 use crate::native::run::row::sink::RowSink;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use crate::route::Access;
 
 /// A deployed routine as expressions and FROM items call it.

@@ -26,38 +26,14 @@ use crate::native::run::expression::source::{Source, eval_all};
 use crate::native::run::operator::instrument;
 use crate::native::run::operator::modifying_cte::Parts;
 use crate::native::run::operator::node::Node;
+use crate::native::run::row::answer::{Answer, Emit};
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::row::sink::RowSink;
-use crate::native::run::state::context::{ExecContext, ExecResult, FrameShape};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
+use crate::native::run::state::frame::FrameShape;
 use crate::route::Access;
 use super::routine::CompiledRoutine;
-
-/// Receives a result row.
-pub(crate) type Emit<'o> = dyn FnMut(Answer<'_>) -> ExecResult<ControlFlow<()>> + 'o;
-
-/// A result row on its way out.
-pub(crate) enum Answer<'r> {
-    /// Still needed where it lies.
-    Lent(&'r [Datum]),
-    /// Needed no more: its values may be taken.
-    Given(&'r mut [Datum]),
-}
-
-impl Answer<'_> {
-    pub fn values(&self) -> &[Datum] {
-        match self {
-            Answer::Lent(row) => row,
-            Answer::Given(row) => row,
-        }
-    }
-
-    fn to(self, sink: &mut dyn RowSink) -> ExecResult<ControlFlow<()>> {
-        match self {
-            Answer::Lent(row) => sink.row(row),
-            Answer::Given(row) => sink.given(row),
-        }
-    }
-}
 
 /// A statement that reads or writes rows, ready to run any number of times.
 pub struct CompiledStatement {
@@ -127,7 +103,7 @@ pub(crate) enum Deferred {
 pub(crate) struct Output {
     place: OutputPlace,
     /// Whether the slots are filled anew for every row and none of them is read after it.
-    given: bool,
+    pub(crate) given: bool,
 }
 
 enum OutputPlace {

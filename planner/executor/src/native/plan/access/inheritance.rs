@@ -15,7 +15,7 @@ use crate::bound::{BoundExpr, ExprKind};
 use crate::comparison::{Comparison, comparison};
 use crate::explain::plan::PlanNode;
 use crate::native::plan::compiler::{Compiler, Layout};
-use crate::native::plan::relation::{Planned, ScanUse};
+use crate::native::plan::relation::node::{Planned, ScanUse};
 use crate::native::run::access::path::OrderKey;
 use crate::native::run::expression::source::Source;
 use crate::native::run::operator::append::{Append, Chosen, Part, Selection};
@@ -23,8 +23,8 @@ use crate::native::run::operator::node::Node;
 use crate::partition::Family;
 use crate::pruning::{Among, PartCondition, Pruning};
 use crate::route::{RouteInputs, evaluate, is_row_free};
+use super::choice::Restrictions;
 use super::conjunct::{Conjunct, Restriction, comparable, split};
-use super::path::Restrictions;
 
 impl Compiler<'_> {
     /// The slots of a member's columns: those of the root where it has them.

@@ -5,9 +5,13 @@
 //! - [`union`] the paths of an OR
 //! - [`inheritance`] tables whose rows are in others
 //! - [`known_row`] rows whose keys are known before a statement runs
+//! - [`choice`] paths that are not compiled yet
+//! - [`selectivity`] what share of rows a condition keeps
 
+pub(crate) mod choice;
 pub(crate) mod conjunct;
 pub(crate) mod inheritance;
 pub(crate) mod known_row;
 pub(crate) mod path;
+pub(crate) mod selectivity;
 pub(crate) mod union;

@@ -10,54 +10,18 @@ use archipel_engine::TableMeta;
 use archipel_engine::schema::{IndexPlacement, KeyColumn, Placement};
 use archipel_sql::catalog::Table;
 use archipel_sql::error::Result;
-use rustc_hash::FxHashMap;
 
 use crate::bound::BoundExpr;
 use crate::comparison::Comparison;
 use crate::native::plan::walk;
 use crate::native::plan::compiler::Compiler;
-use crate::native::plan::join::estimate::share_kept;
-use crate::native::run::access::path::{KeyPart, Meta, OrderKey, Path, Tree};
+use crate::native::run::access::path::{KeyPart, Meta, Path, Tree};
 use crate::native::run::access::prefetch::KnownRow;
 use crate::route::{Access, RouteKey, key_candidates};
 use crate::row::{Codec, stored_name, stored_type};
+use super::choice::{Choice, ChosenPart, Restrictions};
 use super::conjunct::{Conjunct, Restriction, split};
-use super::union::Union;
-
-/// A path found, not yet compiled: which conjuncts it uses for what.
-pub(crate) struct Choice<'b> {
-    pub(crate) index: Option<usize>,
-    pub(crate) equals: Vec<ChosenPart<'b>>,
-    pub(crate) low: Option<(usize, &'b BoundExpr, bool)>,
-    pub(crate) high: Option<(usize, &'b BoundExpr, bool)>,
-    /// At most one row a key.
-    pub unique: bool,
-    pub ordered: bool,
-    pub(crate) reverse: bool,
-    pub score: u32,
-    /// Whether some value comes from a row read before.
-    pub joined: bool,
-    /// The arms of an OR, each of which has a path of its own.
-    pub union: Option<Box<Union<'b>>>,
-}
-
-impl Choice<'_> {
-    /// A tree from one end to the other.
-    pub(crate) fn of(index: Option<usize>) -> Self {
-        Choice {
-            index,
-            equals: Vec::new(),
-            low: None,
-            high: None,
-            unique: false,
-            ordered: false,
-            reverse: false,
-            score: 0,
-            joined: false,
-            union: None,
-        }
-    }
-}
+use super::selectivity::share_kept;
 
 /// The key of a table's tree, or of one of its indexes'.
 pub(crate) fn key_of(meta: &Meta, index: Option<usize>) -> &[KeyColumn] {
@@ -72,29 +36,6 @@ enum OnKey {
     Column(u32),
     /// Over the table's row.
     Expression(Box<BoundExpr>),
-}
-
-pub(crate) enum ChosenPart<'b> {
-    Value(usize, &'b BoundExpr),
-    /// What the column is known to equal through other columns.
-    Known(BoundExpr),
-    In(usize, &'b [BoundExpr]),
-    Any(usize, &'b BoundExpr),
-    Null(usize),
-}
-
-/// What restricts a scan: the table, the slots of its columns, and the conditions at hand.
-pub(crate) struct Restrictions<'s, 'b> {
-    pub table: &'s Table,
-    pub meta: &'s Meta,
-    pub layout: &'s [u32],
-    pub conjuncts: &'s [Conjunct<'b>],
-    /// Slots that are not filled when the scan runs, in order; its own may be among them.
-    pub unavailable: &'s [u32],
-    pub facts: &'s FxHashMap<u32, BoundExpr>,
-    pub wanted: &'s [OrderKey],
-    /// Whether rows may come from several trees, one after the other.
-    pub mixed: bool,
 }
 
 impl Compiler<'_> {
@@ -603,25 +544,5 @@ impl Compiler<'_> {
         });
         if reads_query { "the key is the result of a query" } else { "the key comes from a row read before" }
             .to_owned()
-    }
-}
-
-impl Choice<'_> {
-    /// Positions of the conjuncts that the path uses.
-    pub fn conjuncts(&self) -> Vec<usize> {
-        let mut used: Vec<usize> = self
-            .equals
-            .iter()
-            .filter_map(|part| match part {
-                ChosenPart::Value(position, _)
-                | ChosenPart::In(position, _)
-                | ChosenPart::Any(position, _)
-                | ChosenPart::Null(position) => Some(*position),
-                ChosenPart::Known(_) => None,
-            })
-            .collect();
-        used.extend(self.low.iter().chain(&self.high).map(|(position, ..)| *position));
-        used.extend(self.union.iter().map(|union| union.position));
-        used
     }
 }

@@ -11,36 +11,16 @@ use archipel_sql::error::Result;
 use crate::bound::{Alias, BoundExpr, ExprKind};
 use crate::explain::plan::PlanNode;
 use crate::native::plan::compiler::{Compiler, Layout};
-use crate::native::plan::relation::{Planned, ScanUse};
+use crate::native::plan::relation::node::{Planned, ScanUse};
 use crate::native::run::access::path::Path;
 use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::operator::node::Node;
 use crate::native::run::operator::set_operation::SetOperation;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use crate::route::RouteKey;
+use super::choice::{Arm, Choice, Restrictions, Union};
 use super::conjunct::{Conjunct, split};
-use super::path::{Choice, Restrictions};
-
-/// Paths for the arms of an OR.
-pub(crate) struct Union<'b> {
-    /// Of the OR among the conditions.
-    pub position: usize,
-    arms: Vec<Arm<'b>>,
-}
-
-struct Arm<'b> {
-    /// What it asks for itself, and then the conditions around the OR.
-    conjuncts: Vec<Conjunct<'b>>,
-    own: usize,
-    choice: Choice<'b>,
-}
-
-impl Union<'_> {
-    /// Whether it walks more than one tree.
-    pub fn is_mixed(&self) -> bool {
-        self.arms.windows(2).any(|pair| pair[0].choice.index != pair[1].choice.index)
-    }
-}
 
 /// The same with other conditions, in any order.
 fn restricted<'s, 'b>(on: &Restrictions<'s, 'b>, conjuncts: &'s [Conjunct<'b>]) -> Restrictions<'s, 'b> {

@@ -7,7 +7,7 @@ use crate::bind::reference::bind_generated;
 use crate::bound::{BoundExpr, BoundInsert, ConflictArbiter, ExprKind, OnConflict, Rel, Returning};
 use crate::native::plan::walk;
 use crate::native::plan::compiler::{Compiler, Layout};
-use crate::native::plan::constraint::partition_bound::Placing;
+use crate::native::plan::constraint::placing::Placing;
 use crate::native::run::access::path::Meta;
 use crate::native::run::access::scan::scan_columns;
 use crate::native::run::change::insert::{Arbiter, Conflict, ConflictUpdate, Destination, Insert, RowInsert};

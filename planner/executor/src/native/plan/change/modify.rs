@@ -13,7 +13,7 @@ use archipel_sql::error::Result;
 use crate::bound::{BoundDelete, BoundExpr, BoundUpdate, Rel};
 use crate::native::plan::access::conjunct::Conjunct;
 use crate::native::plan::compiler::{Compiler, Layout};
-use crate::native::plan::constraint::partition_bound::Placing;
+use crate::native::plan::constraint::placing::Placing;
 use crate::native::run::access::scan::scan_columns;
 use crate::native::run::change::cross_partition::{Mover, Moving};
 use crate::native::run::change::delete::Delete;

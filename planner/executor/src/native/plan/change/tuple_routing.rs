@@ -12,7 +12,7 @@ use crate::bind::reference::bind_checks;
 use crate::bound::{BoundCheck, BoundChecks, BoundExpr, BoundInsert, ConflictArbiter, OnConflict, Rel};
 use crate::native::plan::access::inheritance::shown_as;
 use crate::native::plan::compiler::Compiler;
-use crate::native::plan::constraint::partition_bound::Placing;
+use crate::native::plan::constraint::placing::Placing;
 use crate::native::run::change::insert::RowInsert;
 use crate::native::run::change::trigger::Triggers;
 use crate::native::run::change::tuple_routing::{RoutedInsert, Router};

@@ -12,11 +12,11 @@ use crate::bind::visit::visit_expr;
 use crate::bound::{BoundExpr, ExprKind};
 use crate::known::{folded, is_null, is_steady, known_within, reads_time_zone};
 use crate::native::plan::compiler::Compiler;
-use crate::native::plan::expression::call;
+use crate::native::plan::expression::function_call::call;
 use crate::native::run::expression::code::CompiledExpr;
 use crate::native::run::expression::operand::Operand;
 use crate::native::run::expression::source::{Source, eval_all};
-use crate::native::run::state::context::Cache;
+use crate::native::run::state::frame::Cache;
 
 /// How many known parts are compiled besides those that a call finds NULL when it runs, or is compiled. Of calls in calls
 /// each would compile all that is known within it.

@@ -7,7 +7,7 @@ use crate::bound::BoundExpr;
 use crate::known::is_known;
 use crate::native::run::expression::code::CompiledExpr;
 use crate::native::run::routine::CompiledRoutine;
-use crate::native::run::state::context::ExecError;
+use crate::native::run::state::error::ExecError;
 
 /// The place an error in a function is told with that PostgreSQL has in SQL: one of constants it runs,
 /// any other call becomes part of the expression around it.

@@ -5,6 +5,7 @@
 //! referenced row exist; does a referencing row still exist.
 
 pub(crate) mod partition_bound;
+pub(crate) mod placing;
 pub(crate) mod referential_action;
 
 use std::sync::Arc;
@@ -15,15 +16,15 @@ use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Type;
 
 use crate::bound::{BoundCheck, BoundChecks, BoundExpr, ExprKind, LockStrength, LockWait, Rel, RowLock};
+use crate::native::plan::relation::node::ScanUse;
 use crate::native::run::constraint::check::{RowCheck, RowChecks};
 use crate::native::run::constraint::foreign_key::{Direction, ReferenceCheck};
 use crate::native::run::constraint::referential_action::Event;
 use crate::native::run::operator::node::Node;
 use crate::native::run::row::equality::{equality, widened};
 use crate::partition::{Family, columns_of};
-use partition_bound::Placing;
+use placing::Placing;
 use super::compiler::Compiler;
-use super::relation::ScanUse;
 
 impl Compiler<'_> {
     /// NOT NULL and CHECK over a new row with these slots; only what `changed` columns can

@@ -8,18 +8,7 @@ use crate::native::plan::walk;
 use crate::native::plan::compiler::Compiler;
 use crate::native::run::constraint::partition_bound::PartitionCheck;
 use crate::partition::{PartitionLevel, levels_above};
-
-/// Who sees to it that a row is one of its partition's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Placing {
-    /// It is checked.
-    #[default]
-    Checked,
-    /// It goes where it belongs.
-    Done,
-    /// It may not become another partition's: ON CONFLICT moves no rows.
-    Stays,
-}
+use super::placing::Placing;
 
 impl Compiler<'_> {
     /// That a row with these slots is one of a partition's; `None` if the table is none, or if the

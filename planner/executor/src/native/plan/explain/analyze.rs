@@ -8,7 +8,7 @@ use archipel_sql::error::Result;
 use crate::bound::BoundStatement;
 use crate::native::plan::compiler::Compiler;
 use crate::native::run::operator::explain_analyze::Explained;
-use super::column::Describing;
+use super::name::Describing;
 
 impl Compiler<'_> {
     /// A statement to be run and told of.

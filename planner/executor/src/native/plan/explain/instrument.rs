@@ -7,7 +7,7 @@ use archipel_sql::error::Result;
 use crate::explain::plan::PlanNode;
 use crate::explain::run::{Watch, WatchedBy};
 use crate::native::plan::compiler::Compiler;
-use crate::native::plan::relation::Planned;
+use crate::native::plan::relation::node::Planned;
 use crate::native::run::operator::instrument::Watched;
 use crate::native::run::operator::node::Node;
 

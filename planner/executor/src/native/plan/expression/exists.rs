@@ -26,7 +26,9 @@ use crate::native::run::expression::source::Source;
 use crate::native::run::operator::node::{Node, hash_key};
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::row::hash::{HashKey, HashTable};
-use crate::native::run::state::context::{Cache, ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
+use crate::native::run::state::frame::Cache;
 
 /// What such a query comes to.
 struct Partners {

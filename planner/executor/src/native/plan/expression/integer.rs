@@ -16,7 +16,8 @@ use crate::native::plan::compiler::Compiler;
 use crate::native::run::expression::code::CompiledExpr;
 use crate::native::run::expression::operand::Operand;
 use crate::native::run::expression::source::Source;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use crate::row::integer;
 
 /// An integer computed; `None` is NULL.

@@ -15,7 +15,9 @@ use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::expression::operand::Operand;
 use crate::native::run::expression::source::Source;
 use crate::native::run::row::hash::ValueSet;
-use crate::native::run::state::context::{Cache, ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
+use crate::native::run::state::frame::Cache;
 
 /// From how many constants on an IN list is searched by hash.
 const HASHED_LIST_LEN_MIN: usize = 9;

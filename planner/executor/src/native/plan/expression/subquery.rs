@@ -25,7 +25,9 @@ use crate::native::run::expression::source::{Source, eval_all};
 use crate::native::run::operator::node::{Node, collect};
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::row::hash::ValueSet;
-use crate::native::run::state::context::{Cache, ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
+use crate::native::run::state::frame::Cache;
 
 /// A nested query, compiled.
 struct Nested {

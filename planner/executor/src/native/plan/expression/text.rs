@@ -10,7 +10,8 @@ use archipel_sql::function::{Intrinsic, ScalarFunction, text_chr, text_left, tex
 use compact_str::CompactString;
 use crate::native::run::expression::code::CompiledExpr;
 use crate::native::run::expression::source::Source;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 
 /// A specialised closure for a call, or its arguments back.
 pub(crate) fn specialise(

@@ -23,7 +23,7 @@ use crate::bound::{CteBody, ExprKind, Rel, SetCall, SetItem};
 use crate::native::plan::walk;
 use crate::native::plan::access::conjunct::Conjunct;
 use crate::native::plan::compiler::{Compiler, passed_through};
-use super::Item;
+use super::item::Item;
 
 /// Whether making a relation's rows has effects, or may give others each time.
 pub(super) fn has_effects(rel: &Rel) -> bool {

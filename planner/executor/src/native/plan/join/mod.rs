@@ -10,6 +10,7 @@
 
 pub(crate) mod estimate;
 pub(crate) mod hash_key;
+pub(crate) mod item;
 pub(crate) mod lateral;
 pub(crate) mod outer;
 
@@ -20,37 +21,19 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::bind::visit;
 use crate::bound::{BoundExpr, ExprKind, JoinKind, Rel};
 use crate::comparison::{Comparison, comparison};
+use crate::native::plan::access::choice::Restrictions;
 use crate::native::plan::access::conjunct::Conjunct;
 use crate::native::plan::access::conjunct::derived::Derived;
-use crate::native::plan::access::path::Restrictions;
+use crate::native::plan::relation::node::{Planned, ScanUse};
 use crate::native::run::access::lookup::Lookup;
 use crate::native::run::access::path::{OrderKey, Tree};
 use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::expression::source::Source;
 use crate::native::run::operator::join::{HashJoin, Loop, LoopKind};
 use crate::native::run::operator::node::Node;
+use item::Item;
 use lateral::{apart, has_effects, read_of};
 use super::compiler::{Compiler, Layout, passed_through};
-use super::relation::{Planned, ScanUse};
-
-/// What stands in a FROM clause.
-pub(super) struct Item<'b> {
-    pub rel: &'b Rel,
-    pub layout: Layout,
-    /// The row a lateral item reads one depth out.
-    lateral: Option<Layout>,
-    /// What it reads of that row.
-    pub read: Vec<u32>,
-    /// Whether it is lateral, and how often its rows are made shows.
-    pub effects: bool,
-    pub usage: ScanUse,
-}
-
-impl<'b> Item<'b> {
-    fn new(rel: &'b Rel, layout: Layout) -> Item<'b> {
-        Item { rel, layout, lateral: None, read: Vec::new(), effects: false, usage: ScanUse::default() }
-    }
-}
 
 /// Which of some items each slot belongs to.
 fn owners(items: &[&Item<'_>]) -> FxHashMap<u32, usize> {

@@ -8,7 +8,7 @@ use crate::bound::{BoundExpr, Rel};
 use crate::explain::plan::PlanNode;
 use crate::native::plan::access::conjunct::Conjunct;
 use crate::native::plan::compiler::{Compiler, Layout, passed_through};
-use crate::native::plan::relation::{Planned, ScanUse};
+use crate::native::plan::relation::node::{Planned, ScanUse};
 use crate::native::run::access::path::OrderKey;
 use crate::native::run::operator::join::LoopKind;
 use crate::native::run::operator::node::Node;

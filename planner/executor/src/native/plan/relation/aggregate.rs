@@ -5,12 +5,12 @@ use archipel_sql::function::Aggregate;
 use archipel_sql::types::Oid;
 
 use crate::bound::{Accumulator, AggregateCall, BoundExpr, Rel};
-use crate::native::plan::relation;
 use crate::native::plan::compiler::{Compiler, passed_through};
 use crate::native::run::access::path::OrderKey;
 use crate::native::run::operator::aggregate::{Aggregation, Call};
 use crate::native::run::operator::node::Node;
 use crate::native::run::operator::sort::KeyOrder;
+use super::node;
 
 impl Compiler<'_> {
     pub fn aggregation(&mut self, rel: &Rel) -> Result<Node> {
@@ -23,7 +23,7 @@ impl Compiler<'_> {
         let mut planned = self.plan(input, Vec::new(), wanted.as_slice())?;
         let first_value = planned.ordered && !wanted.is_empty();
         if first_value {
-            relation::expect_rows(&mut planned.node, 1);
+            node::expect_rows(&mut planned.node, 1);
         }
         let (groups, calls) = self.scoped(&layout, |c| {
             let groups = c.exprs(group_by)?;

@@ -9,7 +9,7 @@ use crate::native::run::access::path::{Meta, OrderKey};
 use crate::native::run::access::scan::Scan;
 use crate::native::run::operator::lock::{LockTarget, Locking};
 use crate::native::run::operator::node::Node;
-use super::Planned;
+use super::node::Planned;
 
 impl Compiler<'_> {
     /// Plans the rows of one SELECT … FOR.

@@ -8,6 +8,7 @@
 pub(crate) mod aggregate;
 pub(crate) mod lock;
 pub(crate) mod modifying_cte;
+pub(crate) mod node;
 pub(crate) mod set_function;
 pub(crate) mod set_operation;
 pub(crate) mod sort;
@@ -25,10 +26,10 @@ use archipel_sql::types::Type;
 use rustc_hash::FxHashMap;
 
 use crate::bind::visit;
-use crate::bound::{BoundExpr, Rel, RowLock, SortKey};
+use crate::bound::{BoundExpr, Rel, SortKey};
 use crate::explain::plan::PlanNode;
+use crate::native::plan::access::choice::Restrictions;
 use crate::native::plan::access::conjunct::{Conjunct, in_order};
-use crate::native::plan::access::path::Restrictions;
 use crate::native::run::access::path::{Meta, OrderKey, Path};
 use crate::native::run::access::scan::{BATCH_ROWS, Scan, scan_columns};
 use crate::native::run::expression::code::CompiledPredicate;
@@ -38,31 +39,8 @@ use crate::native::run::operator::node::Node;
 use crate::native::run::row::projection::Pruned;
 use crate::route::RouteKey;
 use lock::lock_one_by_one;
+use node::{Planned, ScanUse, expect_rows};
 use super::compiler::{Compiler, Layout, passed_through};
-
-/// A relation, planned.
-pub(crate) struct Planned {
-    pub node: Node,
-    /// Whether rows come in the wanted order.
-    pub ordered: bool,
-}
-
-impl From<Node> for Planned {
-    fn from(node: Node) -> Self {
-        Planned { node, ordered: false }
-    }
-}
-
-/// How a scan is to be used beyond reading.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct ScanUse {
-    pub lock: Option<RowLock>,
-    /// Keep the storage key of the current row there.
-    pub key: Option<usize>,
-    pub write: bool,
-    /// A constraint's lookup: what it locks is not written, and EXPLAIN does not show it.
-    pub reference: bool,
-}
 
 impl Compiler<'_> {
     /// Plans a relation without anything required from above.
@@ -454,17 +432,5 @@ impl Compiler<'_> {
             looked_up: None,
             reevaluated,
         })
-    }
-}
-
-/// Tells the scan that drives a node how many rows will be asked of it.
-pub(crate) fn expect_rows(node: &mut Node, rows: i64) {
-    match node {
-        Node::Scan(scan) if (1..scan.first_batch as i64).contains(&rows) => scan.first_batch = rows as usize,
-        Node::Append(append) => append.parts.iter_mut().for_each(|part| expect_rows(&mut part.node, rows)),
-        Node::Compute { input, .. } => expect_rows(input, rows),
-        Node::Lock(locking) => expect_rows(&mut locking.input, rows),
-        Node::Watched(watched) => expect_rows(&mut watched.input, rows),
-        _ => {}
     }
 }

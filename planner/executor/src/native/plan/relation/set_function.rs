@@ -14,7 +14,7 @@ use crate::native::run::function::column_definition::{DefinedRow, declared};
 use crate::native::run::operator::node::Node;
 use crate::native::run::operator::set_function::{Expansion, SetCode, SetSource};
 use crate::route::RouteKey;
-use super::Planned;
+use super::node::Planned;
 
 impl Compiler<'_> {
     /// Plans a function in FROM; `rel` is the relation it is.

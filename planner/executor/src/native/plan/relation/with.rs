@@ -22,7 +22,7 @@ use crate::native::run::access::path::OrderKey;
 use crate::native::run::operator::node::Node;
 use crate::native::run::operator::with::{Cte, CteNode, Recursion};
 use crate::native::run::statement::Body;
-use super::Planned;
+use super::node::Planned;
 
 impl Compiler<'_> {
     pub fn plan_with<'b>(

@@ -11,7 +11,8 @@ use smallvec::SmallVec;
 
 use crate::native::run::expression::source;
 use crate::native::run::expression::source::Source;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use crate::row::Codec;
 use super::path::{KeyPart, Path};
 

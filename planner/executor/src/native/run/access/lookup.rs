@@ -15,10 +15,12 @@ use smallvec::SmallVec;
 use crate::native::run::expression::operand::Operand;
 use crate::native::run::expression::source::Source;
 use crate::native::run::row::projection::Pruned;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
+use super::batch::{LookedUp, ScanColumn};
 use super::key_span::append_value;
 use super::path::{KeyPart, Meta, Path, Tree};
-use super::scan::{Scan, ScanColumn};
+use super::scan::Scan;
 
 /// A table that a join reads by its key, once a row of the scan on its left.
 pub(crate) struct Lookup {
@@ -31,51 +33,7 @@ pub(crate) struct Lookup {
     pub place: Option<usize>,
 }
 
-/// What was looked up for some rows of an outer scan, one after the other.
-#[derive(Default)]
-pub(crate) struct LookedUp {
-    /// The columns of each row, NULL where there is none.
-    values: Vec<Datum>,
-    /// For which outer rows it is known whether there is a row, and nobody has asked yet.
-    known: u32,
-    /// For which of them there is one.
-    present: u32,
-    /// The outer row at hand.
-    pub at: usize,
-}
-
 const _: () = assert!(AHEAD_MAX <= u32::BITS as usize);
-
-impl LookedUp {
-    /// Forgets what is known. Values that nobody has asked for stay until others take their place.
-    #[inline]
-    pub fn forget(&mut self) {
-        self.known = 0;
-        self.present = 0;
-    }
-
-    /// Forgets the values, too.
-    pub fn clear(&mut self) {
-        self.forget();
-        self.values.clear();
-    }
-
-    /// What was found for the outer row at hand: the columns of a row, or that there is none. To be
-    /// had once.
-    #[inline]
-    pub fn take(&mut self, width: usize) -> Option<Option<&mut [Datum]>> {
-        let mark = 1 << self.at;
-        if self.known & mark == 0 {
-            return None;
-        }
-        self.known &= !mark;
-        if self.present & mark == 0 {
-            return Some(None);
-        }
-        let start = self.at * width;
-        Some(self.values.get_mut(start..start + width))
-    }
-}
 
 impl Lookup {
     /// The table on the right of a join, if a key made of plain values names its row. `place` is

@@ -6,7 +6,9 @@
 //! - [`lookup`] rows by key for many outer rows together
 //! - [`row_read`] one row by its key, straight into registers
 //! - [`prefetch`] rows whose keys are known before they are read
+//! - [`batch`] rows that are read ahead
 
+pub(crate) mod batch;
 pub(crate) mod key_span;
 pub(crate) mod lookup;
 pub(crate) mod path;

@@ -11,7 +11,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use archipel_engine::AHEAD_MAX;
-use archipel_engine::storage::{ColumnPlace, KeyBuf};
+use archipel_engine::storage::KeyBuf;
 use archipel_engine::txn::{Direction, KeyRange};
 use archipel_sql::catalog::Table;
 use archipel_sql::datum::Datum;
@@ -21,19 +21,14 @@ use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::operator::lock::lock_row;
 use crate::native::run::operator::node::Out;
 use crate::native::run::row::projection::Pruned;
-use crate::native::run::state::context::{ExecContext, ExecResult, Frame};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
+use crate::native::run::state::frame::Frame;
 use crate::row::Codec;
+use super::batch::{Batch, ScanColumn};
 use super::key_span::KeySpan;
 use super::lookup::Lookup;
 use super::path::{Meta, Path, Tree};
-
-/// A column of a scan: where it is stored, where it goes.
-#[derive(Clone, Copy)]
-pub(crate) struct ScanColumn {
-    pub place: ColumnPlace,
-    pub slot: u32,
-    pub codec: Codec,
-}
 
 /// All columns of a table, going to these slots.
 pub(crate) fn scan_columns(table: &Table, meta: &Meta, slots: &[u32]) -> Vec<ScanColumn> {
@@ -78,52 +73,6 @@ pub(crate) struct Scan {
 /// times as large, up to [`BATCH_ROWS_MAX`].
 pub(crate) const BATCH_ROWS: usize = 24;
 const BATCH_ROWS_MAX: usize = 8192;
-
-/// A batch of a range: the used columns of its rows, and keys where they are needed (the
-/// storage keys behind index entries always are).
-#[derive(Default)]
-pub(crate) struct Batch {
-    values: Vec<Datum>,
-    keys: Vec<u8>,
-    /// End of each key in `keys`.
-    ends: Vec<usize>,
-    rows: usize,
-    /// The key the next batch continues after.
-    last: Vec<u8>,
-}
-
-impl Batch {
-    fn clear(&mut self) {
-        self.values.clear();
-        self.keys.clear();
-        self.ends.clear();
-        self.rows = 0;
-    }
-
-    fn push_key(&mut self, key: &[u8]) {
-        self.keys.extend_from_slice(key);
-        self.ends.push(self.keys.len());
-    }
-
-    fn key(&self, index: usize) -> &[u8] {
-        let start = if index == 0 { 0 } else { self.ends.get(index - 1).copied().unwrap_or(0) };
-        match self.ends.get(index) {
-            Some(end) => &self.keys[start..*end],
-            None => &[],
-        }
-    }
-
-    /// Counts a row; whether the batch is full, its last key being noted then.
-    fn row(&mut self, key: &[u8], limit: usize) -> ControlFlow<()> {
-        self.rows += 1;
-        if self.rows < limit {
-            return ControlFlow::Continue(());
-        }
-        self.last.clear();
-        self.last.extend_from_slice(key);
-        ControlFlow::Break(())
-    }
-}
 
 /// Whether a one-shot may refer to a row of a reference table without locking it: its commit
 /// point checks that the table is the one it read, and nobody is about to take the row away.

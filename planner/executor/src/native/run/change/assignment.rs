@@ -14,7 +14,8 @@ use crate::native::run::constraint::check::RowChecks;
 use crate::native::run::constraint::foreign_key::ReferenceCheck;
 use crate::native::run::expression::source::Source;
 use crate::native::run::row::hash;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use crate::row::Codec;
 use super::write::{Cells, Target};
 

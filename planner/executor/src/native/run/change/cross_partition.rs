@@ -11,7 +11,8 @@ use archipel_sql::error::{SqlError, SqlState};
 use rustc_hash::FxHashSet;
 
 use crate::native::run::constraint::foreign_key::ReferenceCheck;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use crate::partition::Family;
 use super::insert::RowInsert;
 use super::trigger::Triggers;

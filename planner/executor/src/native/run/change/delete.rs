@@ -7,8 +7,9 @@ use archipel_engine::txn::LockMode;
 
 use crate::native::run::constraint::foreign_key::ReferenceCheck;
 use crate::native::run::expression::source::eval_all;
-use crate::native::run::state::context::{ExecContext, ExecResult};
-use crate::native::run::statement::{Answer, Emit};
+use crate::native::run::row::answer::{Answer, Emit};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use super::fate::{Fate, Foreseen};
 use super::row_trigger::{Triggered, Triggering};
 use super::target::{Found, Targets};

@@ -3,9 +3,10 @@
 
 use crate::native::run::constraint::referential_action::with_queue;
 use crate::native::run::operator::append::Selection;
+use crate::native::run::row::answer::Emit;
 use crate::native::run::row::buffer::RowBuffer;
-use crate::native::run::state::context::{ExecContext, ExecResult};
-use crate::native::run::statement::Emit;
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use super::delete::Delete;
 use super::fate::Foreseen;
 use super::row_trigger::Triggering;

@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 use crate::native::run::constraint::referential_action::with_queue;
 use crate::native::run::expression::source::{Source, eval_all};
 use crate::native::run::operator::node::{Node, collect};
-use crate::native::run::state::context::{ExecContext, ExecResult};
-use crate::native::run::statement::{Answer, Emit};
+use crate::native::run::row::answer::{Answer, Emit};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use super::trigger::Triggers;
 
 /// See the module's head.

@@ -6,9 +6,10 @@ use rustc_hash::FxHashSet;
 
 use crate::native::run::constraint::referential_action::with_queue;
 use crate::native::run::expression::source::{Source, eval_all};
+use crate::native::run::row::answer::{Answer, Emit};
 use crate::native::run::row::buffer::RowBuffer;
-use crate::native::run::state::context::{ExecContext, ExecResult};
-use crate::native::run::statement::{Answer, Emit};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use super::delete::Delete;
 use super::target::Found;
 use super::trigger::Triggers;

@@ -12,7 +12,8 @@ use crate::native::run::access::path::Tree;
 use crate::native::run::expression::source::{Source, eval_all};
 use crate::native::run::operator::node::Node;
 use crate::native::run::row::buffer::RowBuffer;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use super::fate::{Fate, Foreseen};
 use super::write::Target;
 

@@ -22,7 +22,8 @@ use crate::native::run::constraint::referential_action::Waiting;
 use crate::native::run::routine::CompiledRoutine;
 use crate::native::run::row::hash;
 use crate::native::run::row::sink::RowSink;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use super::target::already_modified;
 use super::write::Target;
 

@@ -13,8 +13,9 @@ use smallvec::SmallVec;
 
 use crate::native::run::constraint::partition_bound::{PartitionCheck, key_values_text};
 use crate::native::run::expression::source::{Source, eval_all};
-use crate::native::run::state::context::{ExecContext, ExecResult};
-use crate::native::run::statement::Emit;
+use crate::native::run::row::answer::Emit;
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use crate::partition::{Child, Family};
 use super::insert::RowInsert;
 use super::trigger::Triggers;

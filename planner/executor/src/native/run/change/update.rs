@@ -8,8 +8,9 @@ use rustc_hash::FxHashMap;
 
 use crate::array::Values;
 use crate::native::run::expression::source::{eval_all, eval_into};
-use crate::native::run::state::context::{ExecContext, ExecResult};
-use crate::native::run::statement::{Answer, Emit};
+use crate::native::run::row::answer::{Answer, Emit};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use super::assignment::Change;
 use super::cross_partition::Mover;
 use super::fate::{Fate, Foreseen};

@@ -12,7 +12,8 @@ use smallvec::SmallVec;
 
 use crate::native::run::access::path::Meta;
 use crate::native::run::constraint::duplicate_key::duplicate_key;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use crate::row::Codec;
 
 /// A cell that needed bytes of its own.

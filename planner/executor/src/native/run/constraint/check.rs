@@ -5,7 +5,8 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 
 use crate::native::run::expression::code::CompiledPredicate;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use super::detail::{failing_row, of_table, with_detail};
 use super::partition_bound::PartitionCheck;
 

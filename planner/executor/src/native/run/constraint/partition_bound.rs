@@ -8,7 +8,8 @@ use archipel_sql::types::Type;
 use smallvec::SmallVec;
 
 use crate::native::run::expression::source::Source;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use crate::partition::PartitionLevel;
 use super::detail::{failing_row, may_read, of_table, shown, with_detail};
 

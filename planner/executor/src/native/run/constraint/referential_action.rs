@@ -20,7 +20,8 @@ use crate::native::run::change::inheritance::Members;
 use crate::native::run::change::row_trigger::Triggering;
 use crate::native::run::change::trigger::Fire;
 use crate::native::run::change::update::Update;
-use crate::native::run::state::context::{ExecContext, ExecError, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::{ExecError, ExecResult};
 use super::foreign_key::ReferenceCheck;
 
 /// What waits until a statement has written all its rows, in the order it came.

@@ -2,7 +2,8 @@
 
 use archipel_sql::datum::Datum;
 
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 
 /// A scalar expression, compiled.
 pub type CompiledExpr = Box<dyn Fn(&mut ExecContext<'_, '_>) -> ExecResult<Datum> + Send + Sync>;

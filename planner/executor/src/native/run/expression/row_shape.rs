@@ -3,15 +3,15 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use archipel_sql::stack;
 use archipel_sql::catalog::Routine;
 use archipel_sql::datum::Datum;
 use archipel_sql::record::{Record, RecordDescriptor};
-use archipel_sql::stack;
 use archipel_sql::types::{Oid, Type};
 
 use crate::bind::argument::output_arguments;
 use crate::native::run::row::sink::RowSink;
-use crate::native::run::state::context::ExecResult;
+use crate::native::run::state::error::ExecResult;
 
 /// What a row that a routine answers is as one value.
 #[derive(Clone, Debug)]

@@ -3,7 +3,8 @@
 use archipel_sql::datum::Datum;
 
 use crate::array::Values;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use super::code::CompiledExpr;
 use super::operand::Operand;
 

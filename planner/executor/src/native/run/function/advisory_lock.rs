@@ -11,7 +11,8 @@ use archipel_sql::function::{AdvisoryLock, Intrinsic, ScalarFunction};
 
 use crate::native::run::expression::code::CompiledExpr;
 use crate::native::run::expression::source::{Source, eval_all};
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 
 /// The code of the function over its arguments, or these back if it is none of them.
 pub(crate) fn compile(

@@ -13,7 +13,8 @@ use archipel_sql::types::Oid;
 
 use crate::native::run::expression::code::CompiledExpr;
 use crate::native::run::expression::source::{Source, eval_all};
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 
 /// A number that a sequence gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use archipel_sql::datum::Datum;
 
 use crate::native::run::expression::source::Source;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use crate::pruning::{Among, Pruning};
 use super::node::{Node, Out};
 

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use crate::explain::plan::PlanNode;
 use crate::explain::run::{Watch, WatchedBy};
 use crate::native::run::access::scan::Scan;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use super::node::{Node, Out};
 
 /// A node that is counted.

@@ -10,7 +10,8 @@ use crate::native::run::expression::source::Source;
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::row::hash::{HashKey, HashTable};
 use crate::native::run::row::projection::Pruned;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use super::node::{Node, Out, collect, hash_key, set_null};
 
 /// A nested loop: the right side runs once a left row, or was buffered.

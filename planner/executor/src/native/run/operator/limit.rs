@@ -7,7 +7,8 @@ use archipel_sql::error::{SqlError, SqlState};
 
 use crate::native::run::expression::source::Source;
 use crate::native::run::row::hash::HashKey;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use super::node::{Node, Out, hash_key};
 
 pub(crate) struct Limit {

@@ -14,7 +14,8 @@ use archipel_sql::error::{SqlError, SqlState};
 
 use crate::bound::{LockStrength, LockWait, RowLock};
 use crate::native::run::access::path::Meta;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use super::node::{Node, Out};
 
 /// One scan whose rows are to be locked.

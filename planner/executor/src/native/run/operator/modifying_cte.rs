@@ -4,8 +4,10 @@ use archipel_engine::id::TreeId;
 
 use crate::native::run::change::fate::Foreseen;
 use crate::native::run::constraint::referential_action::with_queue;
-use crate::native::run::state::context::{ExecContext, ExecResult};
-use crate::native::run::statement::{Answer, Body, Deferred, Emit};
+use crate::native::run::row::answer::{Answer, Emit};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
+use crate::native::run::statement::{Body, Deferred};
 use super::with::Cte;
 
 /// See the module's head.

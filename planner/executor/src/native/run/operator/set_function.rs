@@ -16,7 +16,8 @@ use crate::native::run::expression::row_shape::RowShape;
 use crate::native::run::expression::source::{Source, eval_all};
 use crate::native::run::function::column_definition::DefinedRow;
 use crate::native::run::routine::CompiledRoutine;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use super::node::{Node, Out};
 
 /// A compiled call that answers rows.

@@ -6,7 +6,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bound::SetOp;
 use crate::native::run::row::hash::HashKey;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use super::node::{Node, Out};
 
 pub(crate) struct SetOperation {

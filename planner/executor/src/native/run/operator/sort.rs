@@ -14,7 +14,8 @@ use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::row::hash::HashKey;
 use crate::native::run::row::projection::Pruned;
 use crate::native::run::row::quicksort::sort_rows;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use super::node::{Node, Out};
 
 /// How one sort key orders.

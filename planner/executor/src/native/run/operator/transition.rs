@@ -8,7 +8,8 @@ use archipel_sql::function::{AggregateFunction, AggregateState};
 use archipel_sql::types::Type;
 
 use crate::native::run::expression::source::Source;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 
 /// An aggregate, compiled.
 pub(crate) enum Taker {

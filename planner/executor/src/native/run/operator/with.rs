@@ -8,7 +8,9 @@ use rustc_hash::FxHashSet;
 use crate::native::run::change::fate::Foreseen;
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::row::hash::HashKey;
-use crate::native::run::state::context::{Cache, ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
+use crate::native::run::state::frame::Cache;
 use crate::native::run::statement::{Body, Deferred};
 use super::node::{Node, Out, collect};
 

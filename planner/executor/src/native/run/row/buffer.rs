@@ -2,14 +2,12 @@
 
 use archipel_sql::datum::Datum;
 
-use crate::native::run::state::context::Frame;
-
 /// Rows of one width, one after the other.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowBuffer {
-    values: Vec<Datum>,
+    pub(crate) values: Vec<Datum>,
     width: usize,
-    rows: usize,
+    pub(crate) rows: usize,
 }
 
 impl RowBuffer {
@@ -41,18 +39,5 @@ impl RowBuffer {
         self.values.extend(row);
         self.rows += 1;
         debug_assert_eq!(self.values.len(), self.rows * self.width);
-    }
-
-    /// Appends the values standing in some slots.
-    pub fn push_slots(&mut self, frame: &Frame, slots: &[u32]) {
-        self.values.extend(slots.iter().map(|slot| frame.slots[*slot as usize].clone()));
-        self.rows += 1;
-    }
-
-    /// Puts a row back where it came from.
-    pub fn restore(&self, index: usize, frame: &mut Frame, slots: &[u32]) {
-        for (value, slot) in self.row(index).iter().zip(slots) {
-            frame.slots[*slot as usize].clone_from(value);
-        }
     }
 }

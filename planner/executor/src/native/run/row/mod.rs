@@ -6,7 +6,9 @@
 //! - [`hash`] keys to group, join and tell apart by
 //! - [`equality`] the `=` that keys are compared with
 //! - [`quicksort`] the order of few rows
+//! - [`answer`] result rows on their way out
 
+pub(crate) mod answer;
 pub(crate) mod buffer;
 pub(crate) mod equality;
 pub mod hash;

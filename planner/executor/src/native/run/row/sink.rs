@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use archipel_sql::datum::Datum;
 
-use crate::native::run::state::context::ExecResult;
+use crate::native::run::state::error::ExecResult;
 
 /// Where result rows go. `Break` asks for no more of them.
 pub trait RowSink {

@@ -9,62 +9,25 @@
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
-use std::ops::Range;
 use std::sync::Arc;
 
 use archipel_engine::{LockWait, Stop};
 use archipel_engine::heap::{taken_bytes, work_exceeds};
 use archipel_engine::txn::Txn;
 use archipel_sql::catalog::Table;
-use archipel_sql::datum::{Array, Datum};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result as SqlResult, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::memory::out_of_memory;
+use archipel_sql::types::Oid;
 
-use crate::native::run::program;
-use crate::native::run::access::lookup::LookedUp;
-use crate::native::run::access::scan::{Batch, ScanColumn};
-use crate::native::run::constraint::deferral::ConstraintModes;
+use crate::native::run::access::batch::Batch;
+use crate::native::run::constraint::mode::ConstraintModes;
 use crate::native::run::constraint::referential_action::Queue;
-use crate::native::run::row::buffer::RowBuffer;
-use crate::native::run::row::hash::{HashTable, ValueSet};
-use super::effects::Effects;
-use super::usage::Usage;
-
-/// Why a statement did not finish.
-#[derive(Debug)]
-pub enum ExecError {
-    /// Control flow of the engine: undo and run again, wait, give up. No EXCEPTION block sees it.
-    Stop(Stop),
-    /// An SQL condition.
-    Sql(SqlError),
-}
-
-impl From<SqlError> for ExecError {
-    fn from(error: SqlError) -> Self {
-        ExecError::Sql(error)
-    }
-}
-
-impl From<Stop> for ExecError {
-    fn from(stop: Stop) -> Self {
-        match stop {
-            // Conditions of the transaction rather than control flow: a handler may see them.
-            Stop::ConcurrentUpdate
-            | Stop::ConcurrentDelete
-            | Stop::MovedAway
-            | Stop::NotSerializable
-            | Stop::OutOfMemory
-            | Stop::TransactionTooLarge
-            | Stop::RowTooLarge
-            | Stop::KeyTooLarge => ExecError::Sql(program::stop_error(stop)),
-            stop => ExecError::Stop(stop),
-        }
-    }
-}
-
-/// The result of running something.
-pub type ExecResult<T> = Result<T, ExecError>;
+use super::effects::{Effects, EffectsMark};
+use super::error::ExecResult;
+use super::frame::{Frame, FrameShape};
+use super::usage::{BegunUse, Usage};
 
 /// Rows of the system views, computed by the server on demand.
 pub trait SystemRows: Sync {
@@ -516,100 +479,77 @@ impl<'a, 'e> ExecContext<'a, 'e> {
     }
 }
 
-/// How many slots and caches a statement needs.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct FrameShape {
-    pub slots: usize,
-    /// The slots that are ever filled, as runs of neighbours: emptied after each run.
-    pub filled: Vec<Range<usize>>,
-    pub caches: usize,
-    pub keys: usize,
-    pub lookups: usize,
-    /// Whether it calls routines that may write, and reads beneath what they do.
-    pub beneath: bool,
-}
-
-/// The working storage of one running statement. In the pool its slots are NULL; there may be
-/// more of them than the statement has.
-#[derive(Default)]
-pub(crate) struct Frame {
-    pub slots: Vec<Datum>,
-    /// Results kept within one run: uncorrelated subqueries, CTEs, materialised inputs.
-    pub caches: Vec<Cache>,
-    /// The storage key of the row a scan stands on, where somebody needs it.
-    pub keys: Vec<Vec<u8>>,
-    /// What outer scans have looked up for the inner sides of joins.
-    pub looked_up: Vec<LookedUp>,
-    /// Where INSERT encodes a row, and where a scan keeps the one it stands on for columns that
-    /// are read only if an arm of CASE needs them.
-    pub row: Vec<u8>,
-}
-
-impl Frame {
+impl ExecContext<'_, '_> {
+    /// What the run has left so far; `None` for nothing.
     #[inline]
-    fn take_shape(&mut self, shape: &FrameShape) {
-        if self.slots.len() < shape.slots {
-            self.slots.resize(shape.slots, Datum::Null);
-        }
-        if shape.caches > 0 {
-            self.caches.resize_with(shape.caches, Cache::default);
-        }
-        if self.keys.len() < shape.keys {
-            self.keys.resize_with(shape.keys, Vec::new);
-        }
-        if self.looked_up.len() < shape.lookups {
-            self.looked_up.resize_with(shape.lookups, LookedUp::default);
-        }
+    pub fn effects(&self) -> Option<&Effects> {
+        self.effects.as_deref()
     }
 
-    /// Reads columns of the row a scan kept.
+    /// The place for what the run leaves, made here if nothing was left before.
+    pub fn effects_mut(&mut self) -> &mut Effects {
+        self.effects.get_or_insert_default()
+    }
+
+    /// What the run has left, for who keeps it.
     #[inline]
-    pub fn read_kept(&mut self, columns: &[ScanColumn]) {
-        for column in columns {
-            self.slots[column.slot as usize].set(column.codec.read(&column.place, &self.row));
-        }
+    pub fn take_effects(&mut self) -> Option<Box<Effects>> {
+        self.effects.take()
     }
 
-    /// Puts the columns of a row that was looked up beforehand into their slots: whether there is one;
-    /// `None` if nobody has looked.
+    /// A point to go back to.
     #[inline]
-    pub fn show_looked_up(&mut self, place: usize, columns: &[ScanColumn]) -> Option<bool> {
-        let Some(row) = self.looked_up[place].take(columns.len())? else { return Some(false) };
-        for (column, value) in columns.iter().zip(row) {
-            self.slots[column.slot as usize].set(value.take());
+    pub fn mark_effects(&self) -> EffectsMark {
+        match self.effects() {
+            None => EffectsMark::default(),
+            Some(effects) => EffectsMark {
+                notifications: effects.notifications.mark(),
+                cursors: effects.cursors.mark(),
+                deferred: effects.deferred.len(),
+            },
         }
-        Some(true)
     }
 
-    /// Forgets what is kept for a run: the parameters have other values now.
-    pub(crate) fn forget(&mut self) {
-        self.caches.iter_mut().for_each(|cache| *cache = Cache::default());
-    }
-
-    fn clear(&mut self, shape: &FrameShape) {
-        for run in &shape.filled {
-            self.slots[run.clone()].iter_mut().for_each(|slot| slot.set(Datum::Null));
-        }
-        if !self.caches.is_empty() {
-            self.caches.clear();
-        }
-        if shape.lookups > 0 {
-            self.looked_up.iter_mut().for_each(LookedUp::clear);
+    /// Forgets what was told, opened and put off since the mark; numbers of sequences stay used.
+    pub fn rollback_effects(&mut self, to: EffectsMark) {
+        if let Some(effects) = &mut self.effects {
+            effects.notifications.rollback_to(to.notifications);
+            effects.cursors.rollback_to(to.cursors);
+            effects.deferred.truncate(to.deferred);
         }
     }
 }
 
-/// Something computed once within a run of a statement.
-#[derive(Default, Clone)]
-pub(crate) enum Cache {
-    #[default]
-    Empty,
-    Value(Datum),
-    Rows(Arc<RowBuffer>),
-    /// The values of an uncorrelated `IN (query)`, or of a list of parameters.
-    Set(Arc<ValueSet>),
-    /// The rows of a correlated EXISTS, by what they have to have in common with the row around it.
-    Keyed(Arc<HashTable>),
-    /// The array that was looked through last, and its elements if it was looked through before.
-    Elements(Arc<Array>, Option<Arc<ValueSet>>),
+impl ExecContext<'_, '_> {
+    /// A routine is called; `None` if that is not counted.
+    #[inline]
+    pub fn begin_use(&mut self, routine: Oid, in_sql: bool) -> Option<BegunUse> {
+        // A block of DO, and the condition of a trigger, is no routine.
+        if self.usage.as_ref().is_none_or(|usage| in_sql && !usage.all) || routine == Oid(0) {
+            return None;
+        }
+        let began = self.txn.monotonic_nanos();
+        let usage = self.usage.as_mut()?;
+        let total_before = usage.of(routine).total_nanos;
+        let inner_before = std::mem::take(&mut usage.inner_nanos);
+        Some(BegunUse { routine, began, total_before, inner_before })
+    }
+
+    /// It has come to its end, or (unless `done`) to where it goes on in another run.
+    pub fn end_use(&mut self, begun: BegunUse, done: bool) {
+        let nanos = self.txn.monotonic_nanos().saturating_sub(begun.began);
+        let Some(usage) = &mut self.usage else { return };
+        let inner = std::mem::replace(&mut usage.inner_nanos, begun.inner_before + nanos);
+        let used = usage.of(begun.routine);
+        used.calls += u64::from(done);
+        used.total_nanos = begun.total_before + nanos;
+        used.self_nanos += nanos.saturating_sub(inner);
+    }
+
+    /// It has failed: that is no call that counts.
+    pub fn forget_use(&mut self, begun: BegunUse) {
+        if let Some(usage) = &mut self.usage {
+            usage.inner_nanos = begun.inner_before;
+        }
+    }
 }

@@ -6,7 +6,6 @@ use archipel_sql::types::Oid;
 use crate::native::run::constraint::deferral::DeferredCheck;
 use crate::native::run::function::notify::Notifications;
 use crate::native::run::function::sequence::Drawn;
-use super::context::ExecContext;
 use super::cursor::Cursors;
 
 /// See the module's head.
@@ -31,48 +30,7 @@ pub struct Effects {
 /// How far effects have come that a subtransaction takes back.
 #[derive(Clone, Copy, Default)]
 pub struct EffectsMark {
-    notifications: usize,
-    cursors: u64,
-    deferred: usize,
-}
-
-impl ExecContext<'_, '_> {
-    /// What the run has left so far; `None` for nothing.
-    #[inline]
-    pub fn effects(&self) -> Option<&Effects> {
-        self.effects.as_deref()
-    }
-
-    /// The place for what the run leaves, made here if nothing was left before.
-    pub fn effects_mut(&mut self) -> &mut Effects {
-        self.effects.get_or_insert_default()
-    }
-
-    /// What the run has left, for who keeps it.
-    #[inline]
-    pub fn take_effects(&mut self) -> Option<Box<Effects>> {
-        self.effects.take()
-    }
-
-    /// A point to go back to.
-    #[inline]
-    pub fn mark_effects(&self) -> EffectsMark {
-        match self.effects() {
-            None => EffectsMark::default(),
-            Some(effects) => EffectsMark {
-                notifications: effects.notifications.mark(),
-                cursors: effects.cursors.mark(),
-                deferred: effects.deferred.len(),
-            },
-        }
-    }
-
-    /// Forgets what was told, opened and put off since the mark; numbers of sequences stay used.
-    pub fn rollback_effects(&mut self, to: EffectsMark) {
-        if let Some(effects) = &mut self.effects {
-            effects.notifications.rollback_to(to.notifications);
-            effects.cursors.rollback_to(to.cursors);
-            effects.deferred.truncate(to.deferred);
-        }
-    }
+    pub(crate) notifications: usize,
+    pub(crate) cursors: u64,
+    pub(crate) deferred: usize,
 }

@@ -4,8 +4,12 @@
 //! - [`effects`] what a run leaves beside rows
 //! - [`cursor`] open cursors
 //! - [`usage`] how long routines take
+//! - [`frame`] the slots
+//! - [`error`] what ends a run
 
 pub mod context;
 pub mod cursor;
 pub mod effects;
+pub(crate) mod error;
+pub(crate) mod frame;
 pub(crate) mod usage;

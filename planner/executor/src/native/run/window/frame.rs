@@ -16,9 +16,10 @@ use smallvec::SmallVec;
 
 use crate::bound::FrameUnits;
 use crate::native::run::expression::source::Source;
-use crate::native::run::state::context::{ExecContext, ExecError, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::{ExecError, ExecResult};
 use crate::row::integer;
-use super::Partition;
+use super::partition::Partition;
 
 /// See the module's head.
 pub(crate) struct Frame {

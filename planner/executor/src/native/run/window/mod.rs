@@ -3,6 +3,7 @@
 //! a call reads around each is [`frame`]'s.
 
 pub(crate) mod frame;
+pub(crate) mod partition;
 
 use std::ops::{ControlFlow, Range};
 
@@ -17,12 +18,13 @@ use crate::native::run::operator::aggregate::{Call, Running};
 use crate::native::run::operator::node::{Node, Out};
 use crate::native::run::operator::sort::{KeyOrder, compare_keys};
 use crate::native::run::row::buffer::RowBuffer;
-use crate::native::run::row::hash::same;
 use crate::native::run::row::projection::Pruned;
 use crate::native::run::row::quicksort::sort_rows;
-use crate::native::run::state::context::{ExecContext, ExecResult};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 use crate::row::integer;
 use frame::{Frame, Parts};
+use partition::{Columns, Partition, equal};
 
 pub(crate) struct Window {
     pub(crate) function: Function,
@@ -44,14 +46,6 @@ pub(crate) struct Windowing {
     pub(crate) input: Node,
     pub(crate) slots: Pruned<u32>,
     pub(crate) windows: Vec<Window>,
-}
-
-/// What one call needs of the rows.
-struct Columns {
-    partition: RowBuffer,
-    order: RowBuffer,
-    args: RowBuffer,
-    passes: Vec<bool>,
 }
 
 impl Windowing {
@@ -115,55 +109,6 @@ impl Windowing {
             }
         }
         Ok(ControlFlow::Continue(()))
-    }
-}
-
-fn equal(a: &[Datum], b: &[Datum]) -> bool {
-    a.iter().zip(b).all(|(a, b)| same(a, b))
-}
-
-/// One partition in order, with its groups of peers.
-pub(crate) struct Partition<'p> {
-    rows: &'p [usize],
-    columns: &'p Columns,
-    /// First and past-the-last position of each row's peers.
-    peers: Vec<Range<usize>>,
-    /// Number of the peer group of each row.
-    group: Vec<usize>,
-    groups: Vec<Range<usize>>,
-}
-
-impl<'p> Partition<'p> {
-    fn new(rows: &'p [usize], columns: &'p Columns) -> Self {
-        let mut groups: Vec<Range<usize>> = Vec::new();
-        for position in 0..rows.len() {
-            match groups.last_mut() {
-                Some(group)
-                    if equal(columns.order.row(rows[group.start]), columns.order.row(rows[position])) =>
-                {
-                    group.end = position + 1;
-                }
-                _ => groups.push(position..position + 1),
-            }
-        }
-        let mut group = Vec::with_capacity(rows.len());
-        let mut peers = Vec::with_capacity(rows.len());
-        for (number, range) in groups.iter().enumerate() {
-            for _ in range.clone() {
-                group.push(number);
-                peers.push(range.clone());
-            }
-        }
-        Partition { rows, columns, peers, group, groups }
-    }
-
-    pub(crate) fn args(&self, position: usize) -> &[Datum] {
-        self.columns.args.row(self.rows[position])
-    }
-
-    /// Whether FILTER lets a row pass.
-    fn passes(&self, position: usize) -> bool {
-        self.columns.passes[self.rows[position]]
     }
 }
 
