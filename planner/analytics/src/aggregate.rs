@@ -26,7 +26,7 @@ use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, GroupsAccumulator,
 use datafusion::scalar::ScalarValue;
 
 use crate::carrier::{Reader, data_type, scalar};
-use crate::error::external;
+use crate::error::{external, not_mergeable};
 use crate::evaluate::Context;
 use crate::scaled::{Formula, Totals};
 
@@ -169,10 +169,6 @@ pub(crate) fn is_sorted(rel: &Rel, ctes: &BTreeMap<u32, Rel>) -> bool {
         Rel::CteScan { id, .. } => ctes.get(id).is_some_and(|rel| is_sorted(rel, ctes)),
         _ => false,
     }
-}
-
-pub(crate) fn not_mergeable<T>() -> Result<T> {
-    Err(external(SqlError::internal("an aggregate was split over partitions")))
 }
 
 /// What a row counts as ([`interrupt::steps`]).

@@ -2,7 +2,7 @@
 //! out unchanged; DataFusion's own become XX000, or 53200 when memory ran out.
 
 use archipel_sql::error::{SqlError, SqlState};
-use datafusion::common::DataFusionError;
+use datafusion::common::{DataFusionError, Result};
 
 /// Why a query did not run here.
 #[derive(Debug, thiserror::Error)]
@@ -33,4 +33,8 @@ pub fn sql_error(error: DataFusionError) -> SqlError {
         cause = current.source();
     }
     SqlError::internal(error.to_string())
+}
+
+pub(crate) fn not_mergeable<T>() -> Result<T> {
+    Err(external(SqlError::internal("an aggregate was split over partitions")))
 }

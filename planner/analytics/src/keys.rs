@@ -10,13 +10,16 @@ use archipel_planner::row::Codec;
 use archipel_sql::function::{self, CastMethod, Comparison, Intrinsic, ResolvedFunction, lookup_functions};
 use archipel_sql::types::{Oid, Type};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::Column;
+use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::{Expr, Operator, binary_expr, cast};
 
 use crate::carrier::{carried_alike, comparable};
-use crate::condition::{can_fail, fails_by_range_alone, native_operator, tables_of};
+use crate::failure::{can_fail, fails_by_range_alone};
+use crate::operator::native_operator;
+
 use crate::evaluate::{is_volatile, refusal};
-use crate::lower::{Lowerer, Lowering, columns_of, unsupported};
+use crate::lower::Lowerer;
+use crate::lowering::{Lowering, columns_of, unsupported};
 
 /// What stands for a value where values are compared; `what` is said of a type that has no such form.
 pub(crate) fn key_form(expr: &BoundExpr, what: &str) -> Lowering<BoundExpr> {
@@ -208,4 +211,16 @@ impl Lowerer<'_> {
         }
         self.equal_keys(sides, columns).map(Some)
     }
+}
+
+/// The tables whose columns an expression reads; a computed column is of none.
+pub(crate) fn tables_of<'c>(
+    expr: &BoundExpr,
+    columns: &'c [(Column, Type)],
+) -> Vec<Option<&'c TableReference>> {
+    let used = columns_of(expr);
+    used.iter()
+        .filter_map(|index| columns.get(usize::from(*index)))
+        .map(|(column, _)| column.relation.as_ref())
+        .collect()
 }

@@ -7,12 +7,13 @@
 //!    for partners of a row become joins ([`nested`]), aggregates of the rows that belong to a row are
 //!    computed for all rows together ([`grouped`]); a query of WITH that several places read runs once
 //!    ([`with`]);
-//! 2. [`lower`] turns operators into DataFusion's ([`sets`]: what functions in FROM answer), and
+//! 2. [`lower`] turns operators into DataFusion's ([`lowering`]: the state of it; [`sets`]: what functions
+//!    in FROM answer), and
 //!    expressions into native ones where they mean the same, else into row-wise [`function`]s over
 //!    [`evaluate`], with what is the same for all rows computed once ([`settle`]); aggregates keep
 //!    PostgreSQL's states ([`aggregate`]) or count units ([`scaled`]), and values that are carried in
 //!    several forms are compared in one ([`keys`]);
-//! 3. DataFusion optimises and executes, tests that can fail last ([`ordered`]); tables are read
+//! 3. DataFusion optimises and executes, tests that can fail last ([`ordered`], [`failure`]); tables are read
 //!    page by page ([`scan`]) at a pace that leaves transactions theirs ([`pace`]), values travel in
 //!    Arrow arrays as [`carrier`] says; a query that nobody waits for ends ([`stop`]), and so does one
 //!    that there is no memory for ([`memory`]);
@@ -23,16 +24,21 @@
 //! natively.
 
 pub mod aggregate;
+mod attempt;
 pub mod carrier;
 mod condition;
+mod environment;
 pub mod error;
 pub mod evaluate;
+mod failure;
 pub mod function;
 mod grouped;
 mod keys;
 pub mod lower;
+mod lowering;
 mod memory;
 mod nested;
+mod operator;
 mod ordered;
 mod pace;
 pub mod scaled;
@@ -43,17 +49,17 @@ mod stop;
 pub mod subquery;
 mod with;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
-use archipel_engine::{Engine, Snapshot, TableMeta};
+use archipel_engine::{Snapshot, TableMeta};
 use archipel_planner::bound::{BoundQuery, Rel};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::SessionHost;
 use archipel_sql::types::Type;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::combine_partial_final_agg::CombinePartialFinalAggregate;
@@ -63,34 +69,12 @@ use datafusion::prelude::{DataFrame, SessionConfig};
 use futures::StreamExt;
 
 use carrier::Reader;
+pub use environment::{Analytics, Environment, TablesRead};
 pub use error::AnalyticsError;
 use error::sql_error;
 use evaluate::Context;
 use lower::Lowerer;
 use ordered::{OrderTests, PushDown};
-
-/// Tables that a query has read.
-pub type TablesRead = Arc<Mutex<Vec<Arc<TableMeta>>>>;
-
-/// What one execution needs to know of its surroundings.
-#[derive(Clone)]
-pub struct Environment {
-    pub engine: Engine,
-    pub snapshot: Arc<Snapshot>,
-    pub session: Arc<dyn SessionHost + Send + Sync>,
-    /// Transaction start, microseconds since 2000-01-01 UTC.
-    pub now: i64,
-    pub params: Vec<Datum>,
-    /// Set if the snapshot is to serve the query again: the tables that it has read of it, subqueries
-    /// included.
-    pub tables_read: Option<TablesRead>,
-}
-
-/// The analytical executor. One for the process; cheap to clone.
-#[derive(Clone)]
-pub struct Analytics {
-    state: SessionState,
-}
 
 impl Analytics {
     /// An executor whose queries together may hold this much memory, beyond the tables' own.

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use archipel_engine::id::TreeId;
-use archipel_engine::{Engine, Snapshot, TableMeta};
-use archipel_planner::bind::visit::{visit_expr, visit_expr_mut};
+use archipel_engine::{Engine, Snapshot};
+use archipel_planner::bind::visit::visit_expr_mut;
 use archipel_planner::bound::*;
 use archipel_planner::native::hash::ValueSet;
 use archipel_planner::native::members_left;
@@ -34,11 +34,14 @@ use datafusion::logical_expr::{
 
 use crate::aggregate::{Call, RowAggregate, is_sorted, keeps_order};
 use crate::carrier::{Writer, comparable, data_type, scalar};
-use crate::condition::{native_operator, paired};
-use crate::error::{AnalyticsError, sql_error};
+use crate::condition::paired;
+use crate::error::AnalyticsError;
 use crate::evaluate::{Context, evaluate, is_volatile, refusal};
 use crate::function::RowFunction;
 use crate::keys::{has_key_form, key_form};
+pub use crate::lowering::{Lowered, Lowerer};
+use crate::lowering::{Lowering, columns_of, planned, unsupported};
+use crate::operator::native_operator;
 use crate::scaled::Formula;
 use crate::scan::{SnapshotTable, column_name};
 use crate::sets::spread;
@@ -46,35 +49,6 @@ use crate::settle::{of_dates, settled};
 
 /// From how many values on a set is faster than comparing with one after the other.
 const HASHED_LEN_MIN: usize = 8;
-
-pub(crate) type Lowering<T> = Result<T, AnalyticsError>;
-
-pub(crate) fn unsupported<T>(what: &str) -> Lowering<T> {
-    Err(AnalyticsError::Unsupported(what.to_owned()))
-}
-
-/// DataFusion's errors while a plan is built.
-pub(crate) fn planned<T>(result: datafusion::common::Result<T>) -> Lowering<T> {
-    result.map_err(|error| AnalyticsError::Sql(sql_error(error)))
-}
-
-/// A plan and where the operator's columns are in it.
-pub struct Lowered {
-    pub plan: LogicalPlanBuilder,
-    pub columns: Vec<(Column, Type)>,
-}
-
-/// The state of lowering one query.
-pub struct Lowerer<'a> {
-    pub engine: &'a Engine,
-    pub snapshot: Arc<Snapshot>,
-    pub context: Arc<Context>,
-    /// CTE bodies by id: lowered once for each place that reads them.
-    pub ctes: BTreeMap<u32, Rel>,
-    /// The tables that the plan reads.
-    pub tables: Vec<Arc<TableMeta>>,
-    names: u32,
-}
 
 impl<'a> Lowerer<'a> {
     pub fn new(engine: &'a Engine, snapshot: Arc<Snapshot>, context: Arc<Context>) -> Lowerer<'a> {
@@ -682,19 +656,4 @@ fn inputs_of(call: &AggregateCall) -> Vec<BoundExpr> {
 
 fn require_comparable(types: impl IntoIterator<Item = Type>) -> Lowering<()> {
     if types.into_iter().all(comparable) { Ok(()) } else { unsupported("grouping by this type") }
-}
-
-/// The columns of the operator's row that an expression reads, each once.
-pub(crate) fn columns_of(expr: &BoundExpr) -> Vec<u16> {
-    let mut used = Vec::new();
-    visit_expr(expr, 0, &mut |part, nesting| {
-        if let ExprKind::Column { depth, index } = part.kind
-            && depth == nesting
-            && !used.contains(&index)
-        {
-            used.push(index);
-        }
-        true
-    });
-    used
 }

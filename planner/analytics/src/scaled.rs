@@ -23,11 +23,11 @@ use datafusion::common::Result as Planned;
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 use datafusion::scalar::ScalarValue;
 
-use crate::aggregate::not_mergeable;
 use crate::carrier::{Writer, scalar};
-use crate::condition::can_fail;
 use crate::error::external;
+use crate::error::not_mergeable;
 use crate::evaluate::{is_volatile, refusal};
+use crate::failure::can_fail;
 
 /// Products of more digits than this behind the point are not worth it.
 const SCALE_MAX: u16 = 30;

@@ -15,6 +15,7 @@ use archipel_sql::function::array_of_values;
 use archipel_sql::type_table::array_of;
 use archipel_sql::types::Type;
 
+use crate::attempt::{is_told_later, limited};
 use crate::grouped::grouped;
 use crate::nested::is_joinable;
 use crate::with::{keep_shared, runs_anew, within};
@@ -116,17 +117,6 @@ fn hindrance(rel: &Rel) -> Option<&'static str> {
         .or(correlated.then_some("a correlated subquery"))
         .or(conditions.then_some("hundreds of conditions that all have to hold"))
         .or(arms.then_some("a CASE of many arms"))
-}
-
-/// Whether an error is one of the rows, which PostgreSQL may never come to: not of what ends a query.
-pub(crate) fn is_told_later(error: &SqlError) -> bool {
-    let state = error.state();
-    !["53", "57", "XX"].iter().any(|class| state.as_str().starts_with(class))
-}
-
-pub(crate) fn limited(rel: Rel, rows: i64) -> Rel {
-    let limit = Some(BoundExpr::constant(Datum::Int8(rows), Type::INT8));
-    Rel::Limit { input: Box::new(rel), limit, offset: None, with_ties: false }
 }
 
 /// What stands in a subquery's place.
