@@ -162,7 +162,7 @@ fn recover(store: Arc<dyn LogStore>, checked: &mut Checked) -> Result<(), StartE
 
 /// The catalog's tables against the engine's.
 fn compare(engine: &Engine, catalog: &Catalog, checked: &mut Checked) {
-    checked.problems.extend(crate::catalog::contradictions(engine, catalog));
+    checked.problems.extend(crate::catalog::startup::contradictions(engine, catalog));
     let rows = engine.tree_rows();
     let rows_in = |tree: u32| rows.get(&TreeId(tree)).copied().unwrap_or(0);
     for table in catalog.tables().filter(|table| table.is_stored()) {
@@ -192,7 +192,7 @@ fn compare(engine: &Engine, catalog: &Catalog, checked: &mut Checked) {
         }
     }
     // As `crate::catalog::load` takes them.
-    let (tables, sequences) = crate::catalog::unknown(engine, catalog);
+    let (tables, sequences) = crate::catalog::startup::unknown(engine, catalog);
     if !tables.is_empty() || !sequences.is_empty() {
         let _ = writeln!(
             checked.report,

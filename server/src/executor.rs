@@ -5,6 +5,8 @@
 //! the partitions do. With nothing to do the thread parks in the runtime; the engine's wake
 //! trait unparks it when another thread queues an action here.
 
+mod shared;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,15 +20,13 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 
-use crate::catalog::CatalogState;
 use crate::front::Arrival;
-use crate::outbox::Outbox;
 use crate::server::Server;
-use crate::session::connection::{self, Closing};
+use crate::session::protocol::connection;
+use crate::session::protocol::connection::Closing;
 use crate::sessions::CancelReason;
-use crate::statement::Prepared;
 use crate::statement::cache::Cache;
-use crate::statement::shapes::Known;
+pub use shared::Executor;
 
 /// Statements an executor keeps prepared by their texts, and by their shapes.
 const STATEMENTS_CACHED: usize = 1_000;
@@ -36,26 +36,6 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 /// Looks for more work this often before the thread parks.
 const EMPTY_SLICES_BEFORE_PARKING: u32 = 3;
-
-/// What the sessions of one executor thread share.
-pub struct Executor {
-    pub number: u16,
-    pub statements: RefCell<Cache<Arc<Prepared>>>,
-    pub shapes: RefCell<Cache<Known>>,
-    pub outbox: Rc<Outbox>,
-    catalog: RefCell<Arc<CatalogState>>,
-}
-
-impl Executor {
-    /// The newest catalog; the thread's copy is renewed only when DDL has published another.
-    pub fn catalog(&self, server: &Server) -> Arc<CatalogState> {
-        let mut cached = self.catalog.borrow_mut();
-        if cached.version != server.catalog.version() {
-            *cached = server.catalog.current();
-        }
-        cached.clone()
-    }
-}
 
 struct Unpark(Notify);
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use archipel_sql::error::{SqlError, SqlState};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::session::moving::MovingSession;
+use crate::session::belongings::MovingSession;
 use crate::sessions::Sessions;
 use crate::wire::frame::SMALL_MESSAGE_BYTES_MAX;
 use crate::wire::output::{Output, Severity};

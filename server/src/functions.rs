@@ -18,8 +18,9 @@ use archipel_sql::types::Oid;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::session::host::{Host, PendingSetting};
-use crate::session::role;
-use crate::system::{Source, array};
+use crate::session::{role, role_setting};
+use crate::system::Source;
+use crate::system::cells::array;
 
 /// Answers the function `name`.
 pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
@@ -256,7 +257,7 @@ fn set_config(host: &Host, args: &[Datum]) -> Result<Datum> {
         Datum::Text(text) => text.to_string(),
         _ => String::new(),
     };
-    if role::is_role_setting(name) {
+    if role_setting::is_role_setting(name) {
         if host.settings.is_acting() {
             let message =
                 format!("cannot set parameter \"{}\" within security-definer function", name.to_lowercase());
@@ -264,7 +265,7 @@ fn set_config(host: &Host, args: &[Datum]) -> Result<Datum> {
         }
         let roles = host.settings.roles;
         let client = host.catalog.catalog.role(&host.entry.user).map_or(roles.session, |role| role.oid);
-        role::check_role(&host.catalog.catalog, roles, client, &name.to_lowercase(), &text)?;
+        role_setting::check_role(&host.catalog.catalog, roles, client, &name.to_lowercase(), &text)?;
         host.pending.lock().push(PendingSetting {
             name: name.to_string(),
             value: text.clone(),

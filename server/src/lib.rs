@@ -17,7 +17,7 @@
 //! - [`threads`]    threads beside the executors
 //! - [`memory`]     how much the server may take, and a watch over it
 //! - [`http`]       health, metrics, the live page
-//! - [`backup`], [`check`]  copies of the database; a look at a data directory nobody serves
+//! - [`backup`], [`check`]  copies of the database; a look at a data directory nobody serves; [`clock`] what time it is
 //!
 //! Invariant: an executor thread never blocks; whatever would block runs elsewhere.
 
@@ -25,6 +25,7 @@ pub mod backup;
 pub mod catalog;
 pub mod check;
 pub mod cli;
+mod clock;
 pub mod config;
 pub mod design;
 pub mod encode;

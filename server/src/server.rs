@@ -1,208 +1,43 @@
-//! The whole server: start, recovery, the threads, shutdown; and what all threads share.
+//! The whole server: start, recovery, the threads, shutdown; and what all threads share ([`Server`]).
 
-use std::path::{Path, PathBuf};
+mod engine_settings;
+mod shared;
+
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use archipel_analytics::Analytics;
 use archipel_engine::heap;
-use archipel_engine::id::Epoch;
 use archipel_engine::log::LogStore;
 use archipel_engine::log::discard::DiscardUnsynced;
-use archipel_engine::log::store::StoreError;
 use archipel_engine::spawn::DeepSpawn;
-use archipel_engine::topology::Topology;
-use archipel_engine::{Engine, EngineConfig, MonitorSettings, OpenError, Seams};
+use archipel_engine::{Engine, Seams};
 use archipel_procedures::Registry;
 use archipel_rocksdb::{RocksLogStore, RocksOptions};
-use archipel_sql::catalog::SUPERUSER_NAME;
 use archipel_sql::stack::THREAD_BYTES;
+use engine_settings::{asked_for, engine_config};
 use tokio::sync::{mpsc, watch};
 
-use crate::catalog::{CatalogError, CatalogHandle};
+use crate::catalog::CatalogHandle;
+use crate::clock::now;
 use crate::config::Config;
 use crate::design::counts::AllCounts;
 use crate::design::{Designer, OpenBlocks};
 use crate::exported::ExportedSnapshots;
 use crate::following::Following;
 use crate::front::{Arrival, Door, Doors, Front};
-use crate::listen::{self, ListenError, SocketAccess};
-use crate::notifications::Hub;
-use crate::replies::Durability;
+use crate::listen;
+use crate::listen::SocketAccess;
 use crate::sessions::Sessions;
 use crate::settings::live::Live;
-use crate::statement::planning::PlanningThreads;
+use crate::statement::planning_threads::PlanningThreads;
 use crate::threads::{self, Threads};
-use crate::topology::AskedFor;
 use crate::transaction_ids::TransactionIds;
 use crate::wire::socket::Socket;
-
-/// Why a server did not start, or did not end well.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    #[error(transparent)]
-    Listen(#[from] ListenError),
-    #[error("the data directory {} is in use by another server{}", directory.display(), owner.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
-    DirectoryInUse { directory: PathBuf, owner: Option<u32> },
-    #[error("{0}")]
-    Damaged(String),
-    #[error("{0}")]
-    NewerFormat(String),
-    #[error("{0}")]
-    Other(String),
-}
-
-impl From<StoreError> for StartError {
-    fn from(error: StoreError) -> StartError {
-        match error {
-            StoreError::InUse { path, owner } => StartError::DirectoryInUse { directory: path, owner },
-            StoreError::Damaged(_) => StartError::Damaged(error.to_string()),
-            StoreError::NewerFormat { .. } => StartError::NewerFormat(error.to_string()),
-            other => StartError::Other(other.to_string()),
-        }
-    }
-}
-
-impl From<OpenError> for StartError {
-    fn from(error: OpenError) -> StartError {
-        match error {
-            OpenError::Store(error) => error.into(),
-            error @ (OpenError::Definition { .. } | OpenError::Index { .. }) => {
-                StartError::Damaged(error.to_string())
-            }
-            error => StartError::Other(error.to_string()),
-        }
-    }
-}
-
-impl From<CatalogError> for StartError {
-    fn from(error: CatalogError) -> StartError {
-        match error {
-            CatalogError::Newer(_) => StartError::NewerFormat(error.to_string()),
-            CatalogError::Damaged(_) | CatalogError::Contradicts(_) => StartError::Damaged(error.to_string()),
-            CatalogError::Migration(_) => StartError::Other(error.to_string()),
-        }
-    }
-}
-
-/// What all threads of a server share.
-pub struct Server {
-    /// As of the start; what may change since is in `live`.
-    pub config: Config,
-    pub live: Live,
-    pub engine: Engine,
-    pub catalog: CatalogHandle,
-    pub routines: Arc<Registry>,
-    pub sessions: Arc<Sessions>,
-    pub notifications: Arc<Hub>,
-    pub transaction_ids: Arc<TransactionIds>,
-    pub exported: ExportedSnapshots,
-    pub doors: Arc<Doors>,
-    pub started: Instant,
-    pub started_at: i64,
-    /// One definition at a time: each is planned on the catalog its predecessor left.
-    pub definitions: tokio::sync::Mutex<()>,
-    pub open_blocks: OpenBlocks,
-    /// How large tables were when they were counted.
-    pub sizes: crate::system::sizes::Sizes,
-    pub designer: Designer,
-    /// How calls of routines went.
-    pub calls: AllCounts,
-    /// What the values of a statement's routines may take, in bytes.
-    pub statement_memory_max: i64,
-    /// Transactions and statements that have ended well, by executor.
-    pub counters: Vec<Counters>,
-    pub closing: Arc<AtomicBool>,
-    /// The thread of the front door, and timers.
-    pub front: tokio::runtime::Handle,
-    pub analytics: Analytics,
-    /// Niced threads of what analytical queries compute together, and of the server's own work.
-    pub analytical_threads: tokio::runtime::Handle,
-    /// Niced threads, one for each analytical query and for each long text that is planned: they take what
-    /// transactions leave.
-    pub niced: Threads,
-    /// Threads for whatever waits for a disk.
-    pub waiting: Threads,
-    /// Niced threads too, for long texts.
-    pub planning: PlanningThreads,
-}
-
-/// One executor's counters, on cache lines of their own.
-#[derive(Default)]
-#[repr(align(128))]
-pub struct Counters {
-    pub statements: std::sync::atomic::AtomicU64,
-    pub errors: std::sync::atomic::AtomicU64,
-    /// Statements asked for that one cache or the other of prepared statements could hold.
-    pub statements_sought: std::sync::atomic::AtomicU64,
-    /// Those of them that were found by their text.
-    pub found_by_text: std::sync::atomic::AtomicU64,
-    /// Those that were found by their shape: another statement's but for the literals.
-    pub found_by_shape: std::sync::atomic::AtomicU64,
-}
-
-impl Server {
-    /// Whether a name leads to the database: its own, or one of those that tools expect every server of
-    /// PostgreSQL's to have.
-    pub fn is_database(&self, name: &str) -> bool {
-        matches!(name, SUPERUSER_NAME | "postgres" | "template1")
-    }
-
-    /// Reads the configuration again and takes up what does not need a restart. `false`: a source
-    /// cannot be used, and everything stays as it is. Reads files.
-    pub fn reload(&self) -> bool {
-        let read = || -> Result<_, String> {
-            let config = self.config.reload().map_err(|error| error.to_string())?;
-            check_config(&config).map_err(|error| error.to_string())?;
-            let monitor = monitor_settings(&config).map_err(|error| error.to_string())?;
-            self.engine.set_monitor(monitor);
-            Ok(config.values)
-        };
-        match self.live.reload(read) {
-            Ok(waiting) => {
-                for name in waiting {
-                    tracing::warn!("parameter \"{name}\" cannot be changed without restarting the server");
-                }
-                self.catalog.note_change();
-                tracing::info!("the configuration was read again");
-                true
-            }
-            Err(error) => {
-                tracing::error!(%error, "the configuration was not changed");
-                false
-            }
-        }
-    }
-
-    /// Statements that have ended well, on all executors.
-    pub fn statements(&self) -> u64 {
-        self.counters.iter().map(|counters| counters.statements.load(Ordering::Relaxed)).sum()
-    }
-}
-
-/// The engine's durability, as replies see it.
-pub struct EngineDurability(pub Engine);
-
-impl Durability for EngineDurability {
-    fn is_durable(&self, epoch: Epoch) -> bool {
-        epoch.0 == 0 || self.0.is_durable(epoch)
-    }
-
-    async fn durable(&self, epoch: Epoch) {
-        if !self.0.durable(epoch).await {
-            // The log has failed: nothing is acknowledged any more. The engine ends the process.
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
-/// The wall clock: microseconds since 2000-01-01 UTC.
-pub fn now() -> i64 {
-    const UNIX_TO_2000_US: i64 = 946_684_800_000_000;
-    let unix = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    unix.as_micros() as i64 - UNIX_TO_2000_US
-}
+pub use engine_settings::{StartError, check_config};
+pub use shared::{Counters, EngineDurability, Server};
 
 /// The sockets clients connect to. The files of Unix sockets go when this does.
 struct Doorways {
@@ -253,72 +88,6 @@ fn open_store(config: &Config) -> Result<Arc<dyn LogStore>, StartError> {
         "discard-unsynced" => Arc::new(DiscardUnsynced::new(store)),
         _ => Arc::new(store),
     })
-}
-
-fn engine_config(config: &Config, topology: &AskedFor) -> Result<EngineConfig, StartError> {
-    let machine = topology.read().map_err(|error| StartError::Other(error.to_string()))?;
-    let mut engine = EngineConfig {
-        executors: machine.executors(),
-        executors_max: topology.executors_max(&machine),
-        max_memory_bytes: config.integer("max_memory"),
-        version_memory_max_bytes: config.integer("archipel.max_version_memory"),
-        one_shot_budget_micros: config.integer("archipel.one_shot_budget") as u64 * 1_000,
-        split_rows: config.integer("archipel.partition_rows_max") as u64,
-        checkpoint_bytes: config.integer("archipel.checkpoint_bytes") as u64,
-        restart_target: Duration::from_secs(config.integer("archipel.restart_target") as u64),
-        monitor: monitor_settings(config)?,
-        data_directory: Some(config.data_directory.clone()),
-        ..EngineConfig::default()
-    };
-    engine.log.asynchronous_delay = Duration::from_millis(config.integer("wal_writer_delay") as u64);
-    Ok(engine)
-}
-
-/// Whether a server would start with this configuration, as far as that can be told beforehand.
-pub fn check_config(config: &Config) -> Result<(), StartError> {
-    engine_config(config, &asked_for(config)?).map(drop)
-}
-
-/// The machine that the settings ask for.
-fn asked_for(config: &Config) -> Result<AskedFor, StartError> {
-    AskedFor::new(
-        config.text("archipel.topology"),
-        config.text("archipel.island"),
-        config.integer("archipel.executors") as usize,
-    )
-    .map_err(|error| StartError::Other(error.to_string()))
-}
-
-/// The monitor's thresholds.
-fn monitor_settings(config: &Config) -> Result<MonitorSettings, StartError> {
-    let nanos = |name: &str| config.integer(name) as u64 * 1_000_000;
-    let settings = MonitorSettings {
-        measures: config.boolean("archipel.monitor"),
-        adapts: config.boolean("archipel.adaptive"),
-        sample_interval_nanos: nanos("archipel.adaptive_sample_interval"),
-        interval_min_nanos: nanos("archipel.adaptive_interval_min"),
-        interval_max_nanos: nanos("archipel.adaptive_interval_max"),
-        deviation: config.real("archipel.adaptive_deviation"),
-        imbalance: config.real("archipel.adaptive_imbalance"),
-        mix_shift: config.real("archipel.adaptive_mix_shift"),
-        gain_min: config.real("archipel.adaptive_gain_min"),
-        samples_min: config.integer("archipel.adaptive_samples_min") as u64,
-        confidence: config.real("archipel.adaptive_confidence"),
-        hot_key_share: config.real("archipel.adaptive_hot_key_share"),
-        partitions_per_executor_max: config.integer("archipel.adaptive_partitions_max") as usize,
-        action_delay_nanos: nanos("archipel.adaptive_action_delay"),
-        measures_cores: config.boolean("archipel.core_speeds"),
-        core_interval_nanos: nanos("archipel.core_speed_interval"),
-        memory_follows: config.boolean("archipel.memory_follows"),
-        memory_follow_bytes: config.integer("archipel.memory_follow_size") as usize,
-        memory_follow_delay_nanos: nanos("archipel.memory_follow_delay"),
-    };
-    if settings.interval_min_nanos > settings.interval_max_nanos {
-        return Err(StartError::Other(
-            "archipel.adaptive_interval_min must not be greater than archipel.adaptive_interval_max".into(),
-        ));
-    }
-    Ok(settings)
 }
 
 /// Opens the engine of a data directory, telling about recovery as it goes.
@@ -572,6 +341,8 @@ fn start_logging() {
 mod tests {
     use super::*;
     use crate::config::Given;
+    use crate::server::engine_settings::monitor_settings;
+    use archipel_engine::MonitorSettings;
 
     fn monitor(set: &[&str]) -> MonitorSettings {
         let given = Given {

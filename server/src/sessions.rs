@@ -115,7 +115,7 @@ impl Activity {
             self.active.store(false, Ordering::Relaxed);
             let now = match took {
                 Some(took) => self.query_start.load(Ordering::Relaxed) + took.as_micros() as i64,
-                None => crate::server::now(),
+                None => crate::clock::now(),
             };
             self.state_change.store(now, Ordering::Relaxed);
         }

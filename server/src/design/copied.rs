@@ -16,7 +16,7 @@ use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object, TableRef};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
 
-use super::{changes_keys, is_on, lock_out, planned};
+use super::relocation::{changes_keys, is_on, lock_out, planned};
 use crate::run::definition::DefinitionRun;
 use crate::server::Server;
 

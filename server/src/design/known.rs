@@ -6,13 +6,12 @@
 //! answer, too.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use archipel_procedures::Environment;
 use archipel_procedures::evidence::Evidence;
+use archipel_procedures::{Environment, Registry};
 use archipel_sql::catalog::{Catalog, Persistence, RoutineKind, Table, TableKind, TableRef, Validity};
 use archipel_sql::types::Oid;
-
-use crate::server::Server;
 
 /// See the module's head.
 #[derive(Default)]
@@ -54,7 +53,7 @@ impl Known {
     }
 
     /// Reads the routines of a catalog that may show something else than when it was read last.
-    pub fn read(&mut self, server: &Server, environment: &Environment) {
+    pub fn read(&mut self, registry: &Arc<Registry>, environment: &Environment) {
         let catalog = &environment.catalog;
         let stale = match self.seen.take() {
             Some(before) => self.stale(&before, catalog),
@@ -99,7 +98,7 @@ fn entry(oid: Oid, server: &Server, environment: &Environment) -> Option<Entry> 
     if routine.kind == RoutineKind::Aggregate {
         return None;
     }
-    let program = server.routines.program(&routine, environment).ok();
+    let program = registry.program(&routine, environment).ok();
     let evidence = program.map(|program| Evidence::of(&program, &environment.catalog));
     Some(Entry { validity: Validity::of(asked.finish(), &environment.catalog), evidence })
 }

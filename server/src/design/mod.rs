@@ -12,34 +12,39 @@
 //! - `known`    what was read off routines, kept while it holds
 //! - [`counts`] calls of routines, as they went
 //! - [`view`]   `archipel.design_advice`
+//! - `designer` what was read so far, and what is to be done about it; `relocation` how a table is moved
+//! - `open_blocks` transaction blocks that define, which the server keeps out of the way of
 
 mod copied;
 pub mod counts;
+mod designer;
 mod known;
+mod open_blocks;
+mod relocation;
 pub mod view;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use archipel_engine::id::{GroupId, TreeId};
-use archipel_engine::{
-    Client, DdlOp, Interactive, Isolation, LockTables, LockWait, ObjectMode, Start, SubmitOptions,
-};
-use archipel_planner::ddl::{Copies, DdlEnv, DdlPlan, DistributionCall, EvidentPlace, plan_distribution};
+use archipel_engine::id::GroupId;
+use archipel_engine::{DdlOp, Start, SubmitOptions};
+use archipel_planner::ddl::{DistributionCall, EvidentPlace};
 use archipel_procedures::Environment;
 use archipel_procedures::advice::{self, Design, Sizes};
 use archipel_procedures::evidence::Evidence;
 use archipel_sql::catalog::{Catalog, Distribution, SUPERUSER, Table};
 use archipel_sql::error::{Result, SqlError};
-use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Oid;
+use relocation::{changes_keys, is_on, lock_out, planned};
 
 use self::known::Known;
 use crate::run::definition::DefinitionRun;
 use crate::server::Server;
 use crate::settings::session::default_search_path;
+pub use designer::Designer;
+pub use open_blocks::{OpenBlock, OpenBlocks};
 
 /// A deployment is over when nothing was defined for so long.
 const QUIET: Duration = Duration::from_millis(25);
@@ -48,9 +53,6 @@ const QUIET_MAX: Duration = Duration::from_millis(500);
 /// A table whose rows change their keys has them rewritten while everybody waits; one with more
 /// rows than this is copied beside its writers.
 const REWRITTEN_ROWS_MAX: u64 = 1 << 12;
-/// Attempts to copy one table: its rows may be deleted all the time, or be read by queries that
-/// never end.
-const COPIES_MAX: u32 = 4;
 /// How long a definition waits for what follows from it.
 const SETTLE_MAX: Duration = Duration::from_millis(100);
 /// What is moved may bring more with it, but not for ever.
@@ -58,33 +60,6 @@ const LOOKS_MAX: usize = 3;
 /// When to try again after somebody was in the way; doubled each time.
 const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(5);
-
-/// Transaction blocks with definitions of their own: they commit only onto the catalog they began
-/// with, so the server defines nothing of its own accord while there is one.
-#[derive(Default)]
-pub struct OpenBlocks {
-    count: Arc<AtomicUsize>,
-    /// Held while the server defines.
-    latch: tokio::sync::Mutex<()>,
-}
-
-/// One of them; it ends when this is dropped.
-pub struct OpenBlock(Arc<AtomicUsize>);
-
-impl OpenBlocks {
-    /// A block is about to read the catalog it begins with.
-    pub async fn enter(&self) -> OpenBlock {
-        let _latch = self.latch.lock().await;
-        self.count.fetch_add(1, Ordering::SeqCst);
-        OpenBlock(self.count.clone())
-    }
-}
-
-impl Drop for OpenBlock {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
 
 /// Groups as their partitions counted them last: this is also asked inside a statement, which can
 /// claim nothing for it.
@@ -139,54 +114,28 @@ impl Sizes for Counted {
 /// nothing.
 pub(crate) fn design_of(server: &Server, environment: &Environment) -> (Vec<Evidence>, Design) {
     let mut known = Known::default();
-    known.read(server, environment);
+    known.read(&server.routines, environment);
     let evidence = known.evidence();
     let design = advice::design(&environment.catalog, &evidence, &Counted::of(server));
     (evidence, design)
 }
 
-/// Whether the server may follow the evidence.
-pub(crate) fn is_on(server: &Server) -> bool {
-    server.live.show("archipel.colocate").as_deref() != Some("off")
-}
-
-/// What was read off the routines so far, for one look after another.
-#[derive(Default)]
-pub struct Designer {
-    known: tokio::sync::Mutex<Known>,
-    /// Tables that are too large to be rewritten at once.
-    copies: parking_lot::Mutex<Vec<(Oid, EvidentPlace)>>,
-    /// How often copying a table has come to nothing since the start.
-    failures: parking_lot::Mutex<BTreeMap<Oid, u32>>,
-}
-
-impl Designer {
-    /// Whether copying a table has come to nothing too often.
-    pub(crate) fn gave_up(&self, table: Oid) -> bool {
-        self.failures.lock().get(&table).is_some_and(|failures| *failures >= COPIES_MAX)
+/// Looks at the catalog as it is now, if it is not what was looked at last; whether to look
+/// again, because somebody was in the way, or there may be more to do.
+async fn look(server: &Arc<Server>) -> bool {
+    let mut known = server.designer.known.lock().await;
+    if !is_on(server) {
+        // It may be turned on again.
+        known.open = true;
+        return false;
     }
-
-    fn note_failure(&self, table: Oid) {
-        *self.failures.lock().entry(table).or_default() += 1;
+    let catalog = server.catalog.current().catalog.clone();
+    if known.is_current(&catalog) && !known.open {
+        return false;
     }
-
-    /// Looks at the catalog as it is now, if it is not what was looked at last; whether to look
-    /// again, because somebody was in the way, or there may be more to do.
-    async fn look(&self, server: &Arc<Server>) -> bool {
-        let mut known = self.known.lock().await;
-        if !is_on(server) {
-            // It may be turned on again.
-            known.open = true;
-            return false;
-        }
-        let catalog = server.catalog.current().catalog.clone();
-        if known.is_current(&catalog) && !known.open {
-            return false;
-        }
-        let again = step(server, &catalog, &mut known).await;
-        known.open = again;
-        again
-    }
+    let again = step(server, &catalog, &mut known).await;
+    known.open = again;
+    again
 }
 
 /// After a deployment: waits until tables are where its routines want them, or until that takes
@@ -199,7 +148,7 @@ pub async fn settle(server: &Arc<Server>) {
     // Reading routines compiles them: not on an executor's thread.
     let looked = server.analytical_threads.spawn(async move {
         let mut looks = 0;
-        while looks < LOOKS_MAX && own.designer.look(&own).await {
+        while looks < LOOKS_MAX && look(&own).await {
             looks += 1;
         }
     });
@@ -211,7 +160,7 @@ pub async fn settle(server: &Arc<Server>) {
 pub async fn follow(server: Arc<Server>) {
     let mut retry = RETRY_MIN;
     loop {
-        if server.designer.look(&server).await {
+        if look(&server).await {
             // A change of the catalog does not end the wait: whoever is in the way still is.
             tokio::time::sleep(retry).await;
             retry = (retry * 2).min(RETRY_MAX);
@@ -255,7 +204,7 @@ async fn step(server: &Arc<Server>, catalog: &Catalog, known: &mut Known) -> boo
         default_search_path(&server.live.values()),
         SUPERUSER,
     );
-    known.read(server, &environment);
+    known.read(&server.routines, &environment);
     if !known.open {
         return false;
     }
@@ -321,43 +270,6 @@ async fn apply(server: &Server, seen: &Catalog, moves: Vec<(Oid, EvidentPlace)>)
     Ok(true)
 }
 
-/// Plans a distribution call, with copies of some tables in the place of those.
-fn planned(
-    server: &Server,
-    catalog: &Catalog,
-    call: &DistributionCall,
-    copies: &[TreeId],
-) -> Result<DdlPlan> {
-    let context = FunctionContext::detached();
-    server.catalog.drawing(
-        catalog,
-        |catalog| {
-            let environment = DdlEnv {
-                catalog,
-                search_path: &[],
-                context: &context,
-                system: false,
-                temporary_schema: "pg_temp_0",
-                copies: &Copies::of_tables(copies),
-                roles: Default::default(),
-            };
-            plan_distribution(call, &environment)
-        },
-        |planned| planned.as_ref().ok().map(|plan| &plan.changes[..]),
-    )
-}
-
-/// Keeps everybody away from tables until the answer is dropped; `None` if somebody uses one of
-/// them in a transaction that is open: who does goes on undisturbed.
-async fn lock_out(server: &Server, client: &Arc<Client>, tables: Vec<TreeId>) -> Option<Interactive> {
-    let guard = server.engine.begin_for(client, Isolation::ReadCommitted, false);
-    let lock = LockTables::new(tables, ObjectMode::AccessExclusive, LockWait::NoWait);
-    let options =
-        SubmitOptions { transaction: Some(&guard), client: Some(client), ..SubmitOptions::default() };
-    let locked = server.engine.submit(lock, options).await.outcome.result;
-    locked.is_ok().then_some(guard)
-}
-
 /// Whether some table's rows are made anew: snapshots from before would miss them.
 fn rewrites(catalog: &Catalog, moves: &[(Oid, EvidentPlace)]) -> bool {
     moves.iter().any(|(oid, place)| {
@@ -366,17 +278,4 @@ fn rewrites(catalog: &Catalog, moves: &[(Oid, EvidentPlace)]) -> bool {
         let table = catalog.table_by_oid(*oid);
         table.is_some_and(|table| changes_keys(&table, *place) || !(keyed(&table) && group))
     })
-}
-
-/// Whether a table's rows are stored under other keys in another place: in slices, beside its
-/// writers, if there are many.
-fn changes_keys(table: &Table, place: EvidentPlace) -> bool {
-    match (table.distribution, place) {
-        (Distribution::HiddenId { .. }, _) => true,
-        (
-            Distribution::Column { column, .. },
-            EvidentPlace::Group { column: to, .. } | EvidentPlace::Column(to),
-        ) => column != to,
-        _ => false,
-    }
 }

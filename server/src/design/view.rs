@@ -7,10 +7,11 @@ use archipel_sql::catalog::{Catalog, Distribution};
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::types::{Oid, Type};
 
-use super::{design_of, is_on};
+use super::design_of;
+use super::relocation::is_on;
 use crate::session::host::Host;
+use crate::system::cells::text_array;
 use crate::system::sight::Sight;
-use crate::system::text_array;
 
 /// Its columns.
 pub const COLUMNS: &[(&str, Type)] = &[

@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use archipel_engine::ClaimSet;
+use archipel_engine::{ClaimSet, Engine};
 use archipel_planner::bound::{BoundCall, BoundExpr, ExprKind};
 use archipel_planner::native::{
-    CompileEnv, CompiledExpr, CompiledRoutine, ExecContext, ExecResult, NoRows, RowSink, compile_expr,
+    CompileEnv, CompiledExpr, CompiledRoutine, ExecContext, ExecResult, NoRows, RowSink, SystemRows,
+    compile_expr,
 };
 use archipel_planner::route::{RouteInputs, evaluate, is_row_free};
 use archipel_procedures::Program as RoutineProgram;
@@ -17,8 +18,6 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Type;
-
-use crate::session::host::Host;
 
 /// See the module's head.
 pub struct CallPlan {
@@ -52,7 +51,8 @@ impl CallPlan {
     /// Adds what the call will touch with these statement parameters.
     pub fn predict(
         &self,
-        host: &Host,
+        system: &dyn SystemRows,
+        engine: &Engine,
         params: &[Datum],
         functions: &FunctionContext<'_>,
         claims: &mut ClaimSet,
@@ -68,7 +68,7 @@ impl CallPlan {
                 None => return,
             }
         }
-        self.program.predict(&args, functions, host, &host.server.engine, claims);
+        self.program.predict(&args, functions, system, engine, claims);
     }
 
     /// Evaluates the arguments and runs the routine, or goes on with it where it ended its last

@@ -17,10 +17,10 @@ use archipel_engine::cell::Cell;
 use archipel_engine::id::TreeId;
 use archipel_engine::schema::TableDef;
 use archipel_engine::storage::{KeyBuf, RowLayout};
-use archipel_engine::table::{SequenceDef, storage_key};
+use archipel_engine::table::storage_key;
 use archipel_engine::txn::OwnedCell;
 use archipel_engine::{ColumnSource, DdlOp, Direction, KeyRange, TableMeta, Txn};
-use archipel_planner::ddl::{FieldWay, relabelled};
+use archipel_planner::ddl::relabelled;
 use archipel_planner::native::{CompiledStatement, ExecContext, ExecError, ExecResult, RunOf, rows_as_table};
 use archipel_planner::row::{Codec, datum_to_cell};
 use archipel_sql::datum::Datum;
@@ -29,45 +29,13 @@ use archipel_sql::function::FunctionContext;
 use archipel_sql::interrupt;
 use archipel_sql::types::{Oid, Type};
 
+use super::computed_value::{ComputedRun, ValueRun};
 use super::definition::{DefinitionRun, Extent, ValidationRun};
 use super::require_silence;
 
 /// What a row counts as beside its bytes ([`interrupt::steps`]): by that it is asked, too, whether there
 /// is memory for more of them.
 const STEPS_PER_ROW: usize = 64;
-
-/// One column of the operation beside it.
-pub struct ComputedRun {
-    pub column: usize,
-    pub ty: Type,
-    pub not_null: Option<SqlError>,
-    /// Whether one value is for all rows, and is computed even if there are none.
-    pub once: bool,
-    pub value: ValueRun,
-}
-
-pub enum ValueRun {
-    /// Over a row's columns, which are of these types, as parameters.
-    Query {
-        query: Box<CompiledStatement>,
-        types: Vec<Type>,
-        /// Whether that is the row as it was before all operations.
-        of_original: bool,
-    },
-    /// The old value of a column without a field of the rows in it.
-    WithoutField {
-        types: Vec<Type>,
-        column: usize,
-        way: FieldWay,
-    },
-    /// The old value of a column with other numbers for the labels of an enum.
-    Relabelled {
-        column: usize,
-        ty: Type,
-        labels: Arc<[(Oid, Oid)]>,
-    },
-    Sequence(SequenceDef),
-}
 
 /// An operation that rewrites a table, on the way of its rows through all of them.
 struct Step<'r> {

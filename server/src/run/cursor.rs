@@ -240,7 +240,7 @@ impl CursorRun {
 
 impl Program for CursorRun {
     fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
-        let now = self.now.unwrap_or_else(crate::server::now);
+        let now = self.now.unwrap_or_else(crate::clock::now);
         let functions = FunctionContext { now, session: &*self.host };
         if let Code::Native(compiled) = &self.plan.code {
             let inputs = RouteInputs { params: &self.params, variables: &[], functions: &functions };

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::computed::ComputedRun;
+use super::computed_value::ComputedRun;
 use archipel_engine::cell::Cell;
 use archipel_engine::id::TreeId;
 use archipel_engine::storage::{KeyBuf, RowLayout};

@@ -159,7 +159,7 @@ impl Program for LoadRun {
             }
             return;
         }
-        let now = self.now.unwrap_or_else(crate::server::now);
+        let now = self.now.unwrap_or_else(crate::clock::now);
         let functions = FunctionContext { now, session: &*self.host };
         for row in self.rows.iter() {
             let inputs = RouteInputs { params: row, variables: &[], functions: &functions };

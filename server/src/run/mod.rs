@@ -7,6 +7,7 @@
 //! - [`load`]       a batch of COPY rows
 //! - [`portions`]   rows that leave while a run goes on
 //! - [`cursor`]     rows that come as a cursor fetches them
+//! - [`computed`]   what a definition gives the rows that are there; [`computed_value`] of which columns
 //!
 //! Invariant: a program owns all it needs, may run on any executor, and starts afresh at every
 //! run. A panic in evaluation is caught here, undone by the engine and answered XX000; panics
@@ -14,6 +15,7 @@
 
 pub mod call;
 pub mod computed;
+pub(crate) mod computed_value;
 pub mod cursor;
 pub mod definition;
 pub mod load;

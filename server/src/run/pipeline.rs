@@ -182,7 +182,7 @@ impl PipelineRun {
 impl Program for PipelineRun {
     fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
         // The transaction begins a moment later.
-        let functions = FunctionContext { now: crate::server::now(), session: &*self.host };
+        let functions = FunctionContext { now: crate::clock::now(), session: &*self.host };
         for step in &self.steps {
             if let Some(compiled) = native(&step.prepared) {
                 let inputs = RouteInputs { params: &step.params, variables: &[], functions: &functions };

@@ -327,7 +327,7 @@ fn why_not_locked(context: &mut ExecContext<'_, '_>) -> ExecError {
 
 impl Program for StatementRun {
     fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
-        let now = self.now.unwrap_or_else(crate::server::now);
+        let now = self.now.unwrap_or_else(crate::clock::now);
         let functions = FunctionContext { now, session: &*self.host };
         match &self.plan.code {
             Code::Native(compiled) => {
@@ -337,7 +337,7 @@ impl Program for StatementRun {
             // It runs in a transaction that has begun.
             Code::Trigger(_) => {}
             Code::Call(call) => {
-                call.predict(&self.host, &self.params, &functions, claims);
+                call.predict(&*self.host, &self.host.server.engine, &self.params, &functions, claims);
             }
         }
     }

@@ -1,80 +1,35 @@
 //! One session: what a connected client has set, prepared and begun.
 //!
-//! - [`connection`]  the loop: bytes in, messages handled in order, replies out
-//! - [`simple`]      the simple query protocol: scripts
-//! - [`extended`]    Parse, Bind, Describe, Execute, Close; [`fastpath`] function calls
-//! - [`portal`]      a bound statement and how far its rows have been sent
-//! - [`pipeline`]    statements that wait for Sync, and run as one
-//! - [`execute`]     one prepared statement, whatever it is; [`submit`] by whom; [`waiting`] until it is over
-//! - [`transaction`] BEGIN … COMMIT, implicit transactions, savepoints
-//! - [`modes`]       isolation, READ ONLY
-//! - [`utility`]     statements that neither read nor write rows; [`arguments`] what EXECUTE is given
-//! - [`analytic`]    queries for DataFusion
-//! - [`aside`]       long texts, which are planned beside the executors
-//! - [`block`]       DO
-//! - [`command`]     statements that a routine leaves to the session
-//! - [`constraints`], [`deferred`] deferred constraints
-//! - [`triggers`], [`truncate`] triggers that no statement fires; TRUNCATE with triggers
-//! - [`create_as`]   CREATE TABLE AS
-//! - [`temporary`]   what goes with the session
-//! - [`definition`], [`staging`], [`operations`], [`rebase`] DDL, on its own and in blocks
-//! - [`copy_in`], [`copy_batch`], [`copy_file`], [`copy_out`] COPY
-//! - [`lock`]    LOCK TABLE, and the locks of definitions
-//! - [`maintenance`] VACUUM, ANALYZE, REINDEX, CLUSTER
-//! - [`notification`] LISTEN, NOTIFY
-//! - [`cursor`]      DECLARE, FETCH, MOVE, CLOSE; [`streamed`], [`paged`] rows that come when they are
-//!   fetched
-//! - [`moving`]      a session that goes to another executor
+//! - [`protocol`]    messages: the loop of a connection, simple and extended queries, pipelines
+//! - [`execute`]     one prepared statement, whatever it is: by whom it runs, until when, DO, EXPLAIN, triggers
+//! - [`transaction`] BEGIN … COMMIT, implicit transactions, savepoints; constraints and notifications that wait for COMMIT
+//! - [`definition`]  DDL, on its own and in blocks; its locks; maintenance
+//! - [`copy`]        COPY
+//! - [`cursor`]      DECLARE, FETCH, MOVE, CLOSE; portals; rows that come when they are fetched
+//! - [`utility`]     statements that neither read nor write rows
+//! - [`backup`]      BASE_BACKUP
+//! - [`moving`]      a session that goes to another executor, with its [`belongings`]
 //! - [`role`]        in whose name
-//! - [`host`]        what SQL functions may ask of the session
+//! - [`host`]        what SQL functions may ask of the session; [`memory`] what it keeps for them
+//! - [`role_setting`] the settings that are roles
 //!
 //! Invariant: a session lives on one executor thread from one transaction to the next; whatever
 //! travels to other threads (a program, the host, a session that moves) owns its data.
 
-mod analytic;
-mod arguments;
-mod aside;
 mod backup;
-mod block;
-mod command;
-pub mod connection;
-mod constraints;
-mod copy_batch;
-mod copy_file;
-mod copy_in;
-mod copy_out;
-mod create_as;
-mod cursor;
-mod deferred;
-mod definition;
-mod describe;
+pub(crate) mod belongings;
+mod copy;
+pub(crate) mod cursor;
+pub(crate) mod definition;
 pub(crate) mod execute;
-mod explain;
-mod extended;
-mod fastpath;
 pub mod host;
-mod lock;
-mod maintenance;
-mod modes;
+mod memory;
 pub mod moving;
-mod notification;
-mod operations;
-mod paged;
-mod pipeline;
-mod portal;
-mod rebase;
+pub mod protocol;
 pub(crate) mod role;
-mod simple;
-mod slow;
-mod staging;
-pub(crate) mod streamed;
-mod submit;
-pub(crate) mod temporary;
+pub(crate) mod role_setting;
 mod transaction;
-mod triggers;
-mod truncate;
 mod utility;
-mod waiting;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -96,10 +51,10 @@ use crate::settings::SessionSettings;
 use crate::settings::session::Effective;
 use crate::statement::Prepared;
 use crate::wire::output::{Output, Severity, Status};
-use copy_in::CopyIn;
+use copy::state::CopyIn;
+use cursor::portal_state::Portal;
 use host::Host;
-use pipeline::Pipeline;
-use portal::Portal;
+use protocol::pipeline_state::Pipeline;
 use transaction::Transaction;
 
 /// The state of one session. See the module's head.
@@ -312,7 +267,7 @@ impl Session {
             self.entry().activity.set_query(text);
             self.told = text.clone();
         }
-        self.entry().activity.begin(crate::server::now());
+        self.entry().activity.begin(crate::clock::now());
     }
 
     /// A message of the extended protocol begins to be worked on: reading, planning and binding can be

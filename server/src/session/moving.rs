@@ -9,50 +9,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use archipel_engine::id::Epoch;
-use archipel_planner::native::cursor::Cursors;
 use rustc_hash::FxHashMap;
 
+use super::belongings::{Belongings, MovingSession};
 use super::transaction::Transaction;
 use super::{Session, host};
 use crate::executor::Executor;
-use crate::notifications::Listener;
 use crate::replies::Replies;
 use crate::server::{EngineDurability, Server};
-use crate::sessions::Registered;
-use crate::settings::SessionSettings;
-use crate::statement::Prepared;
 use crate::wire::frame::Input;
 use crate::wire::output::Output;
-
-/// A session between two threads.
-pub struct MovingSession {
-    pub(super) socket: socket2::Socket,
-    pub(super) input: Input,
-    pub(super) belongings: Box<Belongings>,
-}
-
-/// What it takes along, but for its connection.
-pub(super) struct Belongings {
-    registered: Registered,
-    settings: SessionSettings,
-    statements: FxHashMap<String, Arc<Prepared>>,
-    unnamed_statement: Option<Arc<Prepared>>,
-    cursors: Cursors,
-    memory: Arc<host::Memory>,
-    listener: Option<Listener>,
-}
-
-impl MovingSession {
-    /// Its connection; the session ends.
-    pub fn into_socket(self) -> socket2::Socket {
-        self.socket
-    }
-
-    /// The executor it goes to.
-    pub fn destination(&self) -> u16 {
-        self.belongings.registered.entry.executor()
-    }
-}
 
 impl Session {
     /// Whether the session is asked to go, and nothing keeps it here.

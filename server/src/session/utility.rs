@@ -13,7 +13,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
-use super::{Session, role};
+use super::{Session, role_setting};
 use crate::encode::{Formats, RowEncoder};
 use crate::settings::foreign;
 use crate::settings::session::TRANSACTION_MODES;
@@ -212,7 +212,7 @@ impl Session {
                 all.reset_all();
                 Ok(())
             })?,
-            Statement::Reset(Reset::Name(name)) if role::is_role_setting(&setting_name(name)) => {
+            Statement::Reset(Reset::Name(name)) if role_setting::is_role_setting(&setting_name(name)) => {
                 self.set_role(&setting_name(name), None, false)?;
             }
             Statement::Reset(Reset::Name(name)) => {
@@ -349,7 +349,8 @@ impl Session {
                 "SET LOCAL can only be used in transaction blocks",
             );
             self.notice(Severity::Warning, &warning);
-            if role::is_role_setting(&name) || TRANSACTION_MODES.iter().any(|(mode, _)| name == *mode) {
+            if role_setting::is_role_setting(&name) || TRANSACTION_MODES.iter().any(|(mode, _)| name == *mode)
+            {
                 return Ok(());
             }
             // A wrong value is told of all the same.
@@ -360,7 +361,7 @@ impl Session {
                 set
             });
         }
-        if role::is_role_setting(&name) {
+        if role_setting::is_role_setting(&name) {
             return self.set_role(&name, text.as_deref(), set.local);
         }
         if TRANSACTION_MODES.iter().any(|(mode, _)| name == *mode) {
@@ -425,7 +426,7 @@ impl Session {
             self.cursors.clear();
             self.forget_statements();
             self.unlisten_all();
-            self.set_role(role::SESSION_AUTHORIZATION, None, false)?;
+            self.set_role(role_setting::SESSION_AUTHORIZATION, None, false)?;
             self.change_settings(|all| {
                 all.reset_all();
                 Ok(())

@@ -6,11 +6,13 @@
 //! - [`value`]   parsing with units, and the text SHOW answers
 //! - [`live`]    what ALTER SYSTEM and pg_reload_conf() change while the server runs
 //! - [`session`] one session's values, with SET LOCAL and undo at ROLLBACK
+//! - [`identifiers`] lists of identifiers, as `search_path` is one
 //!
 //! Invariant: a setting that exists is honoured or accepts only the value that is true of this
 //! server; an unknown one is refused (42704), except custom ones with a dot in their name.
 
 pub mod foreign;
+mod identifiers;
 pub mod live;
 pub mod session;
 pub mod table;

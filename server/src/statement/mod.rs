@@ -7,11 +7,16 @@
 //! - [`shapes`]  per executor thread, by what is left of a text without its literals
 //! - [`validity`] until when they are good
 //! - [`pace`]    whether a statement is quick
+//! - [`basis`]   what they were made of; [`known_shape`] what an executor knows of a shape
+//! - [`planning_threads`] threads for long texts
 
+mod basis;
 pub mod cache;
 pub(crate) mod cursor;
+pub(crate) mod known_shape;
 pub mod pace;
 pub mod planning;
+pub(crate) mod planning_threads;
 pub(crate) mod prepare;
 pub(crate) mod shapes;
 pub(crate) mod validity;
@@ -46,7 +51,7 @@ pub struct Prepared {
     /// The catalog it was prepared against, or last found to be good for.
     pub catalog_version: u64,
     /// What it was made of; `None` where it is good for that catalog alone.
-    pub basis: Option<validity::Basis>,
+    pub basis: Option<basis::Basis>,
     /// Where the names in its text were looked up.
     pub search_path: Arc<[String]>,
     /// The session's search path, which is that of the routines it calls: one of these may have

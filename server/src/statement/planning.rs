@@ -16,17 +16,13 @@ use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::interrupt::Watch;
 use archipel_sql::stack::Depth;
-use tokio::sync::Semaphore;
 
+use super::planning_threads::PlanningThreads;
 use crate::session::host::Host;
-use crate::threads::Threads;
 
 /// Texts of this size or more are planned apart: one takes some milliseconds, going there and back less
 /// than a tenth of one.
 const LONG_BYTES_MIN: usize = 4 << 10;
-
-/// No more texts than this are planned apart at a time, on however large a machine.
-const PLACES_MAX: usize = 16;
 
 /// Whether a text is planned apart from its session's thread.
 pub(crate) fn is_long(text: &str) -> bool {
@@ -62,37 +58,23 @@ impl Planning {
         let context = self.host.context();
         FunctionContext { now: self.start.unwrap_or(context.now), ..context }
     }
-}
 
-/// The threads.
-#[derive(Clone)]
-pub struct PlanningThreads {
-    threads: Threads,
-    places: Arc<Semaphore>,
-}
-
-impl PlanningThreads {
-    /// For a server of so many executors.
-    pub fn new(executors: usize, threads: Threads) -> PlanningThreads {
-        PlanningThreads { threads, places: Arc::new(Semaphore::new(executors.clamp(2, PLACES_MAX))) }
-    }
-
-    /// Runs `work` when there is a place for it, in the name of this planning's session; 53200 if there can
+    /// Runs `work` when there is a place for it, in the name of the planning's session; 53200 if there can
     /// be no thread. Dropping the future gives up waiting for a place; work that has begun goes on until it
     /// looks whether somebody waits for it.
     pub(crate) async fn run<T: Send + 'static>(
-        &self,
-        planning: Planning,
+        self,
+        threads: &PlanningThreads,
         work: impl FnOnce(&Planning) -> T + Send + 'static,
     ) -> Result<T> {
         let failed = || SqlError::internal("planning failed by a bug in the server");
-        let place = self.places.clone().acquire_owned().await.map_err(|_| failed())?;
-        let done = self.threads.begin(move || {
+        let place = threads.places.clone().acquire_owned().await.map_err(|_| failed())?;
+        let done = threads.threads.begin(move || {
             // Given back when the work has ended, however it does.
             let _place = place;
-            let _depth = Depth::of(planning.host.settings.stack_depth_kb);
-            let _watch = Watch::of(planning.host.clone());
-            work(&planning)
+            let _depth = Depth::of(self.host.settings.stack_depth_kb);
+            let _watch = Watch::of(self.host.clone());
+            work(&self)
         })?;
         done.await.map_err(|_| failed())
     }

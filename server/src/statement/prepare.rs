@@ -18,8 +18,8 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::interrupt;
 use archipel_sql::types::{Oid, Type};
 
+use super::basis::Basis;
 use super::planning::Planning;
-use super::validity::Basis;
 use super::{Body, Code, Effect, Origin, Prepared, RowPlan};
 use crate::run::call::CallPlan;
 use crate::session::Session;

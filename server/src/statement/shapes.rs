@@ -20,21 +20,9 @@ use archipel_sql::parser::shape::{Literal, LiteralKind, Shape};
 use archipel_sql::types::{Oid, Type};
 
 use super::cache::Key;
-use super::validity::Basis;
+use super::known_shape::Known;
 use super::{Body, Code, Prepared, RowPlan};
 use crate::session::Session;
-
-/// What is known of a shape.
-#[derive(Clone)]
-pub enum Known {
-    /// A statement of it has been prepared.
-    Met,
-    /// Its literals are more than values, as of the catalog of this version, and for as long as a
-    /// statement of it means the same.
-    Literal(u64, Option<Basis>),
-    /// The plan for all of its statements.
-    Plan(Arc<Prepared>),
-}
 
 impl Session {
     /// The plan for a text by its shape, and the text's literals as its parameters.

@@ -13,33 +13,16 @@
 
 use std::sync::Arc;
 
-use archipel_sql::catalog::{Catalog, Lookups, Requirement};
+use archipel_sql::catalog::Lookups;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
 
+use super::basis::Basis;
 use super::cache::Key;
 use super::planning::Planning;
 use super::{Body, Origin, Prepared, RowPlan};
 use crate::session::Session;
 use crate::session::host::Host;
-
-/// What a plan was made of.
-#[derive(Clone)]
-pub struct Basis {
-    /// What binding it asked of the catalog.
-    pub bound: Arc<Lookups>,
-    /// And what compiling it did, with the routines it calls.
-    pub compiled: Arc<Lookups>,
-    /// What whoever runs it must be allowed.
-    pub needed: Arc<[Requirement]>,
-}
-
-impl Basis {
-    /// Whether a new analysis would come to the same.
-    pub fn holds(&self, catalog: &Catalog) -> bool {
-        self.bound.hold(catalog) && self.compiled.hold(catalog)
-    }
-}
 
 impl Prepared {
     /// This for a host by which a new analysis would come to the same.

@@ -9,7 +9,7 @@ use archipel_sql::catalog::role::READ_ALL_STATS;
 use archipel_sql::datum::Datum;
 use archipel_sql::types::Oid;
 
-use super::views::{optional, text};
+use super::cells::{optional, text};
 use crate::session::host::Host;
 use crate::sessions::SessionEntry;
 

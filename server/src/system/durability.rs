@@ -5,7 +5,7 @@ use archipel_engine::{CheckpointReason, CheckpointState};
 use archipel_sql::datum::Datum;
 use archipel_sql::types::Type;
 
-use super::views::{big, count, optional, text};
+use super::cells::{big, count, optional, text};
 use crate::session::host::Host;
 
 /// One row. `log_bytes` is the log a restart would replay, `checkpoint_at_bytes` its length at

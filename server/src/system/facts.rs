@@ -152,7 +152,7 @@ impl Facts {
     /// What was done to partitions lately, by the page's clock.
     fn repartitions(&self) -> Vec<Value> {
         let server = &self.0;
-        let (now, clock_us) = (crate::server::now(), server.started.elapsed().as_micros() as i64);
+        let (now, clock_us) = (crate::clock::now(), server.started.elapsed().as_micros() as i64);
         let done = server.engine.repartitions();
         let recent = done.iter().filter(|done| now - done.at < REPARTITIONS_SHOWN_US);
         recent

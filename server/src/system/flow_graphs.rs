@@ -4,9 +4,9 @@ use archipel_procedures::flow;
 use archipel_sql::datum::Datum;
 use archipel_sql::types::{Oid, Type};
 
-use super::array;
+use super::cells::array;
+use super::cells::{count, optional, text};
 use super::sight::Sight;
-use super::views::{count, optional, text};
 use crate::session::host::Host;
 
 pub(super) const COLUMNS: &[(&str, Type)] = &[

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use archipel_engine::{ExecutorInfo, PartitionView};
 use archipel_sql::datum::Datum;
 
-use super::views::{big, count, text};
+use super::cells::{big, count, text};
 use crate::session::host::Host;
 
 fn state(active: bool) -> Datum {

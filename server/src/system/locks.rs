@@ -11,7 +11,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::types::Oid;
 
 use super::activity::{DATABASE, xid};
-use super::views::text;
+use super::cells::text;
 use crate::session::host::Host;
 
 /// Where advisory locks of one number, and of two, are told apart.

@@ -12,11 +12,13 @@
 //! - [`repartition`] the functions that change partitions
 //! - [`statements`] `archipel.statement_cache`
 //! - [`facts`] the same for HTTP: metrics and the live page
+//! - [`cells`] the cells of their rows
 //!
 //! `pg_catalog` and `information_schema` otherwise show the catalog alone, and come from the
 //! dialect.
 
 pub mod activity;
+pub(crate) mod cells;
 mod durability;
 mod facts;
 mod flow_graphs;
@@ -32,7 +34,7 @@ mod views;
 
 use archipel_engine::id::{SequenceId, TreeId};
 use archipel_sql::catalog::{Catalog, Privileges, Routine, SessionRoles, Table};
-use archipel_sql::datum::{Array, Datum, Dimension};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, SessionHost};
 use archipel_sql::system::{Changeable, KeptExpression, SystemSource, kept_as_written};
@@ -136,18 +138,6 @@ impl SystemSource for Source<'_> {
     fn page_count(&self, table: &Table) -> Option<i32> {
         self.0.server.sizes.of(table).map(|size| size.pages)
     }
-}
-
-/// An array of one dimension, or the empty one.
-pub(crate) fn array(element: Oid, values: Vec<Datum>) -> Datum {
-    let dimensions =
-        if values.is_empty() { Vec::new() } else { vec![Dimension { length: values.len(), lower_bound: 1 }] };
-    Datum::Array(std::sync::Arc::new(Array { element, dimensions, values }))
-}
-
-/// An array of texts.
-pub(crate) fn text_array(items: &[&str]) -> Datum {
-    array(Oid::TEXT, items.iter().map(|item| Datum::text(item)).collect())
 }
 
 /// The rows of pg_settings.

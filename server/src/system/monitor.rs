@@ -6,9 +6,9 @@ use archipel_sql::catalog::Catalog;
 use archipel_sql::datum::Datum;
 use archipel_sql::types::{Oid, Type};
 
+use super::cells::{big, count, optional, text};
 use super::groups::{GroupKeys, group_tables};
 use super::sight::Sight;
-use super::views::{big, count, optional, text};
 use crate::session::host::Host;
 
 pub(super) const DECISIONS: &[(&str, Type)] = &[

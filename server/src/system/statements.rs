@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use archipel_sql::datum::Datum;
 use archipel_sql::types::{Oid, Type};
 
-use super::array;
-use super::views::text;
+use super::cells::array;
+use super::cells::text;
 use crate::session::host::Host;
 
 pub(super) const COLUMNS: &[(&str, Type)] = &[

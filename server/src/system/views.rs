@@ -5,6 +5,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::types::{Oid, Type};
 
+use super::cells::{big, count, optional, text};
 use super::groups::GroupKeys;
 use super::sight::{Sight, examine_setting};
 use super::{durability, monitor};
@@ -88,22 +89,6 @@ pub(super) fn tables() -> Vec<Table> {
 pub(super) fn rows(host: &Host, table: &Table) -> Option<Result<Vec<Vec<Datum>>>> {
     let view = VIEWS.iter().find(|view| view.schema == table.schema && view.name == table.name)?;
     Some(Ok((view.rows)(host)))
-}
-
-pub(super) fn text(text: impl AsRef<str>) -> Datum {
-    Datum::text(text.as_ref())
-}
-
-pub(super) fn optional(value: Option<impl AsRef<str>>) -> Datum {
-    value.map_or(Datum::Null, text)
-}
-
-pub(super) fn count(number: usize) -> Datum {
-    Datum::Int4(i32::try_from(number).unwrap_or(i32::MAX))
-}
-
-pub(super) fn big(number: u64) -> Datum {
-    Datum::Int8(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
 fn repartitions(host: &Host) -> Vec<Vec<Datum>> {
@@ -292,7 +277,7 @@ pub(super) fn settings(host: &Host) -> Vec<Vec<Datum>> {
             let (vartype, choices) = match setting.kind {
                 Kind::Enum(["on" | "off"]) => ("bool", Datum::Null),
                 Kind::Enum([_]) => ("string", Datum::Null),
-                Kind::Enum(choices) => ("enum", super::text_array(choices)),
+                Kind::Enum(choices) => ("enum", crate::system::cells::text_array(choices)),
                 _ => (setting.kind.name(), Datum::Null),
             };
             let source = match setting.context {
@@ -356,7 +341,7 @@ fn foreign_row(host: &Host, known: &foreign::Foreign) -> Vec<Datum> {
         optional(min),
         optional(max),
         match known.kind {
-            Kind::Enum(choices) if known.vartype == "enum" => super::text_array(choices),
+            Kind::Enum(choices) if known.vartype == "enum" => crate::system::cells::text_array(choices),
             _ => Datum::Null,
         },
         text(known.default),

@@ -1,4 +1,5 @@
 use super::*;
+use crate::settings::identifiers::split_identifiers;
 
 fn settings() -> SessionSettings {
     SessionSettings::new(Arc::new(defaults()))

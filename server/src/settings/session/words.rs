@@ -5,7 +5,7 @@ use archipel_sql::stack::DEPTH_MAX_KB;
 
 use super::super::table::Setting;
 use super::super::value::Value;
-use super::split_identifiers;
+use crate::settings::identifiers::split_identifiers;
 
 /// A value of `max_stack_depth`: no more than the stack of a thread is made for.
 pub(super) fn stack_depth(setting: &Setting, text: &str) -> Result<Value> {

@@ -1,0 +1,137 @@
+//! What all threads of a server share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use archipel_analytics::Analytics;
+use archipel_engine::Engine;
+use archipel_engine::id::Epoch;
+use archipel_procedures::Registry;
+use archipel_sql::catalog::SUPERUSER_NAME;
+
+use super::engine_settings::{check_config, monitor_settings};
+use crate::catalog::CatalogHandle;
+use crate::config::Config;
+use crate::design::counts::AllCounts;
+use crate::design::{Designer, OpenBlocks};
+use crate::exported::ExportedSnapshots;
+use crate::front::Doors;
+use crate::notifications::Hub;
+use crate::replies::Durability;
+use crate::sessions::Sessions;
+use crate::settings::live::Live;
+use crate::statement::planning_threads::PlanningThreads;
+use crate::threads::Threads;
+use crate::transaction_ids::TransactionIds;
+
+/// What all threads of a server share.
+pub struct Server {
+    /// As of the start; what may change since is in `live`.
+    pub config: Config,
+    pub live: Live,
+    pub engine: Engine,
+    pub catalog: CatalogHandle,
+    pub routines: Arc<Registry>,
+    pub sessions: Arc<Sessions>,
+    pub notifications: Arc<Hub>,
+    pub transaction_ids: Arc<TransactionIds>,
+    pub exported: ExportedSnapshots,
+    pub doors: Arc<Doors>,
+    pub started: Instant,
+    pub started_at: i64,
+    /// One definition at a time: each is planned on the catalog its predecessor left.
+    pub definitions: tokio::sync::Mutex<()>,
+    pub open_blocks: OpenBlocks,
+    /// How large tables were when they were counted.
+    pub sizes: crate::system::sizes::Sizes,
+    pub designer: Designer,
+    /// How calls of routines went.
+    pub calls: AllCounts,
+    /// What the values of a statement's routines may take, in bytes.
+    pub statement_memory_max: i64,
+    /// Transactions and statements that have ended well, by executor.
+    pub counters: Vec<Counters>,
+    pub closing: Arc<AtomicBool>,
+    /// The thread of the front door, and timers.
+    pub front: tokio::runtime::Handle,
+    pub analytics: Analytics,
+    /// Niced threads of what analytical queries compute together, and of the server's own work.
+    pub analytical_threads: tokio::runtime::Handle,
+    /// Niced threads, one for each analytical query and for each long text that is planned: they take what
+    /// transactions leave.
+    pub niced: Threads,
+    /// Threads for whatever waits for a disk.
+    pub waiting: Threads,
+    /// Niced threads too, for long texts.
+    pub planning: PlanningThreads,
+}
+
+/// One executor's counters, on cache lines of their own.
+#[derive(Default)]
+#[repr(align(128))]
+pub struct Counters {
+    pub statements: std::sync::atomic::AtomicU64,
+    pub errors: std::sync::atomic::AtomicU64,
+    /// Statements asked for that one cache or the other of prepared statements could hold.
+    pub statements_sought: std::sync::atomic::AtomicU64,
+    /// Those of them that were found by their text.
+    pub found_by_text: std::sync::atomic::AtomicU64,
+    /// Those that were found by their shape: another statement's but for the literals.
+    pub found_by_shape: std::sync::atomic::AtomicU64,
+}
+
+impl Server {
+    /// Whether a name leads to the database: its own, or one of those that tools expect every server of
+    /// PostgreSQL's to have.
+    pub fn is_database(&self, name: &str) -> bool {
+        matches!(name, SUPERUSER_NAME | "postgres" | "template1")
+    }
+
+    /// Reads the configuration again and takes up what does not need a restart. `false`: a source
+    /// cannot be used, and everything stays as it is. Reads files.
+    pub fn reload(&self) -> bool {
+        let read = || -> Result<_, String> {
+            let config = self.config.reload().map_err(|error| error.to_string())?;
+            check_config(&config).map_err(|error| error.to_string())?;
+            let monitor = monitor_settings(&config).map_err(|error| error.to_string())?;
+            self.engine.set_monitor(monitor);
+            Ok(config.values)
+        };
+        match self.live.reload(read) {
+            Ok(waiting) => {
+                for name in waiting {
+                    tracing::warn!("parameter \"{name}\" cannot be changed without restarting the server");
+                }
+                self.catalog.note_change();
+                tracing::info!("the configuration was read again");
+                true
+            }
+            Err(error) => {
+                tracing::error!(%error, "the configuration was not changed");
+                false
+            }
+        }
+    }
+
+    /// Statements that have ended well, on all executors.
+    pub fn statements(&self) -> u64 {
+        self.counters.iter().map(|counters| counters.statements.load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// The engine's durability, as replies see it.
+pub struct EngineDurability(pub Engine);
+
+impl Durability for EngineDurability {
+    fn is_durable(&self, epoch: Epoch) -> bool {
+        epoch.0 == 0 || self.0.is_durable(epoch)
+    }
+
+    async fn durable(&self, epoch: Epoch) {
+        if !self.0.durable(epoch).await {
+            // The log has failed: nothing is acknowledged any more. The engine ends the process.
+            std::future::pending::<()>().await;
+        }
+    }
+}

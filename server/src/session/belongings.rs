@@ -1,0 +1,43 @@
+//! What a session takes along to another executor ([`super::moving`]).
+
+use std::sync::Arc;
+
+use archipel_planner::native::cursor::Cursors;
+use rustc_hash::FxHashMap;
+
+use super::host;
+use crate::notifications::Listener;
+use crate::sessions::Registered;
+use crate::settings::SessionSettings;
+use crate::statement::Prepared;
+use crate::wire::frame::Input;
+
+/// A session between two threads.
+pub struct MovingSession {
+    pub(super) socket: socket2::Socket,
+    pub(super) input: Input,
+    pub(super) belongings: Box<Belongings>,
+}
+
+/// What it takes along, but for its connection.
+pub(super) struct Belongings {
+    pub(super) registered: Registered,
+    pub(super) settings: SessionSettings,
+    pub(super) statements: FxHashMap<String, Arc<Prepared>>,
+    pub(super) unnamed_statement: Option<Arc<Prepared>>,
+    pub(super) cursors: Cursors,
+    pub(super) memory: Arc<host::Memory>,
+    pub(super) listener: Option<Listener>,
+}
+
+impl MovingSession {
+    /// Its connection; the session ends.
+    pub fn into_socket(self) -> socket2::Socket {
+        self.socket
+    }
+
+    /// The executor it goes to.
+    pub fn destination(&self) -> u16 {
+        self.belongings.registered.entry.executor()
+    }
+}

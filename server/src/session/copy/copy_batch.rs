@@ -1,0 +1,297 @@
+//! The batches of a COPY FROM: one INSERT plan, run over the rows gathered so far.
+//!
+//! Where a batch is a transaction of its own, the next one is decoded while it runs: it goes
+//! through the queues of its partitions, so that another executor of the island takes it if one
+//! has time. Batches run one after the other all the same, so that what is committed when a row
+//! fails are the rows before its batch.
+
+use std::sync::Arc;
+
+use archipel_engine::id::GroupId;
+use archipel_engine::{Completed, Start, Stop, Submission, SubmitOptions};
+use archipel_planner::bound::BoundStatement;
+use archipel_planner::native::DeferredCheck;
+use archipel_sql::catalog::{Column, TableRef};
+use archipel_sql::copy::shorten;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::io::to_text;
+use archipel_sql::types::Oid;
+
+use super::state::{Batch, references_itself};
+use crate::run::load::{LoadRun, Rows};
+use crate::session::Session;
+use crate::session::execute::{RECOMPILES_MAX, severity_of};
+use crate::statement::prepare::failed_transaction;
+use crate::statement::{Body, Code, Prepared, RowPlan};
+
+/// Later batches than the first one: a few milliseconds of work each.
+const NEXT_BATCH_BYTES: usize = 512 << 10;
+
+impl Session {
+    /// Inserts the rows gathered so far; where others follow in transactions of their own, while
+    /// they are gathered ([`Session::finish_batch`]).
+    pub(in crate::session) async fn copy_batch(&mut self, last: bool) -> Result<()> {
+        self.finish_batch().await?;
+        let Some(copy) = &mut self.copy_in else { return Ok(()) };
+        let rows = copy.rows.take();
+        let contexts = std::mem::take(&mut copy.contexts);
+        let (plan, table, first_line) = (copy.plan.clone(), copy.table.clone(), copy.first_line);
+        let first = copy.total == 0;
+        // A COPY that is alone and not over yet commits batch by batch, unless it must not.
+        let whole = !last && (copy.references_itself || self.settings.effective().atomic_copy);
+        let alone = copy.alone && !whole;
+        let distribution = copy.distribution;
+        copy.bytes = 0;
+        if !copy.is_whole {
+            copy.batch_bytes = NEXT_BATCH_BYTES;
+        }
+        if self.transaction.is_failed() {
+            return Err(failed_transaction());
+        }
+        self.enter_transaction(alone);
+        if let (true, Some(column)) = (first, distribution) {
+            self.pre_split(&plan, &table, &rows, column).await;
+        }
+        let count = rows.len() as u64;
+        let ahead = !last && self.transaction.interactive().is_none();
+        let submission = self.submit_batch(plan, rows, last, ahead);
+        if let Some(copy) = &mut self.copy_in {
+            copy.running = Some(Batch { submission, count, first_line, contexts, last });
+        }
+        if ahead {
+            return Ok(());
+        }
+        self.finish_batch().await?;
+        if !last {
+            // Other sessions and the partitions of this thread come first.
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+
+    fn submit_batch(
+        &mut self,
+        plan: Arc<RowPlan>,
+        rows: Rows,
+        last: bool,
+        ahead: bool,
+    ) -> Submission<LoadRun> {
+        let (host, now) = (self.host(), self.transaction.start());
+        let run = LoadRun {
+            plan,
+            rows,
+            host,
+            now,
+            constraints: self.transaction.is_open().then(|| self.transaction.constraint_modes()),
+            unfinished: !last,
+            deferred: Vec::new(),
+            notices: Vec::new(),
+            sequences: Vec::new(),
+            notifications: Default::default(),
+            ticket: None,
+            one_shot: self.transaction.interactive().is_none(),
+            failed_row: None,
+            error: None,
+        };
+        let options = SubmitOptions {
+            transaction: self.transaction.interactive(),
+            start: if ahead { Start::Queued } else { Start::OnTheSpot },
+            ..SubmitOptions::default()
+        };
+        self.server.engine.submit(run, options)
+    }
+
+    /// Waits for the batch that runs, if one does, and takes what it leaves.
+    pub(super) async fn finish_batch(&mut self) -> Result<()> {
+        let running = self.copy_in.as_mut().and_then(|copy| copy.running.take());
+        let Some(Batch { mut submission, count, first_line, contexts, last }) = running else {
+            return Ok(());
+        };
+        let mut recompiles = 0;
+        let mut completed = loop {
+            let completed: Completed<LoadRun> = self.cancellable(submission).await;
+            if completed.outcome.result != Err(Stop::Recompile) || recompiles == RECOMPILES_MAX {
+                break completed;
+            }
+            recompiles += 1;
+            self.await_definitions().await;
+            let plan = self.renew_insert().await?;
+            submission = self.submit_batch(plan, completed.program.rows, last, false);
+        };
+        let Some(copy) = &self.copy_in else { return Ok(()) };
+        let (table, committed) = (copy.table.clone(), copy.committed);
+        self.depend_on(completed.outcome.depends_on);
+        for notice in std::mem::take(&mut completed.program.notices) {
+            self.notice(severity_of(notice.severity), &notice.error);
+        }
+        if let Err(stop) = completed.outcome.result {
+            let mut error = match completed.program.error {
+                Some(error) => error,
+                None => self.stop_error(stop),
+            };
+            if let Some(row) = completed.program.failed_row {
+                let line = format!("COPY {}, line {}", table.name, first_line + row as u64);
+                let shown = contexts.get(row).filter(|_| breaks_row_rule(&error)).cloned();
+                let values = completed.program.rows.iter().nth(row).unwrap_or_default();
+                let place = match self.refused_by_domain(&error, values) {
+                    Some(column) => format!("{line}, {column}"),
+                    None => shown.unwrap_or(line),
+                };
+                error.fields_mut().context.get_or_insert(place);
+            }
+            return Err(copy_detail(error, committed));
+        }
+        self.remember_sequences(&std::mem::take(&mut completed.program.sequences));
+        let said = std::mem::take(&mut completed.program.notifications);
+        self.take_said(said, completed.program.ticket.take(), completed.outcome.depends_on)?;
+        self.keep_unchecked(std::mem::take(&mut completed.program.deferred), &table);
+        if last {
+            self.check_copied().await.map_err(|error| copy_detail(error, committed))?;
+        }
+        let in_transaction = self.transaction.interactive().is_some();
+        if let Some(copy) = &mut self.copy_in {
+            copy.total += count;
+            if !in_transaction {
+                copy.committed += count;
+            }
+        }
+        Ok(())
+    }
+
+    /// The column of a row whose domain refuses its value, as CONTEXT has it, if the error is about that.
+    /// Of several that could be it none is told.
+    fn refused_by_domain(&mut self, error: &SqlError, values: &[Datum]) -> Option<String> {
+        let fields = error.fields();
+        let (schema, domain) = (fields.schema.as_ref()?, fields.data_type.as_ref()?);
+        let wants_null = match error.state() {
+            SqlState::NOT_NULL_VIOLATION => true,
+            SqlState::CHECK_VIOLATION => false,
+            _ => return None,
+        };
+        let state = self.catalog_state();
+        let is_of_it = |column: &Column| {
+            let mut next = column.domain;
+            while let Some(ty) = next.and_then(|oid| state.catalog.user_type_of(oid)) {
+                if ty.schema == *schema && ty.name == *domain {
+                    return true;
+                }
+                next = ty.domain.as_ref().and_then(|domain| domain.parent);
+            }
+            false
+        };
+        let copy = self.copy_in.as_ref()?;
+        let columns = values.iter().zip(&copy.positions);
+        let mut columns = columns
+            .filter_map(|(value, at)| Some((value, copy.table.columns.get(*at)?)))
+            .filter(|&(value, column)| value.is_null() == wants_null && is_of_it(column));
+        let (value, column) = columns.next()?;
+        if wants_null {
+            return Some(format!("column {}: null input", column.name));
+        }
+        if columns.next().is_some() {
+            return None;
+        }
+        let (value, name, ty) = (value.clone(), column.name.clone(), column.ty);
+        let host = self.host();
+        let written = to_text(&value, ty, &self.context(&host));
+        Some(format!("column {name}: \"{}\"", shorten(&written)))
+    }
+
+    /// Compiles the INSERT anew: the table was defined anew, or lives elsewhere.
+    async fn renew_insert(&mut self) -> Result<Arc<RowPlan>> {
+        let before = self.copy_in.as_ref().map(|copy| copy.insert.clone());
+        let before = before.ok_or_else(|| SqlError::internal("there is no COPY"))?;
+        let insert = self.renew(&before).await?;
+        insert.allowed()?;
+        let plan = plan_of(&insert)?;
+        let state = self.catalog_state();
+        if let Some(copy) = &mut self.copy_in {
+            copy.plan = plan.clone();
+            copy.insert = insert;
+            // It may reference itself by now.
+            if let Some(table) = state.catalog.table_by_oid(copy.table.oid) {
+                copy.references_itself = references_itself(&table);
+                copy.table = table;
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Keeps what a batch left to check: at COMMIT, or when the last row is there.
+    fn keep_unchecked(&mut self, checks: Vec<DeferredCheck>, table: &TableRef) {
+        let modes = self.transaction.constraint_modes();
+        let waits = |constraint: Oid| {
+            table.foreign_keys.iter().any(|key| key.oid == constraint && !modes.is_deferred(key))
+        };
+        if let Some(copy) = &mut self.copy_in {
+            for check in checks.iter().filter(|check| waits(check.constraint)) {
+                if !copy.unchecked.contains(&check.constraint) {
+                    copy.unchecked.push(check.constraint);
+                }
+            }
+        }
+        self.transaction.add_deferred(checks);
+    }
+
+    /// Checks what could not be before the last row was there.
+    async fn check_copied(&mut self) -> Result<()> {
+        let unchecked = self.copy_in.as_mut().map(|copy| std::mem::take(&mut copy.unchecked));
+        match unchecked.filter(|unchecked| !unchecked.is_empty()) {
+            Some(constraints) => self.check_deferred(Some(&constraints)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Splits the table's group at quantiles of the first rows' distribution column, unless it
+    /// is spread over the executors already.
+    async fn pre_split(&mut self, plan: &RowPlan, table: &TableRef, rows: &Rows, column: usize) {
+        let Some(group) = table.group() else { return };
+        let group = GroupId(group);
+        let wanted = archipel_engine::PARTITIONS_PER_EXECUTOR * self.server.engine.active_executors();
+        let routing = self.server.engine.routing();
+        if routing.routes(group).len() >= wanted {
+            return;
+        }
+        let Code::Native(insert) = &plan.code else { return };
+        let Some(access) = insert.accesses.iter().find(|access| access.write && access.group == Some(group))
+        else {
+            return;
+        };
+        let mut keys: Vec<_> = rows
+            .iter()
+            .filter_map(|row| archipel_planner::route::route_key_bytes(access, row.get(column)?))
+            .collect();
+        keys.sort_unstable();
+        keys.dedup();
+        if keys.len() < 2 {
+            return;
+        }
+        let parts = wanted.min(keys.len());
+        let boundaries = (1..parts).map(|part| keys[part * keys.len() / parts].clone()).collect();
+        // A group that cannot be split now will be split by size.
+        let _ = self.server.engine.pre_split(group, boundaries).await;
+    }
+}
+
+/// Whether a row breaks a rule of its table about rows by themselves. PostgreSQL checks these while it
+/// has the line, and keys when it has several rows.
+fn breaks_row_rule(error: &SqlError) -> bool {
+    let rules = [SqlState::NOT_NULL_VIOLATION, SqlState::CHECK_VIOLATION];
+    rules.contains(&error.state()) && error.fields().table.is_some()
+}
+
+pub(super) fn plan_of(insert: &Prepared) -> Result<Arc<RowPlan>> {
+    match &insert.body {
+        Body::Rows(plan) if matches!(plan.bound, BoundStatement::Insert(_)) => Ok(plan.clone()),
+        _ => Err(SqlError::internal("an INSERT was prepared as something else")),
+    }
+}
+
+/// Says what stays of a COPY that committed batch by batch.
+pub(super) fn copy_detail(error: SqlError, committed: u64) -> SqlError {
+    if committed == 0 || error.fields().detail.is_some() {
+        return error;
+    }
+    error.with_detail(format!("The first {committed} rows were committed before the error; a transaction block or archipel.atomic_copy makes COPY all or nothing."))
+}

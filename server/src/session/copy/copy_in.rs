@@ -1,0 +1,374 @@
+//! COPY … FROM STDIN, and from a file ([`super::copy_file`]).
+//!
+//! Rows are decoded as they arrive and inserted in batches through the table's INSERT plan, so
+//! defaults, checks and indexes are those of INSERT. A COPY whose data fits into the first
+//! batch (8 MiB) is one transaction. A larger one outside a transaction block commits batch by
+//! batch, so that a bulk load neither holds its partitions nor its memory to the end; if it
+//! then fails, the error's DETAIL says how many rows stay. Inside BEGIN … COMMIT, and with
+//! `archipel.atomic_copy`, every COPY is all or nothing: its rows are then uncommitted versions
+//! to the end, at several times the memory and time.
+//!
+//! The first batch also shows how the distribution column spreads: its group is split at
+//! quantiles of that sample before anything is inserted, so that the load ends on all
+//! executors.
+
+use std::sync::Arc;
+
+use archipel_sql::ast::{Copy, CopyDirection, CopyTarget};
+use archipel_sql::catalog::names::is_temporary_schema;
+use archipel_sql::catalog::{Column, Identity, Table, TableKind, TableRef, Trigger, TriggerEvent};
+use archipel_sql::copy::{CopyDecoder, CopyFormat};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::memory;
+use archipel_sql::types::{Oid, Type};
+
+use super::copy_batch::{copy_detail, plan_of};
+use super::state::{COPY_CONTEXT, CopyIn, CopySent, references_itself};
+use crate::run::load::Rows;
+use crate::session::Session;
+use crate::session::protocol::connection::Flow;
+use crate::session::protocol::script::Script;
+use crate::statement::{Prepared, RowPlan};
+use crate::wire::frame::Message;
+use crate::wire::output::Severity;
+
+/// A COPY up to this many bytes is one transaction, and a larger one's first batch.
+const FIRST_BATCH_BYTES: usize = 8 << 20;
+
+impl Session {
+    /// Runs COPY. Data for COPY FROM arrives in messages to come.
+    pub(in crate::session) async fn copy(
+        &mut self,
+        copy: &Copy,
+        prepared: &Arc<Prepared>,
+        alone: bool,
+    ) -> Result<()> {
+        match (&copy.direction, &copy.target) {
+            (CopyDirection::FromStdin | CopyDirection::FromFile(_), CopyTarget::Table { name, columns }) => {
+                if copy.filter.is_some() {
+                    return Err(SqlError::unsupported("COPY FROM … WHERE"));
+                }
+                if matches!(copy.direction, CopyDirection::FromFile(_)) {
+                    self.require_file_reader()?;
+                }
+                let host = self.host();
+                let path = self.search_path();
+                let table = host.catalog.catalog.require_table(name, &path)?;
+                if !is_temporary_schema(&table.schema) {
+                    self.require_writable("COPY FROM")?;
+                }
+                self.require_settled_table(&table)?;
+                self.begin_copy_in(copy, table, columns, alone).await?;
+                match (&copy.direction, &self.copy_in) {
+                    (CopyDirection::FromFile(file), _) => self.copy_from_file(file).await?,
+                    (_, Some(begun)) => self.output.copy_in_response(begun.types.len()),
+                    _ => {}
+                }
+                Ok(())
+            }
+            (CopyDirection::ToStdout, target) => self.copy_out(copy, target, prepared, alone).await,
+            (CopyDirection::FromStdin | CopyDirection::FromFile(_), CopyTarget::Query(_)) => {
+                Err(SqlError::new(SqlState::SYNTAX_ERROR, "COPY FROM needs a table"))
+            }
+            _ => Err(SqlError::unsupported("COPY to a file, or to or from a program on the server")
+                .with_hint("Use COPY … FROM STDIN or TO STDOUT, or psql's \\copy.")),
+        }
+    }
+
+    async fn begin_copy_in(
+        &mut self,
+        copy: &Copy,
+        table: TableRef,
+        columns: &[String],
+        alone: bool,
+    ) -> Result<()> {
+        if table.kind != TableKind::Table {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("cannot copy to view \"{}\"", table.name),
+            ));
+        }
+        let positions = column_positions(&table, columns)?;
+        let names: Vec<String> = positions.iter().map(|at| table.columns[*at].name.clone()).collect();
+        let types: Vec<Type> = positions.iter().map(|at| table.columns[*at].ty).collect();
+        let format = CopyFormat::new(&copy.options, true)?;
+        let decoder = CopyDecoder::new(format, &table.name, names.clone())?;
+        let (insert, plan) = self.insert_plan(&table, &names, &types).await?;
+        // Rows are inserted in batches, each a statement of its own: where triggers tell, there is
+        // one batch of all rows.
+        let tells = |trigger: &Trigger| {
+            let of_all = !trigger.row || !trigger.transitions().is_empty();
+            of_all && trigger.answers(TriggerEvent::Insert, &table, None)
+        };
+        let is_whole = table.triggers.iter().any(tells);
+        let memory_max = self.server.config.integer("max_memory").max(0) as usize;
+        let batch_bytes = if is_whole { memory_max } else { FIRST_BATCH_BYTES };
+        let references_itself = references_itself(&table);
+        let distribution = match table.distribution {
+            archipel_sql::catalog::Distribution::Column { column, .. } => {
+                positions.iter().position(|at| *at == usize::from(column))
+            }
+            _ => None,
+        };
+        let rows = Rows::new(types.len());
+        self.copy_in = Some(Box::new(CopyIn {
+            decoder,
+            table,
+            insert,
+            plan,
+            types,
+            positions,
+            distribution,
+            rows,
+            running: None,
+            first_line: 0,
+            contexts: Vec::new(),
+            bytes: 0,
+            batch_bytes,
+            is_whole,
+            references_itself,
+            unchecked: Vec::new(),
+            total: 0,
+            committed: 0,
+            alone,
+            sent: CopySent::Extended,
+        }));
+        Ok(())
+    }
+
+    /// `INSERT INTO table (columns) VALUES ($1, …)`, through the binder like any INSERT.
+    async fn insert_plan(
+        &mut self,
+        table: &TableRef,
+        names: &[String],
+        types: &[Type],
+    ) -> Result<(Arc<Prepared>, Arc<RowPlan>)> {
+        use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
+        let columns: Vec<String> = names.iter().map(|name| quote_identifier(name).to_string()).collect();
+        let values: Vec<String> = (1..=names.len()).map(|number| format!("${number}")).collect();
+        // COPY brings values for identity columns whatever they say.
+        let always =
+            |column: &Column| column.identity == Some(Identity::Always) && names.contains(&column.name);
+        let overriding = if table.columns.iter().any(always) { "OVERRIDING SYSTEM VALUE " } else { "" };
+        let text = format!(
+            "INSERT INTO {} ({}) {overriding}VALUES ({})",
+            quote_qualified(&table.schema, &table.name),
+            columns.join(", "),
+            values.join(", ")
+        );
+        let declared: Vec<Oid> = types.iter().map(|ty| ty.oid).collect();
+        let prepared = self.prepare_text(&text.as_str().into(), &declared).await?;
+        prepared.allowed()?;
+        let plan = plan_of(&prepared)?;
+        Ok((prepared, plan))
+    }
+
+    /// A message while COPY takes data.
+    pub(in crate::session) async fn copy_message(&mut self, message: Message<'_>) -> Flow {
+        let result = match message {
+            Message::CopyData(data) => self.copy_data(data).await,
+            Message::CopyDone => {
+                let result = self.copy_done().await;
+                if result.is_ok() {
+                    return self.copy_finished().await;
+                }
+                result
+            }
+            Message::CopyFail(reason) => {
+                let message = format!("COPY from stdin failed: {reason}");
+                Err(self.at_next_line(SqlError::new(SqlState::QUERY_CANCELED, message)))
+            }
+            // The client may send Flush or Sync here, as PostgreSQL allows.
+            Message::Flush | Message::Sync => Ok(()),
+            Message::Terminate => return Flow::Close,
+            other => {
+                let message =
+                    format!("unexpected message type 0x{:02X} during COPY from stdin", other.kind());
+                return self.lose_step(SqlError::new(SqlState::PROTOCOL_VIOLATION, message)).await;
+            }
+        };
+        match result {
+            Err(error) => self.fail_copy(error).await,
+            // What triggers say of the rows so far.
+            Ok(()) => self.flush_early().await,
+        }
+        Flow::Continue
+    }
+
+    /// An error between the rows of a COPY.
+    fn at_next_line(&self, mut error: SqlError) -> SqlError {
+        error.fields_mut().context = self.copy_in.as_ref().map(|copy| copy.decoder.next_place());
+        error
+    }
+
+    /// Ends the session of a client that sends what no COPY takes: nobody knows where its data ends.
+    async fn lose_step(&mut self, error: SqlError) -> Flow {
+        let error = self.at_next_line(error);
+        let error = self.copy_failed(error).await;
+        self.timer = None;
+        self.abandon_copy();
+        self.fail(&error).await;
+        let message = "terminating connection because protocol synchronization was lost";
+        self.output.report(Severity::Fatal, &SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
+        self.flush().await;
+        Flow::Close
+    }
+
+    /// Ends the COPY that takes data with an error. What the client still sends of them is passed over.
+    pub(in crate::session) async fn fail_copy(&mut self, error: SqlError) {
+        let error = self.copy_failed(error).await;
+        self.timer = None;
+        let simple = self.abandon_copy();
+        self.fail(&error).await;
+        if simple {
+            self.end_script().await;
+        } else {
+            self.skip_until_sync = true;
+            self.flush().await;
+        }
+    }
+
+    /// Resolves when the session is asked to stop that waits for what its client sends next: for the data
+    /// of a COPY, or for the rest of a statement whose time runs. Where it ends, its socket tells.
+    pub(in crate::session) async fn wait_stopped(&self) {
+        let runs = self.copy_in.is_some() || self.timer.is_some();
+        if runs {
+            self.entry().cancel_asked().await;
+        }
+        if !runs || self.entry().is_terminated() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Ends what waits for more from the client, if it was asked to stop: a COPY, or a statement between
+    /// its messages that has used up its time.
+    pub(in crate::session) async fn end_stopped_wait(&mut self) {
+        let entry = self.entry();
+        if !entry.is_cancelled() || entry.is_terminated() {
+            return;
+        }
+        let error = entry.cancel_error();
+        if self.copy_in.is_some() {
+            self.fail_copy(error).await;
+        } else if self.timer.is_some() {
+            if entry.has_timed_out() {
+                self.refuse(error).await;
+                self.flush().await;
+            } else {
+                // Between messages there is nothing that a request could stop.
+                entry.forget_cancellation();
+            }
+        }
+    }
+
+    /// The error to tell of a COPY that ends with `error`, when nothing of it runs any more.
+    pub(super) async fn copy_failed(&mut self, error: SqlError) -> SqlError {
+        // Of two errors that of the earlier rows.
+        let error = self.finish_batch().await.err().unwrap_or(error);
+        let committed = self.copy_in.as_ref().map_or(0, |copy| copy.committed);
+        copy_detail(error, committed)
+    }
+
+    fn abandon_copy(&mut self) -> bool {
+        self.copy_in.take().is_some_and(|copy| !matches!(copy.sent, CopySent::Extended))
+    }
+
+    async fn copy_finished(&mut self) -> Flow {
+        let Some(copy) = self.copy_in.take() else { return Flow::Continue };
+        self.output.command_complete_count("COPY", copy.total);
+        match copy.sent {
+            CopySent::Script(script) => {
+                self.start_timer();
+                if let Err(error) = Box::pin(self.run_script(script)).await {
+                    self.fail(&error).await;
+                }
+                if self.copy_in.is_none() {
+                    self.end_script().await;
+                } else {
+                    self.flush().await;
+                }
+            }
+            CopySent::Simple => self.end_script().await,
+            CopySent::Extended => {}
+        }
+        Flow::Continue
+    }
+
+    /// Says that the COPY just begun came in a simple query.
+    pub(in crate::session) fn mark_copy_simple(&mut self) {
+        if let Some(copy) = &mut self.copy_in {
+            copy.sent = CopySent::Simple;
+        }
+    }
+
+    pub(in crate::session) async fn copy_data(&mut self, data: &[u8]) -> Result<()> {
+        if self.entry().is_cancelled() {
+            return Err(self.entry().cancel_error());
+        }
+        let Some(copy) = &mut self.copy_in else { return Ok(()) };
+        memory::require(data.len(), COPY_CONTEXT)?;
+        copy.decoder.push(data);
+        self.copy_rows(false).await
+    }
+
+    pub(in crate::session) async fn copy_done(&mut self) -> Result<()> {
+        if let Some(copy) = &mut self.copy_in {
+            copy.decoder.finish();
+        }
+        self.copy_rows(true).await
+    }
+
+    async fn copy_rows(&mut self, last: bool) -> Result<()> {
+        loop {
+            let host = self.host();
+            let context = self.context(&host);
+            let Some(copy) = &mut self.copy_in else { return Ok(()) };
+            let full = copy.gather(&context)?;
+            let ends = last && !full;
+            // Statement triggers fire for no rows, too.
+            let needed = !copy.rows.is_empty() || !copy.unchecked.is_empty() || copy.is_whole;
+            if full || (ends && needed) {
+                self.copy_batch(!full).await?;
+            }
+            if ends {
+                self.finish_batch().await?;
+            }
+            if !full {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Column numbers of a COPY's column list; all columns without one.
+pub(super) fn column_positions(table: &TableRef, names: &[String]) -> Result<Vec<usize>> {
+    if names.is_empty() {
+        // Generated columns make their own values.
+        let given = table.columns.iter().enumerate().filter(|(_, column)| column.generated.is_none());
+        return Ok(given.map(|(at, _)| at).collect());
+    }
+    let mut positions: Vec<usize> = Vec::with_capacity(names.len());
+    for name in names {
+        let at = table.column_index(name).ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{name}\" of relation \"{}\" does not exist", table.name),
+            )
+        })?;
+        if table.columns[usize::from(at)].generated.is_some() {
+            return Err(SqlError::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                format!("column \"{name}\" is a generated column"),
+            )
+            .with_detail("Generated columns cannot be used in COPY."));
+        }
+        if positions.contains(&usize::from(at)) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{name}\" specified more than once"),
+            ));
+        }
+        positions.push(usize::from(at));
+    }
+    Ok(positions)
+}

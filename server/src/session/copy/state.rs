@@ -1,0 +1,127 @@
+//! A COPY FROM that is taking data: what it has decoded, and the batch on its way.
+
+use std::sync::Arc;
+
+use archipel_engine::Submission;
+use archipel_sql::catalog::{Table, TableRef};
+use archipel_sql::copy::CopyDecoder;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::FunctionContext;
+use archipel_sql::types::{Oid, Type};
+use archipel_sql::{interrupt, io, memory};
+
+use crate::run::load::{LoadRun, Rows};
+use crate::session::protocol::script::Script;
+use crate::statement::{Prepared, RowPlan};
+
+/// What decoding a row counts as ([`interrupt::steps`]).
+const STEPS_PER_ROW: usize = 64;
+
+/// Errors in so many rows of a batch show the line. The lines of a bulk load are not kept.
+const CONTEXTS_MAX: usize = 1000;
+
+/// Rows that are gathered between two looks at what is left of memory.
+const ROWS_BETWEEN_LOOKS: usize = 1024;
+
+/// What its memory is for, where there is none.
+pub(super) const COPY_CONTEXT: &str = "COPY";
+
+/// How a COPY was sent.
+pub(in crate::session) enum CopySent {
+    /// In the extended protocol.
+    Extended,
+    /// As a simple query.
+    Simple,
+    /// The same, whose text goes on with this.
+    Script(Script),
+}
+
+/// A COPY FROM STDIN that is taking data.
+pub(in crate::session) struct CopyIn {
+    pub(super) decoder: CopyDecoder,
+    pub(in crate::session) table: TableRef,
+    /// The INSERT of one row.
+    pub(in crate::session) insert: Arc<Prepared>,
+    pub(in crate::session) plan: Arc<RowPlan>,
+    pub(super) types: Vec<Type>,
+    /// Which columns of the table are copied.
+    pub(super) positions: Vec<usize>,
+    /// The position of the distribution column among the copied columns.
+    pub(in crate::session) distribution: Option<usize>,
+    /// Those of the next batch.
+    pub(in crate::session) rows: Rows,
+    /// The batch before.
+    pub(in crate::session) running: Option<Batch>,
+    /// Line numbers of the rows, for errors.
+    pub(super) first_line: u64,
+    /// The CONTEXT of errors in the first of the rows.
+    pub(super) contexts: Vec<String>,
+    pub(in crate::session) bytes: usize,
+    pub(super) batch_bytes: usize,
+    /// Whether all rows are one batch, which is as large as memory may be.
+    pub(super) is_whole: bool,
+    /// Whether a row may reference one of a later batch.
+    pub(super) references_itself: bool,
+    /// Constraints that are checked when all rows are there.
+    pub(super) unchecked: Vec<Oid>,
+    pub total: u64,
+    pub(in crate::session) committed: u64,
+    pub(in crate::session) alone: bool,
+    pub sent: CopySent,
+}
+
+pub(super) fn references_itself(table: &Table) -> bool {
+    table.foreign_keys.iter().any(|key| key.references == table.oid)
+}
+
+impl CopyIn {
+    /// Decodes the rows that have come, up to a batch; whether it is full.
+    pub(super) fn gather(&mut self, context: &FunctionContext<'_>) -> Result<bool> {
+        while self.bytes < self.batch_bytes {
+            let Some(row) = self.decoder.next_row()? else { return Ok(false) };
+            interrupt::steps(STEPS_PER_ROW)?;
+            if self.rows.is_empty() {
+                self.first_line = row.line();
+            } else if self.rows.len().is_multiple_of(ROWS_BETWEEN_LOOKS) {
+                memory::require(self.bytes, COPY_CONTEXT)?;
+            }
+            if self.contexts.len() < CONTEXTS_MAX {
+                self.contexts.push(row.row_context());
+            }
+            for (index, ty) in self.types.iter().enumerate() {
+                let value = match row.field(index) {
+                    None => Datum::Null,
+                    Some(text) => {
+                        self.bytes += text.len();
+                        io::text_in(text, *ty, context).map_err(|mut error| {
+                            error.fields_mut().context = Some(row.context(index));
+                            error
+                        })?
+                    }
+                };
+                self.rows.push(value);
+            }
+            self.bytes += self.types.len() * size_of::<Datum>();
+            self.rows.end_row();
+        }
+        if self.is_whole {
+            let error = SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory");
+            return Err(
+                error.with_detail("All rows of a COPY are kept until its end where statement triggers fire.")
+            );
+        }
+        Ok(true)
+    }
+}
+
+/// A batch on its way.
+pub(in crate::session) struct Batch {
+    pub(super) submission: Submission<LoadRun>,
+    pub(super) count: u64,
+    /// Number of its first line.
+    pub(super) first_line: u64,
+    /// The CONTEXT of errors in its first rows.
+    pub(super) contexts: Vec<String>,
+    pub(super) last: bool,
+}

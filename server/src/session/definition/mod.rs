@@ -1,0 +1,543 @@
+//! DDL: plan on the newest catalog, run as one program, publish.
+//!
+//! Definitions run one at a time. Outside a block one commits on its own: in a text of several
+//! statements, what came before it is committed first. Inside BEGIN … COMMIT they wait for the
+//! COMMIT ([`staging`]).
+//!
+//! - [`staging`]   those of a block, until COMMIT; [`operations`] what they do to the engine's tables; [`rebase`] onto a
+//!   catalog that others have changed
+//! - [`create_as`] CREATE TABLE AS; [`temporary`] what goes with the session
+//! - [`lock`]      LOCK TABLE, and the locks of definitions
+//! - [`maintenance`] VACUUM, ANALYZE, REINDEX, CLUSTER
+//! - [`staged`]    the definitions of a block; [`source`] where one stands
+
+mod create_as;
+mod lock;
+mod maintenance;
+mod operations;
+mod rebase;
+pub(super) mod source;
+pub(super) mod staged;
+pub(super) mod staging;
+pub(crate) mod temporary;
+
+use std::sync::Arc;
+
+use archipel_engine::{Interactive, Refused, Start, SubmitOptions};
+use archipel_planner::ddl::{Computed, ComputedValue, Copies, DdlEnv, DdlPlan, DistributionCall, Validation};
+use archipel_planner::native::{CompileEnv, Notice, compile_statement};
+use archipel_procedures::Environment;
+use archipel_procedures::plpgsql::lexer::long_names;
+use archipel_procedures::plpgsql::shadowed_variables;
+use archipel_sql::ast::{
+    AlterRole, CreateRoutine, Rename, RenameAction, RoleAction, RoutineClauses, RoutineSetting, Statement,
+};
+use archipel_sql::catalog::{
+    Catalog, CatalogChange, Language, Object, Required, Requirement, Routine, RoutineRef,
+};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::{CheckLevel, ExtraCheck};
+use parking_lot::Mutex;
+
+use super::execute::severity_of;
+use super::{Session, role_setting};
+use crate::run::computed_value::{ComputedRun, ValueRun};
+use crate::run::definition::{DefinitionRun, Described, Extent, ValidationRun, WrittenRows};
+use crate::settings::table::{Context, SettingId, find};
+use crate::statement::Prepared;
+use crate::wire::output::Severity;
+use lock::weaker_mode;
+use source::Source;
+
+/// Definitions that have failed.
+struct Failed {
+    error: SqlError,
+    /// What can say more of it.
+    telling: Option<Box<DefinitionRun>>,
+    /// What somebody else has locked that they have ended at.
+    refused: Option<Refused>,
+}
+
+impl Session {
+    /// Runs a definition or a maintenance statement; answers the command tag. `alone` says that
+    /// nothing of the same implicit transaction comes after it.
+    pub(super) async fn define(
+        &mut self,
+        statement: &Arc<Statement>,
+        prepared: &Arc<Prepared>,
+        params: Vec<Datum>,
+        alone: bool,
+    ) -> Result<String> {
+        if self.transaction.is_open() {
+            if !self.transaction.is_block() && !self.in_script {
+                Self::require_outside_of_pipeline(statement)?;
+            }
+            Self::require_outside_of_block(statement)?;
+            self.require_nothing_pending(statement)?;
+        }
+        match &**statement {
+            Statement::Vacuum(vacuum) | Statement::Analyze(vacuum) => {
+                self.maintain(vacuum, prepared.tag).await?;
+                return Ok(prepared.tag.to_owned());
+            }
+            Statement::Reindex { what, name, concurrently } => {
+                self.reindex(what, name.as_ref(), *concurrently).await?;
+                return Ok(prepared.tag.to_owned());
+            }
+            Statement::Cluster { table, index } => {
+                if let Some(table) = table {
+                    self.cluster(table, index.as_deref()).await?;
+                }
+                return Ok(prepared.tag.to_owned());
+            }
+            Statement::Truncate(truncate) if self.fires_truncate(truncate)? => {
+                self.require_writable(prepared.tag)?;
+                return Box::pin(self.truncate_with_triggers(truncate, alone)).await;
+            }
+            Statement::Truncate(truncate) if self.joins_transaction(alone) => {
+                self.require_writable(prepared.tag)?;
+                self.truncate_in_block(truncate).await?;
+                return Ok(prepared.tag.to_owned());
+            }
+            Statement::AlterRole(alter) => self.check_role_setting(alter)?,
+            Statement::CreateRoutine(create) => {
+                self.check_routine_settings(&create.clauses)?;
+                if self.is_temporary_target(&create.name) {
+                    self.use_temporary_schema()?;
+                }
+            }
+            Statement::Rename(Rename { action: RenameAction::Clauses(clauses), .. }) => {
+                self.check_routine_settings(clauses)?;
+            }
+            Statement::CreateTableAs(create) => {
+                return self.create_table_as(create, &prepared.declared, params, alone).await;
+            }
+            other if self.makes_temporary(other) => self.use_temporary_schema()?,
+            _ => {}
+        }
+        let source = Source::Statement(statement.clone(), prepared.text.clone());
+        self.run_or_stage(source, prepared.tag, alone).await
+    }
+
+    /// ALTER ROLE … SET: the setting must exist, and take the value.
+    fn check_role_setting(&self, alter: &AlterRole) -> Result<()> {
+        match &alter.action {
+            RoleAction::Reset(name) => self.require_settable(name),
+            RoleAction::Set(set) if !role_setting::is_role_setting(&set.name) => {
+                self.require_settable(&set.name)?;
+                match super::utility::setting_text(&set.name, &set.value)? {
+                    Some(text) => self.settings.effective().with(&[(set.name.clone(), text)], None).map(drop),
+                    None => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// SET and RESET of a routine: what the role may not set, it may have no routine set.
+    fn check_routine_settings(&self, clauses: &RoutineClauses) -> Result<()> {
+        clauses.settings.iter().try_for_each(|setting| match setting {
+            RoutineSetting::Set(set) => self.require_settable(&set.name),
+            RoutineSetting::Reset(name) => self.require_settable(name),
+            RoutineSetting::ResetAll => Ok(()),
+        })
+    }
+
+    /// 42501 for a superuser's setting, unless the role in force is one.
+    fn require_settable(&self, name: &str) -> Result<()> {
+        match find(name).map(SettingId::setting) {
+            Some(setting) if setting.context == Context::Superuser => {
+                self.require_superuser(format!("permission denied to set parameter \"{}\"", setting.name))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn run_or_stage(&mut self, source: Source, tag: &str, alone: bool) -> Result<String> {
+        self.require_writable(tag)?;
+        if self.joins_transaction(alone) {
+            return Box::pin(self.stage_definition(&source)).await;
+        }
+        self.commit_implicit().await?;
+        let deploys = matches!(&source, Source::Statement(statement, _) if is_deployment(statement));
+        let tag = self.run_definition(source, true).await?;
+        if deploys {
+            crate::design::settle(&self.server).await;
+            self.host = None;
+        }
+        Ok(tag)
+    }
+
+    /// Runs the distribution functions a statement has called, after it.
+    pub(super) async fn run_pending_definitions(&mut self, calls: Vec<DistributionCall>) -> Result<()> {
+        for call in calls {
+            self.run_or_stage(Source::Distribution(call), "a distribution function", true).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs a definition on its own. `tell` says whether the client hears of its notices.
+    pub(super) async fn run_definition(&mut self, source: Source, tell: bool) -> Result<String> {
+        let server = self.server.clone();
+        // Others may define while this waits for the tables it changes.
+        let seen = server.catalog.current().catalog.clone();
+        let first = self.plan_definition(&source, &seen, &Copies::default())?;
+        let weaker = weaker_mode(&source);
+        let named = self.named_table(&source);
+        let wanted = self.locks_of(first.operations.iter().map(|operation| (operation, weaker)), named);
+        let mut locks = self.lock_for_definitions(wanted).await?;
+        let (mut first, mut tell) = (Some(first), tell);
+        loop {
+            let one_at_a_time = tokio::select! {
+                biased;
+                latch = server.definitions.lock() => latch,
+                () = self.entry().cancel_asked() => return Err(self.entry().cancel_error()),
+                () = self.client_lost() => return Err(self.entry().cancel_error()),
+            };
+            // Nothing changes the catalog while the latch is held.
+            let catalog = server.catalog.current().catalog.clone();
+            let plan = match first.take().filter(|_| catalog.same_as(&seen)) {
+                Some(first) => first,
+                None => self.plan_definition(&source, &catalog, &Copies::default())?,
+            };
+            if std::mem::take(&mut tell) {
+                self.definition_notices(&plan);
+            }
+            let tag = plan.tag.to_owned();
+            if plan.is_empty() {
+                return Ok(tag);
+            }
+            let after = catalog.apply(&plan.changes);
+            self.check_routines(&plan, &after, &source)?;
+            let run = DefinitionRun { stops_at_locks: true, ..self.definition_run(plan)? };
+            let ran = self.run_and_publish(run, after).await;
+            drop(one_at_a_time);
+            let Err(failed) = ran else { return Ok(tag) };
+            match failed.refused {
+                // What functions read or lock: its holder may need the latch to end.
+                Some(refused) => self.wait_at_refused(&mut locks, refused).await?,
+                None => {
+                    drop(locks);
+                    return Err(self.told(failed).await);
+                }
+            }
+        }
+    }
+
+    pub(super) fn definition_notices(&mut self, plan: &DdlPlan) {
+        for notice in &plan.notices {
+            // Class 01.
+            let warns = notice.state().0.starts_with(b"01");
+            self.notice(if warns { Severity::Warning } else { Severity::Notice }, notice);
+        }
+    }
+
+    /// Runs definitions and publishes the catalog they lead to. The caller holds the latch of
+    /// definitions.
+    async fn run_and_publish(
+        &mut self,
+        run: DefinitionRun,
+        after: Catalog,
+    ) -> std::result::Result<(), Failed> {
+        let server = self.server.clone();
+        let changes = run.changes.clone();
+        self.try_definitions(run, None).await?;
+        for change in &changes {
+            if let CatalogChange::Put(Object::Routine(routine)) = change {
+                server.routines.forget(routine.oid);
+            }
+        }
+        server.catalog.publish(after);
+        self.host = None;
+        Ok(())
+    }
+
+    /// Runs definitions, as a statement of an interactive transaction if there is one.
+    pub(super) async fn run_definitions(
+        &mut self,
+        run: DefinitionRun,
+        transaction: Option<&Interactive>,
+    ) -> Result<()> {
+        self.try_definitions(run, transaction).await.map(drop).map_err(|failed| failed.error)
+    }
+
+    /// Computes what definitions give the rows that are there and looks at those, as a statement of a
+    /// transaction: answers what is left to do.
+    pub(super) async fn foresee_definitions(
+        &mut self,
+        run: DefinitionRun,
+        transaction: Option<&Interactive>,
+    ) -> Result<DefinitionRun> {
+        if !run.foresees() {
+            return Ok(run);
+        }
+        let run = DefinitionRun { extent: Extent::Foresight, ..run };
+        let run = self.try_definitions(run, transaction).await.map_err(|failed| failed.error)?;
+        Ok(run.after_foresight())
+    }
+
+    async fn try_definitions(
+        &mut self,
+        run: DefinitionRun,
+        transaction: Option<&Interactive>,
+    ) -> std::result::Result<DefinitionRun, Failed> {
+        let client = self.entry().engine.clone();
+        let start = Start::apart_if(run.goes_far(&self.server.engine));
+        let options = SubmitOptions { transaction, client: Some(&client), start, ..SubmitOptions::default() };
+        let submission = self.server.engine.submit(run, options);
+        let completed = self.cancellable(submission).await;
+        self.depend_on(completed.outcome.depends_on);
+        let mut program = completed.program;
+        if program.refused.is_none() {
+            self.tell_notices(std::mem::take(&mut program.notices));
+        }
+        let Err(stop) = completed.outcome.result else { return Ok(program) };
+        let (telling, refused) = (program.telling().map(Box::new), program.refused);
+        Err(Failed { error: program.error.unwrap_or_else(|| self.stop_error(stop)), telling, refused })
+    }
+
+    /// Tells the client what functions said that a definition has called.
+    pub(super) fn tell_notices(&mut self, notices: Vec<Notice>) {
+        for notice in notices {
+            self.notice(severity_of(notice.severity), &notice.error);
+        }
+    }
+
+    /// The error of definitions that have failed on their own, and hold no table any more.
+    async fn told(&mut self, failed: Failed) -> SqlError {
+        let Some(telling) = failed.telling else { return failed.error };
+        let start = Start::apart_if(telling.goes_far(&self.server.engine));
+        let options = SubmitOptions { start, ..SubmitOptions::default() };
+        let submission = self.server.engine.submit(*telling, options);
+        self.cancellable(submission).await.program.error.unwrap_or(failed.error)
+    }
+
+    /// Plans a definition, with copies of some tables in the place of those.
+    pub(super) fn plan_definition(
+        &mut self,
+        source: &Source,
+        catalog: &Catalog,
+        copies: &Copies,
+    ) -> Result<DdlPlan> {
+        let host = self.host();
+        let context = self.context(&host);
+        let (search_path, roles) = (self.search_path(), self.roles());
+        let temporary_schema = &self.temporary_schema_name();
+        let plan = |catalog: &Catalog| {
+            let environment = DdlEnv {
+                catalog,
+                search_path: &search_path,
+                context: &context,
+                system: matches!(source, Source::System(_)),
+                temporary_schema,
+                copies,
+                roles,
+            };
+            match source {
+                Source::Statement(statement, text) => {
+                    archipel_planner::ddl::require_schemas(text, &environment)?;
+                    archipel_planner::ddl::plan(statement, &environment)
+                }
+                Source::System(statement) => archipel_planner::ddl::plan(statement, &environment),
+                Source::Distribution(call) => archipel_planner::ddl::plan_distribution(call, &environment),
+            }
+        };
+        self.server
+            .catalog
+            .drawing(catalog, plan, |planned| planned.as_ref().ok().map(|plan| &plan.changes[..]))
+    }
+
+    /// Compiles new routines against the catalog as it will be: what PostgreSQL reports at
+    /// CREATE is reported at CREATE.
+    pub(super) fn check_routines(&mut self, plan: &DdlPlan, after: &Catalog, source: &Source) -> Result<()> {
+        if !plan.triggers.is_empty() {
+            let environment = Environment { catalog: after.clone(), ..self.environment() };
+            for (table, name) in &plan.triggers {
+                if let Some(table) = after.table_by_oid(*table)
+                    && let Some(trigger) = table.trigger(name)
+                {
+                    self.server.routines.validate_trigger(&table, trigger, &environment)?;
+                }
+            }
+        }
+        if plan.routines.is_empty()
+            || self.settings.effective().show("check_function_bodies").as_deref() == Some("off")
+        {
+            return Ok(());
+        }
+        let environment = Environment { catalog: after.clone(), ..self.environment() };
+        for routine in &plan.routines {
+            self.settings.effective().with(&routine.traits.settings, None)?;
+            self.tell_of_names(routine, source)?;
+            let validated = self.server.routines.validate(routine, &environment);
+            validated.map_err(|error| self.in_definition(error, routine, &environment, source))?;
+        }
+        Ok(())
+    }
+
+    /// An error of a new body, with its place in the statement. A body without quotes is kept otherwise than
+    /// it is written, so the one as written is asked once more.
+    fn in_definition(
+        &self,
+        error: SqlError,
+        routine: &RoutineRef,
+        environment: &Environment,
+        source: &Source,
+    ) -> SqlError {
+        let Some(create) = source.unquoted_body().filter(|_| routine.traits.stored.is_some()) else {
+            return source.place(error);
+        };
+        let mut written = Routine::clone(routine);
+        written.traits.stored = None;
+        match self.server.routines.validate(&Arc::new(written), environment) {
+            Err(told) if told.state() == error.state() && told.message() == error.message() => {
+                told.moved(create.before)
+            }
+            _ => source.place(error),
+        }
+    }
+
+    /// What is said of the names in a body that is created: that they are too long, and what extra checks
+    /// find.
+    fn tell_of_names(&mut self, routine: &RoutineRef, source: &Source) -> Result<()> {
+        if routine.language != Language::PlPgSql {
+            return Ok(());
+        }
+        for long in long_names(&routine.source, &routine.name) {
+            self.notice(Severity::Notice, &long);
+        }
+        let checks = self.settings.effective().extra_checks;
+        let Some(level) = checks.level(ExtraCheck::ShadowedVariables) else { return Ok(()) };
+        for found in shadowed_variables(routine) {
+            let found = source.place(found);
+            match level {
+                CheckLevel::Error => return Err(found),
+                CheckLevel::Warning => self.notice(Severity::Warning, &found),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn definition_run(&mut self, plan: DdlPlan) -> Result<DefinitionRun> {
+        let validations = plan.validations.iter().map(|validation| self.validation_run(validation));
+        let validations = validations.collect::<Result<_>>()?;
+        let mut operations = Vec::with_capacity(plan.operations.len());
+        for (place, operation) in plan.operations.iter().enumerate() {
+            let columns = plan.computed.get(place).into_iter().flatten();
+            operations.push(Described {
+                operation: operation.clone(),
+                duplicates: plan.duplicate_keys(operation),
+                duplicated: Vec::new(),
+                computed: columns.map(|column| self.computed_run(column)).collect::<Result<_>>()?,
+            });
+        }
+        for (tree, query) in &plan.duplicates {
+            // It says sooner, or more, than the engine does: what it cannot ask keeps nobody from defining.
+            let Ok(query) = self.validation_run(query) else { continue };
+            let fills = |described: &&mut Described| described.duplicates.iter().any(|(of, _)| of == tree);
+            if let Some(described) = operations.iter_mut().find(fills) {
+                described.duplicated.push((*tree, query));
+            }
+        }
+        Ok(DefinitionRun {
+            validations,
+            operations,
+            host: Some(self.host()),
+            ..DefinitionRun::of_changes(plan.changes)
+        })
+    }
+
+    fn validation_run(&mut self, validation: &Validation) -> Result<Arc<ValidationRun>> {
+        let statement = archipel_sql::parser::parse_statement(&validation.query)?;
+        let search_path = match &validation.search_path {
+            Some(path) => path.to_vec().into(),
+            None => self.settings.effective().search_path.clone(),
+        };
+        let rows = (&validation.query[..], &validation.written[..]);
+        let (bound, needed) = self.planning().bind_over_written(&statement, rows, &search_path)?;
+        self.require_routines(&needed)?;
+        let environment = self.environment();
+        let linker = self.server.routines.linker(&environment);
+        let compile = CompileEnv {
+            tables: &self.server.engine,
+            catalog: &environment.catalog,
+            search_path: &search_path,
+            routines: &*linker,
+        };
+        let written = validation.written.iter();
+        let written =
+            written.map(|rows| WrittenRows { types: rows.types.clone(), parts: rows.parts.clone() });
+        Ok(Arc::new(ValidationRun {
+            query: compile_statement(&bound, &compile)?,
+            error: validation.error.clone(),
+            key: validation.key.clone(),
+            written: written.collect(),
+            each: validation.each,
+            rows: Mutex::default(),
+        }))
+    }
+
+    /// A definition looks at its tables by itself, but functions are called by whoever defines.
+    fn require_routines(&mut self, needed: &[Requirement]) -> Result<()> {
+        let routines = needed.iter().filter(|needed| matches!(needed.what, Required::Routine(_)));
+        let routines: Vec<Requirement> = routines.cloned().collect();
+        self.host().rights().require_all(&routines)
+    }
+
+    /// Compiles what computes a column of rows that are there.
+    fn computed_run(&mut self, column: &Computed) -> Result<ComputedRun> {
+        let value = match &column.value {
+            ComputedValue::Sequence(sequence) => ValueRun::Sequence(*sequence),
+            ComputedValue::WithoutField { types, column, way } => {
+                ValueRun::WithoutField { types: types.clone(), column: *column, way: way.clone() }
+            }
+            ComputedValue::Relabelled { column, ty, labels } => {
+                ValueRun::Relabelled { column: *column, ty: *ty, labels: labels.clone() }
+            }
+            ComputedValue::Query { text, types, of_original, search_path } => {
+                let statement = archipel_sql::parser::parse_statement(text)?;
+                let declared: Vec<archipel_sql::types::Oid> = types.iter().map(|ty| ty.oid).collect();
+                let search_path = match search_path {
+                    Some(path) => path.to_vec().into(),
+                    None => self.search_path(),
+                };
+                let (bound, _, _, needed) = self.bind_rows_in(&statement, text, &declared, &search_path)?;
+                self.require_routines(&needed)?;
+                let environment = self.environment();
+                let linker = self.server.routines.linker(&environment);
+                let compile = CompileEnv {
+                    tables: &self.server.engine,
+                    catalog: &environment.catalog,
+                    search_path: &search_path,
+                    routines: &*linker,
+                };
+                ValueRun::Query {
+                    query: Box::new(compile_statement(&bound, &compile)?),
+                    types: types.clone(),
+                    of_original: *of_original,
+                }
+            }
+        };
+        let (not_null, once) = (column.not_null.clone(), column.once);
+        Ok(ComputedRun { column: column.column, ty: column.ty, not_null, once, value })
+    }
+
+    pub(super) async fn checkpoint(&mut self) -> Result<()> {
+        let engine = self.server.engine.clone();
+        let done = self.server.waiting.begin(move || engine.checkpoint())?.await;
+        match done {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(SqlError::new(SqlState::IO_ERROR, format!("checkpoint failed: {error}"))),
+            Err(error) => Err(SqlError::internal(format!("checkpoint failed: {error}"))),
+        }
+    }
+}
+
+/// Whether what follows from a definition should be there when its client goes on.
+fn is_deployment(statement: &Statement) -> bool {
+    match statement {
+        Statement::CreateSchema(create) => create.elements.iter().any(is_deployment),
+        other => matches!(other, Statement::CreateRoutine(_) | Statement::CreateTable(_)),
+    }
+}

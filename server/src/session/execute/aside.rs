@@ -1,0 +1,99 @@
+//! Long texts, which are read and planned beside the executors: [`crate::statement::planning`].
+//!
+//! A definition or a GRANT may be committed while a session waits for that. What was planned is looked at
+//! again then: it runs if it is what the new catalog says, too, and is planned anew if it is not.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use archipel_planner::native::is_outdated;
+use archipel_sql::ast::StatementText;
+use archipel_sql::error::{Result, SqlError};
+
+use super::analytic::GivenUpOnDrop;
+use crate::session::Session;
+use crate::session::host::Host;
+use crate::statement::planning::{Planning, is_long};
+
+/// How often something is planned apart. If each time a definition has come in between it is planned by
+/// its session, which nothing comes between.
+const ROUNDS_MAX: usize = 3;
+
+impl Session {
+    /// What planning needs of this session, as of now.
+    pub(crate) fn planning(&mut self) -> Planning {
+        self.see_definitions();
+        Planning::new(self.host(), self.began_at())
+    }
+
+    /// Plans something of this text: here, or if it is long on a thread for that. There a request to
+    /// stop, a timeout or a client that has gone ends the wait at once. Answers what came of it, and the
+    /// host that this is good for.
+    ///
+    /// `good` is asked where the catalog is another when the wait is over: for what came of it, or what it
+    /// is by that host, if it is good for that one, too.
+    pub(crate) async fn plan<T: Send + 'static>(
+        &mut self,
+        text: &str,
+        work: impl Fn(&Planning) -> Result<T> + Clone + Send + 'static,
+        good: impl Fn(T, &Host) -> Option<T>,
+    ) -> Result<(T, Arc<Host>)> {
+        let rounds = if is_long(text) { ROUNDS_MAX } else { 0 };
+        for _ in 0..rounds {
+            let planning = self.planning();
+            let planned = self.plan_apart(&planning, work.clone()).await;
+            let host = self.host();
+            if host.catalog.version == planning.host.catalog.version {
+                return Ok((planned?, host));
+            }
+            match planned {
+                Ok(planned) => {
+                    if let Some(planned) = good(planned, &host) {
+                        return Ok((planned, host));
+                    }
+                }
+                // It has met tables of the new catalog.
+                Err(error) if is_outdated(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let planning = self.planning();
+        Ok((work(&planning)?, planning.host))
+    }
+
+    /// Runs `work` on a thread for it, in the name of a planning's session.
+    async fn plan_apart<T: Send + 'static>(
+        &self,
+        planning: &Planning,
+        work: impl FnOnce(&Planning) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let given_up = Arc::new(AtomicBool::new(false));
+        let planning = planning.beside(given_up.clone());
+        let _given_up = GivenUpOnDrop(given_up);
+        let entry = self.entry().clone();
+        tokio::select! {
+            biased;
+            planned = planning.run(&self.server.planning, work) => planned?,
+            () = entry.cancel_asked() => Err(entry.cancel_error()),
+            () = self.client_lost() => Err(entry.cancel_error()),
+        }
+    }
+
+    /// The statements of a text.
+    pub(crate) async fn read(&mut self, text: &Arc<str>) -> Result<Vec<StatementText>> {
+        if !is_long(text) {
+            return archipel_sql::parser::parse(text);
+        }
+        let (planning, long) = (self.planning(), text.clone());
+        self.plan_apart(&planning, move |_| archipel_sql::parser::parse(&long)).await
+    }
+
+    /// Which identifiers of a text are cut.
+    pub(in crate::session) async fn truncations(&mut self, text: &Arc<str>) -> Result<Vec<SqlError>> {
+        if !is_long(text) {
+            return Ok(archipel_sql::parser::truncation_notices(text));
+        }
+        let (planning, long) = (self.planning(), text.clone());
+        self.plan_apart(&planning, move |_| Ok(archipel_sql::parser::truncation_notices(&long))).await
+    }
+}

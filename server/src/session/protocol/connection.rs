@@ -1,0 +1,648 @@
+//! The connection loop: handshake, then messages one after the other until the client leaves.
+//!
+//! Everything a client has pipelined is worked off before the socket is read again; replies are
+//! handed over at Sync, Flush and the end of a simple query, never message by message; errors and
+//! notices at once, as clients that send no Sync before they have seen an answer rely on. After a
+//! few messages the session yields, so that the executor's partitions and its other sessions
+//! get their turn.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use archipel_engine::id::Epoch;
+use archipel_sql::catalog::Role;
+use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::io::parse_bool;
+use archipel_sql::parser::truncate_identifier;
+use archipel_sql::{interrupt, memory, stack};
+use futures::FutureExt;
+use rustc_hash::FxHashMap;
+
+use crate::executor::Executor;
+use crate::front::{Arrival, NewClient};
+use crate::replies::Replies;
+use crate::run::panic_error;
+use crate::server::{EngineDurability, Server};
+use crate::session::belongings::{Belongings, MovingSession};
+use crate::session::transaction::Transaction;
+use crate::session::{Session, role, role_setting};
+use crate::sessions::{NewSession, Secret, SessionEntry};
+use crate::settings::SessionSettings;
+use crate::wire::frame::{Desynchronized, Input, Message};
+use crate::wire::output::{Output, Severity};
+use crate::wire::socket::Socket;
+use crate::wire::startup::MINOR_VERSION_MAX;
+
+/// How long the last replies to a client that does not read keep a session that was ended.
+const DRAINED_WITHIN: Duration = Duration::from_secs(5);
+
+/// Messages handled before other work on this thread gets a turn.
+const MESSAGES_PER_TURN: usize = 64;
+
+/// What ended the wait for the client.
+enum Received {
+    /// So many bytes; none: it has left.
+    Bytes(usize),
+    /// Somebody asks something of the session, or has something to tell its client.
+    Request,
+}
+
+/// What becomes of the connection after a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::session) enum Flow {
+    Continue,
+    Close,
+}
+
+/// What becomes of a session when its work on this thread is done.
+enum Done {
+    Ended,
+    /// It goes to another executor.
+    Leaves(socket2::Socket),
+}
+
+/// Serves one client until its session ends, or goes to another executor.
+pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival, closing: Rc<Closing>) {
+    let (socket, arrived) = match arrival {
+        Arrival::Client(NewClient { socket, client, minor_version, parameters, rest }) => {
+            let mut input = Input::new(server.config.integer("max_message_size") as usize);
+            input.append(&rest);
+            (socket, Arrived::Client(input, client, minor_version, parameters))
+        }
+        Arrival::Session(moving) => {
+            let MovingSession { socket, input, belongings } = *moving;
+            (socket, Arrived::Session(input, belongings))
+        }
+    };
+    let Ok(socket) = Socket::new(socket) else { return };
+    let durability = EngineDurability(server.engine.clone());
+    let replies = Replies::new(socket, durability, executor.outbox.clone());
+    closing.attach(&replies);
+    let writer = tokio::task::spawn_local(replies.clone().write_queued());
+    let doors = server.doors.clone();
+    let opened = match arrived {
+        Arrived::Client(input, client, minor_version, parameters) => {
+            Session::open(server, executor, replies.clone(), (client, minor_version, &parameters))
+                .map(|session| (session, input))
+        }
+        Arrived::Session(input, belongings) => {
+            Ok((Session::arrive(server, executor, replies.clone(), belongings), input))
+        }
+    };
+    match opened {
+        Ok((mut session, mut input)) => {
+            closing.belongs_to(session.entry());
+            interrupt::work_for(session.entry().clone());
+            // What was asked of it while it was between two threads.
+            closing.pass_on_requests();
+            session.flush().await;
+            match session.work(&mut input, &closing).await {
+                Done::Ended => session.leave().await,
+                Done::Leaves(socket) => {
+                    closing.forget();
+                    doors.forward(session.depart(socket, input));
+                }
+            }
+        }
+        Err(error) => {
+            let mut output = Output::new();
+            output.report(Severity::Fatal, &error);
+            replies.send(&mut output, Epoch(0));
+        }
+    }
+    replies.close();
+    // The last replies may still wait for durability or for the client to read.
+    let _ = tokio::time::timeout(Duration::from_secs(30), writer).await;
+}
+
+/// Who came through the door, its socket aside.
+enum Arrived {
+    Client(Input, Option<std::net::SocketAddr>, u16, Vec<(String, String)>),
+    Session(Input, Box<Belongings>),
+}
+
+/// How an executor tells a session that the server goes down, or that it shall go elsewhere.
+#[derive(Default)]
+pub struct Closing {
+    asked: std::cell::Cell<bool>,
+    /// The session's task, while it waits for its client.
+    waiting: std::cell::RefCell<Option<Waker>>,
+    replies: std::cell::RefCell<Option<Rc<Replies<EngineDurability>>>>,
+    entry: std::cell::OnceCell<Arc<SessionEntry>>,
+}
+
+impl Closing {
+    fn attach(&self, replies: &Rc<Replies<EngineDurability>>) {
+        *self.replies.borrow_mut() = Some(replies.clone());
+    }
+
+    fn belongs_to(&self, entry: &Arc<SessionEntry>) {
+        // Set once: a connection has one session.
+        let _ = self.entry.set(entry.clone());
+    }
+
+    /// Lets go of the connection: the session is elsewhere.
+    fn forget(&self) {
+        self.replies.borrow_mut().take();
+    }
+
+    /// Ends the session if somebody asked for that, or lets it see that it shall go elsewhere.
+    pub fn pass_on_requests(&self) {
+        let Some(entry) = self.entry.get() else { return };
+        if entry.is_terminated() {
+            self.ask();
+        } else if entry.destination().is_some()
+            && let Some(waiting) = self.waiting.borrow_mut().take()
+        {
+            waiting.wake();
+        }
+    }
+
+    /// Wakes the task of this context when something is asked of the session.
+    fn wait(&self, context: &Context<'_>) {
+        let mut waiting = self.waiting.borrow_mut();
+        if !waiting.as_ref().is_some_and(|waiting| waiting.will_wake(context.waker())) {
+            *waiting = Some(context.waker().clone());
+        }
+    }
+
+    /// Ends the session when its running statement is over: the socket reads as finished.
+    pub fn ask(&self) {
+        self.asked.set(true);
+        if let Some(replies) = &*self.replies.borrow() {
+            let _ = replies.socket().shutdown(std::net::Shutdown::Read);
+        }
+    }
+
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked.get()
+    }
+}
+
+/// Who a client says it is, and the database that it asks for: what it says last counts, and names are cut
+/// as those of roles and databases are.
+fn names_of(parameters: &[(String, String)]) -> Result<(String, String), SqlError> {
+    let parameter =
+        |name: &str| parameters.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    if let Some(value) = parameter("replication") {
+        match parse_bool(value) {
+            Some(false) => {}
+            None if value != "database" => {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    format!("invalid value for parameter \"replication\": \"{value}\""),
+                )
+                .with_hint("Valid values are: \"false\", 0, \"true\", 1, \"database\"."));
+            }
+            _ => return Err(SqlError::unsupported("replication")),
+        }
+    }
+    let mut user = parameter("user").filter(|user| !user.is_empty()).map(str::to_owned).ok_or_else(|| {
+        SqlError::new(
+            SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+            "no PostgreSQL user name specified in startup packet",
+        )
+    })?;
+    let database = parameter("database").filter(|name| !name.is_empty());
+    let mut database = database.map_or_else(|| user.clone(), str::to_owned);
+    truncate_identifier(&mut user);
+    truncate_identifier(&mut database);
+    Ok((user, database))
+}
+
+impl Session {
+    /// Checks who the client is and greets it.
+    fn open(
+        server: Arc<Server>,
+        executor: Rc<Executor>,
+        replies: Rc<Replies<EngineDurability>>,
+        (client, minor_version, parameters): (Option<std::net::SocketAddr>, u16, &[(String, String)]),
+    ) -> Result<Session, SqlError> {
+        let (user, database) = names_of(parameters)?;
+        let role = role::admit(&server, &user)?;
+        if !server.is_database(&database) {
+            return Err(SqlError::new(
+                SqlState::INVALID_CATALOG_NAME,
+                format!("database \"{database}\" does not exist"),
+            ));
+        }
+        role::require_connect(&server, &role)?;
+        let registered = server.sessions.register(NewSession {
+            user,
+            // Whichever way led here.
+            database: archipel_sql::catalog::SUPERUSER_NAME.to_owned(),
+            client,
+            executor: executor.number,
+            now: crate::clock::now(),
+            secret: Secret::draw(minor_version)?,
+            engine: &|number| server.engine.client(number),
+        })?;
+        let live = server.live.now();
+        let mut settings = SessionSettings::new(live.values.clone()).at_version(live.version);
+        settings.set_user(role_setting::role_value(&role));
+        set_as_role_says(&mut settings, &role, &server);
+        let mut refused_options = Vec::new();
+        for (name, value) in parameters {
+            match name.as_str() {
+                "user" | "database" | "replication" => {}
+                "options" => {
+                    for (name, value) in startup_options(value)? {
+                        start_with(&mut settings, &role, &server, &name, &value)?;
+                    }
+                }
+                name if name.starts_with("_pq_.") => refused_options.push(name),
+                name => start_with(&mut settings, &role, &server, name, value)?,
+            }
+        }
+        let mut output = Output::new();
+        if minor_version > MINOR_VERSION_MAX || !refused_options.is_empty() {
+            output.negotiate_protocol_version(minor_version.min(MINOR_VERSION_MAX), &refused_options);
+        }
+        output.authentication_ok();
+        for (name, value) in settings.effective().reported() {
+            output.parameter_status(name, &value);
+        }
+        let (process_id, secret) = registered.key();
+        output.backend_key_data(process_id, secret);
+        output.ready_for_query(crate::wire::output::Status::Idle);
+        let application = settings.effective().show("application_name").unwrap_or_default();
+        registered.entry.activity.set_application_name(&application);
+        Ok(Session {
+            server,
+            executor,
+            registered,
+            settings,
+            output,
+            replies,
+            depends_on: Epoch(0),
+            transaction: Transaction::default(),
+            statements: FxHashMap::default(),
+            unnamed_statement: None,
+            portals: FxHashMap::default(),
+            unnamed_portal: None,
+            pipeline: Default::default(),
+            cursors: Default::default(),
+            deadlock: Default::default(),
+            beside: Default::default(),
+            skip_until_sync: false,
+            message_start: None,
+            copy_in: None,
+            host: None,
+            memory: Arc::default(),
+            timer: None,
+            told: Arc::default(),
+            took: None,
+            overheard: None,
+            client_gone: Default::default(),
+            listener: None,
+            told_notice: false,
+            in_script: false,
+            reshaped: false,
+            flushes: 0,
+        })
+    }
+
+    async fn work(&mut self, input: &mut Input, closing: &Closing) -> Done {
+        let mut handled = 0;
+        loop {
+            match input.frame() {
+                Ok(Some((frame, length))) => {
+                    let rest = &input.pending()[length..];
+                    let handled_now = match frame.message() {
+                        Ok(message) => AssertUnwindSafe(self.message(message, rest)).catch_unwind().await,
+                        Err(error) => Ok(self.malformed(frame.kind, &error).await),
+                    };
+                    let flow = match handled_now {
+                        Ok(flow) => flow,
+                        // Nobody knows what it has left: the client is told, and the session ends as
+                        // others do, with its socket and what it holds.
+                        Err(payload) => {
+                            self.output.report(Severity::Fatal, &panic_error(&*payload));
+                            self.flush().await;
+                            return Done::Ended;
+                        }
+                    };
+                    input.consume(length);
+                    let gone = self.replies.is_broken() || self.client_gone.get();
+                    if flow == Flow::Close || gone || closing.is_asked() {
+                        break;
+                    }
+                    handled += 1;
+                    if handled % MESSAGES_PER_TURN == 0 {
+                        tokio::task::yield_now().await;
+                    }
+                    continue;
+                }
+                Ok(None) => {
+                    let allows = |bytes| memory::require(bytes, "MessageContext");
+                    if let Some((kind, error)) = input.refuse_large(allows) {
+                        self.refuse_message(kind, error).await;
+                    }
+                }
+                Err(Desynchronized(error)) => {
+                    self.output.report(Severity::Fatal, &error);
+                    self.flush().await;
+                    return Done::Ended;
+                }
+            }
+            if self.may_leave()
+                && let Some(socket) = self.pack().await
+            {
+                return Done::Leaves(socket);
+            }
+            if self.has_deliveries() {
+                self.deliver().await;
+                self.flush().await;
+            }
+            let received = self.receive(input, closing).await;
+            self.take_up_settings();
+            match received {
+                Ok(Received::Bytes(0)) => break,
+                Ok(Received::Bytes(_)) => {}
+                Ok(Received::Request) => self.end_stopped_wait().await,
+                Err(Some(error)) => {
+                    self.output.report(Severity::Fatal, &error);
+                    self.flush().await;
+                    return Done::Ended;
+                }
+                Err(None) => return Done::Ended,
+            }
+        }
+        if closing.is_asked() && !self.replies.is_broken() {
+            let error = SqlError::new(
+                SqlState::ADMIN_SHUTDOWN,
+                "terminating connection due to administrator command",
+            );
+            self.output.report(Severity::Fatal, &error);
+            self.flush().await;
+        }
+        Done::Ended
+    }
+
+    /// Reads what has arrived, waiting if nothing has. `Err(Some(…))` ends the session with an
+    /// error for the client, `Err(None)` without.
+    async fn receive(&mut self, input: &mut Input, closing: &Closing) -> Result<Received, Option<SqlError>> {
+        let replies = self.replies.clone();
+        let arrived = {
+            let mut read = std::pin::pin!(replies.socket().read(input.room()));
+            match futures::poll!(read.as_mut()) {
+                Poll::Ready(arrived) => arrived,
+                Poll::Pending => {
+                    // A COPY that waits for data is a statement that runs, and the time of one whose
+                    // messages have not all come goes on.
+                    let runs = self.copy_in.is_some() || self.timer.is_some();
+                    if !runs {
+                        self.become_idle();
+                    }
+                    let session = &*self;
+                    let mut stopped = std::pin::pin!(session.wait_stopped());
+                    let next = std::future::poll_fn(|context| {
+                        if let Some(listener) = &session.listener {
+                            listener.mailbox.wait(context.waker());
+                        }
+                        if session.may_leave() || session.has_deliveries() {
+                            return Poll::Ready(None);
+                        }
+                        closing.wait(context);
+                        if let Poll::Ready(arrived) = read.as_mut().poll(context) {
+                            return Poll::Ready(Some(arrived));
+                        }
+                        stopped.as_mut().poll(context).map(|()| None)
+                    });
+                    let arrived = match session.idle_limit() {
+                        _ if runs => next.await,
+                        (None, ..) => next.await,
+                        (Some(limit), state, message) => match tokio::time::timeout(limit, next).await {
+                            Ok(arrived) => arrived,
+                            Err(_) => return Err(Some(SqlError::new(state, message))),
+                        },
+                    };
+                    let Some(arrived) = arrived else { return Ok(Received::Request) };
+                    arrived
+                }
+            }
+        };
+        let count = arrived.map_err(|_| None)?;
+        input.received(count);
+        Ok(Received::Bytes(count))
+    }
+
+    /// How long the client may stay silent now, and the error when it does.
+    fn idle_limit(&self) -> (Option<Duration>, SqlState, &'static str) {
+        let effective = self.settings.effective();
+        let (limit_ms, state, message) = if self.transaction.is_open() {
+            (
+                effective.idle_in_transaction_timeout_ms,
+                SqlState(*b"25P03"),
+                "terminating connection due to idle-in-transaction timeout",
+            )
+        } else {
+            (
+                effective.idle_session_timeout_ms,
+                SqlState(*b"57P05"),
+                "terminating connection due to idle-session timeout",
+            )
+        };
+        ((limit_ms > 0).then(|| Duration::from_millis(limit_ms)), state, message)
+    }
+
+    /// A message whose bounds were known and whose content was not: an error as for any
+    /// statement, and the session goes on.
+    async fn malformed(&mut self, kind: u8, error: &SqlError) -> Flow {
+        match kind {
+            b'Q' | b'F' => {
+                self.fail(error).await;
+                self.finish_query().await;
+            }
+            b'P' | b'B' | b'D' | b'E' | b'C' | b'H' if !self.skip_until_sync => {
+                self.refuse(error.clone()).await;
+            }
+            b'P' | b'B' | b'D' | b'E' | b'C' | b'H' => {}
+            b'S' => {
+                self.fail(error).await;
+                self.skip_until_sync = false;
+                self.finish_query().await;
+            }
+            _ => {
+                self.output.error(error);
+                self.flush().await;
+            }
+        }
+        Flow::Continue
+    }
+
+    /// A message that there is no memory for: an error like any other of that message.
+    async fn refuse_message(&mut self, kind: u8, error: SqlError) {
+        if self.copy_in.is_some() {
+            self.fail_copy(error).await;
+        } else if kind != b'd' {
+            self.malformed(kind, &error).await;
+        }
+    }
+
+    async fn message(&mut self, message: Message<'_>, rest: &[u8]) -> Flow {
+        stack::set_depth(self.settings.effective().stack_depth_kb);
+        if self.copy_in.is_some() {
+            let flow = self.copy_message(message).await;
+            self.stop_timer();
+            return flow;
+        }
+        match message {
+            Message::Terminate => return Flow::Close,
+            Message::Sync => {
+                self.skip_until_sync = false;
+                self.sync().await;
+                self.stop_timer();
+            }
+            // After a failed COPY the client's data may still be underway.
+            Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_) => {}
+            Message::Flush => {
+                if self.has_put_off()
+                    && let Err(error) = self.run_apart().await
+                {
+                    self.refuse(error).await;
+                }
+                self.flush().await;
+            }
+            _ if self.skip_until_sync => {}
+            Message::Query(text) => {
+                self.simple_query(text).await;
+                self.stop_timer();
+            }
+            Message::FunctionCall(call) => {
+                self.function_call(&call).await;
+                self.stop_timer();
+            }
+            Message::Unexpected(_) => {
+                self.fail(&SqlError::unsupported("password messages now")).await;
+                self.flush().await;
+                return Flow::Close;
+            }
+            extended => {
+                if let Err(error) = self.extended(extended, rest).await {
+                    self.refuse(error).await;
+                } else if self.copy_in.is_some() {
+                    // The client waits to be asked for the data before it sends any.
+                    self.flush().await;
+                } else {
+                    self.flush_early().await;
+                }
+            }
+        }
+        Flow::Continue
+    }
+
+    /// Tells the error of a message of the extended protocol, at once: clients wait for it before
+    /// they send Sync. What comes until then is skipped.
+    pub(in crate::session) async fn refuse(&mut self, error: SqlError) {
+        self.timer = None;
+        let error = self.first_error(error).await;
+        self.fail(&error).await;
+        self.skip_until_sync = true;
+        self.flush().await;
+    }
+
+    /// ReadyForQuery, and everything leaves.
+    pub(super) async fn finish_query(&mut self) {
+        if self.has_deliveries() {
+            self.deliver().await;
+        }
+        if !self.entry().is_terminated() {
+            let status = self.status();
+            self.output.ready_for_query(status);
+        }
+        self.flush().await;
+    }
+
+    /// Ends the session: whatever it had begun is undone.
+    async fn leave(&mut self) {
+        self.copy_in = None;
+        self.abandon_transaction().await;
+        // What has ended the statement does not end what is left to be done.
+        self.become_idle();
+        self.entry().forget_cancellation();
+        if let Err(error) = self.drop_temporary().await {
+            tracing::warn!("temporary tables of a session that ended could not be dropped: {error}");
+        }
+        self.entry().engine.release();
+        let drained = self.replies.drained();
+        if self.entry().is_terminated() {
+            // A client that does not read does not keep a session that was ended.
+            let _ = tokio::time::timeout(DRAINED_WITHIN, drained).await;
+        } else {
+            drained.await;
+        }
+    }
+}
+
+/// ALTER ROLE … SET: what a role's sessions begin with. What cannot be set any more is told to the
+/// log, and the session begins all the same.
+fn set_as_role_says(settings: &mut SessionSettings, role: &Role, server: &Server) {
+    for (name, value) in &role.settings {
+        if let Err(error) = start_with(settings, role, server, name, value) {
+            tracing::warn!("setting \"{name}\" of role \"{}\" was not applied: {error}", role.name);
+        }
+    }
+}
+
+/// A setting that a session of `role` begins with.
+fn start_with(
+    settings: &mut SessionSettings,
+    role: &Role,
+    server: &Server,
+    name: &str,
+    value: &str,
+) -> Result<(), SqlError> {
+    if !role_setting::is_role_setting(name) {
+        return settings.set_at_startup(name, value);
+    }
+    let state = server.catalog.current();
+    let roles = settings.effective().roles;
+    let chosen = role_setting::check_role(&state.catalog, roles, role.oid, &name.to_lowercase(), value)?;
+    settings.start_as(name, chosen);
+    Ok(())
+}
+
+/// `options=-c name=value --name=value`, as libpq's PGOPTIONS sends it.
+fn startup_options(text: &str) -> Result<Vec<(String, String)>, SqlError> {
+    let mut options = Vec::new();
+    let mut words: Vec<String> = vec![String::new()];
+    let mut escaped = false;
+    for character in text.chars() {
+        match character {
+            '\\' if !escaped => {
+                escaped = true;
+                continue;
+            }
+            ' ' if !escaped => words.push(String::new()),
+            other => {
+                if let Some(word) = words.last_mut() {
+                    word.push(other);
+                }
+            }
+        }
+        escaped = false;
+    }
+    let mut words = words.into_iter().filter(|word| !word.is_empty());
+    while let Some(word) = words.next() {
+        let assignment = match word.as_str() {
+            "-c" => words.next().unwrap_or_default(),
+            word if word.starts_with("-c") || word.starts_with("--") => word[2..].to_owned(),
+            other => {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("invalid command-line argument for server process: {other}"),
+                ));
+            }
+        };
+        let (name, value) = assignment.split_once('=').ok_or_else(|| {
+            SqlError::new(SqlState::SYNTAX_ERROR, format!("-c {assignment} requires a value"))
+        })?;
+        options.push((name.replace('-', "_"), value.to_owned()));
+    }
+    Ok(options)
+}
