@@ -9,30 +9,12 @@
 use std::fmt::Write as _;
 
 use archipel_planner::bound::{BoundExpr, ExprKind, Subscript};
-use archipel_planner::route::{Access, RouteKey};
+use archipel_planner::route::RouteKey;
 use archipel_sql::types::Oid;
 
 use crate::describe::{classify, expression_text, key_names, key_text};
+pub use crate::flow_graph::{Action, Graph};
 use crate::run::operation::Program;
-
-/// An access of one statement.
-#[derive(Clone, Debug)]
-pub struct Action {
-    pub line: u32,
-    pub access: Access,
-    /// The lines of the loops around it, outermost first.
-    pub loops: Vec<u32>,
-    /// Places of the actions it waits for.
-    pub depends: Vec<usize>,
-    /// How many synchronization points lie before it.
-    pub point: usize,
-}
-
-/// The actions in the order of the body.
-#[derive(Clone, Debug, Default)]
-pub struct Graph {
-    pub actions: Vec<Action>,
-}
 
 impl Graph {
     /// Takes out dependencies that others imply, and counts synchronization points.

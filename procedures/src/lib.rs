@@ -13,6 +13,7 @@
 //! - [`flow`]     flow graphs: actions, dependencies, synchronization points
 //! - [`evidence`] what a routine shows of where tables belong; [`advice`] what follows from all,
 //!   `columns` which columns should distribute them
+//! - `flow_graph` what a flow graph is; `query_routine` what stands for the routine of a query
 //!
 //! The life of a CALL: the server asks the [`Registry`] for the routine's [`Program`], compiled
 //! at its first use; the routine's accesses, evaluated on the arguments, name the partitions;
@@ -30,7 +31,9 @@ pub mod compile;
 pub mod describe;
 pub mod evidence;
 pub mod flow;
+mod flow_graph;
 pub mod plpgsql;
+mod query_routine;
 pub mod registry;
 pub mod rights;
 pub mod run;

@@ -17,8 +17,8 @@ use archipel_planner::native::{
 };
 use archipel_planner::route::{Access, RouteKey};
 use archipel_sql::catalog::{
-    ArgMode, Catalog, Language, LookupRecorder, Routine, RoutineArg, RoutineKind, RoutineRef, TableRef,
-    Trigger, TriggerEvent, Validity,
+    Catalog, Language, LookupRecorder, Routine, RoutineKind, RoutineRef, TableRef, Trigger, TriggerEvent,
+    Validity,
 };
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
@@ -27,10 +27,12 @@ use archipel_sql::types::{Oid, Type};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
-use crate::compile::shape::Shapes;
+use crate::compile::record::shape::Shapes;
 use crate::compile::{self, Environment};
 use crate::plpgsql::ast::Conflict;
-use crate::run::context;
+use crate::query_routine::{query_as_routine, unnamed};
+use crate::run::context_line;
+use crate::run::late::{FindProgram, LateProgram, gone};
 use crate::run::operation::{ContextLanguage, Program};
 use crate::trigger::{self, TriggerProgram, TriggerUse};
 
@@ -101,42 +103,6 @@ fn for_integers(routine: &RoutineRef) -> RoutineRef {
 
 fn is_polymorphic(routine: &Routine) -> bool {
     routine.args.iter().any(|arg| coerce::is_polymorphic(arg.ty.oid))
-}
-
-/// What stands for the routine of a text that is none.
-fn unnamed(source: &str) -> Routine {
-    Routine {
-        oid: Oid(0),
-        schema: String::new(),
-        name: String::new(),
-        kind: RoutineKind::Procedure,
-        language: Language::PlPgSql,
-        args: Vec::new(),
-        result: Type::VOID,
-        result_domain: None,
-        returns_set: false,
-        strict: false,
-        volatility: 'v',
-        source: source.to_string(),
-        distribution_arg: None,
-        traits: Default::default(),
-        aggregate: None,
-        version: 0,
-    }
-}
-
-/// What stands for the routine of a query with parameters.
-pub(crate) fn query_as_routine(source: &str, params: &[Type]) -> RoutineRef {
-    let param =
-        |ty: &Type| RoutineArg { name: None, mode: ArgMode::In, ty: *ty, default: None, domain: None };
-    Arc::new(Routine {
-        kind: RoutineKind::Function,
-        language: Language::Sql,
-        args: params.iter().map(param).collect(),
-        result: Type::RECORD,
-        returns_set: true,
-        ..unnamed(source)
-    })
 }
 
 /// One trigger compiled for one event, and what it was compiled from.
@@ -282,7 +248,7 @@ impl Registry {
         }
         let environment = environment.of(routine);
         self.compile(&for_integers(routine), &environment, &[])?;
-        compile::hint::check(routine, &environment, self.linker(&environment).as_ref())
+        compile::trace::hint::check(routine, &environment, self.linker(&environment).as_ref())
     }
 
     /// Compiles the condition of a trigger that is being created, and keeps nothing.
@@ -547,11 +513,7 @@ fn of_call(routine: &Routine, mut error: SqlError) -> SqlError {
         && routine.traits.settings.is_empty()
         && !several();
     let when = if is_inlined { "during inlining" } else { "during startup" };
-    context::add_line(error, &format!("{name} {when}"))
-}
-
-fn gone() -> archipel_sql::error::SqlError {
-    archipel_sql::error::SqlError::internal("the registry of routines is gone")
+    context_line::add_line(error, &format!("{name} {when}"))
 }
 
 /// What is known of a recursive call beforehand.
@@ -574,14 +536,11 @@ enum Called {
     Trigger(TableRef, Box<Trigger>, TriggerEvent, TriggerPart),
 }
 
-/// The program behind a link.
-pub(crate) fn program_of(routine: &Arc<dyn CompiledRoutine>) -> Result<Arc<Program>> {
-    let late = match routine.clone().as_any().downcast::<Program>() {
-        Ok(program) => return Ok(program),
-        Err(other) => other.downcast::<Late>().map_err(|_| gone())?,
-    };
-    let Called::Routine(called) = &late.called else { return Err(gone()) };
-    late.registry.upgrade().ok_or_else(gone)?.program(called, &late.environment)
+impl FindProgram for Late {
+    fn find(&self) -> Result<Arc<Program>> {
+        let Called::Routine(called) = &self.called else { return Err(gone()) };
+        self.registry.upgrade().ok_or_else(gone)?.program(called, &self.environment)
+    }
 }
 
 impl CompiledRoutine for Late {
@@ -615,7 +574,7 @@ impl CompiledRoutine for Late {
     }
 
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
+        Arc::new(LateProgram(self))
     }
 }
 

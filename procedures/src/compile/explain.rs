@@ -66,5 +66,5 @@ fn answered(lines: Rel, json: bool, environment: &Environment) -> Result<BoundSt
 
 /// The column of the lines as JSON.
 fn to_json(environment: &Environment) -> Result<BoundExpr> {
-    super::scope::cast(BoundExpr::column(0, Type::TEXT), Type::of(Oid::JSON), environment)
+    crate::compile::cast::cast(BoundExpr::column(0, Type::TEXT), Type::of(Oid::JSON), environment)
 }

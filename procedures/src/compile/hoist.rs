@@ -30,116 +30,30 @@
 //!
 //! [`Environment::in_pieces`]: super::Environment::in_pieces
 
+pub(super) mod answers;
 mod call;
 mod change;
 mod condition;
+mod join_side;
 mod query;
+mod reads;
 mod relation;
+mod state;
 mod trigger;
 mod upsert;
 mod walk;
 
-use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, SubqueryKind};
-use archipel_planner::native::{
-    CompiledRoutine, ExecContext, ExecResult, RoutineLinker, RowSink, TriggerPart,
-};
-use archipel_planner::route::Access;
-use archipel_sql::catalog::{Routine, RoutineRef, TableRef, Trigger, TriggerEvent};
-use archipel_sql::datum::Datum;
+use archipel_sql::catalog::{Routine, RoutineRef};
 use archipel_sql::error::Result;
 use archipel_sql::types::Oid;
 
-use super::Compiler;
-use crate::run::operation::{Hoisted, Operation, OperationKind};
-use crate::run::renewed::Home;
-use walk::Walk;
-
-/// What stands in statements for routines that have been called before.
-#[derive(Default)]
-pub(crate) struct Answers {
-    /// By what is linked: the register of its rows; `None` where they are its argument.
-    registers: Vec<(RoutineRef, Option<u32>)>,
-    /// Registers that keep their values while the routine waits for its session.
-    homes: Vec<Home>,
-    /// Calls taken out of the statement that is being compiled, in order.
-    calls: Vec<Hoisted>,
-    /// Whether that statement evaluates what is being compiled once, and first.
-    open: bool,
-    /// The line it begins on.
-    line: u32,
-}
-
-impl Answers {
-    /// Those that a statement needs whose rows wait in its arguments.
-    pub(super) fn by_argument(&self) -> Answers {
-        let known = self.registers.iter().filter(|(_, register)| register.is_none());
-        Answers { registers: known.cloned().collect(), ..Answers::default() }
-    }
-}
-
-/// Links routines, and those that have been called before to their answers.
-pub(crate) struct Answering<'a> {
-    pub linker: &'a (dyn RoutineLinker + Send + Sync),
-    pub answers: &'a Answers,
-}
-
-impl RoutineLinker for Answering<'_> {
-    fn link(&self, routine: &RoutineRef) -> Result<Arc<dyn CompiledRoutine>> {
-        match self.answers.registers.iter().find(|(known, _)| Arc::ptr_eq(known, routine)) {
-            Some((_, register)) => Ok(Arc::new(Answer { register: *register })),
-            None => self.linker.link(routine),
-        }
-    }
-
-    fn link_trigger(
-        &self,
-        table: &TableRef,
-        trigger: &Trigger,
-        event: TriggerEvent,
-        part: TriggerPart,
-    ) -> Result<Arc<dyn CompiledRoutine>> {
-        self.linker.link_trigger(table, trigger, event, part)
-    }
-
-    fn asked_below(&self) -> Arc<AtomicBool> {
-        self.linker.asked_below()
-    }
-}
-
-/// Answers the rows of a call that has been made: those in a register, or its argument.
-struct Answer {
-    register: Option<u32>,
-}
-
-impl CompiledRoutine for Answer {
-    fn call(&self, ctx: &mut ExecContext<'_, '_>, args: &[Datum], sink: &mut dyn RowSink) -> ExecResult<()> {
-        let rows = match self.register {
-            Some(register) => ctx.variables.get(register as usize),
-            None => args.first(),
-        };
-        let Some(Datum::Record(rows)) = rows.cloned() else { return Ok(()) };
-        for row in rows.iter() {
-            if let Datum::Record(values) = row
-                && sink.row(values)?.is_break()
-            {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn accesses(&self) -> &[Access] {
-        &[]
-    }
-
-    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
-    }
-}
+use super::compiler::Compiler;
+use crate::run::operation::Hoisted;
+use crate::run::pause::renewed::Home;
+use state::Walk;
 
 impl Compiler<'_> {
     /// Whether calls are taken out of the statement at hand from here on; answers what was.
@@ -211,16 +125,6 @@ impl Compiler<'_> {
         self.answers.open &= !blocked;
         Ok((self.answers.calls.len() > before).then_some(bound))
     }
-}
-
-/// An operation after the calls that were taken out of it.
-pub(super) fn after_calls(calls: Vec<Hoisted>, operation: Operation) -> Operation {
-    if calls.is_empty() || matches!(operation.kind, OperationKind::Fail { .. }) {
-        return operation;
-    }
-    let site = operation.site;
-    let kind = OperationKind::Hoisted { calls, statement: Box::new(operation) };
-    Operation { site, rights: None, kind }
 }
 
 impl Compiler<'_> {

@@ -17,8 +17,9 @@ use std::sync::Arc;
 use archipel_planner::native::scalar::Kind;
 use archipel_sql::types::Oid;
 
-use crate::run::Flow;
-use crate::run::instruction::{At, Bound, CELLS, Cell, Instruction, Machine, Place, Variable};
+use crate::run::ending::Flow;
+use crate::run::machine::instruction::{At, Bound, CELLS, Cell, Instruction, Place, Variable};
+use crate::run::operation::Machine;
 use crate::run::operation::*;
 
 /// Gives every loop a machine that can have one.

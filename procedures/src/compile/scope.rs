@@ -15,12 +15,14 @@ use archipel_sql::types::{Oid, Type};
 use rustc_hash::FxHasher;
 use sqlparser::ast::Expr;
 
+use super::compiler::Compiler;
+use super::environment::{bind_env, is_input, no_session};
+use super::explain;
+use super::record::variable::{Field, RecordState, Storage};
 use super::spoken::{about_converted, about_fragment, about_statement, expression_line};
-use super::storage::{Field, RecordState, Storage};
-use super::{Compiler, Environment, bind_env, explain, is_input, no_session};
 use crate::plpgsql::ast::*;
-use crate::run::context;
 use crate::run::operation::{Compiled, Expression};
+use crate::run::{context, context_line};
 
 /// The names visible at one fragment.
 pub(super) struct Scope<'c, 'a> {
@@ -181,7 +183,9 @@ impl VariableScope for Scope<'_, '_> {
             self.no_structure(id);
             return None;
         };
-        let field = |f: &super::storage::Field| (f.name.clone(), read(f.register, f.ty, f.declared));
+        let field = |f: &crate::compile::record::variable::Field| {
+            (f.name.clone(), read(f.register, f.ty, f.declared))
+        };
         Some(fields.iter().map(field).collect())
     }
 
@@ -259,10 +263,10 @@ impl Compiler<'_> {
         let plpgsql = self.routine.language == Language::PlPgSql;
         result.map_err(|error| match scope.error.into_inner() {
             // Of a record variable: PostgreSQL finds that as it runs the query.
-            Some(error) if plpgsql => context::add_line(error, &expression_line(fragment)),
+            Some(error) if plpgsql => context_line::add_line(error, &expression_line(fragment)),
             Some(error) => error,
             None if plpgsql && is_unregistered(&error) => {
-                context::add_line(error, &expression_line(fragment))
+                context_line::add_line(error, &expression_line(fragment))
             }
             None if plpgsql => about_fragment(error, fragment),
             None => error,
@@ -363,7 +367,7 @@ impl Compiler<'_> {
         match columns.filter(|columns| *columns != 1) {
             Some(columns) => {
                 let message = format!("assignment source returned {columns} columns");
-                context::add_line(SqlError::new(SqlState::SYNTAX_ERROR, message), line)
+                context_line::add_line(SqlError::new(SqlState::SYNTAX_ERROR, message), line)
             }
             None => error,
         }
@@ -451,7 +455,7 @@ impl Compiler<'_> {
                 if placed || self.routine.language != Language::PlPgSql {
                     return error;
                 }
-                context::add_line(error, &context::statement_line(&fragment.text))
+                context_line::add_line(error, &context_line::statement_line(&fragment.text))
             })?;
         if let Some(rows) = &self.trigger {
             rows.blank_statement(&mut bound);
@@ -473,12 +477,4 @@ fn answers_rows(error: &SqlError) -> bool {
 
 fn is_cast_error(error: &SqlError) -> bool {
     matches!(error.state(), SqlState::CANNOT_COERCE | SqlState::DATATYPE_MISMATCH)
-}
-
-/// Casts an expression as PL/pgSQL assigns.
-pub(crate) fn cast(expr: BoundExpr, target: Type, environment: &Environment) -> Result<BoundExpr> {
-    let names = environment.type_names();
-    let context = no_session(&names);
-    let mut env = bind_env(environment, &context, "");
-    bind::coerce_plpgsql(expr, target, &mut env)
 }

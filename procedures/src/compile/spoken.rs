@@ -15,10 +15,10 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{Intrinsic, ScalarFunction, is_cast};
 use archipel_sql::types::Oid;
 
-use super::Compiler;
+use super::compiler::Compiler;
 use crate::plpgsql::ast::{Fragment, Target};
-use crate::run::context;
 use crate::run::operation::{Compiled, Expression};
+use crate::run::{context, context_line};
 
 impl Compiler<'_> {
     /// Compiles an expression that CONTEXT lines may name as `line`.
@@ -139,7 +139,7 @@ pub(super) fn one_row(run: Compiled, line: &str) -> Compiled {
                 let written = line.split_once('"').and_then(|(_, rest)| rest.strip_suffix('"'));
                 let error =
                     SqlError::new(SqlState::CARDINALITY_VIOLATION, "query returned more than one row");
-                context::add_line(error, &format!("query: {}", written.unwrap_or_default())).into()
+                context_line::add_line(error, &format!("query: {}", written.unwrap_or_default())).into()
             }
             error => error,
         })
@@ -179,7 +179,7 @@ fn is_one_literal(text: &str) -> bool {
 pub(super) fn about_statement(mut error: SqlError, fragment: &Fragment) -> SqlError {
     let context = &mut error.fields_mut().context;
     if context.as_deref() == Some(expression_line(fragment).as_str()) {
-        *context = Some(context::statement_line(&fragment.text));
+        *context = Some(context_line::statement_line(&fragment.text));
     }
     error
 }
@@ -305,7 +305,7 @@ fn speak(ctx: &mut ExecContext<'_, '_>, compiled: &Compiled, line: &str) -> Exec
     context::leave(ctx, told);
     context::notices_in(ctx, line);
     result.map_err(|error| match error {
-        ExecError::Sql(error) => ExecError::Sql(context::add_line(error, line)),
+        ExecError::Sql(error) => ExecError::Sql(context_line::add_line(error, line)),
         stop => stop,
     })
 }

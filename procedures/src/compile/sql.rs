@@ -17,9 +17,11 @@ use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 use rustc_hash::FxHashSet;
 
-use super::hoist::{Answers, after_calls};
-use super::into::{as_records, cast_columns, project_columns};
-use super::{Columns, Compiler, Environment, command, signature_text};
+use super::cast::{as_records, cast_columns, project_columns};
+use super::compiler::Compiler;
+use super::hoist::answers::{Answers, after_calls};
+use super::statement::command_text;
+use super::{Columns, Environment, signature_text};
 use crate::plpgsql::ast::*;
 use crate::run::operation::*;
 
@@ -63,7 +65,7 @@ pub fn compile(
             compiler.flow.get_mut().end(&[]);
             continue;
         }
-        if command::is_command(&statement.statement) {
+        if command_text::is_command(&statement.statement) {
             if index == last && compiler.columns != Columns::None {
                 return Err(mismatch(routine, NO_FINAL_QUERY, environment));
             }
@@ -87,7 +89,7 @@ pub fn compile(
         })?;
         dissolved = if parsed.len() == 1 { dissolves(routine, &bound) } else { None };
         let inlined = dissolved.is_some();
-        if routine.volatility != 'v' && super::into::modifies(&bound) {
+        if routine.volatility != 'v' && super::statement::into::modifies(&bound) {
             operations.push(refused(&format!("{tag} is not allowed in a non-volatile function")));
         }
         // What is dissolved is its value, also where that is void.
@@ -198,10 +200,10 @@ fn finish(mut compiler: Compiler<'_>, operations: Vec<Operation>, language: Cont
     let site = Compiler::site(1, "statement");
     Program {
         routine: routine.clone(),
-        settings: super::hint::settings_to_run_with(routine),
+        settings: crate::compile::trace::route_setting::settings_to_run_with(routine),
         signature: signature_text(&compiler.environment.declared(routine), compiler.environment),
         registers: compiler.registers,
-        plain_arguments: super::is_plain(&arguments),
+        plain_arguments: crate::compile::compiler::is_plain(&arguments),
         arguments,
         found,
         ahead: Vec::new(),
@@ -319,9 +321,9 @@ pub(super) fn body_of(routine: &RoutineRef) -> Body {
     };
     let mut inputs = 0;
     for arg in &routine.args {
-        inputs += usize::from(super::is_input(arg.mode));
+        inputs += usize::from(crate::compile::environment::is_input(arg.mode));
         let name = match &arg.name {
-            _ if !super::is_input(arg.mode) => "\0result".to_string(),
+            _ if !crate::compile::environment::is_input(arg.mode) => "\0result".to_string(),
             Some(name) => name.clone(),
             None => format!("${inputs}"),
         };
@@ -369,7 +371,7 @@ fn is_row(compiler: &Compiler<'_>, bound: &mut BoundStatement, environment: &Env
         return Err(SqlError::new(SqlState::CANNOT_COERCE, format!("cannot cast type record to {result}")));
     }
     let declared = compiler.routine.declared_result();
-    *expr = super::scope::cast(expr.clone(), declared, environment)?;
+    *expr = crate::compile::cast::cast(expr.clone(), declared, environment)?;
     column.ty = expr.ty;
     Ok(true)
 }

@@ -2,10 +2,12 @@
 //! the table's rows, and the fields of both count as arguments when its routes are traced. Also the
 //! conditions of triggers.
 
+pub(super) mod rows;
+
 use std::sync::Arc;
 
 use crate::rights::Rights;
-use archipel_planner::bind::{VariableScope, visit};
+use archipel_planner::bind::visit;
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_planner::native::RoutineLinker;
 use archipel_planner::route::Access;
@@ -13,64 +15,18 @@ use archipel_sql::catalog::{Routine, RoutineRef, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::TypeNames;
-use archipel_sql::types::{Oid, Type};
+use archipel_sql::types::Type;
+use rows::{Rows, Transitions, TriggerRows};
 
-use super::control::{assigned_in, assigned_where};
-use super::storage::Storage;
-use super::trace::Symbol;
-use super::{Compiler, Environment, is_input, sql};
+use super::compiler::Compiler;
+use super::environment::is_input;
+use super::record::variable::Storage;
+use super::statement::assignment::{assigned_in, assigned_where};
+use super::trace::symbols::Symbol;
+use super::{Environment, sql};
 use crate::plpgsql::ast::*;
 use crate::plpgsql::parser::{self, Signature};
 use crate::run::operation::*;
-
-/// The rows a trigger's function is about.
-pub(crate) struct Rows {
-    /// Those of OLD and NEW that are NULL: there is no such row, or the trigger is a statement's.
-    absent: Vec<VariableId>,
-    /// The registers of their fields.
-    absent_fields: Vec<Vec<u32>>,
-    /// The tables it names.
-    pub transitions: Transitions,
-}
-
-/// Tables of old and new rows, as a trigger names them.
-#[derive(Clone)]
-pub(crate) struct Transitions {
-    /// Registers of arrays.
-    named: Vec<(String, u32)>,
-    table: TableRef,
-}
-
-/// What is known of the rows of a trigger's call.
-pub(crate) struct TriggerRows<'t> {
-    /// Which of OLD and NEW are rows.
-    pub present: [bool; 2],
-    /// Whether what is generated from the new row is yet to be computed.
-    pub before: bool,
-    /// What it calls the tables of old and new rows.
-    pub named: &'t [&'t str],
-    pub table: &'t TableRef,
-}
-
-impl Transitions {
-    /// The rows of a table that the trigger names.
-    pub fn table(&self, name: &str) -> Option<(BoundExpr, TableRef)> {
-        let (_, register) = self.named.iter().find(|(known, _)| known == name)?;
-        let rows = BoundExpr::new(ExprKind::Variable(*register), Type::of(Oid::RECORD_ARRAY));
-        Some((rows, self.table.clone()))
-    }
-}
-
-/// What a text that is bound at run time sees of a routine: no variables, but these tables.
-impl VariableScope for Transitions {
-    fn resolve(&self, _parts: &[&str]) -> Option<BoundExpr> {
-        None
-    }
-
-    fn relation(&self, name: &str) -> Option<(BoundExpr, TableRef)> {
-        self.table(name)
-    }
-}
 
 impl Rows {
     /// Whether an expression is the bare name of a variable that is NULL.

@@ -4,7 +4,7 @@ use archipel_planner::native::{ExecContext, ExecResult};
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::{CheckLevel, ExtraCheck};
 
-use super::Invocation;
+use super::invocation::Invocation;
 use super::operation::Site;
 
 impl Invocation<'_, '_> {

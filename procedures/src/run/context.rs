@@ -15,25 +15,9 @@
 use archipel_planner::native::{CallerLine, ExecContext};
 use archipel_sql::error::SqlError;
 
-use super::Invocation;
+use super::context_line::{add_line, statement_line};
+use super::invocation::Invocation;
 use super::operation::{Operation, Site};
-
-/// Appends a line to an error's context.
-pub(crate) fn add_line(mut error: SqlError, line: &str) -> SqlError {
-    match &mut error.fields_mut().context {
-        Some(text) => {
-            text.push('\n');
-            text.push_str(line);
-        }
-        context => *context = Some(line.to_string()),
-    }
-    error
-}
-
-/// How CONTEXT lines name a statement.
-pub(crate) fn statement_line(text: &str) -> String {
-    format!("SQL statement \"{text}\"")
-}
 
 /// What an error in a statement of a routine says of it: where in it, or else its text.
 pub(crate) fn of_statement(mut error: SqlError, text: &str) -> SqlError {

@@ -8,10 +8,12 @@ use archipel_sql::ast::FetchDirection;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 
+use super::ending::Flow;
+use super::invocation::Invocation;
 use super::operation::*;
-use super::pause::{Resume, RowsLeft};
-use super::rows::{Gathered, Row, store_nulls, store_row};
-use super::{Flow, Invocation};
+use super::pause::state::{Resume, RowsLeft};
+use super::rows::{store_nulls, store_row};
+use super::sink::{Gathered, Row};
 
 /// The name a cursor variable holds.
 fn name_in(ctx: &ExecContext<'_, '_>, cursor: &CursorPlace) -> ExecResult<String> {

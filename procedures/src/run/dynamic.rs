@@ -13,10 +13,12 @@ use archipel_sql::io;
 use archipel_sql::type_table::{TypeNames, type_info};
 use archipel_sql::types::Type;
 
-use super::operation::{Compiled, CursorQuery, IntoPlan, Program, Site, Targets};
-use super::pause::{Command, Paused, Resume, Shown};
-use super::rows::{Counted, FirstRow, Gathered, Through};
-use super::{Flow, Invocation};
+use super::ending::Flow;
+use super::invocation::Invocation;
+use super::operation::{Compiled, CursorQuery, IntoPlan, Program, Site};
+use super::pause::state::{Resume, Shown};
+use super::pause::{Command, Paused};
+use super::sink::{Counted, FirstRow, Gathered, Stored, Through};
 
 /// EXECUTE: bound when it runs, kept by text.
 pub struct DynamicPlan {
@@ -60,37 +62,6 @@ pub trait DynamicBinder: Send + Sync {
 pub struct BoundText {
     pub statement: CompiledStatement,
     pub stored: Arc<Stored>,
-}
-
-/// How a row of a text becomes what INTO takes.
-#[derive(Default)]
-pub struct Stored {
-    /// The number of its structure, where a record takes rows of several.
-    pub structure: Option<i32>,
-    /// Columns that become another type, which may be refused, as conversions of `$1`: of the row that
-    /// is stored alone, and by no query.
-    pub casts: Vec<(usize, Compiled)>,
-}
-
-impl Stored {
-    pub(super) fn convert(&self, ctx: &mut ExecContext<'_, '_>, row: &mut [Datum]) -> ExecResult<()> {
-        for (place, cast) in &self.casts {
-            if let Some(value) = row.get_mut(*place) {
-                let outer = std::mem::replace(&mut ctx.params, vec![value.take()]);
-                let converted = cast(ctx);
-                ctx.params = outer;
-                *value = converted?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Says of the record that took no row which structure its NULLs have.
-    pub(super) fn leave_structure(&self, ctx: &mut ExecContext<'_, '_>, targets: &Targets) {
-        if let (Some(number), Some(tag)) = (self.structure, targets.registers.last()) {
-            ctx.variables[*tag as usize].set(Datum::Int4(number));
-        }
-    }
 }
 
 /// A query as a routine whose arguments are its parameters.

@@ -9,7 +9,7 @@ use archipel_sql::types::Oid;
 use archipel_sql::{interrupt, memory};
 use smallvec::SmallVec;
 
-use super::Invocation;
+use super::invocation::Invocation;
 use super::operation::{Compiled, Expression};
 
 impl Invocation<'_, '_> {

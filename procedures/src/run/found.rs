@@ -10,10 +10,12 @@ use archipel_sql::io::record::Fields;
 use archipel_sql::record::Record;
 use archipel_sql::types::{Oid, Type};
 
+use super::invocation::Invocation;
+use super::null_refused;
 use super::operation::{Compiled, Site, Targets};
-use super::rows::{Row, store_row};
-use super::{Invocation, null_refused};
-use crate::compile::shape::{Columns, Place, Shapes, Structure};
+use super::rows::store_row;
+use super::sink::Row;
+use crate::compile::record::shape::{Columns, Place, Shapes, Structure};
 
 /// An assignment of a record to a variable that was compiled for some structures.
 pub struct FoundRecord {

@@ -10,11 +10,13 @@ use archipel_planner::native::{self, CompiledRoutine, ExecContext, ExecResult, R
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 
+use super::ending::Flow;
+use super::invocation::Invocation;
+use super::is_true;
 use super::loops::Budget;
 use super::operation::{Hoisted, HoistedCall, HoistedRows, HoistedTrigger, HoistedTriggers, Operation, Site};
-use super::pause::{EachRow, Resume};
-use super::rows::Row;
-use super::{Flow, Invocation, is_true};
+use super::pause::state::{EachRow, Resume};
+use super::sink::Row;
 
 /// Rows as they wait in a register: a record of records.
 #[derive(Default)]

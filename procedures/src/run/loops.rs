@@ -11,10 +11,12 @@ use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{SqlError, SqlState};
 
 use super::ahead::RoundsAhead;
+use super::ending::Flow;
+use super::invocation::Invocation;
 use super::operation::*;
-use super::pause::{Resume, RowsLeft};
-use super::rows::{Gathered, Row, store_nulls, store_row};
-use super::{Flow, Invocation};
+use super::pause::state::{Resume, RowsLeft};
+use super::rows::{store_nulls, store_row};
+use super::sink::{Gathered, Row};
 
 /// How often a loop comes round between two looks at the clock.
 const ROUNDS_PER_CHECK: u32 = 64;

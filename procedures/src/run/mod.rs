@@ -2,19 +2,19 @@
 //! registers in the context.
 //!
 //! - [`operation`] the tree
-//! - this file:    an invocation, statements, blocks and handlers
+//! - this file:    statements, blocks and handlers of an [`invocation`]; [`ending`] how they end
 //! - [`loops`]     the loops
 //! - [`rows`]      what SQL statements answer, and where it goes; [`results`] what the routine answers
 //! - [`cursor`]    OPEN, FETCH, CLOSE, loops over cursors
 //! - [`dynamic`]   what EXECUTE knows of the text that it will run
 //! - [`element`]   assignment to elements and slices of arrays; [`append`] to the end of a value
-//! - [`machine`]   loops over numbers, texts and arrays, without a walk; its [`instruction`]s,
-//!   the [`strips`] of its texts, the arrays it has [`held`]
+//! - [`machine`]   loops over numbers, texts and arrays, without a walk
 //! - [`raise`]     RAISE, ASSERT, diagnostics
 //! - [`context`]   CONTEXT lines; [`checked`] what extra checks find
-//! - [`guard`]     blocks with an EXCEPTION clause
-//! - [`hoisted`]   calls made before the statements they stand in
-//! - [`pause`]     COMMIT and ROLLBACK: stopping there, and going on; [`renewed`] in another form
+//! - [`hoisted`]   calls made before the statements they stand in; [`late`] programs that are found when they are called
+//! - [`pause`]     COMMIT and ROLLBACK: stopping there, and going on; blocks with an EXCEPTION clause
+//! - [`place`]     where values go; [`sink`] where rows go; [`context_line`] lines of CONTEXT
+//! - [`flow_draft`] the actions of a routine, on the way to its flow graph
 //!
 //! Nothing here parses, plans or looks up a name. Errors get their CONTEXT lines on the way
 //! out, at the statement where they arose: the good path pays nothing for them.
@@ -26,23 +26,25 @@ mod ahead;
 mod append;
 mod checked;
 pub(crate) mod context;
+pub(crate) mod context_line;
 mod cursor;
 mod dynamic;
 mod element;
+pub(crate) mod ending;
+pub(crate) mod flow_draft;
 pub(crate) mod found;
-mod guard;
-mod held;
 mod hoisted;
-pub(crate) mod instruction;
+mod invocation;
+pub(crate) mod late;
 mod loops;
 pub(crate) mod machine;
 pub mod operation;
 pub mod pause;
+mod place;
 mod raise;
-pub mod renewed;
 mod results;
 mod rows;
-mod strips;
+mod sink;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -57,53 +59,12 @@ use archipel_sql::function::FunctionContext;
 use archipel_sql::stack;
 use archipel_sql::types::Oid;
 
+use ending::Flow;
+use invocation::Invocation;
 use operation::*;
-use pause::{Command, Left, Paused, Resume, Within};
-pub use rows::Row;
-
-/// How a statement ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flow {
-    Next,
-    /// EXIT of the loop or block with this number.
-    Exit(u32),
-    /// CONTINUE of the loop with this number.
-    Continue(u32),
-    Return,
-    /// The transaction ends here (COMMIT if set): each statement around leaves its place in
-    /// [`Invocation::places`].
-    Pause(bool),
-}
-
-/// One call of a routine.
-pub(crate) struct Invocation<'p, 's> {
-    pub program: &'p Program,
-    pub sink: &'s mut dyn RowSink,
-    /// ROW_COUNT.
-    pub row_count: u64,
-    /// Errors whose handlers are running, innermost last.
-    pub errors: Vec<SqlError>,
-    /// Rows sent to the sink.
-    pub sent: u64,
-    /// Lent to statements with INTO.
-    pub buffer: Vec<Datum>,
-    /// Where the run stands, innermost first: filled as it stops, emptied as it goes on.
-    pub places: Vec<Resume>,
-    /// Whether it is on its way back to where it stopped.
-    pub resuming: bool,
-    /// Where it has ended its transaction, or left a command.
-    pub ended_at: Site,
-    /// What it has left to the session.
-    pub left: Option<Left>,
-    /// Whether the next transaction has the modes of this one.
-    pub chain: bool,
-    /// What became of that, if it has failed: the statement's text and the error.
-    pub failure: Option<(Arc<str>, SqlError)>,
-    /// Whether it tells where it is.
-    pub telling: bool,
-    /// What makes the result of the value that RETURN has left.
-    pub returned: Option<Arc<Compiled>>,
-}
+use pause::state::Resume;
+use pause::{Command, Left, Paused, Within};
+pub use sink::Row;
 
 impl Program {
     /// Runs the routine on its arguments, in one transaction; result rows go to `sink`.
@@ -286,7 +247,7 @@ impl Invocation<'_, '_> {
         match (error, self.program.context_line(None)) {
             (ExecError::Sql(error), Some(line)) => {
                 let line = format!("{line} while casting return value to function's return type");
-                context::add_line(error, &line).into()
+                context_line::add_line(error, &line).into()
             }
             (error, _) => error,
         }

@@ -18,16 +18,20 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::{ResolvedFunction, SessionHost};
 use archipel_sql::types::Oid;
+use compact_str::CompactString;
 
-use super::context;
+use super::context_line;
 pub use super::dynamic::{
-    BoundText, DynamicBinder, DynamicPlan, Pieces, PreparedArguments, PreparedStatement, Stored,
+    BoundText, DynamicBinder, DynamicPlan, Pieces, PreparedArguments, PreparedStatement,
 };
 pub use super::found::FoundRecord;
 pub use super::hoisted::RowPlaces;
-use super::instruction::Machine;
-use super::renewed::Home;
-use crate::compile::flow::Drafts;
+pub use super::place::{OutColumn, Place, Targets};
+pub use super::sink::Stored;
+
+use super::flow_draft::Drafts;
+use super::machine::instruction::{Instruction, Variable};
+use super::pause::renewed::Home;
 use crate::plpgsql::ast::{Condition, Diagnostic, Level, RaiseOption};
 
 /// A compiled expression over the routine's registers.
@@ -110,7 +114,7 @@ impl Program {
     /// Appends this routine's line to an error's context.
     pub fn add_context(&self, error: SqlError, site: Option<Site>) -> SqlError {
         match self.context_line(site) {
-            Some(line) => context::add_line(error, &line),
+            Some(line) => context_line::add_line(error, &line),
             None => error,
         }
     }
@@ -176,66 +180,6 @@ impl Site {
     fn is_phase(self) -> bool {
         self.what.starts_with("during") || self.what.starts_with("while")
     }
-}
-
-/// Where a value is stored.
-#[derive(Clone, Debug)]
-pub enum Place {
-    Scalar {
-        register: u32,
-        not_null: Option<Box<str>>,
-    },
-    /// `present` is set unless the record is NULL.
-    Record {
-        base: u32,
-        width: u32,
-        present: Option<u32>,
-    },
-}
-
-/// Where the columns of a row are stored: one place for each, in order.
-#[derive(Clone, Debug)]
-pub struct Targets {
-    pub registers: Vec<u32>,
-    /// Variables among them declared NOT NULL: position and name.
-    pub not_null: Vec<(u32, Box<str>)>,
-    /// The register that says that a row is there, where they are a row's.
-    pub present: Option<u32>,
-    /// The variable, if it is one as a whole and declared NOT NULL.
-    pub whole_not_null: Option<Box<str>>,
-    /// The register that says which structure a record has, and the number of this one.
-    pub tag: Option<(u32, i32)>,
-    /// What they take where there is no row: NULL, or a row of NULLs where the only one takes rows.
-    pub without_row: Datum,
-}
-
-impl Targets {
-    /// Registers that are not those of one row.
-    pub fn of(registers: Vec<u32>) -> Targets {
-        Targets {
-            registers,
-            not_null: Vec::new(),
-            present: None,
-            whole_not_null: None,
-            tag: None,
-            without_row: Datum::Null,
-        }
-    }
-}
-
-/// Where a column of a result comes from.
-#[derive(Clone, Debug)]
-pub enum OutColumn {
-    Register(u32),
-    /// A variable of a composite type, which is NULL while `present` and all its fields are; `spread`
-    /// where the fields are the columns.
-    Row {
-        registers: Vec<u32>,
-        present: Option<u32>,
-        spread: bool,
-    },
-    /// A variable of a domain over a composite type, in one register, whose fields are the columns.
-    Spread(u32),
 }
 
 pub struct Operation {
@@ -680,4 +624,23 @@ pub struct RaisePlan {
     pub params: Vec<Compiled>,
     pub options: Vec<(RaiseOption, Compiled)>,
     pub again: bool,
+}
+
+/// A loop, compiled.
+pub struct Machine {
+    pub(crate) instructions: Vec<Instruction>,
+    /// Where each of them stands in the source.
+    pub(crate) sites: Vec<Site>,
+    pub(crate) variables: Vec<Variable>,
+    pub(crate) codes: Vec<SharedExpr>,
+    pub(crate) statements: Vec<Arc<Operation>>,
+    pub(crate) rights: Vec<Arc<Rights>>,
+    /// Registers of arrays that the loop changes, and the types of their elements.
+    pub(crate) arrays: Vec<(u32, Oid)>,
+    /// Constants.
+    pub(crate) texts: Vec<Option<CompactString>>,
+    /// How many strips and loops over arrays there are.
+    pub(crate) strips: usize,
+    pub(crate) eaches: usize,
+    pub(crate) names: Vec<Box<str>>,
 }

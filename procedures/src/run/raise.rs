@@ -5,8 +5,9 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::memory;
 
+use super::invocation::Invocation;
+use super::is_true;
 use super::operation::*;
-use super::{Invocation, is_true};
 use crate::plpgsql::ast::{Diagnostic, Level, RaiseOption};
 use crate::plpgsql::conditions;
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use archipel_planner::native::{ExecContext, ExecResult};
 use archipel_sql::datum::Datum;
 
+use super::ending::Flow;
+use super::invocation::Invocation;
 use super::operation::*;
-use super::rows::{FirstRow, Row};
-use super::{Flow, Invocation};
+use super::sink::{FirstRow, Row};
 
 impl Invocation<'_, '_> {
     pub(crate) fn send(&mut self, row: &mut [Datum]) -> ExecResult<()> {

@@ -1,138 +1,19 @@
 //! SQL statements of a body: where their rows go.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use archipel_planner::native::cursor::CursorRows;
 use archipel_planner::native::{CompiledRoutine, ExecContext, ExecError, ExecResult, RowSink};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::ExtraCheck;
-use smallvec::SmallVec;
 
+use super::ending::Flow;
+use super::invocation::Invocation;
+use super::late::program_of;
 use super::operation::*;
 use super::pause::Paused;
-use super::{Flow, Invocation, context, null_refused};
-use crate::registry::program_of;
-
-/// A row on its way between a statement and registers.
-pub type Row = SmallVec<[Datum; 8]>;
-
-/// Keeps the first row, in a buffer the invocation lends, and counts up to a limit.
-pub(super) struct FirstRow {
-    pub row: Vec<Datum>,
-    pub count: u64,
-    limit: u64,
-    /// Of a text that was bound when it ran: what becomes of the row.
-    pub stored: Option<Arc<Stored>>,
-}
-
-impl FirstRow {
-    pub fn new(limit: u64, mut row: Vec<Datum>) -> FirstRow {
-        row.clear();
-        FirstRow { row, count: 0, limit, stored: None }
-    }
-}
-
-impl RowSink for FirstRow {
-    #[inline]
-    fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
-        if self.count == 0 {
-            self.row.extend_from_slice(row);
-        }
-        self.count += 1;
-        Ok(if self.count >= self.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-    }
-
-    #[inline]
-    fn given(&mut self, row: &mut [Datum]) -> ExecResult<ControlFlow<()>> {
-        if self.count == 0 {
-            self.row.extend(row.iter_mut().map(Datum::take));
-        }
-        self.count += 1;
-        Ok(if self.count >= self.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-    }
-}
-
-/// Counts rows.
-#[derive(Default)]
-pub(super) struct Counted(pub u64);
-
-impl RowSink for Counted {
-    fn row(&mut self, _row: &[Datum]) -> ExecResult<ControlFlow<()>> {
-        self.0 += 1;
-        Ok(ControlFlow::Continue(()))
-    }
-}
-
-/// Keeps all rows, flat.
-#[derive(Default)]
-pub(super) struct Gathered {
-    pub values: Vec<Datum>,
-    pub rows: usize,
-}
-
-impl Gathered {
-    /// How many of the rows of a query that has failed a loop goes over before it meets the error:
-    /// PostgreSQL fetches them one by one where the loop may end its transaction, else ten and then
-    /// fifty at a time.
-    pub fn met_before_error(&self, ctx: &ExecContext<'_, '_>) -> usize {
-        match self.rows.checked_sub(10) {
-            _ if ctx.permits.end => self.rows,
-            Some(more) => 10 + more / 50 * 50,
-            None => 0,
-        }
-    }
-
-    /// The rows, of so many columns.
-    pub fn rows(self, width: usize) -> CursorRows {
-        CursorRows { values: self.values, width, count: self.rows }
-    }
-}
-
-impl RowSink for Gathered {
-    fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
-        self.values.extend_from_slice(row);
-        self.rows += 1;
-        Ok(ControlFlow::Continue(()))
-    }
-
-    fn given(&mut self, row: &mut [Datum]) -> ExecResult<ControlFlow<()>> {
-        self.values.extend(row.iter_mut().map(Datum::take));
-        self.rows += 1;
-        Ok(ControlFlow::Continue(()))
-    }
-}
-
-/// Passes rows on, never asking to stop.
-pub(super) struct Through<'s> {
-    pub sink: &'s mut dyn RowSink,
-    pub rows: u64,
-    /// Whether the only column is the row that is answered.
-    pub spread: bool,
-}
-
-impl RowSink for Through<'_> {
-    fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
-        self.rows += 1;
-        let row = match row {
-            [Datum::Record(fields)] if self.spread => &fields[..],
-            _ if self.spread => &[],
-            row => row,
-        };
-        let _: ControlFlow<()> = self.sink.row(row)?;
-        Ok(ControlFlow::Continue(()))
-    }
-
-    fn given(&mut self, row: &mut [Datum]) -> ExecResult<ControlFlow<()>> {
-        if self.spread {
-            return self.row(row);
-        }
-        self.rows += 1;
-        let _: ControlFlow<()> = self.sink.given(row)?;
-        Ok(ControlFlow::Continue(()))
-    }
-}
+use super::sink::{Counted, FirstRow, Row, Through};
+use super::{context, context_line, null_refused};
 
 /// Stores the columns of a row, taking them out of it; missing ones are NULL, surplus ones stay.
 #[inline]
@@ -222,7 +103,7 @@ impl Invocation<'_, '_> {
         run: impl FnOnce(&mut ExecContext<'_, '_>) -> ExecResult<T>,
     ) -> ExecResult<T> {
         let told = match text {
-            Some(text) if self.telling => context::enter(ctx, &context::statement_line(text)),
+            Some(text) if self.telling => context::enter(ctx, &context_line::statement_line(text)),
             _ => None,
         };
         let result = run(ctx);
@@ -241,7 +122,7 @@ impl Invocation<'_, '_> {
         context::leave(ctx, told);
         if context::notices_wait(ctx) {
             if let Some(text) = text {
-                context::notices_in(ctx, &context::statement_line(text));
+                context::notices_in(ctx, &context_line::statement_line(text));
             }
             self.settle(ctx, site);
         }
@@ -322,7 +203,7 @@ impl Invocation<'_, '_> {
     ) -> ExecResult<u64> {
         let text = statement.text.as_deref();
         let told = match text {
-            Some(text) if self.telling => context::enter(ctx, &context::statement_line(text)),
+            Some(text) if self.telling => context::enter(ctx, &context_line::statement_line(text)),
             _ => None,
         };
         let mut through = Through { sink: self.sink, rows: 0, spread };

@@ -10,10 +10,11 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::types::{Oid, Type};
 
-use super::super::{Compiler, trace};
+use super::super::trace;
 use super::condition::{all_of, reads_query};
-use super::walk::{EachRow, Walk};
-use crate::registry::query_as_routine;
+use super::state::{EachRow, Walk};
+use crate::compile::compiler::Compiler;
+use crate::query_routine::query_as_routine;
 use crate::run::operation::{Hoisted, HoistedCall};
 
 impl Walk<'_, '_> {

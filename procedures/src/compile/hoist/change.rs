@@ -20,9 +20,9 @@ use archipel_sql::error::Result;
 use archipel_sql::types::Type;
 
 use super::condition::{all_of, holds_call, is_tested_above, parted, reads_query};
-use super::relation::{reads_tables, shift_from};
+use super::reads::{reads_tables, shift_from};
+use super::state::Walk;
 use super::trigger::Fires;
-use super::walk::Walk;
 use crate::run::operation::RowPlaces;
 
 /// UPDATE or DELETE.

@@ -5,7 +5,7 @@ use archipel_planner::bound::{BoundExpr, ExprKind, JoinKind, Rel, SetCall, SetIt
 use archipel_sql::datum::Datum;
 use archipel_sql::types::Type;
 
-use super::relation::relations;
+use super::reads::relations;
 
 /// Whether a LIMIT is known to let a row through.
 pub(super) fn asks_for_rows(limit: Option<&BoundExpr>) -> bool {

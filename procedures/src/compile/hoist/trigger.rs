@@ -17,8 +17,8 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::types::{Oid, Type};
 
-use super::walk::Walk;
-use crate::registry::query_as_routine;
+use super::state::Walk;
+use crate::query_routine::query_as_routine;
 use crate::run::operation::RowPlaces;
 use crate::run::operation::{Hoisted, HoistedTrigger, HoistedTriggers};
 use crate::trigger::TriggerProgram;

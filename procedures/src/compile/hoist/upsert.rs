@@ -14,8 +14,8 @@ use archipel_sql::error::Result;
 use archipel_sql::types::Type;
 
 use super::condition::{all_of, holds_call};
+use super::state::{EachRow, Walk};
 use super::trigger::Fires;
-use super::walk::{EachRow, Walk};
 
 impl Walk<'_, '_> {
     /// Whether an INSERT is run so: its DO UPDATE calls something, or fires row triggers that may leave a

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archipel_planner::bind::{case_operand, visit};
 use archipel_planner::bound::{
-    AggregateCall, BoundChildMut, BoundExpr, BoundQuery, BoundStatement, ChildRow, Cte, ExprKind, JoinKind,
+    AggregateCall, BoundChildMut, BoundExpr, BoundQuery, BoundStatement, ChildRow, ExprKind, JoinKind,
     OutputColumn, Rel, SetCall, SetItem, SortKey, Subquery, SubqueryKind,
 };
 use archipel_planner::native;
@@ -14,41 +14,15 @@ use archipel_sql::error::Result;
 use archipel_sql::function::Volatility;
 use archipel_sql::types::Type;
 
-use super::super::Compiler;
 use super::condition::{
     all_of, asks_for_rows, conditions_to_sides, depends_on_rows, holds_call, is_bool, is_tested_above,
     item_reads_query, on_as_condition, parted, reads_query,
 };
-use super::query::{may_wait, turned};
-use crate::registry::query_as_routine;
-use crate::run::operation::{Hoisted, HoistedCall, HoistedRows};
-
-/// One walk over what a statement evaluates, in its order.
-pub(super) struct Walk<'c, 'a> {
-    pub compiler: &'c mut Compiler<'a>,
-    /// Something with effects stays in the statement: what comes after it stays, too.
-    pub blocked: bool,
-    /// CTEs around what is at hand, whose rows wait in registers.
-    pub ctes: Vec<Cte>,
-    /// Whether calls of volatile functions are taken out like those of routines, so that they keep their
-    /// place among these.
-    pub values: bool,
-    /// What is evaluated for each row of a query.
-    pub row: Option<EachRow>,
-    /// What is true where the expression at hand is evaluated at all.
-    pub guards: Vec<BoundExpr>,
-    /// Whether rows come one by one from a condition whose calls were taken out.
-    pub tested: bool,
-}
-
-/// The calls for each row.
-pub(super) struct EachRow {
-    /// Columns of the query.
-    pub width: usize,
-    /// Columns that calls read, and the registers they read them in.
-    pub columns: Vec<(u16, u32)>,
-    pub calls: Vec<HoistedCall>,
-}
+use super::join_side::{may_wait, turned};
+use super::state::{EachRow, Walk};
+use crate::compile::compiler::Compiler;
+use crate::query_routine::query_as_routine;
+use crate::run::operation::{Hoisted, HoistedRows};
 
 impl<'c, 'a> Walk<'c, 'a> {
     /// `values`: as [`Walk::values`].

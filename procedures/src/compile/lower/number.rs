@@ -4,7 +4,7 @@ use archipel_planner::native::scalar::text::Text;
 use archipel_planner::native::scalar::{Arithmetic, Kind, Node, Orders, Scalar};
 
 use super::{Label, Lowering};
-use crate::run::instruction::{Cell, Instruction};
+use crate::run::machine::instruction::{Cell, Instruction};
 use crate::run::machine::reciprocal;
 
 impl Lowering {

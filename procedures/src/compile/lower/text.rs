@@ -6,7 +6,7 @@ use compact_str::CompactString;
 
 use super::number::number_of;
 use super::{Lowering, Open};
-use crate::run::instruction::{Constant, Instruction, Strip};
+use crate::run::machine::instruction::{Constant, Instruction, Strip};
 use crate::run::operation::{Expression, Looping, Targets};
 
 /// How many strips there may be.

@@ -1,0 +1,187 @@
+//! What routines are compiled against, and what messages call them.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use archipel_planner::bind::BindEnv;
+use archipel_planner::native::TableSource;
+use archipel_sql::catalog::names::quote_identifier;
+use archipel_sql::catalog::{ArgMode, Authority, Catalog, RoutineRef, TypesAlong, ViewReference};
+use archipel_sql::error::SqlError;
+use archipel_sql::function::{FunctionContext, SessionHost};
+use archipel_sql::system::bare_type_along;
+use archipel_sql::types::Oid;
+
+use super::record;
+use crate::plpgsql::ast::Conflict;
+
+/// What routines are compiled against: one version of the catalog, and the engine's tables.
+#[derive(Clone)]
+pub struct Environment {
+    pub catalog: Catalog,
+    pub tables: Arc<dyn TableSource + Send + Sync>,
+    /// Where names are looked up.
+    pub search_path: Arc<[String]>,
+    /// As the settings have it, `$user` and what the role may not look into included.
+    pub written_path: Arc<[String]>,
+    /// In whose name they are looked up.
+    pub role: Oid,
+    /// Structures of rows that runs have found.
+    pub shapes: Arc<record::shape::Shapes>,
+    /// Whether routines are compiled for runs that stop for their session wherever they can.
+    pub in_pieces: bool,
+    /// Who wins when a name is both a variable and a column, unless the routine says it.
+    pub conflict: Conflict,
+    /// What a body that is kept as it was understood names.
+    pub references: Arc<[ViewReference]>,
+    /// Whether the text is one that was understood when it was defined ([`BindEnv::is_settled`]).
+    pub is_settled: bool,
+    /// Where routines that are called look names up, if elsewhere than the statement that calls them.
+    pub path_of_calls: Option<Arc<[String]>>,
+}
+
+impl Environment {
+    /// What routines are compiled against where settings have this search path and names are
+    /// looked up for this role.
+    pub fn new(
+        catalog: Catalog,
+        tables: Arc<dyn TableSource + Send + Sync>,
+        written_path: Arc<[String]>,
+        role: Oid,
+    ) -> Environment {
+        let search_path = Authority { catalog: &catalog, role }.path(&written_path);
+        Environment {
+            catalog,
+            tables,
+            search_path,
+            written_path,
+            role,
+            shapes: Default::default(),
+            in_pieces: false,
+            conflict: Conflict::Error,
+            references: Arc::from([]),
+            is_settled: false,
+            path_of_calls: None,
+        }
+    }
+
+    /// The same for a statement whose own names are looked up in another path than those of the
+    /// routines it calls.
+    #[must_use]
+    pub fn around_calls(mut self, search_path: Arc<[String]>) -> Environment {
+        if self.search_path != search_path {
+            self.path_of_calls = Some(std::mem::replace(&mut self.search_path, search_path));
+        }
+        self
+    }
+
+    /// The same for the catalog that the statement under way sees. What is looked up only when a routine
+    /// runs is looked up there: the routine is good for more catalogs than it was compiled of.
+    pub(crate) fn of_session(&self, session: &dyn SessionHost) -> Cow<'_, Environment> {
+        match Catalog::of_session(session) {
+            Some(catalog) if !catalog.same_as(&self.catalog) => {
+                Cow::Owned(Environment { catalog: catalog.clone(), ..self.clone() })
+            }
+            _ => Cow::Borrowed(self),
+        }
+    }
+
+    /// Who names types in messages.
+    pub(crate) fn type_names(&self) -> TypesAlong<'_> {
+        TypesAlong { catalog: &self.catalog, search_path: &self.search_path }
+    }
+
+    /// A routine as it was declared: an instance of a polymorphic one is named by that.
+    pub(super) fn declared(&self, routine: &RoutineRef) -> RoutineRef {
+        self.catalog.routine_by_oid(routine.oid).unwrap_or_else(|| routine.clone())
+    }
+
+    /// What this routine is compiled against: its SET clauses may name a search path, and a
+    /// SECURITY DEFINER routine looks where its owner may look.
+    pub(crate) fn of(&self, routine: &RoutineRef) -> Environment {
+        let traits = &routine.traits;
+        let set = traits.settings.iter().find(|(name, _)| name == "search_path");
+        let mut environment = self.clone();
+        if let Some(path) = environment.path_of_calls.take() {
+            environment.search_path = path;
+        }
+        if let Some(stored) = &traits.stored {
+            environment.references = stored.references.clone().into();
+        } else if !self.references.is_empty() {
+            environment.references = Arc::from([]);
+        }
+        let conflict = traits.settings.iter().find(|(name, _)| name == "plpgsql.variable_conflict");
+        if let Some((_, value)) = conflict {
+            environment.conflict = Conflict::of_setting(value);
+        }
+        if traits.security_definer {
+            environment.role = self.catalog.owner(routine.oid);
+        }
+        if let Some((_, value)) = set {
+            let names = value.split(',').map(|name| name.trim().trim_matches('"').to_string());
+            environment.written_path = names.collect();
+        }
+        if set.is_some() || traits.security_definer {
+            let authority = Authority { catalog: &environment.catalog, role: environment.role };
+            environment.search_path = authority.path(&environment.written_path);
+        }
+        environment.is_settled = traits.stored.is_some();
+        match &traits.stored {
+            // Whoever runs it, its own names are found where they were found when it was made.
+            Some(stored) => environment.around_calls(stored.search_path.clone().into()),
+            None => environment,
+        }
+    }
+}
+
+/// `f(integer,text)`, as format_procedure prints it.
+pub fn signature_text(routine: &archipel_sql::catalog::Routine, environment: &Environment) -> String {
+    if routine.name.is_empty() {
+        return "inline_code_block".to_string();
+    }
+    let args: Vec<String> = routine
+        .args
+        .iter()
+        .filter(|arg| is_input(arg.mode))
+        .map(|arg| bare_type_along(&environment.catalog, &environment.search_path, arg.declared().oid))
+        .collect();
+    let name = quote_identifier(&routine.name);
+    let found = environment.catalog.routines(None, &routine.name, &environment.search_path);
+    let same = found.iter().find(|other| other.input_types() == routine.input_types());
+    let schema = match same {
+        Some(visible) if visible.oid == routine.oid => String::new(),
+        // Before it is there at all, nobody calls it.
+        _ if routine.oid == Oid(0) => String::new(),
+        _ => format!("{}.", quote_identifier(&routine.schema)),
+    };
+    format!("{schema}{name}({})", args.join(","))
+}
+
+pub(crate) fn is_input(mode: ArgMode) -> bool {
+    matches!(mode, ArgMode::In | ArgMode::InOut | ArgMode::Variadic)
+}
+
+/// A binding environment without variables and parameters.
+pub(crate) fn bind_env<'b>(
+    environment: &'b Environment,
+    context: &'b FunctionContext<'b>,
+    text: &'b str,
+) -> BindEnv<'b> {
+    let mut env = BindEnv::new(&environment.catalog, &environment.search_path, context);
+    env.text = text;
+    env.references = &environment.references;
+    env.is_settled = environment.is_settled;
+    env.late_literals = true;
+    // Parameters are variables: whatever else `$n` says is not there.
+    env.params_fixed = true;
+    env
+}
+
+/// A context for reading literals at compile time, without a session: it only names types.
+pub(crate) fn no_session<'n>(names: &'n TypesAlong<'_>) -> FunctionContext<'n> {
+    FunctionContext { now: 0, session: names }
+}
+
+pub(crate) fn unsupported(what: &str) -> SqlError {
+    SqlError::unsupported(what)
+}
