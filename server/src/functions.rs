@@ -18,7 +18,7 @@ use archipel_sql::types::Oid;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::session::host::{Host, PendingSetting};
-use crate::session::{role, role_setting};
+use crate::session::role_setting;
 use crate::system::Source;
 use crate::system::cells::array;
 

@@ -55,7 +55,6 @@ use archipel_engine::{Snapshot, TableMeta};
 use archipel_planner::bound::{BoundQuery, Rel};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
-use archipel_sql::function::SessionHost;
 use archipel_sql::types::Type;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;

@@ -5,7 +5,6 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlState;
 use archipel_sql::function::FunctionContext;
 use archipel_sql::parser::parse;
-use archipel_sql::types::{Oid, Type};
 
 use super::*;
 use crate::work::plan::trees_of;

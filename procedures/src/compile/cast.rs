@@ -197,9 +197,9 @@ fn cast_all(
     if !surplus && exprs.iter().zip(&types).all(|(expr, ty)| fits(expr, ty)) {
         return Ok(None);
     }
-    let mut cast = Vec::with_capacity(exprs.len());
+    let mut fitted = Vec::with_capacity(exprs.len());
     for (expr, ty) in exprs.into_iter().zip(&types) {
-        cast.push(if fits(&expr, ty) { expr } else { cast(expr, *ty, environment)? });
+        fitted.push(if fits(&expr, ty) { expr } else { cast(expr, *ty, environment)? });
     }
-    Ok(Some(cast))
+    Ok(Some(fitted))
 }

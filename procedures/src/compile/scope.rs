@@ -21,8 +21,8 @@ use super::explain;
 use super::record::variable::{Field, RecordState, Storage};
 use super::spoken::{about_converted, about_fragment, about_statement, expression_line};
 use crate::plpgsql::ast::*;
+use crate::run::context_line;
 use crate::run::operation::{Compiled, Expression};
-use crate::run::{context, context_line};
 
 /// The names visible at one fragment.
 pub(super) struct Scope<'c, 'a> {

@@ -64,7 +64,7 @@ impl Known {
         };
         for oid in stale {
             let before = self.routines.remove(&oid);
-            let after = entry(oid, server, environment);
+            let after = entry(oid, registry, environment);
             // What shows nothing moves nothing.
             self.open |=
                 before.is_some_and(|entry| entry.shows()) || after.as_ref().is_some_and(Entry::shows);
@@ -91,7 +91,7 @@ impl Known {
 }
 
 /// What a routine shows; `None` if there is none, or one that is never compiled.
-fn entry(oid: Oid, server: &Server, environment: &Environment) -> Option<Entry> {
+fn entry(oid: Oid, registry: &Arc<Registry>, environment: &Environment) -> Option<Entry> {
     let (catalog, asked) = environment.catalog.noting();
     let environment = &Environment { catalog, ..environment.clone() };
     let routine = environment.catalog.routine_by_oid(oid)?;

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
 pub use super::memory::{CursorShown, Memory, PreparedByName};
-use super::{role, role_setting};
+use super::role_setting;
 use crate::catalog::CatalogState;
 use crate::server::Server;
 use crate::sessions::SessionEntry;

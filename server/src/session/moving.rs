@@ -11,9 +11,9 @@ use std::sync::Arc;
 use archipel_engine::id::Epoch;
 use rustc_hash::FxHashMap;
 
+use super::Session;
 use super::belongings::{Belongings, MovingSession};
 use super::transaction::Transaction;
-use super::{Session, host};
 use crate::executor::Executor;
 use crate::replies::Replies;
 use crate::server::{EngineDurability, Server};

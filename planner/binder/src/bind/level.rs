@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archipel_sql::catalog::{Table, TableKind};
+use archipel_sql::catalog::{ROW_PLACE, Table, TableKind};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::{Oid, Type};

@@ -45,6 +45,7 @@ pub mod visit;
 mod tests;
 
 use archipel_sql::ast;
+use archipel_sql::catalog::ROW_PLACE;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::{Oid, Type};
 

@@ -4,7 +4,7 @@
 use archipel_sql::parser::{Lexeme, LexemeKind, lexemes};
 use sqlparser::ast::{
     AccessExpr, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArguments, Query, Select,
-    SelectItem, SetExpr,
+    SelectItem, SetExpr, Spanned,
 };
 use sqlparser::tokenizer::Span;
 

@@ -7,9 +7,7 @@ use archipel_sql::ast::{AlterType, CreateType, CreatedType, Drop, ObjectWord, Ty
 use archipel_sql::catalog::dependency::{Dependent, routine_signature, still_depended_on};
 use archipel_sql::catalog::names::{quote_identifier, undefined_schema};
 use archipel_sql::catalog::user_type::{Domain, EnumLabel, LABEL_BYTES_MAX, UserType, enum_oid, label_oid};
-use archipel_sql::catalog::{
-    Column, Object, ObjectKind, PartitionStrategy, Routine, RoutineRef, TableKind, UserTypeRef,
-};
+use archipel_sql::catalog::{Object, ObjectKind, PartitionStrategy, RoutineRef, TableKind, UserTypeRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::stack;
 use archipel_sql::types::{Oid, Type};

@@ -11,7 +11,7 @@ use archipel_sql::function::Volatility;
 use archipel_sql::parser::{LexemeKind, lexemes};
 use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::{Oid, Type};
-use sqlparser::ast::{AccessExpr, Expr, FunctionArguments, Value, Visitor};
+use sqlparser::ast::{AccessExpr, Expr, FunctionArguments, Value, Visit, Visitor};
 use sqlparser::tokenizer::Span;
 
 use crate::bind::coerce::is_polymorphic;

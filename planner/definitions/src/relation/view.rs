@@ -14,7 +14,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{Positions, parse, parse_query};
 use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::Oid;
-use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Visitor};
+use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Visit, Visitor};
 
 use super::view_query::{bound, users_of_column};
 use crate::access::owner;

@@ -21,7 +21,7 @@ use archipel_sql::ast::QualifiedName;
 use archipel_sql::catalog::names::{is_temporary_schema, undefined_schema};
 use archipel_sql::catalog::{
     Catalog, CatalogChange, DATABASE, Numbers, Object, ObjectClass, ObjectKind, Persistence, Privileges,
-    Schema, Sequence, Table, TableKind, TypesAlong, UserType,
+    SUPERUSER_NAME, Schema, Sequence, Table, TableKind, TypesAlong, UserType,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::{TypeNames, element_of};

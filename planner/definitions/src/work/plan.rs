@@ -206,7 +206,7 @@ pub(crate) fn trees_of(operation: &DdlOp) -> Vec<TreeId> {
 
 /// Some columns of a table's rows as the statement leaves them. A validation names them in FROM before
 /// all of the statement is planned; [`Work::settle_validations`](super::Work::settle_validations) says what they are.
-pub(super) struct Gathered {
+pub(crate) struct Gathered {
     pub(crate) name: String,
     pub(crate) table: Oid,
     pub(crate) columns: Vec<String>,

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use archipel_engine::SubmitOptions;
-use archipel_sql::{io, system};
 use archipel_sql::catalog::{Catalog, Privileges, Requirement, SessionRoles, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, SessionHost};
 use archipel_sql::system::SystemSource;
 use archipel_sql::types::Oid;
+use archipel_sql::{io, system};
 
+use super::tests::Database;
 use crate::native::run::program::StatementProgram;
 use crate::native::run::state::context::SystemRows;
 use crate::native::run::state::error::stop_error;
-use super::tests::Database;
 
 /// A session that knows the catalog and nothing else.
 struct Host {

@@ -23,24 +23,23 @@
 //!
 //! Invariant: nothing here looks up a name, and nothing allocates per row for scalars.
 
-pub(crate) mod plan;
-pub(crate) mod run;
 #[cfg(test)]
 mod catalog_tests;
+pub(crate) mod plan;
+pub(crate) mod run;
 #[cfg(test)]
 mod tests;
 
 pub use crate::array::element;
 pub use crate::construct::convert_io;
 pub use crate::known::{is_known, is_known_of_known, is_null, known_within};
-pub use plan::scalar;
 pub use plan::access::inheritance::members_left;
 pub use plan::constant::failure_of_expression;
 pub use plan::environment::{CompileEnv, NoRoutines, RoutineLinker, TableSource, TriggerPart, is_outdated};
 pub use plan::expression::{CompiledExpression, compile_condition, compile_expr, compile_expression};
+pub use plan::scalar;
 pub use plan::statement::{compile_explained, compile_statement};
 pub use plan::walk::{visit_all_relations, visit_expressions, visit_relations};
-pub use run::{program, statement};
 pub use run::access::prefetch as ahead;
 pub use run::constraint::deferral::{DeferredCheck, DeferredWork, finish_deferred};
 pub use run::constraint::mode::ConstraintModes;
@@ -50,11 +49,14 @@ pub use run::function::notify;
 pub use run::function::sequence::{Drawn, LAST_SEQUENCE, numbers_for_next_attempt};
 pub use run::program::{StatementHost, StatementProgram};
 pub use run::routine::CompiledRoutine;
-pub use run::row::hash;
 pub use run::row::equality::equality;
+pub use run::row::hash;
 pub use run::row::sink::{NoRows, RowSink};
-pub use run::state::{context, cursor, effects};
-pub use run::state::context::{CallerLine, ExecContext, NoSystemRows, Notice, Permits, RoutineForm, RunOf, SystemRows};
+pub use run::state::context::{
+    CallerLine, ExecContext, NoSystemRows, Notice, Permits, RoutineForm, RunOf, SystemRows,
+};
 pub use run::state::error::{ExecError, ExecResult, stop_error};
 pub use run::state::usage::{Usage, Used};
+pub use run::state::{context, cursor, effects};
 pub use run::statement::CompiledStatement;
+pub use run::{program, statement};

@@ -3,17 +3,18 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use archipel_engine::{ClaimSet, DdlOp, Engine, EngineConfig, Program, RoutingTable, Stop, SubmitOptions, Txn};
 use archipel_engine::log::MemoryStore;
-use archipel_sql::io;
+use archipel_engine::{
+    ClaimSet, DdlOp, Engine, EngineConfig, Program, RoutingTable, Stop, SubmitOptions, Txn,
+};
 use archipel_sql::ast::Statement;
 use archipel_sql::catalog::{Catalog, Privileges, Requirement, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::{FunctionContext, SessionHost};
+use archipel_sql::io;
 use archipel_sql::types::Oid;
 
-use archipel_definitions as ddl;
 use crate::bind::{BindEnv, bind_statement};
 use crate::native::plan::environment::{CompileEnv, NoRoutines};
 use crate::native::plan::statement::compile_statement;
@@ -21,6 +22,7 @@ use crate::native::run::program::StatementProgram;
 use crate::native::run::state::context::SystemRows;
 use crate::native::run::state::error::stop_error;
 use crate::native::run::statement::CompiledStatement;
+use archipel_definitions as ddl;
 
 /// A session without settings.
 struct Host;

@@ -20,7 +20,6 @@ use crate::plpgsql::ast::{Conflict, Fragment, NamesId};
 use crate::plpgsql::lexer::{self, Token};
 use crate::run::context;
 use crate::run::operation::OperationKind;
-use crate::run::pause::Command;
 
 fn register_of(value: &BoundExpr) -> Option<(Oid, u32)> {
     match value.kind {

@@ -32,7 +32,7 @@ use super::environment::{bind_env, no_session};
 use super::record::shape;
 use super::record::tagged;
 use super::record::tagged::Alternatives;
-use super::statement::{command, command_text};
+use super::statement::command_text;
 use super::trigger::rows::Transitions;
 use super::{Columns, Environment, explain};
 use crate::query_routine::query_as_routine;

@@ -1,6 +1,5 @@
 //! What the machine of loops ([`crate::run::machine`]) is made of.
 
-use crate::rights::Rights;
 use archipel_planner::native::scalar::text::{Case, Extent, Measure, Part};
 use archipel_planner::native::scalar::{Kind, Orders};
 use archipel_sql::function::FloatOperation;

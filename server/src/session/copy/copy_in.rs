@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use archipel_sql::ast::{Copy, CopyDirection, CopyTarget};
 use archipel_sql::catalog::names::is_temporary_schema;
-use archipel_sql::catalog::{Column, Identity, Table, TableKind, TableRef, Trigger, TriggerEvent};
+use archipel_sql::catalog::{Column, Identity, TableKind, TableRef, Trigger, TriggerEvent};
 use archipel_sql::copy::{CopyDecoder, CopyFormat};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::memory;
@@ -27,7 +27,6 @@ use super::state::{COPY_CONTEXT, CopyIn, CopySent, references_itself};
 use crate::run::load::Rows;
 use crate::session::Session;
 use crate::session::protocol::connection::Flow;
-use crate::session::protocol::script::Script;
 use crate::statement::{Prepared, RowPlan};
 use crate::wire::frame::Message;
 use crate::wire::output::Severity;

@@ -30,7 +30,7 @@ use archipel_procedures::Environment;
 use archipel_procedures::plpgsql::lexer::long_names;
 use archipel_procedures::plpgsql::shadowed_variables;
 use archipel_sql::ast::{
-    AlterRole, CreateRoutine, Rename, RenameAction, RoleAction, RoutineClauses, RoutineSetting, Statement,
+    AlterRole, Rename, RenameAction, RoleAction, RoutineClauses, RoutineSetting, Statement,
 };
 use archipel_sql::catalog::{
     Catalog, CatalogChange, Language, Object, Required, Requirement, Routine, RoutineRef,

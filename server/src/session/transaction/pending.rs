@@ -24,7 +24,7 @@ pub(super) enum Change {
 
 /// A point to go back to.
 #[derive(Clone, Copy, Default)]
-pub(super) struct PendingMark {
+pub(in crate::session) struct PendingMark {
     pub(super) notifications: usize,
     pub(super) changes: usize,
 }

@@ -13,9 +13,7 @@ use super::opclass::method_oid;
 use super::qualified::qualified;
 use super::roles::{acl_of, column_acl, owner, owner_name};
 use super::shape::{Sheet, array, letter, relation_kind, storage_options, text, vector};
-use crate::catalog::{
-    CheckOption, DATABASE, EXPRESSION, Index, ReplicaIdentity, Table, TableKind, extension,
-};
+use crate::catalog::{CheckOption, DATABASE, EXPRESSION, ReplicaIdentity, Table, TableKind, extension};
 use crate::datum::Datum;
 use crate::type_table::type_info;
 use crate::types::{Oid, Type};

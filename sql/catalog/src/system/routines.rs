@@ -3,6 +3,7 @@
 use super::SystemSource;
 use super::builtin;
 use super::definition::argument_defaults;
+use super::function_name;
 use super::functions::optional;
 use super::index_view::schema_oid;
 use super::language::{INTERNAL, PLPGSQL, SQL};
@@ -32,7 +33,7 @@ fn builtin(
 ) {
     let body = match kind {
         "a" => "aggregate_dummy",
-        "w" => builtin::window(oid).map_or(name, |window| window.source),
+        "w" => function_name::window(oid).map_or(name, |window| window.source),
         _ => name,
     };
     let arg_names = if arg_names.is_empty() {

@@ -3,7 +3,6 @@
 
 use super::host::FunctionContext;
 use super::intrinsic::{Aggregate, Comparison, Intrinsic, Operands};
-use super::{AggregateFunction, AggregateState, ResolvedFunction, ScalarFunction};
 use crate::datum::Datum;
 use crate::error::Result;
 use crate::types::{Oid, Type};

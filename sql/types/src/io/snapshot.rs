@@ -98,3 +98,41 @@ impl Snapshot {
         id < self.xmin || (id < self.xmax && self.under_way.binary_search(&id).is_err())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_reads_what_it_writes() {
+        let read = |text| Snapshot::parse(text).map(|snapshot| snapshot.to_string());
+        assert_eq!(read("12:20:13,15,15,18").ok().as_deref(), Some("12:20:13,15,18"));
+        assert_eq!(read("12:12:").ok().as_deref(), Some("12:12:"));
+        for wrong in ["", "12", "12:18", "0:1:", "31:12:", "12:16:14,13", "12:16:11", "12:16:16", "1:2:a"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_snapshot_survives_the_wire() {
+        let snapshot = Snapshot { xmin: 12, xmax: 20, under_way: vec![13, 18] };
+        let mut bytes = Vec::new();
+        snapshot.write_binary(&mut bytes);
+        assert_eq!(Snapshot::from_binary(&bytes), Some(snapshot));
+        assert_eq!(Snapshot::from_binary(&bytes[..20]), None);
+    }
+
+    #[test]
+    fn what_was_over_is_seen() {
+        let snapshot = Snapshot { xmin: 12, xmax: 20, under_way: vec![13, 18] };
+        let seen: Vec<i64> = (10..24).filter(|id| snapshot.sees(*id)).collect();
+        assert_eq!(seen, [10, 11, 12, 14, 15, 16, 17, 19]);
+    }
+
+    #[test]
+    fn ids_are_read_as_c_does() {
+        let read: Vec<i64> =
+            ["42", " 42x", "0x1f", "017", "", "-", "99999999999999999999"].map(parse_transaction_id).to_vec();
+        assert_eq!(read, [42, 42, 31, 15, 0, 0, i64::MAX]);
+    }
+}

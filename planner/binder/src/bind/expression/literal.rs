@@ -1,5 +1,7 @@
 //! Constants and parameters.
 
+use std::hash::{Hash, Hasher};
+
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CastContext, FunctionContext, ResolvedFunction, ScalarFunction, Volatility};

@@ -9,7 +9,7 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
 use super::coerce::is_polymorphic;
-use super::row_value::record_field;
+use super::row_value::{as_record, record_field};
 use crate::bind::binder::Binder;
 use crate::bind::function::argument;
 use crate::bind::level::Fields;

@@ -2,7 +2,6 @@
 //! function stays where it is; aggregates, window functions and set-returning functions are
 //! handed to the query level they belong to, which leaves a placeholder column behind.
 
-use archipel_sql::catalog::Routine;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{Aggregate, CastContext, Intrinsic};

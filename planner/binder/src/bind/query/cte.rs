@@ -9,7 +9,7 @@ use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
 use sqlparser::ast;
-use sqlparser::ast::{Query, SetExpr, SetOperator, Visitor};
+use sqlparser::ast::{Query, SetExpr, SetOperator, Visit, Visitor};
 
 use super::search_cycle::{clauses_of, place_of};
 use super::set_operation::{options, set_quantifier, syntax};

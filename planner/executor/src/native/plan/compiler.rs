@@ -11,12 +11,13 @@ use std::sync::{Arc, OnceLock};
 
 use archipel_engine::TableMeta;
 use archipel_engine::id::TreeId;
-use archipel_sql::{interrupt, stack};
 use archipel_sql::catalog::{Table, TableRef};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
+use archipel_sql::{interrupt, stack};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::environment::CompileEnv;
 use crate::bind::reference::bind_index_expressions;
 use crate::bound::{Alias, BoundExpr, BoundIndexExpression, ExprKind, Rel, SetItem};
 use crate::explain::document::Value;
@@ -33,7 +34,6 @@ use crate::native::run::operator::with::Recursion;
 use crate::native::run::row::projection::Pruned;
 use crate::native::run::state::frame::FrameShape;
 use crate::route::{Access, RouteKey};
-use super::environment::CompileEnv;
 
 /// The slot of each column of a row.
 pub(crate) type Layout = Vec<u32>;

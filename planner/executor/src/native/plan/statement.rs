@@ -1,19 +1,19 @@
 //! A whole statement, compiled.
 
 use archipel_sql::ast::ExplainOptions;
-use archipel_sql::catalog::{TableKind, TableRef};
 use archipel_sql::catalog::names::is_temporary_schema;
+use archipel_sql::catalog::{TableKind, TableRef};
 use archipel_sql::error::Result;
 
+use super::compiler::Compiler;
+use super::environment::CompileEnv;
+use super::{constant, walk};
 use crate::bound::{BoundStatement, Cte, CteBody, LockStrength, Rel};
 use crate::native::plan::explain::name::Describing;
 use crate::native::plan::relation::modifying_cte::targets_of;
 use crate::native::run::access::row_read::row_columns;
 use crate::native::run::operator::node::Node;
 use crate::native::run::statement::{Body, CompiledStatement, Output};
-use super::{constant, walk};
-use super::compiler::Compiler;
-use super::environment::CompileEnv;
 
 /// Compiles a bound statement.
 pub fn compile_statement(statement: &BoundStatement, env: &CompileEnv<'_>) -> Result<CompiledStatement> {

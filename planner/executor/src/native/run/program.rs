@@ -3,19 +3,19 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use archipel_engine::{ClaimSet, Program, RoutingTable, Stop};
 use archipel_engine::txn::Txn;
+use archipel_engine::{ClaimSet, Program, RoutingTable, Stop};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::{FunctionContext, SessionHost};
 
-use crate::route;
+use super::statement::CompiledStatement;
 use crate::native::run::function::sequence::Drawn;
 use crate::native::run::row::sink::RowSink;
 use crate::native::run::state::context::{ExecContext, Notice, SystemRows};
 use crate::native::run::state::error::{ExecError, ExecResult};
+use crate::route;
 use crate::route::predict;
-use super::statement::CompiledStatement;
 
 /// What statements need of their session, shared with the executor that runs them.
 pub trait StatementHost: SessionHost + SystemRows + Send + Sync + 'static {}

@@ -7,6 +7,7 @@ use archipel_engine::id::TreeId;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 
+use super::routine::CompiledRoutine;
 use crate::array::Values;
 use crate::bound::OutputColumn;
 use crate::explain::plan::PlanLines;
@@ -33,7 +34,6 @@ use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
 use crate::native::run::state::frame::FrameShape;
 use crate::route::Access;
-use super::routine::CompiledRoutine;
 
 /// A statement that reads or writes rows, ready to run any number of times.
 pub struct CompiledStatement {

@@ -3,9 +3,9 @@
 use archipel_sql::catalog::Table;
 use rustc_hash::FxHashMap;
 
+use super::conjunct::Conjunct;
 use crate::bound::BoundExpr;
 use crate::native::run::access::path::{Meta, OrderKey};
-use super::conjunct::Conjunct;
 
 /// A path found, not yet compiled: which conjuncts it uses for what.
 pub(crate) struct Choice<'b> {

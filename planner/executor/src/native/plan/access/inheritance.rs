@@ -10,6 +10,8 @@ use archipel_sql::error::Result;
 use archipel_sql::function::FunctionContext;
 use rustc_hash::FxHashMap;
 
+use super::choice::Restrictions;
+use super::conjunct::{Conjunct, Restriction, comparable, split};
 use crate::bind::visit::is_volatile;
 use crate::bound::{BoundExpr, ExprKind};
 use crate::comparison::{Comparison, comparison};
@@ -23,8 +25,6 @@ use crate::native::run::operator::node::Node;
 use crate::partition::Family;
 use crate::pruning::{Among, PartCondition, Pruning};
 use crate::route::{RouteInputs, evaluate, is_row_free};
-use super::choice::Restrictions;
-use super::conjunct::{Conjunct, Restriction, comparable, split};
 
 impl Compiler<'_> {
     /// The slots of a member's columns: those of the root where it has them.

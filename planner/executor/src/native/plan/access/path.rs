@@ -11,17 +11,17 @@ use archipel_engine::schema::{IndexPlacement, KeyColumn, Placement};
 use archipel_sql::catalog::Table;
 use archipel_sql::error::Result;
 
+use super::choice::{Choice, ChosenPart, Restrictions};
+use super::conjunct::{Conjunct, Restriction, split};
+use super::selectivity::share_kept;
 use crate::bound::BoundExpr;
 use crate::comparison::Comparison;
-use crate::native::plan::walk;
 use crate::native::plan::compiler::Compiler;
+use crate::native::plan::walk;
 use crate::native::run::access::path::{KeyPart, Meta, Path, Tree};
 use crate::native::run::access::prefetch::KnownRow;
 use crate::route::{Access, RouteKey, key_candidates};
 use crate::row::{Codec, stored_name, stored_type};
-use super::choice::{Choice, ChosenPart, Restrictions};
-use super::conjunct::{Conjunct, Restriction, split};
-use super::selectivity::share_kept;
 
 /// The key of a table's tree, or of one of its indexes'.
 pub(crate) fn key_of(meta: &Meta, index: Option<usize>) -> &[KeyColumn] {
@@ -209,7 +209,12 @@ impl Compiler<'_> {
     }
 
     /// Whether walking the path yields the wanted order, and if so whether backwards.
-    pub(crate) fn order_of(&self, on: &Restrictions<'_, '_>, key: &[KeyColumn], choice: &Choice<'_>) -> Option<bool> {
+    pub(crate) fn order_of(
+        &self,
+        on: &Restrictions<'_, '_>,
+        key: &[KeyColumn],
+        choice: &Choice<'_>,
+    ) -> Option<bool> {
         let fixed = |slot: u32| {
             key.iter().zip(&choice.equals).any(|(column, part)| {
                 matches!(part, ChosenPart::Value(..) | ChosenPart::Known(_) | ChosenPart::Null(_))
@@ -342,7 +347,13 @@ impl Compiler<'_> {
     }
 
     /// Notes what is known of the first column of a tree's key.
-    pub(crate) fn note_route(&mut self, on: &Restrictions<'_, '_>, index: Option<usize>, route: RouteKey, write: bool) {
+    pub(crate) fn note_route(
+        &mut self,
+        on: &Restrictions<'_, '_>,
+        index: Option<usize>,
+        route: RouteKey,
+        write: bool,
+    ) {
         let candidates = self.bound_key_columns(on);
         let joined = match route {
             RouteKey::All => self.joined_columns(on),

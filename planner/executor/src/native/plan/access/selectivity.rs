@@ -2,9 +2,9 @@
 
 use archipel_sql::function::Intrinsic;
 
+use super::conjunct::Conjunct;
 use crate::bound::{BoundExpr, ExprKind};
 use crate::comparison::{Comparison, comparison};
-use super::conjunct::Conjunct;
 
 /// The share of rows that one value of a column has.
 const SHARE_EQUAL: f64 = 0.1;

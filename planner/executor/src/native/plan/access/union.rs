@@ -8,6 +8,8 @@
 use archipel_sql::catalog::TableRef;
 use archipel_sql::error::Result;
 
+use super::choice::{Arm, Choice, Restrictions, Union};
+use super::conjunct::{Conjunct, split};
 use crate::bound::{Alias, BoundExpr, ExprKind};
 use crate::explain::plan::PlanNode;
 use crate::native::plan::compiler::{Compiler, Layout};
@@ -19,8 +21,6 @@ use crate::native::run::operator::set_operation::SetOperation;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
 use crate::route::RouteKey;
-use super::choice::{Arm, Choice, Restrictions, Union};
-use super::conjunct::{Conjunct, split};
 
 /// The same with other conditions, in any order.
 fn restricted<'s, 'b>(on: &Restrictions<'s, 'b>, conjuncts: &'s [Conjunct<'b>]) -> Restrictions<'s, 'b> {

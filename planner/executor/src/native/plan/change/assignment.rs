@@ -5,15 +5,15 @@ use archipel_engine::schema::KeyColumn;
 use archipel_sql::catalog::TableRef;
 use archipel_sql::error::Result;
 
+use super::index_expression::OF_EXPRESSION;
 use crate::bind::reference::bind_generated;
 use crate::bound::{BoundChecks, BoundExpr, ExprKind};
-use crate::native::plan::walk;
 use crate::native::plan::compiler::{Compiler, Layout};
+use crate::native::plan::walk;
 use crate::native::run::access::path::Meta;
 use crate::native::run::change::assignment::{Change, NewValue};
 use crate::route::RouteKey;
 use crate::row::Codec;
-use super::index_expression::OF_EXPRESSION;
 
 impl Compiler<'_> {
     /// Compiles SET over `scope` (the old row first).
@@ -110,8 +110,7 @@ impl Compiler<'_> {
     ) -> Result<usize> {
         let mut generated = 0;
         for (column, expr) in bind_generated(self.env.catalog, table)? {
-            let uses_changed =
-                walk::root_columns(&expr).iter().any(|used| columns.contains(used));
+            let uses_changed = walk::root_columns(&expr).iter().any(|used| columns.contains(used));
             if !uses_changed && !columns.contains(&column) {
                 continue;
             }

@@ -4,8 +4,8 @@ use archipel_sql::catalog::TableRef;
 use archipel_sql::error::Result;
 
 use crate::bind::reference::bind_index_expressions;
-use crate::native::plan::walk;
 use crate::native::plan::compiler::Compiler;
+use crate::native::plan::walk;
 use crate::native::run::expression::source::Source;
 use crate::row::Codec;
 

@@ -7,6 +7,8 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::types::Type;
 
+use super::modify::changes_rows;
+use super::trigger::kept_for;
 use crate::bound::{BoundDelete, BoundExpr, BoundInsert, BoundUpdate, Rel};
 use crate::native::plan::access::inheritance::shown_as;
 use crate::native::plan::compiler::Compiler;
@@ -16,8 +18,6 @@ use crate::native::run::change::inheritance::{MemberChange, Members};
 use crate::native::run::change::trigger::Triggers;
 use crate::native::run::operator::append::Chosen;
 use crate::partition::{Family, Member, levels_above};
-use super::modify::changes_rows;
-use super::trigger::kept_for;
 
 /// The columns that stand behind a target row for its statement, over a member's scope: its own row, then
 /// those of FROM.

@@ -3,11 +3,13 @@
 use archipel_sql::catalog::{Distribution, Table, TableRef, Trigger, TriggerEvent};
 use archipel_sql::error::{Result, SqlError};
 
+use super::index_expression::OF_EXPRESSION;
+use super::target::has_subquery;
 use crate::bind::reference::bind_generated;
 use crate::bound::{BoundExpr, BoundInsert, ConflictArbiter, ExprKind, OnConflict, Rel, Returning};
-use crate::native::plan::walk;
 use crate::native::plan::compiler::{Compiler, Layout};
 use crate::native::plan::constraint::placing::Placing;
+use crate::native::plan::walk;
 use crate::native::run::access::path::Meta;
 use crate::native::run::access::scan::scan_columns;
 use crate::native::run::change::insert::{Arbiter, Conflict, ConflictUpdate, Destination, Insert, RowInsert};
@@ -15,8 +17,6 @@ use crate::native::run::change::write::Target;
 use crate::native::run::expression::source::Source;
 use crate::native::run::operator::node::Node;
 use crate::route::{RouteKey, key_candidates};
-use super::index_expression::OF_EXPRESSION;
-use super::target::has_subquery;
 
 impl Compiler<'_> {
     /// The columns that a table without a key could be distributed by, as far as their values

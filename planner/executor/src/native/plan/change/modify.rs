@@ -10,6 +10,8 @@ use std::sync::Arc;
 use archipel_sql::catalog::{Column, TableRef, TriggerEvent};
 use archipel_sql::error::Result;
 
+use super::index_expression::OF_EXPRESSION;
+use super::target::reads_rows;
 use crate::bound::{BoundDelete, BoundExpr, BoundUpdate, Rel};
 use crate::native::plan::access::conjunct::Conjunct;
 use crate::native::plan::compiler::{Compiler, Layout};
@@ -22,8 +24,6 @@ use crate::native::run::change::update::Update;
 use crate::native::run::change::write::Target;
 use crate::native::run::operator::node::Node;
 use crate::route::RouteKey;
-use super::index_expression::OF_EXPRESSION;
-use super::target::reads_rows;
 
 impl Compiler<'_> {
     /// Plans the target of UPDATE or DELETE with its FROM items: the node, the slots of the target's
@@ -55,7 +55,11 @@ impl Compiler<'_> {
     }
 
     /// An UPDATE, of a member of a family between whose members rows may move.
-    pub(crate) fn update_of(&mut self, update: &BoundUpdate, moving: Option<(&Arc<Moving>, usize)>) -> Result<Update> {
+    pub(crate) fn update_of(
+        &mut self,
+        update: &BoundUpdate,
+        moving: Option<(&Arc<Moving>, usize)>,
+    ) -> Result<Update> {
         let table = &update.table;
         let meta = self.table(table)?;
         let scan = self.kept_scan(update.numbered.as_ref().unwrap_or(table), &update.alias);

@@ -3,6 +3,7 @@
 use archipel_sql::catalog::{TableRef, TriggerEvent};
 use archipel_sql::error::Result;
 
+use super::target::has_subquery;
 use crate::bind::reference::bind_generated;
 use crate::bound::{BoundExpr, Returning};
 use crate::native::plan::compiler::Compiler;
@@ -11,7 +12,6 @@ use crate::native::run::access::path::Meta;
 use crate::native::run::change::row_trigger::Triggered;
 use crate::native::run::change::trigger::Triggers;
 use crate::native::run::expression::source::Source;
-use super::target::has_subquery;
 
 impl Compiler<'_> {
     /// What SET amounts to where BEFORE triggers may change any column: the others are set to

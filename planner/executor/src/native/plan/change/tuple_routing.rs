@@ -7,6 +7,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::types::Type;
 
+use super::trigger::kept_for;
 use crate::bind::insert::no_arbiter;
 use crate::bind::reference::bind_checks;
 use crate::bound::{BoundCheck, BoundChecks, BoundExpr, BoundInsert, ConflictArbiter, OnConflict, Rel};
@@ -20,7 +21,6 @@ use crate::native::run::operator::append::Chosen;
 use crate::partition::{Family, Member};
 use crate::pruning::{Among, PartCondition, Pruning};
 use crate::route::RouteKey;
-use super::trigger::kept_for;
 
 impl Compiler<'_> {
     /// What finds the partition of a row of a family's root in these slots.

@@ -6,10 +6,10 @@ use archipel_sql::function::{ResolvedFunction, ScalarFunction, Volatility};
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::Oid;
 
-use crate::known;
 use crate::array::{Values, array_of_items};
 use crate::bind::visit::visit_expr;
 use crate::bound::{BoundExpr, ExprKind};
+use crate::known;
 use crate::known::{folded, is_null, is_steady, known_within, reads_time_zone};
 use crate::native::plan::compiler::Compiler;
 use crate::native::plan::expression::function_call::call;

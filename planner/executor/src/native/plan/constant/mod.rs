@@ -20,14 +20,17 @@ pub(crate) mod value;
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
-use archipel_sql::stack;
 use archipel_sql::catalog::TableKind;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
+use archipel_sql::stack;
 use rustc_hash::FxHashMap;
 
 use crate::bind::visit::{calls_volatile, is_volatile};
-use crate::bound::{AggregateCall, BoundDelete, BoundExpr, BoundInsert, BoundStatement, BoundUpdate, Cte, CteBody, ExprKind, FrameBound, JoinKind, Rel, Returning, SetCall, SetItem, SortKey, WindowCall};
+use crate::bound::{
+    AggregateCall, BoundDelete, BoundExpr, BoundInsert, BoundStatement, BoundUpdate, Cte, CteBody, ExprKind,
+    FrameBound, JoinKind, Rel, Returning, SetCall, SetItem, SortKey, WindowCall,
+};
 
 /// The error that planning a statement ends with.
 pub(crate) fn failure(statement: &BoundStatement) -> Option<SqlError> {

@@ -1,16 +1,16 @@
 //! The value of an expression, as far as PostgreSQL knows it when it plans.
 
-use archipel_sql::{cast, stack};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, ResolvedFunction, is_written_in_sql};
 use archipel_sql::types::Oid;
+use archipel_sql::{cast, stack};
 
-use crate::known;
+use super::{Column, Found, Known, Later, Planning, Scope, Stop};
 use crate::bound::{BoundExpr, ExprKind, Subquery, SubqueryKind, Subscript};
 use crate::construct::convert_io;
+use crate::known;
 use crate::known::is_steady;
-use super::{Column, Found, Known, Later, Planning, Scope, Stop};
 
 /// Whether an error is of values, and comes of them wherever a function is called with them.
 fn is_of_values(error: &SqlError) -> bool {

@@ -15,6 +15,7 @@ use archipel_sql::catalog::{ForeignKey, TableRef};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Type;
 
+use super::compiler::Compiler;
 use crate::bound::{BoundCheck, BoundChecks, BoundExpr, ExprKind, LockStrength, LockWait, Rel, RowLock};
 use crate::native::plan::relation::node::ScanUse;
 use crate::native::run::constraint::check::{RowCheck, RowChecks};
@@ -24,7 +25,6 @@ use crate::native::run::operator::node::Node;
 use crate::native::run::row::equality::{equality, widened};
 use crate::partition::{Family, columns_of};
 use placing::Placing;
-use super::compiler::Compiler;
 
 impl Compiler<'_> {
     /// NOT NULL and CHECK over a new row with these slots; only what `changed` columns can

@@ -4,11 +4,11 @@ use archipel_sql::catalog::{ForeignKey, Table, TableRef};
 use archipel_sql::error::Result;
 use archipel_sql::types::Oid;
 
-use crate::native::plan::walk;
+use super::placing::Placing;
 use crate::native::plan::compiler::Compiler;
+use crate::native::plan::walk;
 use crate::native::run::constraint::partition_bound::PartitionCheck;
 use crate::partition::{PartitionLevel, levels_above};
-use super::placing::Placing;
 
 impl Compiler<'_> {
     /// That a row with these slots is one of a partition's; `None` if the table is none, or if the

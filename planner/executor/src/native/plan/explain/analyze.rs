@@ -5,10 +5,10 @@ use std::time::Instant;
 use archipel_sql::ast::ExplainOptions;
 use archipel_sql::error::Result;
 
+use super::name::Describing;
 use crate::bound::BoundStatement;
 use crate::native::plan::compiler::Compiler;
 use crate::native::run::operator::explain_analyze::Explained;
-use super::name::Describing;
 
 impl Compiler<'_> {
     /// A statement to be run and told of.

@@ -10,14 +10,14 @@ use archipel_sql::catalog::Table;
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::types::Type;
 
-use crate::explain;
+use super::name::{ColumnNames, Name, Prefix};
 use crate::bound::{Alias, BoundExpr, ConflictArbiter, Cte, OnConflict, RelationName, Returning, SortKey};
-use crate::explain::width_of;
+use crate::explain;
 use crate::explain::document::Value;
 use crate::explain::plan::{PlanNode, Shown};
+use crate::explain::width_of;
 use crate::native::plan::access::conjunct::{Conjunct, in_order};
 use crate::native::plan::compiler::{Compiler, passed_through};
-use super::name::{ColumnNames, Name, Prefix};
 
 impl Compiler<'_> {
     /// Whether columns and conditions are told.

@@ -78,7 +78,12 @@ impl Describing {
         unique
     }
 
-    pub(crate) fn name_columns(&mut self, slots: &[u32], relation: &str, columns: impl Iterator<Item = (String, Type)>) {
+    pub(crate) fn name_columns(
+        &mut self,
+        slots: &[u32],
+        relation: &str,
+        columns: impl Iterator<Item = (String, Type)>,
+    ) {
         for (slot, (column, ty)) in slots.iter().zip(columns) {
             let bare = quote_identifier(&column);
             let qualified = format!("{}.{bare}", quote_identifier(relation));

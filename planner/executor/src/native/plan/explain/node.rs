@@ -5,10 +5,10 @@ use archipel_sql::catalog::Table;
 use archipel_sql::error::Result;
 use archipel_sql::types::Type;
 
-use crate::explain;
 use crate::bound::{Alias, BoundExpr, Rel, SetCall, SetItem, SetOp, WindowCall};
-use crate::explain::width_of;
+use crate::explain;
 use crate::explain::plan::{PlanNode, ScanFacts};
+use crate::explain::width_of;
 use crate::native::plan::compiler::{Compiler, passed_through};
 
 /// What PostgreSQL calls the rows of a VALUES.

@@ -3,8 +3,8 @@
 use archipel_sql::catalog::{ROW_PLACE, Table};
 
 use crate::bound::Alias;
-use crate::explain::{typed_all, width_of};
 use crate::explain::plan::{PlanNode, SEQ_SCAN, ScanFacts};
+use crate::explain::{typed_all, width_of};
 use crate::native::plan::access::choice::{Choice, Restrictions};
 use crate::native::plan::access::conjunct::Conjunct;
 use crate::native::plan::compiler::Compiler;

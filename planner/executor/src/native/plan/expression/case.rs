@@ -10,10 +10,10 @@ use archipel_sql::error::Result;
 use archipel_sql::function::ResolvedFunction;
 use archipel_sql::types::Oid;
 
-use crate::construct;
 use crate::bind::{case_operand, visit};
 use crate::bound::{BoundExpr, ExprKind};
 use crate::comparison::{Comparison, comparison};
+use crate::construct;
 use crate::native::plan::compiler::Compiler;
 use crate::native::plan::constant::fold;
 use crate::native::run::expression::code::CompiledExpr;

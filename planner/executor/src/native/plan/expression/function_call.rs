@@ -3,9 +3,9 @@
 use archipel_sql::datum::Datum;
 use archipel_sql::function::ResolvedFunction;
 
+use super::{arithmetic, text};
 use crate::native::run::expression::code::CompiledExpr;
 use crate::native::run::expression::source::{Source, eval_all};
-use super::{arithmetic, text};
 
 /// A call with its arguments evaluated in order.
 pub(crate) fn call(resolved: ResolvedFunction, args: Vec<Source>) -> CompiledExpr {

@@ -17,7 +17,6 @@ pub(crate) mod text;
 use std::sync::Arc;
 
 use archipel_engine::id::TreeId;
-use archipel_sql::{cast, stack};
 use archipel_sql::catalog::RoutineRef;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
@@ -25,25 +24,26 @@ use archipel_sql::function::{Intrinsic, ResolvedFunction};
 use archipel_sql::record::Record;
 use archipel_sql::types::Type;
 use archipel_sql::typmod::field;
+use archipel_sql::{cast, stack};
 use smallvec::SmallVec;
 
-use crate::known;
+use super::compiler::Compiler;
+use super::environment::CompileEnv;
 use crate::array::{element, has_arrays, slice};
 use crate::bound::{BoundExpr, ExprKind, Subscript, row_descriptor};
+use crate::known;
 use crate::known::decided;
 use crate::native::plan::constant::{fold, immutable};
 use crate::native::run::expression::code::{CompiledExpr, CompiledPredicate};
 use crate::native::run::expression::operand::Operand;
 use crate::native::run::expression::row_shape::{FirstRow, RowShape};
 use crate::native::run::expression::source::{Source, eval_all};
-use crate::native::run::function::{advisory_lock, notify, sequence, sleep};
 use crate::native::run::function::column_definition::described;
+use crate::native::run::function::{advisory_lock, notify, sequence, sleep};
 use crate::native::run::routine::CompiledRoutine;
 use crate::native::run::state::context::ExecContext;
 use crate::route::Access;
 use function_call::call;
-use super::compiler::Compiler;
-use super::environment::CompileEnv;
 
 /// An expression compiled on its own, with what it touches if it contains queries.
 pub struct CompiledExpression {

@@ -6,7 +6,6 @@ use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::Result;
 use archipel_sql::function::{ResolvedFunction, ScalarFunction};
 
-use crate::{construct, known};
 use crate::bound::{BoundExpr, ExprKind, SubqueryKind};
 use crate::comparison::{Comparison, comparison, order};
 use crate::construct::truth;
@@ -18,6 +17,7 @@ use crate::native::run::row::hash::ValueSet;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
 use crate::native::run::state::frame::Cache;
+use crate::{construct, known};
 
 /// From how many constants on an IN list is searched by hash.
 const HASHED_LIST_LEN_MIN: usize = 9;

@@ -9,10 +9,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use archipel_sql::interrupt;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::ResolvedFunction;
+use archipel_sql::interrupt;
 
 use crate::array::{Values, array_of};
 use crate::bound::{BoundExpr, Rel, Subquery, SubqueryKind};

@@ -7,11 +7,11 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::{Intrinsic, ScalarFunction, text_chr, text_left, text_right, text_substring};
 
-use compact_str::CompactString;
 use crate::native::run::expression::code::CompiledExpr;
 use crate::native::run::expression::source::Source;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
+use compact_str::CompactString;
 
 /// A specialised closure for a call, or its arguments back.
 pub(crate) fn specialise(

@@ -10,13 +10,13 @@ use archipel_sql::catalog::TableKind;
 use archipel_sql::error::Result;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::item::Item;
 use crate::bound::{BoundExpr, Rel};
 use crate::native::plan::access::choice::Restrictions;
 use crate::native::plan::access::conjunct::Conjunct;
 use crate::native::plan::access::selectivity::share_kept;
 use crate::native::plan::compiler::Compiler;
 use crate::native::run::access::path::OrderKey;
-use super::item::Item;
 
 /// A join of more tables begins with the first one: each beginning is followed to its end.
 const TABLES_MAX: usize = 8;

@@ -18,12 +18,12 @@
 //! the sides ([`Compiler::parts_of`]). Above it PostgreSQL keeps what it made by the values that were read
 //! (Memoize), and so do we.
 
+use super::item::Item;
 use crate::bind::visit;
 use crate::bound::{CteBody, ExprKind, Rel, SetCall, SetItem};
-use crate::native::plan::walk;
 use crate::native::plan::access::conjunct::Conjunct;
 use crate::native::plan::compiler::{Compiler, passed_through};
-use super::item::Item;
+use crate::native::plan::walk;
 
 /// Whether making a relation's rows has effects, or may give others each time.
 pub(super) fn has_effects(rel: &Rel) -> bool {

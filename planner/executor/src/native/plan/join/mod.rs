@@ -18,6 +18,7 @@ use archipel_sql::catalog::{TableKind, TableRef};
 use archipel_sql::error::Result;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::compiler::{Compiler, Layout, passed_through};
 use crate::bind::visit;
 use crate::bound::{BoundExpr, ExprKind, JoinKind, Rel};
 use crate::comparison::{Comparison, comparison};
@@ -33,7 +34,6 @@ use crate::native::run::operator::join::{HashJoin, Loop, LoopKind};
 use crate::native::run::operator::node::Node;
 use item::Item;
 use lateral::{apart, has_effects, read_of};
-use super::compiler::{Compiler, Layout, passed_through};
 
 /// Which of some items each slot belongs to.
 fn owners(items: &[&Item<'_>]) -> FxHashMap<u32, usize> {

@@ -3,6 +3,7 @@
 use archipel_sql::catalog::TableKind;
 use archipel_sql::error::Result;
 
+use super::are_equal;
 use crate::bind::visit;
 use crate::bound::{BoundExpr, Rel};
 use crate::explain::plan::PlanNode;
@@ -12,7 +13,6 @@ use crate::native::plan::relation::node::{Planned, ScanUse};
 use crate::native::run::access::path::OrderKey;
 use crate::native::run::operator::join::LoopKind;
 use crate::native::run::operator::node::Node;
-use super::are_equal;
 
 /// A table under nothing but conditions and renamings.
 struct Bare<'b> {

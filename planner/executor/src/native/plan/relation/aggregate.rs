@@ -4,13 +4,13 @@ use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::Aggregate;
 use archipel_sql::types::Oid;
 
+use super::node;
 use crate::bound::{Accumulator, AggregateCall, BoundExpr, Rel};
 use crate::native::plan::compiler::{Compiler, passed_through};
 use crate::native::run::access::path::OrderKey;
 use crate::native::run::operator::aggregate::{Aggregation, Call};
 use crate::native::run::operator::node::Node;
 use crate::native::run::operator::sort::KeyOrder;
-use super::node;
 
 impl Compiler<'_> {
     pub fn aggregation(&mut self, rel: &Rel) -> Result<Node> {

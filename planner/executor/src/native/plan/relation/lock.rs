@@ -2,6 +2,7 @@
 
 use archipel_sql::error::Result;
 
+use super::node::Planned;
 use crate::bound::{Rel, RowLock};
 use crate::native::plan::access::conjunct::Conjunct;
 use crate::native::plan::compiler::Compiler;
@@ -9,7 +10,6 @@ use crate::native::run::access::path::{Meta, OrderKey};
 use crate::native::run::access::scan::Scan;
 use crate::native::run::operator::lock::{LockTarget, Locking};
 use crate::native::run::operator::node::Node;
-use super::node::Planned;
 
 impl Compiler<'_> {
     /// Plans the rows of one SELECT … FOR.

@@ -19,12 +19,13 @@ pub(crate) mod with;
 
 use std::sync::Arc;
 
-use archipel_sql::{interrupt, stack};
 use archipel_sql::catalog::{TableKind, TableRef};
 use archipel_sql::error::Result;
 use archipel_sql::types::Type;
+use archipel_sql::{interrupt, stack};
 use rustc_hash::FxHashMap;
 
+use super::compiler::{Compiler, Layout, passed_through};
 use crate::bind::visit;
 use crate::bound::{BoundExpr, Rel, SortKey};
 use crate::explain::plan::PlanNode;
@@ -40,7 +41,6 @@ use crate::native::run::row::projection::Pruned;
 use crate::route::RouteKey;
 use lock::lock_one_by_one;
 use node::{Planned, ScanUse, expect_rows};
-use super::compiler::{Compiler, Layout, passed_through};
 
 impl Compiler<'_> {
     /// Plans a relation without anything required from above.

@@ -5,6 +5,7 @@ use archipel_sql::function::Intrinsic;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::Type;
 
+use super::node::Planned;
 use crate::bound::{Alias, Rel, SetCall, SetItem};
 use crate::explain::plan::PlanNode;
 use crate::native::plan::access::conjunct::Conjunct;
@@ -14,7 +15,6 @@ use crate::native::run::function::column_definition::{DefinedRow, declared};
 use crate::native::run::operator::node::Node;
 use crate::native::run::operator::set_function::{Expansion, SetCode, SetSource};
 use crate::route::RouteKey;
-use super::node::Planned;
 
 impl Compiler<'_> {
     /// Plans a function in FROM; `rel` is the relation it is.

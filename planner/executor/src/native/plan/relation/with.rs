@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use archipel_sql::error::{Result, SqlError};
 
+use super::node::Planned;
 use crate::bind::visit::is_correlated;
 use crate::bound::{BoundChild, Cte as BoundCte, CteBody, ExprKind, Rel};
 use crate::explain::plan::{CTE, PlanNode};
@@ -22,7 +23,6 @@ use crate::native::run::access::path::OrderKey;
 use crate::native::run::operator::node::Node;
 use crate::native::run::operator::with::{Cte, CteNode, Recursion};
 use crate::native::run::statement::Body;
-use super::node::Planned;
 
 impl Compiler<'_> {
     pub fn plan_with<'b>(

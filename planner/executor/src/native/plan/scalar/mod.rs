@@ -20,6 +20,9 @@ pub use archipel_sql::function::Arithmetic;
 use archipel_sql::function::{Comparison, FloatOperation, IntegerWidth, Intrinsic, ScalarFunction};
 use archipel_sql::types::Oid;
 
+use super::compiler::Compiler;
+use super::environment::CompileEnv;
+use super::expression::compile_expr;
 use crate::bind::visit;
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 use crate::native::plan::expression::integer::is_constant;
@@ -27,9 +30,6 @@ use crate::native::run::expression::operand::Operand;
 use crate::native::run::expression::source::Source;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
-use super::compiler::Compiler;
-use super::environment::CompileEnv;
-use super::expression::compile_expr;
 use text::{Extent, Measure, Text};
 
 /// The type of a number.

@@ -6,7 +6,7 @@ use archipel_sql::error::Result;
 use archipel_sql::function::{Intrinsic, Operands};
 use archipel_sql::types::Oid;
 
-use compact_str::CompactString;
+use super::{Kind, Node, Orders, Scalar, SharedExpr, compile_scalar, reads};
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 use crate::native::plan::compiler::Compiler;
 use crate::native::plan::environment::CompileEnv;
@@ -14,7 +14,7 @@ use crate::native::plan::expression::compile_expr;
 use crate::native::plan::expression::integer::is_constant;
 use crate::native::run::expression::operand::Operand;
 use crate::native::run::expression::source::Source;
-use super::{Kind, Node, Orders, Scalar, SharedExpr, compile_scalar, reads};
+use compact_str::CompactString;
 
 /// An expression whose value is a text.
 #[derive(Clone)]

@@ -9,12 +9,12 @@ use archipel_engine::txn::KeyRange;
 use archipel_sql::datum::Datum;
 use smallvec::SmallVec;
 
+use super::path::{KeyPart, Path};
 use crate::native::run::expression::source;
 use crate::native::run::expression::source::Source;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
 use crate::row::Codec;
-use super::path::{KeyPart, Path};
 
 /// One range of keys of a path.
 pub(crate) struct KeySpan {

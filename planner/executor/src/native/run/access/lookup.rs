@@ -12,15 +12,15 @@ use archipel_engine::storage::KeyBuf;
 use archipel_sql::datum::Datum;
 use smallvec::SmallVec;
 
+use super::batch::{LookedUp, ScanColumn};
+use super::key_span::append_value;
+use super::path::{KeyPart, Meta, Path, Tree};
+use super::scan::Scan;
 use crate::native::run::expression::operand::Operand;
 use crate::native::run::expression::source::Source;
 use crate::native::run::row::projection::Pruned;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
-use super::batch::{LookedUp, ScanColumn};
-use super::key_span::append_value;
-use super::path::{KeyPart, Meta, Path, Tree};
-use super::scan::Scan;
 
 /// A table that a join reads by its key, once a row of the scan on its left.
 pub(crate) struct Lookup {

@@ -6,12 +6,12 @@ use archipel_engine::TableMeta;
 use archipel_engine::schema::KeyColumn;
 use archipel_engine::storage::KeyBuf;
 
+use super::key_span::append_value;
+use super::path::Meta;
 use crate::bound::BoundExpr;
 use crate::native::run::expression::source::Source;
 use crate::native::run::state::context::ExecContext;
 use crate::row::Codec;
-use super::key_span::append_value;
-use super::path::Meta;
 
 /// A row that a statement reads or writes by its whole storage key, the key's values over
 /// parameters and variables only.

@@ -6,6 +6,8 @@
 use archipel_engine::storage::{ColumnPlace, KeyBuf};
 use archipel_sql::error::SqlError;
 
+use super::path::{KeyPart, Tree};
+use super::scan::Scan;
 use crate::native::run::expression::operand::Operand;
 use crate::native::run::expression::source::Source;
 use crate::native::run::operator::node::Node;
@@ -13,8 +15,6 @@ use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
 use crate::native::run::statement::{Body, CompiledStatement};
 use crate::row::Codec;
-use super::path::{KeyPart, Tree};
-use super::scan::Scan;
 
 /// Where the columns that a query answers are in the row.
 pub(crate) type RowColumns = Vec<(ColumnPlace, Codec)>;

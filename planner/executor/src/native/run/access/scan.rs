@@ -16,6 +16,10 @@ use archipel_engine::txn::{Direction, KeyRange};
 use archipel_sql::catalog::Table;
 use archipel_sql::datum::Datum;
 
+use super::batch::{Batch, ScanColumn};
+use super::key_span::KeySpan;
+use super::lookup::Lookup;
+use super::path::{Meta, Path, Tree};
 use crate::bound::RowLock;
 use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::operator::lock::lock_row;
@@ -25,10 +29,6 @@ use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
 use crate::native::run::state::frame::Frame;
 use crate::row::Codec;
-use super::batch::{Batch, ScanColumn};
-use super::key_span::KeySpan;
-use super::lookup::Lookup;
-use super::path::{Meta, Path, Tree};
 
 /// All columns of a table, going to these slots.
 pub(crate) fn scan_columns(table: &Table, meta: &Meta, slots: &[u32]) -> Vec<ScanColumn> {

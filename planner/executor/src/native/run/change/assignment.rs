@@ -10,6 +10,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use smallvec::SmallVec;
 
+use super::write::{Cells, Target};
 use crate::native::run::constraint::check::RowChecks;
 use crate::native::run::constraint::foreign_key::ReferenceCheck;
 use crate::native::run::expression::source::Source;
@@ -17,7 +18,6 @@ use crate::native::run::row::hash;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
 use crate::row::Codec;
-use super::write::{Cells, Target};
 
 /// Column (or place after the columns), where its new value goes, how it is stored, how it is computed.
 pub(crate) type NewValue = (u16, u32, Codec, Source);
@@ -225,10 +225,7 @@ impl Change {
             let stays = child.slots.iter().all(|slot| {
                 let new = self.old.iter().zip(&self.row).find(|(old, _)| *old == slot).map(|(_, new)| *new);
                 new.is_none_or(|new| {
-                    hash::same(
-                        &ctx.frame.slots[*slot as usize],
-                        &ctx.frame.slots[new as usize],
-                    )
+                    hash::same(&ctx.frame.slots[*slot as usize], &ctx.frame.slots[new as usize])
                 })
             });
             if !stays {

@@ -10,14 +10,14 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use rustc_hash::FxHashSet;
 
-use crate::native::run::constraint::foreign_key::ReferenceCheck;
-use crate::native::run::state::context::ExecContext;
-use crate::native::run::state::error::ExecResult;
-use crate::partition::Family;
 use super::insert::RowInsert;
 use super::trigger::Triggers;
 use super::tuple_routing::Router;
 use super::write::Target;
+use crate::native::run::constraint::foreign_key::ReferenceCheck;
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
+use crate::partition::Family;
 
 /// Where rows of a family go, for all its members.
 pub(crate) struct Moving {

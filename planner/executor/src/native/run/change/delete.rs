@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use archipel_engine::txn::LockMode;
 
+use super::fate::{Fate, Foreseen};
+use super::row_trigger::{Triggered, Triggering};
+use super::target::{Found, Targets};
+use super::write::Target;
 use crate::native::run::constraint::foreign_key::ReferenceCheck;
 use crate::native::run::expression::source::eval_all;
 use crate::native::run::row::answer::{Answer, Emit};
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
-use super::fate::{Fate, Foreseen};
-use super::row_trigger::{Triggered, Triggering};
-use super::target::{Found, Targets};
-use super::write::Target;
 
 pub(crate) struct Delete {
     pub target: Target,

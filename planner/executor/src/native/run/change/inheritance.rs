@@ -1,18 +1,18 @@
 //! UPDATE and DELETE of a table whose rows are in others: a change of each of them. All their rows are
 //! found before any is written.
 
-use crate::native::run::constraint::referential_action::with_queue;
-use crate::native::run::operator::append::Selection;
-use crate::native::run::row::answer::Emit;
-use crate::native::run::row::buffer::RowBuffer;
-use crate::native::run::state::context::ExecContext;
-use crate::native::run::state::error::ExecResult;
 use super::delete::Delete;
 use super::fate::Foreseen;
 use super::row_trigger::Triggering;
 use super::target::Found;
 use super::trigger::Triggers;
 use super::update::Update;
+use crate::native::run::constraint::referential_action::with_queue;
+use crate::native::run::operator::append::Selection;
+use crate::native::run::row::answer::Emit;
+use crate::native::run::row::buffer::RowBuffer;
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 
 /// See the module's head.
 pub(crate) struct Members {

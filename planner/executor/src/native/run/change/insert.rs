@@ -8,9 +8,12 @@ use std::sync::Arc;
 
 use archipel_engine::schema::IndexDef;
 use archipel_engine::storage::KeyBuf;
-use archipel_sql::catalog::Table;
 use rustc_hash::FxHashSet;
 
+use super::assignment::Change;
+use super::trigger::Triggers;
+use super::tuple_routing::RoutedInsert;
+use super::write::Target;
 use crate::native::run::access::batch::ScanColumn;
 use crate::native::run::constraint::check::RowChecks;
 use crate::native::run::constraint::foreign_key::ReferenceCheck;
@@ -23,10 +26,6 @@ use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::row::projection::Pruned;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
-use super::assignment::Change;
-use super::trigger::Triggers;
-use super::tuple_routing::RoutedInsert;
-use super::write::Target;
 
 pub(crate) struct Insert {
     pub(crate) source: Node,

@@ -7,15 +7,15 @@ use archipel_engine::id::TreeId;
 use archipel_engine::storage::KeyBuf;
 use smallvec::SmallVec;
 
+use super::fate::{Fate, Foreseen};
+use super::insert::{Arbiter, Conflict, Insert, RowInsert};
+use super::insert_row::second_time;
 use crate::native::run::constraint::referential_action::with_queue;
 use crate::native::run::expression::source::eval_all;
 use crate::native::run::row::answer::{Answer, Emit};
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
-use super::fate::{Fate, Foreseen};
-use super::insert::{Arbiter, Conflict, Insert, RowInsert};
-use super::insert_row::second_time;
 
 /// Rows that are still to be written.
 pub(crate) struct Proposal {

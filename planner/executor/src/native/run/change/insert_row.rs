@@ -12,6 +12,9 @@ use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::types::Oid;
 use rustc_hash::FxHashSet;
 
+use super::insert::{Arbiter, Conflict, ConflictUpdate, RowInsert};
+use super::target::already_modified;
+use super::trigger::Triggers;
 use crate::array::Values;
 use crate::native::run::access::scan::decode;
 use crate::native::run::expression::source::{Source, eval_into};
@@ -19,9 +22,6 @@ use crate::native::run::row::answer::{Answer, Emit};
 use crate::native::run::row::hash::same;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
-use super::insert::{Arbiter, Conflict, ConflictUpdate, RowInsert};
-use super::target::already_modified;
-use super::trigger::Triggers;
 
 /// What became of one proposed row.
 enum Written {

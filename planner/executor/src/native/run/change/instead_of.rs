@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow;
 
+use super::trigger::Triggers;
 use crate::native::run::constraint::referential_action::with_queue;
 use crate::native::run::expression::source::{Source, eval_all};
 use crate::native::run::operator::node::{Node, collect};
 use crate::native::run::row::answer::{Answer, Emit};
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
-use super::trigger::Triggers;
 
 /// See the module's head.
 pub(crate) struct Instead {

@@ -6,15 +6,15 @@ use archipel_engine::id::TreeId;
 use archipel_sql::error::{SqlError, SqlState};
 use rustc_hash::FxHashSet;
 
+use super::inheritance::FoundMembers;
+use super::row_trigger::Triggering;
+use super::target::Found;
 use crate::native::run::constraint::referential_action::with_queue;
 use crate::native::run::operator::with::Cte;
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
 use crate::native::run::statement::Body;
-use super::inheritance::FoundMembers;
-use super::row_trigger::Triggering;
-use super::target::Found;
 
 pub(crate) struct Merge {
     pub(crate) source: Cte,

@@ -4,16 +4,16 @@
 
 use rustc_hash::FxHashSet;
 
+use super::delete::Delete;
+use super::target::Found;
+use super::trigger::Triggers;
+use super::update::Update;
 use crate::native::run::constraint::referential_action::with_queue;
 use crate::native::run::expression::source::{Source, eval_all};
 use crate::native::run::row::answer::{Answer, Emit};
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
-use super::delete::Delete;
-use super::target::Found;
-use super::trigger::Triggers;
-use super::update::Update;
 
 /// What a statement on a table with triggers has beside the others.
 pub(crate) struct Triggered {

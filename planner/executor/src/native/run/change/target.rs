@@ -8,14 +8,14 @@ use archipel_engine::txn::{LockMode, LockWait};
 use archipel_sql::error::{SqlError, SqlState};
 use rustc_hash::FxHashSet;
 
+use super::fate::{Fate, Foreseen};
+use super::write::Target;
 use crate::native::run::access::path::Tree;
 use crate::native::run::expression::source::{Source, eval_all};
 use crate::native::run::operator::node::Node;
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
-use super::fate::{Fate, Foreseen};
-use super::write::Target;
 
 /// How the targets are found, and what is kept of them.
 pub(crate) struct Targets {

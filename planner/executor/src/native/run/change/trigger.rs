@@ -17,6 +17,8 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::types::Oid;
 
+use super::target::already_modified;
+use super::write::Target;
 use crate::native::run::constraint::deferral::{DeferredCheck, DeferredWork};
 use crate::native::run::constraint::referential_action::Waiting;
 use crate::native::run::routine::CompiledRoutine;
@@ -24,8 +26,6 @@ use crate::native::run::row::hash;
 use crate::native::run::row::sink::RowSink;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
-use super::target::already_modified;
-use super::write::Target;
 
 /// The triggers that a statement's rows of one event fire.
 pub(crate) struct Triggers {

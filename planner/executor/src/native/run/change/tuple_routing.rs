@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use archipel_engine::storage::KeyBuf;
-use archipel_sql::catalog::{PartitionKeyPart, Table};
 use archipel_sql::catalog::partition_condition::shown_key_expression;
+use archipel_sql::catalog::{PartitionKeyPart, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::types::Type;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
+use super::insert::RowInsert;
+use super::trigger::Triggers;
 use crate::native::run::constraint::partition_bound::{PartitionCheck, key_values_text};
 use crate::native::run::expression::source::{Source, eval_all};
 use crate::native::run::row::answer::Emit;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
 use crate::partition::{Child, Family};
-use super::insert::RowInsert;
-use super::trigger::Triggers;
 
 /// From a row of a partitioned table to the partition it is for.
 pub(crate) struct Router {

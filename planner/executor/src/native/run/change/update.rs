@@ -6,17 +6,17 @@ use archipel_engine::txn::LockMode;
 use archipel_sql::datum::Datum;
 use rustc_hash::FxHashMap;
 
-use crate::array::Values;
-use crate::native::run::expression::source::{eval_all, eval_into};
-use crate::native::run::row::answer::{Answer, Emit};
-use crate::native::run::state::context::ExecContext;
-use crate::native::run::state::error::ExecResult;
 use super::assignment::Change;
 use super::cross_partition::Mover;
 use super::fate::{Fate, Foreseen};
 use super::row_trigger::{Triggered, Triggering};
 use super::target::{Found, Targets};
 use super::write::Target;
+use crate::array::Values;
+use crate::native::run::expression::source::{eval_all, eval_into};
+use crate::native::run::row::answer::{Answer, Emit};
+use crate::native::run::state::context::ExecContext;
+use crate::native::run::state::error::ExecResult;
 
 pub(crate) struct Update {
     pub target: Target,

@@ -3,8 +3,8 @@
 use archipel_engine::Inserted;
 use archipel_engine::cell::Cell;
 use archipel_engine::schema::KeyColumn;
-use archipel_engine::storage::{ColumnPlace, KeyBuf};
 use archipel_engine::storage::key::encode_cell;
+use archipel_engine::storage::{ColumnPlace, KeyBuf};
 use archipel_sql::catalog::TableRef;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;

@@ -4,11 +4,11 @@ use archipel_sql::catalog::TableRef;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 
+use super::detail::{failing_row, of_table, with_detail};
+use super::partition_bound::PartitionCheck;
 use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
-use super::detail::{failing_row, of_table, with_detail};
-use super::partition_bound::PartitionCheck;
 
 /// NOT NULL and CHECK over a new row.
 pub(crate) struct RowChecks {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use archipel_sql::catalog::{ForeignKey, Table, TriggerEvent};
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
+use archipel_sql::catalog::{ForeignKey, Table, TriggerEvent};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;

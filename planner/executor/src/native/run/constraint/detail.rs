@@ -1,10 +1,10 @@
 //! The rows and keys that errors of constraints show.
 
-use archipel_sql::io;
 use archipel_sql::catalog::{Privileges, Required, Requirement, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
+use archipel_sql::io;
 use archipel_sql::types::Type;
 
 /// A column's value as error details show it; long ones are cut as PostgreSQL cuts them.

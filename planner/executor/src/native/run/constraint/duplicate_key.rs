@@ -1,12 +1,12 @@
 //! The error of a key that is there already.
 
 use archipel_engine::id::TreeId;
-use archipel_sql::io;
-use archipel_sql::catalog::{Index, IndexColumn, Table};
 use archipel_sql::catalog::names::quote_identifier;
+use archipel_sql::catalog::{Index, IndexColumn, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
+use archipel_sql::io;
 use archipel_sql::types::{Oid, Type};
 
 use super::detail::{may_read, of_table, with_detail};

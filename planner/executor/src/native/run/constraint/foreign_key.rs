@@ -8,12 +8,12 @@ use archipel_sql::catalog::{ForeignKey, Table, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 
-use crate::native::run::operator::node::Node;
-use crate::native::run::state::context::{ExecContext, RunOf};
-use crate::native::run::state::error::ExecResult;
 use super::deferral::DeferredCheck;
 use super::detail::{key_text, may_read, of_table};
 use super::referential_action::{Action, Waiting};
+use crate::native::run::operator::node::Node;
+use crate::native::run::state::context::{ExecContext, RunOf};
+use crate::native::run::state::error::ExecResult;
 
 /// One foreign key in one direction, as a query over slots that hold the key's values.
 pub(crate) struct ReferenceCheck {

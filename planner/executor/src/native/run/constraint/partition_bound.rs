@@ -7,11 +7,11 @@ use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Type;
 use smallvec::SmallVec;
 
+use super::detail::{failing_row, may_read, of_table, shown, with_detail};
 use crate::native::run::expression::source::Source;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
 use crate::partition::PartitionLevel;
-use super::detail::{failing_row, may_read, of_table, shown, with_detail};
 
 /// That a row lies within the bounds of a partition.
 pub(crate) struct PartitionCheck {

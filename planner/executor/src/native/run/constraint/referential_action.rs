@@ -15,6 +15,7 @@ use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::SqlError;
 use archipel_sql::types::Oid;
 
+use super::foreign_key::ReferenceCheck;
 use crate::native::run::change::delete::Delete;
 use crate::native::run::change::inheritance::Members;
 use crate::native::run::change::row_trigger::Triggering;
@@ -22,7 +23,6 @@ use crate::native::run::change::trigger::Fire;
 use crate::native::run::change::update::Update;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::{ExecError, ExecResult};
-use super::foreign_key::ReferenceCheck;
 
 /// What waits until a statement has written all its rows, in the order it came.
 #[derive(Default)]

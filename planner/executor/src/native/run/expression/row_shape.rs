@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use archipel_sql::stack;
 use archipel_sql::catalog::Routine;
 use archipel_sql::datum::Datum;
 use archipel_sql::record::{Record, RecordDescriptor};
+use archipel_sql::stack;
 use archipel_sql::types::{Oid, Type};
 
 use crate::bind::argument::output_arguments;

@@ -2,11 +2,11 @@
 
 use archipel_sql::datum::Datum;
 
+use super::code::CompiledExpr;
+use super::operand::Operand;
 use crate::array::Values;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
-use super::code::CompiledExpr;
-use super::operand::Operand;
 
 /// A compiled expression: where the value is, or how to get it.
 pub(crate) enum Source {

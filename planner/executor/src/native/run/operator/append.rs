@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use archipel_sql::datum::Datum;
 
+use super::node::{Node, Out};
 use crate::native::run::expression::source::Source;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
 use crate::pruning::{Among, Pruning};
-use super::node::{Node, Out};
 
 /// Which members of a family a statement is about, found out when it runs.
 pub(crate) struct Selection {

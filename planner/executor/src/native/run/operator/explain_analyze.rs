@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use archipel_sql::ast::ExplainOptions;
 use archipel_sql::datum::Datum;
 
+use super::instrument;
+use super::node::Out;
 use crate::explain;
 use crate::explain::Telling;
 use crate::explain::plan::PlanLines;
@@ -14,8 +16,6 @@ use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
 use crate::native::run::statement::Body;
 use crate::route::Access;
-use super::instrument;
-use super::node::Out;
 
 /// A statement that is run to tell of it.
 pub(crate) struct Explained {

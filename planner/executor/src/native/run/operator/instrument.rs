@@ -4,12 +4,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::node::{Node, Out};
 use crate::explain::plan::PlanNode;
 use crate::explain::run::{Watch, WatchedBy};
 use crate::native::run::access::scan::Scan;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
-use super::node::{Node, Out};
 
 /// A node that is counted.
 pub(crate) struct Watched {

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use archipel_sql::datum::Datum;
 use rustc_hash::FxHashMap;
 
+use super::node::{Node, Out, collect, hash_key, set_null};
 use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::expression::source::Source;
 use crate::native::run::row::buffer::RowBuffer;
@@ -12,7 +13,6 @@ use crate::native::run::row::hash::{HashKey, HashTable};
 use crate::native::run::row::projection::Pruned;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
-use super::node::{Node, Out, collect, hash_key, set_null};
 
 /// A nested loop: the right side runs once a left row, or was buffered.
 pub(crate) struct Loop {
@@ -58,7 +58,11 @@ pub(crate) struct HashJoin {
 }
 
 impl Loop {
-    pub(crate) fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+    pub(crate) fn run(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        out: &mut Out<'_>,
+    ) -> ExecResult<ControlFlow<()>> {
         if self.buffered {
             return self.run_buffered(ctx, out);
         }
@@ -237,7 +241,11 @@ fn unmatched(
 }
 
 impl HashJoin {
-    pub(crate) fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+    pub(crate) fn run(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        out: &mut Out<'_>,
+    ) -> ExecResult<ControlFlow<()>> {
         let slots = self.right_slots.get();
         let mut table = HashTable { rows: RowBuffer::new(slots.len()), index: FxHashMap::default() };
         let _ = self.right.run(ctx, &mut |ctx| {

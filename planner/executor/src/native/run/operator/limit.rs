@@ -5,11 +5,11 @@ use std::ops::ControlFlow;
 
 use archipel_sql::error::{SqlError, SqlState};
 
+use super::node::{Node, Out, hash_key};
 use crate::native::run::expression::source::Source;
 use crate::native::run::row::hash::HashKey;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
-use super::node::{Node, Out, hash_key};
 
 pub(crate) struct Limit {
     pub input: Box<Node>,
@@ -20,7 +20,11 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    pub(crate) fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+    pub(crate) fn run(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        out: &mut Out<'_>,
+    ) -> ExecResult<ControlFlow<()>> {
         let count = |source: &Option<Source>, ctx: &mut ExecContext<'_, '_>, state: SqlState, name: &str| {
             let Some(source) = source else { return Ok(None) };
             match crate::row::integer(&source.eval(ctx)?) {

@@ -12,11 +12,11 @@ use archipel_engine::txn::{LockMode, LockWait as Wait};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 
+use super::node::{Node, Out};
 use crate::bound::{LockStrength, LockWait, RowLock};
 use crate::native::run::access::path::Meta;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
-use super::node::{Node, Out};
 
 /// One scan whose rows are to be locked.
 pub(crate) struct LockTarget {

@@ -2,13 +2,13 @@
 
 use archipel_engine::id::TreeId;
 
+use super::with::Cte;
 use crate::native::run::change::fate::Foreseen;
 use crate::native::run::constraint::referential_action::with_queue;
 use crate::native::run::row::answer::{Answer, Emit};
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
 use crate::native::run::statement::{Body, Deferred};
-use super::with::Cte;
 
 /// See the module's head.
 pub(crate) struct Parts {

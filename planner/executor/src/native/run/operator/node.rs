@@ -10,6 +10,15 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use smallvec::SmallVec;
 
+use super::aggregate::Aggregation;
+use super::append::Append;
+use super::join::{HashJoin, Loop};
+use super::limit::Limit;
+use super::lock::Locking;
+use super::modifying_cte::Parts;
+use super::set_operation::SetOperation;
+use super::sort::{Distinct, Sorting};
+use super::with::Recursion;
 use crate::native::run::access::scan::Scan;
 use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::expression::source::Source;
@@ -20,15 +29,6 @@ use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
 use crate::native::run::state::frame::Cache;
 use crate::native::run::window::Windowing;
-use super::aggregate::Aggregation;
-use super::append::Append;
-use super::join::{HashJoin, Loop};
-use super::limit::Limit;
-use super::lock::Locking;
-use super::modifying_cte::Parts;
-use super::set_operation::SetOperation;
-use super::sort::{Distinct, Sorting};
-use super::with::Recursion;
 
 /// Receives control once a row.
 pub(crate) type Out<'o> = dyn FnMut(&mut ExecContext<'_, '_>) -> ExecResult<ControlFlow<()>> + 'o;

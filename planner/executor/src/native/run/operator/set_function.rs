@@ -5,12 +5,13 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use archipel_sql::stack;
 use archipel_sql::datum::Datum;
 use archipel_sql::function::{FunctionContext, SetFunction, SetPage};
 use archipel_sql::io::record::Fields;
+use archipel_sql::stack;
 use archipel_sql::types::Oid;
 
+use super::node::{Node, Out};
 use crate::array::Values;
 use crate::native::run::expression::row_shape::RowShape;
 use crate::native::run::expression::source::{Source, eval_all};
@@ -18,7 +19,6 @@ use crate::native::run::function::column_definition::DefinedRow;
 use crate::native::run::routine::CompiledRoutine;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
-use super::node::{Node, Out};
 
 /// A compiled call that answers rows.
 pub(crate) enum SetCode {

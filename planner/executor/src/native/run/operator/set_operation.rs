@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::node::{Node, Out};
 use crate::bound::SetOp;
 use crate::native::run::row::hash::HashKey;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
-use super::node::{Node, Out};
 
 pub(crate) struct SetOperation {
     pub(crate) op: SetOp,

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use archipel_sql::datum::Datum;
 use rustc_hash::FxHashSet;
 
+use super::node::{Node, Out};
 use crate::bound::SortKey;
 use crate::comparison::order;
 use crate::native::run::expression::source;
@@ -16,7 +17,6 @@ use crate::native::run::row::projection::Pruned;
 use crate::native::run::row::quicksort::sort_rows;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
-use super::node::{Node, Out};
 
 /// How one sort key orders.
 #[derive(Clone, Copy, Debug)]

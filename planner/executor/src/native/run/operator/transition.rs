@@ -107,7 +107,11 @@ impl DefinedTaker {
         Ok(())
     }
 
-    pub(crate) fn finish(&self, state: &mut Option<Datum>, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Datum> {
+    pub(crate) fn finish(
+        &self,
+        state: &mut Option<Datum>,
+        ctx: &mut ExecContext<'_, '_>,
+    ) -> ExecResult<Datum> {
         let value = match state {
             Some(value) => value.clone(),
             None => self.initial(ctx)?,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
+use super::node::{Node, Out, collect};
 use crate::native::run::change::fate::Foreseen;
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::row::hash::HashKey;
@@ -12,7 +13,6 @@ use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
 use crate::native::run::state::frame::Cache;
 use crate::native::run::statement::{Body, Deferred};
-use super::node::{Node, Out, collect};
 
 pub(crate) struct Cte {
     pub(crate) cache: usize,

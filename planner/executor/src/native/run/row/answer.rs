@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use archipel_sql::datum::Datum;
 
-use crate::native::run::state::error::ExecResult;
 use super::sink::RowSink;
+use crate::native::run::state::error::ExecResult;
 
 /// Receives a result row.
 pub(crate) type Emit<'o> = dyn FnMut(Answer<'_>) -> ExecResult<ControlFlow<()>> + 'o;

@@ -8,8 +8,8 @@
 
 use std::cmp::Ordering;
 
-use archipel_sql::interrupt;
 use archipel_sql::error::Result;
+use archipel_sql::interrupt;
 
 /// More rows than these are sorted stably.
 const FEW_ROWS_MAX: usize = 1024;

@@ -11,9 +11,9 @@ use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-use archipel_engine::{LockWait, Stop};
 use archipel_engine::heap::{taken_bytes, work_exceeds};
 use archipel_engine::txn::Txn;
+use archipel_engine::{LockWait, Stop};
 use archipel_sql::catalog::Table;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result as SqlResult, SqlError, SqlState};
@@ -21,13 +21,13 @@ use archipel_sql::function::FunctionContext;
 use archipel_sql::memory::out_of_memory;
 use archipel_sql::types::Oid;
 
-use crate::native::run::access::batch::Batch;
-use crate::native::run::constraint::mode::ConstraintModes;
-use crate::native::run::constraint::referential_action::Queue;
 use super::effects::{Effects, EffectsMark};
 use super::error::ExecResult;
 use super::frame::{Frame, FrameShape};
 use super::usage::{BegunUse, Usage};
+use crate::native::run::access::batch::Batch;
+use crate::native::run::constraint::mode::ConstraintModes;
+use crate::native::run::constraint::referential_action::Queue;
 
 /// Rows of the system views, computed by the server on demand.
 pub trait SystemRows: Sync {

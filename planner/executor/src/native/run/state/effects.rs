@@ -3,10 +3,10 @@
 
 use archipel_sql::types::Oid;
 
+use super::cursor::Cursors;
 use crate::native::run::constraint::deferral::DeferredCheck;
 use crate::native::run::function::notify::Notifications;
 use crate::native::run::function::sequence::Drawn;
-use super::cursor::Cursors;
 
 /// See the module's head.
 #[derive(Default)]

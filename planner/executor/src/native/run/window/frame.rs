@@ -14,12 +14,12 @@ use archipel_sql::function::FunctionContext;
 use archipel_sql::parser::FrameExclusion;
 use smallvec::SmallVec;
 
+use super::partition::Partition;
 use crate::bound::FrameUnits;
 use crate::native::run::expression::source::Source;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::{ExecError, ExecResult};
 use crate::row::integer;
-use super::partition::Partition;
 
 /// See the module's head.
 pub(crate) struct Frame {

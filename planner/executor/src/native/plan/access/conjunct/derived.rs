@@ -10,9 +10,9 @@ use archipel_sql::function::ResolvedFunction;
 use archipel_sql::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::Conjunct;
 use crate::bound::{BoundExpr, ExprKind};
 use crate::native::plan::compiler::{Compiler, Layout};
-use super::Conjunct;
 
 /// Of larger classes no equalities are derived: there is one for each pair.
 const CLASS_MAX: usize = 8;

@@ -13,8 +13,8 @@ use rustc_hash::FxHashMap;
 use crate::bind::visit::{effort, visit_expr_mut};
 use crate::bound::{BoundExpr, ExprKind};
 use crate::comparison::{Comparison, comparison};
-use crate::native::plan::walk;
 use crate::native::plan::compiler::{Compiler, Layout};
+use crate::native::plan::walk;
 
 /// One condition that must hold.
 #[derive(Clone)]

@@ -11,6 +11,9 @@ use std::ops::ControlFlow;
 use archipel_sql::datum::Datum;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::node::{Node, Out};
+use super::sort::{KeyOrder, compare_keys};
+use super::transition::{Taker, Taking};
 use crate::array::Values;
 use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::expression::source::{Source, eval_all};
@@ -20,9 +23,6 @@ use crate::native::run::row::quicksort::sort_rows;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
 use sets::{Groups, Steps};
-use super::node::{Node, Out};
-use super::sort::{KeyOrder, compare_keys};
-use super::transition::{Taker, Taking};
 
 /// One aggregate call, compiled.
 pub(crate) struct Call {
