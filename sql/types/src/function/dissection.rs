@@ -58,7 +58,7 @@ type Places = Vec<Option<Range<usize>>>;
 impl Dissection {
     /// Of an expression that `syntax` reads; `None` where the library's matches are PostgreSQL's.
     pub fn of(expression: &str, syntax: syntax::Config) -> Option<Box<Dissection>> {
-        let pieces = take_apart(expression, syntax.get_ignore_whitespace(), syntax.get_nest_limit())?;
+        let pieces = take_apart(expression, syntax.get_nest_limit())?;
         let automata = pieces.iter().map(|_| [OnceLock::new(), OnceLock::new()]).collect();
         Some(Box::new(Dissection { pieces, expression: expression.to_owned(), syntax, automata }))
     }
@@ -287,7 +287,6 @@ impl Automaton {
     fn new(expression: &str, syntax: syntax::Config, direction: Direction) -> Option<Box<Automaton>> {
         let config = dfa::Config::new()
             .match_kind(MatchKind::All)
-            .unicode_word_boundary(true)
             .cache_capacity(STATES_BYTES)
             .skip_cache_capacity_check(true);
         let dfa = DFA::builder()

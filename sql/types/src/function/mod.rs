@@ -17,6 +17,7 @@ mod array;
 mod array_assign;
 mod binary_match;
 mod binary_string;
+mod brackets;
 mod comparison;
 mod convert;
 mod crypto;

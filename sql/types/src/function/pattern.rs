@@ -251,8 +251,6 @@ pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Arc<Pattern>> {
     let asked = flags;
     let (translated, flags) = translate(pattern, flags)?;
     let regex = RegexBuilder::new(&translated)
-        .case_insensitive(flags.ignore_case)
-        .ignore_whitespace(flags.expanded)
         .dot_matches_new_line(!flags.newline_stops)
         .multi_line(flags.newline_anchors)
         .nest_limit(GROUPS_DEPTH_MAX)
@@ -270,8 +268,6 @@ pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Arc<Pattern>> {
             }
         })?;
     let syntax = syntax::Config::new()
-        .case_insensitive(flags.ignore_case)
-        .ignore_whitespace(flags.expanded)
         .dot_matches_new_line(!flags.newline_stops)
         .multi_line(flags.newline_anchors)
         .nest_limit(GROUPS_DEPTH_MAX);

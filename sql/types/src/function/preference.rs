@@ -96,13 +96,8 @@ pub(super) struct Piece {
 
 /// An expression, read as the `regex` crate reads it, in pieces: the last is the whole. `None` where the
 /// crate's matches are PostgreSQL's anyway.
-pub(super) fn take_apart(expression: &str, ignore_whitespace: bool, nest_limit: u32) -> Option<Vec<Piece>> {
-    let ast = ParserBuilder::new()
-        .ignore_whitespace(ignore_whitespace)
-        .nest_limit(nest_limit)
-        .build()
-        .parse(expression)
-        .ok()?;
+pub(super) fn take_apart(expression: &str, nest_limit: u32) -> Option<Vec<Piece>> {
+    let ast = ParserBuilder::new().nest_limit(nest_limit).build().parse(expression).ok()?;
     if measure(&ast).is_some() {
         return None;
     }
@@ -392,7 +387,7 @@ mod tests {
 
     /// Whether an expression is taken apart, and if so whether it prefers the shortest match.
     fn prefers_shorter(expression: &str) -> Option<bool> {
-        let pieces = take_apart(expression, false, 100)?;
+        let pieces = take_apart(expression, 100)?;
         pieces.last().map(|whole| whole.traits.prefers_shorter())
     }
 

@@ -6,8 +6,8 @@
 //! the same library: forwards to where the leftmost match ends, then backwards to where it begins. Only
 //! the groups of that match are asked of the library in one piece.
 //!
-//! These automata cannot tell word boundaries beside letters that are not ASCII, nor empty matches within
-//! a character: the library takes such a search from the beginning, in one piece.
+//! These automata cannot tell empty matches within a character: the library takes such a search from the
+//! beginning, in one piece.
 
 use std::ops::Range;
 use std::sync::{Mutex, OnceLock};
@@ -201,7 +201,7 @@ impl Pattern {
 
 impl Long {
     fn new(translated: &str, syntax: syntax::Config) -> Option<Box<Long>> {
-        let config = dfa::Config::new().unicode_word_boundary(true).skip_cache_capacity_check(true);
+        let config = dfa::Config::new().skip_cache_capacity_check(true);
         let automata = lazy::Regex::builder().syntax(syntax).dfa(config).build(translated).ok()?;
         let groups = meta::Regex::builder().syntax(syntax).build(translated).ok()?;
         Some(Box::new(Long { automata, groups, made: Mutex::new(None) }))
