@@ -115,6 +115,29 @@ async fn rows_that_no_table_has_leave_while_they_are_computed() {
 }
 
 #[tokio::test]
+async fn wide_rows_are_computed_and_read_a_few_at_a_time() {
+    let server = Server::start(&[&format!("max_memory={LIMIT_MB}MB")]);
+    let client = server.connect().await;
+    let sql = "CREATE TABLE narrow (id int PRIMARY KEY, d text);
+        INSERT INTO narrow SELECT g, 'x' FROM generate_series(1, 600) g;
+        CREATE TABLE wide (id int PRIMARY KEY, d text);
+        INSERT INTO wide SELECT g, repeat('y', 100000) FROM generate_series(1, 600) g";
+    client.batch_execute(sql).await.expect("there is room");
+    for sql in [
+        "SELECT repeat(d, 500000) FROM narrow",
+        "SELECT repeat('x', 500000) FROM narrow",
+        "SELECT length(r) FROM (SELECT repeat(d, 1000000) AS r FROM narrow OFFSET 0) s",
+        "SELECT d || 'x' FROM wide WHERE d LIKE '%y'",
+        "SELECT a.d, b.d FROM wide a JOIN narrow b ON b.id = a.id",
+        "SELECT d, d, d, d, d, d FROM wide",
+    ] {
+        assert!(!is_refused(&client, sql).await, "{sql}");
+        let largest = status_mb(&server, "VmHWM:");
+        assert!(largest < LIMIT_MB + LIMIT_MB / 2, "{largest} MB after {sql}");
+    }
+}
+
+#[tokio::test]
 async fn a_block_is_refused_at_a_write_and_its_rollback_gives_everything_back() {
     let server = Server::start(&[&format!("max_memory={LIMIT_MB}MB")]);
     let client = server.connect().await;

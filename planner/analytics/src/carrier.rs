@@ -13,6 +13,7 @@ use archipel_engine::cell::Cell;
 use archipel_planner::row::Codec;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::memory;
 use archipel_sql::types::Type;
 use datafusion::arrow::array::{
     Array, ArrayRef, BinaryArray, BinaryBuilder, BooleanArray, BooleanBuilder, FixedSizeBinaryArray,
@@ -123,6 +124,18 @@ impl<'a> Reader<'a> {
     }
 }
 
+impl Reader<'_> {
+    /// About how many bytes the value at a place takes.
+    pub fn width(&self, row: usize) -> usize {
+        let bytes = match self {
+            Reader::Text(array) | Reader::Padded(array, _) | Reader::Jsonb(array) => array.value_length(row),
+            Reader::Bytes(array, _) => array.value_length(row),
+            _ => 0,
+        };
+        size_of::<Datum>() + usize::try_from(bytes).unwrap_or(0)
+    }
+}
+
 /// Builds an array of carriers.
 pub struct Writer {
     codec: Codec,
@@ -181,6 +194,15 @@ impl Writer {
         }
     }
 
+    /// Bytes of the texts, or of what is carried by its bytes, that have been appended.
+    pub fn bytes(&self) -> usize {
+        match &self.builder {
+            Builder::Text(builder) => builder.values_slice().len(),
+            Builder::Bytes(builder) => builder.values_slice().len(),
+            _ => 0,
+        }
+    }
+
     pub fn finish(self) -> ArrayRef {
         match self.builder {
             Builder::Bool(mut builder) => Arc::new(builder.finish()),
@@ -196,11 +218,14 @@ impl Writer {
     }
 }
 
-/// Refuses what an array of texts or bytes has no offsets for: they have 31 bits.
+/// Refuses what an array of texts or bytes has no offsets for: they have 31 bits; or no memory, where it is
+/// copied to twice its size.
 #[inline]
 fn check_offset(held: usize, more: usize) -> Result<()> {
-    if held + more <= i32::MAX as usize {
-        return Ok(());
+    let needed = held + more;
+    if needed <= i32::MAX as usize {
+        let grows = needed.next_power_of_two() > held.next_power_of_two();
+        return if grows { memory::check(2 * needed) } else { Ok(()) };
     }
     Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "out of memory")
         .with_detail("A batch of one column of an analytical query would exceed 2 GB."))

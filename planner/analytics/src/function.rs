@@ -2,6 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use archipel_planner::bound::BoundExpr;
 use archipel_planner::evaluate::evaluate_row;
@@ -31,6 +32,8 @@ pub struct RowFunction {
     args: Vec<Type>,
     context: Arc<Context>,
     signature: Signature,
+    /// Bytes of the texts and the like that it has answered, until somebody takes note of them.
+    written: Arc<AtomicUsize>,
 }
 
 impl RowFunction {
@@ -51,7 +54,12 @@ impl RowFunction {
         } else {
             Signature::exact(args.iter().map(|ty| data_type(*ty)).collect(), volatility)
         };
-        RowFunction { name, expr, within, args, context, signature }
+        RowFunction { name, expr, within, args, context, signature, written: Arc::default() }
+    }
+
+    /// Counts the bytes of the texts and the like that it answers.
+    pub(crate) fn written(&self) -> Arc<AtomicUsize> {
+        self.written.clone()
     }
 
     fn result(&self) -> Type {
@@ -121,6 +129,7 @@ impl ScalarUDFImpl for RowFunction {
             }
             writer.push(&value).map_err(external)?;
         }
+        self.written.fetch_add(writer.bytes(), Ordering::Relaxed);
         Ok(ColumnarValue::Array(writer.finish()))
     }
 }

@@ -15,7 +15,7 @@
 //!    several forms are compared in one ([`keys`]);
 //! 3. DataFusion optimises and executes, tests that can fail last ([`ordered`], [`failure`]); tables are read
 //!    page by page ([`scan`]) at a pace that leaves transactions theirs ([`pace`]), values travel in
-//!    Arrow arrays as [`carrier`] says; a query that nobody waits for ends ([`stop`]), and so does one
+//!    Arrow arrays as [`carrier`] says, in batches of few rows where those are wide ([`slices`]); a query that nobody waits for ends ([`stop`]), and so does one
 //!    that there is no memory for ([`memory`]);
 //! 4. [`Rows`] hands the result out as datums; errors come back as they were ([`error`]).
 //!
@@ -45,6 +45,7 @@ pub mod scaled;
 pub mod scan;
 mod sets;
 mod settle;
+mod slices;
 mod stop;
 pub mod subquery;
 mod with;
@@ -56,6 +57,7 @@ use archipel_planner::bound::{BoundQuery, Rel};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::types::Type;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
@@ -74,6 +76,7 @@ use error::sql_error;
 use evaluate::Context;
 use lower::Lowerer;
 use ordered::{OrderTests, PushDown};
+use slices::BATCH_ROWS;
 
 impl Analytics {
     /// An executor whose queries together may hold this much memory, beyond the tables' own.
@@ -84,7 +87,7 @@ impl Analytics {
             .map_err(|error| SqlError::internal(error.to_string()))?;
         // One partition: aggregates keep PostgreSQL's states, which do not merge; and the
         // scan is done by the executors that own the data anyway.
-        let config = SessionConfig::new().with_target_partitions(1).with_batch_size(8192);
+        let config = SessionConfig::new().with_target_partitions(1).with_batch_size(BATCH_ROWS);
         let state = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(runtime)
@@ -147,12 +150,18 @@ impl Analytics {
             lowered.plan.project(outputs).map_err(sql_error)?
         };
         let plan = plan.build().map_err(sql_error)?;
-        let frame = DataFrame::new(self.state.clone(), plan);
+        let mut state = self.state.clone();
+        let batch_rows = slices::batch_rows(&tables, &environment.snapshot).await?;
+        if batch_rows < BATCH_ROWS {
+            *state.config_mut() = state.config().clone().with_batch_size(batch_rows);
+        }
+        let frame = DataFrame::new(state, plan);
         let task = Arc::new(frame.task_ctx());
         let plan = frame.create_physical_plan().await.map_err(sql_error)?;
         let plan = stop::watched(plan, &context).map_err(sql_error)?;
         let stream = execute_stream(plan, task).map_err(sql_error)?;
-        Ok((Rows { stream, types, snapshot: environment.snapshot.clone() }, tables))
+        let snapshot = environment.snapshot.clone();
+        Ok((Rows { stream, types, snapshot, batch: None, given: 0 }, tables))
     }
 }
 
@@ -179,12 +188,19 @@ fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     rules
 }
 
+/// Rows are given in portions of about this size: what is one array may stand in many columns, and what takes
+/// them takes several portions at a time.
+const GIVEN_BYTES: usize = 4 << 20;
+
 /// The rows of a running query, in batches. Dropping it stops the query.
 pub struct Rows {
     stream: SendableRecordBatchStream,
     types: Vec<Type>,
     /// Kept until the last row is read.
     snapshot: Arc<Snapshot>,
+    /// A batch of which not all rows are given yet, and how many are.
+    batch: Option<RecordBatch>,
+    given: usize,
 }
 
 impl Rows {
@@ -200,16 +216,30 @@ impl Rows {
 
     /// The next rows; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Vec<Vec<Datum>>>, SqlError> {
-        let Some(batch) = self.stream.next().await else { return Ok(None) };
-        let batch = batch.map_err(sql_error)?;
+        let batch = match self.batch.take() {
+            Some(batch) => batch,
+            None => {
+                let Some(batch) = self.stream.next().await else { return Ok(None) };
+                self.given = 0;
+                batch.map_err(sql_error)?
+            }
+        };
         let readers = self
             .types
             .iter()
             .enumerate()
             .map(|(i, ty)| Reader::new(batch.column(i).as_ref(), *ty))
             .collect::<Result<Vec<_>, _>>()?;
-        let rows =
-            (0..batch.num_rows()).map(|row| readers.iter().map(|reader| reader.get(row)).collect()).collect();
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        while self.given < batch.num_rows() && bytes < GIVEN_BYTES {
+            let row = self.given;
+            bytes += readers.iter().map(|reader| reader.width(row)).sum::<usize>();
+            rows.push(readers.iter().map(|reader| reader.get(row)).collect());
+            self.given += 1;
+        }
+        if self.given < batch.num_rows() {
+            self.batch = Some(batch);
+        }
         Ok(Some(rows))
     }
 }

@@ -25,11 +25,10 @@ use crate::carrier::{Reader, Writer, comparable, data_type};
 use crate::error::external;
 use crate::evaluate::Context;
 use crate::pace::Pace;
+use crate::slices::BATCH_ROWS;
 
-/// Rows of a batch.
-const BATCH_ROWS: usize = 8192;
-/// Bytes of rows that end a batch early: an array's offsets have 31 bits.
-const BATCH_BYTES: usize = 64 << 20;
+/// Bytes of rows that end a batch early: they are copied more than once on their way.
+const BATCH_BYTES: usize = 16 << 20;
 /// Rows of a page: copying one holds its partition for some tens of microseconds, which is what
 /// a transaction that comes meanwhile waits.
 const PAGE_ROWS: usize = 512;

@@ -29,9 +29,10 @@ use futures::StreamExt;
 
 use crate::error::external;
 use crate::evaluate::Context;
+use crate::slices::sliced;
 
 /// So many batches of each operator pass where there is no memory left: small queries still answer.
-const UNASKED_BATCHES: u64 = 4;
+const UNASKED_BATCHES: u64 = 8;
 
 /// The plan with a question between any two pieces of its work.
 pub(crate) fn watched(
@@ -39,7 +40,7 @@ pub(crate) fn watched(
     context: &Arc<Context>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let watched = plan.transform_up(|node| {
-        let input = asking(node, context)?;
+        let input = sliced(asking(node, context)?)?;
         Ok(Transformed::yes(Arc::new(Watched { input, context: context.clone() }) as Arc<dyn ExecutionPlan>))
     })?;
     Ok(watched.data)
