@@ -75,6 +75,26 @@ fn notices_leave_before_what_comes_after_them() {
 }
 
 #[test]
+fn messages_are_sent_by_the_settings_of_the_function_that_says_them() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    let mut heard = |own: &str, of_session: &str| {
+        raw.query(&format!("SET client_min_messages = {of_session}"));
+        raw.query(&format!(
+            "CREATE OR REPLACE FUNCTION says() RETURNS int LANGUAGE plpgsql {own} AS $$ BEGIN
+             RAISE DEBUG 'd'; RAISE LOG 'l'; RAISE INFO 'i'; RAISE NOTICE 'n'; RAISE WARNING 'w'; RETURN 1; END $$"
+        ));
+        raw.query("SELECT says()").iter().filter(|(kind, _)| *kind == b'N').count()
+    };
+    assert_eq!(heard("", "notice"), 3);
+    assert_eq!(heard("SET client_min_messages = debug1", "notice"), 5);
+    assert_eq!(heard("SET client_min_messages = log", "error"), 4);
+    assert_eq!(heard("SET client_min_messages = info", "debug1"), 3);
+    assert_eq!(heard("SET client_min_messages = error", "debug1"), 1);
+    assert_eq!(heard("SET search_path = public", "warning"), 2);
+}
+
+#[test]
 fn rows_are_described_as_the_plan_that_ran_answers_them() {
     let server = Server::start(&[]);
     let mut raw = server.raw();

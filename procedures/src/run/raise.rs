@@ -53,6 +53,9 @@ impl Invocation<'_, '_> {
         };
         if !ctx.borrows || is_heard(ctx, severity) {
             ctx.notice(severity, error, ctx.depth - 1);
+            if let Some(notice) = ctx.notices.last_mut() {
+                notice.heard = ctx.borrows;
+            }
             require_room(&ctx.notices)?;
         }
         Ok(())
@@ -242,10 +245,10 @@ fn require_room(notices: &[Notice]) -> ExecResult<()> {
 }
 
 /// Whether a message reaches the client where a routine around has settings of its own: those of the
-/// session are asked later.
+/// session are asked later, and of other messages.
 #[cold]
 fn is_heard(ctx: &ExecContext<'_, '_>, severity: &str) -> bool {
-    const LEVELS: [&str; 5] = ["debug", "log", "notice", "warning", "error"];
+    const LEVELS: [&str; 6] = ["debug", "log", "info", "notice", "warning", "error"];
     let rank = |level: &str| LEVELS.iter().position(|known| level.starts_with(known));
     let least = ctx.functions.session.setting("client_min_messages");
     let least = least.and_then(|level| rank(&level.to_ascii_lowercase()));

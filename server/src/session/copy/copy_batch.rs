@@ -21,7 +21,7 @@ use archipel_sql::types::Oid;
 use super::state::{Batch, references_itself};
 use crate::run::load::{LoadRun, Rows};
 use crate::session::Session;
-use crate::session::execute::{RECOMPILES_MAX, severity_of};
+use crate::session::execute::RECOMPILES_MAX;
 use crate::statement::prepare::failed_transaction;
 use crate::statement::{Body, Code, Prepared, RowPlan};
 
@@ -122,9 +122,7 @@ impl Session {
         let Some(copy) = &self.copy_in else { return Ok(()) };
         let (table, committed) = (copy.table.clone(), copy.committed);
         self.depend_on(completed.outcome.depends_on);
-        for notice in std::mem::take(&mut completed.program.notices) {
-            self.notice(severity_of(notice.severity), &notice.error);
-        }
+        self.tell_notices(std::mem::take(&mut completed.program.notices));
         if let Err(stop) = completed.outcome.result {
             let mut error = match completed.program.error {
                 Some(error) => error,

@@ -297,10 +297,16 @@ impl Session {
         Err(Failed { error: program.error.unwrap_or_else(|| self.stop_error(stop)), telling, refused })
     }
 
-    /// Tells the client what functions said that a definition has called.
+    /// Tells the client what routines said. Each message goes when it is written: together they may be large.
     pub(super) fn tell_notices(&mut self, notices: Vec<Notice>) {
         for notice in notices {
-            self.notice(severity_of(notice.severity), &notice.error);
+            let severity = severity_of(notice.severity);
+            if notice.heard && self.overheard.is_none() {
+                self.output.report(severity, &notice.error);
+                self.told_notice = true;
+            } else {
+                self.notice(severity, &notice.error);
+            }
         }
     }
 

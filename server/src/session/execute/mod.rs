@@ -417,9 +417,7 @@ impl Session {
         run.refused_waits.clear();
         run.out.truncate(run.mark);
         self.output = Output::from_messages(std::mem::take(&mut run.out));
-        for notice in std::mem::take(&mut run.notices) {
-            self.notice(severity_of(notice.severity), &notice.error);
-        }
+        self.tell_notices(std::mem::take(&mut run.notices));
         self.depend_on(depends_on);
         self.remember_sequences(&std::mem::take(&mut run.sequences));
         self.take_said(std::mem::take(&mut run.notifications), run.ticket.take(), depends_on)
@@ -518,10 +516,7 @@ impl Session {
             // Notices were raised while the routine ran: they come before its result.
             let rows = run.out.split_off(run.mark);
             self.output = Output::from_messages(run.out);
-            // Each goes when it is written: together they may be large.
-            for notice in std::mem::take(&mut run.notices) {
-                self.notice(severity_of(notice.severity), &notice.error);
-            }
+            self.tell_notices(std::mem::take(&mut run.notices));
             self.output.append(&rows);
         }
         // An error, too, may tell what is not durable yet.

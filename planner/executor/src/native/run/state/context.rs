@@ -50,6 +50,8 @@ pub struct Notice {
     pub error: SqlError,
     /// The depth of the routine that is to add the next line to its context; zero for none.
     pub awaits: u32,
+    /// Whether the client hears it by the settings of a routine around: those of the session are not asked.
+    pub heard: bool,
 }
 
 /// A line of context that a routine shows to those it calls.
@@ -305,7 +307,7 @@ impl<'a, 'e> ExecContext<'a, 'e> {
 
     /// Says something to the client; the routines around add where they are, outermost last.
     pub fn notice(&mut self, severity: &'static str, error: SqlError, awaits: u32) {
-        self.notices.push(Notice { severity, error, awaits });
+        self.notices.push(Notice { severity, error, awaits, heard: false });
         self.awaited = self.awaited.max(awaits);
     }
 
