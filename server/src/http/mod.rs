@@ -75,7 +75,13 @@ async fn answer(mut stream: TcpStream, facts: Arc<dyn Facts>) -> std::io::Result
     if method != "GET" && !head_only {
         return respond(&mut stream, false, "405 Method Not Allowed", TEXT, "only GET and HEAD\n").await;
     }
-    if !names_this_host(&head, &*facts) {
+    let head = String::from_utf8_lossy(&head);
+    // Of two, whoever passed the request on may have looked at the other one; and from 1.1 on there is one.
+    let (named, needed) = (hosts(&head).count(), usize::from(words.next() == Some("HTTP/1.1")));
+    if named > 1 || named < needed {
+        return respond(&mut stream, head_only, "400 Bad Request", TEXT, "one Host header is needed\n").await;
+    }
+    if !hosts(&head).all(|host| names_this_host(host, &*facts)) {
         let answer = "this server is not known under that name (archipel.http_hosts)\n";
         return respond(&mut stream, head_only, "421 Misdirected Request", TEXT, answer).await;
     }
@@ -92,22 +98,23 @@ async fn answer(mut stream: TcpStream, facts: Arc<dyn Facts>) -> std::io::Result
     respond(&mut stream, head_only, status, kind, &body).await
 }
 
-/// Whether the request is for this server by a name it has. Without the header (HTTP/1.0) no browser
-/// asks.
-fn names_this_host(head: &[u8], facts: &dyn Facts) -> bool {
-    let head = String::from_utf8_lossy(head);
-    let mut hosts = head.lines().skip(1).filter_map(|line| {
+/// What the Host headers of a request name.
+fn hosts(head: &str) -> impl Iterator<Item = &str> {
+    head.lines().skip(1).filter_map(|line| {
         let (name, value) = line.split_once(':')?;
         // No name has blanks at its end, but whoever reads on behind them reads a name.
         name.trim().eq_ignore_ascii_case("host").then(|| value.trim())
-    });
-    hosts.all(|host| {
-        let name = match host.strip_prefix('[') {
-            Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
-            None => host.rsplit_once(':').map_or(host, |(name, _port)| name),
-        };
-        name.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost") || facts.is_host(name)
     })
+}
+
+/// Whether a request is for this server by a name it has. Without the header (HTTP/1.0) no browser
+/// asks.
+fn names_this_host(host: &str, facts: &dyn Facts) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
+        None => host.rsplit_once(':').map_or(host, |(name, _port)| name),
+    };
+    name.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost") || facts.is_host(name)
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -165,13 +172,28 @@ mod tests {
 
     #[tokio::test]
     async fn pages_answer_and_the_rest_is_refused() {
-        assert!(request(b"GET /healthz HTTP/1.1\r\n\r\n").await.ends_with("ok\n"));
-        assert!(request(b"GET /readyz HTTP/1.1\r\n\r\n").await.starts_with("HTTP/1.1 503"));
-        assert!(request(b"GET /metrics HTTP/1.1\r\n\r\n").await.ends_with("archipel_up 1\n"));
+        assert!(request(b"GET /healthz HTTP/1.0\r\n\r\n").await.ends_with("ok\n"));
+        assert!(request(b"GET /readyz HTTP/1.0\r\n\r\n").await.starts_with("HTTP/1.1 503"));
+        assert!(request(b"GET /metrics HTTP/1.0\r\n\r\n").await.ends_with("archipel_up 1\n"));
         assert!(request(b"POST / HTTP/1.1\r\n\r\n").await.starts_with("HTTP/1.1 405"));
-        assert!(request(b"GET /../etc HTTP/1.1\r\n\r\n").await.starts_with("HTTP/1.1 404"));
+        assert!(request(b"GET /../etc HTTP/1.0\r\n\r\n").await.starts_with("HTTP/1.1 404"));
         let long = [b"GET / HTTP/1.1\r\nX: ".to_vec(), vec![b'a'; HEAD_BYTES_MAX]].concat();
         assert!(request(&long).await.starts_with("HTTP/1.1 431"));
+    }
+
+    #[tokio::test]
+    async fn requests_name_one_host() {
+        for (head, status) in [
+            ("HTTP/1.1\r\n", "400"),
+            ("HTTP/1.1\r\nX-Host: localhost\r\n", "400"),
+            ("HTTP/1.1\r\nHost: localhost\r\nhost : localhost\r\n", "400"),
+            ("HTTP/1.0\r\nHost: localhost\r\nHost: elsewhere\r\n", "400"),
+            ("HTTP/1.1\r\nHost: localhost\r\n", "200"),
+            ("HTTP/1.0\r\n", "200"),
+        ] {
+            let answer = request(format!("GET /healthz {head}\r\n").as_bytes()).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{head}: {answer}");
+        }
     }
 
     #[tokio::test]
@@ -199,7 +221,7 @@ mod tests {
             slow.push(TcpStream::connect(address).await.unwrap());
         }
         let mut client = TcpStream::connect(address).await.unwrap();
-        client.write_all(b"GET /healthz HTTP/1.1\r\n\r\n").await.unwrap();
+        client.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").await.unwrap();
         let mut answer = String::new();
         let read = client.read_to_string(&mut answer);
         tokio::time::timeout(DEADLINE / 2, read)
