@@ -5,7 +5,7 @@ use crate::json::{Node, write};
 
 /// Refuses what is not JSON.
 pub fn validate_json(text: &str) -> Result<()> {
-    Node::parse_kept(text).map(drop)
+    Node::validate(text)
 }
 
 /// Rewrites JSON as jsonb keeps and shows it.

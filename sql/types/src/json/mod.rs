@@ -57,14 +57,14 @@ impl<'t> Node<'t> {
         Node::read(text, true)
     }
 
-    /// As [`Node::parse`], for who keeps the text as it is: what its escapes stand for does not
-    /// matter.
-    pub fn parse_kept(text: &'t str) -> Result<Node<'t>> {
-        Node::read(text, false)
+    /// Refuses what [`Node::parse`] does, for who keeps the text as it is: what its escapes stand for does
+    /// not matter, and of the values no tree is made, which would be many times as large.
+    pub fn validate(text: &'t str) -> Result<()> {
+        Node::read(text, false).map(drop)
     }
 
-    fn read(text: &'t str, decodes: bool) -> Result<Node<'t>> {
-        let mut parser = Parser { text, at: 0, depth: 0, decodes };
+    fn read(text: &'t str, keeps: bool) -> Result<Node<'t>> {
+        let mut parser = Parser { text, at: 0, depth: 0, keeps };
         let node = parser.value()?;
         parser.blanks();
         if parser.at < text.len() {
@@ -212,8 +212,8 @@ struct Parser<'t> {
     text: &'t str,
     at: usize,
     depth: u32,
-    /// Whether halves of surrogate pairs are refused.
-    decodes: bool,
+    /// Whether parts are kept: what strings stand for, without halves of surrogate pairs, and values of values.
+    keeps: bool,
 }
 
 /// How many bytes of a line an error shows.
@@ -270,7 +270,7 @@ impl<'t> Parser<'t> {
         if rest.is_empty() {
             return self.invalid("The input string ended unexpectedly.", self.at);
         }
-        let mut ahead = Parser { text: self.text, at: self.at, depth: 0, decodes: self.decodes };
+        let mut ahead = Parser { text: self.text, at: self.at, depth: 0, keeps: self.keeps };
         let length = match rest.as_bytes()[0] {
             b'"' => match ahead.string() {
                 Ok(_) => ahead.at - self.at,
@@ -380,7 +380,9 @@ impl<'t> Parser<'t> {
         }
         loop {
             let item = self.value()?;
-            memory::push(&mut items, item)?;
+            if self.keeps {
+                memory::push(&mut items, item)?;
+            }
             self.blanks();
             match self.peek() {
                 Some(b',') => self.at += 1,
@@ -395,7 +397,7 @@ impl<'t> Parser<'t> {
 
     fn object(&mut self) -> Result<Kind<'t>> {
         self.at += 1;
-        let mut fields = Vec::new();
+        let (mut fields, mut is_first) = (Vec::new(), true);
         self.blanks();
         if self.peek() == Some(b'}') {
             self.at += 1;
@@ -404,7 +406,7 @@ impl<'t> Parser<'t> {
         loop {
             self.blanks();
             if self.peek() != Some(b'"') {
-                return Err(self.unexpected(if fields.is_empty() { "string or \"}\"" } else { "string" }));
+                return Err(self.unexpected(if is_first { "string or \"}\"" } else { "string" }));
             }
             let key = self.string()?;
             self.blanks();
@@ -413,7 +415,10 @@ impl<'t> Parser<'t> {
             }
             self.at += 1;
             let value = self.value()?;
-            memory::push(&mut fields, (key, value))?;
+            if self.keeps {
+                memory::push(&mut fields, (key, value))?;
+            }
+            is_first = false;
             self.blanks();
             match self.peek() {
                 Some(b',') => self.at += 1,
@@ -438,7 +443,6 @@ impl<'t> Parser<'t> {
                     return Err(self.invalid(detail, self.at));
                 }
                 Some(b'"') => {
-                    interrupt::steps(self.at - start)?;
                     let rest = &self.text[plain..self.at];
                     self.at += 1;
                     return Ok(match owned {
@@ -450,8 +454,10 @@ impl<'t> Parser<'t> {
                     });
                 }
                 Some(b'\\') => {
-                    let text = owned.get_or_insert_with(String::new);
-                    text.push_str(&self.text[plain..self.at]);
+                    interrupt::steps(STEPS_PER_VALUE)?;
+                    if self.keeps {
+                        owned.get_or_insert_with(String::new).push_str(&self.text[plain..self.at]);
+                    }
                     self.at += 1;
                     let character = self.escape(start)?;
                     if let Some(text) = &mut owned {
@@ -463,7 +469,15 @@ impl<'t> Parser<'t> {
                     let detail = format!("Character with value 0x{control:02x} must be escaped.");
                     return Err(self.invalid(detail, self.at));
                 }
-                Some(_) => self.at += 1,
+                Some(_) => {
+                    // As far as nothing comes that means something in a string.
+                    let rest = &self.text.as_bytes()[self.at..];
+                    let piece = &rest[..rest.len().min(interrupt::PIECE)];
+                    let means = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+                    let plain = piece.iter().position(means).unwrap_or(piece.len());
+                    interrupt::steps(plain)?;
+                    self.at += plain;
+                }
             }
         }
     }
@@ -516,7 +530,7 @@ impl<'t> Parser<'t> {
 
     fn unicode(&mut self, start: usize) -> Result<char> {
         let first = self.hexadecimal(start)?;
-        if !self.decodes {
+        if !self.keeps {
             return Ok(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER));
         }
         const LOW: &str = "Unicode low surrogate must follow a high surrogate.";
@@ -570,6 +584,10 @@ mod tests {
         for text in ["", "{", "[1,]", "{\"a\" 1}", "01", "1.", "tru", "\"a", "[1] 2", "\"\\x\"", "nul", "-"] {
             assert!(Node::parse(text).is_err(), "{text}");
         }
+        for text in ["{", "[1,]", "{\"a\" 1}", "{\"a\":1,}", "{1}", "01", "\"\\x\"", "\"a\nb\"", "[\"a]"] {
+            assert_eq!(Node::validate(text).unwrap_err(), Node::parse(text).unwrap_err(), "{text}");
+        }
+        assert!(Node::validate("[{\"a\\n\": [\"\\ud800\", 1e3]}, {}, []]").is_ok());
         let deep = "[".repeat(5000) + &"]".repeat(5000);
         assert_eq!(Node::parse(&deep).unwrap_err().state(), SqlState::STATEMENT_TOO_COMPLEX);
     }
