@@ -21,7 +21,7 @@ use crate::bound::{BoundExpr, ExprKind, Subscript};
 
 /// A chain of operators may be this long before the tree is too deep to walk: about as long as
 /// PostgreSQL's stack lets it be.
-const CHAIN_MAX: usize = 2000;
+const CHAIN_MAX: usize = 4000;
 
 /// Arrays have no more dimensions (MAXDIM).
 const SUBSCRIPTS_MAX: usize = 6;
