@@ -231,11 +231,10 @@ impl Databases {
             if fs::metadata(&lock).is_ok_and(|found| !found.is_file()) {
                 return Err(StoreError::Damaged(format!("{} is no file", lock.display())));
             }
-            // Opened to be written, as they are.
-            for made in [lock, database.join("LOG")] {
-                if made.is_symlink() && !made.exists() {
-                    return Err(StoreError::Damaged(format!("{} is a link to nothing", made.display())));
-                }
+            // Some would be opened to be written, some only be asked for their sizes.
+            let mut files = fs::read_dir(&database).into_iter().flatten().flatten().map(|entry| entry.path());
+            if let Some(link) = files.find(|path| path.is_symlink() && !path.exists()) {
+                return Err(StoreError::Damaged(format!("{} is a link to nothing", link.display())));
             }
         }
         let sorted = directory.store(SORTED);

@@ -532,10 +532,16 @@ fn a_long_batch_is_kept_in_pieces() {
 
 #[test]
 fn links_to_nothing_are_refused_by_who_reads_as_by_who_writes() {
-    for (database, name) in [("redo", "LOCK"), ("redo", "LOG"), ("checkpoint", "LOCK"), ("checkpoint", "LOG")]
+    let begins = ["LOCK", "LOG", "OPTIONS-"];
+    for (database, begins) in
+        ["redo", "checkpoint"].into_iter().flat_map(|database| begins.map(|begins| (database, begins)))
     {
         let folder = tempfile::tempdir().expect("a temporary folder");
         drop(RocksLogStore::open(folder.path(), options()).expect("a new directory"));
+        let found = fs::read_dir(folder.path().join(database)).expect("a folder");
+        let names =
+            found.map(|entry| entry.expect("an entry").file_name().into_string().expect("a plain name"));
+        let name = names.filter(|name| name.starts_with(begins)).min().expect("there is one");
         let path = folder.path().join(database).join(name);
         fs::remove_file(&path).expect("it was there");
         std::os::unix::fs::symlink("nothing/here", &path).expect("linked");
@@ -545,7 +551,7 @@ fn links_to_nothing_are_refused_by_who_reads_as_by_who_writes() {
                 false => RocksLogStore::open(folder.path(), options()),
             };
             let error = opened.err().expect("refused");
-            assert!(matches!(error, StoreError::Damaged(_)), "{database}/{name}: {error}");
+            assert!(matches!(error, StoreError::Damaged(_)), "{}: {error}", path.display());
         }
     }
 }
