@@ -152,7 +152,10 @@ pub fn run(config: Config) -> Result<(), StartError> {
     let analytics = Analytics::new(analytical_memory_bytes(&config))
         .map_err(|error| StartError::Other(error.message().to_owned()))?;
     let server = Arc::new(Server {
-        sessions: Sessions::new(config.integer("max_connections") as usize),
+        sessions: Sessions::new(
+            config.integer("max_connections") as usize,
+            config.integer("superuser_reserved_connections") as usize,
+        ),
         notifications: Arc::default(),
         transaction_ids: TransactionIds::of_start(engine.number_start()),
         exported: ExportedSnapshots::default(),

@@ -296,6 +296,8 @@ pub struct Sessions {
     next: AtomicI32,
     count: AtomicUsize,
     limit: usize,
+    /// Places of those that only superusers get.
+    reserved: usize,
     /// Changes when sessions shall end or go elsewhere; executors look which of theirs.
     requests: watch::Sender<()>,
 }
@@ -309,6 +311,7 @@ pub struct Registered {
 /// What a new session brings.
 pub struct NewSession<'e> {
     pub user: String,
+    pub superuser: bool,
     pub database: String,
     pub client: Option<std::net::SocketAddr>,
     pub executor: u16,
@@ -319,12 +322,14 @@ pub struct NewSession<'e> {
 }
 
 impl Sessions {
-    pub fn new(limit: usize) -> Arc<Sessions> {
+    /// A table of so many places, some of them reserved for superusers.
+    pub fn new(limit: usize, reserved: usize) -> Arc<Sessions> {
         Arc::new(Sessions {
             entries: Mutex::default(),
             next: AtomicI32::new(1),
             count: AtomicUsize::new(0),
             limit,
+            reserved,
             requests: watch::channel(()).0,
         })
     }
@@ -334,6 +339,10 @@ impl Sessions {
         let mut entries = self.entries.lock();
         if entries.len() >= self.limit {
             return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already"));
+        }
+        if !new.superuser && entries.len() + self.reserved >= self.limit {
+            let message = "remaining connection slots are reserved for non-replication superuser connections";
+            return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message));
         }
         let process_id = loop {
             let candidate = self.next.fetch_add(1, Ordering::Relaxed) & 0x7fff_ffff;
@@ -487,6 +496,7 @@ mod tests {
     fn new() -> NewSession<'static> {
         NewSession {
             user: "archipel".into(),
+            superuser: true,
             database: "archipel".into(),
             client: None,
             executor: 0,
@@ -498,7 +508,7 @@ mod tests {
 
     #[test]
     fn the_limit_is_53300_and_places_come_back() {
-        let sessions = Sessions::new(1);
+        let sessions = Sessions::new(1, 0);
         let first = sessions.register(new()).unwrap();
         let refused = sessions.register(new()).err().unwrap();
         assert_eq!(refused.state(), SqlState::TOO_MANY_CONNECTIONS);
@@ -507,8 +517,19 @@ mod tests {
     }
 
     #[test]
+    fn the_last_places_are_for_superusers() {
+        let sessions = Sessions::new(3, 2);
+        let plain = || sessions.register(NewSession { superuser: false, ..new() });
+        let _first = plain().unwrap();
+        let refused = plain().err().unwrap();
+        assert_eq!(refused.state(), SqlState::TOO_MANY_CONNECTIONS);
+        let _others = [sessions.register(new()).unwrap(), sessions.register(new()).unwrap()];
+        assert_eq!(sessions.register(new()).err().unwrap().message(), "sorry, too many clients already");
+    }
+
+    #[test]
     fn only_the_right_secret_cancels_and_only_a_running_statement() {
-        let sessions = Sessions::new(2);
+        let sessions = Sessions::new(2, 0);
         let session = sessions.register(new()).unwrap();
         sessions.cancel(session.entry.process_id, &[0, 0, 0, 42]);
         assert!(!session.entry.is_cancelled());
@@ -541,7 +562,7 @@ mod tests {
 
     #[test]
     fn a_session_is_asked_to_go_and_arrives() {
-        let sessions = Sessions::new(4);
+        let sessions = Sessions::new(4, 0);
         let session = sessions.register(new()).unwrap();
         sessions.spread(&[1]);
         assert_eq!((session.entry.executor(), session.entry.destination()), (0, Some(1)));

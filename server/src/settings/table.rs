@@ -246,6 +246,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("ssl", OFF_ONLY, Server, "off", CONNECT, "Enables SSL connections."),
     setting("standard_conforming_strings", ON_ONLY, User, "on", COMPATIBILITY, "Causes '...' strings to treat backslashes literally."),
     setting("statement_timeout", MILLISECONDS, User, "0", CLIENT, "Sets the maximum allowed duration of any statement."),
+    setting("superuser_reserved_connections", count(0, 262_143), Server, "3", CONNECT, "Sets the number of connection slots reserved for superusers."),
     setting("synchronize_seqscans", Kind::Bool, User, "on", COMPATIBILITY, "Lets scans of a table begin where another one is (every scan here begins at the first key)."),
     setting("synchronous_commit", Kind::Enum(&["on", "local", "remote_write", "remote_apply", "off"]), User, "on", LOG, "Sets whether a reply waits until what it depends on is durable."),
     setting("TimeZone", Kind::Text, User, "UTC", CLIENT, "Sets the time zone for displaying and interpreting time stamps."),

@@ -233,6 +233,7 @@ impl Session {
         role::require_connect(&server, &role)?;
         let registered = server.sessions.register(NewSession {
             user,
+            superuser: role.superuser,
             // Whichever way led here.
             database: archipel_sql::catalog::SUPERUSER_NAME.to_owned(),
             client,
