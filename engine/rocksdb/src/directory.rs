@@ -152,6 +152,7 @@ impl Directory {
 
     fn check_format(&mut self) -> Result<(), StoreError> {
         let path = self.path.join(FORMAT_FILE);
+        require_file(&path)?;
         match fs::read_to_string(&path) {
             Ok(text) => {
                 self.format = parse_format(&text, &path)?;
@@ -239,8 +240,33 @@ impl Directory {
     }
 }
 
+/// Refuses what stands in the place of a file and is none: who opens a pipe waits for somebody to write to it,
+/// and some devices never end.
+pub(crate) fn require_file(path: &Path) -> Result<(), StoreError> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(StoreError::Damaged(format!("{} is no file", path.display()))),
+        _ => Ok(()),
+    }
+}
+
+/// The same of all that is in a folder, other folders aside; and links to nothing are refused: some of them
+/// would be opened to be written, and some only be asked for their sizes.
+pub(crate) fn require_files(folder: &Path) -> Result<(), StoreError> {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_symlink() && !path.exists() {
+            return Err(StoreError::Damaged(format!("{} is a link to nothing", path.display())));
+        }
+        if !path.is_dir() {
+            require_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
 fn lock(directory: &Path) -> Result<Locks, StoreError> {
     let path = directory.join(LOCK_FILE);
+    require_file(&path)?;
     let mut file = OpenOptions::new()
         .read(true)
         .write(true)

@@ -18,7 +18,7 @@ use rocksdb::{
     Env, Error, ErrorKind, LogLevel, Options, ReadOptions, WriteBatch, WriteOptions, checkpoint::Checkpoint,
 };
 
-use crate::directory::{CHECKPOINT, Directory, REDO, SORTED};
+use crate::directory::{CHECKPOINT, Directory, REDO, SORTED, require_file, require_files};
 use crate::sorted::SortedRows;
 use crate::watermark::WatermarkFile;
 use crate::{allocator, batches, space, wal};
@@ -227,15 +227,8 @@ impl Databases {
     /// reads makes none, and refuses it all the same: it tells whether a start will do.
     fn require_room(directory: &Directory) -> Result<(), StoreError> {
         for database in [directory.log(), directory.store(CHECKPOINT)] {
-            let lock = database.join("LOCK");
-            if fs::metadata(&lock).is_ok_and(|found| !found.is_file()) {
-                return Err(StoreError::Damaged(format!("{} is no file", lock.display())));
-            }
-            // Some would be opened to be written, some only be asked for their sizes.
-            let mut files = fs::read_dir(&database).into_iter().flatten().flatten().map(|entry| entry.path());
-            if let Some(link) = files.find(|path| path.is_symlink() && !path.exists()) {
-                return Err(StoreError::Damaged(format!("{} is a link to nothing", link.display())));
-            }
+            require_file(&database.join("LOCK"))?;
+            require_files(&database)?;
         }
         let sorted = directory.store(SORTED);
         match fs::symlink_metadata(&sorted) {

@@ -18,7 +18,7 @@ use archipel_engine::id::Epoch;
 use archipel_engine::log::{BatchNumber, StoreError, Watermark};
 use parking_lot::Mutex;
 
-use crate::directory::failed;
+use crate::directory::{failed, require_file};
 use crate::private::private_file;
 
 /// Its name in the data directory.
@@ -72,6 +72,7 @@ impl WatermarkFile {
     /// Opens the one of a directory that must have one.
     pub(crate) fn open(directory: &Path, write: bool) -> Result<WatermarkFile, StoreError> {
         let path = directory.join(WATERMARK);
+        require_file(&path)?;
         let mut file = match OpenOptions::new().read(true).write(write).open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => {

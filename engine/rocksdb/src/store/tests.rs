@@ -555,3 +555,29 @@ fn links_to_nothing_are_refused_by_who_reads_as_by_who_writes() {
         }
     }
 }
+
+#[test]
+fn pipes_and_devices_are_no_files() {
+    for name in ["FORMAT", "WATERMARK", "archipel.lock", "redo/CURRENT", "checkpoint/CURRENT", "redo/LOCK"] {
+        for device in [false, true] {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            drop(RocksLogStore::open(folder.path(), options()).expect("a new directory"));
+            let path = folder.path().join(name);
+            fs::remove_file(&path).expect("it was there");
+            if device {
+                std::os::unix::fs::symlink("/dev/zero", &path).expect("linked");
+            } else {
+                let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo runs");
+                assert!(made.success());
+            }
+            for read_only in [true, false] {
+                let opened = match read_only {
+                    true => RocksLogStore::open_read_only(folder.path(), options()),
+                    false => RocksLogStore::open(folder.path(), options()),
+                };
+                let error = opened.err().expect("refused");
+                assert!(matches!(error, StoreError::Damaged(_)), "{name}: {error}");
+            }
+        }
+    }
+}
