@@ -291,17 +291,27 @@ fn doors_of(executors_max: usize) -> (Doors, Vec<mpsc::UnboundedReceiver<Arrival
     (Doors(doors.collect()), arrivals)
 }
 
+/// So many threads read and write what analytical queries spill to disk.
+const SPILLING_THREADS_MAX: usize = 4;
+/// They stay: they are needed where memory has become scarce, when none may be started any more.
+const KEPT: Duration = Duration::from_secs(u32::MAX as u64);
+
 /// Threads beside the executors for parts of analytical queries, each of which has one of its own besides,
 /// and for the work of the server itself.
 fn start_analytical_threads(executors: usize) -> Result<tokio::runtime::Runtime, StartError> {
-    tokio::runtime::Builder::new_multi_thread()
+    let started = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(executors.clamp(1, 8))
+        .max_blocking_threads(SPILLING_THREADS_MAX)
+        .thread_keep_alive(KEPT)
         .thread_stack_size(THREAD_BYTES)
         .thread_name("analytics")
         .on_thread_start(begin_beside)
         .enable_all()
-        .build()
-        .map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))
+        .build();
+    let threads = started.map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))?;
+    // The first of those that spill. What one does where there is none, and none can be started, panics.
+    drop(threads.spawn_blocking(|| ()));
+    Ok(threads)
 }
 
 /// What threads beside the executors begin with: they take what those leave, and as many come and go
