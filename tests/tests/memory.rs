@@ -121,7 +121,7 @@ async fn wide_rows_are_computed_and_read_a_few_at_a_time() {
     let sql = "CREATE TABLE narrow (id int PRIMARY KEY, d text);
         INSERT INTO narrow SELECT g, 'x' FROM generate_series(1, 600) g;
         CREATE TABLE wide (id int PRIMARY KEY, d text);
-        INSERT INTO wide SELECT g, repeat('y', 100000) FROM generate_series(1, 600) g";
+        INSERT INTO wide SELECT g, repeat('y', 100000) FROM generate_series(1, 300) g";
     client.batch_execute(sql).await.expect("there is room");
     for sql in [
         "SELECT repeat(d, 500000) FROM narrow",

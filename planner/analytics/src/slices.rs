@@ -78,7 +78,7 @@ pub(crate) fn sliced(node: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPl
     }
     let children = node.children();
     let [input] = children.as_slice() else { return Ok(node) };
-    let input: Arc<dyn ExecutionPlan> = Arc::new(Sliced { input: Arc::clone(input), widths });
+    let input: Arc<dyn ExecutionPlan> = Arc::new(Sliced { input: Arc::clone(*input), widths });
     replace_children_if_necessary(node, vec![input])
 }
 
