@@ -107,12 +107,13 @@ impl Widths {
         expr.children().into_iter().for_each(|part| self.add(part));
     }
 
-    /// How many rows come after so many: none have come before the first.
-    fn rows_after(&self, rows: usize) -> usize {
+    /// How many rows may come after a slice of so many, of which there might have been `most`: none before the
+    /// first.
+    fn rows_after(&self, rows: usize, most: usize) -> usize {
         let computed: usize = self.computed.iter().map(|bytes| bytes.swap(0, Ordering::Relaxed)).sum();
         let fits = SLICE_BYTES / (self.constant + computed / rows.max(1)).max(1);
-        let grown = if self.computed.is_empty() { BATCH_ROWS } else { rows * GROWTH };
-        fits.min(grown).max(1)
+        let grown = if self.computed.is_empty() { BATCH_ROWS } else { most * GROWTH };
+        fits.min(grown).clamp(1, BATCH_ROWS)
     }
 }
 
@@ -173,7 +174,7 @@ impl ExecutionPlan for Sliced {
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let input = self.input.execute(partition, task)?;
-        let slicer = Slicer { input, widths: self.widths.clone(), rest: None, given: 0 };
+        let slicer = Slicer { input, widths: self.widths.clone(), rest: None, given: 0, most: 0 };
         let slices = futures::stream::try_unfold(slicer, |mut slicer| async move {
             let slice = slicer.next().await;
             slice.map(|slice| slice.map(|slice| (slice, slicer)))
@@ -188,8 +189,9 @@ struct Slicer {
     widths: Widths,
     /// What is left of a batch.
     rest: Option<RecordBatch>,
-    /// Rows of the last slice.
+    /// Rows of the last slice, and how many it might have had.
     given: usize,
+    most: usize,
 }
 
 impl Slicer {
@@ -201,9 +203,9 @@ impl Slicer {
                 None => return Ok(None),
             },
         };
-        let rows = self.widths.rows_after(self.given);
+        let rows = self.widths.rows_after(self.given, self.most);
         let (all, columns) = (batch.num_rows(), batch.num_columns());
-        self.given = all.min(rows);
+        (self.given, self.most) = (all.min(rows), rows);
         if all <= rows {
             return Ok(Some(batch));
         }
