@@ -5,12 +5,12 @@
 //! - [`cli`], [`config`], [`settings`]  how a server is told what to be
 //! - [`server`]     start, recovery, shutdown; what all threads share
 //! - [`listen`]     TCP addresses and Unix sockets; [`front`] the front door: accepts, reads opening packets, hands clients to executors
-//! - [`executor`]   one pinned thread: its sessions and its partitions, in turns; [`following`] what happens when cores come and go
+//! - [`executor`]   one pinned thread: its sessions and its partitions, in turns; [`core_change`] what happens when cores come and go
 //! - [`wire`]       bytes ⇄ messages; [`encode`] values in them
 //! - [`session`]    one client: messages → statements → programs
 //! - [`statement`]  prepared statements and their cache
 //! - [`run`]        the programs handed to the engine
-//! - [`notifications`] NOTIFY from session to session; [`transaction_ids`] ids of transactions that ask for one; [`exported`] their snapshots
+//! - [`notifications`] NOTIFY from session to session; [`transaction_ids`] ids of transactions that ask for one; [`snapshot_export`] their snapshots
 //! - [`replies`]    replies held until what they depend on is durable; [`outbox`] those of a turn
 //! - [`catalog`]    the catalog snapshot in force; [`functions`], [`system`] what SQL can ask
 //! - [`design`]     where tables live, by the evidence of deployed routines
@@ -27,11 +27,10 @@ pub mod check;
 pub mod cli;
 mod clock;
 pub mod config;
+pub mod core_change;
 pub mod design;
 pub mod encode;
 pub mod executor;
-pub mod exported;
-pub mod following;
 pub mod front;
 pub mod functions;
 pub mod http;
@@ -45,6 +44,7 @@ pub mod server;
 pub mod session;
 pub mod sessions;
 pub mod settings;
+pub mod snapshot_export;
 pub mod statement;
 pub mod system;
 pub mod threads;

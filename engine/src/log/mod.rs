@@ -21,7 +21,7 @@
 //!   injects faults; [`discard`] forgets at a kill what was never synced
 //! - [`writer`]     group commit
 //! - [`checkpoint`] rows of changed leaves, so that the log can be cut
-//! - [`recovery`]   checkpoint and log back into trees, in parallel; `reading` reads the log,
+//! - [`recovery`]   checkpoint and log back into trees, in parallel; `reader` reads the log,
 //!   `by_key` finds a key's records
 //! - [`watermark`]  how far the log has come, as known beside it: a log that has lost its end is
 //!   refused; [`reset`] goes on with what is left of it; `stamp` tells an older checkpoint,
@@ -53,7 +53,7 @@ pub mod checkpoint;
 pub mod discard;
 pub mod memory;
 mod pair;
-mod reading;
+mod reader;
 pub mod recovery;
 pub mod redo;
 pub mod reset;

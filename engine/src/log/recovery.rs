@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::batch::BatchNumber;
 use super::by_key::{self, Runs, Tagged};
 use super::checkpoint::{self, CheckpointMark};
-use super::reading;
+use super::reader;
 use super::redo::{self, META_TREE, Operation, Tag};
 use super::stamp;
 use super::store::{CheckpointKey, LogStore, StoreError};
@@ -132,7 +132,7 @@ pub fn recover_timed(
     if let Some(missing) = stamp::missing(store)? {
         return Err(StoreError::Damaged(missing));
     }
-    let log = reading::read(store, (&mark, &watermark), at_once(threads), progress)?;
+    let log = reader::read(store, (&mark, &watermark), at_once(threads), progress)?;
     let runs = Runs::new(&log.runs);
     let cuts = choose_cuts(store, &runs, threads)?;
     let dropped_tree_max = runs.dropped.iter().max().copied();

@@ -17,7 +17,7 @@
 //! - [`compare`]     whether two windows show one load: pure
 //! - [`plan`]        from a layout to splits, merges and moves
 //! - [`watch`]       the thread that does all this, a step at a time
-//! - [`decision`]    what is told of it, and [`shown`] of a trace
+//! - [`decision`]    what is told of it, and [`report`] of a trace
 //!
 //! Invariant: the monitor changes nothing but through [`crate::Repartition`], whose actions run in
 //! the queues of the partitions concerned and keep the routing table whole. A wrong decision costs
@@ -62,8 +62,8 @@ mod gather;
 mod islands;
 pub mod model;
 mod plan;
+mod report;
 mod settings;
-mod shown;
 pub(crate) mod sketch;
 mod speed;
 pub mod synchronize;
@@ -162,7 +162,7 @@ impl Monitor {
     }
 
     fn show(&self, gathered: &Gathered) {
-        let (loads, sync_points) = shown::views(gathered);
+        let (loads, sync_points) = report::views(gathered);
         *self.shown.lock() = Shown { loads, sync_points };
     }
 

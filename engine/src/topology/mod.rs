@@ -1,11 +1,11 @@
 //! Which cores there are, and which of them belong together.
 //!
 //! - [`hardware`]  the machine as hwloc sees it: real, or from a synthetic description
-//! - [`invented`]  machines made up for tests, the simulator and experiments
+//! - [`synthetic`]  machines made up for tests, the simulator and experiments
 //! - [`placement`] from cores to islands and executors: pure, tested on invented machines
 //! - [`distance`]  what it costs to pass a cache line between cores and islands
 //! - [`quota`]     the container's CPU quota, of either version of control groups
-//! - [`watched`]   what an engine knows of it
+//! - [`current`]   what an engine knows of it
 //! - [`mask`]      which hardware threads a thread may run on
 //!
 //! The machine is read again every second, because all of these may change while the process
@@ -21,20 +21,20 @@
 //! cores onto the real ones in turn, so that placement and cost decisions for a large machine
 //! can be run on a small one.
 
+mod current;
 pub(crate) mod distance;
 mod hardware;
-mod invented;
 pub mod mask;
 mod placement;
 mod quota;
-mod watched;
+mod synthetic;
 
+pub(crate) use current::WatchedMachine;
 pub use distance::{CoreDistances, IslandDistance};
 pub use hardware::Hardware;
-pub use invented::Invented;
 pub use placement::{Bounds, CoreSeen, Granularity, Island, Machine, Near, Place, Reach, place};
 pub use quota::cpu_quota;
-pub(crate) use watched::WatchedMachine;
+pub use synthetic::Invented;
 
 /// Why the machine could not be read.
 #[derive(Debug, thiserror::Error)]

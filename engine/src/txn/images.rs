@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   the writer's images ── copied ─► Images ─► above the snapshot, where what a statement reads
-//!   in the partitions                          beneath lies ([`super::beneath`])
+//!   in the partitions                          beneath lies ([`super::statement_view`])
 //! ```
 //!
 //! - Nobody else changes these rows meanwhile: the writer's locks keep them until it ends, and what others
@@ -19,8 +19,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::beneath::{Before, Replaced};
 use super::read::own_image;
+use super::statement_view::{Before, Replaced};
 use super::write::entry_bytes;
 use super::{Interactive, InteractiveState, Place, Txn};
 use crate::engine::{Start, SubmitOptions};

@@ -6,7 +6,7 @@
 //! and restarts the program with the larger set.
 //!
 //! A statement of an interactive transaction is the same program under a transaction id. Its
-//! writes stay beside the trees as uncommitted images under row locks (`overlay`) until COMMIT,
+//! writes stay beside the trees as uncommitted images under row locks (`row_lock`) until COMMIT,
 //! an action that claims every written partition, puts them in place.
 //!
 //! ```text
@@ -17,29 +17,26 @@
 //!
 //! - `access`      finding, or claiming, the partition of a key
 //! - `read`        get and scans        - `write`  insert, update, delete with their indexes
-//! - `ahead`     rows that will be asked for soon
+//! - `prefetch`  rows that will be asked for soon
 //! - `fan_out` bodies over many partitions side by side
-//! - `overlay`     row locks and uncommitted images  - `waits` the graph of waiters
+//! - `row_lock`    row locks and uncommitted images  - `waits` the graph of waiters
 //! - `isolation`   snapshots of interactive transactions, conflicts, validation
 //! - `view`        what a READ COMMITTED statement sees after it has waited
-//! - `beneath`     what a statement sees while routines that it calls write
+//! - `statement_view` what a statement sees while routines that it calls write
 //! - `undo`        the undo list and savepoints   - `commit`  the commit point
 //! - `limits`      how much one transaction may write
 //! - `reference`   reference tables     - `sequence`  sequences and hidden row ids
 //! - `ddl`         definitions changed under a claim of everything
 //! - `repartition` splits, merges and moves   - `memory` rows that follow to another memory node
-//! - `interactive` BEGIN … COMMIT       - `early` rows of tables that nobody else knows
+//! - `interactive` BEGIN … COMMIT       - `private_table` rows of tables that nobody else knows
 //! - `images`      what a transaction has written so far, for a cursor that it opens
 //! - `attempt`   running, restarting, waiting  - `pages` long reads
 //! - `epoch`       epochs
 
 mod access;
-mod ahead;
 pub(crate) mod attempt;
-mod beneath;
 mod commit;
 mod ddl;
-mod early;
 mod epoch;
 #[cfg(test)]
 #[path = "epoch/tests.rs"]
@@ -50,13 +47,16 @@ mod interactive;
 mod isolation;
 mod limits;
 mod memory;
-mod overlay;
 mod pages;
-mod past;
+mod prefetch;
+mod private_table;
 mod read;
 mod reference;
 mod repartition;
+mod row_lock;
 mod sequence;
+mod snapshot_read;
+mod statement_view;
 mod undo;
 mod view;
 mod waits;
@@ -67,7 +67,6 @@ use std::sync::Arc;
 
 pub(crate) use ddl::TableRecord;
 pub use ddl::{BeginCopy, ColumnSource, CopyReader, CopySlice, DdlOp, OwnedCell};
-pub use early::SettleEarly;
 pub use epoch::EpochClock;
 pub(crate) use epoch::EpochSlot;
 pub use fan_out::PartRows;
@@ -78,8 +77,7 @@ pub use isolation::Isolation;
 pub(crate) use isolation::ReadSet;
 pub use limits::TransactionLimits;
 pub(crate) use memory::{FollowMemory, Followed};
-pub use overlay::LockMode;
-pub(crate) use overlay::{RowWaiter, push_waiter};
+pub use private_table::SettleEarly;
 pub use read::Visit;
 pub(crate) use reference::{ReferenceTable, ReferenceVector, References, SharedTree};
 pub use repartition::{
@@ -87,6 +85,8 @@ pub use repartition::{
     SplitPartition,
 };
 pub(crate) use repartition::{GroupRecord, History};
+pub use row_lock::LockMode;
+pub(crate) use row_lock::{RowWaiter, push_waiter};
 pub use sequence::{NextValue, Sequence, SequencePosition};
 pub(crate) use sequence::{ROW_ID_SEQUENCE, START_SEQUENCE, SequenceRecord, sequence_key};
 pub use undo::Savepoint;
@@ -263,7 +263,7 @@ pub struct Txn<'w> {
     reevaluates: bool,
     /// Since when statements do not see what their routines write, innermost last, and whether what
     /// reads now is the last of them itself.
-    beneath: smallvec::SmallVec<[beneath::Beneath; 1]>,
+    beneath: smallvec::SmallVec<[statement_view::Beneath; 1]>,
     reads_beneath: bool,
     /// What becomes of a row that is being taken out.
     leaving: Departure,

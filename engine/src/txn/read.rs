@@ -5,7 +5,7 @@ use std::ops::{Bound, ControlFlow};
 
 use smallvec::SmallVec;
 
-use super::beneath::{Before, Past};
+use super::statement_view::{Before, Past};
 use super::{Direction, KeyRange, Place, Txn};
 use crate::id::{Epoch, TxnId};
 use crate::locks::ObjectMode;

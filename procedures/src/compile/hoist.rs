@@ -52,7 +52,7 @@ use archipel_sql::types::Oid;
 
 use super::compiler::Compiler;
 use crate::run::operation::Hoisted;
-use crate::run::pause::renewed::Home;
+use crate::run::pause::recompile::Home;
 use state::Walk;
 
 impl Compiler<'_> {

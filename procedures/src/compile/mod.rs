@@ -6,7 +6,7 @@
 //! - [`record`]    where variables live, and the structures of rows
 //! - [`statement`] statements; [`text`] of an EXECUTE; [`explain`] EXPLAIN in a body
 //! - [`lower`]     loops to machines
-//! - [`spoken`]    how CONTEXT lines name expressions
+//! - [`error_context`]    how CONTEXT lines name expressions
 //! - [`trace`]     what is known of each register's value beforehand: routing, the flow graph
 //! - [`hoist`]     calls made before the statements they stand in
 //! - [`sql`]       LANGUAGE sql
@@ -20,12 +20,12 @@
 mod cast;
 mod compiler;
 mod environment;
+mod error_context;
 mod explain;
 mod hoist;
 mod lower;
 pub(crate) mod record;
 mod scope;
-mod spoken;
 mod sql;
 mod statement;
 mod text;
@@ -98,7 +98,8 @@ fn plpgsql(
     linker: &Arc<dyn RoutineLinker + Send + Sync>,
 ) -> Result<Program> {
     // A record that is not only passed on has registers for its fields.
-    let mut structured = record::tagged::given(body, |target, assigned| !assigned || !target.path.is_empty());
+    let mut structured =
+        record::variant::given(body, |target, assigned| !assigned || !target.path.is_empty());
     loop {
         let compiler = Compiler::with(routine, body, environment, linker, &structured)?;
         let asked = compiler.asked.clone();
@@ -204,7 +205,7 @@ impl<'a> Compiler<'a> {
         structured: &[VariableId],
     ) -> Result<Compiler<'a>> {
         let columns = result_columns(routine, &environment.catalog)?;
-        let mut given_often = record::tagged::given_often(body);
+        let mut given_often = record::variant::given_often(body);
         // What comes with the call counts, too.
         given_often.extend(structured.iter().filter(|variable| body.parameters.contains(variable)));
         given_often.sort_unstable();

@@ -17,9 +17,9 @@ use sqlparser::ast::Expr;
 
 use super::compiler::Compiler;
 use super::environment::{bind_env, is_input, no_session};
+use super::error_context::{about_converted, about_fragment, about_statement, expression_line};
 use super::explain;
 use super::record::variable::{Field, RecordState, Storage};
-use super::spoken::{about_converted, about_fragment, about_statement, expression_line};
 use crate::plpgsql::ast::*;
 use crate::run::context_line;
 use crate::run::operation::{Compiled, Expression};

@@ -5,16 +5,16 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use archipel_engine::Stop;
-use archipel_planner::native::ahead::RowAhead;
+use archipel_planner::native::prefetch::RowAhead;
 use archipel_planner::native::{ExecContext, ExecError, ExecResult};
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{SqlError, SqlState};
 
-use super::ahead::RoundsAhead;
 use super::ending::Flow;
 use super::invocation::Invocation;
 use super::operation::*;
 use super::pause::state::{Resume, RowsLeft};
+use super::prefetch::RoundsAhead;
 use super::rows::{store_nulls, store_row};
 use super::sink::{Gathered, Row};
 

@@ -10,8 +10,8 @@
 //! - [`element`]   assignment to elements and slices of arrays; [`append`] to the end of a value
 //! - [`machine`]   loops over numbers, texts and arrays, without a walk
 //! - [`raise`]     RAISE, ASSERT, diagnostics
-//! - [`context`]   CONTEXT lines; [`checked`] what extra checks find
-//! - [`hoisted`]   calls made before the statements they stand in; [`late`] programs that are found when they are called
+//! - [`context`]   CONTEXT lines; [`extra_checks`] what extra checks find
+//! - [`hoist`]   calls made before the statements they stand in; [`late`] programs that are found when they are called
 //! - [`pause`]     COMMIT and ROLLBACK: stopping there, and going on; blocks with an EXCEPTION clause
 //! - [`place`]     where values go; [`sink`] where rows go; [`context_line`] lines of CONTEXT
 //! - [`flow_draft`] the actions of a routine, on the way to its flow graph
@@ -22,18 +22,16 @@
 //! Invariant: `ExecError::Stop` passes through every block untouched, but for a cancellation where a
 //! handler is for `query_canceled`. Only SQL conditions are caught, and what a block did before its handler runs is rolled back to its savepoint.
 
-mod ahead;
 mod append;
-mod checked;
 pub(crate) mod context;
 pub(crate) mod context_line;
 mod cursor;
 mod dynamic;
 mod element;
 pub(crate) mod ending;
+mod extra_checks;
 pub(crate) mod flow_draft;
-pub(crate) mod found;
-mod hoisted;
+mod hoist;
 mod invocation;
 pub(crate) mod late;
 mod loops;
@@ -41,7 +39,9 @@ pub(crate) mod machine;
 pub mod operation;
 pub mod pause;
 mod place;
+mod prefetch;
 mod raise;
+pub(crate) mod record_structure;
 mod results;
 mod rows;
 mod sink;
@@ -148,7 +148,7 @@ impl Program {
         let told = ctx.callers.len();
         ctx.depth += 1;
         if !invocation.resuming {
-            ahead::fetch_rows(ctx, &self.ahead);
+            prefetch::fetch_rows(ctx, &self.ahead);
         }
         let begun = ctx.begin_use(self.routine.oid, self.routine.language == Language::Sql);
         let result = invocation.routine(ctx);

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::rights::Rights;
 use archipel_planner::bound::OutputColumn;
-use archipel_planner::native::ahead::RowAhead;
 use archipel_planner::native::notify::Notification;
+use archipel_planner::native::prefetch::RowAhead;
 use archipel_planner::native::scalar::text::Text;
 use archipel_planner::native::scalar::{Scalar, SharedExpr};
 use archipel_planner::native::{CompiledExpr, CompiledRoutine, CompiledStatement, cursor::CursorKey};
@@ -24,14 +24,14 @@ use super::context_line;
 pub use super::dynamic::{
     BoundText, DynamicBinder, DynamicPlan, Pieces, PreparedArguments, PreparedStatement,
 };
-pub use super::found::FoundRecord;
-pub use super::hoisted::RowPlaces;
+pub use super::hoist::RowPlaces;
 pub use super::place::{OutColumn, Place, Targets};
+pub use super::record_structure::FoundRecord;
 pub use super::sink::Stored;
 
 use super::flow_draft::Drafts;
 use super::machine::instruction::{Instruction, Variable};
-use super::pause::renewed::Home;
+use super::pause::recompile::Home;
 use crate::plpgsql::ast::{Condition, Diagnostic, Level, RaiseOption};
 
 /// A compiled expression over the routine's registers.

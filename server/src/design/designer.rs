@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use archipel_planner::ddl::EvidentPlace;
 use archipel_sql::types::Oid;
 
-use super::known::Known;
+use super::cache::Known;
 
 /// Attempts to copy one table: its rows may be deleted all the time, or be read by queries that
 /// never end.

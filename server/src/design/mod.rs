@@ -15,11 +15,11 @@
 //! - `designer` what was read so far, and what is to be done about it; `relocation` how a table is moved
 //! - `open_blocks` transaction blocks that define, which the server keeps out of the way of
 
-mod copied;
+mod cache;
 pub mod counts;
 mod designer;
-mod known;
 mod open_blocks;
+mod rekey;
 mod relocation;
 pub mod view;
 
@@ -39,7 +39,7 @@ use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
 use relocation::{changes_keys, is_on, lock_out, planned};
 
-use self::known::Known;
+use self::cache::Known;
 use crate::run::definition::DefinitionRun;
 use crate::server::Server;
 use crate::settings::session::default_search_path;
@@ -170,7 +170,7 @@ pub async fn follow(server: Arc<Server>) {
         if !copies.is_empty() {
             let mut done = true;
             for (table, place) in copies {
-                let copied = copied::copy(&server, table, place).await.unwrap_or_else(|error| {
+                let copied = rekey::copy(&server, table, place).await.unwrap_or_else(|error| {
                     tracing::warn!("a table could not be co-located: {}", error.message());
                     false
                 });

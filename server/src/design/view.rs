@@ -11,7 +11,7 @@ use super::design_of;
 use super::relocation::is_on;
 use crate::session::host::Host;
 use crate::system::cells::text_array;
-use crate::system::sight::Sight;
+use crate::system::visibility::Sight;
 
 /// Its columns.
 pub const COLUMNS: &[(&str, Type)] = &[

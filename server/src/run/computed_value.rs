@@ -1,4 +1,4 @@
-//! The columns whose values a definition computes ([`super::computed`]), and from what.
+//! The columns whose values a definition computes ([`super::row_values`]), and from what.
 
 use std::sync::Arc;
 

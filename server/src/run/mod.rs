@@ -7,20 +7,20 @@
 //! - [`load`]       a batch of COPY rows
 //! - [`portions`]   rows that leave while a run goes on
 //! - [`cursor`]     rows that come as a cursor fetches them
-//! - [`computed`]   what a definition gives the rows that are there; [`computed_value`] of which columns
+//! - [`row_values`]   what a definition gives the rows that are there; [`computed_value`] of which columns
 //!
 //! Invariant: a program owns all it needs, may run on any executor, and starts afresh at every
 //! run. A panic in evaluation is caught here, undone by the engine and answered XX000; panics
 //! inside the engine's storage are the engine's to judge.
 
 pub mod call;
-pub mod computed;
 pub(crate) mod computed_value;
 pub mod cursor;
 pub mod definition;
 pub mod load;
 pub mod pipeline;
 pub mod portions;
+pub mod row_values;
 pub mod statement;
 
 use std::any::Any;

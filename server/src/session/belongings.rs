@@ -1,4 +1,4 @@
-//! What a session takes along to another executor ([`super::moving`]).
+//! What a session takes along to another executor ([`super::migration`]).
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@
 //! - [`cursor`]      DECLARE, FETCH, MOVE, CLOSE; portals; rows that come when they are fetched
 //! - [`utility`]     statements that neither read nor write rows
 //! - [`backup`]      BASE_BACKUP
-//! - [`moving`]      a session that goes to another executor, with its [`belongings`]
+//! - [`migration`]      a session that goes to another executor, with its [`belongings`]
 //! - [`role`]        in whose name
 //! - [`host`]        what SQL functions may ask of the session; [`memory`] what it keeps for them
 //! - [`role_setting`] the settings that are roles
@@ -24,7 +24,7 @@ pub(crate) mod definition;
 pub(crate) mod execute;
 pub mod host;
 mod memory;
-pub mod moving;
+pub mod migration;
 pub mod protocol;
 pub(crate) mod role;
 pub(crate) mod role_setting;

@@ -19,7 +19,7 @@ use crate::settings::foreign;
 use crate::settings::session::TRANSACTION_MODES;
 use crate::settings::table::{SETTINGS, find};
 use crate::statement::{Body, Prepared, same_columns};
-use crate::system::sight::examine_setting;
+use crate::system::visibility::examine_setting;
 use crate::wire::output::Severity;
 
 fn text_column(name: &str) -> OutputColumn {

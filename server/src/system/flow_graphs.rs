@@ -6,7 +6,7 @@ use archipel_sql::types::{Oid, Type};
 
 use super::cells::array;
 use super::cells::{count, optional, text};
-use super::sight::Sight;
+use super::visibility::Sight;
 use crate::session::host::Host;
 
 pub(super) const COLUMNS: &[(&str, Type)] = &[

@@ -8,7 +8,7 @@
 //! - [`monitor`] `archipel.monitor_decisions`, `sync_points` and `actions`
 //! - [`locks`] `pg_locks`
 //! - [`groups`] co-location groups in words
-//! - [`sight`] who is shown what of all this
+//! - [`visibility`] who is shown what of all this
 //! - [`repartition`] the functions that change partitions
 //! - [`statements`] `archipel.statement_cache`
 //! - [`facts`] the same for HTTP: metrics and the live page
@@ -27,10 +27,10 @@ mod islands;
 mod locks;
 mod monitor;
 pub mod repartition;
-pub(crate) mod sight;
 pub mod sizes;
 mod statements;
 mod views;
+pub(crate) mod visibility;
 
 use archipel_engine::id::{SequenceId, TreeId};
 use archipel_sql::catalog::{Catalog, Privileges, Routine, SessionRoles, Table};

@@ -8,7 +8,7 @@ use archipel_sql::types::{Oid, Type};
 
 use super::cells::{big, count, optional, text};
 use super::groups::{GroupKeys, group_tables};
-use super::sight::Sight;
+use super::visibility::Sight;
 use crate::session::host::Host;
 
 pub(super) const DECISIONS: &[(&str, Type)] = &[

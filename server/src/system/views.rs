@@ -7,7 +7,7 @@ use archipel_sql::types::{Oid, Type};
 
 use super::cells::{big, count, optional, text};
 use super::groups::GroupKeys;
-use super::sight::{Sight, examine_setting};
+use super::visibility::{Sight, examine_setting};
 use super::{durability, monitor};
 use crate::session::host::Host;
 use crate::settings::foreign;

@@ -4,7 +4,7 @@
 //! put one behind the other. A [`Finger`] remembers the way down to the leaf of the last
 //! access, as child numbers, so that the next access of that leaf searches no inner node.
 //!
-//! Rows that were fetched [`super::ahead`] of their use have been found once already: the ways to
+//! Rows that were fetched [`super::prefetch`] of their use have been found once already: the ways to
 //! them are kept in the order in which they will be asked for.
 //!
 //! Nothing keeps a finger in step with the tree. It is a guess that is checked: a way that

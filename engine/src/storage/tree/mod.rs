@@ -22,14 +22,14 @@
 //! absent — both would have to be mended in a cut and prevent sharing of nodes between
 //! published versions ([`Shared`]).
 
-mod ahead;
 mod build;
 mod cursor;
 mod cut;
 mod finger;
-mod held;
 mod node;
+mod ownership;
 mod pointer;
+mod prefetch;
 mod remake;
 mod slots;
 #[cfg(test)]
@@ -39,12 +39,12 @@ use self::node::{Inner, Leaf, Node};
 use self::slots::{CAPACITY, Key};
 use crate::storage::row::Row;
 
-pub(crate) use self::ahead::fetch_bytes;
-pub use self::ahead::{AHEAD_MAX, fetch_rows, fetch_rows_noted};
 pub use self::build::Builder;
 pub use self::cursor::{Cursor, LeafView, Range};
 pub use self::finger::{Ahead, Finger};
 pub use self::pointer::{Exclusive, Pointer, Shared};
+pub(crate) use self::prefetch::fetch_bytes;
+pub use self::prefetch::{AHEAD_MAX, fetch_rows, fetch_rows_noted};
 
 /// An ordered map from key bytes to rows.
 pub struct Tree<P: Pointer = Exclusive> {

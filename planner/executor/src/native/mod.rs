@@ -40,7 +40,7 @@ pub use plan::expression::{CompiledExpression, compile_condition, compile_expr, 
 pub use plan::scalar;
 pub use plan::statement::{compile_explained, compile_statement};
 pub use plan::walk::{visit_all_relations, visit_expressions, visit_relations};
-pub use run::access::prefetch as ahead;
+pub use run::access::prefetch;
 pub use run::constraint::deferral::{DeferredCheck, DeferredWork, finish_deferred};
 pub use run::constraint::mode::ConstraintModes;
 pub use run::constraint::referential_action::rows_as_table;

@@ -14,7 +14,7 @@ use archipel_sql::error::Result;
 
 use crate::plpgsql::ast::StatementKind;
 use crate::run::operation::{Hoisted, Operation, OperationKind};
-use crate::run::pause::renewed::Home;
+use crate::run::pause::recompile::Home;
 
 /// What stands in statements for routines that have been called before.
 #[derive(Default)]

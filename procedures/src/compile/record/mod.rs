@@ -1,12 +1,12 @@
 //! Variables that hold rows, and where variables live.
 //!
 //! - [`storage`] types of variables, registers, shapes of records
-//! - [`shape`]   structures of rows that show only at run time; [`tagged`] records that take several; [`found`]
+//! - [`shape`]   structures of rows that show only at run time; [`variant`] records that take several; [`structure`]
 //!   those that values tell
 //! - [`variable`] where one variable lives
 
-mod found;
 pub(crate) mod shape;
 pub(super) mod storage;
-pub(super) mod tagged;
+mod structure;
 pub(super) mod variable;
+pub(super) mod variant;

@@ -4,7 +4,7 @@
 //! Fields of records are registers, given out when a routine is compiled. Where the structure is
 //! not known then, the first run finds it: it is noted here, the run is undone as one whose
 //! tables have changed would be, and the routine is compiled anew with what is known now. A place
-//! may meet several, and is compiled for all of them ([`super::tagged`]). A text that is constant has
+//! may meet several, and is compiled for all of them ([`super::variant`]). A text that is constant has
 //! another structure when its tables have.
 
 use std::hash::{Hash, Hasher};

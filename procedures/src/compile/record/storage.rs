@@ -14,7 +14,7 @@ use crate::compile::compiler::Compiler;
 use crate::plpgsql::ast::*;
 use crate::plpgsql::lexer;
 use crate::run::context_line;
-use crate::run::pause::renewed::Home;
+use crate::run::pause::recompile::Home;
 
 /// The name of a record's tag among its fields: none that SQL can spell.
 const TAG: &str = "\u{1}tag";

@@ -7,8 +7,8 @@ use archipel_sql::types::Type;
 use super::assignment::{assigned_in, walk};
 use super::path::{Path, PathEnd};
 use crate::compile::compiler::{Compiler, OpenLabel};
+use crate::compile::error_context::expression_line;
 use crate::compile::record::variable::{RecordState, Storage};
-use crate::compile::spoken::expression_line;
 use crate::plpgsql::ast::*;
 use crate::run::operation::*;
 

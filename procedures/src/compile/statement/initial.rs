@@ -4,9 +4,9 @@ use archipel_sql::error::Result;
 use archipel_sql::types::Type;
 
 use crate::compile::compiler::Compiler;
+use crate::compile::error_context::{about_converted, about_value, expression_line};
 use crate::compile::hoist::answers::after_calls;
 use crate::compile::record::variable::Storage;
-use crate::compile::spoken::{about_converted, about_value, expression_line};
 use crate::compile::trace::symbols::Symbol;
 use crate::plpgsql::ast::*;
 use crate::run::operation::*;

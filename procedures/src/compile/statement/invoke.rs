@@ -13,9 +13,9 @@ use archipel_sql::types::{Oid, Type};
 
 use super::text_purpose::TextFor;
 use crate::compile::compiler::Compiler;
+use crate::compile::error_context::expression_line;
 use crate::compile::record::shape;
 use crate::compile::record::variable::Storage;
-use crate::compile::spoken::expression_line;
 use crate::compile::text::{TextBinder, bind_parsed, bind_text, is_constant, several};
 use crate::compile::trace;
 use crate::compile::trace::unknown_access::unknown_access;

@@ -38,9 +38,9 @@ use archipel_sql::types::{Oid, Type};
 
 use super::compiler::Compiler;
 use super::environment::unsupported;
+use super::error_context::{about_assignment, one_row};
 use super::hoist::answers::{after_calls, is_open_for_calls};
 use super::record::variable::{RecordState, Storage};
-use super::spoken::{about_assignment, one_row};
 use super::trace::flow;
 use crate::plpgsql::ast::*;
 use crate::plpgsql::{current_of, whole_row};
@@ -421,7 +421,7 @@ impl Compiler<'_> {
             Oid::JSONB => bound,
             _ => self.cast(bound, declared)?,
         };
-        let line = super::spoken::expression_line(fragment);
+        let line = super::error_context::expression_line(fragment);
         let value = self.plan_typed(&value, line)?;
         self.trace.forget(register, "jsonb built while it runs");
         Ok(OperationKind::Assign { register, value })

@@ -5,7 +5,7 @@ use archipel_sql::error::Result;
 use archipel_sql::types::Type;
 
 use crate::compile::compiler::Compiler;
-use crate::compile::spoken::expression_line;
+use crate::compile::error_context::expression_line;
 use crate::plpgsql::ast::*;
 use crate::run::operation::*;
 

@@ -30,8 +30,8 @@ use super::statement::cursor_query::BoundCursor;
 
 use super::environment::{bind_env, no_session};
 use super::record::shape;
-use super::record::tagged;
-use super::record::tagged::Alternatives;
+use super::record::variant;
+use super::record::variant::Alternatives;
 use super::statement::command_text;
 use super::trigger::rows::Transitions;
 use super::{Columns, Environment, explain};
@@ -333,7 +333,7 @@ impl TextBinder {
                 stored.structure = self.found.is_some().then_some(*number);
             }
             if self.found.is_some() {
-                tagged::widen(&mut bound, at, wanted);
+                variant::widen(&mut bound, at, wanted);
             }
         }
         if let Some(result) = &self.result {

@@ -12,14 +12,14 @@
 //! checks every access against the claims, restarts the call with a larger set.
 //!
 //! - [`symbols`] of all registers
-//! - [`flow`]    what depends on what: the flow graph; [`hint`] where calls go that prove nothing; [`ahead`] rows to
+//! - [`flow`]    what depends on what: the flow graph; [`hint`] where calls go that prove nothing; [`prefetch`] rows to
 //!   fetch ahead
 //! - [`row_request`] a row that is asked for ahead; [`route_setting`] the setting that says where calls go
 //! - [`unknown_access`] the access of a routine that may reach anything
 
-pub(super) mod ahead;
 pub(crate) mod flow;
 pub(crate) mod hint;
+pub(super) mod prefetch;
 pub(super) mod route_setting;
 pub(super) mod row_request;
 pub(super) mod symbols;

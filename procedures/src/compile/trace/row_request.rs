@@ -1,6 +1,6 @@
-//! A row that is asked for ahead ([`super::ahead`]).
+//! A row that is asked for ahead ([`super::prefetch`]).
 
-use archipel_planner::native::ahead::KnownRow;
+use archipel_planner::native::prefetch::KnownRow;
 
 /// A row, its key over the arguments and at most one counter.
 pub(crate) struct Foreseen {

@@ -6,19 +6,19 @@
 //! the loop computes with are in cells while it runs and go back to their registers when it
 //! ends, whether well, by an error (a handler sees them) or by RETURN.
 //!
-//! What is no number stays in its register. Texts are made on strips ([`strips`]); an array
-//! that the loop changes is out of its register meanwhile ([`held`]). A statement that the
+//! What is no number stays in its register. Texts are made on strips ([`text`]); an array
+//! that the loop changes is out of its register meanwhile ([`array`]). A statement that the
 //! machine does not know is run as the tree's ([`Instruction::Statement`]): the variables it reads
 //! are written to their registers first.
 //!
 //! Invariant: a loop that may end the transaction, or that runs SQL, is never a machine: there
 //! is no place in one to come back to.
 //!
-//! - [`instruction`] what it runs; [`strips`] texts, and [`held`] arrays that it changes in place
+//! - [`instruction`] what it runs; [`text`] texts, and [`array`] arrays that it changes in place
 
-mod held;
+mod array;
 pub(crate) mod instruction;
-mod strips;
+mod text;
 
 use archipel_planner::native::scalar::Kind;
 use archipel_planner::native::{ExecContext, ExecError, ExecResult};
@@ -32,9 +32,9 @@ use super::ending::Flow;
 use super::invocation::Invocation;
 use super::operation::Machine;
 use super::{context, loops, null_refused};
-use held::{Each as Looped, Held, array_at, element_at, extent};
+use array::{Each as Looped, Held, array_at, element_at, extent};
 use instruction::{CELLS, Cell, Instruction, Variable};
-use strips::Strips;
+use text::Strips;
 
 /// How many rounds, or so much work, pass between two looks at whether to go on.
 const FUEL: u32 = 1024;
@@ -494,7 +494,7 @@ impl Invocation<'_, '_> {
                 Case { of, case } => texts.case(&ctx.variables, of, case),
                 Measure { to, of, measure } => cells.set(to, texts.measure(&ctx.variables, of, measure)),
                 MeasureVariable { to, register, measure } => match &ctx.variables[register as usize] {
-                    Datum::Text(text) => cells.put(to, strips::measure(text, measure)),
+                    Datum::Text(text) => cells.put(to, text::measure(text, measure)),
                     Datum::Null => cells.set_null(to),
                     _ => return Err(other_type()),
                 },
@@ -516,7 +516,7 @@ impl Invocation<'_, '_> {
                 JumpUnlessTextIs { left, orders, right, to } => {
                     let left = texts.text(&ctx.variables, left);
                     let holds = left.zip(machine.texts[usize::from(right)].as_deref());
-                    if !holds.is_some_and(|(left, right)| strips::in_order(left, right, orders)) {
+                    if !holds.is_some_and(|(left, right)| text::in_order(left, right, orders)) {
                         next = to as usize;
                     }
                 }

@@ -1,4 +1,4 @@
-//! Registers that keep what a routine goes on with in another form of it ([`super::renewed`]).
+//! Registers that keep what a routine goes on with in another form of it ([`super::recompile`]).
 
 use archipel_sql::types::Oid;
 

@@ -21,12 +21,12 @@
 //! transaction; its handlers can. The rows a FOR loop is over were read before its first round
 //! and outlive the transaction, as PostgreSQL's loops over held cursors do.
 //!
-//! - [`guard`] blocks with handlers; [`renewed`] going on in another form of the routine
+//! - [`guard`] blocks with handlers; [`recompile`] going on in another form of the routine
 //! - [`state`] the call that has stopped; [`home`] registers that it goes on with
 
 mod guard;
 mod home;
-pub mod renewed;
+pub mod recompile;
 pub(super) mod state;
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! DECLARE, FETCH, MOVE and CLOSE: a query whose rows are asked for bit by bit.
 //!
 //! The query runs when the cursor is declared, and its rows are kept, or come as they are fetched
-//! ([`streamed`], [`paged`]): the cursor shows the database as it was then, as
+//! ([`streamed_cursor`], [`paged_cursor`]): the cursor shows the database as it was then, as
 //! PostgreSQL's insensitive cursors do. What fails over the rows is kept too, for FETCH to tell. Portals
 //! of the protocol are cursors as well ([`portal`]).
 //!
@@ -9,13 +9,13 @@
 //! what they fail with ([`Session::hold_cursors`]).
 //!
 //! - [`portal`]   a bound statement and how far its rows have been sent
-//! - [`streamed`], [`paged`] rows that come when they are fetched
+//! - [`streamed_cursor`], [`paged_cursor`] rows that come when they are fetched
 //! - [`portal_state`] what a portal is
 
-mod paged;
+mod paged_cursor;
 pub(super) mod portal;
 pub(super) mod portal_state;
-pub(crate) mod streamed;
+pub(crate) mod streamed_cursor;
 
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 //!
 //! A portal whose rows are fetched bit by bit is a cursor of the session's, and so is what DECLARE and
 //! routines open: Describe, Execute and Close take either, and so do FETCH, MOVE, CLOSE and WHERE
-//! CURRENT OF. Rows are values, kept or brought as they are fetched ([`super::streamed`],
-//! [`super::paged`]), and encoded for whoever fetches them. What Execute runs to its end goes to the
+//! CURRENT OF. Rows are values, kept or brought as they are fetched ([`super::streamed_cursor`],
+//! [`super::paged_cursor`]), and encoded for whoever fetches them. What Execute runs to its end goes to the
 //! client without being kept.
 
 use std::sync::Arc;

@@ -16,8 +16,8 @@ use archipel_sql::system::type_as_written;
 use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::{Oid, Type};
 
+use super::block_definition::other_definitions;
 use super::source::Source;
-use super::staging::other_definitions;
 use crate::encode::Formats;
 use crate::run::statement::RowsLeave;
 use crate::session::Session;

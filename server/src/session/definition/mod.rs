@@ -2,15 +2,16 @@
 //!
 //! Definitions run one at a time. Outside a block one commits on its own: in a text of several
 //! statements, what came before it is committed first. Inside BEGIN … COMMIT they wait for the
-//! COMMIT ([`staging`]).
+//! COMMIT ([`block_definition`]).
 //!
-//! - [`staging`]   those of a block, until COMMIT; [`operations`] what they do to the engine's tables; [`rebase`] onto a
+//! - [`block_definition`]   those of a block, until COMMIT; [`operations`] what they do to the engine's tables; [`rebase`] onto a
 //!   catalog that others have changed
 //! - [`create_as`] CREATE TABLE AS; [`temporary`] what goes with the session
 //! - [`lock`]      LOCK TABLE, and the locks of definitions
 //! - [`maintenance`] VACUUM, ANALYZE, REINDEX, CLUSTER
 //! - [`staged`]    the definitions of a block; [`source`] where one stands
 
+pub(super) mod block_definition;
 mod create_as;
 mod lock;
 mod maintenance;
@@ -18,7 +19,6 @@ mod operations;
 mod rebase;
 pub(super) mod source;
 pub(super) mod staged;
-pub(super) mod staging;
 pub(crate) mod temporary;
 
 use std::sync::Arc;

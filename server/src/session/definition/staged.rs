@@ -1,4 +1,4 @@
-//! The definitions of a block so far ([`super::staging`]).
+//! The definitions of a block so far ([`super::block_definition`]).
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Running one prepared statement, and everything that can happen to it on the way.
 //!
-//! - [`submit`]    by whom a statement runs; [`waiting`] until it is over; [`slow`] what the log says of it
-//! - [`analytic`]  queries for DataFusion; [`aside`] long texts, which are planned beside the executors
+//! - [`submit`]    by whom a statement runs; [`wait`] until it is over; [`slow_statement`] what the log says of it
+//! - [`analytic`]  queries for DataFusion; [`planning_thread`] long texts, which are planned beside the executors
 //! - [`block`]     DO; [`command`] statements that a routine leaves to the session
 //! - [`arguments`] what EXECUTE is given; [`explain`] EXPLAIN
 //! - [`triggers`], [`truncate`] triggers that no statement fires; TRUNCATE with triggers
@@ -9,16 +9,16 @@
 
 pub(super) mod analytic;
 mod arguments;
-mod aside;
 mod block;
 mod command;
 mod explain;
 mod outcome;
-mod slow;
+mod planning_thread;
+mod slow_statement;
 mod submit;
 mod triggers;
 mod truncate;
-mod waiting;
+mod wait;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

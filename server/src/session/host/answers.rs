@@ -83,7 +83,7 @@ impl SessionHost for Host {
     fn examined_setting(&self, name: &str) -> Result<Option<String>> {
         let value = self.setting(name);
         if value.is_some() {
-            crate::system::sight::examine_setting(self, name)?;
+            crate::system::visibility::examine_setting(self, name)?;
         }
         Ok(value)
     }

@@ -17,8 +17,8 @@ use super::variable::Storage;
 use crate::compile::Columns;
 use crate::compile::compiler::Compiler;
 use crate::plpgsql::ast::*;
-use crate::run::found::FoundRecord;
 use crate::run::operation::{Compiled, Operation, OperationKind};
+use crate::run::record_structure::FoundRecord;
 
 /// What the places of arguments begin with.
 const ARGUMENTS: u64 = 1 << 62;

@@ -15,12 +15,12 @@
 //! - *What is seen* is the snapshot of the moment the cursor was opened (beyond READ COMMITTED, the
 //!   transaction's), and its tables stay locked (ACCESS SHARE) as long as the transaction. Where that has
 //!   written, native execution gathers the rows: they would have to show its writes, and none that come
-//!   later. Whatever DataFusion does not run goes on in pages ([`super::paged`]), if it can.
+//!   later. Whatever DataFusion does not run goes on in pages ([`super::paged_cursor`]), if it can.
 //! - *Back to rows that have gone*: the query runs again over the same snapshot, which gives the same
 //!   rows. The snapshot keeps old versions of the query's tables and of no others. Where other rows might
 //!   come, or in another order ([`repeats`]), a cursor that moves back lets go of none.
 //! - *Errors* come where their row would be, or where its batch would; of one table's rows, where their row
-//!   would be if that is in the first batch ([`super::paged`] reads such a query). A query that has failed
+//!   would be if that is in the first batch ([`super::paged_cursor`] reads such a query). A query that has failed
 //!   is at its end.
 //! - *Cancels* and timeouts are those of the statement that fetches, after which the cursor cannot be moved
 //!   any more; one between two of them does not touch it.

@@ -21,7 +21,7 @@
 //!   have been fetched are passed over. Where somebody waits for all of them, one more thread there is.
 //! - *The end*: of the cursor, its transaction or its session, or of a FETCH that is stopped, is the end
 //!   of the query, which nobody waits for.
-//! - *Back to rows that have gone*: as [`super::streamed`] does it; the query runs again, too.
+//! - *Back to rows that have gone*: as [`super::streamed_cursor`] does it; the query runs again, too.
 //! - *Alone*: where nothing but Sync follows an Execute, nobody can come back for more rows than it asks
 //!   for, and no more are read.
 
@@ -43,7 +43,7 @@ use archipel_sql::memory;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use super::streamed::bytes_of;
+use super::streamed_cursor::bytes_of;
 use crate::run::cursor::{CursorRun, Rows, is_plain};
 use crate::run::outdated;
 use crate::server::Server;

@@ -8,7 +8,7 @@
 use archipel_engine::AHEAD_MAX;
 use archipel_engine::storage::KeyBuf;
 use archipel_planner::native::ExecContext;
-use archipel_planner::native::ahead::RowAhead;
+use archipel_planner::native::prefetch::RowAhead;
 use archipel_sql::datum::Datum;
 use smallvec::SmallVec;
 

@@ -4,7 +4,7 @@
 
 use archipel_planner::bind::visit;
 use archipel_planner::bound::{BoundExpr, ExprKind};
-use archipel_planner::native::ahead::{KnownRow, RowAhead};
+use archipel_planner::native::prefetch::{KnownRow, RowAhead};
 
 use super::COUNTER_BASE;
 use super::row_request::Foreseen;
