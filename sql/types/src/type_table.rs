@@ -126,8 +126,28 @@ pub fn type_by_name(name: &str) -> Option<&'static TypeInfo> {
         "time with time zone" => "timetz",
         other => other,
     };
+    type_named(name)
+}
+
+/// The built-in type of this name in pg_type, and no other spelling.
+pub fn type_named(name: &str) -> Option<&'static TypeInfo> {
     let table = table();
     table.by_name.get(name).map(|&row| &table.rows[row])
+}
+
+/// Whether it is a date, a time or a moment: typcategory 'D'.
+pub fn is_date_or_time(ty: Oid) -> bool {
+    type_info(ty).is_some_and(|info| info.category == b'D')
+}
+
+/// Whether it is a date, a time, a moment or an interval.
+pub fn is_of_time(ty: Oid) -> bool {
+    is_date_or_time(ty) || ty == Oid::INTERVAL
+}
+
+/// Bytes of a built-in type of a fixed length.
+pub fn fixed_length(ty: Oid) -> Option<u32> {
+    type_info(ty).and_then(|info| u32::try_from(info.length).ok())
 }
 
 /// The array type over `element`.

@@ -1,6 +1,7 @@
 //! Type names as written, and what they mean.
 
 use crate::error::{Result, SqlError, SqlState};
+use crate::type_table::{TypeInfo, type_info, type_named};
 use crate::types::{Oid, Type};
 
 use super::QualifiedName;
@@ -22,70 +23,9 @@ pub struct TypeName {
     pub interval_fields: Option<i32>,
 }
 
-/// Built-in types by PostgreSQL's internal name: (name, oid, array oid).
-const BUILTIN: &[(&str, u32, u32)] = &[
-    ("bool", 16, 1000),
-    ("bytea", 17, 1001),
-    ("char", 18, 1002),
-    ("name", 19, 1003),
-    ("int8", 20, 1016),
-    ("int2", 21, 1005),
-    ("int2vector", 22, 1006),
-    ("int4", 23, 1007),
-    ("regproc", 24, 1008),
-    ("text", 25, 1009),
-    ("oid", 26, 1028),
-    ("tid", 27, 1010),
-    ("xid", 28, 1011),
-    ("cid", 29, 1012),
-    ("oidvector", 30, 1013),
-    ("json", 114, 199),
-    ("point", 600, 1017),
-    ("float4", 700, 1021),
-    ("float8", 701, 1022),
-    ("unknown", 705, 0),
-    ("aclitem", 1033, 1034),
-    ("bpchar", 1042, 1014),
-    ("varchar", 1043, 1015),
-    ("date", 1082, 1182),
-    ("time", 1083, 1183),
-    ("timestamp", 1114, 1115),
-    ("timestamptz", 1184, 1185),
-    ("interval", 1186, 1187),
-    ("timetz", 1266, 1270),
-    ("numeric", 1700, 1231),
-    ("refcursor", 1790, 2201),
-    ("regprocedure", 2202, 2207),
-    ("regoper", 2203, 2208),
-    ("regoperator", 2204, 2209),
-    ("regclass", 2205, 2210),
-    ("regtype", 2206, 2211),
-    ("record", 2249, 2287),
-    ("cstring", 2275, 1263),
-    ("any", 2276, 0),
-    ("anyarray", 2277, 0),
-    ("void", 2278, 0),
-    ("trigger", 2279, 0),
-    ("anyelement", 2283, 0),
-    ("anynonarray", 2776, 0),
-    ("anyenum", 3500, 0),
-    ("uuid", 2950, 2951),
-    ("jsonb", 3802, 3807),
-    ("jsonpath", 4072, 0),
-    ("regnamespace", 4089, 4090),
-    ("regrole", 4096, 4097),
-    ("anycompatible", 5077, 0),
-    ("anycompatiblearray", 5078, 0),
-    ("pg_node_tree", 194, 0),
-    ("txid_snapshot", 2970, 2949),
-    ("pg_snapshot", 5038, 5039),
-    ("xid8", 5069, 271),
-    ("pg_lsn", 3220, 3221),
-];
-
-/// The array type whose elements are `element`, for built-in types.
-pub fn array_type_of(element: Oid) -> Option<Oid> {
-    BUILTIN.iter().find(|&&(_, oid, array)| oid == element.0 && array != 0).map(|&(_, _, array)| Oid(array))
+/// The array type over a built-in type, if it is known here as well.
+fn array_over(element: &TypeInfo) -> Option<Oid> {
+    type_info(element.array).map(|array| array.oid)
 }
 
 impl TypeName {
@@ -128,23 +68,18 @@ impl TypeName {
             return Ok(None);
         }
         // An array type may be named by its internal name: _int4.
-        let (base, extra) = match self.name.name.strip_prefix('_') {
-            Some(element) if BUILTIN.iter().any(|&(name, _, array)| name == element && array != 0) => {
-                (element, 1)
-            }
-            _ => (self.name.name.as_str(), 0),
-        };
-        let Some(&(_, oid, array)) = BUILTIN.iter().find(|&&(name, ..)| name == base) else {
-            return Ok(None);
-        };
-        let typmod = self.typmod(Oid(oid))?;
-        if self.dimensions + extra == 0 {
-            return Ok(Some(Type { oid: Oid(oid), typmod }));
+        let element = self.name.name.strip_prefix('_').and_then(type_named);
+        let element = element.filter(|element| array_over(element).is_some());
+        let is_array = self.dimensions > 0 || element.is_some();
+        let Some(info) = element.or_else(|| type_named(&self.name.name)) else { return Ok(None) };
+        let typmod = self.typmod(info.oid)?;
+        if !is_array {
+            return Ok(Some(Type { oid: info.oid, typmod }));
         }
-        if array == 0 {
-            return Err(undefined_type(&format!("{base}[]"), self.name.at()));
+        match array_over(info) {
+            Some(oid) => Ok(Some(Type { oid, typmod })),
+            None => Err(undefined_type(&format!("{}[]", info.name), self.name.at())),
         }
-        Ok(Some(Type { oid: Oid(array), typmod }))
     }
 
     /// The type it names, or 42704.
