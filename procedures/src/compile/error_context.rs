@@ -13,6 +13,7 @@ use archipel_sql::catalog::{Language, RoutineRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{Intrinsic, ScalarFunction, is_cast};
+use archipel_sql::type_table::is_date_or_time;
 use archipel_sql::types::Oid;
 
 use super::compiler::Compiler;
@@ -260,9 +261,8 @@ fn is_converted_constant(bound: &BoundExpr) -> bool {
 /// A constant, a row or an array of such, that an assignment lets domains check, or that it converts through a text that means
 /// something else at another time.
 fn is_converted_by_assignment(bound: &BoundExpr) -> bool {
-    let timely = [Oid::DATE, Oid::TIME, Oid::TIMETZ, Oid::TIMESTAMP, Oid::TIMESTAMPTZ];
     match &bound.kind {
-        ExprKind::ConvertIo(inner) => timely.contains(&bound.ty.oid) && is_converted_constant(inner),
+        ExprKind::ConvertIo(inner) => is_date_or_time(bound.ty.oid) && is_converted_constant(inner),
         ExprKind::Domain { expr, .. } => is_converted_constant(expr),
         ExprKind::Row(..) | ExprKind::Array { .. } | ExprKind::ArrayConvert { .. } => {
             is_converted_constant(bound)

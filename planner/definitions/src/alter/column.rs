@@ -10,7 +10,7 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
-use archipel_sql::type_table::{TypeNames, type_info};
+use archipel_sql::type_table::{TypeNames, is_date_or_time, type_info};
 use archipel_sql::types::{Oid, Type};
 
 use crate::bind::stored_expression::About;
@@ -250,8 +250,8 @@ pub(super) fn set_type(
     let not_null = table.columns[at].not_null.then(|| validation::null_values(column, &table));
     table.columns[at].ty = new;
     // Which moment a default means stays what it was; the session that inserts casts it.
-    let of_time = matches!(old.oid, Oid::DATE | Oid::TIME | Oid::TIMETZ | Oid::TIMESTAMP | Oid::TIMESTAMPTZ);
-    if let (true, Some(default)) = (of_time && old.oid != new.oid, &table.columns[at].default)
+    let changes = is_date_or_time(old.oid) && old.oid != new.oid;
+    if let (true, Some(default)) = (changes, &table.columns[at].default)
         && let Some(typed) = check::typed_default(default, old)?
     {
         table.columns[at].default = Some(typed);

@@ -15,7 +15,7 @@ use archipel_sql::function::{FunctionContext, SessionHost};
 use archipel_sql::io;
 use archipel_sql::parser::{LexemeKind, lexemes, parse_stored};
 use archipel_sql::style::{DateOrder, Style};
-use archipel_sql::type_table::element_of;
+use archipel_sql::type_table::{element_of, is_date_or_time};
 use archipel_sql::types::{Oid, Type};
 
 use crate::bind::deparse::Arguments;
@@ -92,10 +92,7 @@ impl SessionHost for Elsewhere {
 
 /// A type of time, or an array of one.
 fn is_of_time(oid: Oid) -> bool {
-    matches!(
-        element_of(oid).unwrap_or(oid),
-        Oid::DATE | Oid::TIME | Oid::TIMETZ | Oid::TIMESTAMP | Oid::TIMESTAMPTZ
-    )
+    is_date_or_time(element_of(oid).unwrap_or(oid))
 }
 
 /// The types of time among an expression's constants.

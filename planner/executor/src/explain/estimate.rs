@@ -1,6 +1,7 @@
 //! What PostgreSQL would expect of a plan over tables that it has never analyzed: tools sort and draw by
 //! these numbers. No plan here is chosen by them.
 
+use archipel_sql::type_table::fixed_length;
 use archipel_sql::types::{Oid, Type};
 
 use super::plan::{PlanNode, ScanFacts};
@@ -110,18 +111,13 @@ fn of_scan(node: &PlanNode, facts: ScanFacts) -> Estimate {
 /// Bytes that PostgreSQL takes a value of a type to have (get_typavgwidth).
 pub(crate) fn width_of(ty: Type) -> u32 {
     match ty.oid {
-        Oid::BOOL | Oid::CHAR => 1,
-        Oid::INT2 => 2,
-        Oid::INT4 | Oid::OID | Oid::DATE | Oid::FLOAT4 => 4,
-        Oid::INT8 | Oid::FLOAT8 | Oid::TIME | Oid::TIMESTAMP | Oid::TIMESTAMPTZ => 8,
-        Oid::INTERVAL | Oid::UUID => 16,
-        Oid::NAME => 64,
         Oid::VARCHAR | Oid::BPCHAR if ty.typmod > 4 => match ty.typmod as u32 {
             most @ 0..=32 => most,
             most @ 33..=999 => 32 + (most - 32) / 2,
             _ => 516,
         },
-        _ => 32,
+        of if of.is_enum() => 4,
+        other => fixed_length(other).unwrap_or(32),
     }
 }
 

@@ -6,7 +6,8 @@ use super::Eval;
 use super::args::*;
 use crate::datum::Datum;
 use crate::error::{Result, SqlState};
-use crate::type_table::{BuiltIn, TypeNames};
+use crate::io::natural_type;
+use crate::type_table::{BuiltIn, TypeNames, fixed_length};
 use crate::types::{Oid, Type};
 
 /// Functions the host answers, under pg_proc.prosrc of the function.
@@ -220,12 +221,6 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
 fn column_size(value: &Datum) -> i32 {
     match value {
         Datum::Null => 0,
-        Datum::Bool(_) => 1,
-        Datum::Int2(_) => 2,
-        Datum::Int4(_) | Datum::Float4(_) | Datum::Date(_) | Datum::Oid(_) => 4,
-        Datum::Int8(_) | Datum::Float8(_) | Datum::Time(_) | Datum::Timestamp(_) | Datum::TimestampTz(_) => 8,
-        Datum::TimeTz(_) => 12,
-        Datum::Interval(_) | Datum::Uuid(_) => 16,
         Datum::Text(text) | Datum::Bpchar(text) | Datum::Jsonb(text) => {
             text.len() as i32 + if text.len() < 127 { 1 } else { 4 }
         }
@@ -237,6 +232,7 @@ fn column_size(value: &Datum) -> i32 {
         }
         Datum::Array(array) => 24 + array.values.iter().map(column_size).sum::<i32>(),
         Datum::Record(fields) => 24 + fields.iter().map(column_size).sum::<i32>(),
+        fixed => fixed_length(natural_type(fixed).oid).map_or(4, |length| length as i32),
     }
 }
 

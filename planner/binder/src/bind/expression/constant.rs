@@ -2,7 +2,7 @@
 
 use archipel_sql::cast;
 use archipel_sql::datetime::interval_depends_on_style;
-use archipel_sql::type_table::element_of;
+use archipel_sql::type_table::{element_of, is_of_time};
 use archipel_sql::types::{Oid, Type};
 
 use crate::bound::{BoundExpr, ExprKind};
@@ -26,10 +26,7 @@ pub(super) fn depends_on_settings(ty: Oid, text: &str) -> bool {
         }
         Oid::TIME => text.bytes().any(|byte| byte.is_ascii_alphabetic()),
         Oid::INTERVAL => interval_depends_on_style(text),
-        _ => matches!(
-            element_of(ty),
-            Some(Oid::DATE | Oid::TIME | Oid::TIMETZ | Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::INTERVAL)
-        ),
+        _ => element_of(ty).is_some_and(is_of_time),
     }
 }
 

@@ -2,6 +2,7 @@
 //! time, a function that is not immutable.
 
 use archipel_sql::function::Volatility;
+use archipel_sql::type_table::is_of_time;
 use archipel_sql::types::Oid;
 
 use crate::bind::visit::visit_expr;
@@ -35,10 +36,6 @@ fn shows_settings(oid: Oid) -> bool {
 /// Whether a type's input function is not immutable.
 fn reads_settings(oid: Oid) -> bool {
     is_of_time(oid) || looks_further(oid)
-}
-
-fn is_of_time(oid: Oid) -> bool {
-    matches!(oid, Oid::DATE | Oid::TIME | Oid::TIMETZ | Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::INTERVAL)
 }
 
 /// Arrays, records, enums and names of catalog objects.

@@ -3,7 +3,7 @@
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
 use archipel_sql::parser::{FrameExclusion, frame_exclusion};
-use archipel_sql::type_table::TypeNames;
+use archipel_sql::type_table::{TypeNames, is_of_time};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast;
 use sqlparser::ast::{NamedWindowDefinition, NamedWindowExpr, WindowType};
@@ -82,14 +82,6 @@ pub(crate) fn row_number() -> WindowCall {
     }
 }
 
-/// Whether offsets of RANGE over a column are intervals.
-fn is_of_time(column: Type) -> bool {
-    matches!(
-        column.oid,
-        Oid::DATE | Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::INTERVAL | Oid::TIME | Oid::TIMETZ
-    )
-}
-
 /// What an offset of RANGE over a column is taken as (pg_amproc's in_range functions).
 fn offset_type(column: Type, offset: Type, names: &dyn TypeNames) -> Result<Type> {
     let refuse = |what: String, hint: bool| {
@@ -107,7 +99,7 @@ fn offset_type(column: Type, offset: Type, names: &dyn TypeNames) -> Result<Type
             (Type::FLOAT8, &[Oid::INT2, Oid::INT4, Oid::INT8, Oid::NUMERIC, Oid::FLOAT4, Oid::FLOAT8])
         }
         Oid::NUMERIC => (Type::NUMERIC, &[Oid::INT2, Oid::INT4, Oid::INT8, Oid::NUMERIC]),
-        _ if is_of_time(column) => (Type::INTERVAL, &[Oid::INTERVAL, Oid::TIME]),
+        _ if is_of_time(column.oid) => (Type::INTERVAL, &[Oid::INTERVAL, Oid::TIME]),
         // What sorts as text is said to be text.
         Oid::VARCHAR => return Err(refuse(format!("column type {}", name(Type::TEXT)), false)),
         _ => return Err(refuse(format!("column type {}", name(column)), false)),
@@ -314,7 +306,7 @@ impl Binder<'_, '_> {
         // sqlparser takes a string for an interval, whatever is counted.
         let literal = match (offset.as_ref(), order) {
             (ast::Expr::Interval(interval), [key])
-                if units != FrameUnits::Range || !is_of_time(key.expr.ty) =>
+                if units != FrameUnits::Range || !is_of_time(key.expr.ty.oid) =>
             {
                 (interval.leading_field.is_none() && interval.last_field.is_none()).then_some(&interval.value)
             }

@@ -3,7 +3,7 @@
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::{ResolvedFunction, ScalarFunction, Volatility};
-use archipel_sql::type_table::element_of;
+use archipel_sql::type_table::{element_of, is_of_time};
 use archipel_sql::types::Oid;
 
 use crate::array::{Values, array_of_items};
@@ -47,11 +47,10 @@ pub(crate) fn array(element: Oid, of_arrays: bool, items: Vec<Source>) -> Source
 /// Whether a call makes a time out of what no row says: `to_timestamp('1996-01-01', 'YYYY-MM-DD')`, which costs
 /// much more than a comparison with it. What asks the session for other things is asked each time.
 fn is_one_moment(expr: &BoundExpr) -> bool {
-    let is_time = matches!(
-        expr.ty.oid,
-        Oid::DATE | Oid::TIME | Oid::TIMETZ | Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::INTERVAL
-    );
-    if !is_time || !is_small(expr) || !matches!(&expr.kind, ExprKind::Call { args, .. } if !args.is_empty()) {
+    if !is_of_time(expr.ty.oid)
+        || !is_small(expr)
+        || !matches!(&expr.kind, ExprKind::Call { args, .. } if !args.is_empty())
+    {
         return false;
     }
     let mut one = true;
