@@ -1,7 +1,7 @@
 #!/bin/sh
 # Records the signatures of PostgreSQL 15's built-in types, functions, operators and casts into
 # the .tsv files beside this script. Usage: PGHOST=… PGPORT=… PGUSER=… ./record.sh
-# Which of them exist here is decided by the implementations in sql/src/function: a row without
+# Which of them exist here is decided by the implementations in sql/types/src/function: a row without
 # one is not offered.
 set -eu
 cd "$(dirname "$0")"
@@ -11,12 +11,14 @@ types="16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,114,194,199,271,600,700,701,
 # oid name len byval category preferred element array align storage delimiter kind input output receive send typmodin typmodout collation
 q "select oid, typname, typlen, typbyval, typcategory, typispreferred, typelem, typarray, typalign, typstorage, typdelim, typtype, typinput::oid, typoutput::oid, typreceive::oid, typsend::oid, typmodin::oid, typmodout::oid, typcollation
    from pg_type where oid in ($types) order by oid" > type.tsv
-# oid name key kind retset strict volatility variadic result args argnames defaults allargs modes
+# oid name key kind retset strict volatility variadic result args argnames defaults allargs modes; enums
+# last, whose forms and hashes no function gives
 q "select p.oid, proname, case when lanname = 'sql' then 'sql_' || p.oid else prosrc end, prokind, proretset, proisstrict, provolatile, provariadic, prorettype, proargtypes,
    coalesce(array_to_string(proargnames, ','), ''), pronargdefaults, coalesce(array_to_string(proallargtypes, ' '), ''), coalesce(array_to_string(proargmodes, ''), '')
    from pg_proc p join pg_language l on l.oid = prolang
    where pronamespace = 'pg_catalog'::regnamespace and prorettype in ($types) and not exists (select from unnest(proargtypes) t where t not in ($types))
-   and (proname !~ '_pg_' or proname = 'numeric_pl_pg_lsn') order by p.oid" > proc.tsv
+   and (proname !~ '_pg_' or proname = 'numeric_pl_pg_lsn')
+   and proname !~ '^(hashenum|enum_(in|out|send|cmp|larger|smaller)$|hashenumextended)' order by coalesce(proargtypes[0] = 3500 and proname <> 'anyenum_out', false), p.oid" > proc.tsv
 # oid name left right result function commutator negator merges hashes restrict join; enums last
 q "select o.oid, oprname, oprleft, oprright, oprresult, oprcode::oid, oprcom, oprnegate, oprcanmerge, oprcanhash, oprrest::oid, oprjoin::oid from pg_operator o
    where oprresult in ($types) and oprright in ($types,3500) and oprleft in (0,$types,3500) and oprcode <> 0 order by (oprright = 3500), o.oid" > operator.tsv
@@ -48,7 +50,7 @@ q "select n.nspname, c.relname, c.oid, c.relkind,
      'administrable_role_authorizations')
    group by 1, 2, 3, 4 order by 1 desc, 2" > relation.tsv
 # oid method name namespace owner family type default keytype of btree operator classes
-q "select oid, opcmethod, opcname, opcfamily, opcintype, opcdefault, opckeytype from pg_opclass where opcmethod = 403 and opcintype in ($types) order by oid" > opclass.tsv
+q "select oid, opcmethod, opcname, opcfamily, opcintype, opcdefault, opckeytype from pg_opclass where opcmethod = 403 and opcintype in ($types) and opcintype <> 3500 order by oid" > opclass.tsv
 # method name type default of the operator classes of methods that serve no query here
 q "select amname, opcname, opcintype, opcdefault from pg_opclass c join pg_am a on a.oid = opcmethod
    where amname in ('gin', 'gist', 'spgist', 'brin') and opcintype in ($types,3500) order by 1, 3, 2" > nominal_opclass.tsv
