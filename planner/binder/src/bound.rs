@@ -13,7 +13,7 @@ mod alias;
 mod children;
 mod domain;
 mod equality;
-mod family;
+mod inheritance;
 mod ranking;
 mod rows;
 
@@ -30,7 +30,7 @@ pub use aggregate::{Accumulator, DefinedAggregate};
 pub use alias::{Alias, RelationName};
 pub use children::{BoundChild, BoundChildMut, ChildRow, ChildScope};
 pub use domain::DomainConditions;
-pub use family::{Child, Family, Member, PartitionNode};
+pub use inheritance::{Child, Family, Member, PartitionNode};
 pub use ranking::Ranking;
 pub use rows::row_descriptor;
 

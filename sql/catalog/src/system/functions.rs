@@ -11,7 +11,7 @@ use super::relations::{kind_of, view_definition};
 use super::shape::array;
 use super::triggers::trigger_definition;
 use super::{Changeable, KeptExpression, SystemSource};
-use super::{heirs, identity, properties};
+use super::{identity, inheritance, properties};
 use crate::catalog::{DATABASE, Relation, Table, TableKind, TriggerEvent};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
@@ -335,11 +335,11 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
             }
             _ => Datum::Null,
         },
-        "pg_get_partkeydef" => heirs::key_definition(catalog, first),
-        "pg_get_partition_constraintdef" => heirs::constraint_of(source, first),
-        "pg_partition_root" => heirs::root(catalog, first),
-        "pg_partition_ancestors" => heirs::ancestors(catalog, first),
-        "pg_partition_tree" => heirs::tree(catalog, first),
+        "pg_get_partkeydef" => inheritance::key_definition(catalog, first),
+        "pg_get_partition_constraintdef" => inheritance::constraint_of(source, first),
+        "pg_partition_root" => inheritance::root(catalog, first),
+        "pg_partition_ancestors" => inheritance::ancestors(catalog, first),
+        "pg_partition_tree" => inheritance::tree(catalog, first),
         "pg_relation_is_publishable" | "row_security_active" | "row_security_active_name" => {
             Datum::Bool(false)
         }

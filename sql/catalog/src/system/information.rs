@@ -1,9 +1,9 @@
 //! information_schema (SQL:2016 part 11), over the same catalog.
 
-use super::cells::{size_cells, type_cells, yes_no};
 use super::definition::argument_default;
 use super::expressions::columns_named;
 use super::index_view::{indexes, is_identity};
+use super::information_cells::{size_cells, type_cells, yes_no};
 use super::roles::{owner_name, role_name};
 use super::shape::{Sheet, text};
 use super::sight::{Sight, rights, visible};

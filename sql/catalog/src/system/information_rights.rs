@@ -4,7 +4,7 @@
 //! something with it, finds it there.
 
 use super::SystemSource;
-use super::cells::yes_no;
+use super::information_cells::yes_no;
 use super::roles::role_name;
 use super::shape::{Sheet, text};
 use super::sight::{Sight, rights};

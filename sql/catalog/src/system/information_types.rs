@@ -1,8 +1,8 @@
 //! information_schema about types: domains, what they demand, and the fields of composite types.
 
 use super::SystemSource;
-use super::cells::{size_cells, type_cells, yes_no};
 use super::definition::constraint_definition;
+use super::information_cells::{size_cells, type_cells, yes_no};
 use super::shape::{Sheet, text};
 use super::sight::Sight;
 use super::sight::visible;

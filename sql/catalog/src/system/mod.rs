@@ -14,7 +14,7 @@
 //!   `information_rights` who sees what, and who was granted what
 //! - `definition`    objects as SQL text; `expressions` defaults and conditions; `qualified` the names in
 //!   what is shown as it was written
-//! - `heirs`       pg_inherits, pg_partitioned_table, pg_partition_tree …
+//! - `inheritance` pg_inherits, pg_partitioned_table, pg_partition_tree …
 //! - `triggers`    pg_trigger, information_schema.triggers, pg_get_triggerdef
 //! - `names`         reg* types, visibility; `defined` the same for what definitions name
 //! - `roles`         pg_authid, pg_auth_members …; `privileges` who may do what
@@ -22,19 +22,19 @@
 //! - `functions`     catalog functions by name; `identity` what an object is, `properties` what indexes can
 
 mod builtin;
-mod cells;
 mod defined;
 mod definition;
 mod depend;
 mod expressions;
 mod function_name;
 mod functions;
-mod heirs;
 mod identity;
 mod index_view;
 mod information;
+mod information_cells;
 mod information_rights;
 mod information_types;
+mod inheritance;
 mod language;
 mod names;
 mod objects;
@@ -73,7 +73,7 @@ pub fn rows(table: &Table, source: &dyn SystemSource) -> Option<Result<Vec<Vec<D
     let mut sheet = shape::Sheet::new(shape);
     match table.schema.as_str() {
         "pg_catalog" => {
-            let filled = heirs::fill(&table.name, source, &mut sheet)
+            let filled = inheritance::fill(&table.name, source, &mut sheet)
                 || triggers::fill(&table.name, source, &mut sheet)
                 || roles::fill(&table.name, source, &mut sheet)
                 || reference::fill(&table.name, source, &mut sheet)

@@ -4,11 +4,11 @@ use super::SystemSource;
 use super::definition::index_definition;
 use super::depend::{PG_EXTENSION, PG_TRIGGER, dependencies, initial_rights, referenced_index, rules};
 use super::expressions::{columns_named, condition_text, default_text, generated_text, own_default};
-use super::heirs::{bound_of, is_complete};
 use super::index_view::{
     PG_CLASS, PG_CONSTRAINT, PG_NAMESPACE, PG_PROC, PG_TYPE, attribute, default_oid, indexes, operator_class,
     schema_oid,
 };
+use super::inheritance::{bound_of, is_complete};
 use super::opclass::method_oid;
 use super::qualified::qualified;
 use super::roles::{acl_of, column_acl, owner, owner_name};

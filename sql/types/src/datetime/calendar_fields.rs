@@ -1,8 +1,8 @@
 //! Year, month, day and clock while they are being found among a text's fields (DecodeDate,
 //! DecodeNumber, DecodeNumberField, DecodeTime, ValidateDate).
 
+use super::error::Trouble;
 use super::lexical::{Meaning, meaning};
-use super::trouble::Trouble;
 use super::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
 use super::{civil_from_days, days_from_civil, days_in_month};
 use crate::style::DateOrder;

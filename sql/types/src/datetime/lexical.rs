@@ -1,6 +1,6 @@
 //! Cuts the text of a date or time into fields (ParseDateTime).
 
-use super::trouble::Trouble;
+use super::error::Trouble;
 
 /// What a field is, as far as its characters tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,25 +5,25 @@
 
 pub mod arithmetic;
 mod calendar_fields;
+mod date_style;
+mod error;
 mod format;
 mod interval_text;
 mod lexical;
 mod offset;
 mod parse;
 pub mod standard_template;
-mod styled;
 pub mod template;
 pub mod template_input;
-mod trouble;
 pub mod zone;
 mod zoned_time;
 
+pub use date_style::{show_date, show_timestamp, show_timestamptz};
 pub use format::{format_date, format_time, format_timestamp, format_timestamptz, format_timetz};
 pub use interval_text::{format_interval, interval_depends_on_style, parse_interval};
 pub use parse::{
     parse_date, parse_numeric_zone, parse_time, parse_timestamp, parse_timestamptz, parse_timetz,
 };
-pub use styled::{show_date, show_timestamp, show_timestamptz};
 pub use zone::canonical_name as time_zone_name;
 pub use zoned_time::{TimeTz, displacement_out_of_range};
 

@@ -7,8 +7,8 @@
 use jiff::tz::TimeZone;
 
 use super::calendar_fields::{Moment as Parsed, Parts, fraction, number};
+use super::error::Trouble;
 use super::lexical::{Field, Kind, Meaning, Special, Unit, fields, meaning};
-use super::trouble::Trouble;
 use super::zone::{self, Abbreviation};
 use super::{MICROS_PER_DAY, MICROS_PER_SECOND, TimeTz, check_date, days_from_civil};
 use crate::error::{Result, SqlError, SqlState};
