@@ -23,6 +23,8 @@
 //! - [`heap`]       the budget of memory: what is charged, and who is refused
 //! - [`topology`]   which cores, islands and memory nodes there are
 //! - [`clock`], [`random`], [`spawn`], [`Interleave`]  the seams of the simulator
+//! - `simulation`   all of it under a seeded scheduler; `planted` bugs it must find; `models` of the lock-free
+//!   parts, for loom, and `sync` what they run over
 //!
 //! Counters for the views are kept where they are counted: in partitions and executors, on
 //! their owner's cache lines.

@@ -3,24 +3,14 @@
 //! Invariant: this crate knows no partition, no executor and no session; whatever it needs
 //! from the outside comes through [`function::FunctionContext`].
 //!
-//! In the order a statement meets them:
+//! It is made of crates; this one is their front:
 //!
-//! - [`error`]    every error with its SQLSTATE
-//! - [`types`]    type identities (PostgreSQL's OIDs) and modifiers
-//! - [`datum`]    values at run time; [`record`] composite ones
-//! - [`numeric`]  exact decimals
-//! - [`ast`]      statements as written
-//! - [`parser`]   from text to statements
-//! - [`catalog`]  tables, indexes, routines, sequences
-//! - [`copy`]     the text and CSV forms of COPY
-//! - [`json`]     json and jsonb values
-//! - [`stack`]    how deep statements and values may nest; [`memory`] whether large values have room,
-//!   [`parts`] how large those are that are made of others
-//! - [`interrupt`] how long work hears that its statement shall end
-//! - [`partition_hash`] which HASH partition a row is for
-//! - [`password`] what is kept of passwords; [`secret`] what nobody can foretell
-//! - [`rights`] what statements need
-//! - [`function`] scalar functions and operators: signatures and row-wise evaluation
+//! - `sql/types`   types, values, functions and errors: [`types`], [`datum`], [`function`], [`error`], and bounds
+//!   of what a statement may take
+//! - `sql/syntax`  [`ast`], [`parser`]: statements as written; [`copy`] COPY's forms of rows
+//! - `sql/catalog` [`catalog`]: what users have defined; [`system`]: the relations that tell of it
+//!
+//! Each knows those above it in this list, and none below.
 
 pub use archipel_catalog::{catalog, system};
 pub use archipel_syntax::{ast, copy, parser};

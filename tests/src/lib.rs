@@ -10,6 +10,7 @@
 //! - [`regression`] PostgreSQL's regression files, statement by statement
 //! - [`language`] routines with their calls, case by case, against either
 //! - [`port`]     free loopback ports
+//! - [`cores`]    cores taken from a running process and given back
 //! - [`power`]    a disk that loses power under a server
 //! - [`browser`]  a headless Chromium, for pages
 //! - [`waits`]    whether a session waits for another

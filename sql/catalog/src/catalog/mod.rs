@@ -7,18 +7,19 @@
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
 //! - `numbered`    tables whose rows are told apart by their numbers; [`nominal`] what has no effect
 //! - [`aggregate`] aggregates, which are routines
-//! - [`operator_class`] operator classes
+//! - [`operator_class`] operator classes; `opclass` finds them by their names
 //! - [`dependency`] who would break if an object went
 //! - [`lookups`]   what a plan has asked of a catalog, and whether another one answers the same;
-//!   [`validity`] until when what was made of one is good
+//!   [`validity`] until when what was made of one is good; `lookup_recorder` who writes it down
 //! - [`extension`] extensions; [`sequence`] sequences; [`routine_traits`] what routines say of themselves
 //! - [`view`]     views' stored queries
 //! - [`trigger`]  triggers, which are part of their table
 //! - [`partition`] tables that have their rows in others; [`partition_condition`] which rows
 //! - `renumber`    row types as data directories of before numbered them
-//! - [`user_type`] enums, domains and composite types; `row_type` what the crate of types asks of them
+//! - [`user_type`] enums, domains and composite types; `row_type` what the crate of types asks of them;
+//!   `type_lookup` finds them
 //! - [`role`]     roles, and who belongs to whom
-//! - [`access`]   owners and access control lists
+//! - [`access`]   owners and access control lists; `acl` those of one object, `membership` of roles
 //! - [`authority`] what a role may do
 //!
 //! Numbers. Objects draw oids from one counter. A table's row type and the array of that are numbered

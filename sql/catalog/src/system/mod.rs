@@ -11,10 +11,12 @@
 //! - `objects`       pg_type, pg_operator, pg_namespace …; `type_functions` what pg_type names
 //! - `routines`      pg_proc, pg_aggregate; `builtin` arguments and results of built-in functions
 //! - `information`   information_schema; `information_types` about domains and composite types,
-//!   `information_rights` who sees what, and who was granted what
+//!   `information_rights` who sees what, and who was granted what, `information_cells` cells of several
 //! - `definition`    objects as SQL text; `expressions` defaults and conditions; `qualified` the names in
 //!   what is shown as it was written
-//! - `inheritance` pg_inherits, pg_partitioned_table, pg_partition_tree …
+//! - `inheritance`   pg_inherits, pg_partitioned_table, pg_partition_tree …
+//! - `depend`        pg_depend
+//! - `opclass`       PostgreSQL's own operator classes; `operator_classes` those of users
 //! - `triggers`    pg_trigger, information_schema.triggers, pg_get_triggerdef
 //! - `names`         reg* types, visibility; `defined` the same for what definitions name
 //! - `roles`         pg_authid, pg_auth_members …; `privileges` who may do what

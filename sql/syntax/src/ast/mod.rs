@@ -13,6 +13,7 @@
 //! - [`utility`]   transactions, settings, COPY, cursors, prepared statements, maintenance
 //! - [`type_name`] types as written
 //! - [`role`]      roles, GRANT and REVOKE
+//! - [`extension`] extensions; [`words`] words that statements say and the catalog keeps
 //! - [`lock`]      row locking clauses, which sqlparser knows only in part
 
 pub mod aggregate;

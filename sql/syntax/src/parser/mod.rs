@@ -21,6 +21,8 @@
 //! - [`no_columns`]  SELECT without result columns
 //! - [`operators`]   where operators begin and end
 //! - [`reading`]     the tokeniser of the library, ended on its way
+//! - [`scan`]        tokens as PostgreSQL's scanner cuts them; [`lexeme`] what they are; [`position`] where
+//!   something stands in a text
 //! - [`recursion`]   SEARCH and CYCLE
 //! - [`rows_from`]   ROWS FROM
 //! - [`shape`]       statements without their literals
@@ -34,6 +36,7 @@
 //! - [`routine`]     CREATE and DROP FUNCTION and PROCEDURE, CALL, DO
 //! - [`partition`]   PARTITION BY, PARTITION OF, ATTACH and DETACH PARTITION
 //! - [`definition`]  schemas, DROP, TRUNCATE, COMMENT
+//! - [`aggregate`]   CREATE AGGREGATE; [`operator_class`] operator classes; [`extension`] extensions
 //! - [`role`]        roles, GRANT and REVOKE
 //! - [`copy`]        COPY
 //! - [`current_of`]  WHERE CURRENT OF

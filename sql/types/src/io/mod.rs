@@ -1,5 +1,11 @@
 //! Values as text and as the wire's binary form, for every type.
 //!
+//! - this file  which type has which form
+//! - [`binary`]  the wire's
+//! - [`array`], [`record`], [`json`], [`float`], [`byte`] (`"char"`), [`point`], [`lsn`], [`snapshot`] forms of one
+//!   kind of values each
+//! - [`room`]    whether there is room for a text; [`syntax_error`] what is none of a type's
+//!
 //! [`text_in`] and [`text_out`] are the types' input and output functions; [`binary_in`] and
 //! [`binary_out`] their receive and send functions. The reg* types need names only the session
 //! knows, and ask it through [`SessionHost::call`](crate::function::SessionHost::call).
