@@ -244,6 +244,7 @@ pub struct FunctionCall<'a> {
 }
 
 impl<'a> FunctionCall<'a> {
+    /// How many arguments it has.
     pub fn argument_count(&self) -> usize {
         usize::from(self.count)
     }

@@ -2,7 +2,7 @@
 
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::DdlOp;
-use archipel_sql::ast::{CreateIndex, Drop, IndexElement, IndexKey, QualifiedName};
+use archipel_sql::ast::{CreateIndex, Drop, Expression, IndexElement, IndexKey, QualifiedName};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{
@@ -171,6 +171,31 @@ pub(crate) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
     if create.only { Ok(()) } else { partition_keys::spread(table.oid, Some(&fresh), work) }
 }
 
+/// A part of a key that is an expression, which stands at a position; its place and its name are the
+/// caller's to give.
+fn index_expression(
+    (expression, position): (&Expression, u32),
+    table: &TableRef,
+    env: &mut BindEnv<'_>,
+    work: &Work<'_>,
+) -> Result<IndexExpression> {
+    check_index_expression(expression, table)?;
+    let clause = Clause::IndexExpression;
+    check_written(table, expression, clause, work)?;
+    let about = About::Row(table.clone());
+    let text = stored_expression::settled_text(&expression.text, &table.schema, &about, clause, None, work)?;
+    let ty = index_expression_type(table, &text, env)?;
+    // What an index stores of its own keeps its fields when a composite type loses one.
+    if !in_keys(ty) || ty.oid.is_composite() || ty.oid.is_composite_array() {
+        return Err(SqlError::unsupported(format_args!(
+            "an index on an expression of type {}",
+            work.format_type(ty)
+        ))
+        .at(Some(position)));
+    }
+    Ok(IndexExpression { place: 0, text, ty, guarded: false, name: String::new() })
+}
+
 /// The key's parts, those that are expressions, and the names they lend to the index's.
 fn index_parts(
     create: &CreateIndex,
@@ -189,35 +214,8 @@ fn index_parts(
                     (column_of(table, &name, element.position)?, name)
                 }
                 expr => {
-                    check_index_expression(expression, table)?;
-                    check_written(table, expression, Clause::IndexExpression, work)?;
-                    let about = About::Row(table.clone());
-                    let clause = Clause::IndexExpression;
-                    let text = stored_expression::settled_text(
-                        &expression.text,
-                        &table.schema,
-                        &about,
-                        clause,
-                        None,
-                        work,
-                    )?;
-                    let ty = index_expression_type(table, &text, env)?;
-                    // What an index stores of its own keeps its fields when a composite type loses one.
-                    if !in_keys(ty) || ty.oid.is_composite() || ty.oid.is_composite_array() {
-                        return Err(SqlError::unsupported(format_args!(
-                            "an index on an expression of type {}",
-                            work.format_type(ty)
-                        ))
-                        .at(Some(element.position)));
-                    }
-                    let place = place as u16;
-                    expressions.push(IndexExpression {
-                        place,
-                        text,
-                        ty,
-                        guarded: false,
-                        name: String::new(),
-                    });
+                    let part = index_expression((expression, element.position), table, env, work)?;
+                    expressions.push(IndexExpression { place: place as u16, ..part });
                     (EXPRESSION, name_of(expr).unwrap_or_else(|| "expr".to_owned()))
                 }
             },

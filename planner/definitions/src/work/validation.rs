@@ -254,6 +254,19 @@ fn names_of(table: &Table, columns: &[u16]) -> Vec<String> {
     columns.iter().map(|column| table.columns[usize::from(*column)].name.clone()).collect()
 }
 
+/// The columns of a key, expressions aside, and those that its condition reads.
+fn columns_read(table: &Table, key: &[u16], predicate: Option<&String>) -> Vec<u16> {
+    let of_predicate = predicate.and_then(|text| {
+        let condition = archipel_sql::parser::parse_expression_text(text).ok()?;
+        expression_check::columns_used(&condition, &table.name, &table.columns).ok()
+    });
+    let mut places: Vec<u16> = key.iter().copied().chain(of_predicate.unwrap_or_default()).collect();
+    places.retain(|place| usize::from(*place) < table.columns.len());
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
 /// The query for one key: of an index, or of a table's primary key.
 fn duplicate(table: &Table, before: &Table, index: Option<&Index>, work: &Work<'_>) -> Option<Validation> {
     let primary = table.primary_key.as_ref();
@@ -262,15 +275,8 @@ fn duplicate(table: &Table, before: &Table, index: Option<&Index>, work: &Work<'
         None => primary.map(|key| (&key.name, key.columns.clone()))?,
     };
     let predicate = index.and_then(|index| index.predicate.as_ref());
-    let of_predicate = predicate.and_then(|text| {
-        let condition = archipel_sql::parser::parse_expression_text(text).ok()?;
-        expression_check::columns_used(&condition, &table.name, &table.columns).ok()
-    });
     // What it reads of the rows: columns, and what they store of the index's expressions.
-    let mut places: Vec<u16> = columns.iter().copied().chain(of_predicate.unwrap_or_default()).collect();
-    places.retain(|place| usize::from(*place) < table.columns.len());
-    places.sort_unstable();
-    places.dedup();
+    let mut places = columns_read(table, &columns, predicate);
     let mut read: Vec<Column> =
         places.iter().map(|place| table.columns[usize::from(*place)].clone()).collect();
     let stored = index.filter(|index| before.indexes.iter().all(|known| known.oid != index.oid));

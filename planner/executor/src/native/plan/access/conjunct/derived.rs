@@ -26,6 +26,7 @@ pub(crate) struct Derived {
 }
 
 impl Derived {
+    /// It as a conjunct among those that were written.
     pub fn conjunct(&self) -> Conjunct<'_> {
         Conjunct {
             expr: &self.expr,

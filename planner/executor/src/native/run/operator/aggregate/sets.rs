@@ -20,6 +20,7 @@ pub(super) struct Steps {
 }
 
 impl Steps {
+    /// Of sets of columns.
     pub fn of(sets: &[Vec<u16>]) -> Steps {
         let mut known: FxHashMap<(usize, u16), usize> = FxHashMap::default();
         let mut steps = Vec::new();
@@ -71,6 +72,7 @@ pub(super) struct Groups<'s> {
 }
 
 impl<'s> Groups<'s> {
+    /// No groups yet, of rows of so many columns.
     pub fn new(steps: &'s Steps, columns: usize) -> Groups<'s> {
         Groups {
             steps,
