@@ -11,6 +11,7 @@ use archipel_sql::stack;
 use archipel_sql::types::Oid;
 
 use super::column;
+use super::table::renamed_column;
 use crate::bind::Clause;
 use crate::expression::check as expression;
 use crate::relation::inheritance::{carried, same_condition, same_type};
@@ -132,7 +133,7 @@ pub(super) fn check(table: &Table, action: &AlterTableAction, reach: Reach, work
             }
         }
         AlterTableAction::RenameColumn { from, .. } => {
-            column_place(table, from)?;
+            renamed_column(table, from)?;
             if only {
                 return Err(refused(format!(
                     "inherited column \"{from}\" must be renamed in child tables too"

@@ -494,10 +494,16 @@ fn drop_primary_key(mut table: Table, work: &mut Work<'_>) -> Result<()> {
     Ok(())
 }
 
+/// The place of a column that is to be renamed; PostgreSQL does not say of which table one that is not there would be.
+pub(super) fn renamed_column(table: &Table, from: &str) -> Result<usize> {
+    table
+        .column_index(from)
+        .map(usize::from)
+        .ok_or_else(|| SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{from}\" does not exist")))
+}
+
 fn rename_column(mut table: Table, from: &str, to: &str, work: &mut Work<'_>) -> Result<()> {
-    let place = table.column_index(from).map(usize::from).ok_or_else(|| {
-        SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{from}\" does not exist"))
-    })?;
+    let place = renamed_column(&table, from)?;
     if table.column_index(to).is_some() {
         return Err(SqlError::new(
             SqlState::DUPLICATE_COLUMN,

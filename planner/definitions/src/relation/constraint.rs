@@ -41,6 +41,8 @@ pub(crate) fn add(
     match &constraint.kind {
         TableConstraintKind::PrimaryKey { columns, include } => {
             let include = included(table, include)?;
+            // One that the parent has is met when the index is made.
+            let new = new && table.primary_key.as_ref().is_none_or(|key| key.parent.is_none());
             add_primary_key(table, name, columns, include, work)
                 .map_err(|error| at_key(error, constraint, new))
         }
