@@ -14,7 +14,7 @@ use crate::{is_for_tests, read, root, shipped, sources};
 /// The lines of a function that is still read at once.
 const FUNCTION_LINES_MAX: usize = 70;
 
-const CRATES: [&str; 18] = [
+pub(super) const CRATES: [&str; 18] = [
     "engine",
     "engine/rocksdb",
     "sql",
@@ -117,14 +117,18 @@ fn look_at(path: &Path, found: &mut Found) {
     }
 }
 
+/// Whether a file is one of tests, or in a folder of them, by its path in its crate.
+pub(super) fn holds_tests(inside: &Path) -> bool {
+    inside.components().any(|part| part.as_os_str() == "tests")
+        || inside.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests"))
+}
+
 fn look_at_crate(folder: &str) -> Found {
     let folder = format!("{folder}/src");
     let mut found = Found::default();
     for path in sources(&folder) {
         let inside = path.strip_prefix(root().join(&folder)).unwrap_or(&path);
-        let holds_tests = inside.components().any(|part| part.as_os_str() == "tests")
-            || path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests"));
-        if !holds_tests && !is_for_tests(&path) {
+        if !holds_tests(inside) && !is_for_tests(&path) {
             look_at(&path, &mut found);
         }
     }
