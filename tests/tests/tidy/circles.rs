@@ -197,6 +197,8 @@ fn look_at(text: &str, module: &mut Module) {
                 if depth == 0 && (is_macro || KINDS.contains(&before)) {
                     module.items.insert(token.to_owned());
                 }
+                // Who may see something uses nothing: `pub(in …)`.
+                let is_scope = before == "in" && at >= 2 && tokens[at - 2] == "(";
                 let mut path = vec![token.to_owned()];
                 while tokens.get(at + 1) == Some(&"::")
                     && tokens.get(at + 2).is_some_and(|next| is_name(next))
@@ -204,7 +206,9 @@ fn look_at(text: &str, module: &mut Module) {
                     path.push(tokens[at + 2].to_owned());
                     at += 2;
                 }
-                module.named.insert(path);
+                if !is_scope {
+                    module.named.insert(path);
+                }
             }
             _ => {}
         }
