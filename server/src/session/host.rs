@@ -15,6 +15,7 @@ use archipel_procedures::Environment;
 use archipel_sql::catalog::{Authority, LookupRecorder, TypesAlong};
 use archipel_sql::error::Result;
 use archipel_sql::function::{FunctionContext, SessionHost};
+use archipel_sql::style::Quoting;
 use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
 use parking_lot::Mutex;
@@ -227,6 +228,11 @@ impl Host {
 
 impl TypeNames for Host {
     fn user_type(&self, ty: Type) -> Option<String> {
-        TypesAlong { catalog: &self.catalog.catalog, search_path: &self.search_path }.user_type(ty)
+        TypesAlong { catalog: &self.catalog.catalog, search_path: &self.search_path }
+            .quoted(ty, self.settings.style.quoting)
+    }
+
+    fn quoting(&self) -> Quoting {
+        self.settings.style.quoting
     }
 }

@@ -27,14 +27,13 @@ pub struct Foreign {
 }
 
 /// Those whose other values would promise something, with the one that is true here.
-const FIXED: [(&str, &str); 11] = [
+const FIXED: [(&str, &str); 10] = [
     ("allow_system_table_mods", "off"),
     ("array_nulls", "on"),
     ("dynamic_library_path", "$libdir"),
     ("exit_on_error", "off"),
     ("lo_compat_privileges", "off"),
     ("local_preload_libraries", ""),
-    ("quote_all_identifiers", "off"),
     ("session_preload_libraries", ""),
     ("session_replication_role", "origin"),
     ("temp_tablespaces", ""),

@@ -19,7 +19,7 @@ use archipel_sql::catalog::names::path_with_temporary;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::ExtraChecks;
 use archipel_sql::stack::{DEPTH_DEFAULT_KB, DEPTH_MAX_KB};
-use archipel_sql::style::{DateFormat, DateOrder, IntervalStyle, Style};
+use archipel_sql::style::{DateFormat, DateOrder, IntervalStyle, Quoting, Style};
 
 use self::names::{custom_value, known_setting, named_for_good};
 use self::words::{DATE_STYLE_DEFAULT, date_style, time_zone};
@@ -262,6 +262,10 @@ impl Effective {
             interval,
             bytea_escape: self.text("bytea_output") == "escape",
             extra_float_digits: self.integer("extra_float_digits") as i32,
+            quoting: match self.custom.get("quote_all_identifiers").map(String::as_str) {
+                Some("on") => Quoting::All,
+                _ => Quoting::WhereNeeded,
+            },
         }
     }
 

@@ -37,6 +37,7 @@ use archipel_sql::catalog::{Catalog, Privileges, Routine, SessionRoles, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, SessionHost};
+use archipel_sql::style::Quoting;
 use archipel_sql::system::{Changeable, KeptExpression, SystemSource, kept_as_written};
 use archipel_sql::types::Oid;
 
@@ -113,6 +114,10 @@ impl SystemSource for Source<'_> {
 
     fn context(&self) -> FunctionContext<'_> {
         self.0.context()
+    }
+
+    fn quoting(&self) -> Quoting {
+        self.0.settings.style.quoting
     }
 
     fn database(&self) -> &str {

@@ -7,4 +7,6 @@ pub mod catalog;
 pub mod system;
 
 use archipel_syntax::{ast, parser};
-use archipel_types::{compare, datum, error, function, io, ordered_set, record, rights, type_table, types};
+use archipel_types::{
+    compare, datum, error, function, io, ordered_set, record, rights, style, type_table, types,
+};

@@ -4,6 +4,8 @@ use std::sync::OnceLock;
 
 use jiff::tz::TimeZone;
 
+use crate::function::quote_identifier;
+
 /// How dates and times are shown: the first word of DateStyle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DateFormat {
@@ -30,6 +32,29 @@ pub enum IntervalStyle {
     Iso8601,
 }
 
+/// Which names have quotes in SQL text that is made: `quote_all_identifiers`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Quoting {
+    #[default]
+    WhereNeeded,
+    All,
+}
+
+impl Quoting {
+    /// An identifier as SQL text (quote_identifier).
+    pub fn name(self, name: &str) -> String {
+        match self {
+            Quoting::WhereNeeded => quote_identifier(name),
+            Quoting::All => format!("\"{}\"", name.replace('"', "\"\"")),
+        }
+    }
+
+    /// One behind its schema's (quote_qualified_identifier).
+    pub fn qualified(self, schema: &str, name: &str) -> String {
+        format!("{}.{}", self.name(schema), self.name(name))
+    }
+}
+
 /// The settings themselves. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Style {
@@ -41,6 +66,7 @@ pub struct Style {
     pub bytea_escape: bool,
     /// `extra_float_digits`: above zero, the shortest text that reads back exactly.
     pub extra_float_digits: i32,
+    pub quoting: Quoting,
 }
 
 impl Style {
@@ -60,6 +86,7 @@ impl Default for Style {
             interval: IntervalStyle::Postgres,
             bytea_escape: false,
             extra_float_digits: 1,
+            quoting: Quoting::WhereNeeded,
         }
     }
 }

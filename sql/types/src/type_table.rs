@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
+use crate::style::Quoting;
 use crate::types::{Oid, Type};
 
 /// One built-in type: a row of pg_type.
@@ -197,12 +198,39 @@ fn sql_name(info: &TypeInfo) -> &'static str {
     }
 }
 
+/// Whether the grammar has words for a type, which are no names (format_type_extended).
+fn has_words(ty: Oid) -> bool {
+    const BIT_STRINGS: [Oid; 2] = [Oid(1560), Oid(1562)];
+    matches!(
+        ty,
+        Oid::BOOL
+            | Oid::BPCHAR
+            | Oid::FLOAT4
+            | Oid::FLOAT8
+            | Oid::INT2
+            | Oid::INT4
+            | Oid::INT8
+            | Oid::INTERVAL
+            | Oid::NUMERIC
+            | Oid::TIME
+            | Oid::TIMETZ
+            | Oid::TIMESTAMP
+            | Oid::TIMESTAMPTZ
+            | Oid::VARCHAR
+    ) || BIT_STRINGS.contains(&ty)
+}
+
 /// Who names types: the built-in ones by itself, those of users as a catalog and a search path say.
 /// What makes a message has one at hand; that of a running function is its session's
 /// ([`crate::function::SessionHost::type_names`]).
 pub trait TypeNames {
     /// The name of a type that is not built in; `None` where there is none.
     fn user_type(&self, ty: Type) -> Option<String>;
+
+    /// Which names it puts in quotes.
+    fn quoting(&self) -> Quoting {
+        Quoting::WhereNeeded
+    }
 
     /// A type's name where nothing is said of a modifier: what messages call it, and `regtype`
     /// (format_type_be).
@@ -216,7 +244,7 @@ pub trait TypeNames {
 
     /// `format_type(oid, typmod)`: `numeric(12,2)`, `character varying(20)[]`.
     fn format_type(&self, ty: Type) -> String {
-        built_in_name(ty).or_else(|| self.user_type(ty)).unwrap_or_else(|| "???".to_owned())
+        built_in_name(ty, self.quoting()).or_else(|| self.user_type(ty)).unwrap_or_else(|| "???".to_owned())
     }
 }
 
@@ -230,16 +258,19 @@ impl TypeNames for BuiltIn {
 }
 
 /// The name of a built-in type, with its modifier.
-fn built_in_name(ty: Type) -> Option<String> {
+fn built_in_name(ty: Type, quoting: Quoting) -> Option<String> {
     let info = type_info(ty.oid)?;
     // Vectors keep their own names; every other array is its element with brackets.
     let array = info.is_array() || info.oid == Oid::RECORD_ARRAY;
     if array && info.element.0 != 0 && !matches!(info.oid, Oid::INT2VECTOR | Oid::OIDVECTOR) {
-        let element = built_in_name(Type { oid: info.element, typmod: ty.typmod })?;
+        let element = built_in_name(Type { oid: info.element, typmod: ty.typmod }, quoting)?;
         return Some(format!("{element}[]"));
     }
-    let name = sql_name(info);
     let typmod = ty.typmod;
+    if quoting == Quoting::All && (!has_words(info.oid) || info.oid == Oid::BPCHAR && typmod < 0) {
+        return Some(quoting.name(info.name));
+    }
+    let name = sql_name(info);
     if typmod < 0 {
         // A bare `character` would read back as char(1).
         return Some(if info.oid == Oid::BPCHAR { "bpchar".to_owned() } else { name.to_owned() });

@@ -73,6 +73,7 @@ pub use partition::{
 pub use relation::Relation;
 pub use role::{DefaultAccess, Membership, Role};
 pub use routine_traits::{RoutineTraits, StoredBody};
+pub(crate) use row_type::QuotedTypes;
 pub use row_type::TypesAlong;
 pub use sequence::Sequence;
 pub use snapshot::{Catalog, CatalogMark};

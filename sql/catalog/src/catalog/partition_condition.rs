@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::function::FunctionContext;
 use crate::io::{text_in, to_text};
 use crate::parser::{LexemeKind, lexemes};
+use crate::style::Quoting;
 use crate::type_table::{BuiltIn, TypeNames, element_of};
 use crate::types::{Oid, Type};
 
@@ -141,7 +142,7 @@ fn is_enclosed(text: &str) -> bool {
 }
 
 /// PARTITION BY's argument, as pg_get_partkeydef shows it.
-pub fn partition_key_text(catalog: &Catalog, table: &Table, key: &PartitionKey) -> String {
+pub fn partition_key_text(catalog: &Catalog, table: &Table, key: &PartitionKey, quoting: Quoting) -> String {
     let text = |part: &PartitionKeyPart| match part {
         PartitionKeyPart::Expression { text, .. } => match crate::parser::parse_expression(text) {
             _ if is_enclosed(text) && !text.starts_with('(') => text.clone(),
@@ -151,12 +152,12 @@ pub fn partition_key_text(catalog: &Catalog, table: &Table, key: &PartitionKey) 
             _ => format!("({text})"),
         },
         PartitionKeyPart::Column(column) => {
-            table.columns.get(usize::from(*column)).map_or_else(String::new, |c| quote_identifier(&c.name))
+            table.columns.get(usize::from(*column)).map_or_else(String::new, |c| quoting.name(&c.name))
         }
     };
     let class = |place: usize| key.class(place).and_then(|class| catalog.operator_class_by_oid(class));
     let parts = key.parts.iter().map(text).enumerate().map(|(place, text)| match class(place) {
-        Some(class) => format!("{text} {}", quote_identifier(&class.name)),
+        Some(class) => format!("{text} {}", quoting.name(&class.name)),
         None => text,
     });
     let parts: Vec<String> = parts.collect();

@@ -3,10 +3,11 @@
 use crate::error::Result;
 use crate::function::SessionHost;
 use crate::record::RowType;
+use crate::style::Quoting;
 use crate::type_table::TypeNames;
 use crate::types::{Oid, Type};
 
-use super::names::{is_temporary_schema, quote_identifier, quote_qualified};
+use super::names::is_temporary_schema;
 use super::{Catalog, Table};
 
 impl RowType for Table {
@@ -38,12 +39,7 @@ pub struct TypesAlong<'c> {
 impl TypeNames for TypesAlong<'_> {
     /// Types of users, those of tables' rows, and arrays of both.
     fn user_type(&self, ty: Type) -> Option<String> {
-        let (schema, name, element) = defined_type(self.catalog, ty.oid)?;
-        let shown = match type_is_visible(self.catalog, self.search_path, &name, element) {
-            true => quote_identifier(&name),
-            false => quote_qualified(&schema, &name),
-        };
-        Some(if ty.oid == element { shown } else { format!("{shown}[]") })
+        self.quoted(ty, Quoting::WhereNeeded)
     }
 }
 
@@ -58,7 +54,33 @@ impl SessionHost for TypesAlong<'_> {
     }
 }
 
+/// As [`TypesAlong`], with such names in quotes as a session wants.
+pub(crate) struct QuotedTypes<'c> {
+    pub along: TypesAlong<'c>,
+    pub quoting: Quoting,
+}
+
+impl TypeNames for QuotedTypes<'_> {
+    fn user_type(&self, ty: Type) -> Option<String> {
+        self.along.quoted(ty, self.quoting)
+    }
+
+    fn quoting(&self) -> Quoting {
+        self.quoting
+    }
+}
+
 impl TypesAlong<'_> {
+    /// The name of a type of a user's, that of a table's rows, or of an array of one.
+    pub fn quoted(&self, ty: Type, quoting: Quoting) -> Option<String> {
+        let (schema, name, element) = defined_type(self.catalog, ty.oid)?;
+        let shown = match type_is_visible(self.catalog, self.search_path, &name, element) {
+            true => quoting.name(&name),
+            false => quoting.qualified(&schema, &name),
+        };
+        Some(if ty.oid == element { shown } else { format!("{shown}[]") })
+    }
+
     /// Whether the name alone of a type that is not built in leads to it; `None` where there is none.
     pub(crate) fn is_visible(&self, ty: Oid) -> Option<bool> {
         let (_, name, element) = defined_type(self.catalog, ty)?;

@@ -2,24 +2,24 @@
 
 use super::index_view::IndexView;
 use super::{KeptExpression, Subject, SystemSource};
-use crate::catalog::names::{quote_identifier, quote_qualified};
 use crate::catalog::{
-    ArgMode, Catalog, Check, Language, Routine, RoutineArg, RoutineKind, Table, TypesAlong,
+    ArgMode, Catalog, Check, Language, QuotedTypes, Routine, RoutineArg, RoutineKind, Table, TypesAlong,
 };
 use crate::datum::Datum;
+use crate::style::Quoting;
 use crate::type_table::{TypeNames, type_info};
 use crate::types::{Oid, Type};
 use sqlparser::ast::Expr;
 
 /// A type as text that means the same wherever it is read: users' types with their schemas.
 pub fn type_as_written(catalog: &Catalog, ty: Type) -> String {
-    type_along(catalog, &[], ty)
+    type_along(catalog, &[], Quoting::WhereNeeded, ty)
 }
 
 /// A type as text, row types and their arrays included: with its schema, unless its name alone leads
 /// to it along the search path (format_type).
-pub fn type_along(catalog: &Catalog, search_path: &[String], ty: Type) -> String {
-    TypesAlong { catalog, search_path }.format_type(ty)
+pub fn type_along(catalog: &Catalog, search_path: &[String], quoting: Quoting, ty: Type) -> String {
+    QuotedTypes { along: TypesAlong { catalog, search_path }, quoting }.format_type(ty)
 }
 
 /// pg_type_is_visible: NULL for an oid that is no type.
@@ -31,9 +31,9 @@ pub(super) fn type_visibility(source: &dyn SystemSource, oid: Oid) -> Datum {
     names.is_visible(oid).map_or(Datum::Null, Datum::Bool)
 }
 
-/// [`type_along`] the path of whoever asks.
+/// [`type_along`] the path of whoever asks, in such quotes as he wants.
 pub(super) fn type_text(source: &dyn SystemSource, ty: Type) -> String {
-    type_along(source.catalog(), source.search_path(), ty)
+    type_along(source.catalog(), source.search_path(), source.quoting(), ty)
 }
 
 /// As [`type_along`], where no modifier is asked for (format_type_be): it spells `character` out, which
@@ -42,16 +42,17 @@ pub fn bare_type_along(catalog: &Catalog, search_path: &[String], ty: Oid) -> St
     TypesAlong { catalog, search_path }.type_name(ty)
 }
 
-/// [`bare_type_along`] the path of whoever asks.
+/// [`bare_type_along`] the path of whoever asks, in such quotes as he wants.
 pub(super) fn bare_type_text(source: &dyn SystemSource, ty: Oid) -> String {
-    bare_type_along(source.catalog(), source.search_path(), ty)
+    let along = TypesAlong { catalog: source.catalog(), search_path: source.search_path() };
+    QuotedTypes { along, quoting: source.quoting() }.type_name(ty)
 }
 
-fn column_names(table: &Table, columns: &[u16]) -> String {
+fn column_names(quoting: Quoting, table: &Table, columns: &[u16]) -> String {
     columns
         .iter()
         .filter_map(|c| table.columns.get(usize::from(*c)))
-        .map(|c| quote_identifier(&c.name))
+        .map(|c| quoting.name(&c.name))
         .collect::<Vec<_>>()
         .join(", ")
 }
@@ -68,7 +69,7 @@ pub(super) fn index_column(
         let shown = source.shown(&KeptExpression::over(index.table, &expression.text, pretty));
         return key_expression(shown, &expression.text, pretty);
     }
-    index.table.columns.get(usize::from(column)).map_or(String::new(), |c| quote_identifier(&c.name))
+    index.table.columns.get(usize::from(column)).map_or(String::new(), |c| source.quoting().name(&c.name))
 }
 
 /// An expression as a part of an index's key: as it is shown, or else as it was written.
@@ -118,26 +119,26 @@ pub(super) fn index_definition(source: &dyn SystemSource, index: &IndexView<'_>,
                 (false, false) => "",
             };
             let class = index.classes.get(i).and_then(Option::as_ref);
-            let class = class.map_or_else(String::new, |class| format!(" {}", quote_identifier(class)));
+            let class = class.map_or_else(String::new, |class| format!(" {}", source.quoting().name(class)));
             index_column(source, index, i, pretty) + &class + order
         })
         .collect();
     let mut tail = String::new();
     if !index.include.is_empty() {
-        tail.push_str(&format!(" INCLUDE ({})", column_names(index.table, index.include)));
+        tail.push_str(&format!(" INCLUDE ({})", column_names(source.quoting(), index.table, index.include)));
     }
     if index.nulls_equal {
         tail.push_str(" NULLS NOT DISTINCT");
     }
     if let Some(known) = index.nominal.filter(|known| !known.options.is_empty()) {
-        let value = |value: &str| match quote_identifier(value) == value {
+        let value = |value: &str| match crate::catalog::names::quote_identifier(value) == value {
             true => value.to_owned(),
             false => crate::function::quote_literal(value),
         };
         let options: Vec<String> = known
             .options
             .iter()
-            .map(|(name, of)| format!("{}={}", quote_identifier(name), value(of)))
+            .map(|(name, of)| format!("{}={}", source.quoting().name(name), value(of)))
             .collect();
         tail.push_str(&format!(" WITH ({})", options.join(", ")));
     }
@@ -148,24 +149,27 @@ pub(super) fn index_definition(source: &dyn SystemSource, index: &IndexView<'_>,
             None => format!(" WHERE ({predicate})"),
         });
     }
-    let qualified = quote_qualified(&index.table.schema, &index.table.name);
+    let qualified = source.quoting().qualified(&index.table.schema, &index.table.name);
     // What the path leads to needs no schema to be read.
     let shown = crate::system::relation_name::relation_name(source, index.table.oid)
         .unwrap_or_else(|| qualified.clone());
     format!(
         "CREATE {}INDEX {} ON {}{} USING {} ({}){tail}",
         if index.unique { "UNIQUE " } else { "" },
-        quote_identifier(index.name),
+        source.quoting().name(index.name),
         // Its partitions' indexes are made by statements of their own.
         if index.table.is_partitioned() { "ONLY " } else { "" },
         if pretty { shown } else { qualified },
-        index.method,
+        source.quoting().name(index.method),
         columns.join(", ")
     )
 }
 
-fn include_text(table: &Table, columns: &[u16]) -> String {
-    if columns.is_empty() { String::new() } else { format!(" INCLUDE ({})", column_names(table, columns)) }
+fn include_text(quoting: Quoting, table: &Table, columns: &[u16]) -> String {
+    match columns {
+        [] => String::new(),
+        columns => format!(" INCLUDE ({})", column_names(quoting, table, columns)),
+    }
 }
 
 /// Pretty-printed, the condition does without the parentheses of its own.
@@ -202,8 +206,8 @@ pub(super) fn constraint_definition(source: &dyn SystemSource, oid: Oid, pretty:
         if let Some(key) = table.primary_key.as_ref().filter(|key| key.constraint_oid() == oid) {
             return Some(format!(
                 "PRIMARY KEY ({}){}",
-                column_names(table, &key.columns),
-                include_text(table, &key.include)
+                column_names(source.quoting(), table, &key.columns),
+                include_text(source.quoting(), table, &key.include)
             ));
         }
         if let Some(index) = table.indexes.iter().find(|index| index.constraint_oid() == Some(oid)) {
@@ -211,8 +215,8 @@ pub(super) fn constraint_definition(source: &dyn SystemSource, oid: Oid, pretty:
             return Some(format!(
                 "UNIQUE {}({}){}",
                 if index.nulls_equal { "NULLS NOT DISTINCT " } else { "" },
-                column_names(table, &columns),
-                include_text(table, &index.include)
+                column_names(source.quoting(), table, &columns),
+                include_text(source.quoting(), table, &index.include)
             ));
         }
         if let Some(check) = table.checks.iter().find(|check| check.oid == oid) {
@@ -224,14 +228,14 @@ pub(super) fn constraint_definition(source: &dyn SystemSource, oid: Oid, pretty:
             let visible =
                 catalog.table(None, &target.name, search_path).is_some_and(|found| found.oid == target.oid);
             let name = if visible {
-                quote_identifier(&target.name)
+                source.quoting().name(&target.name)
             } else {
-                quote_qualified(&target.schema, &target.name)
+                source.quoting().qualified(&target.schema, &target.name)
             };
             let mut text = format!(
                 "FOREIGN KEY ({}) REFERENCES {name}({})",
-                column_names(table, &key.columns),
-                column_names(&target, &key.referenced_columns)
+                column_names(source.quoting(), table, &key.columns),
+                column_names(source.quoting(), &target, &key.referenced_columns)
             );
             if key.match_full {
                 text.push_str(" MATCH FULL");
@@ -242,7 +246,10 @@ pub(super) fn constraint_definition(source: &dyn SystemSource, oid: Oid, pretty:
                 }
             }
             if !key.on_delete_columns.is_empty() {
-                text.push_str(&format!(" ({})", column_names(table, &key.on_delete_columns)));
+                text.push_str(&format!(
+                    " ({})",
+                    column_names(source.quoting(), table, &key.on_delete_columns)
+                ));
             }
             text.push_str(deferral(key.deferrable, key.initially_deferred));
             if key.not_valid {
@@ -277,7 +284,7 @@ fn argument(source: &dyn SystemSource, routine: &Routine, arg: &RoutineArg, with
         (ArgMode::InOut, _) => "INOUT ",
         (ArgMode::Variadic, _) => "VARIADIC ",
     };
-    let name = arg.name.as_ref().map_or(String::new(), |name| quote_identifier(name) + " ");
+    let name = arg.name.as_ref().map_or(String::new(), |name| source.quoting().name(name) + " ");
     let default = match argument_default(source, routine, arg) {
         Some(default) if with_default => format!(" DEFAULT {default}"),
         _ => String::new(),
@@ -352,7 +359,7 @@ pub(super) fn function_definition(source: &dyn SystemSource, routine: &Routine) 
     let kind = if routine.kind == RoutineKind::Procedure { "PROCEDURE" } else { "FUNCTION" };
     let mut out = format!(
         "CREATE OR REPLACE {kind} {}({})\n",
-        quote_qualified(&routine.schema, &routine.name),
+        source.quoting().qualified(&routine.schema, &routine.name),
         function_arguments(source, routine)
     );
     if let Some(result) = function_result(source, routine) {
@@ -361,8 +368,8 @@ pub(super) fn function_definition(source: &dyn SystemSource, routine: &Routine) 
     out.push_str(&format!(
         " LANGUAGE {}\n",
         match routine.language {
-            Language::PlPgSql => "plpgsql",
-            Language::Sql => "sql",
+            Language::PlPgSql => source.quoting().name("plpgsql"),
+            Language::Sql => source.quoting().name("sql"),
         }
     ));
     let mut traits = Vec::new();
@@ -401,7 +408,7 @@ pub(super) fn function_definition(source: &dyn SystemSource, routine: &Routine) 
             }
             _ => literal(value),
         };
-        out.push_str(&format!(" SET {} TO {value}\n", quote_identifier(name)));
+        out.push_str(&format!(" SET {} TO {value}\n", source.quoting().name(name)));
     }
     if let Some(body) = source.shown_body(routine) {
         out.push_str(&body);

@@ -126,7 +126,7 @@ fn serial_sequence(source: &dyn SystemSource, args: &[Datum]) -> Result<Datum> {
         .column_index(column)
         .ok_or_else(|| crate::catalog::names::undefined_column(column, &table.name))?;
     let owned = source.catalog().sequences().find(|s| s.owned_by == Some((table.oid, index)));
-    Ok(optional(owned.map(|s| crate::catalog::names::quote_qualified(&s.schema, &s.name))))
+    Ok(optional(owned.map(|s| source.quoting().qualified(&s.schema, &s.name))))
 }
 
 fn schema_list(source: &dyn SystemSource, implicit: bool) -> Datum {
@@ -195,14 +195,12 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         "regoperatorout" => optional(operator_signature(source, first)),
         "regnamespacein" => return Some(namespace_oid(source, text_at(args, 0)).map(Datum::Oid)),
         "to_regnamespace" => return Some(lenient(namespace_oid(source, text_at(args, 0)))),
-        "regnamespaceout" => optional(
-            catalog.schema_by_oid(first).map(|schema| crate::catalog::names::quote_identifier(&schema.name)),
-        ),
+        "regnamespaceout" => {
+            optional(catalog.schema_by_oid(first).map(|schema| source.quoting().name(&schema.name)))
+        }
         "regrolein" => return Some(role_oid(source, text_at(args, 0)).map(Datum::Oid)),
         "to_regrole" => return Some(lenient(role_oid(source, text_at(args, 0)))),
-        "regroleout" => optional(
-            catalog.role_by_oid(first).map(|role| crate::catalog::names::quote_identifier(&role.name)),
-        ),
+        "regroleout" => optional(catalog.role_by_oid(first).map(|role| source.quoting().name(&role.name))),
         "pg_relation_is_updatable" => {
             let table = catalog.table_by_oid(first);
             Datum::Int4(
@@ -335,7 +333,7 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
             }
             _ => Datum::Null,
         },
-        "pg_get_partkeydef" => inheritance::key_definition(catalog, first),
+        "pg_get_partkeydef" => inheritance::key_definition(source, first),
         "pg_get_partition_constraintdef" => inheritance::constraint_of(source, first),
         "pg_partition_root" => inheritance::root(catalog, first),
         "pg_partition_ancestors" => inheritance::ancestors(catalog, first),

@@ -8,7 +8,6 @@ use super::names::procedure_name;
 use super::relation_name::relation_name;
 use super::relations::kind_of;
 use super::shape::text;
-use crate::catalog::names::{quote_identifier, quote_qualified};
 use crate::catalog::{DATABASE, Relation, Table};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError};
@@ -59,9 +58,9 @@ fn identity(source: &dyn SystemSource, class: Oid, object: Oid, part: i32) -> Re
         1247 => data_type(source, object),
         2606 => constraint(source, object),
         2604 => default_value(source, object),
-        2615 => named(catalog.schema_by_oid(object).map(|schema| schema.name.clone()), "schema"),
-        1260 => named(catalog.role_by_oid(object).map(|role| role.name.clone()), "role"),
-        1262 => named((object == DATABASE).then(|| source.database().to_owned()), "database"),
+        2615 => named(source, catalog.schema_by_oid(object).map(|schema| schema.name.clone()), "schema"),
+        1260 => named(source, catalog.role_by_oid(object).map(|role| role.name.clone()), "role"),
+        1262 => named(source, (object == DATABASE).then(|| source.database().to_owned()), "database"),
         2620 => match catalog.trigger_by_oid(object) {
             None => Identity::missing("trigger"),
             Some((table, place)) => {
@@ -74,9 +73,9 @@ fn identity(source: &dyn SystemSource, class: Oid, object: Oid, part: i32) -> Re
 }
 
 /// An object in no schema.
-fn named(name: Option<String>, kind: &str) -> Identity {
+fn named(source: &dyn SystemSource, name: Option<String>, kind: &str) -> Identity {
     let Some(name) = name else { return Identity::missing(kind) };
-    let quoted = quote_identifier(&name);
+    let quoted = source.quoting().name(&name);
     Identity {
         kind: kind.to_owned(),
         schema: None,
@@ -114,12 +113,12 @@ fn relation(source: &dyn SystemSource, object: Oid, part: i32) -> Identity {
         (Some(index), _) => ("index", index.schema().to_owned(), index.name().to_owned()),
         (None, None) => return Identity::missing("relation"),
     };
-    let identity = quote_qualified(&schema, &name);
+    let identity = source.quoting().qualified(&schema, &name);
     let described = relation_name(source, object).map(|name| format!("{kind} {name}"));
     let whole = Identity {
         kind: kind.to_owned(),
-        schema: Some(quote_identifier(&schema)),
-        name: Some(quote_identifier(&name)),
+        schema: Some(source.quoting().name(&schema)),
+        name: Some(source.quoting().name(&name)),
         identity: Some(identity.clone()),
         described: described.clone(),
     };
@@ -133,7 +132,7 @@ fn relation(source: &dyn SystemSource, object: Oid, part: i32) -> Identity {
         None => Identity::missing(&kind),
         Some(column) => Identity {
             kind,
-            identity: Some(format!("{identity}.{}", quote_identifier(&column.name))),
+            identity: Some(format!("{identity}.{}", source.quoting().name(&column.name))),
             described: described.map(|table| format!("column {} of {table}", column.name)),
             ..whole
         },
@@ -147,8 +146,8 @@ fn qualified_type(source: &dyn SystemSource, ty: Oid) -> String {
     }
     let Some(info) = type_info(ty) else {
         return match schema_and_type(source, ty) {
-            Some((schema, name, false)) => quote_qualified(&schema, &name),
-            Some((schema, name, true)) => format!("{}[]", quote_qualified(&schema, &name)),
+            Some((schema, name, false)) => source.quoting().qualified(&schema, &name),
+            Some((schema, name, true)) => format!("{}[]", source.quoting().qualified(&schema, &name)),
             None => "???".to_owned(),
         };
     };
@@ -169,7 +168,7 @@ fn qualified_type(source: &dyn SystemSource, ty: Oid) -> String {
             | Oid::TIMESTAMPTZ
             | Oid::VARCHAR
     );
-    if has_words { BuiltIn.type_name(ty) } else { quote_qualified("pg_catalog", info.name) }
+    if has_words { BuiltIn.type_name(ty) } else { source.quoting().qualified("pg_catalog", info.name) }
 }
 
 /// Schema and name of a type that somebody made, and whether it is the array of that.
@@ -192,8 +191,8 @@ fn data_type(source: &dyn SystemSource, ty: Oid) -> Identity {
     };
     Identity {
         kind: "type".to_owned(),
-        schema: Some(quote_identifier(&schema)),
-        name: Some(quote_identifier(&name)),
+        schema: Some(source.quoting().name(&schema)),
+        name: Some(source.quoting().name(&name)),
         identity: Some(qualified_type(source, ty)),
         described: Some(format!("type {}", bare_type_text(source, ty))),
     }
@@ -219,9 +218,9 @@ fn routine(source: &dyn SystemSource, object: Oid) -> Identity {
     let types: Vec<String> = args.iter().map(|ty| qualified_type(source, *ty)).collect();
     Identity {
         kind: kind.to_owned(),
-        schema: Some(quote_identifier(&schema)),
+        schema: Some(source.quoting().name(&schema)),
         name: None,
-        identity: Some(format!("{}({})", quote_qualified(&schema, &name), types.join(","))),
+        identity: Some(format!("{}({})", source.quoting().qualified(&schema, &name), types.join(","))),
         // Whatever is called is a function here.
         described: procedure_name(source, object).map(|shown| format!("function {shown}")),
     }
@@ -229,10 +228,10 @@ fn routine(source: &dyn SystemSource, object: Oid) -> Identity {
 
 /// A part of a table with a name of its own there.
 fn on_table(source: &dyn SystemSource, table: &Table, kind: &str, name: &str) -> Identity {
-    let relation = quote_qualified(&table.schema, &table.name);
+    let relation = source.quoting().qualified(&table.schema, &table.name);
     let of_kind = kind_word(kind_of(table));
     Identity {
-        identity: Some(format!("{} on {relation}", quote_identifier(name))),
+        identity: Some(format!("{} on {relation}", source.quoting().name(name))),
         described: relation_name(source, table.oid)
             .map(|shown| format!("{kind} {name} on {of_kind} {shown}")),
         ..Identity::default()
@@ -249,7 +248,7 @@ fn constraint(source: &dyn SystemSource, object: Oid) -> Identity {
         if let Some((_, name)) = all.find(|(oid, _)| *oid == object) {
             return Identity {
                 kind: "table constraint".to_owned(),
-                schema: Some(quote_identifier(&table.schema)),
+                schema: Some(source.quoting().name(&table.schema)),
                 ..on_table(source, table, "constraint", name)
             };
         }
@@ -257,12 +256,12 @@ fn constraint(source: &dyn SystemSource, object: Oid) -> Identity {
     for ty in source.catalog().user_types() {
         let mut checks = ty.domain.iter().flat_map(|domain| &domain.checks);
         if let Some(check) = checks.find(|check| check.oid == object) {
-            let domain = quote_qualified(&ty.schema, &ty.name);
+            let domain = source.quoting().qualified(&ty.schema, &ty.name);
             return Identity {
                 kind: "domain constraint".to_owned(),
-                schema: Some(quote_identifier(&ty.schema)),
+                schema: Some(source.quoting().name(&ty.schema)),
                 name: None,
-                identity: Some(format!("{} on {domain}", quote_identifier(&check.name))),
+                identity: Some(format!("{} on {domain}", source.quoting().name(&check.name))),
                 described: Some(format!("constraint {}", check.name)),
             };
         }
@@ -275,11 +274,11 @@ fn default_value(source: &dyn SystemSource, object: Oid) -> Identity {
         let is_it = |place: &usize| default_oid(table.oid, place + 1) == object;
         let Some(place) = (0..table.columns.len()).find(is_it) else { continue };
         let column = &table.columns[place];
-        let relation = quote_qualified(&table.schema, &table.name);
+        let relation = source.quoting().qualified(&table.schema, &table.name);
         let of_kind = kind_word(kind_of(table));
         return Identity {
             kind: "default value".to_owned(),
-            identity: Some(format!("for {relation}.{}", quote_identifier(&column.name))),
+            identity: Some(format!("for {relation}.{}", source.quoting().name(&column.name))),
             described: relation_name(source, table.oid)
                 .map(|shown| format!("default value for column {} of {of_kind} {shown}", column.name)),
             ..Identity::default()

@@ -88,9 +88,13 @@ pub(super) fn bound_of(source: &dyn SystemSource, table: &Table) -> Datum {
 }
 
 /// pg_get_partkeydef.
-pub(super) fn key_definition(catalog: &Catalog, oid: Oid) -> Datum {
+pub(super) fn key_definition(source: &dyn SystemSource, oid: Oid) -> Datum {
+    let catalog = source.catalog();
     let Some(table) = catalog.table_in_place(oid) else { return Datum::Null };
-    table.partitioned_by.as_ref().map_or(Datum::Null, |key| text(partition_key_text(catalog, table, key)))
+    table
+        .partitioned_by
+        .as_ref()
+        .map_or(Datum::Null, |key| text(partition_key_text(catalog, table, key, source.quoting())))
 }
 
 /// pg_get_partition_constraintdef.

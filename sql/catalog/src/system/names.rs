@@ -7,9 +7,7 @@ use super::function_name::built_in_name;
 use super::relation_name::type_is_found;
 use super::type_functions;
 use crate::ast::QualifiedName;
-use crate::catalog::names::{
-    is_temporary_schema, parse_name_text, quote_identifier, quote_qualified, too_many_dots, undefined_schema,
-};
+use crate::catalog::names::{is_temporary_schema, parse_name_text, too_many_dots, undefined_schema};
 use crate::catalog::{Authority, Privileges, Relation, RoutineRef};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
@@ -229,23 +227,23 @@ pub(super) fn lone_function_name(source: &dyn SystemSource, oid: Oid) -> Option<
     match function_oid(source, &name) {
         Ok(found) if found == oid => Some(name),
         _ => Some(match source.catalog().routine_by_oid(oid) {
-            Some(routine) => quote_qualified(&routine.schema, &routine.name),
-            None => format!("pg_catalog.{name}"),
+            Some(routine) => source.quoting().qualified(&routine.schema, &routine.name),
+            None => format!("{}.{name}", source.quoting().name("pg_catalog")),
         }),
     }
 }
 
 pub(super) fn function_name(source: &dyn SystemSource, oid: Oid) -> Option<String> {
     if let Some(name) = built_in_name(oid) {
-        return Some(quote_identifier(name));
+        return Some(source.quoting().name(name));
     }
     let routine = source.catalog().routine_by_oid(oid)?;
     let visible =
         source.catalog().routines(None, &routine.name, source.search_path()).iter().any(|r| r.oid == oid);
     Some(if visible {
-        quote_identifier(&routine.name)
+        source.quoting().name(&routine.name)
     } else {
-        quote_qualified(&routine.schema, &routine.name)
+        source.quoting().qualified(&routine.schema, &routine.name)
     })
 }
 

@@ -1,7 +1,6 @@
 //! Names of relations and types as the search path finds them.
 
 use super::SystemSource;
-use crate::catalog::names::{quote_identifier, quote_qualified};
 use crate::types::Oid;
 
 /// The name of a relation, qualified if the search path does not find it.
@@ -9,14 +8,14 @@ pub(super) fn relation_name(source: &dyn SystemSource, oid: Oid) -> Option<Strin
     let Some(relation) = source.catalog().relation_by_oid(oid) else {
         let composite = source.catalog().table_of_row_type(Oid::row_type_of(oid))?;
         return Some(match type_is_found(source, &composite) {
-            true => quote_identifier(&composite.name),
-            false => quote_qualified(&composite.schema, &composite.name),
+            true => source.quoting().name(&composite.name),
+            false => source.quoting().qualified(&composite.schema, &composite.name),
         });
     };
     Some(if source.catalog().is_visible(&relation, source.search_path()) {
-        quote_identifier(relation.name())
+        source.quoting().name(relation.name())
     } else {
-        quote_qualified(relation.schema(), relation.name())
+        source.quoting().qualified(relation.schema(), relation.name())
     })
 }
 

@@ -3,6 +3,7 @@
 use crate::catalog::{Catalog, Routine, SessionRoles, Table};
 use crate::datum::Datum;
 use crate::function::FunctionContext;
+use crate::style::Quoting;
 use crate::types::{Oid, Type};
 
 /// A kept expression that is to be shown.
@@ -65,6 +66,10 @@ pub trait SystemSource {
     /// What functions behind relations may ask.
     fn context(&self) -> FunctionContext<'_> {
         FunctionContext::detached()
+    }
+    /// Which names are in quotes in what is made of definitions.
+    fn quoting(&self) -> Quoting {
+        self.context().style().quoting
     }
     /// An expression as PostgreSQL shows it; `None` for one that is shown as it was written.
     fn shown(&self, _expression: &KeptExpression<'_>) -> Option<String> {

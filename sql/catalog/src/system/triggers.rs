@@ -4,7 +4,6 @@ use super::names::function_name;
 use super::shape::{Sheet, text, vector};
 use super::sight::Sight;
 use super::{KeptExpression, Subject, SystemSource};
-use crate::catalog::names::{quote_identifier, quote_qualified};
 use crate::catalog::{Table, TableRef, Trigger, TriggerEvent};
 use crate::datum::Datum;
 use crate::function::quote_literal;
@@ -64,7 +63,8 @@ pub(super) fn trigger_definition(source: &dyn SystemSource, oid: Oid, pretty: bo
         .into_iter()
         .filter(|event| trigger.events.contains(event))
         .map(|event| {
-            let columns: Vec<String> = trigger.columns.iter().map(|name| quote_identifier(name)).collect();
+            let columns: Vec<String> =
+                trigger.columns.iter().map(|name| source.quoting().name(name)).collect();
             if event == TriggerEvent::Update && !columns.is_empty() {
                 format!("UPDATE OF {}", columns.join(", "))
             } else {
@@ -83,7 +83,8 @@ pub(super) fn trigger_definition(source: &dyn SystemSource, oid: Oid, pretty: bo
         }
     };
     let named = |which: &str, name: &Option<String>| {
-        name.as_ref().map_or(String::new(), |name| format!("{which} TABLE AS {} ", quote_identifier(name)))
+        name.as_ref()
+            .map_or(String::new(), |name| format!("{which} TABLE AS {} ", source.quoting().name(name)))
     };
     let mut tables = named("OLD", &trigger.old_table) + &named("NEW", &trigger.new_table);
     if !tables.is_empty() {
@@ -92,7 +93,7 @@ pub(super) fn trigger_definition(source: &dyn SystemSource, oid: Oid, pretty: bo
     Some(format!(
         "CREATE {}TRIGGER {} {} {} ON {} {timing}{tables}FOR EACH {} {condition}{}",
         if trigger.constraint.is_some() { "CONSTRAINT " } else { "" },
-        quote_identifier(&trigger.name),
+        source.quoting().name(&trigger.name),
         trigger.timing(),
         events.join(" OR "),
         table_name(source, &table, pretty),
@@ -105,9 +106,9 @@ pub(super) fn trigger_definition(source: &dyn SystemSource, oid: Oid, pretty: bo
 fn table_name(source: &dyn SystemSource, table: &TableRef, short: bool) -> String {
     let found = source.catalog().table(None, &table.name, source.search_path());
     if short && found.is_some_and(|found| found.oid == table.oid) {
-        quote_identifier(&table.name)
+        source.quoting().name(&table.name)
     } else {
-        quote_qualified(&table.schema, &table.name)
+        source.quoting().qualified(&table.schema, &table.name)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::interrupt::Interruptible;
 use crate::record::RowType;
 use crate::rights::{Privileges, Requirement};
-use crate::style::Style;
+use crate::style::{Quoting, Style};
 use crate::type_table::{BuiltIn, TypeNames};
 use crate::types::{Oid, Type};
 
@@ -37,6 +37,10 @@ impl<'a> FunctionContext<'a> {
 impl TypeNames for FunctionContext<'_> {
     fn user_type(&self, ty: Type) -> Option<String> {
         self.session.type_names().user_type(ty)
+    }
+
+    fn quoting(&self) -> Quoting {
+        self.session.type_names().quoting()
     }
 }
 

@@ -497,7 +497,7 @@ fn format(ctx: &FunctionContext<'_>, template: &str, args: &[Datum]) -> Result<S
                 ));
             }
             ('s', value) => shown(ctx, value)?,
-            ('I', value) => quote_identifier(&shown(ctx, value)?),
+            ('I', value) => ctx.style().quoting.name(&shown(ctx, value)?),
             (_, value) => quoted(&shown(ctx, value)?)?,
         };
         let missing = (width.unsigned_abs() as usize).saturating_sub(char_count(&piece));
@@ -626,12 +626,12 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
         Datum::Null => Ok(Datum::Null),
         _ => Ok(text_datum(format(c, text(v, 0)?, &[])?)),
     }),
-    ("quote_ident", |_, v| {
+    ("quote_ident", |c, v| {
         let name = text(v, 0)?;
         // It is doubled, and then put between quotes.
         memory::check(name.len().saturating_mul(4))?;
         interrupt::steps(name.len())?;
-        Ok(text_datum(quote_identifier(name)))
+        Ok(text_datum(c.style().quoting.name(name)))
     }),
     ("quote_literal", |_, v| Ok(text_datum(quoted(text(v, 0)?)?))),
     ("sql_1285", |c, v| Ok(text_datum(quoted(&shown(c, any(v, 0)?)?)?))),

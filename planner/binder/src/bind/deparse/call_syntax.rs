@@ -1,7 +1,6 @@
 //! Calls that have a syntax of their own, calls of users' routines, whole rows, LIKE with an escape, and
 //! CASE.
 
-use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
 use archipel_sql::catalog::{ArgMode, Routine};
 use archipel_sql::types::Type;
 use sqlparser::ast::{AccessExpr, CaseWhen, Expr, TrimWhereField, ValueWithSpan};
@@ -18,8 +17,8 @@ impl Deparser<'_, '_> {
     pub(super) fn routine_name(&self, routine: &Routine) -> String {
         let mut found = self.catalog.routines(None, &routine.name, self.search_path).into_iter();
         match found.any(|known| known.oid == routine.oid) {
-            true => quote_identifier(&routine.name),
-            false => quote_qualified(&routine.schema, &routine.name),
+            true => self.identifier(&routine.name),
+            false => self.quoting().qualified(&routine.schema, &routine.name),
         }
     }
 
@@ -71,7 +70,7 @@ impl Deparser<'_, '_> {
         }
         let ExprKind::Row(items, _) = &bound.kind else { return None };
         let (relation, _) = self.named_now(items.first()?)?;
-        Some(Piece::simple(format!("{}.*", quote_identifier(&relation))))
+        Some(Piece::simple(format!("{}.*", self.identifier(&relation))))
     }
 
     /// An expression whose syntax is its own.
@@ -82,8 +81,14 @@ impl Deparser<'_, '_> {
                 let piece = self.piece(expr, args.get(1)?, false)?;
                 Some(Piece::simple(format!("EXTRACT({} FROM {})", field_name(field), self.alone(piece))))
             }
-            Expr::Ceil { expr, .. } => self.named("ceil", &[expr], arguments(bound)?),
-            Expr::Floor { expr, .. } => self.named("floor", &[expr], arguments(bound)?),
+            Expr::Ceil { expr, .. } => {
+                let name = self.identifier("ceil");
+                self.named(&name, &[expr], arguments(bound)?)
+            }
+            Expr::Floor { expr, .. } => {
+                let name = self.identifier("floor");
+                self.named(&name, &[expr], arguments(bound)?)
+            }
             Expr::Position { expr, r#in } => {
                 let [text, sought] = arguments(bound)? else { return None };
                 let (sought, text) = (self.piece(expr, sought, false)?, self.piece(r#in, text, false)?);
@@ -95,8 +100,8 @@ impl Deparser<'_, '_> {
                 exprs.extend(substring_from.as_deref());
                 exprs.extend(substring_for.as_deref());
                 if *shorthand || *special {
-                    let name = if *shorthand { "substr" } else { "\"substring\"" };
-                    return self.named(name, &exprs, arguments(bound)?);
+                    let name = self.identifier(if *shorthand { "substr" } else { "substring" });
+                    return self.named(&name, &exprs, arguments(bound)?);
                 }
                 let args = arguments(bound)?;
                 let mut texts = Vec::new();
@@ -180,7 +185,7 @@ impl Deparser<'_, '_> {
             let text = self.alone(piece);
             let is_access = !before.is_empty() || matches!(unnest(root), Expr::CompoundFieldAccess { .. });
             let text = if is_access { text } else { format!("({text})") };
-            return Some(Piece::simple(format!("{text}.{}", quote_identifier(&ident_name(name)))));
+            return Some(Piece::simple(format!("{text}.{}", self.identifier(&ident_name(name)))));
         }
         let ExprKind::Subscript { array, subscripts } = &bound.kind else { return None };
         if !matches!(&array.kind, ExprKind::Column { .. } | ExprKind::Field { .. }) {
@@ -224,6 +229,7 @@ impl Deparser<'_, '_> {
         let own = self.piece(left, own, true)?;
         let own = self.within(own, &Around::Operator { name, first: true });
         let kind = Kind::Operator(name.to_owned());
+        let function = self.identifier(function);
         Some(Piece { text: format!("{own} {name} {function}({list})"), kind })
     }
 

@@ -1,7 +1,6 @@
 //! FROM clauses: tables with the names that they and their columns have now, and joins.
 
 use archipel_sql::catalog::Column;
-use archipel_sql::catalog::names::quote_qualified;
 use archipel_sql::parser::using_alias;
 use sqlparser::ast::{
     Join, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
@@ -74,7 +73,7 @@ impl Deparser<'_, '_> {
     /// The same as text.
     pub(super) fn qualified(&self, bound: &BoundExpr) -> Option<String> {
         let (relation, column) = self.named_now(bound)?;
-        Some(format!("{}.{}", quote_identifier(&relation), quote_identifier(&column)))
+        Some(format!("{}.{}", self.identifier(&relation), self.identifier(&column)))
     }
 
     pub(super) fn joined_item(&mut self, item: &TableWithJoins, page: &mut Page) -> Option<()> {
@@ -108,7 +107,7 @@ impl Deparser<'_, '_> {
             JoinConstraint::Using(columns) => {
                 let names = columns.iter().map(|column| {
                     let (_, name) = schema_and_name(column).ok()?;
-                    using_alias(&name).is_none().then(|| quote_identifier(&name).to_string())
+                    using_alias(&name).is_none().then(|| self.identifier(&name))
                 });
                 page.push(&format!(" USING ({})", names.collect::<Option<Vec<_>>>()?.join(", ")));
             }
@@ -128,7 +127,7 @@ impl Deparser<'_, '_> {
                 self.query(subquery, None, page)?;
                 self.indent = outer;
                 self.clause = Clause::Select;
-                page.push(&format!(") {}", quote_identifier(&ident_name(&alias.name))));
+                page.push(&format!(") {}", self.identifier(&ident_name(&alias.name))));
                 self.column_aliases(alias, page)
             }
             _ => None,
@@ -145,11 +144,11 @@ impl Deparser<'_, '_> {
             page.push("ONLY ");
         }
         page.push(&match visible.is_some_and(|found| found.oid == table.oid) {
-            true => quote_identifier(&table.name).to_string(),
-            false => quote_qualified(&table.schema, &table.name),
+            true => self.identifier(&table.name),
+            false => self.quoting().qualified(&table.schema, &table.name),
         });
         if let Some(alias) = alias {
-            page.push(&format!(" {}", quote_identifier(&ident_name(&alias.name))));
+            page.push(&format!(" {}", self.identifier(&ident_name(&alias.name))));
             if !alias.columns.is_empty() {
                 return self.column_aliases(alias, page);
             }
@@ -157,14 +156,14 @@ impl Deparser<'_, '_> {
             let names = self.current.last()?;
             let now = names.iter().find(|known| known.bound == reference.name)?;
             if now.shown != table.name || now.listed.is_some() {
-                page.push(&format!(" {}", quote_identifier(&now.shown)));
+                page.push(&format!(" {}", self.identifier(&now.shown)));
             }
         }
         let names = self.current.last()?;
         let bound = alias.map_or_else(|| reference.name.clone(), |alias| ident_name(&alias.name));
         let now = names.iter().find(|known| known.bound == bound);
         if let Some(listed) = now.and_then(|now| now.listed.as_ref()) {
-            let names: Vec<_> = listed.iter().map(|name| quote_identifier(name)).collect();
+            let names: Vec<_> = listed.iter().map(|name| self.identifier(name)).collect();
             page.push(&format!("({})", names.join(", ")));
         }
         Some(())
@@ -179,7 +178,7 @@ impl Deparser<'_, '_> {
         let relations = &self.binder.levels.last()?.relations;
         let mut named = relations.iter().filter(|relation| relation.qualified);
         let relation = named.find(|relation| relation.name.as_ref() == Some(&name))?;
-        let names: Vec<_> = relation.columns.iter().map(|column| quote_identifier(&column.name)).collect();
+        let names: Vec<_> = relation.columns.iter().map(|column| self.identifier(&column.name)).collect();
         page.push(&format!("({})", names.join(", ")));
         Some(())
     }

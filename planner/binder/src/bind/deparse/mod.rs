@@ -9,15 +9,16 @@
 pub(crate) mod body;
 pub(crate) mod call_syntax;
 pub(crate) mod from;
+pub(crate) mod literal;
 pub(crate) mod name;
 pub(crate) mod query;
 
 use archipel_sql::ast::VARIADIC_ARGUMENT;
 use archipel_sql::catalog::Catalog;
-use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::datum::Datum;
 use archipel_sql::function::{CastContext, FunctionContext};
 use archipel_sql::io;
+use archipel_sql::style::Quoting;
 use archipel_sql::system::{KeptExpression, Subject};
 use archipel_sql::type_table::{BuiltIn, element_of};
 use archipel_sql::types::{Oid, Type};
@@ -203,27 +204,6 @@ impl<'b, 'e> Deparser<'b, 'e> {
         let inner = self.within(piece, &Around::Other);
         let inner = if self.pretty { inner } else { format!("({inner})") };
         Piece { text: format!("{inner}::{}", self.type_name(ty)), kind }
-    }
-
-    fn type_name(&self, ty: Type) -> String {
-        archipel_sql::system::type_along(self.catalog, self.search_path, ty)
-    }
-
-    /// A constant (get_const_expr), with its type where it does not show it.
-    fn constant(&self, value: &Datum, ty: Type) -> String {
-        let name = || self.type_name(Type::of(ty.oid));
-        let text = match value {
-            Datum::Null => return format!("NULL::{}", name()),
-            Datum::Bool(value) => return value.to_string(),
-            other => io::to_text(other, Type::of(ty.oid), self.binder.env.context),
-        };
-        let digits = text.starts_with(|first: char| first.is_ascii_digit());
-        match ty.oid {
-            Oid::INT4 if digits => text,
-            Oid::NUMERIC if digits && text.contains(['.', 'e', 'E']) => text,
-            Oid::UNKNOWN => quoted(&text),
-            _ => format!("{}::{}", quoted(&text), name()),
-        }
     }
 
     /// A part that is bound to something of this type. `implicit`: with the casts that were found.
@@ -447,7 +427,7 @@ impl<'b, 'e> Deparser<'b, 'e> {
         match bound.kind {
             ExprKind::Column { .. } if self.clause == Clause::DomainCheck => Some(Piece::simple("VALUE")),
             ExprKind::Column { .. } if self.names_relations => self.qualified(bound).map(Piece::simple),
-            ExprKind::Column { .. } => Some(Piece::simple(quote_identifier(name))),
+            ExprKind::Column { .. } => Some(Piece::simple(self.identifier(name))),
             ExprKind::Param(number) => self.argument(number),
             _ => None,
         }
@@ -455,7 +435,7 @@ impl<'b, 'e> Deparser<'b, 'e> {
 
     fn argument(&self, number: u16) -> Option<Piece> {
         let among_relations = self.binder.levels.iter().any(|level| !level.relations.is_empty());
-        self.arguments?.shown(number, among_relations).map(Piece::simple)
+        self.arguments?.shown(number, among_relations, self.quoting()).map(Piece::simple)
     }
 
     fn in_list(&mut self, left: &Expr, list: &[Expr], negated: bool, bound: &BoundExpr) -> Option<Piece> {
@@ -635,7 +615,7 @@ impl<'b, 'e> Deparser<'b, 'e> {
                 self.named(if *greatest { "GREATEST" } else { "LEAST" }, &exprs, args)
             }
             ExprKind::Call { function, args } => {
-                let name = quote_identifier(function.function.name);
+                let name = self.identifier(function.function.name);
                 if variadic {
                     return self.named_variadic(&name, &exprs, args);
                 }

@@ -1,7 +1,7 @@
 //! What names mean and what they are called now: tables of FROM, a routine's arguments.
 
-use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
 use archipel_sql::catalog::{Routine, TableRef};
+use archipel_sql::style::Quoting;
 use archipel_sql::types::Type;
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr};
@@ -28,11 +28,11 @@ impl Arguments<'_> {
 
     /// The one with this number, behind the routine's name if relations are in sight whose columns may
     /// get the same name one day.
-    pub(super) fn shown(&self, number: u16, among_relations: bool) -> Option<String> {
+    pub(super) fn shown(&self, number: u16, among_relations: bool, quoting: Quoting) -> Option<String> {
         let (name, _) = self.inputs.get(usize::from(number))?;
         Some(match name {
-            Some(name) if among_relations => quote_qualified(self.routine, name).to_string(),
-            Some(name) => quote_identifier(name).to_string(),
+            Some(name) if among_relations => quoting.qualified(self.routine, name),
+            Some(name) => quoting.name(name),
             None => format!("${}", number + 1),
         })
     }

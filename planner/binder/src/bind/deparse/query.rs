@@ -269,7 +269,7 @@ impl Deparser<'_, '_> {
             let name = names.and_then(|names| names.get(place)).unwrap_or(&target.name);
             let own = target.column.as_deref().unwrap_or("?column?");
             if own != name {
-                page.push(&format!(" AS {}", quote_identifier(name)));
+                page.push(&format!(" AS {}", self.identifier(name)));
             }
         }
         for (place, item) in select.from.iter().enumerate() {
@@ -504,7 +504,7 @@ impl Deparser<'_, '_> {
         let call = self.binder.levels.last()?.aggregates.get(usize::from(place - AGGREGATE_BASE))?;
         let (args, distinct, accumulator) = (call.args.clone(), call.distinct, call.function.clone());
         let name = match &accumulator {
-            Accumulator::Builtin(_) => quote_identifier(object_name_parts(&function.name).ok()?.last()?),
+            Accumulator::Builtin(_) => self.identifier(object_name_parts(&function.name).ok()?.last()?),
             Accumulator::Defined(defined) => self.routine_name(&defined.routine),
         };
         if let [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] = &list.args[..] {
