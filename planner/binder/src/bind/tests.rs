@@ -105,7 +105,7 @@ pub(crate) fn catalog() -> Catalog {
     t.indexes.push(Index {
         oid: Oid(20011),
         name: "t_b_key".to_owned(),
-        columns: vec![IndexColumn { column: 1, descending: false, nulls_first: false }],
+        columns: vec![IndexColumn { column: 1, descending: false, nulls_first: false, collation: None }],
         unique: true,
         nulls_equal: false,
         constraint: true,

@@ -2,8 +2,8 @@
 //! refused. ATTACH and DETACH PARTITION are in `attach`.
 
 use archipel_sql::ast::{
-    AlterTableAction, ColumnConstraint, ColumnConstraintKind, ColumnDefinition, Deferrable, TableConstraint,
-    TableConstraintKind,
+    AlterTableAction, ColumnConstraint, ColumnConstraintKind, ColumnDefinition, ColumnOption, Deferrable,
+    TableConstraint, TableConstraintKind,
 };
 use archipel_sql::catalog::{Check, Object, PartitionKey, PartitionKeyPart, Table, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -368,7 +368,11 @@ pub(super) fn follow(
         }
         AlterTableAction::SetDefault { .. }
         | AlterTableAction::SetNotNull { .. }
-        | AlterTableAction::DropExpression { .. } => to_heirs(&heirs, action, work)?,
+        | AlterTableAction::DropExpression { .. }
+        | AlterTableAction::SetColumnOption {
+            option: ColumnOption::Statistics(_) | ColumnOption::Storage(_),
+            ..
+        } => to_heirs(&heirs, action, work)?,
         _ => {}
     }
     Ok(())
@@ -511,13 +515,17 @@ fn add_column(
         position: written.position,
         ty: archipel_sql::parser::parse_type_name(&text)?,
         collation: None,
+        compression: None,
         constraints,
     };
     let before = (**heir).clone();
     column::add_column(before.clone(), &definition, false, work)?;
     mark(heir.oid, work, |heir| {
         if let Some(place) = heir.column_index(name) {
-            heir.columns[usize::from(place)].inherited = true;
+            let own = &mut heir.columns[usize::from(place)];
+            own.inherited = true;
+            own.collation = column.collation;
+            own.storage = column.storage.inherited();
         }
         let from_parent = |own: &&mut Check| checks.iter().any(|check| check.name == own.name);
         heir.checks.iter_mut().filter(from_parent).for_each(|own| own.inherited = true);

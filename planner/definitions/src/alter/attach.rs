@@ -413,6 +413,7 @@ fn as_index(key: &KeyConstraint) -> Index {
         column: *column,
         descending: false,
         nulls_first: false,
+        collation: None,
     };
     Index {
         oid: key.oid,

@@ -2,11 +2,13 @@
 
 use archipel_engine::txn::{ColumnSource, DdlOp, OwnedCell};
 use archipel_sql::ast::{
-    ColumnDefinition, Expression, IdentityChange, SequenceOption, Statement, TableConstraintKind, TypeName,
+    ColumnDefinition, Expression, IdentityChange, QualifiedName, SequenceOption, Statement,
+    TableConstraintKind, TypeName,
 };
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
 use archipel_sql::catalog::{
-    Catalog, Column, DistributedBy, Distribution, Identity, ObjectKind, Relation, Table, TableRef,
+    Catalog, Column, ColumnStorage, DistributedBy, Distribution, Identity, ObjectKind, Relation, Table,
+    TableRef,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
@@ -159,14 +161,22 @@ fn shown_name(table: &TableRef, work: &Work<'_>) -> String {
 pub(super) fn set_type(
     mut table: Table,
     column: &str,
-    ty: &TypeName,
+    (ty, collation): (&TypeName, Option<&QualifiedName>),
     using: Option<&Expression>,
     work: &mut Work<'_>,
 ) -> Result<()> {
     let place = column_place(&table, column)?;
     let at = usize::from(place);
     let old = table.columns[at].ty;
+    table::check_collation(collation)?;
     let (new, domain) = table::named_type(column, ty, work)?;
+    if let Some(collation) = collation {
+        table::check_collatable(new, work).map_err(|error| error.at(collation.at()))?;
+    }
+    // They begin anew with the type.
+    let before = table.columns[at].clone();
+    table.columns[at].collation = table::collation_of(collation);
+    table.columns[at].storage = ColumnStorage { statistics: before.storage.statistics, ..Default::default() };
     let old_domain = std::mem::replace(&mut table.columns[at].domain, domain);
     // A value that keeps its type meets the conditions of a new domain all the same.
     let guarded = domain.is_some_and(|domain| old_domain != Some(domain));
@@ -207,6 +217,9 @@ pub(super) fn set_type(
         )));
     }
     if unchanged {
+        if table.columns[at] != before {
+            finish(table, work);
+        }
         return Ok(());
     }
     let text = |ty: Type| matches!(ty.oid, Oid::TEXT | Oid::VARCHAR);

@@ -21,7 +21,8 @@ use crate::expression::rename::{Renaming, Said};
 use crate::expression::{check, stored_expression};
 use crate::relation::constraint::Deferred;
 use crate::relation::{
-    constraint, distribution, index, inheritance, nominal, partition_keys, table, trigger, view,
+    column_storage, constraint, distribution, index, inheritance, nominal, partition_keys, table, trigger,
+    view,
 };
 use crate::row::table_def;
 use crate::schema;
@@ -219,8 +220,8 @@ fn own_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) 
         AlterTableAction::SetNotNull { column, not_null } => {
             column::set_not_null(table, column, *not_null, work)
         }
-        AlterTableAction::SetType { column, ty, using } => {
-            column::set_type(table, column, ty, using.as_ref(), work)
+        AlterTableAction::SetType { column, ty, collation, using } => {
+            column::set_type(table, column, (ty, collation.as_ref()), using.as_ref(), work)
         }
         AlterTableAction::Identity { column, change } => column::change_identity(table, column, change, work),
         AlterTableAction::SetTrigger { name, enabled } => {
@@ -256,8 +257,13 @@ fn own_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) 
             finish(table, work);
             Ok(())
         }
-        // About pages and statistics, of which there are none.
-        AlterTableAction::SetColumnOption { column } => column_place(&table, column).map(drop),
+        AlterTableAction::SetColumnOption { column, option } => {
+            if let Some((place, storage)) = column_storage::changed(&table, column, option, work)? {
+                let change = |table: &mut Table| table.columns[place].storage = storage;
+                alter_inheritance::mark(table.oid, work, change);
+            }
+            Ok(())
+        }
         AlterTableAction::RenameTo(name) => {
             if work.catalog.is_relation(&table.schema, name) {
                 return Err(already_exists(name));

@@ -45,12 +45,12 @@ fn attribute(definition: &ColumnDefinition, work: &Work<'_>) -> Result<Column> {
         error.fields_mut().position = None;
         error
     };
-    table::check_collation(definition).map_err(placeless)?;
+    table::check_collation(definition.collation.as_ref()).map_err(placeless)?;
     let (ty, domain) = table::named_type(&definition.name, &definition.ty, work).map_err(placeless)?;
     if definition.collation.is_some() {
         table::check_collatable(ty, work)?;
     }
-    let collation = table::collation_of(definition);
+    let collation = table::collation_of(definition.collation.as_ref());
     Ok(Column { domain, collation, ..Column::new(definition.name.clone(), ty) })
 }
 

@@ -565,6 +565,13 @@ pub(crate) fn text_uses_column(text: &str, table: &Table, column: u16) -> Result
     Ok(columns_used(&expression, &table.name, &table.columns)?.contains(&column))
 }
 
+/// The collation of an expression over a table's row, if it is not the default: that of a column it reads.
+pub(crate) fn collation(text: &str, table: &Table) -> Result<Option<Oid>> {
+    let expression = archipel_sql::parser::parse_expression_text(text)?;
+    let used = columns_used(&expression, &table.name, &table.columns)?;
+    Ok(used.iter().find_map(|place| table.columns.get(usize::from(*place))?.collation))
+}
+
 /// The value of a default that is a constant, read and converted as the session has it: what rows take
 /// that were there before their column. `None`: it is to be computed.
 pub(crate) fn constant(text: &str, ty: Type, work: &Work<'_>) -> Result<Option<OwnedCell>> {

@@ -250,7 +250,7 @@ fn add_unique(
     };
     let columns = columns
         .into_iter()
-        .map(|column| IndexColumn { column, descending: false, nulls_first: false })
+        .map(|column| IndexColumn { column, descending: false, nulls_first: false, collation: None })
         .collect();
     let tree = if table.is_partitioned() { 0 } else { work.tree() };
     work.name_unique(tree, &name);

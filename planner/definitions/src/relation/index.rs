@@ -13,7 +13,7 @@ use archipel_sql::type_table::TypeNames;
 use sqlparser::ast::Expr;
 
 use super::constraint::{check_key_types, included, require_class};
-use super::table::check_storage_options;
+use super::table::{check_storage_options, other_collation};
 use super::{distribution, nominal, partition_keys};
 use crate::alter::alter_inheritance;
 use crate::bind::modify::{check_index_predicate, index_expression_type};
@@ -22,7 +22,7 @@ use crate::bind::stored_expression::About;
 use crate::bind::{BindEnv, Clause};
 use crate::drop::cascade;
 use crate::expression::check::{check_index_condition, check_index_expression, check_written};
-use crate::expression::stored_expression;
+use crate::expression::{check, stored_expression};
 use crate::function::operator_class;
 use crate::function::operator_class::{Decides, check_collation_and_class};
 use crate::row::{in_keys, index_def, table_def};
@@ -242,7 +242,12 @@ fn index_parts(
         }
         check_collation_and_class(element, method, ty, decides, work)?;
         let nulls_first = element.nulls_first.unwrap_or(element.descending);
-        columns.push(IndexColumn { column, descending: element.descending, nulls_first });
+        let own = match expressions.last().filter(|_| column == EXPRESSION) {
+            Some(expression) => check::collation(&expression.text, table)?,
+            None => table.columns[usize::from(column)].collation,
+        };
+        let collation = other_collation(element, own);
+        columns.push(IndexColumn { column, descending: element.descending, nulls_first, collation });
     }
     Ok((columns, expressions, names))
 }

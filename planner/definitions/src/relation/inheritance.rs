@@ -142,6 +142,7 @@ impl Heritage {
                 domain: column.domain,
                 inherited: true,
                 collation: column.collation,
+                storage: column.storage.inherited(),
                 ..Column::new(name.clone(), column.ty)
             });
             return Ok(());

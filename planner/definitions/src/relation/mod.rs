@@ -11,9 +11,11 @@
 //! - [`constraint`] keys, checks, foreign keys, and their names
 //! - [`index`] CREATE and DROP INDEX, local and global
 //! - [`nominal`] definitions without an effect: indexes that serve no query, REPLICA IDENTITY
+//! - [`column_storage`] how columns are stored and sampled
 //! - [`trigger`] triggers
 //! - [`distribution`] where rows live: defaults, and Citus's functions
 
+pub(crate) mod column_storage;
 pub(crate) mod constraint;
 pub mod distribution;
 pub(crate) mod index;

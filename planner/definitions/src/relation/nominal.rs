@@ -15,13 +15,14 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::Expr;
 
 use super::constraint::included;
+use super::table::other_collation;
 use crate::alter::alter_inheritance::mark;
 use crate::bind::modify::{check_index_predicate, index_expression_type};
 use crate::bind::name::{ident_name, name_of};
 use crate::bind::stored_expression::About;
 use crate::bind::{BindEnv, Clause};
 use crate::expression::check::{check_index_condition, check_index_expression};
-use crate::expression::stored_expression;
+use crate::expression::{check, stored_expression};
 use crate::work::Work;
 
 fn refused(message: impl Into<String>) -> SqlError {
@@ -205,7 +206,12 @@ impl Parts {
         }
         self.names.push(name);
         self.classes.push(class_of(element.operator_class.as_ref(), method, ty, work)?);
-        self.columns.push(IndexColumn { column, descending: false, nulls_first: false });
+        let own = match self.expressions.last().filter(|_| column == EXPRESSION) {
+            Some(expression) => check::collation(&expression.text, table)?,
+            None => table.columns[usize::from(column)].collation,
+        };
+        let collation = other_collation(element, own);
+        self.columns.push(IndexColumn { column, descending: false, nulls_first: false, collation });
         Ok(())
     }
 }

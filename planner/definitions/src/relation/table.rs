@@ -2,8 +2,8 @@
 
 use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::{
-    ColumnConstraint, ColumnConstraintKind, ColumnDefinition, ColumnOptions, CreateTable, QualifiedName,
-    SequenceOption, TableConstraint, TableConstraintKind, TypeName,
+    ColumnConstraint, ColumnConstraintKind, ColumnDefinition, ColumnOptions, CreateTable, IndexElement,
+    QualifiedName, SequenceOption, TableConstraint, TableConstraintKind, TypeName,
 };
 use archipel_sql::catalog::dependency::sequence_default;
 use archipel_sql::catalog::{
@@ -16,7 +16,9 @@ use archipel_sql::types::{Oid, Type};
 use super::constraint::Deferred;
 use super::inheritance::Heritage;
 use super::sequence::SequenceRequest;
-use super::{constraint, distribution, inheritance, partition, partition_keys, sequence, table_like};
+use super::{
+    column_storage, constraint, distribution, inheritance, partition, partition_keys, sequence, table_like,
+};
 use crate::bind::Clause;
 use crate::data_type::type_name;
 use crate::expression::check;
@@ -25,6 +27,8 @@ use crate::work::{Work, change};
 
 /// PostgreSQL's MaxHeapAttributeNumber.
 const MAX_COLUMNS: usize = 1600;
+/// The collation "default".
+const DEFAULT_COLLATION: Oid = Oid(100);
 
 pub(crate) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<()> {
     let persistence = work.persistence(&create.name, create.persistence)?;
@@ -203,6 +207,7 @@ fn column_options(
         position: options.position,
         ty: archipel_sql::parser::parse_type_name(&written)?,
         collation: None,
+        compression: None,
         constraints: options.constraints.clone(),
     };
     let mut made = MadeColumn {
@@ -266,7 +271,7 @@ pub(crate) fn make_column(
         )
         .at(at));
     }
-    check_collation(definition)?;
+    check_collation(definition.collation.as_ref())?;
     let serial = definition.ty.serial();
     let (ty, domain) = match serial {
         Some(ty) => (ty, None),
@@ -276,10 +281,17 @@ pub(crate) fn make_column(
         check_collatable(ty, work).map_err(|error| error.at(collation.at()))?;
     }
     let mut made = MadeColumn {
-        column: Column { domain, collation: collation_of(definition), ..Column::new(name.clone(), ty) },
+        column: Column {
+            domain,
+            collation: collation_of(definition.collation.as_ref()),
+            ..Column::new(name.clone(), ty)
+        },
         constraints: Vec::new(),
         sequence: serial.map(|ty| SequenceRequest { options: Vec::new(), ty }),
     };
+    if let Some(method) = &definition.compression {
+        made.column.storage.compression = column_storage::compression(&made.column, method, work)?;
+    }
     made.column.not_null = serial.is_some();
     let mut said_null = None;
     for constraint in &definition.constraints {
@@ -476,8 +488,8 @@ pub(crate) fn named_type(name: &str, written: &TypeName, work: &Work<'_>) -> Res
     Ok((ty, domain))
 }
 
-pub(crate) fn check_collation(definition: &ColumnDefinition) -> Result<()> {
-    let Some(collation) = &definition.collation else {
+pub(crate) fn check_collation(named: Option<&QualifiedName>) -> Result<()> {
+    let Some(collation) = named else {
         return Ok(());
     };
     match collation.name.as_str() {
@@ -500,13 +512,20 @@ pub(crate) fn check_collatable(ty: Type, work: &Work<'_>) -> Result<()> {
     Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
 }
 
-/// The collation that a column's definition names, if it is not the default.
-pub(crate) fn collation_of(definition: &ColumnDefinition) -> Option<Oid> {
-    match definition.collation.as_ref()?.name.as_str() {
+/// The collation of a name, if it is not the default.
+pub(crate) fn collation_of(named: Option<&QualifiedName>) -> Option<Oid> {
+    match named?.name.as_str() {
         "C" | "ucs_basic" => Some(Oid(950)),
         "POSIX" => Some(Oid(951)),
         _ => None,
     }
+}
+
+/// The collation that a part of a key is given, if it is another one than its own.
+pub(super) fn other_collation(element: &IndexElement, own: Option<Oid>) -> Option<Oid> {
+    element.collation.as_ref()?;
+    let named = collation_of(element.collation.as_ref());
+    (named != own).then(|| named.unwrap_or(DEFAULT_COLLATION))
 }
 
 /// The storage parameters that are a table's own, as they are kept.

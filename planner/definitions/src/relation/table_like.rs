@@ -52,6 +52,12 @@ impl Copies {
                 ..Column::new(column.name.clone(), column.ty)
             };
             copy.not_null = column.not_null;
+            if like.storage {
+                copy.storage.strategy = column.storage.strategy;
+            }
+            if like.compression {
+                copy.storage.compression = column.storage.compression;
+            }
             if column.identity.is_some() {
                 if like.identity {
                     copy.identity = column.identity;

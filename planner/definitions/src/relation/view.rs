@@ -2,7 +2,7 @@
 
 use std::ops::{ControlFlow, Range};
 
-use archipel_sql::ast::{AlterTableAction, CreateView, Statement};
+use archipel_sql::ast::{AlterTableAction, ColumnOption, CreateView, Statement};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{is_temporary_schema, undefined_column};
 use archipel_sql::catalog::view::reference;
@@ -526,6 +526,12 @@ fn action_name(action: &AlterTableAction) -> &'static str {
         AlterTableAction::SetNotNull { not_null: true, .. } => "ALTER COLUMN ... SET NOT NULL",
         AlterTableAction::SetNotNull { .. } => "ALTER COLUMN ... DROP NOT NULL",
         AlterTableAction::SetType { .. } => "ALTER COLUMN ... SET DATA TYPE",
+        AlterTableAction::SetColumnOption { option, .. } => match option {
+            ColumnOption::Statistics(_) => "ALTER COLUMN ... SET STATISTICS",
+            ColumnOption::Storage(_) => "ALTER COLUMN ... SET STORAGE",
+            ColumnOption::Compression(_) => "ALTER COLUMN ... SET COMPRESSION",
+            ColumnOption::Estimates => "ALTER COLUMN ... SET",
+        },
         _ => "of this kind",
     }
 }

@@ -240,7 +240,14 @@ impl Session {
         let catalog = self.host().catalog.catalog.clone();
         let declared = catalog.domain_of(output.source).map_or(output.ty, Type::of);
         let ty = parse_type_name(&type_as_written(&catalog, declared))?;
-        Ok(ColumnDefinition { name, position: 0, ty, collation: None, constraints: Vec::new() })
+        Ok(ColumnDefinition {
+            name,
+            position: 0,
+            ty,
+            collation: None,
+            compression: None,
+            constraints: Vec::new(),
+        })
     }
 
     /// In a transaction block: the definition, then the rows.

@@ -9,7 +9,9 @@ use archipel_engine::{
     DdlOp, Engine, LockAdvisory, LockSequence, LockTables, LockTag, LockWait, ObjectLock, ObjectMode,
     Refused, Stop, SubmitOptions, TableMeta, WaitOn,
 };
-use archipel_sql::ast::{AlterTableAction, LockTable, Statement, TableConstraintKind, TableLockMode};
+use archipel_sql::ast::{
+    AlterTableAction, ColumnOption, LockTable, Statement, TableConstraintKind, TableLockMode,
+};
 use archipel_sql::catalog::{Privileges, TableKind};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
@@ -71,7 +73,10 @@ pub(super) fn weaker_mode(source: &Source) -> Option<ObjectMode> {
             let modes = alter.actions.iter().map(|action| match action {
                 AlterTableAction::ValidateConstraint(_)
                 | AlterTableAction::SetOptions(_)
-                | AlterTableAction::SetColumnOption { .. } => Some(ObjectMode::ShareUpdateExclusive),
+                | AlterTableAction::SetColumnOption {
+                    option: ColumnOption::Statistics(_) | ColumnOption::Estimates,
+                    ..
+                } => Some(ObjectMode::ShareUpdateExclusive),
                 AlterTableAction::SetTrigger { .. }
                 | AlterTableAction::AttachPartition { .. }
                 | AlterTableAction::Inherit(_) => Some(ObjectMode::ShareRowExclusive),

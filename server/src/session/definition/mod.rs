@@ -227,8 +227,8 @@ impl Session {
 
     pub(super) fn definition_notices(&mut self, plan: &DdlPlan) {
         for notice in &plan.notices {
-            // Class 01.
-            let warns = notice.state().0.starts_with(b"01");
+            // Class 01, and values that are not taken as they are.
+            let warns = notice.state().0.starts_with(b"01") || notice.state().0.starts_with(b"22");
             self.notice(if warns { Severity::Warning } else { Severity::Notice }, notice);
         }
     }

@@ -93,4 +93,7 @@ pub struct IndexColumn {
     pub column: u16,
     pub descending: bool,
     pub nulls_first: bool,
+    /// The collation that was named, where it is not that of what it is over.
+    #[serde(default)]
+    pub collation: Option<Oid>,
 }

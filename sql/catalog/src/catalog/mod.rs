@@ -191,6 +191,28 @@ pub struct Column {
     /// The collation that was named, where it is not the type's own. All of them compare bytes.
     #[serde(default)]
     pub collation: Option<Oid>,
+    #[serde(default)]
+    pub storage: ColumnStorage,
+}
+
+/// How PostgreSQL is to keep a column's values and to sample them, where something was said of that. Nothing
+/// here hangs on it: it is for whoever reads the definition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ColumnStorage {
+    /// SET STATISTICS (pg_attribute.attstattarget).
+    pub statistics: Option<i32>,
+    /// SET STORAGE: the letter of attstorage.
+    pub strategy: Option<u8>,
+    /// SET COMPRESSION: that of attcompression.
+    pub compression: Option<u8>,
+}
+
+impl ColumnStorage {
+    /// What a table has of it that inherits the column.
+    #[must_use]
+    pub fn inherited(self) -> ColumnStorage {
+        ColumnStorage { statistics: None, ..self }
+    }
 }
 
 impl Column {
@@ -206,6 +228,7 @@ impl Column {
             domain: None,
             inherited: false,
             collation: None,
+            storage: ColumnStorage::default(),
         }
     }
 

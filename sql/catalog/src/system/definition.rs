@@ -105,6 +105,17 @@ fn is_call(expr: &Expr) -> bool {
     )
 }
 
+/// COLLATE of a part of a key, where it is not that of what the part is over.
+fn collation(source: &dyn SystemSource, index: &IndexView<'_>, place: usize) -> String {
+    let name = match index.collations.get(place).copied().flatten() {
+        None => return String::new(),
+        Some(Oid(950)) => "C",
+        Some(Oid(951)) => "POSIX",
+        Some(_) => "default",
+    };
+    format!(" COLLATE {}", source.quoting().name(name))
+}
+
 /// `CREATE INDEX … ON … USING btree (…)`.
 pub(super) fn index_definition(source: &dyn SystemSource, index: &IndexView<'_>, pretty: bool) -> String {
     let columns: Vec<String> = index
@@ -120,7 +131,7 @@ pub(super) fn index_definition(source: &dyn SystemSource, index: &IndexView<'_>,
             };
             let class = index.classes.get(i).and_then(Option::as_ref);
             let class = class.map_or_else(String::new, |class| format!(" {}", source.quoting().name(class)));
-            index_column(source, index, i, pretty) + &class + order
+            index_column(source, index, i, pretty) + &collation(source, index, i) + &class + order
         })
         .collect();
     let mut tail = String::new();

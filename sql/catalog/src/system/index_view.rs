@@ -43,6 +43,8 @@ pub(super) struct IndexView<'t> {
     pub nominal: Option<&'t NominalIndex>,
     /// The operator classes of its parts, where they are not the types' own.
     pub classes: &'t [Option<String>],
+    /// The collations of its parts that are others than those of what they are over.
+    pub collations: Vec<Option<Oid>>,
 }
 
 impl IndexView<'_> {
@@ -86,6 +88,7 @@ pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexView<'_>> {
         method: "btree",
         nominal: None,
         classes: &[],
+        collations: Vec::new(),
     });
     let secondary = table.indexes.iter().map(move |index| {
         let method = if index.hash { "hash" } else { "btree" };
@@ -118,6 +121,7 @@ fn secondary_view<'t>(
         method,
         nominal,
         classes: nominal.map_or(&index.classes[..], |known| &known.classes[..]),
+        collations: index.columns.iter().map(|part| part.collation).collect(),
     }
 }
 

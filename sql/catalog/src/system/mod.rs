@@ -136,7 +136,12 @@ mod tests {
             indexes: vec![Index {
                 oid: Oid(20_005),
                 name: "account_balance".into(),
-                columns: vec![IndexColumn { column: 1, descending: true, nulls_first: true }],
+                columns: vec![IndexColumn {
+                    column: 1,
+                    descending: true,
+                    nulls_first: true,
+                    collation: None,
+                }],
                 unique: false,
                 nulls_equal: false,
                 constraint: false,

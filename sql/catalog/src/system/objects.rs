@@ -152,7 +152,13 @@ fn enum_types(source: &dyn SystemSource, sheet: &mut Sheet) {
 fn domain_types(source: &dyn SystemSource, sheet: &mut Sheet) {
     for ty in source.catalog().user_types() {
         let Some(domain) = &ty.domain else { continue };
-        let info = type_info(domain.base.oid);
+        // What is no type of PostgreSQL's is an enum, a row or an array of such.
+        let of_rows = domain.base.oid.is_composite();
+        let info = match domain.base.oid {
+            _ if of_rows => type_info(Oid::RECORD),
+            base if base.is_enum() => None,
+            base => type_info(base).or_else(|| type_info(Oid::INT4_ARRAY)),
+        };
         let base = domain.parent.unwrap_or(domain.base.oid);
         let common = |oid: Oid, name: String| {
             vec![
@@ -168,10 +174,10 @@ fn domain_types(source: &dyn SystemSource, sheet: &mut Sheet) {
         };
         let mut own = common(ty.oid, ty.name.clone());
         own.extend([
-            ("typlen", Datum::Int2(info.map_or(-1, |i| i.length))),
-            ("typbyval", Datum::Bool(info.is_some_and(|i| i.by_value))),
+            ("typlen", Datum::Int2(info.map_or(4, |i| i.length))),
+            ("typbyval", Datum::Bool(info.is_none_or(|i| i.by_value))),
             ("typtype", text("d")),
-            ("typcategory", letter(info.map_or(b'E', |i| i.category))),
+            ("typcategory", letter(if of_rows { b'C' } else { info.map_or(b'E', |i| i.category) })),
             ("typstorage", letter(info.map_or(b'p', |i| i.storage))),
             ("typcollation", Datum::Oid(info.map_or(Oid(0), |i| i.collation))),
             ("typbasetype", Datum::Oid(base)),

@@ -5,8 +5,8 @@ use super::definition::index_definition;
 use super::depend::{PG_EXTENSION, PG_TRIGGER, dependencies, initial_rights, referenced_index, rules};
 use super::expressions::{columns_named, condition_text, default_text, generated_text, own_default};
 use super::index_view::{
-    PG_CLASS, PG_CONSTRAINT, PG_NAMESPACE, PG_PROC, PG_TYPE, attribute, default_oid, indexes, operator_class,
-    schema_oid,
+    IndexView, PG_CLASS, PG_CONSTRAINT, PG_NAMESPACE, PG_PROC, PG_TYPE, attribute, default_oid, indexes,
+    operator_class, schema_oid,
 };
 use super::inheritance::{bound_of, is_complete};
 use super::opclass::method_oid;
@@ -180,6 +180,10 @@ fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
             cells.push(("attnotnull", Datum::Bool(column.not_null)));
             cells.push(("attislocal", Datum::Bool(!column.inherited)));
             cells.extend(column.collation.map(|own| ("attcollation", Datum::Oid(own))));
+            let storage = column.storage;
+            cells.extend(storage.statistics.map(|target| ("attstattarget", Datum::Int4(target))));
+            cells.extend(storage.strategy.map(|strategy| ("attstorage", letter(strategy))));
+            cells.extend(storage.compression.map(|method| ("attcompression", letter(method))));
             let has = |parent: &Table| parent.column_index(&column.name).is_some();
             cells.push(("attinhcount", Datum::Int4(parents_with(source, table, &has))));
             cells.push(("attacl", column_acl(source, table.oid, i + 1)));
@@ -200,7 +204,11 @@ fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
         for index in indexes(table) {
             for i in 0..index.all_columns().len() {
                 let Some((name, ty)) = index.part(i) else { continue };
-                sheet.add(&attribute(index.oid, &name, ty, i + 1));
+                let mut cells = attribute(index.oid, &name, ty, i + 1);
+                if i < index.columns.len() {
+                    cells.push(("attcollation", Datum::Oid(key_collation(&index, i))));
+                }
+                sheet.add(&cells);
             }
         }
     }
@@ -243,6 +251,31 @@ fn attribute_number(column: u16) -> Datum {
     Datum::Int2(if column == EXPRESSION { 0 } else { column as i16 + 1 })
 }
 
+/// The collation of a part of an index's key; 0 where its type has none.
+fn key_collation(index: &IndexView<'_>, place: usize) -> Oid {
+    let Some((column, ..)) = index.columns.get(place) else { return Oid(0) };
+    if let Some(named) = index.collations.get(place).copied().flatten() {
+        return named;
+    }
+    let table = index.table;
+    let of_type = |ty: Type| type_info(ty.oid).map_or(Oid(0), |info| info.collation);
+    let own = match index.expression(place) {
+        Some(expression) => {
+            let read = columns_named(table, &expression.text).into_iter();
+            let mut named = read.filter_map(|place| table.columns.get(usize::from(place))?.collation);
+            (of_type(expression.ty), named.next())
+        }
+        None => match table.columns.get(usize::from(*column)) {
+            Some(column) => (of_type(column.ty), column.collation),
+            None => (Oid(0), None),
+        },
+    };
+    match own {
+        (Oid(0), _) => Oid(0),
+        (plain, named) => named.unwrap_or(plain),
+    }
+}
+
 fn index_rows(source: &dyn SystemSource, sheet: &mut Sheet) {
     for table in source.catalog().tables() {
         for index in indexes(table) {
@@ -253,10 +286,7 @@ fn index_rows(source: &dyn SystemSource, sheet: &mut Sheet) {
                 .collect();
             let numbers = index.all_columns().into_iter().map(attribute_number).collect();
             let classes = types.iter().map(|ty| Datum::Oid(operator_class(*ty))).collect();
-            let collations = types
-                .iter()
-                .map(|ty| Datum::Oid(type_info(*ty).map_or(Oid(0), |info| info.collation)))
-                .collect();
+            let collations = (0..types.len()).map(|place| Datum::Oid(key_collation(&index, place))).collect();
             let options = index
                 .columns
                 .iter()

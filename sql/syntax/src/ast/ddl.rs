@@ -39,6 +39,8 @@ pub struct TableLike {
     pub generated: bool,
     pub indexes: bool,
     pub comments: bool,
+    pub storage: bool,
+    pub compression: bool,
 }
 
 /// CREATE TABLE name [(columns)] AS { query | EXECUTE … } [WITH [NO] DATA], and SELECT … INTO name.
@@ -226,6 +228,7 @@ pub struct ColumnDefinition {
     pub position: u32,
     pub ty: TypeName,
     pub collation: Option<QualifiedName>,
+    pub compression: Option<String>,
     pub constraints: Vec<ColumnConstraint>,
 }
 
@@ -340,6 +343,7 @@ pub enum AlterTableAction {
     SetType {
         column: String,
         ty: TypeName,
+        collation: Option<QualifiedName>,
         using: Option<Expression>,
     },
     RenameTo(String),
@@ -389,12 +393,25 @@ pub enum AlterTableAction {
     },
     Inherit(QualifiedName),
     NoInherit(QualifiedName),
-    /// SET STATISTICS, SET STORAGE, SET (…) of a column.
     SetColumnOption {
         column: String,
+        option: ColumnOption,
     },
     /// An action that is not supported, by its words.
     Unsupported(String),
+}
+
+/// What is said of how a column is stored and sampled.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ColumnOption {
+    /// SET STATISTICS.
+    Statistics(i64),
+    /// SET STORAGE.
+    Storage(String),
+    /// SET COMPRESSION; `default` is a word for none.
+    Compression(String),
+    /// SET (…), RESET (…).
+    Estimates,
 }
 
 #[derive(Clone, Debug, PartialEq)]

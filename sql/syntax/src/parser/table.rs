@@ -4,8 +4,8 @@ use sqlparser::tokenizer::Token;
 
 use crate::ast::{
     AlterSequence, AlterTable, AlterTableAction, AlteredObject, ColumnConstraint, ColumnConstraintKind,
-    ColumnDefinition, CreateTable, Deferrable, IdentityChange, References, ReferentialAction, Statement,
-    TableConstraint, TableConstraintKind, WrittenReplicaIdentity,
+    ColumnDefinition, ColumnOption, CreateTable, Deferrable, IdentityChange, References, ReferentialAction,
+    Statement, TableConstraint, TableConstraintKind, WrittenReplicaIdentity,
 };
 use crate::ast::{OnCommit, Persistence};
 use crate::error::{Result, SqlError, SqlState};
@@ -108,7 +108,9 @@ impl Cursor<'_> {
         let position = self.position();
         let name = self.identifier()?;
         let ty = self.type_name()?;
-        let mut column = ColumnDefinition { name, position, ty, collation: None, constraints: Vec::new() };
+        let compression = if self.take("compression") { Some(self.compression()?) } else { None };
+        let mut column =
+            ColumnDefinition { name, position, ty, collation: None, compression, constraints: Vec::new() };
         loop {
             let position = self.position();
             if self.take("collate") {
@@ -116,9 +118,6 @@ impl Cursor<'_> {
                 let mut collation = self.name()?;
                 collation.position = position;
                 column.collation = Some(collation);
-            } else if self.take("compression") {
-                self.label()?;
-                return Err(SqlError::unsupported("COMPRESSION"));
             } else if let Some(constraint) = self.column_constraint()? {
                 column.constraints.push(constraint);
             } else {
@@ -569,11 +568,14 @@ impl Cursor<'_> {
         }
         if self.take("type") || self.take_words(&["set", "data", "type"]) {
             let ty = self.type_name()?;
-            if self.take("collate") {
-                self.name()?;
+            let position = self.position();
+            let mut collation = if self.take("collate") { Some(self.name()?) } else { None };
+            if let Some(collation) = &mut collation {
+                // Errors tell of the clause.
+                collation.position = position;
             }
             let using = if self.take("using") { Some(self.expression()?) } else { None };
-            return Ok(AlterTableAction::SetType { column, ty, using });
+            return Ok(AlterTableAction::SetType { column, ty, collation, using });
         }
         if self.at_words(&["add", "generated"]) {
             self.skip(1);
@@ -596,11 +598,8 @@ impl Cursor<'_> {
         if let Some(change) = self.identity_change()? {
             return Ok(AlterTableAction::Identity { column, change });
         }
-        let option = ["statistics", "storage"].iter().any(|word| self.at_words(&["set", word]));
-        if option || matches!(self.word_at(0).as_str(), "set" | "reset") && *self.peek_at(1) == Token::LParen
-        {
-            self.skip_action();
-            return Ok(AlterTableAction::SetColumnOption { column });
+        if let Some(option) = self.column_option()? {
+            return Ok(AlterTableAction::SetColumnOption { column, option });
         }
         match self.word_at(0).as_str() {
             "set" | "reset" | "add" | "drop" | "restart" => {
@@ -611,6 +610,29 @@ impl Cursor<'_> {
             }
             _ => Err(self.unexpected()),
         }
+    }
+
+    /// What is said of how a column is stored and sampled.
+    fn column_option(&mut self) -> Result<Option<ColumnOption>> {
+        if self.take_words(&["set", "statistics"]) {
+            return Ok(Some(ColumnOption::Statistics(self.integer()?)));
+        }
+        if self.take_words(&["set", "storage"]) {
+            return Ok(Some(ColumnOption::Storage(self.identifier()?)));
+        }
+        if self.take_words(&["set", "compression"]) {
+            return Ok(Some(ColumnOption::Compression(self.compression()?)));
+        }
+        if matches!(self.word_at(0).as_str(), "set" | "reset") && *self.peek_at(1) == Token::LParen {
+            self.skip_action();
+            return Ok(Some(ColumnOption::Estimates));
+        }
+        Ok(None)
+    }
+
+    /// The name behind COMPRESSION.
+    fn compression(&mut self) -> Result<String> {
+        if self.take("default") { Ok("default".to_owned()) } else { self.identifier() }
     }
 
     /// `SET GENERATED …`, `SET sequence_option`, `RESTART`, in a row.

@@ -191,6 +191,8 @@ impl Cursor<'_> {
                     like.generated = including;
                     like.indexes = including;
                     like.comments = including;
+                    like.storage = including;
+                    like.compression = including;
                 }
                 "defaults" => like.defaults = including,
                 "constraints" => like.constraints = including,
@@ -198,8 +200,10 @@ impl Cursor<'_> {
                 "generated" => like.generated = including,
                 "indexes" => like.indexes = including,
                 "comments" => like.comments = including,
-                // Neither exists here, so there is nothing to copy.
-                "statistics" | "storage" | "compression" => {}
+                "storage" => like.storage = including,
+                "compression" => like.compression = including,
+                // There are none of several columns, so there is nothing to copy.
+                "statistics" => {}
                 _ => return Err(self.unexpected()),
             }
         }

@@ -106,6 +106,6 @@ impl Cursor<'_> {
         }
         let ty = self.type_name()?;
         let collation = if self.take("collate") { Some(self.name()?) } else { None };
-        Ok(ColumnDefinition { name, position, ty, collation, constraints: Vec::new() })
+        Ok(ColumnDefinition { name, position, ty, collation, compression: None, constraints: Vec::new() })
     }
 }
