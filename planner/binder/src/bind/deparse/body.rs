@@ -33,6 +33,7 @@ pub fn deparse_body(
             arguments: Some(&arguments),
             names_relations: true,
             in_lines: !stored.returns,
+            columns_visible: false,
             ..Deparser::new(binder, Clause::Select, catalog, search_path)
         };
         let mut page = Page::default();

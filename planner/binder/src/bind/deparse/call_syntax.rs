@@ -8,7 +8,7 @@ use sqlparser::ast::{AccessExpr, CaseWhen, Expr, TrimWhereField, ValueWithSpan};
 use super::{Around, Deparser, Kind, Piece, arguments};
 use crate::bind::expression::literal::field_name;
 use crate::bind::expression::record::is_whole_row;
-use crate::bind::name::ident_name;
+use crate::bind::name::{ident_name, object_name_parts};
 use crate::bind::span::unnest;
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 
@@ -148,6 +148,19 @@ impl Deparser<'_, '_> {
                 }
                 Some(Piece::simple(text + ")"))
             }
+            Expr::Collate { expr, collation } => {
+                let names = object_name_parts(collation).ok()?;
+                let piece = self.piece(expr, bound, true)?;
+                let text = format!(
+                    "{} COLLATE {}",
+                    self.within(piece, &Around::Other),
+                    self.identifier(names.last()?)
+                );
+                Some(Piece { text, kind: Kind::Test })
+            }
+            Expr::Subquery(query) => self.scalar(query),
+            Expr::Exists { subquery, negated } => self.exists(subquery, *negated),
+            Expr::InSubquery { expr, subquery, negated } => self.in_query((expr, "IN"), subquery, *negated),
             Expr::CompoundFieldAccess { root, access_chain } => self.access(root, access_chain, bound),
             Expr::AtTimeZone { timestamp, time_zone } => {
                 let [zone, at] = arguments(bound)? else { return None };

@@ -28,41 +28,82 @@ impl Deparser<'_, '_> {
         result
     }
 
-    /// What the tables of a FROM clause are called now.
+    /// What the tables of a FROM clause are called now: no two of them, nor of the queries around, alike
+    /// (set_rtable_names).
     fn current_names(&self, from: &[TableWithJoins]) -> Vec<CurrentName> {
-        let joined = from.iter().flat_map(|item| item.joins.iter().map(|join| &join.relation));
+        let factors = from.iter().flat_map(|item| {
+            std::iter::once(&item.relation).chain(item.joins.iter().map(|join| &join.relation))
+        });
         let using: Vec<String> = from.iter().flat_map(|item| &item.joins).flat_map(used_names).collect();
         let mut names: Vec<CurrentName> = Vec::new();
-        for factor in from.iter().map(|item| &item.relation).chain(joined) {
-            let TableFactor::Table { name, alias, .. } = factor else { continue };
-            let Ok((schema, name)) = schema_and_name(&own_rows(name).0) else { continue };
-            let Some(reference) = self.binder.view_reference(schema.as_deref(), &name) else { continue };
-            let Some(table) = self.catalog.table_by_oid(reference.relation) else { continue };
-            let bound =
-                alias.as_ref().map_or_else(|| reference.name.clone(), |alias| ident_name(&alias.name));
-            // Two of one name: the later one keeps the name it had.
-            let is_taken = names.iter().any(|known| known.shown == table.name);
-            let shown = if alias.is_some() || is_taken { bound.clone() } else { table.name.clone() };
-            let mut table = alias.as_ref().is_none_or(|alias| alias.columns.is_empty()).then_some(table);
-            // USING joins by the names that columns had.
-            let is_joined = |(old, new): (&String, &Column)| *old != new.name && using.contains(old);
-            let listed = table
-                .take_if(|table| reference.columns.iter().zip(&table.columns).any(is_joined))
-                .map(|_| reference.columns.clone());
-            names.push(CurrentName { bound, shown, table, listed });
+        for factor in factors {
+            let Some(mut name) = self.own_name(factor, &using) else { continue };
+            let is_taken = |shown: &str| {
+                names.iter().chain(self.current.iter().flatten()).any(|known| known.shown == shown)
+            };
+            let natural = name.shown.clone();
+            let mut number = 0;
+            while is_taken(&name.shown) {
+                number += 1;
+                name.shown = format!("{natural}_{number}");
+            }
+            names.push(name);
         }
         names
     }
 
+    /// What an item of FROM would be called by itself.
+    fn own_name(&self, factor: &TableFactor, using: &[String]) -> Option<CurrentName> {
+        let plain =
+            |name: String| CurrentName { shown: name.clone(), bound: name, table: None, listed: None };
+        let (name, alias) = match factor {
+            TableFactor::Table { name, alias, .. } => (name, alias),
+            TableFactor::Derived { alias, .. } => return Some(plain(ident_name(&alias.as_ref()?.name))),
+            _ => return None,
+        };
+        let (schema, name) = schema_and_name(&own_rows(name).0).ok()?;
+        let alias_name = alias.as_ref().map(|alias| ident_name(&alias.name));
+        let Some(reference) = self.binder.view_reference(schema.as_deref(), &name) else {
+            return Some(plain(alias_name.unwrap_or(name)));
+        };
+        let table = self.catalog.table_by_oid(reference.relation)?;
+        let bound = alias_name.clone().unwrap_or_else(|| reference.name.clone());
+        let shown = alias_name.unwrap_or_else(|| table.name.clone());
+        let mut table = alias.as_ref().is_none_or(|alias| alias.columns.is_empty()).then_some(table);
+        // USING joins by the names that columns had.
+        let is_joined = |(old, new): (&String, &Column)| *old != new.name && using.contains(old);
+        let listed = table
+            .take_if(|table| reference.columns.iter().zip(&table.columns).any(is_joined))
+            .map(|_| reference.columns.clone());
+        Some(CurrentName { bound, shown, table, listed })
+    }
+
+    /// What the items of FROM are called.
+    pub(super) fn names_now(&self) -> Option<Vec<String>> {
+        Some(self.current.last()?.iter().map(|known| known.shown.clone()).collect())
+    }
+
+    /// What the item of FROM that is bound by a name is called.
+    pub(super) fn name_of(&self, bound: &str) -> Option<String> {
+        let names = self.current.last()?;
+        names.iter().find(|known| known.bound == bound).map(|known| known.shown.clone())
+    }
+
     /// What a column and its relation are called.
     pub(super) fn named_now(&self, bound: &BoundExpr) -> Option<(String, String)> {
-        let ExprKind::Column { index, depth: 0 } = bound.kind else { return None };
-        let relations = self.binder.levels.last()?.relations.iter().filter(|relation| relation.qualified);
+        let ExprKind::Column { index, depth } = bound.kind else { return None };
+        // Of a query around, where it is one of its columns.
+        let level = self.binder.levels.iter().rev().nth(usize::from(depth))?;
+        let names = match self.current.len() {
+            0 => None,
+            _ => Some(self.current.iter().rev().nth(usize::from(depth))?),
+        };
+        let relations = level.relations.iter().filter(|relation| relation.qualified);
         for relation in relations {
             let is_it = |column: &crate::bind::level::ScopeColumn| matches!(column.expr.kind, ExprKind::Column { index: own, depth: 0 } if own == index);
             let Some(place) = relation.columns.iter().position(is_it) else { continue };
             let name = relation.name.as_ref()?;
-            let now = self.current.last().and_then(|names| names.iter().find(|known| known.bound == *name));
+            let now = names.and_then(|names| names.iter().find(|known| known.bound == *name));
             let column = now.and_then(|now| now.table.as_ref()?.columns.get(place));
             let column = column.map_or(&relation.columns[place].name, |column| &column.name);
             return Some((now.map_or(name, |now| &now.shown).clone(), column.clone()));
@@ -122,12 +163,15 @@ impl Deparser<'_, '_> {
             }
             TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None } => {
                 page.push("(");
-                // Its own names come first, so that those around it are in nobody's way.
                 let outer = self.indent;
-                self.query(subquery, None, page)?;
+                let visible = std::mem::replace(&mut self.columns_visible, true);
+                let shown = self.query(subquery, None, page);
+                self.columns_visible = visible;
+                shown?;
                 self.indent = outer;
                 self.clause = Clause::Select;
-                page.push(&format!(") {}", self.identifier(&ident_name(&alias.name))));
+                let name = self.name_of(&ident_name(&alias.name))?;
+                page.push(&format!(") {}", self.identifier(&name)));
                 self.column_aliases(alias, page)
             }
             _ => None,
@@ -137,7 +181,10 @@ impl Deparser<'_, '_> {
     fn table(&mut self, name: &ObjectName, alias: Option<&TableAlias>, page: &mut Page) -> Option<()> {
         let (name, only) = own_rows(name);
         let (schema, name) = schema_and_name(&name).ok()?;
-        let reference = self.binder.view_reference(schema.as_deref(), &name)?.clone();
+        let Some(reference) = self.binder.view_reference(schema.as_deref(), &name).cloned() else {
+            let named = schema.is_none() && !only;
+            return if named { self.cte(&name, alias, page) } else { None };
+        };
         let table = self.catalog.table_by_oid(reference.relation)?;
         let visible = self.catalog.table(None, &table.name, self.search_path);
         if only {
@@ -148,7 +195,8 @@ impl Deparser<'_, '_> {
             false => self.quoting().qualified(&table.schema, &table.name),
         });
         if let Some(alias) = alias {
-            page.push(&format!(" {}", self.identifier(&ident_name(&alias.name))));
+            let name = self.name_of(&ident_name(&alias.name))?;
+            page.push(&format!(" {}", self.identifier(&name)));
             if !alias.columns.is_empty() {
                 return self.column_aliases(alias, page);
             }
@@ -167,6 +215,20 @@ impl Deparser<'_, '_> {
             page.push(&format!("({})", names.join(", ")));
         }
         Some(())
+    }
+
+    /// A query of WITH.
+    fn cte(&mut self, name: &str, alias: Option<&TableAlias>, page: &mut Page) -> Option<()> {
+        if !self.binder.ctes.iter().any(|cte| cte.name == name) {
+            return None;
+        }
+        let bound = alias.map_or_else(|| name.to_owned(), |alias| ident_name(&alias.name));
+        let shown = self.name_of(&bound)?;
+        page.push(&self.identifier(name));
+        if shown != name {
+            page.push(&format!(" {}", self.identifier(&shown)));
+        }
+        alias.map_or(Some(()), |alias| self.column_aliases(alias, page))
     }
 
     /// The names of all columns of a relation whose alias names some.

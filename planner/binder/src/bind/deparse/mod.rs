@@ -9,9 +9,14 @@
 pub(crate) mod body;
 pub(crate) mod call_syntax;
 pub(crate) mod from;
+pub(crate) mod gathered;
+pub(crate) mod grouping;
 pub(crate) mod literal;
 pub(crate) mod name;
 pub(crate) mod query;
+pub(crate) mod sublink;
+pub(crate) mod values;
+pub(crate) mod with;
 
 use archipel_sql::ast::VARIADIC_ARGUMENT;
 use archipel_sql::catalog::Catalog;
@@ -30,7 +35,7 @@ use super::binder::{BindEnv, Binder};
 use super::clause::Clause;
 use super::level::{Level, LevelKind};
 use super::name::{ident_name, object_name_parts};
-use super::scope::{AGGREGATE_BASE, GROUPING_BASE};
+use super::scope::{AGGREGATE_BASE, GROUPING_BASE, SET_BASE, WINDOW_BASE};
 use super::span::{chained, unnest};
 use super::stored_expression::{About, definition_path};
 use crate::bind::expression::coerce;
@@ -129,6 +134,8 @@ struct Deparser<'b, 'e> {
     in_lines: bool,
     /// How far in a line begins.
     indent: usize,
+    /// Whether a column that is called `?column?` is shown with that name.
+    columns_visible: bool,
     /// What literals of no type become in the next list of result columns; text, where it does not say.
     literals: Option<Vec<Type>>,
 }
@@ -174,6 +181,7 @@ impl<'b, 'e> Deparser<'b, 'e> {
             arguments: None,
             in_lines: true,
             indent: 0,
+            columns_visible: true,
             literals: None,
         }
     }
@@ -416,6 +424,11 @@ impl<'b, 'e> Deparser<'b, 'e> {
         word: &str,
         bound: &BoundExpr,
     ) -> Option<Piece> {
+        if let Expr::Subquery(query) = unnest(right) {
+            let is_in = *op == BinaryOperator::Eq && word == "ANY";
+            let word = if is_in { "IN".to_owned() } else { format!("{} {word}", operator_name(op).ok()?) };
+            return self.in_query((left, &word), query, false);
+        }
         let ExprKind::ArrayOp { left: own, array, .. } = &bound.kind else { return None };
         let (own, array) = (self.piece(left, own, true)?, self.piece(right, array, true)?);
         let (own, array) = (self.within(own, &Around::Other), self.within(array, &Around::Other));
@@ -578,8 +591,16 @@ impl<'b, 'e> Deparser<'b, 'e> {
     }
 
     fn call(&mut self, function: &Function, bound: &BoundExpr) -> Option<Piece> {
-        if let ExprKind::Column { index: place @ AGGREGATE_BASE..GROUPING_BASE, depth: 0 } = bound.kind {
-            return self.aggregate(function, place);
+        if let ExprKind::Column { index, depth: 0 } = bound.kind {
+            match index {
+                AGGREGATE_BASE..GROUPING_BASE => return self.aggregate(function, index - AGGREGATE_BASE),
+                GROUPING_BASE..WINDOW_BASE => return self.grouping_call(function),
+                WINDOW_BASE..SET_BASE => return self.window_call(function, index - WINDOW_BASE),
+                _ => {}
+            }
+        }
+        if let FunctionArguments::Subquery(query) = &function.args {
+            return self.array_of(query);
         }
         let plain = function.filter.is_none() && function.over.is_none() && function.within_group.is_empty();
         let list = match &function.args {

@@ -6,8 +6,8 @@ use archipel_sql::catalog::Table;
 use archipel_sql::parser::is_no_column;
 use rustc_hash::FxHashMap;
 use sqlparser::ast::{
-    Distinct, GroupByExpr, OrderByExpr, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
-    SetOperator,
+    Distinct, OrderByExpr, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator,
+    With,
 };
 
 use super::*;
@@ -15,10 +15,9 @@ use crate::bind::name::{figure_column_name, schema_and_name};
 use crate::bind::query::set_operation::{Options, options, set_quantifier};
 use crate::bind::scope::AGGREGATE_BASE;
 use crate::bind::visit;
-use crate::bound::Accumulator;
 
 /// How much further in a query's clauses, joined tables and listed items stand.
-const CLAUSE: i32 = 8;
+pub(super) const CLAUSE: i32 = 8;
 pub(super) const ITEM: i32 = 4;
 
 /// A view's query as PostgreSQL shows it to a session with this search path; `None` for one that is
@@ -54,7 +53,7 @@ pub(super) struct Page {
 
 impl Page {
     /// Begins a line with a word (appendContextKeyword).
-    fn line(&mut self, word: &str, before: i32, after: i32, more: i32) {
+    pub(super) fn line(&mut self, word: &str, before: i32, after: i32, more: i32) {
         self.indent += before;
         self.text.truncate(self.text.trim_end_matches(' ').len());
         self.text.push('\n');
@@ -81,8 +80,16 @@ impl Page {
 /// What the columns of a set operation are of, by where it stands.
 type SetTypes = FxHashMap<*const SetExpr, Vec<Type>>;
 
+/// A WITH whose queries are in sight.
+#[derive(Clone, Copy)]
+pub(super) struct WithClause<'q> {
+    pub(super) with: &'q With,
+    /// How many others there are in sight.
+    pub(super) before: usize,
+}
+
 /// A result column: what it is, and what it would be called by itself.
-struct Shown {
+pub(super) struct Shown {
     text: String,
     /// The name of a plain column.
     column: Option<String>,
@@ -94,29 +101,52 @@ struct Shown {
 
 impl Deparser<'_, '_> {
     pub(super) fn query(&mut self, query: &Query, names: Option<&[String]>, page: &mut Page) -> Option<()> {
-        if query.with.is_some() || !query.locks.is_empty() {
-            return None;
-        }
-        let options = options(query).ok()?;
         let indent = page.indent;
+        let with = query.with.as_ref();
+        self.among_ctes(with, |shower, before| {
+            shower.body(query, with.map(|with| WithClause { with, before }), names, page)
+        })?;
+        page.indent = indent;
+        Some(())
+    }
+
+    fn body(
+        &mut self,
+        query: &Query,
+        with: Option<WithClause<'_>>,
+        names: Option<&[String]>,
+        page: &mut Page,
+    ) -> Option<()> {
+        let options = options(query).ok()?;
         match query.body.as_ref() {
-            SetExpr::Select(select) => self.select(select, &options, names, page)?,
+            SetExpr::Select(select) => self.select(select, &options, with, names, page),
             SetExpr::SetOperation { .. } => {
+                if !options.locks.is_empty() {
+                    return None;
+                }
+                self.with_clause(with, page)?;
                 let mut types = SetTypes::default();
                 self.set_types(query.body.as_ref(), &mut types)?;
                 let outputs = self.set_operation((query.body.as_ref(), None), names, &types, page)?;
                 self.order_by_numbers(options.order_by, &outputs, page)?;
-                self.limits(&options, page)?;
+                self.limits(&options, page)
             }
-            _ => return None,
+            SetExpr::Values(_) if options.locks.is_empty() => {
+                self.with_clause(with, page)?;
+                let outputs = self.values_query(query.body.as_ref(), names, page)?;
+                self.order_by_values(options.order_by, &outputs, page)?;
+                self.limits(&options, page)
+            }
+            _ => None,
         }
-        page.indent = indent;
-        Some(())
     }
 
     /// The expression that a query is of which has no clauses.
     pub(super) fn only_target(&mut self, query: &Query) -> Option<String> {
         let SetExpr::Select(select) = query.body.as_ref() else { return None };
+        if query.with.is_some() {
+            return None;
+        }
         self.over(&[], |shower| match &shower.targets(select)?[..] {
             [only] => Some(only.text.clone()),
             _ => None,
@@ -181,7 +211,11 @@ impl Deparser<'_, '_> {
             page.push("(");
         }
         page.line("", deeper, 0, 0);
-        self.set_operation((right, own), names, types, page)?;
+        // The names of the result are those of the first query.
+        let visible = std::mem::replace(&mut self.columns_visible, false);
+        let shown = self.set_operation((right, own), names, types, page);
+        self.columns_visible = visible;
+        shown?;
         page.indent -= deeper;
         if nested {
             page.line(")", 0, 0, 0);
@@ -201,12 +235,19 @@ impl Deparser<'_, '_> {
             SetExpr::Select(select) => {
                 let outputs = self.output_names(select)?;
                 self.literals = literals.map(<[Type]>::to_vec);
-                self.select(select, &Options::default(), names, page)?;
+                self.select(select, &Options::default(), None, names, page)?;
                 outputs
             }
+            SetExpr::Values(_) => {
+                self.literals = literals.map(<[Type]>::to_vec);
+                self.values_query(body, names, page)?
+            }
             SetExpr::Query(query) => {
-                let SetExpr::Select(select) = query.body.as_ref() else { return None };
-                let outputs = self.output_names(select)?;
+                let outputs =
+                    self.among_ctes(query.with.as_ref(), |shower, _| match query.body.as_ref() {
+                        SetExpr::Select(select) => shower.output_names(select),
+                        _ => None,
+                    })?;
                 self.literals = literals.map(<[Type]>::to_vec);
                 page.push("(");
                 self.query(query, names, page)?;
@@ -230,13 +271,18 @@ impl Deparser<'_, '_> {
         &mut self,
         select: &Select,
         options: &Options<'_>,
+        with: Option<WithClause<'_>>,
         names: Option<&[String]>,
         page: &mut Page,
     ) -> Option<()> {
-        if !select.named_window.is_empty() || select.into.is_some() {
+        if select.into.is_some() {
             return None;
         }
-        self.over(&select.from, |shower| shower.clauses(select, options, names, page))
+        self.over(&select.from, |shower| {
+            shower.with_clause(with, page)?;
+            shower.clauses(select, options, names, page)?;
+            shower.locks(options.locks, &select.from, page)
+        })
     }
 
     fn clauses(
@@ -249,12 +295,15 @@ impl Deparser<'_, '_> {
         page.indent += CLAUSE;
         self.indent = page.indent as usize;
         page.push(" SELECT");
+        let targets = self.targets(select)?;
         match &select.distinct {
             None | Some(Distinct::All) => {}
             Some(Distinct::Distinct) => page.push(" DISTINCT"),
-            Some(Distinct::On(_)) => return None,
+            Some(Distinct::On(exprs)) => {
+                let keys = self.distinct_keys(exprs, options.order_by, &targets)?;
+                page.push(&format!(" DISTINCT ON ({})", keys.join(", ")));
+            }
         }
-        let targets = self.targets(select)?;
         for (place, target) in targets.iter().enumerate() {
             match place {
                 0 => page.push(" "),
@@ -267,8 +316,11 @@ impl Deparser<'_, '_> {
             }
             page.push(&target.text);
             let name = names.and_then(|names| names.get(place)).unwrap_or(&target.name);
-            let own = target.column.as_deref().unwrap_or("?column?");
-            if own != name {
+            let own = match &target.column {
+                Some(column) => Some(column.as_str()),
+                None => (!self.columns_visible).then_some("?column?"),
+            };
+            if own != Some(name.as_str()) {
                 page.push(&format!(" AS {}", self.identifier(name)));
             }
         }
@@ -287,26 +339,13 @@ impl Deparser<'_, '_> {
             let text = self.condition(condition, Clause::Where)?;
             page.push(&text);
         }
-        if let GroupByExpr::Expressions(exprs, modifiers) = &select.group_by {
-            if !modifiers.is_empty() {
-                return None;
-            }
-            for (place, expr) in exprs.iter().enumerate() {
-                match place {
-                    0 => page.clause(" GROUP BY ", 1),
-                    _ => page.push(", "),
-                }
-                let key = self.key(expr, &targets, Clause::GroupBy)?;
-                page.push(&key);
-            }
-        } else {
-            return None;
-        }
+        self.group_by(&select.group_by, &targets, page)?;
         if let Some(condition) = &select.having {
             page.clause(" HAVING ", 0);
             let text = self.condition(condition, Clause::Having)?;
             page.push(&text);
         }
+        self.window_clause(&select.named_window, page)?;
         for (place, key) in options.order_by.iter().enumerate() {
             match place {
                 0 => page.clause(" ORDER BY ", 1),
@@ -321,6 +360,7 @@ impl Deparser<'_, '_> {
 
     fn targets(&mut self, select: &Select) -> Option<Vec<Shown>> {
         self.clause = Clause::Select;
+        self.binder.named_windows(&select.named_window).ok()?;
         let literals = self.literals.take().unwrap_or_default();
         let mut targets: Vec<Shown> = Vec::new();
         for item in &select.projection {
@@ -369,7 +409,7 @@ impl Deparser<'_, '_> {
     }
 
     /// `literal`: what it becomes if it is of no type yet.
-    fn target(&mut self, expr: &Expr, name: String, literal: Type) -> Option<Shown> {
+    pub(super) fn target(&mut self, expr: &Expr, name: String, literal: Type) -> Option<Shown> {
         let mut bound = self.bind(expr)?;
         if bound.ty.oid == Oid::UNKNOWN {
             bound = self.binder.coerce(bound, Type::of(literal.oid), CastContext::Implicit).ok()??;
@@ -385,7 +425,9 @@ impl Deparser<'_, '_> {
         let piece = self.piece(expr, &bound, true)?;
         let is_call = match bound.kind {
             ExprKind::Call { .. } | ExprKind::Routine { .. } => true,
-            ExprKind::Column { index, .. } => index >= AGGREGATE_BASE,
+            ExprKind::Column { index, .. } => {
+                index >= AGGREGATE_BASE && !(GROUPING_BASE..WINDOW_BASE).contains(&index)
+            }
             _ => false,
         };
         let composed = self.pretty || piece.kind == Kind::Simple && is_call;
@@ -401,7 +443,7 @@ impl Deparser<'_, '_> {
     }
 
     /// A key of GROUP BY or ORDER BY: a result column's text, or its own.
-    fn key(&mut self, expr: &Expr, targets: &[Shown], clause: Clause) -> Option<String> {
+    pub(super) fn key(&mut self, expr: &Expr, targets: &[Shown], clause: Clause) -> Option<String> {
         let found = match unnest(expr) {
             Expr::Value(value) => match &value.value {
                 Value::Number(digits, _) => Some(digits.parse::<usize>().ok()?.checked_sub(1)?),
@@ -490,36 +532,6 @@ impl Deparser<'_, '_> {
             _ => self.within(piece, &Around::Other),
         })
     }
-
-    /// A call of an aggregate, which stands where it was gathered.
-    pub(super) fn aggregate(&mut self, function: &Function, place: u16) -> Option<Piece> {
-        let FunctionArguments::List(list) = &function.args else { return None };
-        if function.filter.is_some()
-            || function.over.is_some()
-            || !function.within_group.is_empty()
-            || !list.clauses.is_empty()
-        {
-            return None;
-        }
-        let call = self.binder.levels.last()?.aggregates.get(usize::from(place - AGGREGATE_BASE))?;
-        let (args, distinct, accumulator) = (call.args.clone(), call.distinct, call.function.clone());
-        let name = match &accumulator {
-            Accumulator::Builtin(_) => self.identifier(object_name_parts(&function.name).ok()?.last()?),
-            Accumulator::Defined(defined) => self.routine_name(&defined.routine),
-        };
-        if let [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] = &list.args[..] {
-            return Some(Piece::simple(format!("{name}(*)")));
-        }
-        let mut exprs = Vec::new();
-        for arg in &list.args {
-            match arg {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => exprs.push(expr),
-                _ => return None,
-            }
-        }
-        let args = self.list(&exprs, &args)?;
-        Some(Piece::simple(format!("{name}({}{args})", if distinct { "DISTINCT " } else { "" })))
-    }
 }
 
 /// The query inside parentheses that say nothing.
@@ -538,7 +550,7 @@ fn unwrapped(body: &SetExpr) -> &SetExpr {
     }
 }
 
-fn direction(key: &OrderByExpr) -> Option<&'static str> {
+pub(super) fn direction(key: &OrderByExpr) -> Option<&'static str> {
     if key.with_fill.is_some() {
         return None;
     }

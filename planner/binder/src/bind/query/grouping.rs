@@ -33,7 +33,7 @@ impl Grouping {
 }
 
 /// ROLLUP or CUBE inside GROUPING SETS, which sqlparser takes for the call of a function.
-fn nested_sets(element: &[Expr]) -> Option<Expr> {
+pub(crate) fn nested_sets(element: &[Expr]) -> Option<Expr> {
     let [Expr::Function(call)] = element else { return None };
     let [ObjectNamePart::Identifier(name)] = &call.name.0[..] else { return None };
     let FunctionArguments::List(list) = &call.args else { return None };

@@ -35,7 +35,7 @@ fn refused(state: SqlState, message: String, position: Option<u32>) -> SqlError 
 }
 
 /// The clauses after a query of WITH.
-pub(super) fn clauses_of(cte: &ast::Cte) -> Result<RecursionClauses> {
+pub(crate) fn clauses_of(cte: &ast::Cte) -> Result<RecursionClauses> {
     match &cte.from {
         None => Ok(RecursionClauses::default()),
         Some(name) => recursion_clauses(&name.value)
@@ -44,7 +44,7 @@ pub(super) fn clauses_of(cte: &ast::Cte) -> Result<RecursionClauses> {
 }
 
 /// Where the first of the clauses stands; `None` if there are none.
-pub(super) fn place_of(clauses: &RecursionClauses) -> Option<Option<u32>> {
+pub(crate) fn place_of(clauses: &RecursionClauses) -> Option<Option<u32>> {
     let search = clauses.search.as_ref().map(|search| search.position);
     search.or_else(|| clauses.cycle.as_ref().map(|cycle| cycle.position))
 }
