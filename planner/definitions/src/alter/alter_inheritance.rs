@@ -349,7 +349,7 @@ pub(super) fn follow(
                 }
             }
         }
-        AlterTableAction::SetTrigger { name, enabled } if after.is_partitioned() => {
+        AlterTableAction::SetTrigger { name, firing } if after.is_partitioned() => {
             let named = |oid: Oid| {
                 let trigger = after.triggers.iter().find(|trigger| trigger.oid == oid);
                 trigger.is_some_and(|trigger| name.as_ref().is_none_or(|name| trigger.name == *name))
@@ -357,7 +357,7 @@ pub(super) fn follow(
             for heir in &heirs {
                 let mut changed = (**heir).clone();
                 for trigger in changed.triggers.iter_mut().filter(|t| t.parent.is_some_and(named)) {
-                    trigger.enabled = *enabled;
+                    trigger.fire_in(*firing);
                 }
                 let before = changed.clone();
                 if changed != **heir {

@@ -175,7 +175,7 @@ pub(super) fn set_type(
     }
     // They begin anew with the type.
     let before = table.columns[at].clone();
-    table.columns[at].collation = table::collation_of(collation);
+    table.columns[at].collation = table::column_collation(collation, domain, work);
     table.columns[at].storage = ColumnStorage { statistics: before.storage.statistics, ..Default::default() };
     let old_domain = std::mem::replace(&mut table.columns[at].domain, domain);
     // A value that keeps its type meets the conditions of a new domain all the same.

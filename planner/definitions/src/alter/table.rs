@@ -224,8 +224,8 @@ fn own_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) 
             column::set_type(table, column, (ty, collation.as_ref()), using.as_ref(), work)
         }
         AlterTableAction::Identity { column, change } => column::change_identity(table, column, change, work),
-        AlterTableAction::SetTrigger { name, enabled } => {
-            trigger::set_enabled(table, name.as_deref(), *enabled, work)
+        AlterTableAction::SetTrigger { name, firing } => {
+            trigger::set_firing(table, name.as_deref(), *firing, work)
         }
         AlterTableAction::DropExpression { column, if_exists } => {
             let place = usize::from(column_place(&table, column)?);

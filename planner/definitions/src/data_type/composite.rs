@@ -50,7 +50,7 @@ fn attribute(definition: &ColumnDefinition, work: &Work<'_>) -> Result<Column> {
     if definition.collation.is_some() {
         table::check_collatable(ty, work)?;
     }
-    let collation = table::collation_of(definition.collation.as_ref());
+    let collation = table::column_collation(definition.collation.as_ref(), domain, work);
     Ok(Column { domain, collation, ..Column::new(definition.name.clone(), ty) })
 }
 

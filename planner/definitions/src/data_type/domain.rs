@@ -23,6 +23,7 @@ use crate::bind::stored_expression::About;
 use crate::bind::{BindEnv, Clause};
 use crate::expression::rename::Renaming;
 use crate::expression::{check, stored_expression};
+use crate::relation::table::{check_collatable, check_collation, column_collation};
 use crate::work::Work;
 use crate::{namespace, work};
 
@@ -49,7 +50,23 @@ pub(crate) fn create_domain(create: &CreateDomain, work: &mut Work<'_>) -> Resul
         .at(create.ty.name.at()));
     }
     work.require_type(base, parent)?;
-    let mut domain = Domain { base, parent, not_null: false, default: None, checks: Vec::new() };
+    let placeless = |mut error: SqlError| {
+        error.fields_mut().position = None;
+        error
+    };
+    check_collation(create.collation.as_ref()).map_err(placeless)?;
+    if create.collation.is_some() {
+        check_collatable(base, work)?;
+    }
+    let mut domain = Domain {
+        base,
+        parent,
+        not_null: false,
+        default: None,
+        checks: Vec::new(),
+        owns_default: true,
+        collation: column_collation(create.collation.as_ref(), parent, work),
+    };
     let (mut said_null, mut said_default) = (None, false);
     let twice = |message: &str| Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
     for constraint in &create.constraints {
@@ -77,6 +94,9 @@ pub(crate) fn create_domain(create: &CreateDomain, work: &mut Work<'_>) -> Resul
             _ => return Err(SqlError::internal("a constraint that no domain has")),
         }
     }
+    if !said_default {
+        domain.default = default_of_parent(parent, &schema, work)?;
+    }
     domain.checks.sort_by(|a, b| a.name.cmp(&b.name));
     let oid = work.oids(2);
     let ty = UserType {
@@ -89,6 +109,20 @@ pub(crate) fn create_domain(create: &CreateDomain, work: &mut Work<'_>) -> Resul
     };
     work.put(Object::Type(UserTypeRef::new(ty)));
     Ok(())
+}
+
+/// The default that a domain in a schema takes from the one it is over.
+fn default_of_parent(parent: Option<Oid>, schema: &str, work: &Work<'_>) -> Result<Option<String>> {
+    let Some(known) = parent.and_then(|parent| work.catalog.domain_with_default(parent)) else {
+        return Ok(None);
+    };
+    let Some(mut text) = known.domain.as_ref().and_then(|domain| domain.default.clone()) else {
+        return Ok(None);
+    };
+    if known.schema != schema {
+        stored_expression::carry(&mut text, &known.schema, schema, &About::Nothing, Clause::Default, work)?;
+    }
+    Ok(Some(text))
 }
 
 fn checked_default(default: &Expression, schema: &str, base: Type, work: &Work<'_>) -> Result<String> {
@@ -151,6 +185,7 @@ pub(crate) fn alter_domain(alter: &AlterDomain, work: &mut Work<'_>) -> Result<(
     };
     match &alter.action {
         DomainAction::SetDefault(default) => {
+            domain.owns_default = true;
             domain.default = match default {
                 Some(default) => Some(checked_default(default, &known.schema, domain.base, work)?),
                 None => None,

@@ -283,7 +283,7 @@ pub(crate) fn make_column(
     let mut made = MadeColumn {
         column: Column {
             domain,
-            collation: collation_of(definition.collation.as_ref()),
+            collation: column_collation(definition.collation.as_ref(), domain, work),
             ..Column::new(name.clone(), ty)
         },
         constraints: Vec::new(),
@@ -512,8 +512,21 @@ pub(crate) fn check_collatable(ty: Type, work: &Work<'_>) -> Result<()> {
     Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
 }
 
+/// The collation of a column of a domain, if it is not the default: the one that is named, or else the
+/// domain's.
+pub(crate) fn column_collation(
+    named: Option<&QualifiedName>,
+    domain: Option<Oid>,
+    work: &Work<'_>,
+) -> Option<Oid> {
+    match (named, domain) {
+        (None, Some(domain)) => work.catalog.domain_collation(domain),
+        (named, _) => collation_of(named),
+    }
+}
+
 /// The collation of a name, if it is not the default.
-pub(crate) fn collation_of(named: Option<&QualifiedName>) -> Option<Oid> {
+fn collation_of(named: Option<&QualifiedName>) -> Option<Oid> {
     match named?.name.as_str() {
         "C" | "ucs_basic" => Some(Oid(950)),
         "POSIX" => Some(Oid(951)),

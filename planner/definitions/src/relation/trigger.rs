@@ -1,12 +1,12 @@
 //! Triggers: part of their table. Every change gives the table a new version, so that statements
 //! compiled without them are compiled again.
 
-use archipel_sql::ast::{CreateTrigger, DropTrigger, FiresWhen, QualifiedName, RenameTrigger};
+use archipel_sql::ast::{CreateTrigger, DropTrigger, FiresWhen, QualifiedName, RenameTrigger, TriggerFiring};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{undefined_column, undefined_schema};
 use archipel_sql::catalog::{
     ObjectClass, ObjectKind, OnCommit, Privileges, RoutineRef, Table, TableKind, TableRef, Trigger,
-    TriggerEvent, TriggerTiming,
+    TriggerEvent, TriggerRole, TriggerTiming,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{LexemeKind, lexemes};
@@ -82,6 +82,7 @@ pub(crate) fn create_trigger(create: &CreateTrigger, work: &mut Work<'_>) -> Res
         condition: create.condition.as_ref().map(|condition| folded(&condition.text)).transpose()?,
         arguments: create.arguments.clone(),
         enabled: true,
+        role: TriggerRole::default(),
         old_table: create.old_table.clone(),
         new_table: create.new_table.clone(),
         constraint: create.constraint.map(|timing| TriggerTiming {
@@ -354,10 +355,10 @@ pub(crate) fn undefined_trigger(name: &str, table: &Table) -> SqlError {
 }
 
 /// ENABLE and DISABLE TRIGGER, of one or of all.
-pub(crate) fn set_enabled(
+pub(crate) fn set_firing(
     mut table: Table,
     name: Option<&str>,
-    enabled: bool,
+    firing: TriggerFiring,
     work: &mut Work<'_>,
 ) -> Result<()> {
     if let Some(name) = name
@@ -367,7 +368,7 @@ pub(crate) fn set_enabled(
     }
     for trigger in &mut table.triggers {
         if name.is_none_or(|name| trigger.name == name) {
-            trigger.enabled = enabled;
+            trigger.fire_in(firing);
         }
     }
     finish(table, work);

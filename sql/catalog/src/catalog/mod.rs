@@ -77,7 +77,7 @@ pub(crate) use row_type::QuotedTypes;
 pub use row_type::TypesAlong;
 pub use sequence::Sequence;
 pub use snapshot::{Catalog, CatalogMark};
-pub use trigger::{Trigger, TriggerTiming};
+pub use trigger::{Trigger, TriggerRole, TriggerTiming};
 pub use user_type::{OF_DOMAIN, UserType, UserTypeRef};
 pub use validity::Validity;
 pub use view::ViewReference;

@@ -3,8 +3,18 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Catalog, Routine, RoutineRef, Table, TableRef, TriggerEvent};
+use crate::ast::TriggerFiring;
 use crate::parser::{LexemeKind, lexemes};
 use crate::types::Oid;
+
+/// The sessions that a trigger is for (session_replication_role), of which there are those of `origin` alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TriggerRole {
+    #[default]
+    Origin,
+    Replica,
+    Always,
+}
 
 /// A function that runs when rows of a table change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +39,9 @@ pub struct Trigger {
     #[serde(default)]
     pub arguments: Vec<String>,
     pub enabled: bool,
+    /// Which sessions it was said to fire in.
+    #[serde(default)]
+    pub role: TriggerRole,
     /// Names of the rows that went and came, for the function's queries.
     #[serde(default)]
     pub old_table: Option<String>,
@@ -87,6 +100,26 @@ impl Trigger {
         self.enabled
             && self.events.contains(&event)
             && (event != TriggerEvent::Update || self.columns.is_empty() || self.columns.iter().any(named))
+    }
+
+    /// Says in which sessions it fires. None of ours applies what another server has done.
+    pub fn fire_in(&mut self, firing: TriggerFiring) {
+        self.enabled = matches!(firing, TriggerFiring::Origin | TriggerFiring::Always);
+        self.role = match firing {
+            TriggerFiring::Replica => TriggerRole::Replica,
+            TriggerFiring::Always => TriggerRole::Always,
+            TriggerFiring::Origin | TriggerFiring::Never => TriggerRole::Origin,
+        };
+    }
+
+    /// pg_trigger.tgenabled.
+    pub fn firing(&self) -> &'static str {
+        match (self.role, self.enabled) {
+            (TriggerRole::Replica, _) => "R",
+            (TriggerRole::Always, true) => "A",
+            (TriggerRole::Origin, true) => "O",
+            (TriggerRole::Always | TriggerRole::Origin, false) => "D",
+        }
     }
 
     /// pg_trigger.tgtype.

@@ -85,12 +85,20 @@ impl Catalog {
         self.table_by_oid(table)?.columns.get(usize::from(number).checked_sub(1)?)?.domain
     }
 
-    /// The domain whose default the columns of a domain have: its own, or one that it is over. Arrays of a
-    /// domain have none.
+    /// The domain whose default the columns of a domain have: itself, as one takes the default of what it is
+    /// over when it is made. Arrays of a domain have none.
     pub fn domain_with_default(&self, domain: Oid) -> Option<UserTypeRef> {
         self.user_type_by_oid(domain)?;
-        let says = |ty: &UserTypeRef| ty.domain.as_ref().is_some_and(|domain| domain.default.is_some());
-        self.domains_of(domain).into_iter().rev().find(says)
+        let ends = |ty: &UserTypeRef| {
+            ty.domain.as_ref().is_some_and(|domain| domain.default.is_some() || domain.owns_default)
+        };
+        let found = self.domains_of(domain).into_iter().rev().find(ends)?;
+        found.domain.as_ref()?.default.is_some().then_some(found)
+    }
+
+    /// The collation that a domain gives its columns, where it is not their type's own.
+    pub fn domain_collation(&self, domain: Oid) -> Option<Oid> {
+        self.user_type_by_oid(domain)?.domain.as_ref()?.collation
     }
 
     /// The default that a domain gives its columns.

@@ -48,6 +48,13 @@ pub struct Domain {
     pub default: Option<String>,
     /// By name.
     pub checks: Vec<Check>,
+    /// Whether it has no other default than that, whatever those have that it is over. Data directories of
+    /// before say nothing of it.
+    #[serde(default)]
+    pub owns_default: bool,
+    /// The collation of its values, where it is not their type's own.
+    #[serde(default)]
+    pub collation: Option<Oid>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -179,7 +179,7 @@ fn domain_types(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("typtype", text("d")),
             ("typcategory", letter(if of_rows { b'C' } else { info.map_or(b'E', |i| i.category) })),
             ("typstorage", letter(info.map_or(b'p', |i| i.storage))),
-            ("typcollation", Datum::Oid(info.map_or(Oid(0), |i| i.collation))),
+            ("typcollation", Datum::Oid(domain.collation.unwrap_or(info.map_or(Oid(0), |i| i.collation)))),
             ("typbasetype", Datum::Oid(base)),
             ("typtypmod", Datum::Int4(if domain.parent.is_some() { -1 } else { domain.base.typmod })),
             ("typnotnull", Datum::Bool(domain.not_null)),

@@ -27,7 +27,7 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
                 ("tgparentid", Datum::Oid(trigger.parent.unwrap_or(Oid(0)))),
                 ("tgfoid", Datum::Oid(trigger.function)),
                 ("tgtype", Datum::Int2(trigger.type_bits())),
-                ("tgenabled", text(if trigger.enabled { "O" } else { "D" })),
+                ("tgenabled", text(trigger.firing())),
                 ("tgnargs", Datum::Int2(trigger.arguments.len() as i16)),
                 ("tgattr", vector(Oid::INT2, columns)),
                 ("tgargs", Datum::Bytea(arguments.into())),

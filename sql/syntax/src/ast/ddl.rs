@@ -196,6 +196,7 @@ pub enum AttributeAction {
 pub struct CreateDomain {
     pub name: QualifiedName,
     pub ty: TypeName,
+    pub collation: Option<QualifiedName>,
     /// NULL, NOT NULL, DEFAULT and CHECK, as of a column.
     pub constraints: Vec<ColumnConstraint>,
 }
@@ -378,7 +379,7 @@ pub enum AlterTableAction {
     /// ENABLE and DISABLE TRIGGER; `None`: ALL or USER.
     SetTrigger {
         name: Option<String>,
-        enabled: bool,
+        firing: TriggerFiring,
     },
     SetPersistence(Persistence),
     /// ATTACH PARTITION; without a bound, of an index.
@@ -399,6 +400,17 @@ pub enum AlterTableAction {
     },
     /// An action that is not supported, by its words.
     Unsupported(String),
+}
+
+/// In which sessions a trigger fires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TriggerFiring {
+    Never,
+    /// In those that do not apply what another server has done: in all there are.
+    Origin,
+    /// In the others.
+    Replica,
+    Always,
 }
 
 /// What is said of how a column is stored and sampled.

@@ -12,11 +12,17 @@ impl Cursor<'_> {
         let name = self.name()?;
         self.take("as");
         let ty = self.type_name()?;
-        if self.take("collate") {
-            self.name()?;
-        }
+        let mut collation = None;
         let mut constraints = Vec::new();
         while !self.at_end() {
+            if self.take("collate") {
+                if collation.is_some() {
+                    let message = "multiple COLLATE clauses not allowed";
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                }
+                collation = Some(self.name()?);
+                continue;
+            }
             let Some(constraint) = self.column_constraint()? else { return Err(self.unexpected()) };
             let what = match &constraint.kind {
                 ColumnConstraintKind::NotNull
@@ -36,7 +42,7 @@ impl Cursor<'_> {
             }
             constraints.push(constraint);
         }
-        Ok(Statement::CreateDomain(Box::new(CreateDomain { name, ty, constraints })))
+        Ok(Statement::CreateDomain(Box::new(CreateDomain { name, ty, collation, constraints })))
     }
 
     /// At DOMAIN, after ALTER.

@@ -5,7 +5,7 @@ use sqlparser::tokenizer::Token;
 use crate::ast::{
     AlterSequence, AlterTable, AlterTableAction, AlteredObject, ColumnConstraint, ColumnConstraintKind,
     ColumnDefinition, ColumnOption, CreateTable, Deferrable, IdentityChange, References, ReferentialAction,
-    Statement, TableConstraint, TableConstraintKind, WrittenReplicaIdentity,
+    Statement, TableConstraint, TableConstraintKind, TriggerFiring, WrittenReplicaIdentity,
 };
 use crate::ast::{OnCommit, Persistence};
 use crate::error::{Result, SqlError, SqlState};
@@ -462,11 +462,20 @@ impl Cursor<'_> {
                 AlterTableAction::ValidateConstraint(self.identifier()?)
             }
             "enable" | "disable" if self.word_at(1) == "trigger" => {
-                let enabled = self.at("enable");
+                let firing = if self.at("enable") { TriggerFiring::Origin } else { TriggerFiring::Never };
                 self.skip(2);
                 let all = matches!(self.word_at(0).as_str(), "all" | "user");
                 let name = self.label()?;
-                AlterTableAction::SetTrigger { name: (!all).then_some(name), enabled }
+                AlterTableAction::SetTrigger { name: (!all).then_some(name), firing }
+            }
+            "enable"
+                if matches!(self.word_at(1).as_str(), "always" | "replica")
+                    && self.word_at(2) == "trigger" =>
+            {
+                let always = self.word_at(1) == "always";
+                self.skip(3);
+                let firing = if always { TriggerFiring::Always } else { TriggerFiring::Replica };
+                AlterTableAction::SetTrigger { name: Some(self.identifier()?), firing }
             }
             "set" if matches!(self.word_at(1).as_str(), "logged" | "unlogged") => {
                 let unlogged = self.word_at(1) == "unlogged";

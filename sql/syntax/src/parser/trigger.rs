@@ -208,7 +208,7 @@ impl Cursor<'_> {
 mod tests {
     use super::super::{parse, parse_statement};
     use crate::ast::TriggerEvent;
-    use crate::ast::{AlterTableAction, FiresWhen, Statement};
+    use crate::ast::{AlterTableAction, FiresWhen, Statement, TriggerFiring};
 
     fn parsed(text: &str) -> Statement {
         match parse_statement(text) {
@@ -272,8 +272,8 @@ mod tests {
         assert_eq!(
             actions("alter table t disable trigger all, enable trigger x"),
             [
-                AlterTableAction::SetTrigger { name: None, enabled: false },
-                AlterTableAction::SetTrigger { name: Some("x".to_string()), enabled: true },
+                AlterTableAction::SetTrigger { name: None, firing: TriggerFiring::Never },
+                AlterTableAction::SetTrigger { name: Some("x".to_string()), firing: TriggerFiring::Origin },
             ]
         );
     }

@@ -104,7 +104,7 @@ impl Deparser<'_, '_> {
     fn call_key(&mut self, expr: &Expr, bound: &BoundExpr) -> Option<String> {
         let piece = self.piece(expr, bound, true)?;
         let plain = match bound.kind {
-            ExprKind::Column { index, .. } => index < AGGREGATE_BASE,
+            ExprKind::Column { index, .. } => index < AGGREGATE_BASE && piece.kind == Kind::Simple,
             ExprKind::Const(_) => true,
             _ => false,
         };

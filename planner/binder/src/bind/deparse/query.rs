@@ -415,6 +415,8 @@ impl Deparser<'_, '_> {
             bound = self.binder.coerce(bound, Type::of(literal.oid), CastContext::Implicit).ok()??;
         }
         let is_column = matches!(bound.kind, ExprKind::Column { index, .. } if index < AGGREGATE_BASE);
+        // A column behind COLLATE is an expression.
+        let is_column = is_column && !matches!(unnest(expr), Expr::Collate { .. });
         if is_column && let Some((_, column)) = self.named_now(&bound) {
             if !matches!(unnest(expr), Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
                 return None;
