@@ -47,15 +47,15 @@ pub fn decided<'e>(
     Some(otherwise)
 }
 
-/// What PostgreSQL calls immutable although it reads the TimeZone of the session: its value belongs to
-/// no plan.
-pub fn reads_time_zone(function: &ScalarFunction) -> bool {
-    function.is(Intrinsic::AgeInZone)
+/// What PostgreSQL calls immutable although it reads a setting of the session, TimeZone or
+/// quote_all_identifiers: its value belongs to no plan.
+pub fn reads_settings(function: &ScalarFunction) -> bool {
+    function.is(Intrinsic::AgeInZone) || function.name == "quote_ident"
 }
 
 /// Whether the value of a call with constants may stand in its place.
 pub fn is_steady(function: &ScalarFunction) -> bool {
-    function.volatility == Volatility::Immutable && !reads_time_zone(function)
+    function.volatility == Volatility::Immutable && !reads_settings(function)
 }
 
 /// The value of a call with constants, where that may stand in its place. An error stays for run time,

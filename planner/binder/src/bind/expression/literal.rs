@@ -144,7 +144,13 @@ impl Binder<'_, '_> {
         let Interval { value, leading_field, leading_precision, last_field, fractional_seconds_precision } =
             interval;
         let value = match value.as_ref() {
-            Expr::Value(value) => self.value(&value.value)?,
+            Expr::Value(value) => match &value.value {
+                Value::Placeholder(text) | Value::Number(text, _) => {
+                    let message = format!("syntax error at or near \"{text}\"");
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                }
+                literal => self.value(literal)?,
+            },
             _ => return Err(SqlError::new(SqlState::SYNTAX_ERROR, "an interval literal takes a string")),
         };
         let precision = match (leading_precision, fractional_seconds_precision) {

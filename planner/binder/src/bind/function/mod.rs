@@ -4,6 +4,7 @@
 //! - [`call_syntax`] SQL's special call syntaxes
 //! - [`argument`] arguments, and what routines answer with
 //! - [`overload`] which function a call means
+//! - [`default_argument`] what stands for arguments that are left out
 //! - [`resolve`] the choice among signatures
 //! - [`gather`] aggregates and sets on their way to a query
 //! - [`aggregate`] aggregates that users defined
@@ -15,6 +16,7 @@ pub(crate) mod aggregate;
 pub mod argument;
 pub mod call;
 pub mod call_syntax;
+pub(crate) mod default_argument;
 pub(crate) mod gather;
 pub(crate) mod json;
 pub(crate) mod overload;

@@ -19,12 +19,10 @@ use super::argument::Argument;
 use super::resolve::{Choice, choose, type_list};
 use super::window::ranking_functions;
 use crate::bind::binder::Binder;
-use crate::bind::clause::Clause;
 use crate::bind::expression::coerce::{is_polymorphic, resolve_polymorphic};
 use crate::bind::expression::domain::common_domain;
 use crate::bind::expression::row_value;
 use crate::bind::expression::row_value::as_record;
-use crate::bind::stored_expression::About;
 use crate::bound::*;
 
 impl Argument {
@@ -490,11 +488,18 @@ impl Binder<'_, '_> {
 
     /// Converts the arguments of the chosen candidate and fills in what is left out.
     pub(crate) fn complete(&mut self, candidate: Candidate, args: Vec<Argument>) -> Result<Resolved> {
-        let actual: Vec<Type> = args.iter().map(|arg| arg.value.ty).collect();
+        let mut actual: Vec<Type> = args.iter().map(|arg| arg.value.ty).collect();
+        let (mut declared, given) = (candidate.types.clone(), actual.len());
+        // What stands for arguments that are left out has a say in what the call is for.
+        let defaults = self.polymorphic_defaults(&candidate)?;
+        if !defaults.is_empty() {
+            declared.truncate(given);
+            declared.extend(defaults.iter().map(|default| default.declared));
+            actual.extend(defaults.iter().map(|default| default.value.ty));
+        }
         let array_given = args.last().is_some_and(|arg| arg.variadic);
         let array_position = args.last().and_then(|arg| arg.position);
-        let (types, result) =
-            resolve_polymorphic(&candidate.types, &actual, candidate.callee.result(), self)?;
+        let (types, result) = resolve_polymorphic(&declared, &actual, candidate.callee.result(), self)?;
         let mut values: Vec<Option<BoundExpr>> = Vec::with_capacity(args.len());
         // Those that know of a row's type what the row itself says.
         let (unaware, shows) = match &candidate.callee {
@@ -546,7 +551,14 @@ impl Binder<'_, '_> {
                     let array = BoundExpr::new(ExprKind::Array { element, items }, Type::of(array));
                     filled.push(array.of_domain(domain));
                 }
-                Slot::Default => filled.push(self.default_argument(&candidate.callee, place)?),
+                Slot::Default => filled.push(match defaults.iter().position(|own| own.place == place) {
+                    Some(at) => {
+                        let ty = types.get(given + at).copied().unwrap_or(defaults[at].declared);
+                        let value = defaults[at].value.clone();
+                        self.coerce_or_fail(value, Type::of(ty), CastContext::Implicit)?
+                    }
+                    None => self.default_argument(&candidate.callee, place)?,
+                }),
             }
         }
         if let (Callee::Scalar(function), Some(ty)) = (&candidate.callee, array_type) {
@@ -607,7 +619,7 @@ impl Binder<'_, '_> {
             Callee::Routine(routine) => {
                 self.need_routine(routine.oid);
                 let result = Type { oid: result, typmod: routine.result.typmod };
-                let made = instance(routine.clone(), &candidate.types, &actual, result, self)?;
+                let made = instance(routine.clone(), &declared, &actual, result, self)?;
                 let routine = self.for_domains(&routine, made, &filled);
                 Resolved::Routine { routine, args: filled, result }
             }
@@ -648,30 +660,5 @@ impl Binder<'_, '_> {
         let function = found
             .ok_or_else(|| SqlError::unsupported(format_args!("VARIADIC in a call of {}", function.name)))?;
         Ok(Resolved::Scalar { function: ResolvedFunction { function, result }, args })
-    }
-
-    fn default_argument(&mut self, callee: &Callee, place: usize) -> Result<BoundExpr> {
-        let missing = || SqlError::internal("a default that is not there");
-        match callee {
-            Callee::Scalar(ScalarFunction { args, defaults, .. })
-            | Callee::Set(SetFunction { args, defaults, .. }) => {
-                let first = args.len() - defaults.len();
-                let value = defaults.get(place.wrapping_sub(first)).ok_or_else(missing)?;
-                Ok(BoundExpr::constant(value.clone(), Type::of(args[place])))
-            }
-            Callee::Routine(routine) => {
-                let inputs: Vec<_> = routine
-                    .args
-                    .iter()
-                    .filter(|arg| is_input(arg.mode, routine.kind == RoutineKind::Procedure))
-                    .collect();
-                let arg = inputs.get(place).ok_or_else(missing)?;
-                let text = arg.default.as_deref().ok_or_else(missing)?;
-                let value = self.kept(text, &routine.schema, &About::Nothing, Clause::Default)?;
-                let name = arg.name.clone().unwrap_or_default();
-                self.assign(value, arg.ty, &name)
-            }
-            Callee::Aggregate(_) | Callee::Ranking(_) => Err(missing()),
-        }
     }
 }

@@ -10,7 +10,7 @@ use crate::array::{Values, array_of_items};
 use crate::bind::visit::visit_expr;
 use crate::bound::{BoundExpr, ExprKind};
 use crate::known;
-use crate::known::{folded, is_null, is_steady, known_within, reads_time_zone};
+use crate::known::{folded, is_null, is_steady, known_within, reads_settings};
 use crate::native::plan::compiler::Compiler;
 use crate::native::plan::expression::function_call::call;
 use crate::native::run::expression::code::CompiledExpr;
@@ -154,7 +154,7 @@ fn is_kept_for_run(call: &BoundExpr) -> bool {
         let ExprKind::Call { args, .. } = &call.kind else { return false };
         args.iter().any(is_kept_for_run)
     };
-    let steady = !reads_time_zone(function.function) && is_small(call) && known::is_known(call);
+    let steady = !reads_settings(function.function) && is_small(call) && known::is_known(call);
     steady && (large || of_large())
 }
 
