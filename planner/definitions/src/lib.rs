@@ -41,7 +41,7 @@ use crate::data_type::{domain, user_type};
 use crate::drop::relation as drop_relation;
 pub use crate::drop::relation::{named_for_truncate, truncated_tables};
 pub use crate::expression::schema_usage::require_schemas;
-use crate::function::{aggregate, create_operator_class, extension, routine, routine_drop};
+use crate::function::{aggregate, create_operator_class, extension, operator_family, routine, routine_drop};
 pub use crate::relation::distribution::{DistributionCall, EvidentPlace, encoded_alike};
 use crate::relation::{distribution, index, sequence, table, trigger, view};
 use crate::work::Work;
@@ -98,6 +98,9 @@ fn plan_into(statement: &Statement, work: &mut Work<'_>) -> Result<()> {
         Statement::CreateOperatorClass(create) => create_operator_class::create_operator_class(create, work)?,
         Statement::AlterOperatorClass(alter) => create_operator_class::alter_operator_class(alter, work)?,
         Statement::DropOperatorClass(drop) => create_operator_class::drop_operator_class(drop, work)?,
+        Statement::CreateOperatorFamily(create) => operator_family::create_operator_family(create, work)?,
+        Statement::AlterOperatorFamily(alter) => operator_family::alter_operator_family(alter, work)?,
+        Statement::DropOperatorFamily(drop) => operator_family::drop_operator_family(drop, work)?,
         Statement::Drop(drop) => drop_relation::drop_objects(drop, work)?,
         Statement::DropRoutine(drop) => routine_drop::drop_routine(drop, work)?,
         Statement::Rename(rename) => schema::rename(rename, work)?,
@@ -142,6 +145,9 @@ pub fn is_definition(statement: &Statement) -> bool {
             | Statement::CreateOperatorClass(_)
             | Statement::AlterOperatorClass(_)
             | Statement::DropOperatorClass(_)
+            | Statement::CreateOperatorFamily(_)
+            | Statement::AlterOperatorFamily(_)
+            | Statement::DropOperatorFamily(_)
             | Statement::Drop(_)
             | Statement::DropRoutine(_)
             | Statement::Rename(_)

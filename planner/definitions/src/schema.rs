@@ -267,6 +267,12 @@ fn rename_schema(name: &str, action: &RenameAction, work: &mut Work<'_>) -> Resu
         changed.schema = to.clone();
         work.put(Object::OperatorClass(Arc::new(changed)));
     }
+    let families: Vec<_> = work.catalog.operator_families().filter(|f| f.schema == name).cloned().collect();
+    for family in families {
+        let mut changed = (*family).clone();
+        changed.schema = to.clone();
+        work.put(Object::OperatorFamily(Arc::new(changed)));
+    }
     stored_expression::follow_schema(name, to, work)
 }
 

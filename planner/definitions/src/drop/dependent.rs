@@ -9,7 +9,7 @@ use archipel_sql::types::Oid;
 use super::relation;
 use crate::alter::{alter_inheritance, drop_column};
 use crate::data_type::{composite, domain_form};
-use crate::function::{create_operator_class, routine_drop};
+use crate::function::{create_operator_class, operator_family, routine_drop};
 use crate::relation::{index, view_query};
 use crate::work::{Work, change};
 
@@ -88,6 +88,11 @@ fn drop_users(users: &[Dependent], work: &mut Work<'_>) -> Result<()> {
             Dependent::OperatorClass(class) => {
                 if let Some(class) = work.catalog.operator_class_by_oid(class.oid) {
                     create_operator_class::drop_one(&class, work)?;
+                }
+            }
+            Dependent::OperatorFamily(family) => {
+                if let Some(family) = work.catalog.operator_family_by_oid(family.oid) {
+                    operator_family::drop_one(&family, work)?;
                 }
             }
             _ => {}

@@ -409,6 +409,9 @@ pub(crate) fn drop_schema(name: &str, cascade: bool, work: &mut Work<'_>) -> Res
                     trigger::check_callers(found, &[], true, work)?;
                     routine_drop::drop_one(found, work)?;
                 }
+                Dependent::OperatorFamily(_) => {
+                    work.drop_users(std::slice::from_ref(dependent))?;
+                }
                 Dependent::OperatorClass(found)
                     if work.catalog.operator_class_by_oid(found.oid).is_some() =>
                 {

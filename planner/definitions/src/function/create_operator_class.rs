@@ -8,7 +8,7 @@ use archipel_sql::ast::{
 };
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::operator_class::{
-    ClassFunction, ClassOperator, HASH_WITH_SEED, OperatorClass, OperatorClassRef,
+    ClassFunction, ClassOperator, HASH_WITH_SEED, OperatorClass, OperatorClassRef, OperatorFamily,
 };
 use archipel_sql::catalog::{Object, ObjectKind};
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -17,37 +17,15 @@ use archipel_sql::function::ScalarFunction;
 use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::{Oid, Type};
 
+use super::access_method::{Method, method_named};
 use super::operator_class::users;
-use super::routine;
+use super::{family_lookup, routine};
 use crate::drop::{cascade, relation};
 use crate::namespace;
 use crate::work::Work;
 
 fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message)
-}
-
-/// What an access method knows: how many operators and support functions.
-struct Method {
-    name: &'static str,
-    operators: i64,
-    functions: i64,
-}
-
-const METHODS: [Method; 2] = [
-    Method { name: "btree", operators: 5, functions: 5 },
-    Method { name: "hash", operators: 1, functions: 3 },
-];
-
-fn method_named(name: &str) -> Result<&'static Method> {
-    if let Some(found) = METHODS.iter().find(|method| method.name == name) {
-        return Ok(found);
-    }
-    if matches!(name, "gist" | "gin" | "spgist" | "brin") {
-        return Err(SqlError::unsupported(format_args!("an operator class for access method \"{name}\"")));
-    }
-    let message = format!("access method \"{name}\" does not exist");
-    Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
 }
 
 pub(crate) fn create_operator_class(create: &CreateOperatorClass, work: &mut Work<'_>) -> Result<()> {
@@ -57,9 +35,10 @@ pub(crate) fn create_operator_class(create: &CreateOperatorClass, work: &mut Wor
         let message = "must be superuser to create an operator class";
         return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
     }
-    if create.family.is_some() {
-        return Err(SqlError::unsupported("an operator class in a FAMILY"));
-    }
+    let family = match &create.family {
+        Some(name) => Some(family_lookup::require(name, method.name, work)?),
+        None => work.catalog.operator_family(Some(&schema), &create.name.name, method.name, &[]),
+    };
     let input = Type::of(work.catalog.resolve_type(&create.ty, work.search_path())?.oid);
     let mut class = OperatorClass {
         oid: Oid(0),
@@ -70,6 +49,7 @@ pub(crate) fn create_operator_class(create: &CreateOperatorClass, work: &mut Wor
         default: create.default,
         operators: Vec::new(),
         functions: Vec::new(),
+        in_family: family.map(|family| family.oid),
     };
     for item in &create.items {
         add_item(item, method, &mut class, work)?;
@@ -87,13 +67,33 @@ pub(crate) fn create_operator_class(create: &CreateOperatorClass, work: &mut Wor
     if class.default {
         check_default(&class, &create.ty, work)?;
     }
-    // One for itself, one for its family.
+    // One for itself, one for a family of its name.
     class.oid = work.oids(2);
+    match class.in_family {
+        Some(family) => family_lookup::check_room(&class, family, work)?,
+        None => {
+            let oid = Oid(class.oid.0 + 1);
+            class.in_family = Some(oid);
+            work.put(Object::OperatorFamily(Arc::new(OperatorFamily {
+                oid,
+                schema: class.schema.clone(),
+                name: class.name.clone(),
+                method: class.method.clone(),
+                operators: Vec::new(),
+                functions: Vec::new(),
+            })));
+        }
+    }
     work.put(Object::OperatorClass(Arc::new(class)));
     Ok(())
 }
 
-fn add_item(item: &ClassItem, method: &Method, class: &mut OperatorClass, work: &Work<'_>) -> Result<()> {
+pub(super) fn add_item(
+    item: &ClassItem,
+    method: &Method,
+    class: &mut OperatorClass,
+    work: &Work<'_>,
+) -> Result<()> {
     let check = |number: i64, max: i64, what: &str| match number {
         number if (1..=max).contains(&number) => Ok(number as i16),
         _ => Err(invalid(format!("invalid {what} number {number}, must be between 1 and {max}"))),
@@ -145,7 +145,7 @@ fn twice((what, number): (&str, i16), left: Oid, right: Oid, names: &dyn TypeNam
 }
 
 /// The two types of an operator, the class's own where none are said.
-fn pair_of(types: &[TypeName], own: Type, work: &Work<'_>) -> Result<(Oid, Oid)> {
+pub(super) fn pair_of(types: &[TypeName], own: Type, work: &Work<'_>) -> Result<(Oid, Oid)> {
     let read = |ty: &TypeName| work.catalog.resolve_type(ty, work.search_path()).map(|ty| ty.oid);
     match types {
         [] => Ok((own.oid, own.oid)),
@@ -300,9 +300,8 @@ pub(crate) fn alter_operator_class(alter: &AlterOperatorClass, work: &mut Work<'
                 return Ok(());
             }
         }
-        RenameAction::OwnerTo(_) | RenameAction::Clauses(_) => {
-            return Err(SqlError::unsupported("ALTER OPERATOR CLASS … OWNER TO"));
-        }
+        RenameAction::OwnerTo(role) => return family_lookup::check_owner(role, "CLASS", work),
+        RenameAction::Clauses(_) => return Err(SqlError::internal("clauses of an operator class")),
     }
     let same = |known: &OperatorClassRef| {
         known.schema == changed.schema && known.name == changed.name && known.method == changed.method

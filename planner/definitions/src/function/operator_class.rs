@@ -81,7 +81,7 @@ pub(super) fn check(
 }
 
 /// A class that somebody defined: the order of keys is not its, but hash partitions are.
-fn check_defined(class: &OperatorClass, ty: Type, decides: Decides, names: &dyn TypeNames) -> Result<()> {
+fn check_defined(class: &OperatorClass, ty: Type, decides: Decides, names: &Work<'_>) -> Result<()> {
     let name = &class.name;
     if !is_binary_coercible(ty.oid, class.input.oid) {
         let ty = names.type_name(ty.oid);
@@ -97,7 +97,7 @@ fn check_defined(class: &OperatorClass, ty: Type, decides: Decides, names: &dyn 
         let what = format_args!("operator class \"{name}\" as the order of partitions or of unique keys");
         return Err(SqlError::unsupported(what));
     }
-    if class.function(HASH_WITH_SEED).is_none() {
+    if names.catalog.class_function(class, HASH_WITH_SEED).is_none() {
         let ty = names.type_name(ty.oid);
         return Err(SqlError::new(
             SqlState::INVALID_OBJECT_DEFINITION,
@@ -156,6 +156,12 @@ pub(crate) fn users_of_function(function: Oid, work: &Work<'_>) -> Vec<Dependent
         }
         found.extend(users(class, work));
     }
+    let families = work.catalog.operator_families();
+    for family in families.filter(|family| family.functions.iter().any(|of| of.function == function)) {
+        for class in work.catalog.operator_classes().filter(|class| class.family() == family.oid) {
+            found.extend(users(class, work));
+        }
+    }
     found
 }
 
@@ -166,6 +172,13 @@ pub(super) fn forget_function(function: Oid, work: &mut Work<'_>) {
         let mut changed = (*class).clone();
         changed.functions.retain(|of| of.function != function);
         work.put(Object::OperatorClass(Arc::new(changed)));
+    }
+    for family in work.catalog.operator_families().cloned().collect::<Vec<_>>() {
+        if family.functions.iter().any(|of| of.function == function) {
+            let mut changed = (*family).clone();
+            changed.functions.retain(|of| of.function != function);
+            work.put(Object::OperatorFamily(Arc::new(changed)));
+        }
     }
 }
 

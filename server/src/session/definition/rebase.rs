@@ -93,6 +93,7 @@ fn objects_of(catalog: &Catalog) -> Objects {
         .chain(catalog.routines_all().cloned().map(Object::Routine))
         .chain(catalog.user_types().cloned().map(Object::Type))
         .chain(catalog.operator_classes().cloned().map(Object::OperatorClass))
+        .chain(catalog.operator_families().cloned().map(Object::OperatorFamily))
         .chain(roles)
         .chain(catalog.access_all().map(|access| Object::Access((**access).clone())))
         .chain(catalog.comments_all().map(|comments| Object::Comments((**comments).clone())));
@@ -140,8 +141,8 @@ impl<'c> Side<'c> {
     fn disturbs(&self, other: &Side<'_>, before: &Objects) -> bool {
         let made: BTreeSet<Key> = other.made(before).copied().collect();
         let could_name = |kind: &ObjectKind| {
-            use ObjectKind::{OperatorClass, Routine, Table, Type};
-            matches!(kind, Table | Routine | Type | OperatorClass)
+            use ObjectKind::{OperatorClass, OperatorFamily, Routine, Table, Type};
+            matches!(kind, Table | Routine | Type | OperatorClass | OperatorFamily)
         };
         let dropped = |key: &Key| !self.objects.contains_key(key);
         self.changed.iter().any(|key| {
@@ -152,7 +153,12 @@ impl<'c> Side<'c> {
                 Some(Object::Routine(routine)) if is_called_as_before(routine.oid, self, before) => {
                     Vec::new()
                 }
-                Some(Object::Routine(_) | Object::Type(_) | Object::OperatorClass(_)) => {
+                Some(
+                    Object::Routine(_)
+                    | Object::Type(_)
+                    | Object::OperatorClass(_)
+                    | Object::OperatorFamily(_),
+                ) => {
                     return made.iter().any(|(kind, _)| could_name(kind));
                 }
                 Some(Object::Role(_)) => return dropped(key) && !made.is_empty(),
@@ -266,6 +272,18 @@ fn taken(object: &Object, base: &Catalog, current: &Catalog) -> Option<SqlError>
                 place(&class.schema)
             );
             is_taken.then(|| duplicate("pg_opclass", "pg_opclass_am_name_nsp_index", &key))
+        }
+        Object::OperatorFamily(family) => {
+            let (schema, name, method) = (&family.schema, &family.name, &family.method);
+            let held = |catalog: &Catalog| {
+                catalog.operator_family(Some(schema), name, method, &[]).map(|known| known.oid)
+            };
+            let key = format!(
+                "(opfmethod, opfname, opfnamespace)=({}, {name}, {})",
+                access_method(method).0,
+                place(schema)
+            );
+            is_new(&held).then(|| duplicate("pg_opfamily", "pg_opfamily_am_name_nsp_index", &key))
         }
         Object::Schema(schema) => {
             let is_taken = is_new(&|catalog| catalog.schema(&schema.name).map(|schema| schema.oid));

@@ -6,7 +6,7 @@ use crate::type_table::TypeNames;
 use crate::types::Oid;
 
 use super::names::{quote_identifier, quote_qualified};
-use super::operator_class::OperatorClassRef;
+use super::operator_class::{OperatorClassRef, OperatorFamilyRef};
 use super::{Catalog, ObjectKind, RoutineRef, SequenceRef, TableKind, TableRef, UserTypeRef};
 
 /// Something that depends on an object.
@@ -48,6 +48,8 @@ pub enum Dependent {
     SchemaType(UserTypeRef),
     /// An operator class that names the function, is over the type, or is in the schema.
     OperatorClass(OperatorClassRef),
+    /// An operator family in the schema.
+    OperatorFamily(OperatorFamilyRef),
 }
 
 impl Dependent {
@@ -74,6 +76,7 @@ impl Dependent {
             }
             Dependent::Sequence(sequence) => (ObjectKind::Sequence, sequence.oid),
             Dependent::OperatorClass(class) => (ObjectKind::OperatorClass, class.oid),
+            Dependent::OperatorFamily(family) => (ObjectKind::OperatorFamily, family.oid),
         }
     }
 
@@ -114,6 +117,7 @@ impl Dependent {
             }
             Dependent::Index(table, place) => format!("index {}", table.indexes[*place].name),
             Dependent::OperatorClass(class) => class.describe(),
+            Dependent::OperatorFamily(family) => family.describe(),
             Dependent::Heir(table) | Dependent::PartitionKey(table) => format!("table {}", table.name),
             Dependent::View(view) => format!("view {}", view.name),
             Dependent::Table(table) if table.kind == TableKind::View => {
@@ -247,6 +251,8 @@ impl Catalog {
         );
         let classes = self.operator_classes().filter(|class| class.schema == schema).cloned();
         dependents.extend(classes.map(Dependent::OperatorClass));
+        let families = self.operator_families().filter(|family| family.schema == schema).cloned();
+        dependents.extend(families.map(Dependent::OperatorFamily));
         // As they came to be, whatever they are.
         dependents.sort_by_key(|dependent| dependent.object().1);
         dependents

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Result, SqlError};
 use crate::types::Oid;
 
-use super::operator_class::OperatorClassRef;
+use super::operator_class::{OperatorClassRef, OperatorFamilyRef};
 use super::{Access, Role, RoutineRef, SequenceRef, TableRef, UserTypeRef};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,11 +52,12 @@ pub enum ObjectKind {
     Type,
     Access,
     OperatorClass,
+    OperatorFamily,
 }
 
 impl ObjectKind {
     /// How many kinds there are.
-    pub const COUNT: usize = 11;
+    pub const COUNT: usize = 12;
 
     const ALL: [ObjectKind; ObjectKind::COUNT] = [
         ObjectKind::Numbers,
@@ -70,6 +71,7 @@ impl ObjectKind {
         ObjectKind::Type,
         ObjectKind::Access,
         ObjectKind::OperatorClass,
+        ObjectKind::OperatorFamily,
     ];
 
     /// As the key of the catalog row spells it.
@@ -86,6 +88,7 @@ impl ObjectKind {
             ObjectKind::Type => "type",
             ObjectKind::Access => "access",
             ObjectKind::OperatorClass => "operator_class",
+            ObjectKind::OperatorFamily => "operator_family",
         }
     }
 
@@ -108,6 +111,7 @@ pub enum Object {
     /// Of another object, by whose oid it goes.
     Access(Access),
     OperatorClass(OperatorClassRef),
+    OperatorFamily(OperatorFamilyRef),
 }
 
 impl Object {
@@ -124,6 +128,7 @@ impl Object {
             Object::Type(_) => ObjectKind::Type,
             Object::Access(_) => ObjectKind::Access,
             Object::OperatorClass(_) => ObjectKind::OperatorClass,
+            Object::OperatorFamily(_) => ObjectKind::OperatorFamily,
         }
     }
 
@@ -140,6 +145,7 @@ impl Object {
             Object::Type(ty) => ty.oid,
             Object::Access(access) => access.object,
             Object::OperatorClass(class) => class.oid,
+            Object::OperatorFamily(family) => family.oid,
         }
     }
 
@@ -157,6 +163,7 @@ impl Object {
             Object::Type(ty) => serde_json::to_vec(ty.as_ref()),
             Object::Access(access) => serde_json::to_vec(access),
             Object::OperatorClass(class) => serde_json::to_vec(class.as_ref()),
+            Object::OperatorFamily(family) => serde_json::to_vec(family.as_ref()),
         }
         .map_err(|error| SqlError::internal(format!("a catalog object cannot be written: {error}")))
     }
@@ -181,6 +188,9 @@ impl Object {
             ObjectKind::Access => read(payload).map(Object::Access),
             ObjectKind::OperatorClass => {
                 read(payload).map(|class| Object::OperatorClass(OperatorClassRef::new(class)))
+            }
+            ObjectKind::OperatorFamily => {
+                read(payload).map(|family| Object::OperatorFamily(OperatorFamilyRef::new(family)))
             }
         }
         .map_err(|error| {

@@ -1,5 +1,5 @@
 //! Operator classes that users define (chapter 38.16): how values of a type are compared or hashed
-//! where somebody asks for that by name. A class brings a family of its own along.
+//! where somebody asks for that by name; and the families that they are in.
 
 use std::sync::Arc;
 
@@ -19,6 +19,29 @@ pub struct OperatorClass {
     pub default: bool,
     pub operators: Vec<ClassOperator>,
     pub functions: Vec<ClassFunction>,
+    /// The family it is in. Classes of older data directories say none: they have one each, of their name.
+    #[serde(default)]
+    pub in_family: Option<Oid>,
+}
+
+/// Classes of a method that go together, with operators and functions that are in none of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperatorFamily {
+    pub oid: Oid,
+    pub schema: String,
+    pub name: String,
+    pub method: String,
+    pub operators: Vec<ClassOperator>,
+    pub functions: Vec<ClassFunction>,
+}
+
+pub type OperatorFamilyRef = Arc<OperatorFamily>;
+
+impl OperatorFamily {
+    /// `operator family f for access method hash`, as messages name it.
+    pub fn describe(&self) -> String {
+        format!("operator family {} for access method {}", self.name, self.method)
+    }
 }
 
 /// The number of the access method of this name in pg_am.
@@ -59,7 +82,7 @@ pub const HASH_WITH_SEED: i16 = 2;
 impl OperatorClass {
     /// The oid of its family.
     pub fn family(&self) -> Oid {
-        Oid(self.oid.0 + 1)
+        self.in_family.unwrap_or(Oid(self.oid.0 + 1))
     }
 
     /// The support function of a number over values of its own type.

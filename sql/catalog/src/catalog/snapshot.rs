@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use crate::types::Oid;
 
 use super::lookup_recorder::{LookupRecorder, Lookups};
-use super::operator_class::OperatorClassRef;
+use super::operator_class::{OperatorClassRef, OperatorFamilyRef};
 use super::relation::Relation;
 use super::state::{RelationOid, State};
 use super::{
@@ -349,6 +349,11 @@ impl Catalog {
     pub fn operator_classes(&self) -> impl Iterator<Item = &OperatorClassRef> {
         self.note_all(ObjectKind::OperatorClass);
         self.0.operator_classes.values()
+    }
+
+    pub fn operator_families(&self) -> impl Iterator<Item = &OperatorFamilyRef> {
+        self.note_all(ObjectKind::OperatorFamily);
+        self.0.operator_families.values()
     }
 
     pub fn roles(&self) -> impl Iterator<Item = &Arc<Role>> {

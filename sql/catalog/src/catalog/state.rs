@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::types::Oid;
 
-use super::operator_class::OperatorClassRef;
+use super::operator_class::{OperatorClassRef, OperatorFamilyRef};
 use super::relation::Relation;
 use super::shared_map::SharedMap;
 use super::{
@@ -31,6 +31,7 @@ pub(super) struct State {
     pub(super) comments: SharedMap<Oid, Arc<Comments>>,
     pub(super) types: SharedMap<Oid, UserTypeRef>,
     pub(super) operator_classes: SharedMap<Oid, OperatorClassRef>,
+    pub(super) operator_families: SharedMap<Oid, OperatorFamilyRef>,
     /// Names of enums' labels.
     pub(super) labels: SharedMap<Oid, Arc<str>>,
     /// The relations of composite types, by their oids.
@@ -116,6 +117,7 @@ impl State {
             comments: SharedMap::default(),
             types: SharedMap::default(),
             operator_classes: SharedMap::default(),
+            operator_families: SharedMap::default(),
             labels: SharedMap::default(),
             composites: SharedMap::default(),
             schema_names: SharedMap::default(),
@@ -212,6 +214,7 @@ impl State {
                 }
             }
             Object::OperatorClass(class) => self.operator_classes.insert(class.oid, class.clone()),
+            Object::OperatorFamily(family) => self.operator_families.insert(family.oid, family.clone()),
             Object::Routine(routine) => {
                 self.routines.insert(routine.oid, routine.clone());
                 add(&mut self.routine_names, Name::new(&routine.schema, &routine.name), routine.oid);
@@ -259,6 +262,9 @@ impl State {
             }
             ObjectKind::OperatorClass => {
                 self.operator_classes.remove(&oid);
+            }
+            ObjectKind::OperatorFamily => {
+                self.operator_families.remove(&oid);
             }
             ObjectKind::Comments => {
                 self.comments.remove(&oid);

@@ -124,18 +124,31 @@ impl Depends<'_> {
         }
     }
 
-    /// Classes with their operators and functions, and the family that each of them is alone in.
+    /// Families, and classes, with their operators and functions.
     fn operator_classes(&mut self) {
         let source = self.source;
+        for family in source.catalog().operator_families() {
+            let own = (PG_OPFAMILY, family.oid, 0);
+            for place in 0..family.operators.len() {
+                self.add((PG_AMOP, member_oid(family.oid, place), 0), own, "a");
+            }
+            for (place, function) in family.functions.iter().enumerate() {
+                let member = (PG_AMPROC, member_oid(family.oid, place), 0);
+                self.add(member, own, "a");
+                if source.catalog().routine_by_oid(function.function).is_some() {
+                    self.add(member, (PG_PROC, function.function, 0), "a");
+                }
+            }
+        }
         for class in source.catalog().operator_classes() {
             let own = (PG_OPCLASS, class.oid, 0);
             self.add(own, (PG_OPFAMILY, class.family(), 0), "a");
             self.on_type(own, class.input.oid);
             for place in 0..class.operators.len() {
-                self.add((PG_AMOP, member_oid(class, place), 0), own, "i");
+                self.add((PG_AMOP, member_oid(class.oid, place), 0), own, "i");
             }
             for (place, function) in class.functions.iter().enumerate() {
-                let member = (PG_AMPROC, member_oid(class, place), 0);
+                let member = (PG_AMPROC, member_oid(class.oid, place), 0);
                 // A class is nothing without the first of its functions; the others are its family's.
                 let required = function.number == 1;
                 match required {

@@ -1,11 +1,11 @@
-//! Catalog relations about the operator classes that users defined.
+//! Catalog relations about the operator classes and families that users defined.
 
 use super::SystemSource;
 use super::index_view::schema_oid;
 use super::opclass::method_oid;
 use super::shape::{Sheet, text};
 use crate::catalog::SUPERUSER;
-use crate::catalog::operator_class::OperatorClass;
+use crate::catalog::operator_class::{ClassFunction, ClassOperator};
 use crate::datum::Datum;
 use crate::types::Oid;
 
@@ -26,53 +26,71 @@ pub(super) fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 pub(super) fn families(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for class in source.catalog().operator_classes() {
+    let mut add = |oid: Oid, (method, name, schema): (&str, &str, &str)| {
         sheet.add(&[
-            ("oid", Datum::Oid(class.family())),
-            ("opfmethod", method_oid(&class.method)),
-            ("opfname", text(&class.name)),
-            ("opfnamespace", schema_oid(source, &class.schema)),
+            ("oid", Datum::Oid(oid)),
+            ("opfmethod", method_oid(method)),
+            ("opfname", text(name)),
+            ("opfnamespace", schema_oid(source, schema)),
             ("opfowner", Datum::Oid(SUPERUSER)),
         ]);
+    };
+    for family in source.catalog().operator_families() {
+        add(family.oid, (&family.method, &family.name, &family.schema));
+    }
+    for class in source.catalog().operator_classes().filter(|class| class.in_family.is_none()) {
+        add(class.family(), (&class.method, &class.name, &class.schema));
     }
 }
 
-/// The number of a class's operator or function: in a part of the number space that no object is drawn from.
-/// pg_dump asks pg_depend which of them are a class's own.
-pub(super) fn member_oid(class: &OperatorClass, place: usize) -> Oid {
-    let number = (class.oid.0 << 5) | place as u32;
+/// The number of a class's or a family's operator or function: in a part of the number space that no object
+/// is drawn from. pg_dump asks pg_depend which of them are a class's own.
+pub(super) fn member_oid(owner: Oid, place: usize) -> Oid {
+    let number = (owner.0 << 5) | place as u32;
     Oid(0x2000_0000 | (number & 0x1fff_ffff))
 }
 
 pub(super) fn operators(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for class in source.catalog().operator_classes() {
-        for (place, of) in class.operators.iter().enumerate() {
+    let mut add = |owner: Oid, family: Oid, method: &str, operators: &[ClassOperator]| {
+        for (place, of) in operators.iter().enumerate() {
             sheet.add(&[
-                ("oid", Datum::Oid(member_oid(class, place))),
-                ("amopfamily", Datum::Oid(class.family())),
+                ("oid", Datum::Oid(member_oid(owner, place))),
+                ("amopfamily", Datum::Oid(family)),
                 ("amoplefttype", Datum::Oid(of.left)),
                 ("amoprighttype", Datum::Oid(of.right)),
                 ("amopstrategy", Datum::Int2(of.strategy)),
                 ("amoppurpose", text("s")),
                 ("amopopr", Datum::Oid(of.operator)),
-                ("amopmethod", method_oid(&class.method)),
+                ("amopmethod", method_oid(method)),
                 ("amopsortfamily", Datum::Oid(Oid(0))),
             ]);
         }
+    };
+    for class in source.catalog().operator_classes() {
+        add(class.oid, class.family(), &class.method, &class.operators);
+    }
+    for family in source.catalog().operator_families() {
+        add(family.oid, family.oid, &family.method, &family.operators);
     }
 }
 
 pub(super) fn functions(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for class in source.catalog().operator_classes() {
-        for (place, of) in class.functions.iter().enumerate() {
+    let mut add = |owner: Oid, family: Oid, functions: &[ClassFunction]| {
+        for (place, of) in functions.iter().enumerate() {
             sheet.add(&[
-                ("oid", Datum::Oid(member_oid(class, place))),
-                ("amprocfamily", Datum::Oid(class.family())),
+                ("oid", Datum::Oid(member_oid(owner, place))),
+                ("amprocfamily", Datum::Oid(family)),
                 ("amproclefttype", Datum::Oid(of.left)),
                 ("amprocrighttype", Datum::Oid(of.right)),
                 ("amprocnum", Datum::Int2(of.number)),
                 ("amproc", Datum::Oid(of.function)),
             ]);
         }
+    };
+    for class in source.catalog().operator_classes() {
+        add(class.oid, class.family(), &class.functions);
+    }
+    for family in source.catalog().operator_families() {
+        add(family.oid, family.oid, &family.functions);
     }
 }

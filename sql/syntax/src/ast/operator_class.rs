@@ -1,4 +1,4 @@
-//! CREATE, ALTER and DROP OPERATOR CLASS.
+//! CREATE, ALTER and DROP OPERATOR CLASS and OPERATOR FAMILY.
 
 use super::{QualifiedName, RenameAction, RoutineSignature, TypeName};
 
@@ -37,7 +37,38 @@ pub struct AlterOperatorClass {
     pub action: RenameAction,
 }
 
-/// DROP OPERATOR CLASS.
+/// CREATE OPERATOR FAMILY.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateOperatorFamily {
+    pub name: QualifiedName,
+    pub method: String,
+}
+
+/// ALTER OPERATOR FAMILY.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlterOperatorFamily {
+    pub name: QualifiedName,
+    pub method: String,
+    pub action: FamilyAction,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum FamilyAction {
+    Add(Vec<ClassItem>),
+    Drop(Vec<FamilyMember>),
+    Change(RenameAction),
+}
+
+/// What DROP takes out of a family.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FamilyMember {
+    /// FUNCTION; OPERATOR otherwise.
+    pub function: bool,
+    pub number: i64,
+    pub types: Vec<TypeName>,
+}
+
+/// DROP OPERATOR CLASS, DROP OPERATOR FAMILY.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DropOperatorClass {
     pub name: QualifiedName,

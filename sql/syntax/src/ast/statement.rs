@@ -11,7 +11,9 @@ use super::ddl::{
 };
 use super::extension::{AlterExtension, CreateExtension, DropExtension};
 use super::name::QualifiedName;
-use super::operator_class::{AlterOperatorClass, CreateOperatorClass, DropOperatorClass};
+use super::operator_class::{
+    AlterOperatorClass, AlterOperatorFamily, CreateOperatorClass, CreateOperatorFamily, DropOperatorClass,
+};
 use super::role::{AlterDefaultPrivileges, AlterRole, CreateRole, DropRole, Grant, GrantRole, OwnedObjects};
 use super::routine::{CreateRoutine, RoutineWord};
 use super::setting::Set;
@@ -61,6 +63,9 @@ pub enum Statement {
     CreateOperatorClass(Box<CreateOperatorClass>),
     AlterOperatorClass(AlterOperatorClass),
     DropOperatorClass(DropOperatorClass),
+    CreateOperatorFamily(CreateOperatorFamily),
+    AlterOperatorFamily(Box<AlterOperatorFamily>),
+    DropOperatorFamily(DropOperatorClass),
     /// DROP TABLE, INDEX, SEQUENCE, VIEW, TYPE, SCHEMA.
     Drop(Drop),
     DropRoutine(DropRoutine),
@@ -204,6 +209,9 @@ impl Statement {
             Statement::CreateOperatorClass(_) => "CREATE OPERATOR CLASS",
             Statement::AlterOperatorClass(_) => "ALTER OPERATOR CLASS",
             Statement::DropOperatorClass(_) => "DROP OPERATOR CLASS",
+            Statement::CreateOperatorFamily(_) => "CREATE OPERATOR FAMILY",
+            Statement::AlterOperatorFamily(_) => "ALTER OPERATOR FAMILY",
+            Statement::DropOperatorFamily(_) => "DROP OPERATOR FAMILY",
             Statement::Drop(drop) => match drop.kind {
                 ObjectWord::Table => "DROP TABLE",
                 ObjectWord::Index => "DROP INDEX",

@@ -54,6 +54,9 @@ impl Cursor<'_> {
             "operator" if !or_replace && self.at_words(&["operator", "class"]) => {
                 return self.create_operator_class();
             }
+            "operator" if !or_replace && self.at_words(&["operator", "family"]) => {
+                return self.create_operator_family();
+            }
             "trigger" => return self.create_trigger(or_replace),
             "extension" if !or_replace => return self.create_extension(),
             "constraint" if self.at_words(&["constraint", "trigger"]) => {
@@ -223,6 +226,7 @@ impl Cursor<'_> {
                 self.rename(RenamedObject::Routine(word, signature), &what)
             }
             "operator" if self.at_words(&["operator", "class"]) => self.alter_operator_class(),
+            "operator" if self.at_words(&["operator", "family"]) => self.alter_operator_family(),
             "aggregate" => {
                 self.skip(1);
                 let signature = self.aggregate_signature()?;
@@ -273,7 +277,9 @@ impl Cursor<'_> {
             "domain" => ObjectWord::Domain,
             "schema" => ObjectWord::Schema,
             "aggregate" => return self.drop_aggregate(),
-            "operator" if self.at_words(&["operator", "class"]) => return self.drop_operator_class(),
+            "operator" if matches!(self.word_at(1).as_str(), "class" | "family") => {
+                return self.drop_operator_class();
+            }
             "trigger" => return self.drop_trigger(),
             "extension" => return self.drop_extension(),
             "owned" => return self.owned(false),

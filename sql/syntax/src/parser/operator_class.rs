@@ -1,10 +1,10 @@
-//! CREATE, ALTER and DROP OPERATOR CLASS.
+//! CREATE, ALTER and DROP OPERATOR CLASS and OPERATOR FAMILY.
 
 use sqlparser::tokenizer::Token;
 
 use crate::ast::{
-    AlterOperatorClass, ClassItem, CreateOperatorClass, DropOperatorClass, QualifiedName, RenameAction,
-    Statement, TypeName,
+    AlterOperatorClass, AlterOperatorFamily, ClassItem, CreateOperatorClass, CreateOperatorFamily,
+    DropOperatorClass, FamilyAction, FamilyMember, QualifiedName, RenameAction, Statement, TypeName,
 };
 use crate::error::Result;
 
@@ -73,26 +73,66 @@ impl Cursor<'_> {
         let name = self.name()?;
         self.expect("using")?;
         let method = self.identifier()?;
-        let action = if self.take_words(&["rename", "to"]) {
-            RenameAction::RenameTo(self.identifier()?)
-        } else if self.take_words(&["set", "schema"]) {
-            RenameAction::SetSchema(self.identifier()?)
-        } else {
-            self.expect("owner")?;
-            self.expect("to")?;
-            RenameAction::OwnerTo(self.role()?)
-        };
+        let action = self.class_change()?;
         Ok(Statement::AlterOperatorClass(AlterOperatorClass { name, method, action }))
     }
 
-    /// After DROP, at OPERATOR CLASS.
+    fn class_change(&mut self) -> Result<RenameAction> {
+        if self.take_words(&["rename", "to"]) {
+            return Ok(RenameAction::RenameTo(self.identifier()?));
+        }
+        if self.take_words(&["set", "schema"]) {
+            return Ok(RenameAction::SetSchema(self.identifier()?));
+        }
+        self.expect("owner")?;
+        self.expect("to")?;
+        Ok(RenameAction::OwnerTo(self.role()?))
+    }
+
+    /// At OPERATOR FAMILY.
+    pub(super) fn create_operator_family(&mut self) -> Result<Statement> {
+        self.skip(2);
+        let name = self.name()?;
+        self.expect("using")?;
+        let method = self.identifier()?;
+        Ok(Statement::CreateOperatorFamily(CreateOperatorFamily { name, method }))
+    }
+
+    /// After ALTER, at OPERATOR FAMILY.
+    pub(super) fn alter_operator_family(&mut self) -> Result<Statement> {
+        self.skip(2);
+        let name = self.name()?;
+        self.expect("using")?;
+        let method = self.identifier()?;
+        let action = if self.take("add") {
+            FamilyAction::Add(self.list(Self::class_item)?)
+        } else if self.take("drop") {
+            FamilyAction::Drop(self.list(Self::family_member)?)
+        } else {
+            FamilyAction::Change(self.class_change()?)
+        };
+        Ok(Statement::AlterOperatorFamily(Box::new(AlterOperatorFamily { name, method, action })))
+    }
+
+    fn family_member(&mut self) -> Result<FamilyMember> {
+        let function = self.take("function");
+        if !function {
+            self.expect("operator")?;
+        }
+        let number = self.integer()?;
+        Ok(FamilyMember { function, number, types: self.parenthesized(Self::type_name)? })
+    }
+
+    /// After DROP, at OPERATOR CLASS or OPERATOR FAMILY.
     pub(super) fn drop_operator_class(&mut self) -> Result<Statement> {
+        let family = self.word_at(1) == "family";
         self.skip(2);
         let if_exists = self.take_if_exists();
         let name = self.name()?;
         self.expect("using")?;
         let method = self.identifier()?;
         let cascade = self.take_behavior();
-        Ok(Statement::DropOperatorClass(DropOperatorClass { name, method, if_exists, cascade }))
+        let drop = DropOperatorClass { name, method, if_exists, cascade };
+        Ok(if family { Statement::DropOperatorFamily(drop) } else { Statement::DropOperatorClass(drop) })
     }
 }

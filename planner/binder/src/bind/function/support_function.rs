@@ -196,7 +196,7 @@ impl Binder<'_, '_> {
     pub(crate) fn hashed_part(&mut self, part: BoundExpr, class: Oid) -> Result<BoundExpr> {
         let class = self.env.catalog.operator_class_by_oid(class);
         let class = class.ok_or_else(|| SqlError::internal("an operator class that is gone"))?;
-        let function = class.function(HASH_WITH_SEED);
+        let function = self.env.catalog.class_function(&class, HASH_WITH_SEED);
         let function = function.ok_or_else(|| SqlError::internal("an operator class without a hash"))?;
         let value = self.coerce_or_fail(part.clone(), class.input, CastContext::Implicit)?;
         let seed = BoundExpr::constant(Datum::Int8(SEED as i64), Type::INT8);

@@ -1,0 +1,26 @@
+//! The access methods that operator classes and families are for.
+
+use archipel_sql::error::{Result, SqlError, SqlState};
+
+/// What an access method knows: how many operators and support functions.
+pub(super) struct Method {
+    pub(super) name: &'static str,
+    pub(super) operators: i64,
+    pub(super) functions: i64,
+}
+
+const METHODS: [Method; 2] = [
+    Method { name: "btree", operators: 5, functions: 5 },
+    Method { name: "hash", operators: 1, functions: 3 },
+];
+
+pub(super) fn method_named(name: &str) -> Result<&'static Method> {
+    if let Some(found) = METHODS.iter().find(|method| method.name == name) {
+        return Ok(found);
+    }
+    if matches!(name, "gist" | "gin" | "spgist" | "brin") {
+        return Err(SqlError::unsupported(format_args!("an operator class for access method \"{name}\"")));
+    }
+    let message = format!("access method \"{name}\" does not exist");
+    Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
+}
