@@ -329,6 +329,18 @@ fn functions_are_called_by_their_numbers() {
 }
 
 #[test]
+fn settings_are_told_before_the_next_query_is_asked_for() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    assert_eq!(kinds(&raw.query("SET application_name TO 'a'")), "CSZ");
+    assert_eq!(kinds(&raw.query("SET application_name TO 'b'; SET application_name TO 'c'")), "CCSZ");
+    // What has been told is not told again.
+    assert_eq!(kinds(&raw.query("SET application_name TO 'd'; SET application_name TO 'c'")), "CCZ");
+    assert_eq!(kinds(&raw.query("BEGIN; SET LOCAL application_name TO 'e'")), "CCSZ");
+    assert_eq!(kinds(&raw.query("ROLLBACK")), "CSZ");
+}
+
+#[test]
 fn what_may_not_be_part_of_a_transaction_says_whether_that_is_a_pipeline() {
     let server = Server::start(&[]);
     let mut raw = server.raw();
@@ -345,6 +357,19 @@ fn what_may_not_be_part_of_a_transaction_says_whether_that_is_a_pipeline() {
     // The pipeline was one transaction.
     let told = raw.query("SELECT count(*) FROM t");
     assert!(told.iter().any(|(kind, body)| *kind == b'D' && body.ends_with(b"0")));
+    // Also behind what only reads, and behind another of its kind; not behind the end of a block.
+    for first in ["SELECT 1", "SHOW server_version", "VACUUM t", "CREATE TABLE IF NOT EXISTS t (a int)"] {
+        let told = raw.pipeline(&[run(first), run("VACUUM t")]);
+        let message = common::field(&told, b'M').unwrap_or_default();
+        assert!(
+            message.contains("within a pipeline") || message.contains("already exists"),
+            "{first}: {message}"
+        );
+        assert_eq!(told.iter().filter(|(kind, _)| *kind == b'E').count(), 1, "{first}");
+    }
+    assert_eq!(kinds(&raw.pipeline(&[run("VACUUM t"), run("SELECT 1")])), "12C12DCZ");
+    assert_eq!(kinds(&raw.pipeline(&[run("BEGIN"), run("COMMIT"), run("VACUUM t")])), "12C12C12CZ");
+    assert_eq!(kinds(&raw.pipeline(&[run(""), run("VACUUM t")])), "12I12CZ");
     raw.query("BEGIN");
     let told = raw.pipeline(&[run("VACUUM t")]);
     let message = common::field(&told, b'M');

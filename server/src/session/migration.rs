@@ -73,6 +73,7 @@ impl Session {
         replies: Rc<Replies<EngineDurability>>,
         belongings: Box<Belongings>,
     ) -> Session {
+        let told_settings = belongings.settings.effective().clone();
         Session {
             server,
             executor,
@@ -101,6 +102,7 @@ impl Session {
             overheard: None,
             client_gone: Default::default(),
             listener: belongings.listener,
+            told_settings,
             told_notice: false,
             in_script: false,
             reshaped: false,

@@ -100,6 +100,8 @@ pub struct Session {
     client_gone: std::cell::Cell<bool>,
     /// Set while the session listens to something.
     listener: Option<Listener>,
+    /// The settings that the client has been told of.
+    told_settings: Arc<Effective>,
     /// Whether the output holds a notice, which does not wait for what comes after it.
     told_notice: bool,
     /// Whether the statements of a text that has several are running.
@@ -215,16 +217,23 @@ impl Session {
         }
     }
 
-    /// Tells the client about reported settings that differ from those of `before`.
-    fn report_changes(&mut self, before: &Effective) {
-        for ((name, value), (_, old)) in self.settings.effective().reported().zip(before.reported()) {
+    /// Tells the client about reported settings that are not what it was told of them, as it is about to be
+    /// asked for another query.
+    fn report_changes(&mut self) {
+        let now = self.settings.effective().clone();
+        if Arc::ptr_eq(&now, &self.told_settings) {
+            return;
+        }
+        let told = std::mem::replace(&mut self.told_settings, now.clone());
+        for ((name, value), (_, old)) in now.reported().zip(told.reported()) {
             if value != old {
                 self.output.parameter_status(name, &value);
             }
         }
     }
 
-    /// Changes settings through `change`, reporting what clients must know.
+    /// Changes settings through `change`. What clients must know of it they are told when they are asked for
+    /// another query.
     pub(crate) fn change_settings<T>(
         &mut self,
         change: impl FnOnce(&mut SessionSettings) -> Result<T, SqlError>,
@@ -232,7 +241,6 @@ impl Session {
         let before = self.settings.effective().clone();
         let result = change(&mut self.settings);
         if !Arc::ptr_eq(&before, self.settings.effective()) {
-            self.report_changes(&before);
             stack::set_depth(self.settings.effective().stack_depth_kb);
             self.host = None;
         }

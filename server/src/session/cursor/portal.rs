@@ -114,10 +114,13 @@ impl Session {
                 }
                 self.begin_statement(&prepared.text);
                 if whole {
-                    return self.execute(&prepared, params, &formats, last).await;
+                    self.execute(&prepared, params, &formats, last).await?;
+                    self.step_has_run(&prepared);
+                    return Ok(());
                 }
                 self.executor.outbox.write();
                 self.open_portal(name, &prepared, params, last, last.then_some(rows_max)).await?;
+                self.step_has_run(&prepared);
                 self.fetch_portal(name, rows_max, &formats).await
             }
             PortalState::Open => {

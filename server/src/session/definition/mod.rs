@@ -75,6 +75,8 @@ impl Session {
             }
             Self::require_outside_of_block(statement)?;
             self.require_nothing_pending(statement)?;
+        } else if self.is_behind_others() {
+            Self::require_outside_of_pipeline(statement)?;
         }
         match &**statement {
             Statement::Vacuum(vacuum) | Statement::Analyze(vacuum) => {

@@ -272,6 +272,7 @@ impl Session {
         output.ready_for_query(crate::wire::output::Status::Idle);
         let application = settings.effective().show("application_name").unwrap_or_default();
         registered.entry.activity.set_application_name(&application);
+        let told_settings = settings.effective().clone();
         Ok(Session {
             server,
             executor,
@@ -300,6 +301,7 @@ impl Session {
             overheard: None,
             client_gone: Default::default(),
             listener: None,
+            told_settings,
             told_notice: false,
             in_script: false,
             reshaped: false,
@@ -553,6 +555,7 @@ impl Session {
             self.deliver().await;
         }
         if !self.entry().is_terminated() {
+            self.report_changes();
             let status = self.status();
             self.output.ready_for_query(status);
         }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use archipel_engine::txn::Isolation;
 use archipel_engine::{Outcome, Stop, SubmitOptions};
+use archipel_sql::ast::Statement;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 
@@ -175,6 +176,23 @@ impl Session {
     /// The next message begins another pipeline.
     pub(super) fn end_pipeline(&mut self) {
         self.pipeline.way = Way::Open;
+        self.pipeline.has_run = false;
+    }
+
+    /// A statement of the pipeline has run.
+    pub(in crate::session) fn step_has_run(&mut self, prepared: &Prepared) {
+        match &prepared.body {
+            Body::Empty => {}
+            Body::Utility(statement) if matches!(**statement, Statement::Transaction(_)) => {
+                self.pipeline.has_run = false;
+            }
+            Body::Rows(_) | Body::Utility(_) => self.pipeline.has_run = true,
+        }
+    }
+
+    /// Whether a statement has run before the one at hand.
+    pub(in crate::session) fn is_behind_others(&self) -> bool {
+        self.pipeline.has_run
     }
 }
 

@@ -20,6 +20,8 @@ pub(in crate::session) struct Pipeline {
     next_pause: u32,
     /// What `nextval` gave to statements that are run again one by one.
     pub(super) numbers_left: Option<Vec<Drawn>>,
+    /// Whether a statement has run since Sync, or since a transaction block began or ended.
+    pub(super) has_run: bool,
 }
 
 /// How the statements of a pipeline run.
