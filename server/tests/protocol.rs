@@ -329,6 +329,21 @@ fn functions_are_called_by_their_numbers() {
 }
 
 #[test]
+fn tables_of_queries_tell_their_parameters() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    let text = "CREATE TABLE made AS SELECT $1::int AS a, $2 || 'x' AS b";
+    let told = raw.pipeline(&[[common::parse(text), common::framed(b'D', b"S\0")].concat()]);
+    assert_eq!(kinds(&told), "1tnZ");
+    assert_eq!(told[1].1, [0_u8, 2, 0, 0, 0, 23, 0, 0, 0, 25]);
+    let bind = common::framed(b'B', b"\0\0\0\0\0\x02\0\0\0\x017\0\0\0\x01q\0\0");
+    let run = common::framed(b'E', b"\0\0\0\0\0");
+    assert_eq!(kinds(&raw.pipeline(&[[common::parse(text), bind, run].concat()])), "12CZ");
+    let told = raw.query("SELECT a, b FROM made");
+    assert!(told.iter().any(|(kind, body)| *kind == b'D' && body.ends_with(b"qx")));
+}
+
+#[test]
 fn settings_are_told_before_the_next_query_is_asked_for() {
     let server = Server::start(&[]);
     let mut raw = server.raw();

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use archipel_planner::bound::OutputColumn;
 use archipel_planner::native::cursor::OpenCursor;
 use archipel_sql::ast::{
-    AlterSystem, DiscardTarget, Execute, ExplainFormat, Prepare, Reset, Set, SetTransaction, SetValue, Show,
-    Statement,
+    AlterSystem, DiscardTarget, Execute, ExplainFormat, Prepare, Reset, RowSource, Set, SetTransaction,
+    SetValue, Show, Statement,
 };
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -73,6 +73,10 @@ impl Session {
         let query = match statement {
             Statement::DeclareCursor(declare) => Some(declare.text.as_str()),
             Statement::Explain(explain) => text.get(explain.statement.range.clone()),
+            Statement::CreateTableAs(create) => match &create.source {
+                RowSource::Query { text, .. } => Some(text.as_str()),
+                RowSource::Execute(_) => None,
+            },
             _ => None,
         };
         let Some(query) = query.filter(|query| query.contains('$')) else {

@@ -113,7 +113,16 @@ impl Session {
                 self.check_routine_settings(clauses)?;
             }
             Statement::CreateTableAs(create) => {
-                return self.create_table_as(create, &prepared.declared, params, alone).await;
+                let known = prepared.params.iter().map(|ty| ty.oid);
+                let types: Vec<archipel_sql::types::Oid> = match prepared.params.len() {
+                    told if told < prepared.declared.len() => prepared.declared.to_vec(),
+                    _ => known.collect(),
+                };
+                if types.len() > params.len() {
+                    let message = format!("there is no parameter ${}", params.len() + 1);
+                    return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, message));
+                }
+                return self.create_table_as(create, &types, params, alone).await;
             }
             other if self.makes_temporary(other) => self.use_temporary_schema()?,
             _ => {}
