@@ -35,7 +35,7 @@ fn order_within(function: &Function) -> Option<&[OrderByExpr]> {
     let FunctionArguments::List(list) = &function.args else { return None };
     match &list.clauses[..] {
         [] => Some(&[]),
-        [FunctionArgumentClause::OrderBy(keys)] => Some(keys),
+        [FunctionArgumentClause::OrderBy(keys)] => Some(&keys[..]),
         _ => None,
     }
 }
