@@ -117,7 +117,10 @@ impl Dependent {
             }
             Dependent::Index(table, place) => format!("index {}", table.indexes[*place].name),
             Dependent::OperatorClass(class) => class.describe(),
-            Dependent::OperatorFamily(family) => family.describe(),
+            Dependent::OperatorFamily(family) => {
+                let name = quote_qualified(&family.schema, &family.name);
+                format!("operator family {name} for access method {}", family.method)
+            }
             Dependent::Heir(table) | Dependent::PartitionKey(table) => format!("table {}", table.name),
             Dependent::View(view) => format!("view {}", view.name),
             Dependent::Table(table) if table.kind == TableKind::View => {
@@ -249,10 +252,14 @@ impl Catalog {
                 .cloned()
                 .map(Dependent::SchemaRoutine),
         );
-        let classes = self.operator_classes().filter(|class| class.schema == schema).cloned();
-        dependents.extend(classes.map(Dependent::OperatorClass));
-        let families = self.operator_families().filter(|family| family.schema == schema).cloned();
-        dependents.extend(families.map(Dependent::OperatorFamily));
+        let families: Vec<OperatorFamilyRef> =
+            self.operator_families().filter(|family| family.schema == schema).cloned().collect();
+        // A class goes with its family, and nobody speaks of it.
+        let is_told = |class: &&OperatorClassRef| {
+            class.schema == schema && !families.iter().any(|family| family.oid == class.family())
+        };
+        dependents.extend(self.operator_classes().filter(is_told).cloned().map(Dependent::OperatorClass));
+        dependents.extend(families.into_iter().map(Dependent::OperatorFamily));
         // As they came to be, whatever they are.
         dependents.sort_by_key(|dependent| dependent.object().1);
         dependents
