@@ -1,5 +1,7 @@
 //! What expressions are made of at the least: names, types and constants as text.
 
+use archipel_sql::style::Quoting;
+
 use super::*;
 
 impl Deparser<'_, '_> {

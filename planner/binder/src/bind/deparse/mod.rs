@@ -23,7 +23,6 @@ use archipel_sql::catalog::Catalog;
 use archipel_sql::datum::Datum;
 use archipel_sql::function::{CastContext, FunctionContext};
 use archipel_sql::io;
-use archipel_sql::style::Quoting;
 use archipel_sql::system::{KeptExpression, Subject};
 use archipel_sql::type_table::{BuiltIn, element_of};
 use archipel_sql::types::{Oid, Type};
