@@ -50,7 +50,7 @@ pub fn decided<'e>(
 /// What PostgreSQL calls immutable although it reads a setting of the session, TimeZone or
 /// quote_all_identifiers: its value belongs to no plan.
 pub fn reads_settings(function: &ScalarFunction) -> bool {
-    function.is(Intrinsic::AgeInZone) || function.name == "quote_ident"
+    function.is(Intrinsic::AgeInZone) || function.is(Intrinsic::QuoteIdentifier)
 }
 
 /// Whether the value of a call with constants may stand in its place.

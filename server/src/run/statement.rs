@@ -248,10 +248,7 @@ impl StatementRun {
     }
 
     fn evaluate(&mut self, txn: &mut Txn<'_>) -> ExecResult<()> {
-        let now = match self.now {
-            Some(now) => now,
-            None => txn.started_at(),
-        };
+        let now = self.now.unwrap_or_else(|| txn.started_at());
         if let Some(portions) = self.streaming.portions() {
             // An executor's thread does not wait for a client.
             portions.begin(txn.pages_at().filter(|_| txn.executor().is_none()));

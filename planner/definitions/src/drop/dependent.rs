@@ -55,16 +55,7 @@ fn drop_users(users: &[Dependent], work: &mut Work<'_>) -> Result<()> {
                 let oid = table.triggers[*place].oid;
                 change_table(table.oid, work, |table| table.triggers.retain(|trigger| trigger.oid != oid));
             }
-            Dependent::DomainCheck(ty, place) => {
-                let oid = ty.domain.as_ref().and_then(|domain| domain.checks.get(*place)).map(|c| c.oid);
-                let Some(known) = work.catalog.user_type_by_oid(ty.oid) else { continue };
-                let mut changed: UserType = (*known).clone();
-                if let Some(domain) = &mut changed.domain {
-                    domain.checks.retain(|check| Some(check.oid) != oid);
-                }
-                work.put(Object::Type(changed.into()));
-                domain_form::compile_anew(&known, work);
-            }
+            Dependent::DomainCheck(ty, place) => drop_domain_check(ty, *place, work),
             Dependent::PartitionKey(table) => {
                 if let Some(table) = work.catalog.table_by_oid(table.oid) {
                     relation::drop_tables(&[table], true, work)?;
@@ -99,6 +90,17 @@ fn drop_users(users: &[Dependent], work: &mut Work<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn drop_domain_check(ty: &UserType, place: usize, work: &mut Work<'_>) {
+    let oid = ty.domain.as_ref().and_then(|domain| domain.checks.get(place)).map(|check| check.oid);
+    let Some(known) = work.catalog.user_type_by_oid(ty.oid) else { return };
+    let mut changed: UserType = (*known).clone();
+    if let Some(domain) = &mut changed.domain {
+        domain.checks.retain(|check| Some(check.oid) != oid);
+    }
+    work.put(Object::Type(changed.into()));
+    domain_form::compile_anew(&known, work);
 }
 
 fn change_table(oid: Oid, work: &mut Work<'_>, change: impl FnOnce(&mut Table)) {

@@ -5,6 +5,7 @@ use super::operator_class::{ClassFunction, OperatorClass, OperatorClassRef, Oper
 use crate::types::Oid;
 
 impl Catalog {
+    /// A family by its number.
     pub fn operator_family_by_oid(&self, oid: Oid) -> Option<OperatorFamilyRef> {
         self.operator_families().find(|family| family.oid == oid).cloned()
     }

@@ -35,6 +35,7 @@ pub struct OperatorFamily {
     pub functions: Vec<ClassFunction>,
 }
 
+/// A family as catalogs share it.
 pub type OperatorFamilyRef = Arc<OperatorFamily>;
 
 impl OperatorFamily {

@@ -351,6 +351,7 @@ impl Catalog {
         self.0.operator_classes.values()
     }
 
+    /// All families that users made.
     pub fn operator_families(&self) -> impl Iterator<Item = &OperatorFamilyRef> {
         self.note_all(ObjectKind::OperatorFamily);
         self.0.operator_families.values()

@@ -52,6 +52,7 @@ pub struct AlterOperatorFamily {
     pub action: FamilyAction,
 }
 
+/// What ALTER OPERATOR FAMILY does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FamilyAction {
     Add(Vec<ClassItem>),

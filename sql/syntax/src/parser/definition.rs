@@ -63,24 +63,7 @@ impl Cursor<'_> {
                 return self.create_trigger(or_replace);
             }
             "trusted" | "procedural" => return Ok(self.refuse("CREATE LANGUAGE")),
-            "temporary" | "temp" | "local" | "global" => {
-                while matches!(self.word_at(0).as_str(), "temporary" | "temp" | "local" | "global") {
-                    self.skip(1);
-                }
-                return match self.word_at(0).as_str() {
-                    "view" => self.create_view(or_replace, true),
-                    "table" if !or_replace => {
-                        self.skip(1);
-                        self.create_table(Persistence::Temporary)
-                    }
-                    "recursive" => self.create_recursive_view(or_replace, true),
-                    "sequence" if !or_replace => {
-                        self.skip(1);
-                        self.create_sequence(Persistence::Temporary)
-                    }
-                    _ => Err(self.unexpected()),
-                };
-            }
+            "temporary" | "temp" | "local" | "global" => return self.create_temporary(or_replace),
             "view" => return self.create_view(or_replace, false),
             "recursive" => return self.create_recursive_view(or_replace, false),
             "type" if !or_replace => return self.create_type(),
@@ -114,6 +97,25 @@ impl Cursor<'_> {
             Some(word) if !or_replace => self.create_role(word),
             Some(_) => Err(self.unexpected()),
             None => self.foreign_object("CREATE"),
+        }
+    }
+
+    fn create_temporary(&mut self, or_replace: bool) -> Result<Statement> {
+        while matches!(self.word_at(0).as_str(), "temporary" | "temp" | "local" | "global") {
+            self.skip(1);
+        }
+        match self.word_at(0).as_str() {
+            "view" => self.create_view(or_replace, true),
+            "table" if !or_replace => {
+                self.skip(1);
+                self.create_table(Persistence::Temporary)
+            }
+            "recursive" => self.create_recursive_view(or_replace, true),
+            "sequence" if !or_replace => {
+                self.skip(1);
+                self.create_sequence(Persistence::Temporary)
+            }
+            _ => Err(self.unexpected()),
         }
     }
 

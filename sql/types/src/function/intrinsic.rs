@@ -36,6 +36,8 @@ pub enum Intrinsic {
     DateArithmetic,
     /// The time between two moments, by the calendar of the session's zone.
     AgeInZone,
+    /// A name in quotes where it needs some, or where the session wants them around all.
+    QuoteIdentifier,
 
     Compare(Comparison, Operands),
     /// The order of two rows by their images.
@@ -246,6 +248,7 @@ pub(super) const INTRINSICS: &[(&str, Intrinsic)] = &[
     ("date_mii", Intrinsic::DateArithmetic),
     ("date_mi", Intrinsic::DateArithmetic),
     ("timestamptz_age", Intrinsic::AgeInZone),
+    ("quote_ident", Intrinsic::QuoteIdentifier),
     ("btrecordimagecmp", Intrinsic::OrderImages),
     ("textlike", Intrinsic::Like),
     ("textnlike", Intrinsic::NotLike),
