@@ -79,6 +79,8 @@ pub enum Intrinsic {
     /// Makes JSON of all its arguments, or of the first.
     JsonOfAll,
     JsonOfFirst,
+    /// A value as JSON, for an aggregate that takes values of any type.
+    GatheredJson,
     /// Makes rows of JSON: of the type of its first argument, or of columns that FROM lists.
     JsonPopulate,
     JsonToRecord,
@@ -290,6 +292,7 @@ pub(super) const INTRINSICS: &[(&str, Intrinsic)] = &[
     ("json_build_array", Intrinsic::JsonOfAll),
     ("jsonb_build_array", Intrinsic::JsonOfAll),
     // Whether it comes in lines may follow.
+    ("archipel_json_of", Intrinsic::GatheredJson),
     ("row_to_json", Intrinsic::JsonOfFirst),
     ("row_to_json_pretty", Intrinsic::JsonOfFirst),
     ("array_to_json", Intrinsic::JsonOfFirst),

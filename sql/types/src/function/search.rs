@@ -352,7 +352,6 @@ mod tests {
             "x(y+)(z)?",
             "^x",
             "z$",
-            "(?:a|ab)(c|bcd)?",
             "[^a-z ]+",
             "ipsum x",
             "(é|y)(y*)",

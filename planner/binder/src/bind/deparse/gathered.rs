@@ -1,5 +1,6 @@
 //! Calls that stand where they were gathered: aggregates and window functions, with what only they have.
 
+use archipel_sql::function::Intrinsic;
 use archipel_sql::parser::{FrameExclusion, frame_exclusion};
 use sqlparser::ast::{
     FunctionArgumentClause, Ident, NamedWindowDefinition, NamedWindowExpr, OrderByExpr, WindowFrame,
@@ -40,6 +41,16 @@ fn order_within(function: &Function) -> Option<&[OrderByExpr]> {
     }
 }
 
+/// What was made JSON for an aggregate, which takes any value in SQL.
+fn before_json(arg: &BoundExpr) -> &BoundExpr {
+    match &arg.kind {
+        ExprKind::Call { function, args } if function.function.is(Intrinsic::GatheredJson) => {
+            args.first().unwrap_or(arg)
+        }
+        _ => arg,
+    }
+}
+
 impl Deparser<'_, '_> {
     fn accumulator_name(&self, function: &Function, accumulator: &Accumulator) -> Option<String> {
         Some(match accumulator {
@@ -54,7 +65,8 @@ impl Deparser<'_, '_> {
             return Some("*".to_owned());
         }
         let exprs = plain_arguments(function)?;
-        self.list(&exprs, args.get(..exprs.len())?)
+        let args: Vec<BoundExpr> = args.get(..exprs.len())?.iter().map(before_json).cloned().collect();
+        self.list(&exprs, &args)
     }
 
     /// ` FILTER (WHERE …)`.
