@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 
 use super::args::*;
+use super::container::record_image::by_image;
 use super::intrinsic::{Comparison, Intrinsic, Operands};
-use super::record_image::by_image;
 use super::{Eval, FunctionContext};
 use crate::compare::{compare, compare_floats};
 use crate::datetime::{MICROS_PER_DAY, zone};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::extra_checks::ExtraChecks;
+use super::system_info::extra_checks::ExtraChecks;
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::interrupt::Interruptible;

@@ -6,81 +6,56 @@
 //! - [`host`]      what a function may ask of the session it runs in
 //! - [`tables`]    the implementations by their names, one table for each topic; [`registry`] them by signature
 //! - [`intrinsic`] what functions are, for whoever knows more of them than how to call them
+//! - [`args`]      reading arguments; [`variadic`] calls with an array of them; [`length`] how long values may become
+//! - [`comparison`] comparisons of every type; [`convert`] casts
+//! - [`text`], [`binary`], [`number`], [`datetime`], [`container`] (arrays and records), [`json`], [`point`],
+//!   [`enum_label`]: functions by the types they are of
+//! - [`pattern_match`] LIKE and regular expressions
+//! - [`system_info`] what the session, the server and the catalog tell of themselves
 
 pub use crate::style::Style;
 
-mod accumulate;
-mod advanced;
-mod angles;
 mod args;
-mod array;
-mod array_assign;
-mod binary_match;
-mod binary_string;
-mod brackets;
+mod binary;
 mod comparison;
+mod container;
 mod convert;
-mod crypto;
-mod decimal;
-mod dissection;
-mod enumeration;
-mod extra_checks;
-mod float;
-mod hash;
+mod datetime;
+mod enum_label;
 mod host;
-mod identifier;
-mod integer;
 pub(crate) mod intrinsic;
 mod json;
-mod jsonpath;
 pub mod length;
-mod letters;
-mod lsn;
-mod matches;
-mod normal_form;
-mod number_text;
-mod part_assign;
-mod pattern;
+mod number;
+mod pattern_match;
 mod point;
-mod preference;
-pub(crate) mod quoting;
-mod record;
-mod record_image;
-mod reference;
-mod regexp;
 mod registry;
-mod search;
-mod send;
-mod series;
-mod session;
 pub(crate) mod signature;
-mod snapshot;
-mod string;
+mod system_info;
 mod tables;
-mod temporal;
-mod tid;
+pub(crate) mod text;
 mod variadic;
 
 pub use crate::io::lsn::{lsn_place, lsn_value, parse_lsn, show_lsn};
 pub use crate::io::point::{parse_point, point_of, point_value, show_point};
 pub use crate::io::snapshot::{Snapshot, parse_transaction_id};
-pub use array::from_values as array_of_values;
-pub use extra_checks::{CheckLevel, ExtraCheck, ExtraChecks};
-pub use pattern::{like, regular_expression};
-pub use quoting::quote_identifier;
-pub use record_image::column_types;
-pub use reference::is_no_type_name;
-pub use search::Pattern;
-pub use session::VERSION_TEXT;
-pub use string::quote_literal;
-pub use tid::{parse_tid, show_tid, tid_place, tid_value};
+pub use container::array::from_values as array_of_values;
+pub use container::record_image::column_types;
+pub use pattern_match::pattern::{like, regular_expression};
+pub use pattern_match::regex_search::Pattern;
+pub use system_info::extra_checks::{CheckLevel, ExtraCheck, ExtraChecks};
+pub use system_info::reference::is_no_type_name;
+pub use system_info::session::VERSION_TEXT;
+pub use system_info::tid::{parse_tid, show_tid, tid_place, tid_value};
+pub use text::quoting::quote_identifier;
+pub use text::string::quote_literal;
 pub use variadic::OF_ARRAY;
 
-pub use float::apply as float_arithmetic;
 pub use intrinsic::Operation as FloatOperation;
 pub use intrinsic::{AdvisoryLock, Aggregate, Comparison, Intrinsic, Operands};
 pub use intrinsic::{Arithmetic, IntegerWidth};
-pub use string::{
+pub use number::float::apply as float_arithmetic;
+pub use text::string::{
     char_count as text_length, chr as text_chr, left as text_left, position as text_position,
     right as text_right, substring as text_substring,
 };

@@ -2,7 +2,7 @@
 
 use super::Eval;
 use super::args::*;
-use super::float::overflow;
+use super::number::float::overflow;
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::io::point::{point_of, point_value};

@@ -1,13 +1,15 @@
 //! The implementations of functions by pg_proc.prosrc: one table for each topic.
 
+use super::binary::{binary_match, binary_string, crypto, hash, send};
+use super::container::{array, array_assign, nested_assign, record};
 use super::intrinsic::Intrinsic;
+use super::json::jsonpath;
+use super::number::{decimal, float, integer, number_format, series, transition};
+use super::pattern_match::{pattern, regexp};
 use super::signature::{Eval, SetEval, SetPage};
-use super::{
-    accumulate, array, array_assign, binary_match, binary_string, comparison, convert, crypto, decimal,
-    enumeration, float, hash, identifier, integer, intrinsic, json, jsonpath, lsn, normal_form, number_text,
-    part_assign, pattern, point, record, reference, regexp, send, series, session, snapshot, string,
-    temporal, variadic,
-};
+use super::system_info::{identifier, lsn, reference, session, snapshot};
+use super::text::{normalize, string};
+use super::{comparison, convert, datetime, enum_label, intrinsic, json, point, variadic};
 
 /// `(pg_proc.prosrc, implementation)` of scalar functions, by topic.
 type ScalarTable = &'static [(&'static str, Eval)];
@@ -35,17 +37,17 @@ pub(super) const SCALAR_TABLES: &[ScalarTable] = &[
     binary_string::FUNCTIONS,
     pattern::FUNCTIONS,
     regexp::FUNCTIONS,
-    number_text::FUNCTIONS,
-    temporal::FUNCTIONS,
+    number_format::FUNCTIONS,
+    datetime::FUNCTIONS,
     array::FUNCTIONS,
     array_assign::FUNCTIONS,
-    part_assign::FUNCTIONS,
+    nested_assign::FUNCTIONS,
     variadic::FUNCTIONS,
-    accumulate::FUNCTIONS,
+    transition::FUNCTIONS,
     record::FUNCTIONS,
     json::FUNCTIONS,
     jsonpath::FUNCTIONS,
-    enumeration::FUNCTIONS,
+    enum_label::FUNCTIONS,
     hash::FUNCTIONS,
     send::FUNCTIONS,
     session::HOSTED,
@@ -54,7 +56,7 @@ pub(super) const SCALAR_TABLES: &[ScalarTable] = &[
     point::FUNCTIONS,
     snapshot::FUNCTIONS,
     identifier::FUNCTIONS,
-    normal_form::FUNCTIONS,
+    normalize::FUNCTIONS,
     crypto::FUNCTIONS,
 ];
 
@@ -67,7 +69,7 @@ pub(super) const INTRINSIC_TABLES: &[IntrinsicTable] = &[
 
 pub(super) const SET_TABLES: &[SetTable] = &[
     series::SETS,
-    temporal::SETS,
+    datetime::SETS,
     array::SETS,
     pattern::SETS,
     json::SETS,
@@ -79,6 +81,6 @@ pub(super) const SET_TABLES: &[SetTable] = &[
 
 /// How a set is made in pages, by the name of its function.
 pub(super) fn page_of(key: &str) -> Option<SetPage> {
-    let mut pages = series::PAGES.iter().chain(temporal::PAGES);
+    let mut pages = series::PAGES.iter().chain(datetime::PAGES);
     pages.find(|(name, _)| *name == key).map(|(_, page)| *page)
 }
