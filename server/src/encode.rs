@@ -15,7 +15,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::function::length::check_buffer;
 use archipel_sql::types::{Oid, Type};
-use archipel_sql::{interrupt, io, memory, parts};
+use archipel_sql::{interrupt, io, memory, written_size};
 
 use crate::run::portions::Portions;
 use crate::wire::frame;
@@ -134,7 +134,7 @@ impl RowEncoder {
             out.extend_from_slice(&[0; 4]);
             let mut whole = Ok(());
             if self.formats.is_binary(index) {
-                if let Err(error) = parts::check(datum) {
+                if let Err(error) = written_size::check(datum) {
                     out.truncate(start);
                     return Err(error);
                 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use archipel_engine::Client;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::SessionHost;
-use archipel_sql::secret::random_bytes;
+use archipel_sql::strong_random::random_bytes;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::sync::{Notify, watch};

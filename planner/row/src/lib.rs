@@ -31,9 +31,9 @@ use archipel_sql::datum::Datum;
 pub use archipel_sql::datum::integer;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::numeric::Numeric;
-use archipel_sql::parts;
 use archipel_sql::types::{Oid, Type};
 use archipel_sql::typmod::{padded, padded_elements, padded_length, without_blanks};
+use archipel_sql::written_size;
 
 use crate::text::text_of;
 use smallvec::SmallVec;
@@ -325,7 +325,7 @@ impl Codec {
                 number.to_scaled(scale).map(Cell::Int8).ok_or_else(|| mismatch(self, datum))
             }
             (Codec::Generic | Codec::PaddedArray(_), _) => {
-                parts::check(datum)?;
+                written_size::check(datum)?;
                 write_generic(datum, space);
                 Ok(Cell::Bytes(space))
             }

@@ -7,9 +7,9 @@
 //! - [`numeric`], [`datetime`], [`json`] values with an arithmetic or a structure of their own
 //! - [`io`]       their text and binary forms, as [`style`] says; [`cast`], [`compare`]
 //! - [`function`] scalar functions and operators; [`aggregate`], [`ordered_set`]
-//! - [`stack`], [`memory`], [`parts`], [`interrupt`] bounds of what a statement may take
+//! - [`stack`], [`memory`], [`written_size`], [`interrupt`] bounds of what a statement may take
 //! - [`partition_hash`] which HASH partition a row is for
-//! - [`rights`]   what statements need; [`password`], [`secret`]
+//! - [`rights`]   what statements need; [`password`], [`strong_random`]
 
 pub mod aggregate;
 pub mod cast;
@@ -25,13 +25,13 @@ pub mod memory;
 pub mod numeric;
 pub mod ordered_set;
 pub mod partition_hash;
-pub mod parts;
 pub mod password;
 pub mod record;
 pub mod rights;
-pub mod secret;
 pub mod stack;
+pub mod strong_random;
 pub mod style;
 pub mod type_table;
 pub mod types;
 pub mod typmod;
+pub mod written_size;

@@ -69,7 +69,7 @@ fn apply(role: &mut Role, options: &[RoleOption], work: &mut Work<'_>) -> Result
                 role.password = match password.as_deref() {
                     None | Some("") => None,
                     Some(password) => {
-                        let salt = archipel_sql::secret::random_bytes()?;
+                        let salt = archipel_sql::strong_random::random_bytes()?;
                         Some(archipel_sql::password::verifier(password, salt)?)
                     }
                 };

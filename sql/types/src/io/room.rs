@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use crate::datum::Datum;
 use crate::error::SqlError;
 use crate::function::length::{ALLOCATION_MAX, buffer_too_large};
-use crate::{interrupt, memory, parts};
+use crate::{interrupt, memory, written_size};
 
 thread_local! {
     /// Why a text was not written: who writes answers no more than that it failed.
@@ -15,7 +15,7 @@ thread_local! {
 /// Fails where there is no room for the text of a value that is made of others; [`text_too_long`] then
 /// says why.
 pub(super) fn room_for(value: &Datum) -> std::fmt::Result {
-    parts::check(value).map_err(|error| {
+    written_size::check(value).map_err(|error| {
         WHY.set(Some(error));
         std::fmt::Error
     })

@@ -11,7 +11,7 @@ use crate::io::{text_out, text_too_long};
 use crate::record::Record;
 use crate::type_table::element_of;
 use crate::types::{Oid, Type};
-use crate::{interrupt, parts};
+use crate::{interrupt, written_size};
 
 use super::STEPS_PER_VALUE;
 use super::write::{quoted, string};
@@ -40,7 +40,7 @@ pub(super) fn field(shape: &str) -> Result<(&str, &str)> {
 
 /// Appends a value of a type as JSON.
 pub fn value_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut String) -> Result<()> {
-    parts::check(value)?;
+    written_size::check(value)?;
     match value {
         Datum::Null => out.push_str("null"),
         Datum::Bool(value) => out.push_str(if *value { "true" } else { "false" }),

@@ -11,7 +11,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::function::Eval;
 use crate::function::args::*;
 use crate::interrupt;
-use crate::secret::random_bytes;
+use crate::strong_random::random_bytes;
 
 /// Microseconds between the beginnings of the calendar of UUIDs, 15 October 1582, and of ours, 2000.
 const SINCE_1582_US: i64 = 13_165_977_600_000_000;

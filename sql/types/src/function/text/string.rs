@@ -477,7 +477,7 @@ pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
         Ok(text_datum(crate::io::truncate_name(&format!("{}_{}", text(v, 0)?, oid(v, 1)?))))
     }),
     ("gen_random_uuid", |_, _| {
-        let mut bytes = crate::secret::random_bytes::<16>()?;
+        let mut bytes = crate::strong_random::random_bytes::<16>()?;
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
         Ok(Datum::Uuid(Box::new(bytes)))
