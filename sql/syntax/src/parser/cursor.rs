@@ -12,11 +12,11 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::interrupt;
 
 use super::dialect::ArchipelDialect;
-use super::keywords::{is_reserved, may_name_routine};
-use super::lexeme::string_value;
-use super::position::{Positions, syntax_error, too_deep};
-use super::refuse::missing_construction;
-use super::tokens::tokenize;
+use super::lexer::keywords::{is_reserved, may_name_routine};
+use super::lexer::lexeme::string_value;
+use super::lexer::position::{Positions, syntax_error, too_deep};
+use super::lexer::tokens::tokenize;
+use super::rewrite::unsupported::missing_construction;
 
 /// sqlparser counts one for most nested constructs.
 const RECURSION_LIMIT: usize = 200;

@@ -12,8 +12,9 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use super::keywords::{is_reserved, needs_as};
-use super::worded::{self, is_no_name};
+use super::lexer::keywords::{is_reserved, needs_as};
+use super::rewrite::sql_syntax;
+use super::rewrite::sql_syntax::is_no_name;
 use crate::interrupt;
 
 /// What reading one operand counts as ([`interrupt::steps`]).
@@ -75,7 +76,7 @@ impl Dialect for ArchipelDialect {
         supports_comma_separated_trim supports_xml_expressions supports_comment_optimizer_hint
     }
 
-    /// A name after a query of WITH, which carries SEARCH and CYCLE (see `recursion`).
+    /// A name after a query of WITH, which carries SEARCH and CYCLE (see `search_cycle`).
     fn supports_from_first_insert(&self) -> bool {
         true
     }
@@ -140,7 +141,7 @@ impl Dialect for ArchipelDialect {
         if let Some(query) = query_operand(parser) {
             return Some(query);
         }
-        if let Some(call) = worded::call(parser, self) {
+        if let Some(call) = sql_syntax::call(parser, self) {
             return Some(call);
         }
         let Token::Word(word) = &parser.peek_token_ref().token else {

@@ -1,106 +1,28 @@
 //! From text to [`crate::ast`].
 //!
-//! A script is cut into tokens once ([`tokens`]); a cursor over them ([`cursor`]) reads the word
+//! A script is cut into tokens once ([`lexer`]); a cursor over them ([`cursor`]) reads the word
 //! a statement starts with and calls its production. Queries, expressions and data changes are
 //! sqlparser's; everything else is read here:
 //!
-//! - [`keywords`]    which words are reserved
-//! - [`type_names`]  types
-//! - [`table`]       CREATE and ALTER TABLE
-//! - [`constraint_timing`] ALTER CONSTRAINT
-//! - [`domain`]      CREATE and ALTER DOMAIN
-//! - `array_word`  ARRAY behind the name of a type
-//! - `apart`       parts that are read later, with their places
-//! - [`element`]     elements of array columns as targets
-//! - [`frame`]       EXCLUDE in window frames
-//! - [`join`]        joins nested without parentheses
-//! - [`junk`]        what stands behind numbers without a blank
-//! - [`inference`]   ON CONFLICT over expressions
-//! - [`limit`]       FETCH FIRST
-//! - [`merge`]       MERGE from a join
-//! - [`no_columns`]  SELECT without result columns
-//! - [`operators`]   where operators begin and end
-//! - [`reading`]     the tokeniser of the library, ended on its way
-//! - [`scan`]        tokens as PostgreSQL's scanner cuts them; [`lexeme`] what they are; [`position`] where
-//!   something stands in a text
-//! - [`recursion`]   SEARCH and CYCLE
-//! - [`rows_from`]   ROWS FROM
+//! - [`lexer`]       tokens, keywords, positions, Unicode escapes, identifiers that are too long
+//! - [`rewrite`]     what sqlparser's grammar lacks, in a form that it has
+//! - [`dialect`]     expressions sqlparser reads only in part; [`type_names`] types
+//! - [`statement`]   productions of statements
+//! - [`production`]  a whole text by one production
 //! - [`shape`]       statements without their literals
-//! - [`star`]        stars behind values
-//! - [`unicode`]     Unicode escapes
-//! - [`truncation`]  identifiers that are too long
-//! - [`user_type`]   CREATE and ALTER TYPE
-//! - [`table_as`]    tables made from queries, views
-//! - [`index`]       CREATE INDEX, sequences
-//! - [`trigger`]     CREATE and DROP TRIGGER
-//! - [`routine`]     CREATE and DROP FUNCTION and PROCEDURE, CALL, DO
-//! - [`partition`]   PARTITION BY, PARTITION OF, ATTACH and DETACH PARTITION
-//! - [`definition`]  schemas, DROP, TRUNCATE, COMMENT
-//! - [`aggregate`]   CREATE AGGREGATE; [`operator_class`] operator classes; [`extension`] extensions
-//! - [`role`]        roles, GRANT and REVOKE
-//! - [`copy`]        COPY
-//! - [`current_of`]  WHERE CURRENT OF
-//! - [`transaction`] BEGIN … ROLLBACK, savepoints, SET TRANSACTION
-//! - [`dialect`]     expressions sqlparser reads only in part
-//! - [`worded`]      calls whose arguments are set apart by words
-//! - [`refuse`]      names for what its query grammar lacks
-//! - [`words`]       rewritings of a few words each
-//! - [`session`]     SET, SHOW, PREPARE, cursors, EXPLAIN, maintenance
 //!
 //! Invariant: a statement PostgreSQL 15 accepts is accepted or becomes
 //! [`Statement::Unsupported`] with its name; it is never called a syntax error knowingly. No
 //! text, however deep or broken, panics or exhausts the stack.
 
-mod aggregate;
-mod apart;
-mod array_word;
-mod constraint_timing;
-mod copy;
-mod current_of;
 mod cursor;
-mod definition;
 mod dialect;
-mod domain;
-mod element;
-mod extension;
-mod frame;
-mod index;
-mod inference;
-mod join;
-mod junk;
-mod keywords;
-mod lexeme;
-mod limit;
-mod merge;
-mod no_columns;
-mod only;
-mod operator_class;
-mod operators;
-mod part;
-mod partition;
-mod position;
+mod lexer;
 mod production;
-mod reading;
-mod recursion;
-mod refuse;
-mod role;
-mod routine;
-mod rows_from;
-mod scan;
-mod session;
+mod rewrite;
 pub mod shape;
-mod star;
-mod table;
-mod table_as;
-mod tokens;
-mod transaction;
-mod trigger;
-mod truncation;
+mod statement;
 mod type_names;
-mod unicode;
-mod user_type;
-mod worded;
-mod words;
 
 use sqlparser::ast as sp;
 use sqlparser::tokenizer::Token;
@@ -110,27 +32,27 @@ use crate::error::{Result, SqlError, SqlState};
 
 use cursor::Cursor;
 pub use cursor::too_many_dots;
-pub use frame::{FrameExclusion, frame_exclusion};
-pub use inference::INFERENCE;
-pub use join::using_alias;
-pub use keywords::{is_keyword_needing_quotes, is_reserved, quote_identifier, quote_qualified};
-pub use lexeme::{Lexeme, LexemeKind, MAX_IDENTIFIER_BYTES};
-pub use limit::limit_count;
-pub use no_columns::is_no_column;
-pub use only::ONLY;
-pub use part::{
+pub use lexer::keywords::{is_keyword_needing_quotes, is_reserved, quote_identifier, quote_qualified};
+pub use lexer::lexeme::{Lexeme, LexemeKind, MAX_IDENTIFIER_BYTES};
+pub use lexer::position::{Positions, position};
+pub use lexer::scan::{lexemes, missing_parameter};
+pub use lexer::truncation::truncate_identifier;
+pub use lexer::truncation::truncation_notices;
+use production::{parse_plain, whole};
+pub use rewrite::conflict_target::INFERENCE;
+pub use rewrite::empty_target_list::is_no_column;
+pub use rewrite::expand_star::{EVERY_FIELD, starred};
+pub use rewrite::fetch_first::limit_count;
+pub use rewrite::few_words::{MERGE_DEFAULTS, MERGE_NOTHING, Overriding};
+pub use rewrite::nested_join::using_alias;
+pub use rewrite::only::ONLY;
+pub use rewrite::placeholder_parser::{
     CycleClause, RecursionClauses, SearchClause, assigned_element, parse_inference, recursion_clauses,
 };
-pub use partition::unbounded;
-pub use position::{Positions, position};
-use production::{parse_plain, whole};
-pub use rows_from::ROWS_FROM;
-pub use scan::{lexemes, missing_parameter};
-pub use star::{EVERY_FIELD, starred};
-pub use truncation::truncate_identifier;
-pub use truncation::truncation_notices;
+pub use rewrite::rows_from::ROWS_FROM;
+pub use rewrite::window_frame::{FrameExclusion, frame_exclusion};
+pub use statement::partition::unbounded;
 pub use type_names::{data_type_name, parse_type_name};
-pub use words::{MERGE_DEFAULTS, MERGE_NOTHING, Overriding};
 
 /// EXPLAIN, PREPARE and COPY nest statements so deep at most.
 const MAX_STATEMENT_NESTING: u32 = 20;
@@ -143,8 +65,8 @@ pub fn parse(text: &str) -> Result<Vec<StatementText>> {
 
 /// The same for what the catalog keeps, where relations may have numbers for names.
 pub fn parse_stored(text: &str) -> Result<Vec<StatementText>> {
-    if let Some(masked) = current_of::mask(text) {
-        return current_of::parse(&masked);
+    if let Some(masked) = rewrite::current_of::mask(text) {
+        return rewrite::current_of::parse(&masked);
     }
     parse_plain(text)
 }
@@ -170,11 +92,13 @@ pub fn parse_statement(text: &str) -> Result<Statement> {
     let mut statements = parse(text)?;
     match (statements.pop(), statements.is_empty()) {
         (Some(only), true) => Ok(only.statement),
-        (None, _) => Err(position::syntax_error("", Positions::new(text).character_of_byte(text.len()))),
+        (None, _) => {
+            Err(lexer::position::syntax_error("", Positions::new(text).character_of_byte(text.len())))
+        }
         (Some(second), false) => {
             let positions = Positions::new(text);
             let near = text[second.range.clone()].split_whitespace().next().unwrap_or("");
-            Err(position::syntax_error(near, positions.character_of_byte(second.range.start)))
+            Err(lexer::position::syntax_error(near, positions.character_of_byte(second.range.start)))
         }
     }
 }
@@ -211,7 +135,7 @@ impl Cursor<'_> {
     fn nested_statement(&mut self) -> Result<StatementText> {
         self.depth += 1;
         if self.depth > MAX_STATEMENT_NESTING {
-            return Err(position::too_deep());
+            return Err(lexer::position::too_deep());
         }
         let statement = self.statement_text();
         self.depth -= 1;

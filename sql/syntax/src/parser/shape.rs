@@ -11,7 +11,7 @@ use std::ops::Range;
 use crate::datum::Datum;
 use crate::types::Oid;
 
-use super::lexeme::MAX_IDENTIFIER_BYTES;
+use super::lexer::lexeme::MAX_IDENTIFIER_BYTES;
 
 /// What a literal is by its spelling (chapter 4.1.2): its type before anything is known of its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

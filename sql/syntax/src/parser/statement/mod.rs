@@ -1,0 +1,30 @@
+//! Productions of statements, by what they are about.
+//!
+//! - [`table`]       CREATE and ALTER TABLE; [`table_as`] tables made from queries, views; [`partition`]
+//!   PARTITION BY, PARTITION OF, ATTACH and DETACH PARTITION; [`constraint_timing`] ALTER CONSTRAINT
+//! - [`index`]       CREATE INDEX, sequences; [`trigger`] triggers
+//! - [`user_type`]   CREATE and ALTER TYPE; [`domain`] domains
+//! - [`routine`]     functions and procedures, CALL, DO; [`aggregate`] CREATE AGGREGATE; [`operator_class`]
+//!   operator classes and families; [`extension`] extensions
+//! - [`definition`]  CREATE and ALTER by what follows, schemas, DROP, TRUNCATE, COMMENT
+//! - [`role`]        roles, GRANT and REVOKE
+//! - [`session`]     SET, SHOW, PREPARE, cursors, EXPLAIN, maintenance; [`transaction`] BEGIN … ROLLBACK
+//! - [`copy`]        COPY
+
+mod aggregate;
+mod constraint_timing;
+mod copy;
+mod definition;
+mod domain;
+mod extension;
+mod index;
+mod operator_class;
+pub(super) mod partition;
+mod role;
+mod routine;
+mod session;
+mod table;
+mod table_as;
+mod transaction;
+mod trigger;
+mod user_type;
