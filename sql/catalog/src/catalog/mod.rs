@@ -5,82 +5,61 @@
 //! - [`snapshot`]  [`Catalog`]: all objects at one moment, with look-ups by name and oid
 //! - `state`       what it is made of; `shared_map` its maps
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
-//! - `numbered`    tables whose rows are told apart by their numbers; [`nominal`] what has no effect
-//! - [`aggregate`] aggregates, which are routines
-//! - [`operator_class`] operator classes; `opclass` finds them by their names
 //! - [`dependency`] who would break if an object went
-//! - [`lookups`]   what a plan has asked of a catalog, and whether another one answers the same;
-//!   [`validity`] until when what was made of one is good; `lookup_recorder` who writes it down
-//! - [`extension`] extensions; [`sequence`] sequences; [`routine_traits`] what routines say of themselves
-//! - [`view`]     views' stored queries
-//! - [`trigger`]  triggers, which are part of their table
-//! - [`partition`] tables that have their rows in others; [`partition_condition`] which rows
-//! - `renumber`    row types as data directories of before numbered them
-//! - [`user_type`] enums, domains and composite types; `row_type` what the crate of types asks of them;
-//!   `type_lookup` finds them
-//! - [`role`]     roles, and who belongs to whom
-//! - [`access`]   owners and access control lists; `acl` those of one object, `membership` of roles
-//! - [`authority`] what a role may do
+//! - [`invalidation`] what a plan has asked of a catalog, and whether another one answers the same
+//! - [`relation`]  indexes, sequences, views, system columns
+//! - [`partition`] tables that have their rows in others
+//! - [`routine`]   aggregates, triggers, extensions, what routines say of themselves
+//! - [`operator_class`] operator classes and families
+//! - [`user_type`] enums, domains and composite types
+//! - [`access`]    owners, access control lists, roles and what they may do
 //!
 //! Numbers. Objects draw oids from one counter. A table's row type and the array of that are numbered
 //! after the table, in a range of their own ([`Table::row_type`]). A primary key and an index take
 //! two: the index relation's, and the constraint's ([`KeyConstraint::constraint_oid`]).
 
 pub mod access;
-pub(crate) mod acl;
-pub mod aggregate;
-pub mod authority;
 pub mod dependency;
-pub mod extension;
-mod index;
-mod lookup_recorder;
-pub mod lookups;
-mod membership;
+pub mod invalidation;
 pub mod names;
-pub mod nominal;
-mod numbered;
 pub mod object;
-mod opclass;
 pub mod operator_class;
 pub mod partition;
-pub mod partition_condition;
-mod relation;
-mod renumber;
-pub mod role;
-pub mod routine_traits;
-mod row_type;
-pub mod sequence;
+pub mod relation;
+pub mod routine;
 mod shared_map;
 pub mod snapshot;
 mod state;
-pub mod trigger;
-mod type_lookup;
 pub mod user_type;
-pub mod validity;
-pub mod view;
 
+// Modules by the names that they are known by outside.
+pub use access::{authority, role};
+pub use partition::partition_condition;
+pub use relation::{nominal, view};
+pub use routine::extension;
+
+pub use access::authority::{Authority, Required, Requirement, SessionRoles};
+pub use access::role::{DefaultAccess, Membership, Role};
 pub use access::{Access, AclItem, ObjectClass, Privileges};
-pub use aggregate::{Aggregate, AggregateWay, MovingWay};
-pub use authority::{Authority, Required, Requirement, SessionRoles};
-pub use index::{Index, IndexColumn, IndexExpression};
-pub use lookup_recorder::{LookupRecorder, Lookups};
-pub use nominal::{Nominal, NominalIndex, ReplicaIdentity};
-pub use numbered::{ROW_PLACE, SYSTEM_COLUMNS};
+pub use invalidation::lookup_recorder::{LookupRecorder, Lookups};
+pub use invalidation::validity::Validity;
 pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Schema};
 pub use partition::{
     PartitionBound, PartitionKey, PartitionKeyPart, PartitionStrategy, RangeDatum, RangeEnd, compare_ends,
 };
 pub use relation::Relation;
-pub use role::{DefaultAccess, Membership, Role};
-pub use routine_traits::{RoutineTraits, StoredBody};
-pub(crate) use row_type::QuotedTypes;
-pub use row_type::TypesAlong;
-pub use sequence::Sequence;
+pub use relation::index::{Index, IndexColumn, IndexExpression};
+pub use relation::nominal::{Nominal, NominalIndex, ReplicaIdentity};
+pub use relation::sequence::Sequence;
+pub use relation::system_column::{ROW_PLACE, SYSTEM_COLUMNS};
+pub use relation::view::ViewReference;
+pub use routine::aggregate::{Aggregate, AggregateWay, MovingWay};
+pub use routine::routine_traits::{RoutineTraits, StoredBody};
+pub use routine::trigger::{Trigger, TriggerRole, TriggerTiming};
 pub use snapshot::{Catalog, CatalogMark};
-pub use trigger::{Trigger, TriggerRole, TriggerTiming};
+pub(crate) use user_type::row_type::QuotedTypes;
+pub use user_type::row_type::TypesAlong;
 pub use user_type::{OF_DOMAIN, UserType, UserTypeRef};
-pub use validity::Validity;
-pub use view::ViewReference;
 
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use crate::types::Oid;
 
-use super::lookup_recorder::{LookupRecorder, Lookups};
+use super::invalidation::lookup_recorder::{LookupRecorder, Lookups};
 use super::operator_class::{OperatorClassRef, OperatorFamilyRef};
 use super::relation::Relation;
 use super::state::{RelationOid, State};
@@ -40,7 +40,7 @@ impl Catalog {
             state.put(&Object::Schema(Schema { oid, name: name.to_string() }));
         }
         state.put(&Object::Role(Role::superuser(SUPERUSER, SUPERUSER_NAME)));
-        for role in super::role::predefined() {
+        for role in super::access::role::predefined() {
             state.put(&Object::Role(role));
         }
         for table in system {

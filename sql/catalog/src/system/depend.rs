@@ -10,7 +10,8 @@ use super::operator_classes::member_oid;
 use super::qualified::functions_called;
 use super::roles;
 use super::shape::{Sheet, text};
-use crate::catalog::extension::{self, ARCHIPEL_EXTENSION};
+use crate::catalog::routine::extension;
+use crate::catalog::routine::extension::ARCHIPEL_EXTENSION;
 use crate::catalog::{
     ARCHIPEL, ForeignKey, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, PartitionKeyPart, Relation, Table,
     TableKind, ViewReference,

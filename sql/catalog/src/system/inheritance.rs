@@ -3,7 +3,7 @@
 use super::SystemSource;
 use super::index_view::{indexes, operator_class};
 use super::shape::{Sheet, array, text, vector};
-use crate::catalog::partition_condition::{bound_text, partition_key_text};
+use crate::catalog::partition::partition_condition::{bound_text, partition_key_text};
 use crate::catalog::{Catalog, PartitionKeyPart, Relation, Table};
 use crate::datum::Datum;
 use crate::type_table::type_info;

@@ -3,7 +3,7 @@
 use super::SystemSource;
 use super::roles::owner;
 use super::shape::{Sheet, text};
-use crate::catalog::extension::{ARCHIPEL_EXTENSION, EXTENSIONS, Extension};
+use crate::catalog::routine::extension::{ARCHIPEL_EXTENSION, EXTENSIONS, Extension};
 use crate::catalog::{ARCHIPEL, SUPERUSER};
 use crate::datum::Datum;
 use crate::function::lookup_set_functions;

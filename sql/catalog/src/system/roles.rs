@@ -2,7 +2,7 @@
 
 use super::SystemSource;
 use super::shape::{Sheet, array, text};
-use crate::catalog::acl::AclText;
+use crate::catalog::access::acl::AclText;
 use crate::catalog::{AclItem, ObjectClass, Role};
 use crate::datum::Datum;
 use crate::types::Oid;

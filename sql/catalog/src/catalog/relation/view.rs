@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::parser::{LexemeKind, lexemes};
 use crate::types::Oid;
 
-use super::names::{quote_identifier, quote_qualified};
-use super::{Catalog, REFERENCE_SCHEMA, TableKind, TableRef, View};
+use crate::catalog::names::{quote_identifier, quote_qualified};
+use crate::catalog::{Catalog, REFERENCE_SCHEMA, TableKind, TableRef, View};
 
 /// A relation a view reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

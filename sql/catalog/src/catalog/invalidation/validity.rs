@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rustc_hash::FxHashSet;
 
 use super::lookup_recorder::Lookups;
-use super::snapshot::{Catalog, CatalogMark};
+use crate::catalog::snapshot::{Catalog, CatalogMark};
 
 /// What was asked of a catalog, and the version that was last found to answer the same.
 #[derive(Debug)]
@@ -56,8 +56,8 @@ impl Validity {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CatalogChange, Object, Table, TableKind};
     use super::*;
+    use crate::catalog::{CatalogChange, Object, Table, TableKind};
     use crate::types::Oid;
 
     fn put(catalog: &Catalog, oid: u32, name: &str) -> Catalog {

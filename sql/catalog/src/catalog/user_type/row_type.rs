@@ -7,8 +7,8 @@ use crate::style::Quoting;
 use crate::type_table::TypeNames;
 use crate::types::{Oid, Type};
 
-use super::names::is_temporary_schema;
-use super::{Catalog, Table};
+use crate::catalog::names::is_temporary_schema;
+use crate::catalog::{Catalog, Table};
 
 impl RowType for Table {
     fn width(&self) -> usize {

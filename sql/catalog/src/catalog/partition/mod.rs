@@ -5,6 +5,10 @@
 //! it is part of has no rows and no tree: statements that name it are bound over its partitions.
 //! These partitions are what users declare, and have nothing to do with the engine's, which every
 //! stored table has.
+//!
+//! - [`partition_condition`] which rows are in a partition, as text
+
+pub mod partition_condition;
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ViewReference;
+use crate::catalog::ViewReference;
 use crate::types::Oid;
 
 /// What a routine's declaration says besides its type.

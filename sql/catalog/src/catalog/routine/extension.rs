@@ -1,8 +1,8 @@
 //! Extensions: those whose functions exist here. One that is not built in from the start is a script of
 //! functions over built-in ones, as PostgreSQL's are, and is there while one of them is: each says which
-//! extension it came with ([`super::RoutineTraits::extension`]).
+//! extension it came with ([`crate::catalog::RoutineTraits::extension`]).
 
-use super::{Catalog, RoutineRef};
+use crate::catalog::{Catalog, RoutineRef};
 use crate::types::Oid;
 
 /// An extension that can be had.
@@ -25,7 +25,7 @@ pub static EXTENSIONS: &[Extension] = &[
         name: "pgcrypto",
         version: "1.3",
         comment: "cryptographic functions",
-        script: include_str!("../../../data/pgcrypto.sql"),
+        script: include_str!("../../../../data/pgcrypto.sql"),
     },
     Extension {
         oid: PLPGSQL,
@@ -39,7 +39,7 @@ pub static EXTENSIONS: &[Extension] = &[
         name: "uuid-ossp",
         version: "1.1",
         comment: "generate universally unique identifiers (UUIDs)",
-        script: include_str!("../../../data/uuid-ossp.sql"),
+        script: include_str!("../../../../data/uuid-ossp.sql"),
     },
 ];
 
@@ -61,7 +61,7 @@ impl Extension {
 
     /// The definitions it is made of, in a schema.
     pub fn script(&self, schema: &str) -> String {
-        self.script.replace("@schema@", &super::names::quote_identifier(schema))
+        self.script.replace("@schema@", &crate::catalog::names::quote_identifier(schema))
     }
 }
 

@@ -1,5 +1,9 @@
 //! Operator classes that users define (chapter 38.16): how values of a type are compared or hashed
 //! where somebody asks for that by name; and the families that they are in.
+//!
+//! - [`lookup`] finds classes and families by their names
+
+mod lookup;
 
 use std::sync::Arc;
 

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::types::Oid;
 
-pub use super::DATABASE_OWNER;
-use super::SUPERUSER;
-use super::access::{AclItem, ObjectClass};
+use super::{AclItem, ObjectClass};
+pub use crate::catalog::DATABASE_OWNER;
+use crate::catalog::SUPERUSER;
 
 /// A role. See the module's head.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,7 +101,7 @@ const PREDEFINED: [(Oid, &str); 12] = [
 ];
 
 /// The roles that every database has besides its superuser.
-pub(super) fn predefined() -> impl Iterator<Item = Role> {
+pub(in crate::catalog) fn predefined() -> impl Iterator<Item = Role> {
     PREDEFINED.iter().map(|&(oid, name)| {
         let mut role = Role::new(oid, name);
         if oid == MONITOR {
@@ -136,7 +136,7 @@ impl Role {
     }
 
     /// The role that a new data directory has.
-    pub(super) fn superuser(oid: Oid, name: &str) -> Role {
+    pub(in crate::catalog) fn superuser(oid: Oid, name: &str) -> Role {
         Role {
             superuser: true,
             login: true,

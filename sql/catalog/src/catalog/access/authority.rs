@@ -9,9 +9,9 @@ use crate::error::{Result, SqlError, SqlState};
 pub use crate::rights::{Required, Requirement};
 use crate::types::Oid;
 
-use super::access::EVERYBODY;
+use super::EVERYBODY;
 use super::role::{DATABASE_OWNER, READ_ALL_DATA, WRITE_ALL_DATA};
-use super::{AclItem, Catalog, ObjectClass, Privileges, Relation, SUPERUSER_NAME, TableKind};
+use crate::catalog::{AclItem, Catalog, ObjectClass, Privileges, Relation, SUPERUSER_NAME, TableKind};
 
 /// A role in a catalog.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ impl Catalog {
         if let Some(info) = crate::type_table::type_info(object) {
             return ("type", info.name.to_owned());
         }
-        ("database", super::SUPERUSER_NAME.to_owned())
+        ("database", crate::catalog::SUPERUSER_NAME.to_owned())
     }
 }
 
@@ -202,7 +202,8 @@ impl Authority<'_> {
 
     /// Whether names without a schema are looked up there.
     pub fn sees_schema(&self, name: &str) -> bool {
-        super::names::is_temporary_schema(name) || self.require_schema(name, Privileges::USAGE).is_ok()
+        crate::catalog::names::is_temporary_schema(name)
+            || self.require_schema(name, Privileges::USAGE).is_ok()
     }
 
     /// A search path as the role goes along it: `$user` is its own name, and schemas that it may not
@@ -279,7 +280,7 @@ impl Authority<'_> {
         }
         let mut best = (self.role, Privileges::NONE);
         for role in self.catalog.roles_of(self.role, true) {
-            let found = super::access::grant_options(acl, role, owner) & wanted;
+            let found = super::grant_options(acl, role, owner) & wanted;
             if found == wanted {
                 return (role, found);
             }
@@ -318,6 +319,6 @@ pub struct SessionRoles {
 impl Default for SessionRoles {
     /// The superuser's.
     fn default() -> SessionRoles {
-        SessionRoles { current: super::SUPERUSER, session: super::SUPERUSER }
+        SessionRoles { current: crate::catalog::SUPERUSER, session: crate::catalog::SUPERUSER }
     }
 }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Index;
+use crate::catalog::Index;
 use crate::types::Oid;
 
 /// See the module's head.
@@ -51,7 +51,7 @@ pub struct NominalIndex {
 /// PostgreSQL's operator classes of such a method over the types there are: name, input type, and whether
 /// it is that type's own.
 pub fn operator_classes(method: &str) -> impl Iterator<Item = (&'static str, Oid, bool)> {
-    let lines = include_str!("../../../data/nominal_opclass.tsv").lines();
+    let lines = include_str!("../../../../data/nominal_opclass.tsv").lines();
     lines.filter_map(move |line: &'static str| {
         let mut fields = line.split('\t');
         let (of, name, input, default) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use super::lookup_recorder::{ByName, ByOid, InSchema, Lookups};
-use super::{Catalog, Relation, Role, RoutineRef, Schema, TableRef, UserTypeRef};
+use crate::catalog::{Catalog, Relation, Role, RoutineRef, Schema, TableRef, UserTypeRef};
 use crate::types::Oid;
 
 /// Notes an answer under a name without making a string of a name that is known.
@@ -45,15 +45,15 @@ fn note_in<T>(names: &mut InSchema<T>, (schema, name): (&str, &str), answer: T) 
 }
 
 impl Lookups {
-    pub(super) fn note_schema(&mut self, name: &str, schema: Option<&Arc<Schema>>) {
+    pub(in crate::catalog) fn note_schema(&mut self, name: &str, schema: Option<&Arc<Schema>>) {
         note_name(&mut self.schema_names, name, schema.cloned());
     }
 
-    pub(super) fn note_role(&mut self, name: &str, role: Option<&Arc<Role>>) {
+    pub(in crate::catalog) fn note_role(&mut self, name: &str, role: Option<&Arc<Role>>) {
         note_name(&mut self.role_names, name, role.cloned());
     }
 
-    pub(super) fn note_relation(&mut self, place: (&str, &str), relation: Option<&Relation>) {
+    pub(in crate::catalog) fn note_relation(&mut self, place: (&str, &str), relation: Option<&Relation>) {
         note_in(&mut self.relation_names, place, relation.map(Relation::oid));
         if let Some(relation) = relation {
             self.note_object(relation);
@@ -61,7 +61,7 @@ impl Lookups {
     }
 
     /// The object that a relation is, or is part of.
-    pub(super) fn note_object(&mut self, relation: &Relation) {
+    pub(in crate::catalog) fn note_object(&mut self, relation: &Relation) {
         match relation {
             Relation::Table(table)
             | Relation::Index(table, _)
@@ -75,21 +75,21 @@ impl Lookups {
         }
     }
 
-    pub(super) fn note_routines(&mut self, place: (&str, &str), routines: &[RoutineRef]) {
+    pub(in crate::catalog) fn note_routines(&mut self, place: (&str, &str), routines: &[RoutineRef]) {
         note_in(&mut self.routine_names, place, routines.iter().map(|routine| routine.oid).collect());
         for routine in routines {
             self.routines.insert(routine.oid, Some(routine.clone()));
         }
     }
 
-    pub(super) fn note_type(&mut self, place: (&str, &str), ty: Option<&UserTypeRef>) {
+    pub(in crate::catalog) fn note_type(&mut self, place: (&str, &str), ty: Option<&UserTypeRef>) {
         note_in(&mut self.type_names, place, ty.map(|ty| ty.oid));
         if let Some(ty) = ty {
             self.types.insert(ty.oid, Some(ty.clone()));
         }
     }
 
-    pub(super) fn note_referencing(&mut self, table: Oid, referencing: &[TableRef]) {
+    pub(in crate::catalog) fn note_referencing(&mut self, table: Oid, referencing: &[TableRef]) {
         self.referencing.insert(table, referencing.to_vec());
     }
 
@@ -197,10 +197,10 @@ impl Catalog {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ObjectKind;
-    use super::super::{CatalogChange, Object, PUBLIC, Table, TableKind};
     use super::*;
-    use crate::catalog::lookup_recorder::Lookups;
+    use crate::catalog::ObjectKind;
+    use crate::catalog::invalidation::lookup_recorder::Lookups;
+    use crate::catalog::{CatalogChange, Object, PUBLIC, Table, TableKind};
 
     fn put(catalog: &Catalog, oid: u32, schema: &str, name: &str) -> Catalog {
         let table = Table::new(Oid(oid), schema.to_owned(), name.to_owned(), TableKind::Table);

@@ -1,4 +1,14 @@
 //! Anything that FROM may name.
+//!
+//! - [`index`]    indexes of a table; [`sequence`] sequences; [`view`] views' stored queries
+//! - [`system_column`] columns that every table has, `ctid` among them
+//! - [`nominal`]  what a table's definition says without any effect
+
+pub(super) mod index;
+pub mod nominal;
+pub mod sequence;
+pub(super) mod system_column;
+pub mod view;
 
 use super::{SequenceRef, TableRef};
 use crate::types::Oid;

@@ -1,7 +1,7 @@
 //! Whose member a role is, in a catalog.
 
 use super::role::Role;
-use super::{Catalog, DATABASE, DATABASE_OWNER};
+use crate::catalog::{Catalog, DATABASE, DATABASE_OWNER};
 use crate::types::Oid;
 
 impl Catalog {

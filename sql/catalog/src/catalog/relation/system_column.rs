@@ -1,6 +1,6 @@
 //! Tables whose rows are told apart by their numbers, which SQL calls their places: `ctid`.
 
-use super::{Column, KeyConstraint, Table};
+use crate::catalog::{Column, KeyConstraint, Table};
 use crate::types::{Oid, Type};
 
 /// The names that no column of a table may have (SystemAttributes).

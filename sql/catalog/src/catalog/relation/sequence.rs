@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Persistence;
+use crate::catalog::Persistence;
 use crate::types::{Oid, Type};
 
 /// A sequence's definition: where it stands is the engine's to know.

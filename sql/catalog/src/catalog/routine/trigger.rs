@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, Routine, RoutineRef, Table, TableRef, TriggerEvent};
 use crate::ast::TriggerFiring;
+use crate::catalog::{Catalog, Routine, RoutineRef, Table, TableRef, TriggerEvent};
 use crate::parser::{LexemeKind, lexemes};
 use crate::types::Oid;
 

@@ -1,7 +1,7 @@
 //! Operator classes and families by their names, in a catalog.
 
-use super::Catalog;
-use super::operator_class::{ClassFunction, OperatorClass, OperatorClassRef, OperatorFamilyRef};
+use super::{ClassFunction, OperatorClass, OperatorClassRef, OperatorFamilyRef};
+use crate::catalog::Catalog;
 use crate::types::Oid;
 
 impl Catalog {

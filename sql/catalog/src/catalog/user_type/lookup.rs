@@ -1,9 +1,9 @@
 //! Users' types by their names and by what they are made of, in a catalog.
 
-use super::Catalog;
-use super::names::temporary_schema;
-use super::user_type::{OF_DOMAIN, UserTypeRef};
+use super::{OF_DOMAIN, UserTypeRef};
 use crate::ast::QualifiedName;
+use crate::catalog::Catalog;
+use crate::catalog::names::temporary_schema;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{Oid, Type};
 

@@ -3,6 +3,15 @@
 //! An object that the superuser made and nobody granted anything on has no row here: its owner is
 //! the superuser and its list is the default one. A list holds what each grantor gave each grantee;
 //! the owner's own rights begin as a grant by himself, and his grant options go without saying.
+//!
+//! - [`acl`]        who owns an object and what its list says, in a catalog; lists as text
+//! - [`authority`]  what a role may do, and the errors when it may not
+//! - [`role`]       roles; [`membership`] whose member one is
+
+pub(crate) mod acl;
+pub mod authority;
+mod membership;
+pub mod role;
 
 use serde::{Deserialize, Serialize};
 

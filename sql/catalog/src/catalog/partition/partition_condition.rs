@@ -11,8 +11,8 @@ use crate::style::Quoting;
 use crate::type_table::{BuiltIn, TypeNames, element_of};
 use crate::types::{Oid, Type};
 
-use super::names::{quote_identifier, quote_qualified};
-use super::{
+use crate::catalog::names::{quote_identifier, quote_qualified};
+use crate::catalog::{
     Catalog, PartitionBound, PartitionKey, PartitionKeyPart, PartitionStrategy, RangeEnd, Table, TableRef,
 };
 

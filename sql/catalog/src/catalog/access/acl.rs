@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::access::{Access, AclItem, EVERYBODY, ObjectClass};
 use super::role::DATABASE_OWNER;
-use super::{
+use super::{Access, AclItem, EVERYBODY, ObjectClass};
+use crate::catalog::{
     ARCHIPEL, Catalog, DATABASE, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, SUPERUSER, Table, TableKind,
 };
 use crate::rights::Privileges;

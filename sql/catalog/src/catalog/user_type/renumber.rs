@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::types::{Oid, Type};
 
-use super::{Catalog, CatalogChange, FIRST_OID, Object, Routine, Table};
+use crate::catalog::{Catalog, CatalogChange, FIRST_OID, Object, Routine, Table};
 
 impl Catalog {
     /// This catalog with the row types that its objects name as they are numbered now.

@@ -11,6 +11,14 @@
 //! draw rising oids, so that they sort as they were declared. Composite types have a range of their
 //! own, too ([`Oid::is_composite`]), which they share with tables' row types; the number drawn is
 //! that of the relation that stands for the type in pg_class.
+//!
+//! - [`lookup`]    finds them by their names and by what they are made of
+//! - [`row_type`]  what the crate of types asks of a catalog
+//! - [`renumber`]  row types as data directories of before numbered them
+
+mod lookup;
+mod renumber;
+pub(super) mod row_type;
 
 use std::sync::Arc;
 

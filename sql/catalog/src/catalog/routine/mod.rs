@@ -1,0 +1,11 @@
+//! Routines, and what is made of them.
+//!
+//! - [`aggregate`]      aggregates, which are routines
+//! - [`routine_traits`] what a routine's declaration says besides its name and types
+//! - [`trigger`]        triggers, which are part of their table
+//! - [`extension`]      extensions, which are scripts of routines
+
+pub mod aggregate;
+pub mod extension;
+pub mod routine_traits;
+pub mod trigger;
