@@ -3,12 +3,12 @@
 //! saying.
 
 use super::SystemSource;
-use super::index_view::{
+use super::definition::schema_qualification::functions_called;
+use super::operator_class::user_class::member_oid;
+use super::relation::index_view::{
     IndexView, PG_CLASS, PG_CONSTRAINT, PG_NAMESPACE, PG_PROC, PG_TYPE, default_oid, indexes, is_identity,
 };
-use super::operator_classes::member_oid;
-use super::qualified::functions_called;
-use super::roles;
+use super::role::roles;
 use super::shape::{Sheet, text};
 use crate::catalog::routine::extension;
 use crate::catalog::routine::extension::ARCHIPEL_EXTENSION;

@@ -5,17 +5,18 @@ use super::definition::{
     argument_default, bare_type_text, constraint_definition, function_arguments, function_definition,
     function_result, identity_arguments, index_column, index_definition, type_text, type_visibility,
 };
-use super::index_view::indexes;
-use super::names::*;
-use super::relations::{kind_of, view_definition};
+use super::object_address;
+use super::reg_types::*;
+use super::relation::index_view::indexes;
+use super::relation::relation_name::relation_name;
+use super::relation::relations::{kind_of, view_definition};
+use super::relation::triggers::trigger_definition;
+use super::relation::{index_property, inheritance};
 use super::shape::array;
-use super::triggers::trigger_definition;
 use super::{Changeable, KeptExpression, SystemSource};
-use super::{identity, inheritance, properties};
 use crate::catalog::{DATABASE, Relation, Table, TableKind, TriggerEvent};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
-use crate::system::relation_name::relation_name;
 use crate::types::{Oid, Type};
 
 fn text(value: impl AsRef<str>) -> Datum {
@@ -159,7 +160,7 @@ fn events_of(source: &dyn SystemSource, table: &Table, with_triggers: bool) -> i
 
 /// Calls a catalog function; `None` if the name is none of them.
 pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Result<Datum>> {
-    if let Some(answer) = super::privileges::call(name, args, source) {
+    if let Some(answer) = super::role::privileges::call(name, args, source) {
         return Some(answer);
     }
     let catalog = source.catalog();
@@ -251,15 +252,15 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         "pg_get_functiondef" => optional(routine().map(|r| function_definition(source, &r))),
         "pg_get_function_arguments" => match routine() {
             Some(routine) => text(function_arguments(source, &routine)),
-            None => optional(super::builtin::arguments(source, first)),
+            None => optional(super::routine::builtin::arguments(source, first)),
         },
         "pg_get_function_identity_arguments" => match routine() {
             Some(routine) => text(identity_arguments(source, &routine)),
-            None => optional(super::builtin::arguments(source, first)),
+            None => optional(super::routine::builtin::arguments(source, first)),
         },
         "pg_get_function_result" => match routine() {
             Some(routine) => optional(function_result(source, &routine)),
-            None => optional(super::builtin::result(source, first)),
+            None => optional(super::routine::builtin::result(source, first)),
         },
         "pg_get_function_arg_default" => optional(routine().and_then(|routine| {
             let index = usize::try_from(integer_at(args, 1)).ok()?.checked_sub(1)?;
@@ -317,15 +318,15 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         | "pg_get_statisticsobjdef_columns"
         | "pg_get_replica_identity_index" => Datum::Null,
         "pg_describe_object" => {
-            return Some(identity::describe(source, first, oid_at(args, 1), integer_at(args, 2)));
+            return Some(object_address::describe(source, first, oid_at(args, 1), integer_at(args, 2)));
         }
         "pg_identify_object" => {
-            return Some(identity::identify(source, first, oid_at(args, 1), integer_at(args, 2)));
+            return Some(object_address::identify(source, first, oid_at(args, 1), integer_at(args, 2)));
         }
-        "pg_indexam_has_property" => properties::of_method(first, text_at(args, 1)),
-        "pg_index_has_property" => properties::of_index(source, first, text_at(args, 1)),
+        "pg_indexam_has_property" => index_property::of_method(first, text_at(args, 1)),
+        "pg_index_has_property" => index_property::of_index(source, first, text_at(args, 1)),
         "pg_index_column_has_property" => {
-            properties::of_column(source, first, integer_at(args, 1), text_at(args, 2))
+            index_property::of_column(source, first, integer_at(args, 1), text_at(args, 2))
         }
         "pg_relation_filepath" => match catalog.relation_by_oid(first) {
             Some(relation) if has_file(&relation) => {

@@ -7,65 +7,45 @@
 //! truly empty.
 //!
 //! - [`shape`]       the relations' columns, and rows built by column name
-//! - `relations`     pg_class, pg_attribute, pg_index, pg_constraint, pg_sequence …
-//! - `objects`       pg_type, pg_operator, pg_namespace …; `type_functions` what pg_type names
-//! - `routines`      pg_proc, pg_aggregate; `builtin` arguments and results of built-in functions
-//! - `information`   information_schema; `information_types` about domains and composite types,
-//!   `information_rights` who sees what, and who was granted what, `information_cells` cells of several
-//! - `definition`    objects as SQL text; `expressions` defaults and conditions; `qualified` the names in
-//!   what is shown as it was written
-//! - `inheritance`   pg_inherits, pg_partitioned_table, pg_partition_tree …
+//! - [`source`]      what the session that asks can tell, and what it is shown
+//! - `relation`      pg_class, pg_attribute, pg_index …; inheritance and partitions; pg_trigger
+//! - `objects`       pg_type, pg_operator, pg_namespace …
+//! - `routine`       pg_proc, pg_aggregate; built-in functions
+//! - `operator_class` pg_opclass and its kin
+//! - `role`          pg_authid, pg_auth_members …; who may do what
+//! - `information_schema` the standard's views
+//! - `definition`    objects as SQL text
 //! - `depend`        pg_depend
-//! - `opclass`       PostgreSQL's own operator classes; `operator_classes` those of users
-//! - `triggers`    pg_trigger, information_schema.triggers, pg_get_triggerdef
-//! - `names`         reg* types, visibility; `defined` the same for what definitions name
-//! - `roles`         pg_authid, pg_auth_members …; `privileges` who may do what
+//! - `reg_types`     regclass and its kin, visibility
+//! - `object_address` what an object is, by its numbers
 //! - `reference`     extensions, time zones
-//! - `functions`     catalog functions by name; `identity` what an object is, `properties` what indexes can
+//! - `functions`     catalog functions by name
 
-mod builtin;
-mod defined;
 mod definition;
 mod depend;
-mod expressions;
-mod function_name;
 mod functions;
-mod identity;
-mod index_view;
-mod information;
-mod information_cells;
-mod information_rights;
-mod information_types;
-mod inheritance;
-mod language;
-mod names;
+mod information_schema;
+mod object_address;
 mod objects;
-mod opclass;
-mod operator_classes;
-mod privileges;
-mod properties;
-mod qualified;
+mod operator_class;
 mod reference;
-mod relation_name;
-mod relations;
-mod roles;
-mod routines;
+mod reg_types;
+mod relation;
+mod role;
+mod routine;
 mod shape;
-mod sight;
 mod source;
-mod triggers;
-mod type_functions;
 
 use crate::catalog::Table;
 use crate::datum::Datum;
 use crate::error::Result;
 
-pub use defined::Defined;
+pub use definition::names_defined::Defined;
+pub use definition::schema_qualification::{kept_as_written, qualified};
 pub use definition::{bare_type_along, key_expression, type_along, type_as_written};
-pub use function_name::built_in_name;
 pub use functions::call;
 pub use objects::{default_operator_class, operator_class_named};
-pub use qualified::{kept_as_written, qualified};
+pub use routine::function_name::built_in_name;
 pub use shape::tables;
 pub use source::{Changeable, KeptExpression, Subject, SystemSource};
 
@@ -75,16 +55,16 @@ pub fn rows(table: &Table, source: &dyn SystemSource) -> Option<Result<Vec<Vec<D
     let mut sheet = shape::Sheet::new(shape);
     match table.schema.as_str() {
         "pg_catalog" => {
-            let filled = inheritance::fill(&table.name, source, &mut sheet)
-                || triggers::fill(&table.name, source, &mut sheet)
-                || roles::fill(&table.name, source, &mut sheet)
+            let filled = relation::inheritance::fill(&table.name, source, &mut sheet)
+                || relation::triggers::fill(&table.name, source, &mut sheet)
+                || role::roles::fill(&table.name, source, &mut sheet)
                 || reference::fill(&table.name, source, &mut sheet)
-                || relations::fill(&table.name, source, &mut sheet)
+                || relation::relations::fill(&table.name, source, &mut sheet)
                 || objects::fill(&table.name, source, &mut sheet);
             // The others describe what cannot be created here.
             let _ = filled;
         }
-        _ => information::fill(&table.name, source, &mut sheet),
+        _ => information_schema::views::fill(&table.name, source, &mut sheet),
     }
     Some(Ok(sheet.into_rows()))
 }

@@ -1,13 +1,14 @@
 //! Catalog relations about types, routines, operators, schemas, roles and the database.
 
 use super::SystemSource;
-use super::index_view::schema_oid;
-use super::language::{INTERNAL, PLPGSQL, SQL};
-use super::opclass::{OperatorClass, operator_classes};
-use super::relations::DEFAULT_COLLATION;
-use super::roles::{acl_of, owner};
+use super::operator_class::builtin_class::{OperatorClass, operator_classes};
+use super::relation::index_view::schema_oid;
+use super::relation::relations::DEFAULT_COLLATION;
+use super::role::roles::{acl_of, owner};
+use super::routine::language::{INTERNAL, PLPGSQL, SQL};
+use super::routine::type_functions;
+use super::routine::type_functions::{read_as, read_as_array, read_as_enum};
 use super::shape::{Sheet, letter, text};
-use super::type_functions::{self, read_as, read_as_array, read_as_enum};
 use crate::catalog::{Column, DATABASE, PG_CATALOG, SUPERUSER, TableKind};
 use crate::datum::Datum;
 use crate::function::{self, CastContext, CastMethod};
@@ -65,23 +66,23 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
     match name {
         "pg_namespace" => namespaces(source, sheet),
         "pg_type" => types(source, sheet),
-        "pg_proc" => super::routines::procedures(source, sheet),
-        "pg_aggregate" => super::routines::aggregates(source, sheet),
+        "pg_proc" => super::routine::routines::procedures(source, sheet),
+        "pg_aggregate" => super::routine::routines::aggregates(source, sheet),
         "pg_operator" => operators(sheet),
         "pg_cast" => casts(sheet),
         "pg_opclass" => {
             opclasses(sheet);
-            super::operator_classes::classes(source, sheet);
+            super::operator_class::user_class::classes(source, sheet);
         }
         "pg_opfamily" => {
             opfamilies(sheet);
-            super::operator_classes::families(source, sheet);
+            super::operator_class::user_class::families(source, sheet);
         }
         "pg_amop" => {
             search_operators(sheet);
-            super::operator_classes::operators(source, sheet);
+            super::operator_class::user_class::operators(source, sheet);
         }
-        "pg_amproc" => super::operator_classes::functions(source, sheet),
+        "pg_amproc" => super::operator_class::user_class::functions(source, sheet),
         "pg_am" => access_methods(sheet),
         "pg_language" => languages(sheet),
         "pg_enum" => enum_labels(source, sheet),
@@ -191,7 +192,8 @@ fn domain_types(source: &dyn SystemSource, sheet: &mut Sheet) {
         ]);
         if let Some(default) = &domain.default {
             let column = Column::new("value", domain.base);
-            let shown = text(super::expressions::default_text(source, &ty.schema, &column, default));
+            let shown =
+                text(super::definition::expressions::default_text(source, &ty.schema, &column, default));
             own.extend([("typdefaultbin", shown.clone()), ("typdefault", shown)]);
         }
         sheet.add(&own);

@@ -1,7 +1,7 @@
 //! Relations about what PostgreSQL is made with: extensions, time zones.
 
 use super::SystemSource;
-use super::roles::owner;
+use super::role::roles::owner;
 use super::shape::{Sheet, text};
 use crate::catalog::routine::extension::{ARCHIPEL_EXTENSION, EXTENSIONS, Extension};
 use crate::catalog::{ARCHIPEL, SUPERUSER};

@@ -1,20 +1,20 @@
 //! pg_proc and pg_aggregate: built-in routines and those of the database.
 
-use super::SystemSource;
 use super::builtin;
-use super::definition::argument_defaults;
 use super::function_name;
-use super::functions::optional;
-use super::index_view::schema_oid;
 use super::language::{INTERNAL, PLPGSQL, SQL};
-use super::roles::{acl_of, owner};
-use super::shape::{Sheet, array, text, vector};
 use super::type_functions;
 use crate::catalog::{
     Aggregate, AggregateWay, ArgMode, Language, PG_CATALOG, Routine, RoutineKind, SUPERUSER,
 };
 use crate::datum::Datum;
 use crate::function::{self, Volatility};
+use crate::system::SystemSource;
+use crate::system::definition::argument_defaults;
+use crate::system::functions::optional;
+use crate::system::relation::index_view::schema_oid;
+use crate::system::role::roles::{acl_of, owner};
+use crate::system::shape::{Sheet, array, text, vector};
 use crate::types::Oid;
 
 // One argument per column of pg_proc that differs between built-in functions.
@@ -64,7 +64,7 @@ fn builtin(
 }
 
 /// pg_proc.
-pub(super) fn procedures(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(in crate::system) fn procedures(source: &dyn SystemSource, sheet: &mut Sheet) {
     for f in function::all_functions() {
         let volatility = match f.volatility {
             Volatility::Immutable => "i",
@@ -200,7 +200,7 @@ fn default_cost(kind: RoutineKind) -> f64 {
 }
 
 /// pg_aggregate.
-pub(super) fn aggregates(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(in crate::system) fn aggregates(source: &dyn SystemSource, sheet: &mut Sheet) {
     for f in function::all_aggregates() {
         let (kind, direct) = builtin::aggregate_kind(f.name);
         sheet.add(&[

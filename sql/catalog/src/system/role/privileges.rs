@@ -1,9 +1,6 @@
 //! Functions about rights: has_table_privilege and its kin, pg_has_role, acldefault, aclexplode.
 
-use super::SystemSource;
-use super::names::{procedure_oid, relation_argument};
 use super::roles::{self, ACLITEM};
-use super::shape::text;
 use crate::catalog::access::EVERYBODY;
 use crate::catalog::access::acl::AclText;
 use crate::catalog::access::authority::undefined_role;
@@ -11,10 +8,17 @@ use crate::catalog::names::{undefined_column, undefined_schema};
 use crate::catalog::{AclItem, Authority, DATABASE, ObjectClass, Privileges, Relation};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
+use crate::system::SystemSource;
+use crate::system::reg_types::{procedure_oid, relation_argument};
+use crate::system::shape::text;
 use crate::types::Oid;
 
 /// Answers the function if it is one of this file's.
-pub(super) fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Result<Datum>> {
+pub(in crate::system) fn call(
+    name: &str,
+    args: &[Datum],
+    source: &dyn SystemSource,
+) -> Option<Result<Datum>> {
     if name.starts_with("pg_has_role_") {
         return Some(has_role(args, source));
     }
@@ -175,14 +179,14 @@ fn schema_argument(source: &dyn SystemSource, value: &Datum) -> Result<Oid> {
 fn routine_argument(source: &dyn SystemSource, value: &Datum) -> Result<Oid> {
     match value {
         Datum::Text(name) => procedure_oid(source, name),
-        Datum::Oid(oid) if super::names::function_name(source, *oid).is_some() => Ok(*oid),
+        Datum::Oid(oid) if crate::system::reg_types::function_name(source, *oid).is_some() => Ok(*oid),
         _ => Ok(Oid(0)),
     }
 }
 
 fn type_argument(source: &dyn SystemSource, value: &Datum) -> Result<Oid> {
     match value {
-        Datum::Text(name) => super::names::type_oid(source, name),
+        Datum::Text(name) => crate::system::reg_types::type_oid(source, name),
         Datum::Oid(oid) => Ok(*oid),
         _ => Ok(Oid(0)),
     }

@@ -1,16 +1,16 @@
 //! Triggers as PostgreSQL's catalog and the information schema show them.
 
-use super::names::function_name;
-use super::shape::{Sheet, text, vector};
-use super::sight::Sight;
-use super::{KeptExpression, Subject, SystemSource};
 use crate::catalog::{Table, TableRef, Trigger, TriggerEvent};
 use crate::datum::Datum;
 use crate::function::quote_literal;
+use crate::system::information_schema::visibility::Sight;
+use crate::system::reg_types::function_name;
+use crate::system::shape::{Sheet, text, vector};
+use crate::system::{KeptExpression, Subject, SystemSource};
 use crate::types::Oid;
 
 /// Fills pg_trigger.
-pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
+pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
     if name != "pg_trigger" {
         return false;
     }
@@ -55,7 +55,11 @@ fn condition(source: &dyn SystemSource, table: &Table, trigger: &Trigger, pretty
 }
 
 /// `CREATE TRIGGER …`; `pretty` as psql asks for it.
-pub(super) fn trigger_definition(source: &dyn SystemSource, oid: Oid, pretty: bool) -> Option<String> {
+pub(in crate::system) fn trigger_definition(
+    source: &dyn SystemSource,
+    oid: Oid,
+    pretty: bool,
+) -> Option<String> {
     let (table, place) = source.catalog().trigger_by_oid(oid)?;
     let trigger = &table.triggers[place];
     let order = [TriggerEvent::Insert, TriggerEvent::Delete, TriggerEvent::Update, TriggerEvent::Truncate];
@@ -120,7 +124,7 @@ fn execute(source: &dyn SystemSource, trigger: &Trigger) -> Option<String> {
 }
 
 /// Fills information_schema.triggers: a row for each event.
-pub(super) fn information(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(in crate::system) fn information(source: &dyn SystemSource, sheet: &mut Sheet) {
     let sight = Sight::of(source);
     for table in source.catalog().tables().filter(|table| sight.beyond_reading(table)) {
         let owns = sight.owns(table.oid);

@@ -1,8 +1,8 @@
 //! Cells that several views of information_schema have.
 
-use super::SystemSource;
-use super::shape::text;
 use crate::datum::Datum;
+use crate::system::SystemSource;
+use crate::system::shape::text;
 use crate::type_table::{BuiltIn, TypeNames, element_of, numeric_typmod, type_info};
 use crate::types::{Oid, Type};
 

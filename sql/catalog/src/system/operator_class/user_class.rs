@@ -1,15 +1,15 @@
 //! Catalog relations about the operator classes and families that users defined.
 
-use super::SystemSource;
-use super::index_view::schema_oid;
-use super::opclass::method_oid;
-use super::shape::{Sheet, text};
+use super::builtin_class::method_oid;
 use crate::catalog::SUPERUSER;
 use crate::catalog::operator_class::{ClassFunction, ClassOperator};
 use crate::datum::Datum;
+use crate::system::SystemSource;
+use crate::system::relation::index_view::schema_oid;
+use crate::system::shape::{Sheet, text};
 use crate::types::Oid;
 
-pub(super) fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(in crate::system) fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
     for class in source.catalog().operator_classes() {
         sheet.add(&[
             ("oid", Datum::Oid(class.oid)),
@@ -25,7 +25,7 @@ pub(super) fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-pub(super) fn families(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(in crate::system) fn families(source: &dyn SystemSource, sheet: &mut Sheet) {
     let mut add = |oid: Oid, (method, name, schema): (&str, &str, &str)| {
         sheet.add(&[
             ("oid", Datum::Oid(oid)),
@@ -45,12 +45,12 @@ pub(super) fn families(source: &dyn SystemSource, sheet: &mut Sheet) {
 
 /// The number of a class's or a family's operator or function: in a part of the number space that no object
 /// is drawn from. pg_dump asks pg_depend which of them are a class's own.
-pub(super) fn member_oid(owner: Oid, place: usize) -> Oid {
+pub(in crate::system) fn member_oid(owner: Oid, place: usize) -> Oid {
     let number = (owner.0 << 5) | place as u32;
     Oid(0x2000_0000 | (number & 0x1fff_ffff))
 }
 
-pub(super) fn operators(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(in crate::system) fn operators(source: &dyn SystemSource, sheet: &mut Sheet) {
     let mut add = |owner: Oid, family: Oid, method: &str, operators: &[ClassOperator]| {
         for (place, of) in operators.iter().enumerate() {
             sheet.add(&[
@@ -74,7 +74,7 @@ pub(super) fn operators(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-pub(super) fn functions(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(in crate::system) fn functions(source: &dyn SystemSource, sheet: &mut Sheet) {
     let mut add = |owner: Oid, family: Oid, functions: &[ClassFunction]| {
         for (place, of) in functions.iter().enumerate() {
             sheet.add(&[

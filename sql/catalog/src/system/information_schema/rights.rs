@@ -3,18 +3,18 @@
 //! The rules are those in the definitions of PostgreSQL's own views: whoever owns a thing, or may do
 //! something with it, finds it there.
 
-use super::SystemSource;
-use super::information_cells::yes_no;
-use super::roles::role_name;
-use super::shape::{Sheet, text};
-use super::sight::{Sight, rights};
+use super::cells::yes_no;
+use super::visibility::{Sight, rights};
 use crate::catalog::access::EVERYBODY;
 use crate::catalog::{AclItem, Authority, ObjectClass, Privileges};
 use crate::datum::Datum;
+use crate::system::SystemSource;
+use crate::system::role::roles::role_name;
+use crate::system::shape::{Sheet, text};
 use crate::types::Oid;
 
 /// Fills the view if it is one of this file's.
-pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
+pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
     match name {
         "table_privileges" => table_privileges(source, sheet, To::Everybody),
         "role_table_grants" => table_privileges(source, sheet, To::Roles),

@@ -3,10 +3,10 @@
 
 use super::SystemSource;
 use super::definition::bare_type_text;
-use super::index_view::default_oid;
-use super::names::procedure_name;
-use super::relation_name::relation_name;
-use super::relations::kind_of;
+use super::reg_types::procedure_name;
+use super::relation::index_view::default_oid;
+use super::relation::relation_name::relation_name;
+use super::relation::relations::kind_of;
 use super::shape::text;
 use crate::catalog::{DATABASE, Relation, Table};
 use crate::datum::Datum;
@@ -199,7 +199,8 @@ fn data_type(source: &dyn SystemSource, ty: Oid) -> Identity {
 }
 
 fn routine(source: &dyn SystemSource, object: Oid) -> Identity {
-    let built_in = super::builtin::args(object).zip(crate::system::function_name::built_in_name(object));
+    let built_in =
+        super::routine::builtin::args(object).zip(super::routine::function_name::built_in_name(object));
     let (kind, schema, name, args) = match source.catalog().routine_by_oid(object) {
         Some(routine) => {
             let args: Vec<Oid> = routine.input_args().map(|arg| arg.declared().oid).collect();

@@ -1,16 +1,16 @@
 //! Kept expressions as the catalog's relations show them.
 
-use super::definition::type_text;
-use super::shape::text;
-use super::{KeptExpression, Subject, SystemSource};
+use super::type_text;
 use crate::catalog::{Column, Table};
 use crate::datum::Datum;
 use crate::parser::{LexemeKind, lexemes};
+use crate::system::shape::text;
+use crate::system::{KeptExpression, Subject, SystemSource};
 use crate::types::Type;
 
 /// A default as PostgreSQL writes it back: string literals with their type, sequences by the
 /// name the search path finds them under.
-pub(super) fn default_text(
+pub(in crate::system) fn default_text(
     source: &dyn SystemSource,
     schema: &str,
     column: &Column,
@@ -27,7 +27,8 @@ pub(super) fn default_text(
     }
     let sequence = default.strip_prefix("nextval('").and_then(|rest| rest.strip_suffix("'::regclass)"));
     match sequence.and_then(|name| source.catalog().relation_by_text(name, source.search_path()).ok()) {
-        Some(relation) => match crate::system::relation_name::relation_name(source, relation.oid()) {
+        Some(relation) => match crate::system::relation::relation_name::relation_name(source, relation.oid())
+        {
             Some(name) => format!("nextval('{}'::regclass)", name.replace('\'', "''")),
             None => default.to_owned(),
         },
@@ -36,7 +37,7 @@ pub(super) fn default_text(
 }
 
 /// The columns of a table that a condition names, in the order in which it does.
-pub(super) fn columns_named(table: &Table, condition: &str) -> Vec<u16> {
+pub(in crate::system) fn columns_named(table: &Table, condition: &str) -> Vec<u16> {
     let lexemes = lexemes(condition).unwrap_or_default();
     let word = |place: usize| match lexemes.get(place).map(|lexeme| &lexeme.kind) {
         Some(LexemeKind::Word { value, .. }) => Some(value.as_str()),
@@ -57,19 +58,19 @@ pub(super) fn columns_named(table: &Table, condition: &str) -> Vec<u16> {
 }
 
 /// The default of a column, of which NULL is none but beside a domain's own.
-pub(super) fn own_default(column: &Column) -> Option<&str> {
+pub(in crate::system) fn own_default(column: &Column) -> Option<&str> {
     let default = column.default.as_deref()?;
     (column.domain.is_some() || !default.eq_ignore_ascii_case("null")).then_some(default)
 }
 
 /// What a column is generated from.
-pub(super) fn generated_text(source: &dyn SystemSource, table: &Table, generated: &str) -> String {
+pub(in crate::system) fn generated_text(source: &dyn SystemSource, table: &Table, generated: &str) -> String {
     let shown = source.shown(&KeptExpression::over(table, generated, false));
     shown.unwrap_or_else(|| format!("({generated})"))
 }
 
 /// A condition over a table's row.
-pub(super) fn condition_text(source: &dyn SystemSource, table: &Table, condition: &str) -> Datum {
+pub(in crate::system) fn condition_text(source: &dyn SystemSource, table: &Table, condition: &str) -> Datum {
     let shown = source.shown(&KeptExpression::over(table, condition, false));
     text(shown.as_deref().unwrap_or(condition))
 }

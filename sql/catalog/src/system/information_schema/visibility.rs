@@ -1,21 +1,21 @@
 //! What of the tables a role sees in information_schema.
 
-use super::SystemSource;
 use crate::catalog::{Authority, ObjectClass, Privileges, Table, TableRef};
+use crate::system::SystemSource;
 use crate::types::Oid;
 
 /// The tables and views that the role in force may do something with.
-pub(super) fn visible(source: &dyn SystemSource) -> impl Iterator<Item = &TableRef> {
+pub(in crate::system) fn visible(source: &dyn SystemSource) -> impl Iterator<Item = &TableRef> {
     let sight = Sight::of(source);
     source.catalog().tables().filter(move |table| sight.table(table))
 }
 
 /// What the role in force finds in the views.
 #[derive(Clone, Copy)]
-pub(super) struct Sight<'c> {
-    pub(super) rights: Authority<'c>,
+pub(in crate::system) struct Sight<'c> {
+    pub(in crate::system) rights: Authority<'c>,
     /// A superuser's: everything.
-    pub(super) all: bool,
+    pub(in crate::system) all: bool,
 }
 
 impl<'c> Sight<'c> {
@@ -82,6 +82,6 @@ impl<'c> Sight<'c> {
     }
 }
 
-pub(super) fn rights(source: &dyn SystemSource) -> Authority<'_> {
+pub(in crate::system) fn rights(source: &dyn SystemSource) -> Authority<'_> {
     Authority { catalog: source.catalog(), role: source.roles().current }
 }

@@ -1,29 +1,29 @@
 //! A table's indexes in one form, and the numbers that several relations give of tables and columns.
 
-use super::SystemSource;
-use super::shape::{letter, text};
 use crate::catalog::{EXPRESSION, Index, IndexExpression, NominalIndex, Sequence, Table};
 use crate::datum::Datum;
+use crate::system::SystemSource;
+use crate::system::shape::{letter, text};
 use crate::type_table::type_info;
 use crate::types::{Oid, Type};
 
 /// Oids of pg_class, pg_constraint, pg_proc and pg_namespace as object classes.
-pub(super) const PG_CLASS: Oid = Oid(1259);
+pub(in crate::system) const PG_CLASS: Oid = Oid(1259);
 
-pub(super) const PG_CONSTRAINT: Oid = Oid(2606);
+pub(in crate::system) const PG_CONSTRAINT: Oid = Oid(2606);
 
-pub(super) const PG_PROC: Oid = Oid(1255);
+pub(in crate::system) const PG_PROC: Oid = Oid(1255);
 
-pub(super) const PG_TYPE: Oid = Oid(1247);
+pub(in crate::system) const PG_TYPE: Oid = Oid(1247);
 
-pub(super) const PG_NAMESPACE: Oid = Oid(2615);
+pub(in crate::system) const PG_NAMESPACE: Oid = Oid(2615);
 
-pub(super) fn schema_oid(source: &dyn SystemSource, name: &str) -> Datum {
+pub(in crate::system) fn schema_oid(source: &dyn SystemSource, name: &str) -> Datum {
     Datum::Oid(source.catalog().schema(name).map_or(Oid(0), |schema| schema.oid))
 }
 
 /// A table's indexes, the primary key's first, in one form: oid, name, columns, flags.
-pub(super) struct IndexView<'t> {
+pub(in crate::system) struct IndexView<'t> {
     pub table: &'t Table,
     pub oid: Oid,
     pub name: &'t str,
@@ -55,7 +55,7 @@ impl IndexView<'_> {
     }
 
     /// The name and type of a part of its key.
-    pub(super) fn part(&self, place: usize) -> Option<(String, Type)> {
+    pub(in crate::system) fn part(&self, place: usize) -> Option<(String, Type)> {
         if let Some(expression) = self.expression(place) {
             // Those of old databases have none.
             let name = if expression.name.is_empty() { "expr" } else { &expression.name };
@@ -71,7 +71,7 @@ impl IndexView<'_> {
     }
 }
 
-pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexView<'_>> {
+pub(in crate::system) fn indexes(table: &Table) -> impl Iterator<Item = IndexView<'_>> {
     let primary = table.primary_key.iter().map(move |key| IndexView {
         table,
         oid: key.oid,
@@ -127,12 +127,17 @@ fn secondary_view<'t>(
 
 /// Oid of the pg_attrdef row of a column: the table's number with the column's below it, in
 /// a half of the number space no object is drawn from.
-pub(super) fn default_oid(table: Oid, attribute: usize) -> Oid {
+pub(in crate::system) fn default_oid(table: Oid, attribute: usize) -> Oid {
     Oid(0x8000_0000 | (table.0 << 11) | attribute as u32)
 }
 
 /// The cells every attribute row has.
-pub(super) fn attribute(relation: Oid, name: &str, ty: Type, number: usize) -> Vec<(&'static str, Datum)> {
+pub(in crate::system) fn attribute(
+    relation: Oid,
+    name: &str,
+    ty: Type,
+    number: usize,
+) -> Vec<(&'static str, Datum)> {
     let info = type_info(ty.oid);
     let of_enum = ty.oid.is_enum() || ty.oid.is_enum_array();
     vec![
@@ -154,20 +159,20 @@ pub(super) fn attribute(relation: Oid, name: &str, ty: Type, number: usize) -> V
 }
 
 /// The default btree operator class of a type, from PostgreSQL's pg_opclass.
-pub(super) fn operator_class(ty: Oid) -> Oid {
+pub(in crate::system) fn operator_class(ty: Oid) -> Oid {
     // Types without a class of their own use the one they are binary coercible to.
     let ty = match ty {
         Oid::VARCHAR => Oid::TEXT,
         other if crate::type_table::element_of(other).is_some() => Oid::ANYARRAY,
         other => other,
     };
-    crate::system::opclass::operator_classes()
+    crate::system::operator_class::builtin_class::operator_classes()
         .find(|class| class.input == ty && class.default)
         .map_or(Oid(0), |class| class.oid)
 }
 
 /// Whether the sequence of an identity column.
-pub(super) fn is_identity(source: &dyn SystemSource, sequence: &Sequence) -> bool {
+pub(in crate::system) fn is_identity(source: &dyn SystemSource, sequence: &Sequence) -> bool {
     sequence
         .owned_by
         .and_then(|(table, column)| {

@@ -5,7 +5,7 @@ use crate::datum::Datum;
 use crate::types::Oid;
 
 /// A btree operator class.
-pub(super) struct OperatorClass {
+pub(in crate::system) struct OperatorClass {
     pub oid: Oid,
     pub name: &'static str,
     pub family: Oid,
@@ -15,8 +15,8 @@ pub(super) struct OperatorClass {
 }
 
 /// PostgreSQL's btree operator classes over the types known here.
-pub(super) fn operator_classes() -> impl Iterator<Item = OperatorClass> {
-    include_str!("../../../data/opclass.tsv").lines().filter_map(|line| {
+pub(in crate::system) fn operator_classes() -> impl Iterator<Item = OperatorClass> {
+    include_str!("../../../../data/opclass.tsv").lines().filter_map(|line| {
         let fields: Vec<&'static str> = line.split('\t').collect();
         let [oid, _, name, family, input, default, key] = fields[..] else { return None };
         let number = |text: &str| Oid(text.parse().unwrap_or(0));
@@ -32,6 +32,6 @@ pub(super) fn operator_classes() -> impl Iterator<Item = OperatorClass> {
 }
 
 /// The access method of a name.
-pub(super) fn method_oid(method: &str) -> Datum {
+pub(in crate::system) fn method_oid(method: &str) -> Datum {
     Datum::Oid(access_method(method))
 }

@@ -1,15 +1,15 @@
 //! Arguments and results of built-in functions by their numbers, as pg_proc and its functions tell them.
 
-use super::SystemSource;
-use super::definition::bare_type_text;
 use super::function_name::window;
 use super::type_functions;
 use crate::function;
 use crate::ordered_set::HYPOTHETICAL;
+use crate::system::SystemSource;
+use crate::system::definition::bare_type_text;
 use crate::types::Oid;
 
 /// The types of a function's arguments.
-pub(super) fn args(oid: Oid) -> Option<&'static [Oid]> {
+pub(in crate::system) fn args(oid: Oid) -> Option<&'static [Oid]> {
     let scalar = function::function_by_oid(oid).map(|f| f.args);
     let aggregate = || function::all_aggregates().iter().find(|f| f.oid == oid).map(|f| f.args);
     let set = || function::all_set_functions().iter().find(|f| f.oid == oid).map(|f| f.args);
@@ -29,7 +29,7 @@ pub(super) fn aggregate_kind(name: &str) -> (&'static str, i16) {
 }
 
 /// pg_get_function_arguments.
-pub(super) fn arguments(source: &dyn SystemSource, oid: Oid) -> Option<String> {
+pub(in crate::system) fn arguments(source: &dyn SystemSource, oid: Oid) -> Option<String> {
     let types: Vec<String> = args(oid)?.iter().map(|arg| bare_type_text(source, *arg)).collect();
     let aggregate = function::all_aggregates().iter().find(|f| f.oid == oid);
     let (kind, direct) = aggregate.map_or(("n", 0), |f| aggregate_kind(f.name));
@@ -46,7 +46,7 @@ pub(super) fn arguments(source: &dyn SystemSource, oid: Oid) -> Option<String> {
 }
 
 /// pg_get_function_result.
-pub(super) fn result(source: &dyn SystemSource, oid: Oid) -> Option<String> {
+pub(in crate::system) fn result(source: &dyn SystemSource, oid: Oid) -> Option<String> {
     let shown = |ty: Oid| bare_type_text(source, ty);
     let scalar = function::function_by_oid(oid).map(|f| shown(f.result));
     let aggregate = || function::all_aggregates().iter().find(|f| f.oid == oid).map(|f| shown(f.result));

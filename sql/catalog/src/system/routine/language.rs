@@ -3,8 +3,8 @@
 use crate::types::Oid;
 
 /// Languages: internal, c, sql, and plpgsql under a number of our own.
-pub(super) const INTERNAL: Oid = Oid(12);
+pub(in crate::system) const INTERNAL: Oid = Oid(12);
 
-pub(super) const SQL: Oid = Oid(14);
+pub(in crate::system) const SQL: Oid = Oid(14);
 
-pub(super) const PLPGSQL: Oid = Oid(13_600);
+pub(in crate::system) const PLPGSQL: Oid = Oid(13_600);

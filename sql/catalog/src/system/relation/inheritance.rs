@@ -1,16 +1,16 @@
 //! pg_inherits, pg_partitioned_table, and the functions about partitions.
 
-use super::SystemSource;
 use super::index_view::{indexes, operator_class};
-use super::shape::{Sheet, array, text, vector};
 use crate::catalog::partition::partition_condition::{bound_text, partition_key_text};
 use crate::catalog::{Catalog, PartitionKeyPart, Relation, Table};
 use crate::datum::Datum;
+use crate::system::SystemSource;
+use crate::system::shape::{Sheet, array, text, vector};
 use crate::type_table::type_info;
 use crate::types::Oid;
 
 /// Fills the relation if it is one of this file's.
-pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
+pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
     match name {
         "pg_inherits" => inherits(source, sheet),
         "pg_partitioned_table" => partitioned(source, sheet),
@@ -88,7 +88,7 @@ pub(super) fn bound_of(source: &dyn SystemSource, table: &Table) -> Datum {
 }
 
 /// pg_get_partkeydef.
-pub(super) fn key_definition(source: &dyn SystemSource, oid: Oid) -> Datum {
+pub(in crate::system) fn key_definition(source: &dyn SystemSource, oid: Oid) -> Datum {
     let catalog = source.catalog();
     let Some(table) = catalog.table_in_place(oid) else { return Datum::Null };
     table
@@ -98,7 +98,7 @@ pub(super) fn key_definition(source: &dyn SystemSource, oid: Oid) -> Datum {
 }
 
 /// pg_get_partition_constraintdef.
-pub(super) fn constraint_of(source: &dyn SystemSource, oid: Oid) -> Datum {
+pub(in crate::system) fn constraint_of(source: &dyn SystemSource, oid: Oid) -> Datum {
     let catalog = source.catalog();
     let Some(table) = catalog.table_in_place(oid).filter(|table| table.bound.is_some()) else {
         return Datum::Null;
@@ -142,7 +142,7 @@ fn parent_of(catalog: &Catalog, node: &Node) -> Option<Oid> {
 }
 
 /// pg_partition_ancestors: the relation itself, then those it is part of.
-pub(super) fn ancestors(catalog: &Catalog, oid: Oid) -> Datum {
+pub(in crate::system) fn ancestors(catalog: &Catalog, oid: Oid) -> Datum {
     let mut found = Vec::new();
     let mut next = node(catalog, oid).map(|_| oid);
     while let Some(oid) = next {
@@ -153,7 +153,7 @@ pub(super) fn ancestors(catalog: &Catalog, oid: Oid) -> Datum {
 }
 
 /// pg_partition_root.
-pub(super) fn root(catalog: &Catalog, oid: Oid) -> Datum {
+pub(in crate::system) fn root(catalog: &Catalog, oid: Oid) -> Datum {
     match ancestors(catalog, oid) {
         Datum::Array(found) => found.values.last().cloned().unwrap_or(Datum::Null),
         _ => Datum::Null,
@@ -162,7 +162,7 @@ pub(super) fn root(catalog: &Catalog, oid: Oid) -> Datum {
 
 /// pg_partition_tree, as an array of its rows' cells one after the other: relation, parent,
 /// whether it is a leaf, level.
-pub(super) fn tree(catalog: &Catalog, oid: Oid) -> Datum {
+pub(in crate::system) fn tree(catalog: &Catalog, oid: Oid) -> Datum {
     let mut rows = Vec::new();
     if node(catalog, oid).is_some() {
         // One generation after the other, as find_all_inheritors lists them.

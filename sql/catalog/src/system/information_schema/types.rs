@@ -1,13 +1,13 @@
 //! information_schema about types: domains, what they demand, and the fields of composite types.
 
-use super::SystemSource;
-use super::definition::constraint_definition;
-use super::information_cells::{size_cells, type_cells, yes_no};
-use super::shape::{Sheet, text};
-use super::sight::Sight;
-use super::sight::visible;
+use super::cells::{size_cells, type_cells, yes_no};
+use super::visibility::Sight;
+use super::visibility::visible;
 use crate::catalog::RoutineKind;
 use crate::datum::Datum;
+use crate::system::SystemSource;
+use crate::system::definition::constraint_definition;
+use crate::system::shape::{Sheet, text};
 use crate::type_table::{element_of, is_vector};
 use crate::types::{Oid, Type};
 
@@ -25,7 +25,9 @@ pub(super) fn domains(source: &dyn SystemSource, sheet: &mut Sheet) {
             let column = crate::catalog::Column::new("value", domain.base);
             cells.push((
                 "domain_default",
-                text(super::expressions::default_text(source, &ty.schema, &column, default)),
+                text(crate::system::definition::expressions::default_text(
+                    source, &ty.schema, &column, default,
+                )),
             ));
         }
         cells.extend(type_cells(source, domain.base));
@@ -34,7 +36,7 @@ pub(super) fn domains(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-pub(super) fn domain_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(in crate::system) fn domain_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
     let sight = Sight::of(source);
     for ty in source.catalog().user_types().filter(|ty| sight.user_type(ty.oid)) {
         let Some(domain) = &ty.domain else { continue };
@@ -91,7 +93,7 @@ pub(super) fn check_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-pub(super) fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(in crate::system) fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
     let sight = Sight::of(source);
     for table in source.catalog().composites().filter(|table| sight.user_type(table.row_type())) {
         for (i, column) in table.columns.iter().enumerate() {

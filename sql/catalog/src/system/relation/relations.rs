@@ -1,30 +1,34 @@
 //! Catalog relations about tables, indexes, constraints and sequences.
 
-use super::SystemSource;
-use super::definition::index_definition;
-use super::depend::{PG_EXTENSION, PG_TRIGGER, dependencies, initial_rights, referenced_index, rules};
-use super::expressions::{columns_named, condition_text, default_text, generated_text, own_default};
 use super::index_view::{
     IndexView, PG_CLASS, PG_CONSTRAINT, PG_NAMESPACE, PG_PROC, PG_TYPE, attribute, default_oid, indexes,
     operator_class, schema_oid,
 };
 use super::inheritance::{bound_of, is_complete};
-use super::opclass::method_oid;
-use super::qualified::qualified;
-use super::roles::{acl_of, column_acl, owner, owner_name};
-use super::shape::{Sheet, array, letter, relation_kind, storage_options, text, vector};
 use crate::catalog::routine::extension;
 use crate::catalog::{CheckOption, DATABASE, EXPRESSION, ReplicaIdentity, Table, TableKind};
 use crate::datum::Datum;
+use crate::system::SystemSource;
+use crate::system::definition::expressions::{
+    columns_named, condition_text, default_text, generated_text, own_default,
+};
+use crate::system::definition::index_definition;
+use crate::system::definition::schema_qualification::qualified;
+use crate::system::depend::{
+    PG_EXTENSION, PG_TRIGGER, dependencies, initial_rights, referenced_index, rules,
+};
+use crate::system::operator_class::builtin_class::method_oid;
+use crate::system::role::roles::{acl_of, column_acl, owner, owner_name};
+use crate::system::shape::{Sheet, array, letter, relation_kind, storage_options, text, vector};
 use crate::type_table::type_info;
 use crate::types::{Oid, Type};
 
 const HEAP: Oid = Oid(2);
 /// Collation "default".
-pub(super) const DEFAULT_COLLATION: Oid = Oid(100);
+pub(in crate::system) const DEFAULT_COLLATION: Oid = Oid(100);
 
 /// Fills the relation if it is one of this file's.
-pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
+pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
     match name {
         "pg_class" => classes(source, sheet),
         "pg_attribute" => attributes(source, sheet),
@@ -47,7 +51,7 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
 }
 
 /// pg_class.relkind.
-pub(super) fn kind_of(table: &Table) -> u8 {
+pub(in crate::system) fn kind_of(table: &Table) -> u8 {
     match table.kind {
         TableKind::Table if table.is_partitioned() => b'p',
         TableKind::Table => b'r',
@@ -533,7 +537,7 @@ fn views(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 /// A view's query as pg_get_viewdef shows it; NULL for what is no view.
-pub(super) fn view_definition(source: &dyn SystemSource, table: &Table, pretty: bool) -> Datum {
+pub(in crate::system) fn view_definition(source: &dyn SystemSource, table: &Table, pretty: bool) -> Datum {
     if let Some(shown) = source.shown_view(table, pretty) {
         return text(shown);
     }

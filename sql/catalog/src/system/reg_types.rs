@@ -1,11 +1,11 @@
 //! Names and numbers: input and output of the reg* types, visibility, privileges.
 
 use super::SystemSource;
-use super::builtin;
 use super::definition::{bare_type_text, signature};
-use super::function_name::built_in_name;
-use super::relation_name::type_is_found;
-use super::type_functions;
+use super::relation::relation_name::type_is_found;
+use super::routine::builtin;
+use super::routine::function_name::built_in_name;
+use super::routine::type_functions;
 use crate::ast::QualifiedName;
 use crate::catalog::names::{is_temporary_schema, parse_name_text, too_many_dots, undefined_schema};
 use crate::catalog::{Authority, Privileges, Relation, RoutineRef};

@@ -1,17 +1,17 @@
 //! Relations about roles, and whose objects are: pg_authid, pg_auth_members, pg_default_acl …
 
-use super::SystemSource;
-use super::shape::{Sheet, array, text};
 use crate::catalog::access::acl::AclText;
 use crate::catalog::{AclItem, ObjectClass, Role};
 use crate::datum::Datum;
+use crate::system::SystemSource;
+use crate::system::shape::{Sheet, array, text};
 use crate::types::Oid;
 
 /// aclitem.
 pub(super) const ACLITEM: Oid = Oid(1033);
 
 /// Fills the relation if it is one of this file's.
-pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
+pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
     match name {
         "pg_authid" | "pg_roles" => roles(name == "pg_authid", source, sheet),
         "pg_user" | "pg_shadow" => users(name == "pg_shadow", source, sheet),
@@ -25,32 +25,32 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
 }
 
 /// Whose an object is.
-pub(super) fn owner(source: &dyn SystemSource, object: Oid) -> Datum {
+pub(in crate::system) fn owner(source: &dyn SystemSource, object: Oid) -> Datum {
     Datum::Oid(source.catalog().owner(object))
 }
 
 /// The name of an object's owner.
-pub(super) fn owner_name(source: &dyn SystemSource, object: Oid) -> Datum {
+pub(in crate::system) fn owner_name(source: &dyn SystemSource, object: Oid) -> Datum {
     role_name(source, source.catalog().owner(object))
 }
 
-pub(super) fn role_name(source: &dyn SystemSource, role: Oid) -> Datum {
+pub(in crate::system) fn role_name(source: &dyn SystemSource, role: Oid) -> Datum {
     source.catalog().role_by_oid(role).map_or(Datum::Null, |role| text(&role.name))
 }
 
 /// An access control list as an array of aclitem.
-pub(super) fn acl(source: &dyn SystemSource, items: &[AclItem]) -> Datum {
+pub(in crate::system) fn acl(source: &dyn SystemSource, items: &[AclItem]) -> Datum {
     let catalog = source.catalog();
     array(ACLITEM, items.iter().map(|item| text(AclText { item, catalog }.to_string())).collect())
 }
 
 /// An object's list; NULL for the default one.
-pub(super) fn acl_of(source: &dyn SystemSource, object: Oid) -> Datum {
+pub(in crate::system) fn acl_of(source: &dyn SystemSource, object: Oid) -> Datum {
     source.catalog().access_of(object).acl.map_or(Datum::Null, |items| acl(source, &items))
 }
 
 /// A column's list (one-based); NULL if it has none.
-pub(super) fn column_acl(source: &dyn SystemSource, table: Oid, column: usize) -> Datum {
+pub(in crate::system) fn column_acl(source: &dyn SystemSource, table: Oid, column: usize) -> Datum {
     match source.catalog().access(table).map(|access| access.column(column as u16)) {
         None | Some([]) => Datum::Null,
         Some(items) => acl(source, items),

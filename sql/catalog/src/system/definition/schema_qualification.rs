@@ -7,11 +7,11 @@
 
 use sqlparser::ast::Expr;
 
-use super::KeptExpression;
 use crate::catalog::names::{parse_name_text, quote_qualified};
 use crate::catalog::{Catalog, RoutineRef};
 use crate::function::{lookup_aggregates, lookup_functions, lookup_set_functions};
 use crate::parser::{Lexeme, LexemeKind, is_reserved, lexemes, parse_expression};
+use crate::system::KeptExpression;
 use crate::types::Oid;
 
 /// A kept expression as it was written, for another search path; `None` where nothing has to change.
@@ -67,7 +67,7 @@ pub fn qualified(text: &str, catalog: &Catalog, from: &[String], to: &[String]) 
 
 /// The functions of users that a text calls, by their names. Of several with one name, those that take or
 /// answer rows of tables are left out: such a table may be what the text belongs to.
-pub(super) fn functions_called(text: &str, catalog: &Catalog, path: &[String]) -> Vec<RoutineRef> {
+pub(in crate::system) fn functions_called(text: &str, catalog: &Catalog, path: &[String]) -> Vec<RoutineRef> {
     let mut found = Vec::new();
     if !text.contains('(') || catalog.routines_all().next().is_none() {
         return found;

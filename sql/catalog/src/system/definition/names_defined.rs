@@ -1,11 +1,11 @@
 //! Names of objects in what was defined: they mean what they meant on the path of the definition,
 //! whoever uses it, and nobody is asked whether he may look into their schemas.
 
-use super::SystemSource;
 use crate::catalog::{Catalog, SessionRoles, TypesAlong};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError};
 use crate::function::SessionHost;
+use crate::system::SystemSource;
 use crate::type_table::TypeNames;
 use crate::types::Type;
 
@@ -48,7 +48,7 @@ impl SessionHost for Defined<'_> {
     }
 
     fn call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
-        super::call(name, args, self)
+        crate::system::call(name, args, self)
             .unwrap_or_else(|| Err(SqlError::unsupported(format_args!("function {name} in a definition"))))
     }
 }

@@ -1,10 +1,10 @@
 //! What access methods, indexes and their columns can do: `pg_indexam_has_property` and its kin
 //! (PostgreSQL's amutils.c). Indexes without entries answer for the method that they were asked for as.
 
-use super::SystemSource;
 use super::index_view::{IndexView, indexes};
 use crate::catalog::operator_class::access_method;
 use crate::datum::Datum;
+use crate::system::SystemSource;
 use crate::types::Oid;
 
 /// What a method can do.
@@ -67,7 +67,7 @@ fn answer(value: Option<bool>) -> Datum {
 }
 
 /// `pg_indexam_has_property(method, property)`.
-pub(super) fn of_method(oid: Oid, property: &str) -> Datum {
+pub(in crate::system) fn of_method(oid: Oid, property: &str) -> Datum {
     let Some(method) = METHODS.iter().find(|method| access_method(method.name) == oid) else {
         return Datum::Null;
     };
@@ -96,7 +96,7 @@ fn with_index(
 }
 
 /// `pg_index_has_property(index, property)`.
-pub(super) fn of_index(source: &dyn SystemSource, oid: Oid, property: &str) -> Datum {
+pub(in crate::system) fn of_index(source: &dyn SystemSource, oid: Oid, property: &str) -> Datum {
     let property = property.to_ascii_lowercase();
     with_index(source, oid, |_, method| match property.as_str() {
         "clusterable" => Some(method.clusters),
@@ -108,7 +108,12 @@ pub(super) fn of_index(source: &dyn SystemSource, oid: Oid, property: &str) -> D
 }
 
 /// `pg_index_column_has_property(index, column, property)`.
-pub(super) fn of_column(source: &dyn SystemSource, oid: Oid, column: i32, property: &str) -> Datum {
+pub(in crate::system) fn of_column(
+    source: &dyn SystemSource,
+    oid: Oid,
+    column: i32,
+    property: &str,
+) -> Datum {
     let property = property.to_ascii_lowercase();
     with_index(source, oid, |index, method| {
         let place = usize::try_from(column).ok()?.checked_sub(1)?;

@@ -9,7 +9,7 @@ use crate::type_table::{TypeInfo, type_info};
 use crate::types::Oid;
 
 /// See the module's head.
-pub(super) struct TypeFunction {
+pub(in crate::system) struct TypeFunction {
     pub oid: Oid,
     pub name: &'static str,
     pub args: Vec<Oid>,
@@ -20,10 +20,10 @@ pub(super) struct TypeFunction {
 }
 
 /// Those that are not offered as functions besides, by rising oid.
-pub(super) fn all() -> &'static [TypeFunction] {
+pub(in crate::system) fn all() -> &'static [TypeFunction] {
     static ALL: OnceLock<Vec<TypeFunction>> = OnceLock::new();
     ALL.get_or_init(|| {
-        let lines = include_str!("../../../data/type_function.tsv").lines();
+        let lines = include_str!("../../../../data/type_function.tsv").lines();
         lines.map(parse_row).filter(|one| function::function_by_oid(one.oid).is_none()).collect()
     })
 }
@@ -48,12 +48,12 @@ pub(super) fn by_oid(oid: Oid) -> Option<&'static TypeFunction> {
 }
 
 /// The number of the one with this name, of those whose name is the only one.
-pub(super) fn named(name: &str) -> Oid {
+pub(in crate::system) fn named(name: &str) -> Oid {
     all().iter().find(|one| one.name == name).map_or(Oid(0), |one| one.oid)
 }
 
 /// What reads and writes a type: what does so for another one.
-pub(super) fn read_as(like: Oid) -> [(&'static str, Datum); 4] {
+pub(in crate::system) fn read_as(like: Oid) -> [(&'static str, Datum); 4] {
     let info = type_info(like);
     let of = |function: fn(&TypeInfo) -> Oid| Datum::Oid(info.map_or(Oid(0), function));
     [
@@ -65,14 +65,14 @@ pub(super) fn read_as(like: Oid) -> [(&'static str, Datum); 4] {
 }
 
 /// The same of an array, and what takes it apart.
-pub(super) fn read_as_array() -> impl Iterator<Item = (&'static str, Datum)> {
+pub(in crate::system) fn read_as_array() -> impl Iterator<Item = (&'static str, Datum)> {
     let of_array = ["array_typanalyze", "array_subscript_handler"].map(named);
     let parts = ["typanalyze", "typsubscript"].into_iter().zip(of_array.map(Datum::Oid));
     read_as(Oid::RECORD_ARRAY).into_iter().chain(parts)
 }
 
 /// The same of an enum.
-pub(super) fn read_as_enum() -> [(&'static str, Datum); 4] {
+pub(in crate::system) fn read_as_enum() -> [(&'static str, Datum); 4] {
     let functions = [
         ("typinput", "enum_in"),
         ("typoutput", "enum_out"),

@@ -1,6 +1,14 @@
 //! Objects as SQL text: pg_get_indexdef, pg_get_constraintdef, pg_get_functiondef and relatives.
+//!
+//! - [`expressions`]          defaults and conditions as the relations show them
+//! - [`schema_qualification`] the names in what is shown as it was written
+//! - [`names_defined`]        what names in a definition mean, whoever uses it
 
-use super::index_view::IndexView;
+pub(super) mod expressions;
+pub(super) mod names_defined;
+pub(super) mod schema_qualification;
+
+use super::relation::index_view::IndexView;
 use super::{KeptExpression, Subject, SystemSource};
 use crate::catalog::{
     ArgMode, Catalog, Check, Language, QuotedTypes, Routine, RoutineArg, RoutineKind, Table, TypesAlong,
@@ -162,7 +170,7 @@ pub(super) fn index_definition(source: &dyn SystemSource, index: &IndexView<'_>,
     }
     let qualified = source.quoting().qualified(&index.table.schema, &index.table.name);
     // What the path leads to needs no schema to be read.
-    let shown = crate::system::relation_name::relation_name(source, index.table.oid)
+    let shown = super::relation::relation_name::relation_name(source, index.table.oid)
         .unwrap_or_else(|| qualified.clone());
     format!(
         "CREATE {}INDEX {} ON {}{} USING {} ({}){tail}",

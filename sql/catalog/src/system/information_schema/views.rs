@@ -1,22 +1,22 @@
 //! information_schema (SQL:2016 part 11), over the same catalog.
 
-use super::definition::argument_default;
-use super::expressions::columns_named;
-use super::index_view::{indexes, is_identity};
-use super::information_cells::{size_cells, type_cells, yes_no};
-use super::roles::{owner_name, role_name};
-use super::shape::{Sheet, text};
-use super::sight::{Sight, rights, visible};
-use super::{KeptExpression, SystemSource};
+use super::cells::{size_cells, type_cells, yes_no};
+use super::visibility::{Sight, rights, visible};
 use crate::catalog::{
     ArgMode, CheckOption, RoutineKind, SequenceRef, Table, TableKind, TableRef, TriggerEvent,
 };
 use crate::datum::Datum;
+use crate::system::definition::argument_default;
+use crate::system::definition::expressions::columns_named;
+use crate::system::relation::index_view::{indexes, is_identity};
+use crate::system::role::roles::{owner_name, role_name};
+use crate::system::shape::{Sheet, text};
+use crate::system::{KeptExpression, SystemSource};
 use crate::type_table::{BuiltIn, TypeNames};
 use crate::types::Oid;
 
 /// Fills the view.
-pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) {
     match name {
         "tables" => tables(source, sheet),
         "columns" => columns(source, sheet),
@@ -54,23 +54,23 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) {
                 ]);
             }
         }
-        "attributes" => super::information_types::attributes(source, sheet),
+        "attributes" => super::types::attributes(source, sheet),
         "view_table_usage" => view_table_usage(source, sheet),
-        "triggers" => super::triggers::information(source, sheet),
-        "domains" => super::information_types::domains(source, sheet),
-        "element_types" => super::information_types::element_types(source, sheet),
-        "domain_constraints" => super::information_types::domain_constraints(source, sheet),
-        "column_domain_usage" => super::information_types::column_domain_usage(source, sheet),
-        "user_defined_types" => super::information_rights::user_defined_types(source, sheet),
+        "triggers" => crate::system::relation::triggers::information(source, sheet),
+        "domains" => super::types::domains(source, sheet),
+        "element_types" => super::types::element_types(source, sheet),
+        "domain_constraints" => super::types::domain_constraints(source, sheet),
+        "column_domain_usage" => super::types::column_domain_usage(source, sheet),
+        "user_defined_types" => super::rights::user_defined_types(source, sheet),
         // What is neither here nor there describes what cannot exist.
         name => {
-            let _ = super::information_rights::fill(name, source, sheet);
+            let _ = super::rights::fill(name, source, sheet);
         }
     }
 }
 
 fn is_view(table: &Table) -> bool {
-    super::relations::kind_of(table) == b'v'
+    crate::system::relation::relations::kind_of(table) == b'v'
 }
 
 fn table_type(table: &Table) -> &'static str {
@@ -129,16 +129,21 @@ fn columns(source: &dyn SystemSource, sheet: &mut Sheet) {
             if let Some(generated) = &column.generated {
                 cells.push((
                     "generation_expression",
-                    text(super::expressions::generated_text(source, table, generated)),
+                    text(crate::system::definition::expressions::generated_text(source, table, generated)),
                 ));
             }
             if let Some(identity) = column.identity {
                 let always = identity == crate::catalog::Identity::Always;
                 cells.push(("identity_generation", text(if always { "ALWAYS" } else { "BY DEFAULT" })));
-            } else if let Some(default) = super::expressions::own_default(column) {
+            } else if let Some(default) = crate::system::definition::expressions::own_default(column) {
                 cells.push((
                     "column_default",
-                    text(super::expressions::default_text(source, &table.schema, column, default)),
+                    text(crate::system::definition::expressions::default_text(
+                        source,
+                        &table.schema,
+                        column,
+                        default,
+                    )),
                 ));
             }
             if let Some(sequence) = sequence {
@@ -362,7 +367,7 @@ fn check_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
             add(not_null_name(source, table, i), format!("{} IS NOT NULL", column.name));
         }
     }
-    super::information_types::check_constraints(source, sheet);
+    super::types::check_constraints(source, sheet);
 }
 
 /// The tables that views read, as far as they belong to a role in force.
@@ -514,7 +519,7 @@ fn views(source: &dyn SystemSource, sheet: &mut Sheet) {
             (
                 "view_definition",
                 match sight.owns(table.oid) {
-                    true => super::relations::view_definition(source, table, false),
+                    true => crate::system::relation::relations::view_definition(source, table, false),
                     false => Datum::Null,
                 },
             ),
