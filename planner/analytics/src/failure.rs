@@ -4,8 +4,8 @@ use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_sql::datum::Datum;
 use archipel_sql::function::{Arithmetic, IntegerWidth, Intrinsic, ResolvedFunction};
 
-use crate::operator::native_operator;
-use crate::settle::of_dates;
+use crate::lower::operator::native_operator;
+use crate::lower::statement_constant::of_dates;
 
 /// Whether evaluating an expression may raise an error. What has a native form never does.
 pub(crate) fn can_fail(expr: &BoundExpr) -> bool {

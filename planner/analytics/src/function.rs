@@ -15,9 +15,9 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
 
-use crate::carrier::{Reader, Writer, data_type};
 use crate::error::external;
 use crate::evaluate::{Context, is_volatile};
+use crate::scan::carrier::{Reader, Writer, data_type};
 
 /// Rows after which a function asks whether its query is still wanted.
 const ASKS_EVERY: usize = 16;

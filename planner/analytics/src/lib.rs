@@ -4,19 +4,16 @@
 //! it runs over a snapshot, beside the transactions, on threads of its own:
 //!
 //! 1. [`subquery`] runs uncorrelated subqueries and puts their results into the tree; those that ask
-//!    for partners of a row become joins ([`nested`]), aggregates of the rows that belong to a row are
-//!    computed for all rows together ([`grouped`]); a query of WITH that several places read runs once
-//!    ([`with`]);
-//! 2. [`lower`] turns operators into DataFusion's ([`lowering`]: the state of it; [`sets`]: what functions
-//!    in FROM answer), and
-//!    expressions into native ones where they mean the same, else into row-wise [`function`]s over
-//!    [`evaluate`], with what is the same for all rows computed once ([`settle`]); aggregates keep
-//!    PostgreSQL's states ([`aggregate`]) or count units ([`scaled`]), and values that are carried in
-//!    several forms are compared in one ([`keys`]);
+//!    for partners of a row become joins ([`subquery::semi_join`]), aggregates of the rows that belong to
+//!    a row are computed for all rows together ([`subquery::correlated_aggregate`]); a query of WITH that
+//!    several places read runs once ([`subquery::with`]);
+//! 2. [`lower`] turns operators into DataFusion's, and expressions into native ones where they mean the
+//!    same, else into row-wise [`function`]s over [`evaluate`]; aggregates keep PostgreSQL's states
+//!    ([`aggregate`]) or count units ([`aggregate::scaled`]), and values that are carried in several forms
+//!    are compared in one ([`aggregate::keys`]);
 //! 3. DataFusion optimises and executes, tests that can fail last ([`ordered`], [`failure`]); tables are read
-//!    page by page ([`scan`]) at a pace that leaves transactions theirs ([`pace`]), values travel in
-//!    Arrow arrays as [`carrier`] says, in batches of few rows where those are wide ([`slices`]); a query that nobody waits for ends ([`stop`]), and so does one
-//!    that there is no memory for ([`memory`]);
+//!    page by page ([`scan`]), values travel in Arrow arrays ([`scan::carrier`]); a query that nobody waits
+//!    for ends ([`stop`]), and so does one that there is no memory for ([`memory`]);
 //! 4. [`Rows`] hands the result out as datums; errors come back as they were ([`error`]).
 //!
 //! Invariant: the same statement gives the same result on both executors. What cannot be
@@ -24,31 +21,17 @@
 //! natively.
 
 pub mod aggregate;
-mod attempt;
-pub mod carrier;
-mod condition;
 mod environment;
 pub mod error;
 pub mod evaluate;
 mod failure;
 pub mod function;
-mod grouped;
-mod keys;
 pub mod lower;
-mod lowering;
 mod memory;
-mod nested;
-mod operator;
 mod ordered;
-mod pace;
-pub mod scaled;
 pub mod scan;
-mod sets;
-mod settle;
-mod slices;
 mod stop;
 pub mod subquery;
-mod with;
 
 use std::sync::{Arc, PoisonError};
 
@@ -69,14 +52,14 @@ use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::{DataFrame, SessionConfig};
 use futures::StreamExt;
 
-use carrier::Reader;
 pub use environment::{Analytics, Environment, TablesRead};
 pub use error::AnalyticsError;
 use error::sql_error;
 use evaluate::Context;
 use lower::Lowerer;
 use ordered::{OrderTests, PushDown};
-use slices::BATCH_ROWS;
+use scan::batch_slices::BATCH_ROWS;
+use scan::carrier::Reader;
 
 impl Analytics {
     /// An executor whose queries together may hold this much memory, beyond the tables' own.
@@ -151,7 +134,7 @@ impl Analytics {
         };
         let plan = plan.build().map_err(sql_error)?;
         let mut state = self.state.clone();
-        let batch_rows = slices::batch_rows(&tables, &environment.snapshot).await?;
+        let batch_rows = scan::batch_slices::batch_rows(&tables, &environment.snapshot).await?;
         if batch_rows < BATCH_ROWS {
             *state.config_mut() = state.config().clone().with_batch_size(batch_rows);
         }

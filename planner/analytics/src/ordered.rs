@@ -1,6 +1,6 @@
 //! The last word on conditions: what can fail is tested behind what cannot, on the rows that passed.
 //!
-//! [`crate::condition`] keeps the order of the parts of one condition. DataFusion puts conditions
+//! [`crate::lower::condition`] keeps the order of the parts of one condition. DataFusion puts conditions
 //! together that stand in different places of a query — a subquery's and that of the query around
 //! it — and tests each part over whole batches, in an order of its own. So filters are looked at
 //! once more when the plan is done: rows that a subquery rules out are none that `10 / i` around it

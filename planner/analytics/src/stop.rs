@@ -29,7 +29,7 @@ use futures::StreamExt;
 
 use crate::error::external;
 use crate::evaluate::Context;
-use crate::slices::sliced;
+use crate::scan::batch_slices::sliced;
 
 /// So many batches of each operator pass where there is no memory left: small queries still answer.
 const UNASKED_BATCHES: u64 = 8;

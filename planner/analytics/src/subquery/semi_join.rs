@@ -16,14 +16,14 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, JoinType};
 use datafusion::logical_expr::{Expr, Operator, binary_expr, cast};
 
-use crate::condition::conjuncts;
+use crate::aggregate::keys::{Apart, compared_apart};
 use crate::evaluate::is_volatile;
 use crate::failure::fails_by_range_alone;
-use crate::keys::{Apart, compared_apart};
+use crate::lower::condition::conjuncts;
+use crate::lower::lowering::{Lowering, planned};
+use crate::lower::operator::native_operator;
+use crate::lower::statement_constant::settled;
 use crate::lower::{Lowered, Lowerer};
-use crate::lowering::{Lowering, planned};
-use crate::operator::native_operator;
-use crate::settle::settled;
 
 /// A nested query: what it answers of rows that meet conditions.
 struct Parts<'s> {

@@ -20,11 +20,11 @@ use archipel_sql::function::{Aggregate, ResolvedFunction};
 use archipel_sql::types::{Oid, Type};
 use datafusion::logical_expr::Operator;
 
-use crate::condition::conjuncts;
+use super::semi_join::{depth_read, reads_outside};
+use crate::aggregate::keys::has_key_form;
 use crate::failure::{can_fail, fails_by_range_alone, is_numeric_arithmetic, is_widening};
-use crate::keys::has_key_form;
-use crate::nested::{depth_read, reads_outside};
-use crate::operator::native_operator;
+use crate::lower::condition::conjuncts;
+use crate::lower::operator::native_operator;
 
 /// A query whose subqueries are joins, as far as they are aggregates of the rows that belong to a row.
 pub(crate) fn grouped(rel: Rel) -> Rel {

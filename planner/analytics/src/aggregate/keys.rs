@@ -13,13 +13,13 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::{Expr, Operator, binary_expr, cast};
 
-use crate::carrier::{carried_alike, comparable};
 use crate::failure::{can_fail, fails_by_range_alone};
-use crate::operator::native_operator;
+use crate::lower::operator::native_operator;
+use crate::scan::carrier::{carried_alike, comparable};
 
 use crate::evaluate::{is_volatile, refusal};
 use crate::lower::Lowerer;
-use crate::lowering::{Lowering, columns_of, unsupported};
+use crate::lower::lowering::{Lowering, columns_of, unsupported};
 
 /// What stands for a value where values are compared; `what` is said of a type that has no such form.
 pub(crate) fn key_form(expr: &BoundExpr, what: &str) -> Lowering<BoundExpr> {

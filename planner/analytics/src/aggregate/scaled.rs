@@ -23,11 +23,11 @@ use datafusion::common::Result as Planned;
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 use datafusion::scalar::ScalarValue;
 
-use crate::carrier::{Writer, scalar};
 use crate::error::external;
 use crate::error::not_mergeable;
 use crate::evaluate::{is_volatile, refusal};
 use crate::failure::can_fail;
+use crate::scan::carrier::{Writer, scalar};
 
 /// Products of more digits than this behind the point are not worth it.
 const SCALE_MAX: u16 = 30;
@@ -104,8 +104,8 @@ fn factors(left: u16, right: u16) -> Option<([i128; 2], u16)> {
 }
 
 impl Formula {
-    /// The formula of an expression without parts that read no row ([`crate::settle`]), if it is one and
-    /// reads a row.
+    /// The formula of an expression without parts that read no row ([`crate::lower::statement_constant`]),
+    /// if it is one and reads a row.
     pub(crate) fn of(expr: &BoundExpr, columns: &[(Column, Type)]) -> Option<Formula> {
         let mut args = Vec::new();
         let (root, scale) = node(expr, columns, true, &mut args)?;

@@ -39,7 +39,7 @@ pub struct Lowerer<'a> {
     pub ctes: BTreeMap<u32, Rel>,
     /// The tables that the plan reads.
     pub tables: Vec<Arc<TableMeta>>,
-    pub(super) names: u32,
+    pub(crate) names: u32,
 }
 
 /// The columns of the operator's row that an expression reads, each once.

@@ -4,7 +4,7 @@ use archipel_sql::function::ResolvedFunction;
 use archipel_sql::types::Oid;
 use datafusion::logical_expr::Operator;
 
-use crate::settle::operator_of;
+use super::statement_constant::operator_of;
 
 /// The comparisons whose meaning on carriers is PostgreSQL's.
 pub(crate) fn native_operator(function: &ResolvedFunction) -> Option<Operator> {

@@ -11,7 +11,7 @@ use archipel_planner::native::visit_all_relations;
 use archipel_sql::datum::Datum;
 use archipel_sql::types::Type;
 
-use crate::attempt::{is_told_later, limited};
+use super::attempt::{is_told_later, limited};
 use crate::{Analytics, AnalyticsError, Environment};
 
 /// So many rows of a query that is read more than once stand in the tree.

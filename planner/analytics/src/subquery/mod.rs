@@ -1,8 +1,17 @@
 //! What is read more than once, or as a value, runs first, once: queries of WITH that several places read
-//! ([`crate::with`]), and uncorrelated subqueries. What they answer takes their place in the tree.
+//! ([`with`]), and uncorrelated subqueries. What they answer takes their place in the tree.
 //!
 //! PostgreSQL runs a subquery when a row asks for it, if one does. One that fails here leaves the query to
 //! the native executor, which does the same.
+//!
+//! - [`semi_join`] conditions with EXISTS or IN of a query that reads the row around it, as joins
+//! - [`correlated_aggregate`] aggregates of the rows that belong to a row, for all rows together
+//! - [`with`]      queries of WITH; [`attempt`] parts that are run ahead, and which of their errors count
+
+mod attempt;
+mod correlated_aggregate;
+mod semi_join;
+mod with;
 
 use std::collections::VecDeque;
 
@@ -15,11 +24,11 @@ use archipel_sql::function::array_of_values;
 use archipel_sql::type_table::array_of;
 use archipel_sql::types::Type;
 
-use crate::attempt::{is_told_later, limited};
-use crate::grouped::grouped;
-use crate::nested::is_joinable;
-use crate::with::{keep_shared, runs_anew, within};
 use crate::{Analytics, AnalyticsError, Environment};
+use attempt::{is_told_later, limited};
+use correlated_aggregate::grouped;
+use semi_join::is_joinable;
+use with::{keep_shared, runs_anew, within};
 
 /// More values than this are searched row by row too slowly: the native executor hashes them.
 const VALUES_MAX: usize = 10_000;

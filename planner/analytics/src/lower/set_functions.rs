@@ -5,8 +5,8 @@ use archipel_sql::datum::Datum;
 use archipel_sql::function::SetFunction;
 use archipel_sql::types::Type;
 
+use super::lowering::{Lowering, unsupported};
 use crate::lower::{Lowered, Lowerer};
-use crate::lowering::{Lowering, unsupported};
 
 /// A row of so many columns: the fields of the composite value that it is, if it is one.
 pub(crate) fn spread(row: Vec<Datum>, width: usize) -> Vec<Datum> {

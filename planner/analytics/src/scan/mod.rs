@@ -1,4 +1,11 @@
 //! Tables as DataFusion sees them: pages of a snapshot, as Arrow batches.
+//!
+//! - [`pace`]    how fast a scan asks for pages; [`batch_slices`] batches of few rows where rows are wide
+//! - [`carrier`] values in Arrow arrays
+
+pub(super) mod batch_slices;
+pub mod carrier;
+mod pace;
 
 use std::sync::Arc;
 
@@ -21,11 +28,11 @@ use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream};
 use datafusion::scalar::ScalarValue;
 
-use crate::carrier::{Reader, Writer, comparable, data_type};
 use crate::error::external;
 use crate::evaluate::Context;
-use crate::pace::Pace;
-use crate::slices::BATCH_ROWS;
+use batch_slices::BATCH_ROWS;
+use carrier::{Reader, Writer, comparable, data_type};
+use pace::Pace;
 
 /// Bytes of rows that end a batch early: they are copied more than once on their way.
 const BATCH_BYTES: usize = 16 << 20;

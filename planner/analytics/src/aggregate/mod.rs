@@ -3,6 +3,12 @@
 //! DISTINCT, ORDER BY and FILTER of a call are handled here, beside the state, so that they
 //! compare values as PostgreSQL does. States are not mergeable, which is why aggregation runs in
 //! one phase (one target partition).
+//!
+//! - [`scaled`] sums and averages of numerics of fixed scale, in integers
+//! - [`keys`]   numerics as keys of groups, joins and orders
+
+pub(super) mod keys;
+pub mod scaled;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -25,10 +31,10 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, GroupsAccumulator, Signature, Volatility};
 use datafusion::scalar::ScalarValue;
 
-use crate::carrier::{Reader, data_type, scalar};
 use crate::error::{external, not_mergeable};
 use crate::evaluate::Context;
-use crate::scaled::{Formula, Totals};
+use crate::scan::carrier::{Reader, data_type, scalar};
+use scaled::{Formula, Totals};
 
 /// What an aggregate call does with its columns: first its arguments, then its sort keys, then
 /// its filter.

@@ -4,6 +4,16 @@
 //! name twice; positions are translated through [`Lowered::columns`]. An expression becomes a
 //! native one where carriers mean exactly what PostgreSQL means ([`native_operator`]), and a
 //! function of the columns it reads everywhere else.
+//!
+//! - [`lowering`]   the state of lowering one query; [`condition`] conditions, taken apart
+//! - [`operator`]   functions that DataFusion has an operator for; [`set_functions`] sets of constants
+//! - [`statement_constant`] what stays the same for all rows of one execution, computed once
+
+pub(super) mod condition;
+pub(super) mod lowering;
+pub(super) mod operator;
+mod set_functions;
+pub(super) mod statement_constant;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,20 +42,20 @@ use datafusion::logical_expr::{
     AggregateUDF, Expr, LogicalPlanBuilder, Operator, ScalarUDF, binary_expr, cast, lit,
 };
 
+use crate::aggregate::keys::{has_key_form, key_form};
+use crate::aggregate::scaled::Formula;
 use crate::aggregate::{Call, RowAggregate, is_sorted, keeps_order};
-use crate::carrier::{Writer, comparable, data_type, scalar};
-use crate::condition::paired;
 use crate::error::AnalyticsError;
 use crate::evaluate::{Context, evaluate, is_volatile, refusal};
 use crate::function::RowFunction;
-use crate::keys::{has_key_form, key_form};
-pub use crate::lowering::{Lowered, Lowerer};
-use crate::lowering::{Lowering, columns_of, planned, unsupported};
-use crate::operator::native_operator;
-use crate::scaled::Formula;
+use crate::scan::carrier::{Writer, comparable, data_type, scalar};
 use crate::scan::{SnapshotTable, column_name};
-use crate::sets::spread;
-use crate::settle::{of_dates, settled};
+use condition::paired;
+pub use lowering::{Lowered, Lowerer};
+use lowering::{Lowering, columns_of, planned, unsupported};
+use operator::native_operator;
+use set_functions::spread;
+use statement_constant::{of_dates, settled};
 
 /// From how many values on a set is faster than comparing with one after the other.
 const HASHED_LEN_MIN: usize = 8;

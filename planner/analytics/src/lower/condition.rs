@@ -8,13 +8,13 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Column;
 use datafusion::logical_expr::{Expr, cast, lit};
 
-use crate::carrier::{carried_alike, comparable};
+use super::lowering::Lowering;
+use super::statement_constant::settled;
+use crate::aggregate::keys::{sides_of_key, tables_of};
 use crate::evaluate::is_volatile;
 use crate::failure::can_fail;
-use crate::keys::{sides_of_key, tables_of};
 use crate::lower::Lowerer;
-use crate::lowering::Lowering;
-use crate::settle::settled;
+use crate::scan::carrier::{carried_alike, comparable};
 
 impl Lowerer<'_> {
     /// Lowers a condition to tests that must all hold, which DataFusion may move and may
