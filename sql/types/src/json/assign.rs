@@ -8,7 +8,7 @@ use crate::function::length::check_value;
 use crate::{interrupt, stack};
 
 use super::change::{array, object};
-use super::write::key_order;
+use super::key_order::key_order;
 use super::{DEPTH_MAX, Kind, Node, position};
 
 /// A value with another at the end of a path.

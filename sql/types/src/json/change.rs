@@ -8,8 +8,9 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::function::length::check_value;
 use crate::interrupt;
 
+use super::key_order::key_order;
 use super::order::equal;
-use super::write::{key_order, string};
+use super::write::string;
 use super::{Kind, Node, STEPS_PER_VALUE, position};
 
 /// So many values are looked for one by one.

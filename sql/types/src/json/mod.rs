@@ -15,6 +15,7 @@
 pub mod aggregate;
 pub mod assign;
 pub mod change;
+mod key_order;
 pub mod order;
 pub mod path;
 pub mod populate;
@@ -96,7 +97,7 @@ impl<'t> Node<'t> {
     /// As [`Node::field`], of a jsonb value: its keys are in order, and none stands there twice.
     pub fn binary_field(&self, key: &str) -> Option<&Node<'t>> {
         let Kind::Object(fields) = &self.kind else { return None };
-        let place = fields.binary_search_by(|(name, _)| write::key_order(name, key)).ok()?;
+        let place = fields.binary_search_by(|(name, _)| key_order::key_order(name, key)).ok()?;
         fields.get(place).map(|(_, node)| node)
     }
 

@@ -8,6 +8,7 @@ use crate::interrupt;
 use crate::memory::LARGE_BYTES;
 use crate::numeric::Numeric;
 
+use super::key_order::key_order;
 use super::{Kind, Node, STEPS_PER_VALUE};
 
 /// A string literal (escape_json).
@@ -66,11 +67,6 @@ fn sorted<'n, 't>(fields: &'n [(std::borrow::Cow<'t, str>, Node<'t>)]) -> Vec<(&
     entries.sort_by(|a, b| key_order(a.1, b.1).then(b.0.cmp(&a.0)));
     entries.dedup_by(|later, kept| later.1 == kept.1);
     entries.into_iter().map(|(_, key, node)| (key, node)).collect()
-}
-
-/// jsonb's order of keys: shorter first, then by bytes.
-pub fn key_order(a: &str, b: &str) -> std::cmp::Ordering {
-    a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 
 /// 22P05 for a zero character, which text cannot hold.

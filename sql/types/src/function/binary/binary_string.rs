@@ -11,6 +11,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::function::Eval;
 use crate::function::args::*;
 use crate::function::length::{VALUE_MAX, check_value};
+use crate::function::text::trim_side::TrimAt;
 use crate::interrupt;
 
 /// Same over bytes.
@@ -26,14 +27,6 @@ fn bytes_substring(bytes: &[u8], start: i32, length: Option<i32>) -> Result<&[u8
     let first = (start.max(1) - 1).min(bytes.len() as i64) as usize;
     let last = (end.max(1) - 1).min(bytes.len() as i64) as usize;
     Ok(if last <= first { &[] } else { &bytes[first..last] })
-}
-
-/// Where a value is trimmed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::function) enum TrimAt {
-    Both,
-    Start,
-    End,
 }
 
 fn trim_bytes(mut bytes: &[u8], set: &[u8], at: TrimAt) -> Result<Datum> {

@@ -4,8 +4,7 @@
 //! by a value that is known exactly. So the multiples of 30 and 45 degrees are exact, and all others have
 //! PostgreSQL's last digits.
 
-use super::float::{RADIANS_PER_DEGREE, out_of_domain};
-use crate::error::Result;
+use crate::error::{Result, SqlError, SqlState};
 
 fn sine_to_30(x: f64) -> f64 {
     ((x * RADIANS_PER_DEGREE).sin() / (30.0 * RADIANS_PER_DEGREE).sin()) / 2.0
@@ -110,4 +109,14 @@ pub(super) fn arc_cosine(x: f64) -> f64 {
 /// An angle that an arc tangent has answered, in degrees.
 pub(super) fn degrees_of_tangent(radians: f64) -> f64 {
     (radians / 1.0f64.atan()) * 45.0
+}
+
+fn domain(message: &str) -> SqlError {
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
+}
+
+pub(super) const RADIANS_PER_DEGREE: f64 = 0.017_453_292_519_943_295;
+
+pub(super) fn out_of_domain() -> SqlError {
+    domain("input is out of range")
 }

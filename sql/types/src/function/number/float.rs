@@ -2,6 +2,7 @@
 //! 22003 (`value out of range: overflow`), as float.c checks it.
 
 use super::degrees;
+use super::degrees::{RADIANS_PER_DEGREE, out_of_domain};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::Eval;
@@ -102,10 +103,6 @@ macro_rules! unary {
     };
 }
 
-fn domain(message: &str) -> SqlError {
-    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
-}
-
 fn logarithm(x: f64, f: fn(f64) -> f64) -> Result<f64> {
     if x == 0.0 {
         return Err(SqlError::new(SqlState::INVALID_ARGUMENT_FOR_LOGARITHM, "cannot take logarithm of zero"));
@@ -117,12 +114,6 @@ fn logarithm(x: f64, f: fn(f64) -> f64) -> Result<f64> {
         ));
     }
     sum(f(x), x.is_finite())
-}
-
-pub(super) const RADIANS_PER_DEGREE: f64 = 0.017_453_292_519_943_295;
-
-pub(super) fn out_of_domain() -> SqlError {
-    domain("input is out of range")
 }
 
 fn trigonometric(x: f64, f: fn(f64) -> f64) -> Result<f64> {

@@ -2,7 +2,7 @@
 //!
 //! - `pattern`            the operators and functions; `regexp` regexp_count, regexp_instr, regexp_substr
 //! - `regex_translation`  PostgreSQL's advanced regular expressions as the `regex` crate reads them;
-//!   `regex_bracket` their bracket expressions
+//!   `regex_bracket` their bracket expressions, `regex_escape` their escapes
 //! - `regex_search`       a compiled expression, and searches that can be ended; `regex_matches` one match after
 //!   the other
 //! - `regex_captures`     what the groups of an expression have matched; `regex_preference` by which rules
@@ -10,6 +10,7 @@
 pub(super) mod pattern;
 mod regex_bracket;
 mod regex_captures;
+mod regex_escape;
 mod regex_matches;
 mod regex_preference;
 pub(super) mod regex_search;

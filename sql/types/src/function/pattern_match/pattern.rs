@@ -11,9 +11,10 @@ use std::sync::Arc;
 use regex::RegexBuilder;
 use regex_automata::util::syntax;
 
+use super::regex_escape::Flags;
 use super::regex_matches::{every_match, steps_of_search};
 use super::regex_search::{Found, Pattern};
-use super::regex_translation::{Flags, parse_flags, translate};
+use super::regex_translation::{parse_flags, translate};
 use crate::datum::{Array, Datum, Dimension};
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::args::*;

@@ -6,7 +6,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-use super::regex_translation::{Escaped, Flags, escape, invalid, literal};
+use super::regex_escape::{Escaped, Flags, escape, invalid, literal};
 use crate::error::{Result, SqlError};
 
 type Characters<'p> = Peekable<Chars<'p>>;

@@ -1,9 +1,11 @@
 //! Functions of text.
 //!
-//! - `string`    length, substring, replace, split …; `quoting` which identifiers need quotes
+//! - `string`    length, substring, replace, split …; `quoting` which identifiers need quotes;
+//!   `trim_side` at which ends something is trimmed
 //! - `letter`    upper, lower and the order of texts; `normalize` the normal forms of Unicode
 
 mod letter;
 pub(super) mod normalize;
 pub(crate) mod quoting;
 pub(super) mod string;
+pub(super) mod trim_side;

@@ -1,10 +1,10 @@
 //! String functions. Lengths and positions count characters, not bytes.
 
 use super::letter::{in_case, initcap, reverse};
+use super::trim_side::TrimAt;
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::args::*;
-use crate::function::binary::binary_string::TrimAt;
 use crate::function::length::{VALUE_MAX, check_buffer, check_value, push, written};
 use crate::function::{Eval, FunctionContext};
 use crate::interrupt;
