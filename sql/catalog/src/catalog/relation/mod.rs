@@ -1,6 +1,7 @@
 //! Anything that FROM may name.
 //!
-//! - [`index`]    indexes of a table; [`sequence`] sequences; [`view`] views' stored queries
+//! - [`index`]    indexes of a table; [`sequence`] sequences; [`view`] views' stored queries,
+//!   [`view_reference`] what they read
 //! - [`system_column`] columns that every table has, `ctid` among them
 //! - [`nominal`]  what a table's definition says without any effect
 
@@ -9,6 +10,7 @@ pub mod nominal;
 pub mod sequence;
 pub(super) mod system_column;
 pub mod view;
+pub(super) mod view_reference;
 
 use super::{SequenceRef, TableRef};
 use crate::types::Oid;

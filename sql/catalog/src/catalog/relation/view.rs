@@ -1,23 +1,12 @@
 //! Views: their stored queries, and what they show of them.
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::Result;
 use crate::parser::{LexemeKind, lexemes};
 use crate::types::Oid;
 
+use super::view_reference::ViewReference;
 use crate::catalog::names::{quote_identifier, quote_qualified};
 use crate::catalog::{Catalog, REFERENCE_SCHEMA, TableKind, TableRef, View};
-
-/// A relation a view reads.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ViewReference {
-    pub relation: Oid,
-    /// The name the view knows it by.
-    pub name: String,
-    /// The names of its columns when the view was made: later ones are not the view's.
-    pub columns: Vec<String>,
-}
 
 /// What stands in a view's query for its `n`-th relation.
 pub fn reference(n: usize) -> String {
