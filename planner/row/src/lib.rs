@@ -7,25 +7,26 @@
 //! - `timetz`: an `Int8` in the order of the type ([`TimeTz::packed`]);
 //! - `numeric(p,s)` with p ≤ 18: an `Int8` counting units of 10⁻ˢ; NaN, which PostgreSQL
 //!   sorts above every number, is `i64::MAX`;
-//! - every other numeric: bytes whose order is the numeric order (see [`encode_numeric`]);
+//! - every other numeric: bytes whose order is the numeric order ([`encode_numeric`]);
 //! - text-likes and bytea: their bytes (the C collation); `char(n)` without the blanks at its end, which
 //!   reading gives back, `bpchar` without a length with them;
 //! - the rest (arrays, intervals, composites): a self-describing byte form.
 //!
-//! What is stored otherwise than it sorts stands in keys in another form (see [`derived`]).
+//! What is stored otherwise than it sorts stands in keys in another form (see [`derived`]). Tables and
+//! indexes as the engine sees them are made in [`table`].
 
 mod derived;
 mod generic;
+mod numeric;
+mod table;
 mod text;
 
 use std::sync::Arc;
 
 use archipel_engine::cell::{Cell, ColumnKind};
-use archipel_engine::id::{GroupId, TreeId};
-use archipel_engine::schema::{IndexDef, IndexPlacement, KeyColumn, KeyForm, Placement, TableDef};
+use archipel_engine::schema::{KeyColumn, KeyForm, TableDef};
 use archipel_engine::storage::key::{append_int2, append_int4, append_int8};
 use archipel_engine::storage::{ColumnPlace, KeyBuf, RowWriter};
-use archipel_sql::catalog::{Distribution, Index, Table};
 use archipel_sql::datetime::TimeTz;
 use archipel_sql::datum::Datum;
 pub use archipel_sql::datum::integer;
@@ -36,10 +37,11 @@ use archipel_sql::typmod::{padded, padded_elements, padded_length, without_blank
 use archipel_sql::written_size;
 
 use crate::text::text_of;
-use smallvec::SmallVec;
 
 pub use derived::{in_keys, install_key_forms, key_form};
 pub use generic::{read_generic, write_generic};
+pub use numeric::{decode_numeric, encode_numeric};
+pub use table::{has_hidden_id, index_def, storage_key, stored_name, stored_type, table_def};
 
 /// How values of one SQL type are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -387,103 +389,6 @@ fn mismatch(codec: Codec, datum: &Datum) -> SqlError {
     SqlError::internal(format!("value {datum:?} cannot be stored as {codec:?}"))
 }
 
-/// Writes a numeric so that byte order is numeric order: a class byte (−∞, negative, zero,
-/// positive, ∞, NaN), a biased decimal exponent, the significant digits in pairs plus one, an
-/// end mark; everything after the class inverted for negative numbers. The display scale
-/// follows last, so that equal numbers of different scale stay neighbours.
-pub fn encode_numeric(number: &Numeric, out: &mut Vec<u8>) {
-    let text = number.to_string();
-    let (class, digits) = match text.as_str() {
-        "NaN" => (5u8, None),
-        "Infinity" => (4, None),
-        "-Infinity" => (0, None),
-        t => match t.strip_prefix('-') {
-            Some(rest) => (1, Some(rest)),
-            None => (3, Some(t)),
-        },
-    };
-    let Some(digits) = digits else {
-        out.extend_from_slice(&[class, 0, 0]);
-        return;
-    };
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let significant: Vec<u8> = whole.bytes().chain(fraction.bytes()).map(|b| b - b'0').collect();
-    let Some(first) = significant.iter().position(|d| *d != 0) else {
-        out.push(2);
-        out.extend_from_slice(&(fraction.len() as u16).to_be_bytes());
-        return;
-    };
-    let last = significant.iter().rposition(|d| *d != 0).unwrap_or(first);
-    let exponent = whole.len() as i32 - first as i32;
-    out.push(class);
-    let body = out.len();
-    out.extend_from_slice(&((exponent + 0x4000_0000) as u32).to_be_bytes());
-    for pair in significant[first..=last].chunks(2) {
-        out.push(pair[0] * 10 + pair.get(1).copied().unwrap_or(0) + 1);
-    }
-    out.push(0);
-    if class == 1 {
-        for byte in &mut out[body..] {
-            *byte = !*byte;
-        }
-    }
-    out.extend_from_slice(&(fraction.len() as u16).to_be_bytes());
-}
-
-/// Reads what [`encode_numeric`] wrote.
-pub fn decode_numeric(bytes: &[u8]) -> Numeric {
-    let Some((body, scale)) = bytes.split_last_chunk::<2>() else { return Numeric::NAN };
-    let scale = usize::from(u16::from_be_bytes(*scale));
-    let text = match body.first() {
-        Some(0) => "-Infinity".to_owned(),
-        Some(4) => "Infinity".to_owned(),
-        Some(2) => {
-            if scale == 0 {
-                "0".to_owned()
-            } else {
-                format!("0.{}", "0".repeat(scale))
-            }
-        }
-        Some(class @ (1 | 3)) if body.len() > 5 => {
-            let flip = |b: u8| if *class == 1 { !b } else { b };
-            let exponent = u32::from_be_bytes([flip(body[1]), flip(body[2]), flip(body[3]), flip(body[4])])
-                as i32
-                - 0x4000_0000;
-            let mut digits = String::new();
-            for byte in body[5..body.len() - 1].iter().map(|b| flip(*b)) {
-                let pair = byte.wrapping_sub(1);
-                digits.push((b'0' + pair / 10 % 10) as char);
-                digits.push((b'0' + pair % 10) as char);
-            }
-            positional(&digits, exponent, scale, *class == 1)
-        }
-        _ => "NaN".to_owned(),
-    };
-    text.parse().unwrap_or(Numeric::NAN)
-}
-
-/// `0.DIGITS × 10^exponent`, spelled with `scale` digits after the point.
-fn positional(digits: &str, exponent: i32, scale: usize, negative: bool) -> String {
-    let digit = |place: i32| digits.as_bytes().get(usize::try_from(place).unwrap_or(usize::MAX)).copied();
-    let mut text = String::new();
-    if negative {
-        text.push('-');
-    }
-    if exponent <= 0 {
-        text.push('0');
-    }
-    for place in 0..exponent {
-        text.push(digit(place).unwrap_or(b'0') as char);
-    }
-    if scale > 0 {
-        text.push('.');
-        for place in exponent..exponent + scale as i32 {
-            text.push(digit(place).unwrap_or(b'0') as char);
-        }
-    }
-    text
-}
-
 /// The physical kind of a column type.
 pub fn column_kind(ty: Type) -> ColumnKind {
     Codec::of(ty).kind()
@@ -498,119 +403,6 @@ pub fn cell_to_datum(cell: Cell<'_>, ty: Type) -> Datum {
 /// does not hold itself.
 pub fn datum_to_cell<'d>(datum: &'d Datum, ty: Type, space: &'d mut Vec<u8>) -> Result<Cell<'d>> {
     Codec::of(ty).encode(datum, space)
-}
-
-/// The columns of a table's storage key, as indexes into its stored columns: the distribution
-/// column, then the rest of the primary key (or the hidden row number, which is stored after
-/// the visible columns).
-pub fn storage_key(table: &Table) -> SmallVec<[u16; 8]> {
-    let mut key = SmallVec::new();
-    if let Distribution::Column { column, .. } = table.distribution {
-        key.push(column);
-    }
-    match &table.primary_key {
-        Some(primary) => {
-            for column in &primary.columns {
-                if !key.contains(column) {
-                    key.push(*column);
-                }
-            }
-        }
-        None => key.push(table.columns.len() as u16),
-    }
-    key
-}
-
-/// Whether rows of this table carry a hidden row number after their visible columns.
-pub fn has_hidden_id(table: &Table) -> bool {
-    table.primary_key.is_none()
-}
-
-/// The table as the engine sees it.
-pub fn table_def(table: &Table) -> TableDef {
-    let mut columns: Vec<ColumnKind> = table.columns.iter().map(|column| column_kind(column.ty)).collect();
-    if has_hidden_id(table) {
-        columns.push(ColumnKind::Int8);
-    }
-    columns.extend(table.index_expressions().map(|(_, expression)| column_kind(expression.ty)));
-    let primary = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns);
-    let key = storage_key(table)
-        .into_iter()
-        .map(|column| KeyColumn {
-            column,
-            descending: false,
-            nulls_first: false,
-            nullable: !primary.contains(&column)
-                && table.columns.get(usize::from(column)).is_some_and(|column| !column.not_null),
-            form: stored_type(table, column).map_or(KeyForm::Stored, key_form),
-        })
-        .collect();
-    let placement = match table.distribution {
-        Distribution::Column { group, .. } | Distribution::HiddenId { group } => {
-            Placement::Distributed { group: GroupId(group) }
-        }
-        Distribution::Reference | Distribution::None => Placement::Reference,
-    };
-    TableDef {
-        id: TreeId(table.tree),
-        name: table.name.clone(),
-        columns,
-        key,
-        placement,
-        indexes: table.indexes.iter().map(|index| index_def(table, index)).collect(),
-    }
-}
-
-/// The type of a column of a stored row; `None` for the hidden row number.
-pub fn stored_type(table: &Table, column: u16) -> Option<Type> {
-    if let Some(column) = table.columns.get(usize::from(column)) {
-        return Some(column.ty);
-    }
-    let at = column.checked_sub(table.plain_width())?;
-    table.index_expressions().nth(usize::from(at)).map(|(_, expression)| expression.ty)
-}
-
-/// The name of a column of a stored row.
-pub fn stored_name(table: &Table, column: u16) -> String {
-    if let Some(column) = table.columns.get(usize::from(column)) {
-        return column.name.clone();
-    }
-    let at = column.checked_sub(table.plain_width());
-    let part = at.and_then(|at| table.index_expressions().nth(usize::from(at)));
-    part.map_or_else(|| "row number".to_owned(), |(_, part)| part.text.clone())
-}
-
-/// An index as the engine sees it. It is one of the table's.
-pub fn index_def(table: &Table, index: &Index) -> IndexDef {
-    let primary = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns);
-    IndexDef {
-        id: TreeId(index.tree),
-        name: index.name.clone(),
-        key: index
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(place, column)| {
-                let stored = table.stored_place(index.oid, place as u16);
-                KeyColumn {
-                    column: stored.unwrap_or(column.column),
-                    descending: column.descending,
-                    nulls_first: column.nulls_first,
-                    nullable: stored.is_some()
-                        || !primary.contains(&column.column)
-                            && table.columns.get(usize::from(column.column)).is_none_or(|c| !c.not_null),
-                    form: stored_type(table, stored.unwrap_or(column.column))
-                        .map_or(KeyForm::Stored, key_form),
-                }
-            })
-            .collect(),
-        unique: index.unique,
-        nulls_equal: index.nulls_equal,
-        placement: match index.global_group {
-            Some(group) => IndexPlacement::Global { group: GroupId(group) },
-            None => IndexPlacement::Local,
-        },
-    }
 }
 
 #[cfg(test)]
