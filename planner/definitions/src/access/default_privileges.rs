@@ -1,8 +1,6 @@
 //! ALTER DEFAULT PRIVILEGES: what new objects of a role begin with. Entries for all schemas stand
 //! in the place of the default list; entries for one schema add to it.
 
-use std::sync::Arc;
-
 use archipel_sql::ast::AlterDefaultPrivileges;
 use archipel_sql::catalog::access::{AclChange, AclItem};
 use archipel_sql::catalog::names::undefined_schema;
@@ -125,18 +123,6 @@ fn change(
     }
     work.put(Object::Role(object));
     Ok(())
-}
-
-/// Drops what is said of new objects in a schema: it goes with the schema.
-pub(crate) fn forget_schema(schema: Oid, work: &mut Work<'_>) {
-    let within = |entry: &DefaultAccess| entry.schema == Some(schema);
-    let speaking: Vec<Arc<Role>> =
-        work.catalog.roles().filter(|role| role.default_access.iter().any(within)).cloned().collect();
-    for role in speaking {
-        let mut role = Role::clone(&role);
-        role.default_access.retain(|entry| !within(entry));
-        work.put(Object::Role(role));
-    }
 }
 
 /// As PostgreSQL's DETAIL names an entry.

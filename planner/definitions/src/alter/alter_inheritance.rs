@@ -11,7 +11,7 @@ use archipel_sql::stack;
 use archipel_sql::types::Oid;
 
 use super::column;
-use super::table::renamed_column;
+use super::column_name::renamed_column;
 use crate::bind::Clause;
 use crate::expression::check as expression;
 use crate::relation::inheritance::{carried, same_condition, same_type};

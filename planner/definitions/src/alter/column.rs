@@ -21,7 +21,7 @@ use crate::bound::BoundStatement;
 use crate::data_type::composite;
 use crate::expression::{check, stored_expression};
 use crate::relation::constraint::Deferred;
-use crate::relation::{constraint, distribution, partition_keys, sequence, table, view_query};
+use crate::relation::{collation, constraint, distribution, partition_keys, sequence, table, view_query};
 use crate::row::{Codec, table_def};
 use crate::work::change::{column_place, finish, touch, validate_not_null};
 use crate::work::rewrite::{Computed, ComputedValue};
@@ -171,7 +171,7 @@ pub(super) fn set_type(
     table::check_collation(collation)?;
     let (new, domain) = table::named_type(column, ty, work)?;
     if let Some(collation) = collation {
-        table::check_collatable(new, work).map_err(|error| error.at(collation.at()))?;
+        collation::check_collatable(new, work).map_err(|error| error.at(collation.at()))?;
     }
     // They begin anew with the type.
     let before = table.columns[at].clone();

@@ -13,6 +13,7 @@ use archipel_sql::catalog::{Object, PartitionKeyPart, Relation, Sequence, Table,
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::alter_inheritance::Reach;
+use super::column_name::renamed_column;
 use super::{alter_inheritance, attach, column, constraint_timing, drop_column, pass};
 use crate::access::owner;
 use crate::data_type::type_name;
@@ -498,14 +499,6 @@ fn drop_primary_key(mut table: Table, work: &mut Work<'_>) -> Result<()> {
     let columns = column_source::sources(&before, &table, column_source::all_kept(&before));
     work.operation(DdlOp::AlterTable { def, columns });
     Ok(())
-}
-
-/// The place of a column that is to be renamed; PostgreSQL does not say of which table one that is not there would be.
-pub(super) fn renamed_column(table: &Table, from: &str) -> Result<usize> {
-    table
-        .column_index(from)
-        .map(usize::from)
-        .ok_or_else(|| SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{from}\" does not exist")))
 }
 
 fn rename_column(mut table: Table, from: &str, to: &str, work: &mut Work<'_>) -> Result<()> {

@@ -19,7 +19,7 @@ use archipel_sql::types::{Oid, Type};
 
 use crate::bind::BindEnv;
 use crate::bind::domain::check_domain_condition;
-use crate::relation::table;
+use crate::relation::{collation, table};
 use crate::row::table_def;
 use crate::work::rewrite::{Computed, ComputedValue, FieldWay};
 use crate::work::{Work, change, column_source};
@@ -48,7 +48,7 @@ fn attribute(definition: &ColumnDefinition, work: &Work<'_>) -> Result<Column> {
     table::check_collation(definition.collation.as_ref()).map_err(placeless)?;
     let (ty, domain) = table::named_type(&definition.name, &definition.ty, work).map_err(placeless)?;
     if definition.collation.is_some() {
-        table::check_collatable(ty, work)?;
+        collation::check_collatable(ty, work)?;
     }
     let collation = table::column_collation(definition.collation.as_ref(), domain, work);
     Ok(Column { domain, collation, ..Column::new(definition.name.clone(), ty) })

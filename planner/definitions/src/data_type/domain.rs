@@ -23,7 +23,8 @@ use crate::bind::stored_expression::About;
 use crate::bind::{BindEnv, Clause};
 use crate::expression::rename::Renaming;
 use crate::expression::{check, stored_expression};
-use crate::relation::table::{check_collatable, check_collation, column_collation};
+use crate::relation::collation::check_collatable;
+use crate::relation::table::{check_collation, column_collation};
 use crate::work::Work;
 use crate::{namespace, work};
 

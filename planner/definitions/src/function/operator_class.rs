@@ -14,7 +14,7 @@ use archipel_sql::type_table::{TypeNames, element_of};
 use archipel_sql::types::{Oid, Type};
 
 use crate::bind::support_function::is_binary_coercible;
-use crate::relation::table::check_collatable;
+use crate::relation::collation::check_collatable;
 use crate::work::Work;
 
 /// Classes that order text as the type's own class does under the C collation.

@@ -1,7 +1,7 @@
 //! Tables, views, sequences, and what tables consist of.
 //!
 //! - [`table`] CREATE TABLE
-//! - [`table_like`] LIKE
+//! - [`table_like`] LIKE; [`collation`] which types have collations
 //! - [`inheritance`] what tables have from those they inherit from
 //! - [`partition`] partitioned tables
 //! - [`partition_keys`] the keys, indexes and triggers of partitions and heirs
@@ -15,6 +15,7 @@
 //! - [`trigger`] triggers
 //! - [`distribution`] where rows live: defaults, and Citus's functions
 
+pub(crate) mod collation;
 pub(crate) mod column_storage;
 pub(crate) mod constraint;
 pub mod distribution;

@@ -10,9 +10,9 @@ use archipel_sql::catalog::{
     Column, Identity, OnCommit, Persistence, SYSTEM_COLUMNS, Sequence, Table, TableKind,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::type_table::{TypeNames, element_of, type_info};
 use archipel_sql::types::{Oid, Type};
 
+use super::collation::check_collatable;
 use super::constraint::Deferred;
 use super::inheritance::Heritage;
 use super::sequence::SequenceRequest;
@@ -500,16 +500,6 @@ pub(crate) fn check_collation(named: Option<&QualifiedName>) -> Result<()> {
         )
         .at(collation.at())),
     }
-}
-
-/// 42804 for a type whose values have no collation.
-pub(crate) fn check_collatable(ty: Type, work: &Work<'_>) -> Result<()> {
-    let element = element_of(ty.oid).unwrap_or(ty.oid);
-    if type_info(element).is_some_and(|info| info.collation != Oid(0)) {
-        return Ok(());
-    }
-    let message = format!("collations are not supported by type {}", work.type_name(ty.oid));
-    Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
 }
 
 /// The collation of a column of a domain, if it is not the default: the one that is named, or else the

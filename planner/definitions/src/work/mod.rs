@@ -20,15 +20,14 @@ use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::ast::QualifiedName;
 use archipel_sql::catalog::names::{is_temporary_schema, undefined_schema};
 use archipel_sql::catalog::{
-    Catalog, CatalogChange, DATABASE, Numbers, Object, ObjectClass, ObjectKind, Persistence, Privileges,
-    SUPERUSER_NAME, Schema, Sequence, Table, TableKind, TypesAlong, UserType,
+    Catalog, CatalogChange, DATABASE, DefaultAccess, Numbers, Object, ObjectClass, ObjectKind, Persistence,
+    Privileges, Role, SUPERUSER_NAME, Schema, Sequence, Table, TableKind, TypesAlong, UserType,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::{TypeNames, element_of};
 use archipel_sql::types::{Oid, Type};
 use rustc_hash::FxHashSet;
 
-use crate::access::default_privileges;
 use crate::bind::BindEnv;
 use crate::bind::modify::check_table_expressions;
 use crate::bind::stored_expression::definition_path;
@@ -294,7 +293,7 @@ impl<'a> Work<'a> {
         match kind {
             ObjectKind::Table => self.forget_comments(oid, &[]),
             ObjectKind::Type => self.forget_comments_of_type(oid, &[]),
-            ObjectKind::Schema => default_privileges::forget_schema(oid, self),
+            ObjectKind::Schema => forget_schema(oid, self),
             _ => {}
         }
         self.change(CatalogChange::Drop(kind, oid));
@@ -611,6 +610,18 @@ pub fn require_user_table(table: &Table) -> Result<()> {
         SqlState::INSUFFICIENT_PRIVILEGE,
         format!("permission denied: \"{}\" is a system catalog", table.name),
     ))
+}
+
+/// Drops what is said of new objects in a schema: it goes with the schema.
+fn forget_schema(schema: Oid, work: &mut Work<'_>) {
+    let within = |entry: &DefaultAccess| entry.schema == Some(schema);
+    let speaking: Vec<Arc<Role>> =
+        work.catalog.roles().filter(|role| role.default_access.iter().any(within)).cloned().collect();
+    for role in speaking {
+        let mut role = Role::clone(&role);
+        role.default_access.retain(|entry| !within(entry));
+        work.put(Object::Role(role));
+    }
 }
 
 #[cfg(test)]
