@@ -1,76 +1,24 @@
 //! EXECUTE, and loops and cursors over it: statements whose text is known only when they run.
 
 use std::fmt::Write;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use archipel_planner::native::notify::Notification;
-use archipel_planner::native::{CompiledStatement, ExecContext, ExecError, ExecResult, RowSink};
+use archipel_planner::native::{ExecContext, ExecError, ExecResult, RowSink};
 use archipel_sql::datum::Datum;
-use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::{FunctionContext, SessionHost, quote_literal};
+use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::function::{FunctionContext, quote_literal};
 use archipel_sql::io;
 use archipel_sql::type_table::{TypeNames, type_info};
 use archipel_sql::types::Type;
 
 use super::ending::Flow;
 use super::invocation::Invocation;
-use super::operation::{Compiled, CursorQuery, IntoPlan, Program, Site};
+use super::operation::{BoundText, DynamicPlan, Pieces, PreparedStatement};
+use super::pause::Paused;
 use super::pause::state::{Resume, Shown};
-use super::pause::{Command, Paused};
 use super::sink::{Counted, FirstRow, Gathered, Stored, Through};
-
-/// EXECUTE: bound when it runs, kept by text.
-pub struct DynamicPlan {
-    pub text: Compiled,
-    /// What `$1` and so on are.
-    pub using: Vec<Compiled>,
-    pub into: Option<IntoPlan>,
-    /// RETURN QUERY EXECUTE: its rows are the function's.
-    pub returns: bool,
-    /// A loop goes over the rows: what fails in it is not said of the text.
-    pub looped: bool,
-    pub binder: Arc<dyn DynamicBinder>,
-}
-
-/// Turns the text of EXECUTE into a statement over parameters.
-pub trait DynamicBinder: Send + Sync {
-    /// Binds a text, which the session must be allowed to run.
-    fn bind(&self, text: &str, session: &dyn SessionHost) -> ExecResult<Arc<BoundText>>;
-
-    /// The prepared statement that this text runs, if it is an EXECUTE of SQL.
-    fn prepared(&self, text: &str, session: &dyn SessionHost) -> Option<Result<PreparedStatement>>;
-
-    /// Binds each statement of a text that has several, if none of them is the session's: what the
-    /// last one answers is what the EXECUTE does.
-    fn several(&self, text: &str, session: &dyn SessionHost) -> Option<ExecResult<Vec<Arc<BoundText>>>>;
-
-    /// A text that calls routines, in the form that can stop where they do; `None` if there is none.
-    fn pieces(&self, text: &str, session: &dyn SessionHost) -> ExecResult<Option<Arc<Pieces>>>;
-
-    /// What the session has to run, if this text is such a statement, or several.
-    fn command(&self, text: &Arc<str>, params: &[Datum]) -> Option<(Command, &'static str)>;
-
-    /// What this text tells listeners, if it is a NOTIFY.
-    fn notification(&self, text: &str) -> Option<Result<Notification>>;
-
-    /// The same for OPEN.
-    fn bind_cursor(&self, text: &str, session: &dyn SessionHost) -> Result<Arc<CursorQuery>>;
-}
-
-/// A text that was bound.
-pub struct BoundText {
-    pub statement: CompiledStatement,
-    pub stored: Arc<Stored>,
-}
-
-/// A query as a routine whose arguments are its parameters.
-pub struct Pieces {
-    pub program: Arc<Program>,
-    /// Columns of its rows.
-    pub width: usize,
-    pub stored: Arc<Stored>,
-}
+use super::site::Site;
 
 /// What a text answered.
 pub(super) struct Answer {
@@ -78,20 +26,6 @@ pub(super) struct Answer {
     /// Columns of its rows.
     pub width: usize,
     pub stored: Arc<Stored>,
-}
-
-/// A statement that a session has prepared, and what an EXECUTE gives it.
-pub struct PreparedStatement {
-    pub text: Box<str>,
-    /// Where it has parameters, in bytes, and which.
-    pub params: Vec<(Range<usize>, usize)>,
-    pub arguments: Option<PreparedArguments>,
-}
-
-/// Answers the values of the arguments, and what types those have.
-pub struct PreparedArguments {
-    pub compiled: Arc<CompiledStatement>,
-    pub types: Arc<[Type]>,
 }
 
 impl PreparedStatement {

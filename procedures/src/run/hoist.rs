@@ -10,27 +10,20 @@ use archipel_planner::native::{self, CompiledRoutine, ExecContext, ExecResult, R
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 
+use super::condition::is_true;
 use super::ending::Flow;
 use super::invocation::Invocation;
-use super::is_true;
 use super::loops::Budget;
-use super::operation::{Hoisted, HoistedCall, HoistedRows, HoistedTrigger, HoistedTriggers, Operation, Site};
+use super::operation::{
+    Hoisted, HoistedCall, HoistedRows, HoistedTrigger, HoistedTriggers, Operation, RowPlaces,
+};
 use super::pause::state::{EachRow, Resume};
 use super::sink::Row;
+use super::site::Site;
 
 /// Rows as they wait in a register: a record of records.
 #[derive(Default)]
 struct Waiting(Vec<Datum>);
-
-/// Where in rows the columns of a table are, so many as `width` says: those of the old row, and the new.
-#[derive(Default)]
-pub struct RowPlaces {
-    pub width: usize,
-    pub old: Option<usize>,
-    pub new: Option<usize>,
-    /// Columns that BEFORE triggers leave as they are.
-    pub fixed: Vec<(u16, Box<str>)>,
-}
 
 impl RowSink for Waiting {
     fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {

@@ -6,9 +6,11 @@ use archipel_planner::native::RowSink;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 
-use super::operation::{Compiled, Program, Site};
+use super::expression::Compiled;
+use super::operation::Program;
 use super::pause::Left;
 use super::pause::state::Resume;
+use super::site::Site;
 
 /// One call of a routine.
 pub(crate) struct Invocation<'p, 's> {

@@ -17,6 +17,8 @@ use super::pause::state::{Resume, RowsLeft};
 use super::prefetch::RoundsAhead;
 use super::rows::{store_nulls, store_row};
 use super::sink::{Gathered, Row};
+use crate::run::expression::Expression;
+use crate::run::site::Site;
 
 /// How often a loop comes round between two looks at the clock.
 const ROUNDS_PER_CHECK: u32 = 64;

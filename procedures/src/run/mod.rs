@@ -1,7 +1,8 @@
 //! Running a compiled routine: a walk over a small tree of operations, the variables being
 //! registers in the context.
 //!
-//! - [`operation`] the tree
+//! - [`operation`] the tree; [`expression`] what it computes, [`into`] and [`cursor_plan`] INTO, FETCH and
+//!   CURRENT OF, [`site`] where in the text it is; [`condition`] what holds, and what refuses NULL
 //! - this file:    statements, blocks and handlers of an [`invocation`]; [`ending`] how they end
 //! - [`loops`]     the loops
 //! - [`rows`]      what SQL statements answer, and where it goes; [`results`] what the routine answers
@@ -23,15 +24,19 @@
 //! handler is for `query_canceled`. Only SQL conditions are caught, and what a block did before its handler runs is rolled back to its savepoint.
 
 mod append;
+mod condition;
 pub(crate) mod context;
 pub(crate) mod context_line;
 mod cursor;
+pub(crate) mod cursor_plan;
 mod dynamic;
 mod element;
 pub(crate) mod ending;
+pub(crate) mod expression;
 mod extra_checks;
 pub(crate) mod flow_draft;
 mod hoist;
+pub(crate) mod into;
 mod invocation;
 pub(crate) mod late;
 mod loops;
@@ -45,6 +50,7 @@ pub(crate) mod record_structure;
 mod results;
 mod rows;
 mod sink;
+pub(crate) mod site;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -59,6 +65,7 @@ use archipel_sql::function::FunctionContext;
 use archipel_sql::stack;
 use archipel_sql::types::Oid;
 
+use condition::{is_true, null_refused};
 use ending::Flow;
 use invocation::Invocation;
 use operation::*;
@@ -472,15 +479,4 @@ fn command_of(
     let value = |(ty, register): &(Oid, u32)| (*ty, ctx.variables[*register as usize].clone());
     let params = params.iter().map(value).collect();
     Command { text: text.clone(), written: written.clone(), params, within: Vec::new(), begins }
-}
-
-pub(crate) fn is_true(value: &Datum) -> bool {
-    matches!(value, Datum::Bool(true))
-}
-
-pub(crate) fn null_refused(name: &str) -> SqlError {
-    SqlError::new(
-        SqlState::NULL_VALUE_NOT_ALLOWED,
-        format!("null value cannot be assigned to variable \"{name}\" declared NOT NULL"),
-    )
 }

@@ -6,47 +6,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::rights::Rights;
 use archipel_planner::bound::OutputColumn;
+use archipel_planner::native::ExecResult;
+use archipel_planner::native::cursor::CursorKey;
 use archipel_planner::native::notify::Notification;
 use archipel_planner::native::prefetch::RowAhead;
-use archipel_planner::native::scalar::text::Text;
-use archipel_planner::native::scalar::{Scalar, SharedExpr};
-use archipel_planner::native::{CompiledExpr, CompiledRoutine, CompiledStatement, cursor::CursorKey};
+use archipel_planner::native::scalar::SharedExpr;
+use archipel_planner::native::{CompiledRoutine, CompiledStatement};
 use archipel_planner::route::Access;
-use archipel_sql::ast::FetchDirection;
 use archipel_sql::catalog::RoutineRef;
 use archipel_sql::datum::Datum;
-use archipel_sql::error::SqlError;
+use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{ResolvedFunction, SessionHost};
-use archipel_sql::types::Oid;
+use archipel_sql::types::{Oid, Type};
 use compact_str::CompactString;
 
 use super::context_line;
-pub use super::dynamic::{
-    BoundText, DynamicBinder, DynamicPlan, Pieces, PreparedArguments, PreparedStatement,
-};
-pub use super::hoist::RowPlaces;
 pub use super::place::{OutColumn, Place, Targets};
-pub use super::record_structure::FoundRecord;
 pub use super::sink::Stored;
 
+use super::cursor_plan::{CurrentOfPlan, CursorPlace, FetchPlan};
+use super::expression::{Compiled, Expression};
 use super::flow_draft::Drafts;
+use super::into::IntoPlan;
 use super::machine::instruction::{Instruction, Variable};
+use super::pause::Command;
 use super::pause::recompile::Home;
+use super::site::Site;
+use crate::compile::record::shape::{Shapes, Structure};
 use crate::plpgsql::ast::{Condition, Diagnostic, Level, RaiseOption};
-
-/// A compiled expression over the routine's registers.
-pub type Compiled = CompiledExpr;
-
-/// A value that a statement of control or an assignment needs, in both of its forms: for the walk
-/// over the tree, and for the machine of loops.
-pub struct Expression {
-    pub run: Compiled,
-    /// The registers it reads.
-    pub reads: Box<[u32]>,
-    /// What the machine makes of it, where it is a number, or a text.
-    pub scalar: Option<Scalar>,
-    pub text: Option<Text>,
-}
 
 /// A routine ready to run.
 pub struct Program {
@@ -166,20 +153,6 @@ pub enum AtEnd {
     Missing,
     /// The same, in the function of a trigger.
     MissingOfTrigger,
-}
-
-/// Where an error happened: its line, and how PostgreSQL names the statement ("at RETURN").
-#[derive(Clone, Copy, Debug)]
-pub struct Site {
-    pub line: u32,
-    pub what: &'static str,
-}
-
-impl Site {
-    /// "during …", "while …": a phase of the routine, no statement.
-    fn is_phase(self) -> bool {
-        self.what.starts_with("during") || self.what.starts_with("while")
-    }
 }
 
 pub struct Operation {
@@ -442,37 +415,6 @@ pub struct SqlStatement {
     pub text: Option<Box<str>>,
 }
 
-/// INTO.
-pub struct IntoPlan {
-    pub strict: bool,
-    /// INSERT, UPDATE or DELETE: a second row is an error even without STRICT.
-    pub modifies: bool,
-    pub targets: Targets,
-    pub parameters: StrictParameters,
-    /// How many columns more the query has than there are targets; less, if negative.
-    pub surplus: i32,
-    pub casts: Vec<IntoCast>,
-    /// The query reads one row by its key, and the columns go into the variables as they are.
-    pub direct: bool,
-}
-
-/// What a column becomes on its way into a variable.
-pub struct IntoCast {
-    pub place: usize,
-    /// Where the value stands meanwhile.
-    pub scratch: u32,
-    pub cast: Compiled,
-}
-
-/// What an error of INTO STRICT tells of the query's parameters.
-#[derive(Default)]
-pub struct StrictParameters {
-    /// What the routine itself says of it; else the session's setting does.
-    pub told: Option<bool>,
-    /// Names and values, as text.
-    pub values: Vec<(Box<str>, Compiled)>,
-}
-
 pub struct Handlers {
     pub sqlstate: u32,
     pub sqlerrm: u32,
@@ -528,15 +470,6 @@ pub enum LoopKind {
     },
 }
 
-/// The variable that holds a cursor's name.
-pub struct CursorPlace {
-    pub register: u32,
-    /// Of the variable.
-    pub name: Box<str>,
-    /// Why it cannot take the name of a portal, if it is a constant.
-    pub constant: Option<SqlError>,
-}
-
 /// The query of a cursor.
 pub struct CursorQuery {
     pub compiled: CompiledStatement,
@@ -563,57 +496,6 @@ pub struct OpenPlan {
 pub enum OpenedQuery {
     Static(Box<CursorQuery>),
     Dynamic(Box<DynamicPlan>),
-}
-
-/// FETCH, and MOVE without `into`.
-pub struct FetchPlan {
-    pub cursor: CursorPlace,
-    pub direction: Movement,
-    pub into: Option<FetchInto>,
-}
-
-pub enum Movement {
-    Fixed(FetchDirection),
-    Counted(fn(i64) -> FetchDirection, Compiled),
-}
-
-pub struct FetchInto {
-    /// One for each structure that rows have had here.
-    pub targets: Vec<Targets>,
-    /// Where a value stands while it is cast.
-    pub scratch: Vec<u32>,
-    /// Whether a row is one value, a record, on its way into a variable of a domain over rows.
-    pub gathers: bool,
-    pub casts: Arc<dyn FetchCasts>,
-}
-
-/// Casts of a fetched row, over scratch registers; `None` where the type is right already.
-pub type CastList = Arc<Vec<Option<Compiled>>>;
-
-/// Finds the casts for the columns a cursor turns out to have.
-pub trait FetchCasts: Send + Sync {
-    /// Which of the targets take such rows, and the casts to them.
-    fn of(
-        &self,
-        columns: &[OutputColumn],
-        session: &dyn SessionHost,
-    ) -> archipel_planner::native::ExecResult<(usize, CastList)>;
-}
-
-/// WHERE CURRENT OF.
-pub struct CurrentOfPlan {
-    pub cursor: CursorName,
-    pub table: Oid,
-    pub table_name: Box<str>,
-    /// Where the key of the row goes.
-    pub registers: Vec<u32>,
-    /// The statement as written.
-    pub text: Box<str>,
-}
-
-pub enum CursorName {
-    In(CursorPlace),
-    Is(Box<str>),
 }
 
 pub struct RaisePlan {
@@ -643,4 +525,94 @@ pub struct Machine {
     pub(crate) strips: usize,
     pub(crate) eaches: usize,
     pub(crate) names: Vec<Box<str>>,
+}
+
+/// EXECUTE: bound when it runs, kept by text.
+pub struct DynamicPlan {
+    pub text: Compiled,
+    /// What `$1` and so on are.
+    pub using: Vec<Compiled>,
+    pub into: Option<IntoPlan>,
+    /// RETURN QUERY EXECUTE: its rows are the function's.
+    pub returns: bool,
+    /// A loop goes over the rows: what fails in it is not said of the text.
+    pub looped: bool,
+    pub binder: Arc<dyn DynamicBinder>,
+}
+
+/// Turns the text of EXECUTE into a statement over parameters.
+pub trait DynamicBinder: Send + Sync {
+    /// Binds a text, which the session must be allowed to run.
+    fn bind(&self, text: &str, session: &dyn SessionHost) -> ExecResult<Arc<BoundText>>;
+
+    /// The prepared statement that this text runs, if it is an EXECUTE of SQL.
+    fn prepared(&self, text: &str, session: &dyn SessionHost) -> Option<Result<PreparedStatement>>;
+
+    /// Binds each statement of a text that has several, if none of them is the session's: what the
+    /// last one answers is what the EXECUTE does.
+    fn several(&self, text: &str, session: &dyn SessionHost) -> Option<ExecResult<Vec<Arc<BoundText>>>>;
+
+    /// A text that calls routines, in the form that can stop where they do; `None` if there is none.
+    fn pieces(&self, text: &str, session: &dyn SessionHost) -> ExecResult<Option<Arc<Pieces>>>;
+
+    /// What the session has to run, if this text is such a statement, or several.
+    fn command(&self, text: &Arc<str>, params: &[Datum]) -> Option<(Command, &'static str)>;
+
+    /// What this text tells listeners, if it is a NOTIFY.
+    fn notification(&self, text: &str) -> Option<Result<Notification>>;
+
+    /// The same for OPEN.
+    fn bind_cursor(&self, text: &str, session: &dyn SessionHost) -> Result<Arc<CursorQuery>>;
+}
+
+/// A text that was bound.
+pub struct BoundText {
+    pub statement: CompiledStatement,
+    pub stored: Arc<Stored>,
+}
+
+/// A query as a routine whose arguments are its parameters.
+pub struct Pieces {
+    pub program: Arc<Program>,
+    /// Columns of its rows.
+    pub width: usize,
+    pub stored: Arc<Stored>,
+}
+
+/// A statement that a session has prepared, and what an EXECUTE gives it.
+pub struct PreparedStatement {
+    pub text: Box<str>,
+    /// Where it has parameters, in bytes, and which.
+    pub params: Vec<(Range<usize>, usize)>,
+    pub arguments: Option<PreparedArguments>,
+}
+
+/// Answers the values of the arguments, and what types those have.
+pub struct PreparedArguments {
+    pub compiled: Arc<CompiledStatement>,
+    pub types: Arc<[Type]>,
+}
+
+/// Where in rows the columns of a table are, so many as `width` says: those of the old row, and the new.
+#[derive(Default)]
+pub struct RowPlaces {
+    pub width: usize,
+    pub old: Option<usize>,
+    pub new: Option<usize>,
+    /// Columns that BEFORE triggers leave as they are.
+    pub fixed: Vec<(u16, Box<str>)>,
+}
+
+/// An assignment of a record to a variable that was compiled for some structures.
+pub struct FoundRecord {
+    pub(crate) value: Compiled,
+    pub(crate) place: Place,
+    pub(crate) shapes: Arc<Shapes>,
+    pub(crate) structures: Vec<Structure>,
+    /// Where the fields of each structure go.
+    pub(crate) targets: Vec<Targets>,
+    /// All registers of the variable: NULL where the value is.
+    pub(crate) registers: Vec<u32>,
+    /// The variable's name, if it refuses NULL.
+    pub(crate) not_null: Option<Box<str>>,
 }

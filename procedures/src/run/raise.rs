@@ -5,11 +5,13 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::memory;
 
+use super::condition::is_true;
 use super::invocation::Invocation;
-use super::is_true;
 use super::operation::*;
 use crate::plpgsql::ast::{Diagnostic, Level, RaiseOption};
 use crate::plpgsql::conditions;
+use crate::run::expression::Compiled;
+use crate::run::site::Site;
 
 /// STACKED DIAGNOSTICS ACCESSED WITHOUT ACTIVE HANDLER.
 const NO_HANDLER: SqlState = SqlState(*b"0Z002");

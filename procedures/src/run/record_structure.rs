@@ -1,7 +1,5 @@
 //! Records that take the structure of a value, which shows when the value is there.
 
-use std::sync::Arc;
-
 use archipel_planner::native::{ExecContext, ExecResult};
 use archipel_sql::datum::Datum;
 use archipel_sql::function::FunctionContext;
@@ -10,26 +8,13 @@ use archipel_sql::io::record::Fields;
 use archipel_sql::record::Record;
 use archipel_sql::types::{Oid, Type};
 
+use super::condition::null_refused;
 use super::invocation::Invocation;
-use super::null_refused;
-use super::operation::{Compiled, Site, Targets};
+use super::operation::FoundRecord;
 use super::rows::store_row;
 use super::sink::Row;
-use crate::compile::record::shape::{Columns, Place, Shapes, Structure};
-
-/// An assignment of a record to a variable that was compiled for some structures.
-pub struct FoundRecord {
-    pub(crate) value: Compiled,
-    pub(crate) place: Place,
-    pub(crate) shapes: Arc<Shapes>,
-    pub(crate) structures: Vec<Structure>,
-    /// Where the fields of each structure go.
-    pub(crate) targets: Vec<Targets>,
-    /// All registers of the variable: NULL where the value is.
-    pub(crate) registers: Vec<u32>,
-    /// The variable's name, if it refuses NULL.
-    pub(crate) not_null: Option<Box<str>>,
-}
+use super::site::Site;
+use crate::compile::record::shape::Columns;
 
 /// What a record's fields are called, and their types. A literal that stayed one is text.
 fn columns_of(record: &Record, ctx: &FunctionContext<'_>) -> Columns {

@@ -7,13 +7,17 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::ExtraCheck;
 
+use super::condition::null_refused;
 use super::ending::Flow;
 use super::invocation::Invocation;
 use super::late::program_of;
 use super::operation::*;
 use super::pause::Paused;
 use super::sink::{Counted, FirstRow, Row, Through};
-use super::{context, context_line, null_refused};
+use super::{context, context_line};
+use crate::run::expression::Compiled;
+use crate::run::into::{IntoCast, IntoPlan, StrictParameters};
+use crate::run::site::Site;
 
 /// Stores the columns of a row, taking them out of it; missing ones are NULL, surplus ones stay.
 #[inline]

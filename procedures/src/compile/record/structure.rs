@@ -17,8 +17,9 @@ use super::variable::Storage;
 use crate::compile::Columns;
 use crate::compile::compiler::Compiler;
 use crate::plpgsql::ast::*;
-use crate::run::operation::{Compiled, Operation, OperationKind};
-use crate::run::record_structure::FoundRecord;
+use crate::run::expression::Compiled;
+use crate::run::operation::FoundRecord;
+use crate::run::operation::{Operation, OperationKind};
 
 /// What the places of arguments begin with.
 const ARGUMENTS: u64 = 1 << 62;

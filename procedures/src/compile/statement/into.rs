@@ -16,7 +16,8 @@ use crate::compile::record::variable::Storage;
 use crate::compile::trace::symbols::Symbol;
 use crate::plpgsql::ast::*;
 use crate::plpgsql::lexer;
-use crate::run::operation::{IntoCast, Operation, OperationKind, ReferenceRead, Targets};
+use crate::run::into::IntoCast;
+use crate::run::operation::{Operation, OperationKind, ReferenceRead, Targets};
 
 /// A statement, then what puts the fields that it gave values to into their rows.
 pub(super) fn before_parts(operation: Operation, put: Vec<OperationKind>) -> Operation {

@@ -17,6 +17,7 @@ use crate::compile::record::variable::{RecordState, Storage};
 use crate::compile::trace::symbols::Symbol;
 use crate::plpgsql::ast::*;
 use crate::run::operation::*;
+use crate::run::site::Site;
 
 /// How often a loop is compiled to find the structures its records have at its head.
 const ROUNDS_MAX: u32 = 8;

@@ -27,11 +27,12 @@ use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::{Arithmetic, IntegerWidth, float_arithmetic, text_position};
 
 use super::append;
+use super::condition::null_refused;
 use super::element::{null_subscript, store_in};
 use super::ending::Flow;
 use super::invocation::Invocation;
 use super::operation::Machine;
-use super::{context, loops, null_refused};
+use super::{context, loops};
 use array::{Each as Looped, Held, array_at, element_at, extent};
 use instruction::{CELLS, Cell, Instruction, Variable};
 use text::Strips;

@@ -22,8 +22,10 @@
 //! and outlive the transaction, as PostgreSQL's loops over held cursors do.
 //!
 //! - [`guard`] blocks with handlers; [`recompile`] going on in another form of the routine
-//! - [`state`] the call that has stopped; [`home`] registers that it goes on with
+//! - [`state`] the call that has stopped; [`command`] a statement that the session has to run; [`home`]
+//!   registers that it goes on with
 
+mod command;
 mod guard;
 mod home;
 pub mod recompile;
@@ -39,10 +41,12 @@ use state::{EachRow, Resume, RowsLeft, Shown};
 
 use super::ending::Flow;
 use super::invocation::Invocation;
-use super::operation::{Handlers, Operation, Site};
+use super::operation::{Handlers, Operation};
+use super::site::Site;
 use super::{context, context_line};
 use crate::Program;
-pub use state::{Command, Left, Paused, Within};
+pub use command::{Command, Within};
+pub use state::{Left, Paused};
 
 /// How many routines may be around one that stops: each time it does, all of them are left and
 /// entered again.
