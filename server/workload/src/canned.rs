@@ -14,7 +14,9 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use tokio_postgres::config::Host;
 
-use super::{Call, CannedArgs, Result, WorkloadError};
+use crate::args::CannedArgs;
+use crate::error::{Result, WorkloadError};
+use crate::workload::Call;
 
 const WAKE: Token = Token(usize::MAX);
 const EVENTS_MAX: usize = 256;
@@ -237,7 +239,7 @@ mod tests {
     async fn the_driver_understands_the_canned_answers() {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("postgresql://archipel@/archipel?host={}&port=1", folder.path().display());
-        let target = crate::Target { name: crate::Name::Tatp, url: url.clone(), scale: 1 };
+        let target = crate::args::Target { name: crate::args::Name::Tatp, url: url.clone(), scale: 1 };
         let calls = target.name.workload(1).calls();
         std::thread::spawn(move || serve(&CannedArgs { target }));
         let mut client = loop {

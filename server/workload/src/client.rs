@@ -14,7 +14,7 @@ use bytes::BytesMut;
 use postgres_protocol::message::frontend;
 use tokio::net::{TcpStream, UnixStream};
 
-use super::{Result, WorkloadError};
+use crate::error::{Result, WorkloadError};
 
 /// Parameter values of one call, in binary where PostgreSQL's binary form is simple.
 #[derive(Default)]

@@ -7,7 +7,9 @@ use futures::SinkExt;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio_postgres::{Client, NoTls};
 
-use super::{CheckArgs, CopyJob, LoadArgs, Result, WorkloadError};
+use crate::args::{CheckArgs, LoadArgs};
+use crate::error::{Result, WorkloadError};
+use crate::workload::CopyJob;
 
 /// Bytes handed to the connection at a time.
 const CHUNK_BYTES: usize = 256 << 10;

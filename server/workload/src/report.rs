@@ -6,7 +6,8 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
-use super::{Call, Result};
+use crate::error::Result;
+use crate::workload::Call;
 
 /// Counts and latencies of one kind of call.
 #[derive(Clone)]

@@ -2,7 +2,7 @@
 //! seats, take, change and give back reservations.
 
 use super::client::Parameters;
-use super::{Call, Condition, CopyJob, Terminal, Workload};
+use crate::workload::{Call, Condition, CopyJob, Terminal, Workload};
 
 /// Flights and customers per unit of scale.
 const FLIGHTS: i32 = 1_000;

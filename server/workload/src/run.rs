@@ -18,7 +18,9 @@ use futures::stream::FuturesUnordered;
 use super::alarm::Alarm;
 use super::client::Client;
 use super::report::{Figures, write_json};
-use super::{Call, Result, RunArgs, Terminal, Workload, WorkloadError};
+use crate::args::RunArgs;
+use crate::error::{Result, WorkloadError};
+use crate::workload::{Call, Terminal, Workload};
 
 /// What all connections of a run share.
 struct Shared {

@@ -2,7 +2,7 @@
 //! quarter of them on a hundred customers that everybody deals with.
 
 use super::client::Parameters;
-use super::{Call, Condition, CopyJob, Terminal, Workload};
+use crate::workload::{Call, Condition, CopyJob, Terminal, Workload};
 
 /// Customers per unit of scale.
 const CUSTOMERS: i32 = 100_000;

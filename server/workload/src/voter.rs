@@ -2,7 +2,7 @@
 //! more often than they may.
 
 use super::client::Parameters;
-use super::{Call, Condition, CopyJob, Terminal, Workload};
+use crate::workload::{Call, Condition, CopyJob, Terminal, Workload};
 
 /// Lines per unit of scale.
 const LINES: i64 = 1_000_000;

@@ -5,7 +5,7 @@
 //! `ycsb_read,ycsb_read_modify_write` F.
 
 use super::client::Parameters;
-use super::{Call, Condition, CopyJob, Terminal, Workload};
+use crate::workload::{Call, Condition, CopyJob, Terminal, Workload};
 
 /// Records per unit of scale.
 const RECORDS: u64 = 10_000;

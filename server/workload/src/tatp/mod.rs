@@ -3,7 +3,7 @@
 mod population;
 
 use super::client::Parameters;
-use super::{Call, Condition, CopyJob, Terminal, Workload};
+use crate::workload::{Call, Condition, CopyJob, Terminal, Workload};
 
 /// Subscribers per unit of scale.
 const SUBSCRIBERS: i32 = 100_000;

@@ -1,6 +1,6 @@
 //! TATP's initial population (section 2.2), as COPY streams over ranges of subscribers.
 
-use super::super::CopyJob;
+use crate::workload::CopyJob;
 
 /// Subscribers per COPY stream.
 const SLICE: i32 = 25_000;

@@ -1,6 +1,6 @@
 //! The consistency conditions of clause 3.3.2, each as a count of its violations.
 
-use super::super::Condition;
+use crate::workload::Condition;
 
 pub static CONDITIONS: [Condition; 12] = [
     Condition {

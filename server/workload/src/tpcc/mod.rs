@@ -3,17 +3,15 @@
 //! Each connection is a terminal with a home warehouse (clause 2.4.1.1); parameters follow
 //! clauses 2.4.1 to 2.8.1, the population clause 4.3.3, the conditions clause 3.3.2.
 
+mod cardinality;
 mod check;
 mod population;
 mod random;
 
 use super::client::Parameters;
-use super::{Call, Condition, CopyJob, Terminal, Workload};
+use crate::workload::{Call, Condition, CopyJob, Terminal, Workload};
+use cardinality::{DISTRICTS, ITEMS};
 use random::Random;
-
-const DISTRICTS: i32 = 10;
-const CUSTOMERS: i32 = 3_000;
-const ITEMS: i32 = 100_000;
 
 pub struct Tpcc {
     warehouses: i32,

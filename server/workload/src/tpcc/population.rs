@@ -1,9 +1,9 @@
 //! The initial population (clause 4.3.3.1), as COPY streams: one warehouse's tables are
 //! independent of another's.
 
-use super::super::CopyJob;
+use super::cardinality::{CUSTOMERS, DISTRICTS, ITEMS};
 use super::random::Random;
-use super::{CUSTOMERS, DISTRICTS, ITEMS};
+use crate::workload::CopyJob;
 
 /// Orders up to this number are delivered; the rest wait in new_order.
 const DELIVERED: i32 = 2_100;

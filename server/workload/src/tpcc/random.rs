@@ -1,5 +1,7 @@
 //! TPC-C's random numbers and names (clauses 2.1.6, 4.3.2).
 
+use super::cardinality::{CUSTOMERS, ITEMS};
+
 /// Constants of NURand (clause 2.1.6): any value will do, except that the one for last names
 /// at run time differs from the one of the population by 65 to 119, but not 96 or 112.
 const C_LAST_LOAD: i32 = 157;
@@ -27,11 +29,11 @@ impl Random {
     }
 
     pub fn customer(&mut self) -> i32 {
-        self.non_uniform(1023, C_CUSTOMER, 1, super::CUSTOMERS)
+        self.non_uniform(1023, C_CUSTOMER, 1, CUSTOMERS)
     }
 
     pub fn item(&mut self) -> i32 {
-        self.non_uniform(8191, C_ITEM, 1, super::ITEMS)
+        self.non_uniform(8191, C_ITEM, 1, ITEMS)
     }
 
     pub fn last_name_at_run(&mut self) -> String {
@@ -101,7 +103,7 @@ mod tests {
     #[test]
     fn non_uniform_numbers_stay_in_range() {
         let mut random = Random::new(7);
-        assert!((0..10_000).all(|_| (1..=super::super::ITEMS).contains(&random.item())));
-        assert!((0..10_000).all(|_| (1..=super::super::CUSTOMERS).contains(&random.customer())));
+        assert!((0..10_000).all(|_| (1..=ITEMS).contains(&random.item())));
+        assert!((0..10_000).all(|_| (1..=CUSTOMERS).contains(&random.customer())));
     }
 }
