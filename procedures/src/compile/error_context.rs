@@ -18,7 +18,7 @@ use archipel_sql::types::Oid;
 
 use super::compiler::Compiler;
 use crate::plpgsql::ast::{Fragment, Target};
-use crate::run::expression::{Compiled, Expression};
+use crate::run::operation::expression::{Compiled, Expression};
 use crate::run::{context, context_line};
 
 impl Compiler<'_> {

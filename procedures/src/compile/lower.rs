@@ -18,11 +18,11 @@ use archipel_planner::native::scalar::Kind;
 use archipel_sql::types::Oid;
 
 use crate::run::ending::Flow;
-use crate::run::expression::Expression;
 use crate::run::machine::instruction::{At, Bound, CELLS, Cell, Instruction, Place, Variable};
 use crate::run::operation::Machine;
+use crate::run::operation::expression::Expression;
+use crate::run::operation::site::Site;
 use crate::run::operation::*;
-use crate::run::site::Site;
 
 /// Gives every loop a machine that can have one.
 pub(crate) fn loops(operation: &mut Operation, found: u32) {

@@ -47,9 +47,9 @@ use archipel_sql::types::Type;
 
 use crate::plpgsql::ast::*;
 use crate::plpgsql::parser::{self, Signature};
-use crate::run::expression::Compiled;
+use crate::run::operation::expression::Compiled;
+use crate::run::operation::site::Site;
 use crate::run::operation::*;
-use crate::run::site::Site;
 use compiler::{Compiler, is_plain};
 use environment::is_input;
 pub use environment::{Environment, signature_text};

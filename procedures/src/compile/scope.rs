@@ -22,7 +22,7 @@ use super::explain;
 use super::record::variable::{Field, RecordState, Storage};
 use crate::plpgsql::ast::*;
 use crate::run::context_line;
-use crate::run::expression::{Compiled, Expression};
+use crate::run::operation::expression::{Compiled, Expression};
 
 /// The names visible at one fragment.
 pub(super) struct Scope<'c, 'a> {

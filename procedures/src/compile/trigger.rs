@@ -26,7 +26,7 @@ use super::trace::symbols::Symbol;
 use super::{Environment, sql};
 use crate::plpgsql::ast::*;
 use crate::plpgsql::parser::{self, Signature};
-use crate::run::expression::Compiled;
+use crate::run::operation::expression::Compiled;
 use crate::run::operation::*;
 
 impl Rows {

@@ -13,7 +13,7 @@ use archipel_sql::types::Oid;
 use smallvec::SmallVec;
 
 use super::element::{ELEMENTS_MAX, array_of};
-use super::expression::Expression;
+use super::operation::expression::Expression;
 
 /// The longest text.
 pub(super) const TEXT_LEN_MAX: usize = VALUE_MAX;

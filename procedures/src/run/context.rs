@@ -18,7 +18,7 @@ use archipel_sql::error::SqlError;
 use super::context_line::{add_line, statement_line};
 use super::invocation::Invocation;
 use super::operation::Operation;
-use super::site::Site;
+use super::operation::site::Site;
 
 /// What an error in a statement of a routine says of it: where in it, or else its text.
 pub(crate) fn of_statement(mut error: SqlError, text: &str) -> SqlError {

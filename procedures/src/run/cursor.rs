@@ -10,12 +10,12 @@ use archipel_sql::error::{SqlError, SqlState};
 
 use super::ending::Flow;
 use super::invocation::Invocation;
+use super::operation::cursor_plan::{CurrentOfPlan, CursorName, CursorPlace, FetchPlan, Movement};
+use super::operation::site::Site;
 use super::operation::*;
 use super::pause::state::{Resume, RowsLeft};
 use super::rows::{store_nulls, store_row};
 use super::sink::{Gathered, Row};
-use crate::run::cursor_plan::{CurrentOfPlan, CursorName, CursorPlace, FetchPlan, Movement};
-use crate::run::site::Site;
 
 /// The name a cursor variable holds.
 fn name_in(ctx: &ExecContext<'_, '_>, cursor: &CursorPlace) -> ExecResult<String> {

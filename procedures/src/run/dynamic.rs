@@ -14,11 +14,11 @@ use archipel_sql::types::Type;
 
 use super::ending::Flow;
 use super::invocation::Invocation;
+use super::operation::site::Site;
 use super::operation::{BoundText, DynamicPlan, Pieces, PreparedStatement};
 use super::pause::Paused;
 use super::pause::state::{Resume, Shown};
 use super::sink::{Counted, FirstRow, Gathered, Stored, Through};
-use super::site::Site;
 
 /// What a text answered.
 pub(super) struct Answer {

@@ -9,8 +9,8 @@ use archipel_sql::types::Oid;
 use archipel_sql::{interrupt, memory};
 use smallvec::SmallVec;
 
-use super::expression::{Compiled, Expression};
 use super::invocation::Invocation;
+use super::operation::expression::{Compiled, Expression};
 
 impl Invocation<'_, '_> {
     /// `array[i] := value`: the array grows as PostgreSQL's does.

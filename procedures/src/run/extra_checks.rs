@@ -5,7 +5,7 @@ use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::{CheckLevel, ExtraCheck};
 
 use super::invocation::Invocation;
-use super::site::Site;
+use super::operation::site::Site;
 
 impl Invocation<'_, '_> {
     /// How many rows INTO looks at without STRICT.

@@ -14,12 +14,12 @@ use super::condition::is_true;
 use super::ending::Flow;
 use super::invocation::Invocation;
 use super::loops::Budget;
+use super::operation::site::Site;
 use super::operation::{
     Hoisted, HoistedCall, HoistedRows, HoistedTrigger, HoistedTriggers, Operation, RowPlaces,
 };
 use super::pause::state::{EachRow, Resume};
 use super::sink::Row;
-use super::site::Site;
 
 /// Rows as they wait in a register: a record of records.
 #[derive(Default)]

@@ -6,11 +6,11 @@ use archipel_planner::native::RowSink;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 
-use super::expression::Compiled;
 use super::operation::Program;
+use super::operation::expression::Compiled;
+use super::operation::site::Site;
 use super::pause::Left;
 use super::pause::state::Resume;
-use super::site::Site;
 
 /// One call of a routine.
 pub(crate) struct Invocation<'p, 's> {

@@ -12,13 +12,13 @@ use archipel_sql::error::{SqlError, SqlState};
 
 use super::ending::Flow;
 use super::invocation::Invocation;
+use super::operation::expression::Expression;
+use super::operation::site::Site;
 use super::operation::*;
 use super::pause::state::{Resume, RowsLeft};
 use super::prefetch::RoundsAhead;
 use super::rows::{store_nulls, store_row};
 use super::sink::{Gathered, Row};
-use crate::run::expression::Expression;
-use crate::run::site::Site;
 
 /// How often a loop comes round between two looks at the clock.
 const ROUNDS_PER_CHECK: u32 = 64;

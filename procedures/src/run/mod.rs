@@ -1,8 +1,7 @@
 //! Running a compiled routine: a walk over a small tree of operations, the variables being
 //! registers in the context.
 //!
-//! - [`operation`] the tree; [`expression`] what it computes, [`into`] and [`cursor_plan`] INTO, FETCH and
-//!   CURRENT OF, [`site`] where in the text it is; [`condition`] what holds, and what refuses NULL
+//! - [`operation`] the tree; [`condition`] what holds, and what refuses NULL
 //! - this file:    statements, blocks and handlers of an [`invocation`]; [`ending`] how they end
 //! - [`loops`]     the loops
 //! - [`rows`]      what SQL statements answer, and where it goes; [`results`] what the routine answers
@@ -28,15 +27,12 @@ mod condition;
 pub(crate) mod context;
 pub(crate) mod context_line;
 mod cursor;
-pub(crate) mod cursor_plan;
 mod dynamic;
 mod element;
 pub(crate) mod ending;
-pub(crate) mod expression;
 mod extra_checks;
 pub(crate) mod flow_draft;
 mod hoist;
-pub(crate) mod into;
 mod invocation;
 pub(crate) mod late;
 mod loops;
@@ -50,7 +46,6 @@ pub(crate) mod record_structure;
 mod results;
 mod rows;
 mod sink;
-pub(crate) mod site;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -7,11 +7,11 @@ use archipel_sql::memory;
 
 use super::condition::is_true;
 use super::invocation::Invocation;
+use super::operation::expression::Compiled;
+use super::operation::site::Site;
 use super::operation::*;
 use crate::plpgsql::ast::{Diagnostic, Level, RaiseOption};
 use crate::plpgsql::conditions;
-use crate::run::expression::Compiled;
-use crate::run::site::Site;
 
 /// STACKED DIAGNOSTICS ACCESSED WITHOUT ACTIVE HANDLER.
 const NO_HANDLER: SqlState = SqlState(*b"0Z002");

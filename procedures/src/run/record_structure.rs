@@ -11,9 +11,9 @@ use archipel_sql::types::{Oid, Type};
 use super::condition::null_refused;
 use super::invocation::Invocation;
 use super::operation::FoundRecord;
+use super::operation::site::Site;
 use super::rows::store_row;
 use super::sink::Row;
-use super::site::Site;
 use crate::compile::record::shape::Columns;
 
 /// What a record's fields are called, and their types. A literal that stayed one is text.

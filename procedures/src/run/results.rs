@@ -8,10 +8,10 @@ use archipel_sql::datum::Datum;
 
 use super::ending::Flow;
 use super::invocation::Invocation;
+use super::operation::expression::Compiled;
+use super::operation::site::Site;
 use super::operation::*;
 use super::sink::{FirstRow, Row};
-use crate::run::expression::Compiled;
-use crate::run::site::Site;
 
 impl Invocation<'_, '_> {
     pub(crate) fn send(&mut self, row: &mut [Datum]) -> ExecResult<()> {

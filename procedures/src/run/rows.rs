@@ -11,13 +11,13 @@ use super::condition::null_refused;
 use super::ending::Flow;
 use super::invocation::Invocation;
 use super::late::program_of;
+use super::operation::expression::Compiled;
+use super::operation::into::{IntoCast, IntoPlan, StrictParameters};
+use super::operation::site::Site;
 use super::operation::*;
 use super::pause::Paused;
 use super::sink::{Counted, FirstRow, Row, Through};
 use super::{context, context_line};
-use crate::run::expression::Compiled;
-use crate::run::into::{IntoCast, IntoPlan, StrictParameters};
-use crate::run::site::Site;
 
 /// Stores the columns of a row, taking them out of it; missing ones are NULL, surplus ones stay.
 #[inline]

@@ -8,8 +8,8 @@ use archipel_planner::native::{ExecContext, ExecResult, RowSink};
 use archipel_sql::datum::Datum;
 use smallvec::SmallVec;
 
-use super::expression::Compiled;
 use super::operation::Targets;
+use super::operation::expression::Compiled;
 
 /// How a row of a text becomes what INTO takes.
 #[derive(Default)]

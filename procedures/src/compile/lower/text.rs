@@ -6,8 +6,8 @@ use compact_str::CompactString;
 
 use super::number::number_of;
 use super::{Lowering, Open};
-use crate::run::expression::Expression;
 use crate::run::machine::instruction::{Constant, Instruction, Strip};
+use crate::run::operation::expression::Expression;
 use crate::run::operation::{Looping, Targets};
 
 /// How many strips there may be.

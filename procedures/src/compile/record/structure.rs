@@ -17,8 +17,8 @@ use super::variable::Storage;
 use crate::compile::Columns;
 use crate::compile::compiler::Compiler;
 use crate::plpgsql::ast::*;
-use crate::run::expression::Compiled;
 use crate::run::operation::FoundRecord;
+use crate::run::operation::expression::Compiled;
 use crate::run::operation::{Operation, OperationKind};
 
 /// What the places of arguments begin with.

@@ -10,9 +10,9 @@ use crate::compile::compiler::{Compiler, OpenLabel};
 use crate::compile::error_context::expression_line;
 use crate::compile::record::variable::{RecordState, Storage};
 use crate::plpgsql::ast::*;
-use crate::run::expression::Expression;
+use crate::run::operation::expression::Expression;
+use crate::run::operation::site::Site;
 use crate::run::operation::*;
-use crate::run::site::Site;
 
 impl Compiler<'_> {
     fn path_end(&self) -> PathEnd {

@@ -27,11 +27,11 @@ use crate::compile::Environment;
 use crate::compile::compiler::Compiler;
 use crate::compile::record::shape;
 use crate::plpgsql::ast::*;
-use crate::run::cursor_plan::{
+use crate::run::operation::cursor_plan::{
     CastList, CurrentOfPlan, CursorName, CursorPlace, FetchCasts, FetchInto, FetchPlan, Movement,
 };
+use crate::run::operation::site::Site;
 use crate::run::operation::*;
-use crate::run::site::Site;
 
 /// Tells places of FETCH from those of EXECUTE.
 const FETCHES: u64 = 1 << 63;

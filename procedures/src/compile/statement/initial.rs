@@ -9,8 +9,8 @@ use crate::compile::hoist::answers::after_calls;
 use crate::compile::record::variable::Storage;
 use crate::compile::trace::symbols::Symbol;
 use crate::plpgsql::ast::*;
+use crate::run::operation::site::Site;
 use crate::run::operation::*;
-use crate::run::site::Site;
 
 impl Compiler<'_> {
     /// Values of variables on entry to their block.

@@ -16,7 +16,7 @@ use crate::compile::record::variable::Storage;
 use crate::compile::trace::symbols::Symbol;
 use crate::plpgsql::ast::*;
 use crate::plpgsql::lexer;
-use crate::run::into::IntoCast;
+use crate::run::operation::into::IntoCast;
 use crate::run::operation::{Operation, OperationKind, ReferenceRead, Targets};
 
 /// A statement, then what puts the fields that it gave values to into their rows.

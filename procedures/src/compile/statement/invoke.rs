@@ -22,8 +22,8 @@ use crate::compile::trace::unknown_access::unknown_access;
 use crate::compile::trigger::rows::Transitions;
 use crate::plpgsql::ast::*;
 use crate::run::context;
-use crate::run::expression::Compiled;
-use crate::run::into::{IntoPlan, StrictParameters};
+use crate::run::operation::expression::Compiled;
+use crate::run::operation::into::{IntoPlan, StrictParameters};
 use crate::run::operation::*;
 
 impl Compiler<'_> {

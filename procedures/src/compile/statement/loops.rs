@@ -16,8 +16,8 @@ use crate::compile::hoist::answers::after_calls;
 use crate::compile::record::variable::{RecordState, Storage};
 use crate::compile::trace::symbols::Symbol;
 use crate::plpgsql::ast::*;
+use crate::run::operation::site::Site;
 use crate::run::operation::*;
-use crate::run::site::Site;
 
 /// How often a loop is compiled to find the structures its records have at its head.
 const ROUNDS_MAX: u32 = 8;

@@ -44,7 +44,7 @@ use super::record::variable::{RecordState, Storage};
 use super::trace::flow;
 use crate::plpgsql::ast::*;
 use crate::plpgsql::{current_of, whole_row};
-use crate::run::into::{IntoPlan, StrictParameters};
+use crate::run::operation::into::{IntoPlan, StrictParameters};
 use crate::run::operation::*;
 use crate::run::{context, context_line};
 use into::before_parts;

@@ -7,7 +7,7 @@ use archipel_sql::types::Type;
 use crate::compile::compiler::Compiler;
 use crate::compile::error_context::expression_line;
 use crate::plpgsql::ast::*;
-use crate::run::expression::Compiled;
+use crate::run::operation::expression::Compiled;
 use crate::run::operation::*;
 
 impl Compiler<'_> {

@@ -17,9 +17,9 @@ use crate::compile::error_context::expression_line;
 use crate::compile::record::storage::declared_columns;
 use crate::plpgsql::ast::*;
 use crate::run::context;
-use crate::run::expression::Compiled;
+use crate::run::operation::expression::Compiled;
+use crate::run::operation::site::Site;
 use crate::run::operation::*;
-use crate::run::site::Site;
 
 impl Compiler<'_> {
     pub(super) fn return_value(&mut self, value: Option<&Fragment>) -> Result<OperationKind> {

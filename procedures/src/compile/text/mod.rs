@@ -36,7 +36,7 @@ use super::statement::command_text;
 use super::trigger::rows::Transitions;
 use super::{Columns, Environment, explain};
 use crate::query_routine::query_as_routine;
-use crate::run::expression::Compiled;
+use crate::run::operation::expression::Compiled;
 use crate::run::operation::*;
 use crate::run::pause::Command;
 

@@ -41,8 +41,8 @@ use state::{EachRow, Resume, RowsLeft, Shown};
 
 use super::ending::Flow;
 use super::invocation::Invocation;
+use super::operation::site::Site;
 use super::operation::{Handlers, Operation};
-use super::site::Site;
 use super::{context, context_line};
 use crate::Program;
 pub use command::{Command, Within};

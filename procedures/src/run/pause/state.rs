@@ -8,7 +8,7 @@ use archipel_sql::error::SqlError;
 
 use super::command::Command;
 use crate::Program;
-use crate::run::site::Site;
+use crate::run::operation::site::Site;
 
 /// What a routine leaves to its session, in the transaction it is in.
 #[derive(Clone)]

@@ -1,7 +1,7 @@
 //! INTO: where the columns of a row go, and what is said where there is none, or another.
 
 use super::expression::Compiled;
-use super::place::Targets;
+use crate::run::place::Targets;
 
 /// INTO.
 pub struct IntoPlan {

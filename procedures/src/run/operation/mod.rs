@@ -1,4 +1,13 @@
 //! The compiled form of a routine.
+//!
+//! - [`expression`]  compiled expressions over the registers of a routine
+//! - [`into`]        INTO; [`cursor_plan`] FETCH, MOVE and WHERE CURRENT OF
+//! - [`site`]        where in the text something happens
+
+pub(crate) mod cursor_plan;
+pub(crate) mod expression;
+pub(crate) mod into;
+pub(crate) mod site;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,16 +33,16 @@ use super::context_line;
 pub use super::place::{OutColumn, Place, Targets};
 pub use super::sink::Stored;
 
-use super::cursor_plan::{CurrentOfPlan, CursorPlace, FetchPlan};
-use super::expression::{Compiled, Expression};
 use super::flow_draft::Drafts;
-use super::into::IntoPlan;
 use super::machine::instruction::{Instruction, Variable};
 use super::pause::Command;
 use super::pause::recompile::Home;
-use super::site::Site;
 use crate::compile::record::shape::{Shapes, Structure};
 use crate::plpgsql::ast::{Condition, Diagnostic, Level, RaiseOption};
+use cursor_plan::{CurrentOfPlan, CursorPlace, FetchPlan};
+use expression::{Compiled, Expression};
+use into::IntoPlan;
+use site::Site;
 
 /// A routine ready to run.
 pub struct Program {

@@ -9,7 +9,7 @@ use archipel_sql::function::SessionHost;
 use archipel_sql::types::Oid;
 
 use super::expression::Compiled;
-use super::place::Targets;
+use crate::run::place::Targets;
 
 /// The variable that holds a cursor's name.
 pub struct CursorPlace {
