@@ -14,7 +14,7 @@ use super::coerce::is_polymorphic;
 use super::row_value::record_field;
 use crate::bind::binder::{BindEnv, Binder};
 use crate::bind::clause::Clause;
-use crate::bind::function::overload::is_input;
+use crate::bind::function::argument_mode::is_input;
 use crate::bind::scope::SET_BASE;
 use crate::bind::stored_expression::About;
 use crate::bound::{Accumulator, BoundExpr, DomainConditions, ExprKind, Ranking, SetCall};

@@ -5,7 +5,8 @@ use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{ScalarFunction, SetFunction};
 use archipel_sql::types::{Oid, Type};
 
-use super::overload::{Callee, Candidate, Slot, is_input};
+use super::argument_mode::is_input;
+use super::overload::{Callee, Candidate, Slot};
 use crate::bind::binder::Binder;
 use crate::bind::clause::Clause;
 use crate::bind::expression::coerce::is_polymorphic;

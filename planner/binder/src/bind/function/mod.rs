@@ -2,7 +2,7 @@
 //!
 //! - [`call`] calls of functions, aggregates, window functions and routines
 //! - [`call_syntax`] SQL's special call syntaxes
-//! - [`argument`] arguments, and what routines answer with
+//! - [`argument`] arguments, and what routines answer with; [`argument_mode`] which parameters are given
 //! - [`overload`] which function a call means
 //! - [`default_argument`] what stands for arguments that are left out
 //! - [`resolve`] the choice among signatures
@@ -14,6 +14,7 @@
 
 pub(crate) mod aggregate;
 pub mod argument;
+pub(super) mod argument_mode;
 pub mod call;
 pub mod call_syntax;
 pub(crate) mod default_argument;

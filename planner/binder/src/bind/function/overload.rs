@@ -16,6 +16,7 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
 use super::argument::Argument;
+use super::argument_mode::is_input;
 use super::resolve::{Choice, choose, type_list};
 use super::window::ranking_functions;
 use crate::bind::binder::Binder;
@@ -249,15 +250,6 @@ impl Callee {
             Callee::Aggregate(function) => function.result,
             Callee::Ranking(function) => function.result,
         }
-    }
-}
-
-/// CALL names OUT parameters, too; their values are not used.
-pub(crate) fn is_input(mode: ArgMode, procedure_call: bool) -> bool {
-    match mode {
-        ArgMode::In | ArgMode::InOut | ArgMode::Variadic => true,
-        ArgMode::Out => procedure_call,
-        ArgMode::Table => false,
     }
 }
 
