@@ -7,6 +7,7 @@
 //! - [`names`]       nobody knows a built-in function by its name
 //! - [`pages`]       what the pages at the top level name exists
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 #[path = "tidy/circles.rs"]
@@ -22,6 +23,9 @@ mod pages;
 
 /// Lines a file may have before it holds more than one idea.
 const FILE_LINES_MAX: usize = 700;
+
+/// Sources a folder of product code may have before it gets folders of its own.
+const FOLDER_FILES_MAX: usize = 25;
 
 fn root() -> PathBuf {
     archipel_tests::file("..")
@@ -82,6 +86,24 @@ fn files_hold_one_idea() {
         .map(|(lines, path)| format!("{} has {lines} lines", path.display()))
         .collect();
     assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+#[test]
+fn folders_hold_one_topic() {
+    let mut files: BTreeMap<PathBuf, usize> = BTreeMap::new();
+    for path in all_sources() {
+        let inside = path.strip_prefix(root()).unwrap_or(&path);
+        let is_product = inside.components().any(|part| part.as_os_str() == "src");
+        if let Some(folder) = path.parent().filter(|_| is_product) {
+            *files.entry(folder.to_owned()).or_default() += 1;
+        }
+    }
+    let full: Vec<String> = files
+        .iter()
+        .filter(|(_, files)| **files > FOLDER_FILES_MAX)
+        .map(|(folder, files)| format!("{} has {files} files", folder.display()))
+        .collect();
+    assert!(full.is_empty(), "{}", full.join("\n"));
 }
 
 #[test]
