@@ -63,6 +63,8 @@ use archipel_sql::types::Oid;
 use condition::{is_true, null_refused};
 use ending::Flow;
 use invocation::Invocation;
+use operation::expression::{Compiled, Expression};
+use operation::site::Site;
 use operation::*;
 use pause::state::Resume;
 use pause::{Command, Left, Paused, Within};

@@ -4,7 +4,7 @@
 use archipel_sql::ast::AlterDefaultPrivileges;
 use archipel_sql::catalog::access::{AclChange, AclItem};
 use archipel_sql::catalog::names::undefined_schema;
-use archipel_sql::catalog::{Catalog, DefaultAccess, Object, ObjectClass, Privileges, Role};
+use archipel_sql::catalog::{Catalog, DefaultAccess, Object, ObjectClass, Privileges};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 

@@ -37,7 +37,7 @@ use super::flow_draft::Drafts;
 use super::machine::instruction::{Instruction, Variable};
 use super::pause::Command;
 use super::pause::recompile::Home;
-use crate::compile::record::shape::{Shapes, Structure};
+use crate::compile::record::shape::{self, Shapes, Structure};
 use crate::plpgsql::ast::{Condition, Diagnostic, Level, RaiseOption};
 use cursor_plan::{CurrentOfPlan, CursorPlace, FetchPlan};
 use expression::{Compiled, Expression};
@@ -615,7 +615,7 @@ pub struct RowPlaces {
 /// An assignment of a record to a variable that was compiled for some structures.
 pub struct FoundRecord {
     pub(crate) value: Compiled,
-    pub(crate) place: Place,
+    pub(crate) place: shape::Place,
     pub(crate) shapes: Arc<Shapes>,
     pub(crate) structures: Vec<Structure>,
     /// Where the fields of each structure go.
