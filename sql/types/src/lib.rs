@@ -5,6 +5,7 @@
 //! - [`types`]    type identities (PostgreSQL's OIDs) and modifiers ([`typmod`]); [`type_table`] the built-in ones
 //! - [`datum`]    values at run time; [`record`] composite ones
 //! - [`numeric`], [`datetime`], [`json`] values with an arithmetic or a structure of their own
+//! - [`keyword`]  the words of the grammar, and which names need quotes
 //! - [`io`]       their text and binary forms, as [`style`] says; [`cast`], [`compare`]
 //! - [`function`] scalar functions and operators; [`aggregate`], [`ordered_set`]
 //! - [`stack`], [`memory`], [`written_size`], [`interrupt`] bounds of what a statement may take
@@ -21,6 +22,7 @@ pub mod function;
 pub mod interrupt;
 pub mod io;
 pub mod json;
+pub mod keyword;
 pub mod memory;
 pub mod numeric;
 pub mod ordered_set;

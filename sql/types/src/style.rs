@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use jiff::tz::TimeZone;
 
-use crate::function::text::quoting::quote_identifier;
+use crate::keyword::quote_identifier;
 
 /// How dates and times are shown: the first word of DateStyle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

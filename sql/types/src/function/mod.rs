@@ -39,6 +39,7 @@ mod variadic;
 pub use crate::io::lsn::{lsn_place, lsn_value, parse_lsn, show_lsn};
 pub use crate::io::point::{parse_point, point_of, point_value, show_point};
 pub use crate::io::snapshot::{Snapshot, parse_transaction_id};
+pub use crate::keyword::quote_identifier;
 pub use container::array::from_values as array_of_values;
 pub use container::record_image::column_types;
 pub use pattern_match::pattern::{like, regular_expression};
@@ -47,7 +48,6 @@ pub use system_info::extra_checks::{CheckLevel, ExtraCheck, ExtraChecks};
 pub use system_info::reference::is_no_type_name;
 pub use system_info::session::VERSION_TEXT;
 pub use system_info::tid::{parse_tid, show_tid, tid_place, tid_value};
-pub use text::quoting::quote_identifier;
 pub use text::string::quote_literal;
 pub use variadic::OF_ARRAY;
 

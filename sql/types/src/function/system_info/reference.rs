@@ -7,6 +7,7 @@ use crate::function::FunctionContext;
 use crate::function::SetEval;
 use crate::function::args::*;
 use crate::function::number::series::Rows;
+use crate::keyword::{Category, KEYWORDS, Keyword, keyword};
 
 /// The abbreviations that are those of daylight saving, of those that are a fixed offset.
 #[rustfmt::skip]
@@ -61,20 +62,23 @@ fn zone_abbreviations(context: &FunctionContext<'_>) -> Rows {
 
 /// pg_get_keywords: PostgreSQL's, whatever of them is taken here.
 fn keywords() -> Rows {
-    let row = |line: &str| {
-        let mut fields = line.split('\t');
-        let mut next = || fields.next().unwrap_or_default();
-        let (word, category, bare) = (next(), next(), next());
-        let (described, bare_described) = (next(), next());
+    let row = |keyword: &Keyword| {
+        let category = match keyword.category {
+            Category::Unreserved => "U",
+            Category::ColumnName => "C",
+            Category::TypeOrFunctionName => "T",
+            Category::Reserved => "R",
+        };
+        let [described, bare_described] = keyword.described;
         vec![
-            text_datum(word),
+            text_datum(keyword.word),
             text_datum(category),
-            Datum::Bool(bare == "t"),
+            Datum::Bool(keyword.is_bare_label),
             text_datum(described),
             text_datum(bare_described),
         ]
     };
-    include_str!("../../../../data/keyword.tsv").lines().map(row).collect()
+    KEYWORDS.iter().map(row).collect()
 }
 
 /// Whether a word without quotes cannot be the name of a type: the grammar has other uses for it.
@@ -103,11 +107,8 @@ pub fn is_no_type_name(word: &str) -> bool {
         "varchar",
     ];
     let word = word.to_ascii_lowercase();
-    let of_grammar = |line: &str| {
-        let mut fields = line.split('\t');
-        fields.next() == Some(&*word) && matches!(fields.next(), Some("C" | "R"))
-    };
-    !TYPES.contains(&&*word) && include_str!("../../../../data/keyword.tsv").lines().any(of_grammar)
+    let category = keyword(&word).map(|keyword| keyword.category);
+    matches!(category, Some(Category::ColumnName | Category::Reserved)) && !TYPES.contains(&&*word)
 }
 
 /// pg_options_to_table: `name=value` taken apart.
