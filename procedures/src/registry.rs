@@ -22,8 +22,8 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
-use archipel_sql::stack;
 use archipel_sql::types::{Oid, Type};
+use archipel_sql::{interrupt, stack};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
@@ -185,6 +185,7 @@ impl Registry {
         // That it does not compile, too, is an answer.
         environment.catalog.note_part(&lookups);
         let program = Arc::new(compiled.map_err(|error| of_call(routine, error))?);
+        require_its_own_errors()?;
         let entry = Entry {
             version: routine.version,
             types: types_of(routine).collect(),
@@ -310,6 +311,7 @@ impl Registry {
         let lookups = recorder.finish();
         environment.catalog.note_part(&lookups);
         let program = Arc::new(compiled?);
+        require_its_own_errors()?;
         let entry = TriggerEntry {
             table: used.table.oid,
             generation,
@@ -484,6 +486,12 @@ impl RoutineLinker for Linker {
 /// for that would be refused ever after.
 fn require_room() -> Result<()> {
     if stack::is_half_used() { Err(stack::too_deep()) } else { Ok(()) }
+}
+
+/// Refuses to keep what was compiled while its statement was asked to end, or to go on elsewhere: a statement
+/// of it may have failed with that, and would ever after.
+fn require_its_own_errors() -> Result<()> {
+    interrupt::check()
 }
 
 /// What a call tells of a body that means nothing now: where in the body that is, of which the client's own

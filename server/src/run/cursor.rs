@@ -31,11 +31,11 @@ use archipel_sql::catalog::TableKind;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
-use archipel_sql::interrupt::Watch;
+use archipel_sql::interrupt::{Budget, Watch};
 use archipel_sql::stack::Depth;
 use tokio::sync::mpsc;
 
-use super::{outdated, panic_error, stop_with};
+use super::{budget_of, if_in_time, outdated, panic_error, stop_with};
 use crate::session::host::Host;
 use crate::statement::{Code, RowPlan};
 
@@ -240,6 +240,8 @@ impl CursorRun {
 
 impl Program for CursorRun {
     fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
+        // What takes longer is not known beforehand.
+        let _budget = Budget::of(self.host.server.engine.one_shot_budget());
         let now = self.now.unwrap_or_else(crate::clock::now);
         let functions = FunctionContext { now, session: &*self.host };
         if let Code::Native(compiled) = &self.plan.code {
@@ -273,7 +275,9 @@ impl Program for CursorRun {
         }
         self.taken.begin();
         self.error = None;
-        match catch_unwind(AssertUnwindSafe(|| self.evaluate(txn))) {
+        let budget = budget_of(txn, &self.host.server);
+        let result = catch_unwind(AssertUnwindSafe(|| self.evaluate(txn)));
+        match result.map(|ran| if_in_time(budget.as_ref(), ran)) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(stop_with(error, &mut self.error)),
             Err(payload) => {

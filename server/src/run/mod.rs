@@ -26,8 +26,12 @@ pub mod statement;
 use std::any::Any;
 
 use archipel_engine::Stop;
+use archipel_engine::txn::Txn;
 use archipel_planner::native::{ExecContext, ExecError, ExecResult};
 use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::interrupt::Budget;
+
+use crate::server::Server;
 
 /// Turns a panic's payload into the error the client sees.
 pub(crate) fn panic_error(payload: &(dyn Any + Send)) -> SqlError {
@@ -59,6 +63,23 @@ pub(crate) fn outdated() -> SqlError {
         SqlState::OBJECT_IN_USE,
         "the definitions this statement uses changed while it ran, again and again",
     )
+}
+
+/// How long a run may keep its thread; `None` for one that runs apart.
+pub(crate) fn budget_of(txn: &Txn<'_>, server: &Server) -> Option<Budget> {
+    (!txn.is_apart()).then(|| Budget::of(server.engine.one_shot_budget()))
+}
+
+/// Whether a run has taken longer.
+pub(crate) fn is_spent(budget: Option<&Budget>) -> bool {
+    budget.is_some_and(Budget::is_spent)
+}
+
+/// What a run comes to: one that was over its budget begins anew apart, whatever it has made of that.
+/// What it waits for, and what it is to begin anew for at once, comes first.
+pub(crate) fn if_in_time(budget: Option<&Budget>, ran: ExecResult<()>) -> ExecResult<()> {
+    let begins_anew = matches!(&ran, Err(ExecError::Stop(stop)) if *stop != Stop::Abort);
+    if is_spent(budget) && !begins_anew { Err(Stop::Interactive.into()) } else { ran }
 }
 
 /// Keeps an SQL error in `slot` and answers how the engine must stop.

@@ -19,11 +19,11 @@ use archipel_planner::route::{RouteInputs, predict};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
-use archipel_sql::interrupt::Watch;
+use archipel_sql::interrupt::{Budget, Watch};
 use archipel_sql::stack::Depth;
 use archipel_sql::types::Oid;
 
-use super::panic_error;
+use super::{budget_of, if_in_time, panic_error};
 use crate::encode::{Formats, RowsTo, Sink};
 use crate::session::host::Host;
 use crate::statement::{Body, Code, Prepared};
@@ -181,6 +181,8 @@ impl PipelineRun {
 
 impl Program for PipelineRun {
     fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
+        // What takes longer is not known beforehand.
+        let _budget = Budget::of(self.host.server.engine.one_shot_budget());
         // The transaction begins a moment later.
         let functions = FunctionContext { now: crate::clock::now(), session: &*self.host };
         for step in &self.steps {
@@ -202,7 +204,9 @@ impl Program for PipelineRun {
         }
         self.sequences_set.clear();
         self.host.begin_run();
-        match catch_unwind(AssertUnwindSafe(|| self.evaluate(txn))) {
+        let budget = budget_of(txn, &self.host.server);
+        let result = catch_unwind(AssertUnwindSafe(|| self.evaluate(txn)));
+        match result.map(|ran| if_in_time(budget.as_ref(), ran)) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(ExecError::Stop(stop))) => Err(stop),
             Ok(Err(ExecError::Sql(_))) => Err(Stop::Abort),

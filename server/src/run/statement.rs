@@ -20,12 +20,12 @@ use archipel_procedures::run::pause::Paused;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
-use archipel_sql::interrupt::Watch;
+use archipel_sql::interrupt::{Budget, Watch};
 use archipel_sql::stack::Depth;
 use archipel_sql::types::Oid;
 
 use super::portions::Portions;
-use super::{outdated, panic_error, stop_with};
+use super::{budget_of, if_in_time, is_spent, outdated, panic_error, stop_with};
 use crate::encode::{RowsTo, Sink};
 use crate::notifications::Ticket;
 use crate::session::host::Host;
@@ -324,6 +324,8 @@ fn why_not_locked(context: &mut ExecContext<'_, '_>) -> ExecError {
 
 impl Program for StatementRun {
     fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
+        // What takes longer is not known beforehand.
+        let _budget = Budget::of(self.host.server.engine.one_shot_budget());
         let now = self.now.unwrap_or_else(crate::clock::now);
         let functions = FunctionContext { now, session: &*self.host };
         match &self.plan.code {
@@ -388,7 +390,13 @@ impl Program for StatementRun {
         // What panics is not run again.
         self.last_attempt = LastAttempt::Written;
         self.host.begin_run();
+        let budget = budget_of(txn, &self.host.server);
         let result = catch_unwind(AssertUnwindSafe(|| self.evaluate(txn)));
+        let result = result.map(|ran| if_in_time(budget.as_ref(), ran));
+        if is_spent(budget.as_ref()) && self.last_attempt == LastAttempt::OnlyRead {
+            self.last_attempt = LastAttempt::Outlived;
+        }
+        drop(budget);
         if self.has_sent() {
             // What was before the rows has left with them.
             self.mark = 0;

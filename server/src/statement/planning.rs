@@ -1,7 +1,7 @@
 //! Planning away from the session: what it needs of a session, and threads for it.
 //!
 //! A text of a few lines is planned where its session is, on the executor's thread: going elsewhere
-//! would take longer. A long one (a list of 100,000 numbers, a thousand rows of VALUES) would keep the
+//! would take longer. If that takes long after all it is begun anew elsewhere. A long one (a list of 100,000 numbers, a thousand rows of VALUES) would keep the
 //! thread from its other sessions, from clients that want to begin, and from its partitions. It is read,
 //! bound and compiled on a niced thread of its own, while its session waits as it does for rows.
 //!

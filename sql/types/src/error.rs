@@ -155,6 +155,12 @@ states! {
     INTERNAL_ERROR = "XX000";
 }
 
+impl SqlState {
+    /// No SQLSTATE, and of no condition: what has it goes on elsewhere ([`crate::interrupt::Budget`]). No
+    /// client sees it, and nothing that SQL says names it.
+    pub(crate) const OVER_BUDGET: SqlState = SqlState(*b"#OVER");
+}
+
 /// One error, ready for the wire. Boxed inside, so that `Result<Datum, SqlError>` stays small.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SqlError(Box<ErrorFields>);
@@ -216,6 +222,12 @@ impl SqlError {
 
     pub fn state(&self) -> SqlState {
         self.0.state
+    }
+
+    /// Whether it is no error, but asks for its work to begin anew where nobody waits for the thread: no
+    /// handler may take it.
+    pub fn is_over_budget(&self) -> bool {
+        self.0.state == SqlState::OVER_BUDGET
     }
 
     pub fn message(&self) -> &str {

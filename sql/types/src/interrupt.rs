@@ -13,11 +13,17 @@
 //! it in pieces ([`PIECE`]) where that can be done.
 //!
 //! Where no session is known (tests, constant folding at the start), nobody asks for an end.
+//!
+//! By the same questions it hears that it has kept a thread that others wait for, too, longer than it may
+//! ([`Budget`]): it fails with an error that is no SQL condition ([`SqlError::is_over_budget`]), and whoever
+//! gave it that time begins it anew where nobody waits. Once it is spent every question fails until the
+//! budget ends, so that it makes no difference who on the way took the first error for something else.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, SqlState};
 use crate::memory::{self, Grown};
 
 /// Steps between two questions: some hundred microseconds of the cheapest work.
@@ -39,6 +45,52 @@ thread_local! {
     static LEFT: Cell<usize> = const { Cell::new(ASKS_EVERY) };
     static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
     static GROWN: Cell<Grown> = const { Cell::new(Grown::UNKNOWN) };
+    static TIME: Cell<Time> = const { Cell::new(Time::Unlimited) };
+}
+
+/// What a thread has of its [`Budget`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Time {
+    Unlimited,
+    /// So much from the first question on: what asks nothing pays for no look at the clock.
+    Lasts(Duration),
+    Until(Instant),
+    Spent,
+}
+
+/// How long what this thread does may take, until this is dropped: for a thread that others wait for. What
+/// runs under one must be such that it can begin anew; never on a thread that is its alone, where it would
+/// do so for ever.
+///
+/// It counts from the first question, which comes within some hundred microseconds of work.
+pub struct Budget {
+    before: Time,
+}
+
+impl Budget {
+    #[must_use]
+    pub fn of(most: Duration) -> Budget {
+        Budget { before: TIME.replace(Time::Lasts(most)) }
+    }
+
+    /// Whether it was over when somebody asked: whatever the work has come to since, it is not good.
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        TIME.get() == Time::Spent
+    }
+}
+
+impl Drop for Budget {
+    fn drop(&mut self) {
+        TIME.set(self.before);
+    }
+}
+
+/// What `work` comes to on a thread that it may keep so long; `None` if it takes longer.
+pub fn within<T>(most: Duration, work: impl FnOnce() -> T) -> Option<T> {
+    let budget = Budget::of(most);
+    let done = work();
+    (!budget.is_spent()).then_some(done)
 }
 
 /// So many steps of work are done, or about to be; fails when the statement shall end.
@@ -73,9 +125,27 @@ pub fn check() -> Result<()> {
             let mut grown = GROWN.get();
             let fits = grown.require();
             GROWN.set(grown);
-            fits
+            fits.and_then(|()| require_time())
         }
     }
+}
+
+/// Fails when the thread's budget is spent.
+fn require_time() -> Result<()> {
+    match TIME.get() {
+        Time::Unlimited => return Ok(()),
+        Time::Lasts(most) => {
+            // One that cannot be told as a moment never ends.
+            TIME.set(Instant::now().checked_add(most).map_or(Time::Unlimited, Time::Until));
+            return Ok(());
+        }
+        Time::Until(end) if Instant::now() < end => return Ok(()),
+        Time::Until(_) => TIME.set(Time::Spent),
+        Time::Spent => {}
+    }
+    // The next step asks again.
+    LEFT.set(0);
+    Err(SqlError::new(SqlState::OVER_BUDGET, "this takes longer than its thread may be kept"))
 }
 
 /// Calls `take` with one piece of some bytes after the other.
@@ -161,7 +231,6 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::error::SqlState;
     use crate::function::SessionHost;
 
     /// Says after so many questions that the statement was cancelled.
@@ -211,6 +280,34 @@ mod tests {
         let task = Watch::of_task(taken);
         assert!(check().is_err());
         drop(task);
+    }
+
+    #[test]
+    fn what_is_over_its_budget_stays_so_until_that_ends() {
+        let _watch = Watch::of(patience(usize::MAX));
+        assert_eq!(within(Duration::from_secs(3_600), || check().and_then(|()| check())), Some(Ok(())));
+        let over = within(Duration::ZERO, || {
+            check().expect("it counts from here");
+            let error = check().expect_err("it is over");
+            assert!(error.is_over_budget());
+            // Somebody takes it for a failure of his own, and goes on.
+            assert!(step().is_err_and(|error| error.is_over_budget()));
+            // Another's time is not this one's.
+            within(Duration::from_secs(3_600), || check().and_then(|()| check())).expect("in time")?;
+            step()
+        });
+        assert_eq!(over, None);
+        check().expect("nobody counts any more");
+        step().expect("nor here");
+    }
+
+    #[test]
+    fn a_cancelled_statement_is_that_whatever_its_budget() {
+        let _watch = Watch::of(patience(1));
+        let budget = Budget::of(Duration::ZERO);
+        check().expect("it counts from here");
+        assert_eq!(check().map_err(|error| error.state()), Err(SqlState::QUERY_CANCELED));
+        assert!(!budget.is_spent());
     }
 
     #[test]

@@ -20,6 +20,7 @@ use archipel_sql::catalog::{Catalog, LookupRecorder, Requirement, Validity};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::SessionHost;
+use archipel_sql::interrupt;
 use archipel_sql::parser::parse_statement;
 use archipel_sql::types::Type;
 use parking_lot::Mutex;
@@ -417,6 +418,8 @@ impl DynamicBinder for TextBinder {
         let width = bound.columns().len();
         let routine = query_as_routine(text, &self.types);
         let program = super::sql::compile_bound(bound, &routine, &within.environment, &within.linker)?;
+        // What ends the statement now is not to be kept as a failure of the text.
+        interrupt::check()?;
         let pieces = program
             .map(|program| Arc::new(Pieces { program: Arc::new(program), width, stored: Arc::new(stored) }));
         Ok((*self.known.pieces.keep(text, pieces, &within)).clone())

@@ -105,6 +105,8 @@ impl Invocation<'_, '_> {
             Ok(_) => return Err(SqlError::internal("a block that has not failed").into()),
             // The session ends: whatever this was, nobody takes it.
             Err(ExecError::Sql(_)) if ends_for_good(ctx) => return Err(Stop::Cancelled.into()),
+            // Nobody's condition: the run begins anew apart.
+            Err(ExecError::Sql(error)) if error.is_over_budget() => return Err(Stop::Interactive.into()),
             Err(ExecError::Sql(error)) => error,
             Err(ExecError::Stop(Stop::Cancelled)) if handlers.takes_cancellation() => {
                 ctx.functions.session.cancellation().ok_or(Stop::Cancelled)?

@@ -7,6 +7,7 @@ use std::time::Instant;
 use archipel_engine::ClaimSet;
 use archipel_planner::explain::document::{self, Properties, Value};
 use archipel_planner::explain::{self, Telling, run::Run};
+use archipel_planner::native::CompiledStatement;
 use archipel_procedures::flow;
 use archipel_sql::ast::{
     CreateTableAs, Execute, Explain, ExplainFormat, ExplainOptions, RowSource, Statement,
@@ -19,8 +20,10 @@ use serde_json::json;
 use crate::encode::RowsTo;
 use crate::run::call::CallPlan;
 use crate::session::Session;
+use crate::session::host::Host;
 use crate::session::utility::in_whole;
 use crate::settings::table::SETTINGS;
+use crate::statement::planning::Planning;
 use crate::statement::{Body, Code, Effect, Prepared, RowPlan};
 
 /// Settings that plans may depend on, beside those of the planner.
@@ -70,6 +73,22 @@ impl Session {
         self.explain_prepared(&prepared, params, asked).await
     }
 
+    /// A statement's plan as EXPLAIN shows it; made elsewhere if that takes long.
+    async fn explained_plan(
+        &mut self,
+        prepared: &Prepared,
+        plan: &Arc<RowPlan>,
+        options: ExplainOptions,
+    ) -> Result<CompiledStatement> {
+        let shown = plan.clone();
+        let work = move |planning: &Planning| -> Result<CompiledStatement> {
+            planning.explained_plan(&shown.bound, options)
+        };
+        // What it looks up is not written down.
+        let never = |_: CompiledStatement, _: &Host| -> Option<CompiledStatement> { None };
+        self.plan(&prepared.text, work, never).await.map(|(plan, _)| plan)
+    }
+
     async fn explain_prepared(
         &mut self,
         prepared: &Arc<Prepared>,
@@ -89,7 +108,7 @@ impl Session {
             (Code::Native(compiled), _) => {
                 compiled.planned()?;
                 let described = match options.tells_columns() {
-                    true => Some(self.planning().explained_plan(&plan.bound, options)?),
+                    true => Some(self.explained_plan(prepared, plan, options).await?),
                     false => None,
                 };
                 let planning = asked.began.elapsed();

@@ -309,6 +309,7 @@ impl Session {
                         run.notifications.clear();
                         run.ticket = None;
                     }
+                    self.tell_at_length(&mut run, outcome.depends_on).await;
                     let chained = run.paused.as_ref().is_some_and(|paused| paused.chain);
                     let modes = chained.then(|| self.current_modes());
                     self.take_over(&mut run, outcome.depends_on)?;
@@ -344,6 +345,7 @@ impl Session {
                     }
                 }
                 _ => {
+                    self.tell_at_length(&mut run, outcome.depends_on).await;
                     let host = run.host.clone();
                     return Ok((self.finish_run(run, outcome)?, host));
                 }

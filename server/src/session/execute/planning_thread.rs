@@ -1,4 +1,6 @@
-//! Long texts, which are read and planned beside the executors: [`crate::statement::planning`].
+//! Long texts, which are read and planned beside the executors: [`crate::statement::planning`]. So are short
+//! ones that turn out to take long (views over views, a constant that takes seconds to compute): planned
+//! where their session is for as long as a one-shot may run, and then begun anew.
 //!
 //! A definition or a GRANT may be committed while a session waits for that. What was planned is looked at
 //! again then: it runs if it is what the new catalog says, too, and is planned anew if it is not.
@@ -9,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 use archipel_planner::native::is_outdated;
 use archipel_sql::ast::StatementText;
 use archipel_sql::error::{Result, SqlError};
+use archipel_sql::interrupt;
 
 use super::analytic::GivenUpOnDrop;
 use crate::session::Session;
@@ -26,8 +29,8 @@ impl Session {
         Planning::new(self.host(), self.began_at())
     }
 
-    /// Plans something of this text: here, or if it is long on a thread for that. There a request to
-    /// stop, a timeout or a client that has gone ends the wait at once. Answers what came of it, and the
+    /// Plans something of this text: here, or if it is long or takes long on a thread for that. There a
+    /// request to stop, a timeout or a client that has gone ends the wait at once. Answers what came of it, and the
     /// host that this is good for.
     ///
     /// `good` is asked where the catalog is another when the wait is over: for what came of it, or what it
@@ -38,8 +41,14 @@ impl Session {
         work: impl Fn(&Planning) -> Result<T> + Clone + Send + 'static,
         good: impl Fn(T, &Host) -> Option<T>,
     ) -> Result<(T, Arc<Host>)> {
-        let rounds = if is_long(text) { ROUNDS_MAX } else { 0 };
-        for _ in 0..rounds {
+        if !is_long(text) {
+            let planning = self.planning();
+            if let Some(planned) = interrupt::within(self.server.engine.one_shot_budget(), || work(&planning))
+            {
+                return Ok((planned?, planning.host));
+            }
+        }
+        for _ in 0..ROUNDS_MAX {
             let planning = self.planning();
             let planned = self.plan_apart(&planning, work.clone()).await;
             let host = self.host();

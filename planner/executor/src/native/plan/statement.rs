@@ -4,6 +4,7 @@ use archipel_sql::ast::ExplainOptions;
 use archipel_sql::catalog::names::is_temporary_schema;
 use archipel_sql::catalog::{TableKind, TableRef};
 use archipel_sql::error::Result;
+use archipel_sql::interrupt;
 
 use super::compiler::Compiler;
 use super::environment::CompileEnv;
@@ -53,6 +54,8 @@ fn compile(statement: &BoundStatement, mut compiler: Compiler<'_>) -> Result<Com
         body,
     };
     if let Some(error) = constant::failure(statement) {
+        // What shall end here, or goes on elsewhere, is no statement that fails ever after.
+        interrupt::check()?;
         compiled.fail(error);
     }
     Ok(compiled)

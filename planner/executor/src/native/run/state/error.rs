@@ -73,7 +73,8 @@ pub enum ExecError {
 
 impl From<SqlError> for ExecError {
     fn from(error: SqlError) -> Self {
-        ExecError::Sql(error)
+        // What has kept its thread for too long is no condition: it begins anew apart.
+        if error.is_over_budget() { ExecError::Stop(Stop::Interactive) } else { ExecError::Sql(error) }
     }
 }
 
