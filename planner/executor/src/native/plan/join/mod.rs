@@ -16,6 +16,7 @@ pub(crate) mod outer;
 
 use archipel_sql::catalog::{TableKind, TableRef};
 use archipel_sql::error::Result;
+use archipel_sql::interrupt;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::compiler::{Compiler, Layout, passed_through};
@@ -34,6 +35,10 @@ use crate::native::run::operator::join::{HashJoin, Loop, LoopKind};
 use crate::native::run::operator::node::Node;
 use item::Item;
 use lateral::{apart, has_effects, read_of};
+
+/// What looking at an item, or at a condition, counts as ([`interrupt::steps`]): each is looked at for every
+/// item that is placed.
+const STEPS_PER_LOOK: usize = 16;
 
 /// Which of some items each slot belongs to.
 fn owners(items: &[&Item<'_>]) -> FxHashMap<u32, usize> {
@@ -185,6 +190,7 @@ impl Compiler<'_> {
                 }
             };
             let item = items.remove(next);
+            interrupt::steps(STEPS_PER_LOOK * (items.len() + conjuncts.len()))?;
             let unplaced: FxHashSet<u32> =
                 items.iter().flat_map(|item| item.layout.iter().copied()).collect();
             let waits = |c: &Conjunct<'_>| c.slots.iter().any(|slot| unplaced.contains(slot));
@@ -364,6 +370,7 @@ impl Compiler<'_> {
         let own = told_apart(conjuncts, &owners, items.len());
         for (position, item) in items.iter().enumerate() {
             let conjuncts = &own[position][..];
+            interrupt::steps(STEPS_PER_LOOK * (1 + conjuncts.len()))?;
             if let Some(left) = &item.lateral
                 && left.iter().any(|slot| owners.get(slot).is_some_and(|owner| *owner != position))
             {

@@ -1,0 +1,217 @@
+//! What one short statement computes, plans or says at length keeps nobody else from the executor that it
+//! began on, whatever it is; and nothing of the statement sees that it has begun anew elsewhere.
+
+mod common;
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use common::{Raw, Server, kinds, state};
+
+/// How long to wait for what must come, on however slow a machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How often the others are answered while the statement goes on.
+const ANSWERS: usize = 5;
+
+/// The first column of the first row.
+fn value(messages: &[(u8, Vec<u8>)]) -> Option<String> {
+    let (_, body) = messages.iter().find(|(kind, _)| *kind == b'D')?;
+    Some(String::from_utf8_lossy(body.get(6..)?).into_owned())
+}
+
+fn pid(raw: &mut Raw) -> String {
+    value(&raw.query("SELECT pg_backend_pid()")).expect("it has a number")
+}
+
+/// Whether the session runs something now.
+fn is_active(other: &mut Raw, pid: &str) -> bool {
+    let active = format!("SELECT 1 FROM pg_stat_activity WHERE pid = {pid} AND state = 'active'");
+    value(&other.query(&active)).is_some()
+}
+
+/// Waits until the session runs something, or has answered.
+fn begins(other: &mut Raw, busy: &Raw, pid: &str) {
+    for _ in 0..6_000 {
+        if is_active(other, pid) || has_answered(busy) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("the session never begins");
+}
+
+/// Whether something has come that nobody has read.
+fn has_answered(raw: &Raw) -> bool {
+    let within = |limit| raw.stream.set_read_timeout(Some(limit)).expect("a timeout can be set");
+    within(Duration::from_millis(1));
+    let seen = raw.stream.peek(&mut [0]);
+    within(PATIENCE);
+    match seen {
+        Ok(count) => count > 0,
+        Err(error) => {
+            assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
+            false
+        }
+    }
+}
+
+fn server(settings: &[&str]) -> Server {
+    let server = Server::start(&[&["archipel.executors=1"][..], settings].concat());
+    let made = server.raw().query(
+        "CREATE TABLE few (k int PRIMARY KEY, v text); INSERT INTO few VALUES (1, 'x'); \
+         CREATE TABLE others (k int PRIMARY KEY, n int); INSERT INTO others VALUES (1, 0); \
+         CREATE TABLE told (k int)",
+    );
+    assert_eq!(state(&made), None);
+    server
+}
+
+/// The sum of an expression with so many numbers in the place of `#`.
+fn sum(of: &str, terms: usize) -> String {
+    (0..terms).map(|number| of.replace('#', &number.to_string())).collect::<Vec<_>>().join(" + ")
+}
+
+/// While a statement runs that takes seconds, others are answered and can begin; then it is cancelled.
+fn assert_keeps_nobody(server: &Server, text: &str) {
+    let (mut busy, mut other) = (server.raw(), server.raw());
+    let pid = pid(&mut busy);
+    busy.send(b'Q', &[text.as_bytes(), b"\0"].concat());
+    begins(&mut other, &busy, &pid);
+    for _ in 0..ANSWERS {
+        assert_eq!(kinds(&other.query("SELECT v FROM few WHERE k = 1")), "TDCZ");
+        assert_eq!(kinds(&other.query("UPDATE others SET n = n + 1 WHERE k = 1")), "CZ");
+        assert_eq!(kinds(&server.raw().query("SELECT 1")), "TDCZ");
+    }
+    assert!(!has_answered(&busy), "it was answered first: {text}");
+    other.query(&format!("SELECT pg_cancel_backend({pid})"));
+    assert_eq!(state(&busy.until(b'Z')).as_deref(), Some("57014"), "{text}");
+}
+
+#[test]
+fn what_computes_long_keeps_nobody() {
+    let server = server(&[]);
+    for (term, terms) in [
+        ("length(md5(repeat(v, 100000000 + #)))", 40),
+        ("length(to_char(now(), repeat(v || 'FMDay ', 3000000 + #)))", 20),
+        ("array_length(string_to_array(repeat(v || ',', 3000000 + #), ','), 1)", 40),
+        ("length(regexp_replace(repeat(v || 'abcdefgh ', 2000000 + #), '(a.c)+?d', 'x', 'g'))", 20),
+        ("length(replace(repeat(v, 20000000 + #), 'x', 'ab'))", 100),
+    ] {
+        let computed = sum(term, terms);
+        assert_keeps_nobody(&server, &format!("SELECT {computed} FROM few WHERE k = 1"));
+        // Among other statements of a transaction, and where something was written before.
+        assert_keeps_nobody(
+            &server,
+            &format!("BEGIN; INSERT INTO told VALUES (1); SELECT {computed} FROM few WHERE k = 1"),
+        );
+    }
+    assert_eq!(value(&server.raw().query("SELECT count(*) FROM told")).as_deref(), Some("0"));
+}
+
+#[test]
+fn what_is_computed_when_it_is_planned_keeps_nobody() {
+    let server = server(&[]);
+    let constant = sum("length(md5(repeat('x', 100000000 + #)))", 40);
+    for text in ["SELECT #", "EXPLAIN SELECT #", "DO $$ BEGIN PERFORM #; END $$", "PREPARE p AS SELECT #"] {
+        let text = text.replace('#', &constant);
+        if text.starts_with("PREPARE") {
+            // It is planned at the first EXECUTE, at the latest.
+            assert_keeps_nobody(&server, &format!("{text}; EXECUTE p"));
+        } else {
+            assert_keeps_nobody(&server, &text);
+        }
+    }
+}
+
+#[test]
+fn a_short_text_over_views_over_views_keeps_nobody() {
+    let server = server(&[]);
+    let mut raw = server.raw();
+    assert_eq!(state(&raw.query("CREATE VIEW v0 AS SELECT k FROM few")), None);
+    for level in 1..=12 {
+        let below = level - 1;
+        let view = format!("CREATE VIEW v{level} AS SELECT a.k FROM v{below} a JOIN v{below} b USING (k)");
+        assert_eq!(state(&raw.query(&view)), None);
+    }
+    assert_keeps_nobody(&server, "SELECT count(*) FROM v12");
+    assert_keeps_nobody(&server, "EXPLAIN SELECT count(*) FROM v12");
+}
+
+#[test]
+fn a_loop_that_only_computes_keeps_nobody() {
+    let server = server(&[]);
+    for body in [
+        "LOOP s := md5(repeat('x', 1000000)); END LOOP",
+        "LOOP BEGIN s := md5(repeat('x', 1000000)); EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP",
+        "FOR i IN 1 .. 1000 LOOP s := md5(repeat('x', 50000000 + i)); END LOOP",
+    ] {
+        assert_keeps_nobody(&server, &format!("DO $$ DECLARE s text; BEGIN {body}; END $$"));
+    }
+}
+
+#[test]
+fn what_is_said_at_length_waits_for_its_reader() {
+    let server = server(&[]);
+    let (mut busy, mut other) = (server.raw(), server.raw());
+    let pid = pid(&mut busy);
+    let text = "DO $$ BEGIN FOR i IN 1 .. 20000 LOOP RAISE NOTICE '%', repeat('x', 5000); END LOOP; END $$";
+    busy.send(b'Q', &[text.as_bytes(), b"\0"].concat());
+    for _ in 0..6_000 {
+        if has_answered(&busy) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // It says no more than its client reads, and others have their turns.
+    for _ in 0..ANSWERS {
+        assert_eq!(kinds(&other.query("SELECT v FROM few WHERE k = 1")), "TDCZ");
+        assert!(is_active(&mut other, &pid));
+    }
+    let answer = kinds(&busy.until(b'Z'));
+    assert_eq!(answer.matches('N').count(), 20_000);
+    assert!(answer.ends_with("NCZ"), "{}", &answer[answer.len() - 5..]);
+}
+
+#[test]
+fn no_handler_sees_that_a_statement_has_begun_anew() {
+    // Every second call of something is over it.
+    let server = server(&["archipel.one_shot_budget=1"]);
+    let mut raw = server.raw();
+    let long = "length(md5(repeat('x', n)))";
+    for (round, call) in [
+        format!("m := {long}"),
+        "EXECUTE 'SELECT length(md5(repeat(''x'', $1)))' INTO m USING n".to_owned(),
+        format!("SELECT {long} INTO m FROM few WHERE k = 1"),
+        format!("FOR m IN SELECT {long} FROM few LOOP END LOOP"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let block = format!(
+            "DO $$ DECLARE n int := 20000000; m int; BEGIN \
+             INSERT INTO told VALUES ({round}); \
+             BEGIN {call}; INSERT INTO told VALUES ({round}); \
+             EXCEPTION WHEN OTHERS THEN RAISE NOTICE 'seen: %', SQLSTATE; END; \
+             END $$"
+        );
+        assert_eq!(kinds(&raw.query(&block)), "CZ", "{call}");
+        let told = raw.query(&format!("SELECT count(*) FROM told WHERE k = {round}"));
+        assert_eq!(value(&told).as_deref(), Some("2"), "{call}");
+    }
+}
+
+#[test]
+fn functions_that_ask_whether_something_fails_are_not_told() {
+    let server = server(&["archipel.one_shot_budget=1"]);
+    let mut raw = server.raw();
+    let answer = raw.query(
+        "CREATE FUNCTION tried(n int) RETURNS int LANGUAGE plpgsql AS $$ \
+         BEGIN RETURN length(md5(repeat('x', n))); EXCEPTION WHEN OTHERS THEN RETURN -1; END $$; \
+         SELECT tried(20000000)",
+    );
+    assert_eq!(value(&answer).as_deref(), Some("32"));
+    let document = "('[' || repeat('1,', 2000000) || '1]')::jsonb";
+    let answer = raw.query(&format!("SELECT jsonb_path_exists({document}, '$[*] ? (@ == 2)', '{{}}', true)"));
+    assert_eq!(value(&answer).as_deref(), Some("f"));
+}
