@@ -14,6 +14,7 @@ use archipel_sql::catalog::Privileges;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{SessionHost, Snapshot};
+use archipel_sql::interrupt;
 use archipel_sql::types::Oid;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -57,6 +58,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         "pg_cancel_backend" => match args {
             [Datum::Int4(process)] => {
                 check_signal(host, *process, "cancel")?;
+                interrupt::goes_on_here();
                 Datum::Bool(host.server.sessions.cancel_backend(*process))
             }
             _ => Datum::Null,
@@ -65,6 +67,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         "pg_terminate_backend" => match args {
             [Datum::Int4(process), ..] => {
                 check_signal(host, *process, "terminate")?;
+                interrupt::goes_on_here();
                 Datum::Bool(host.server.sessions.terminate_backend(*process))
             }
             _ => Datum::Null,
@@ -85,7 +88,10 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
             let rows = crate::system::settings(host).into_iter();
             array(Oid::RECORD, rows.map(|row| Datum::Record(row.into())).collect())
         }
-        "pg_export_snapshot" => Datum::text(&export_snapshot(host)),
+        "pg_export_snapshot" => {
+            interrupt::goes_on_here();
+            Datum::text(&export_snapshot(host))
+        }
         "pg_current_xact_id_if_assigned" => host.memory.transaction.id().map_or(Datum::Null, Datum::Int8),
         "pg_current_snapshot" => Datum::text(&current_snapshot(host).to_string()),
         "pg_xact_status" => match args {

@@ -1,9 +1,10 @@
 //! Planning away from the session: what it needs of a session, and threads for it.
 //!
 //! A text of a few lines is planned where its session is, on the executor's thread: going elsewhere
-//! would take longer. If that takes long after all it is begun anew elsewhere. A long one (a list of 100,000 numbers, a thousand rows of VALUES) would keep the
-//! thread from its other sessions, from clients that want to begin, and from its partitions. It is read,
-//! bound and compiled on a niced thread of its own, while its session waits as it does for rows.
+//! would take longer. If planning it takes long after all, it is begun anew elsewhere. A long one (a list
+//! of 100,000 numbers, a thousand rows of VALUES) would keep the thread from its other sessions, from clients
+//! that want to begin, and from its partitions. It is read, bound and compiled on a niced thread of its own,
+//! while its session waits as it does for rows.
 //!
 //! There are places for as many as there are executors, two at the least; whoever finds none waits for one.
 //! A planning that nobody waits for any longer keeps its place until it ends.

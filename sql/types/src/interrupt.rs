@@ -86,6 +86,14 @@ impl Drop for Budget {
     }
 }
 
+/// What has just been done others have seen, and it is not to be done twice: what runs here goes on here,
+/// however long that takes.
+pub fn goes_on_here() {
+    if TIME.get() != Time::Spent {
+        TIME.set(Time::Unlimited);
+    }
+}
+
 /// What `work` comes to on a thread that it may keep so long; `None` if it takes longer.
 pub fn within<T>(most: Duration, work: impl FnOnce() -> T) -> Option<T> {
     let budget = Budget::of(most);
@@ -299,6 +307,23 @@ mod tests {
         assert_eq!(over, None);
         check().expect("nobody counts any more");
         step().expect("nor here");
+    }
+
+    #[test]
+    fn what_cannot_be_undone_has_no_budget() {
+        let _watch = Watch::of(patience(usize::MAX));
+        let done = within(Duration::ZERO, || {
+            check().expect("it counts from here");
+            goes_on_here();
+            check()
+        });
+        assert_eq!(done, Some(Ok(())));
+        let over = within(Duration::ZERO, || {
+            let _ = check().and_then(|()| check());
+            goes_on_here();
+            check()
+        });
+        assert_eq!(over, None);
     }
 
     #[test]

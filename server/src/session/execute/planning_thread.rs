@@ -30,8 +30,8 @@ impl Session {
     }
 
     /// Plans something of this text: here, or if it is long or takes long on a thread for that. There a
-    /// request to stop, a timeout or a client that has gone ends the wait at once. Answers what came of it, and the
-    /// host that this is good for.
+    /// request to stop, a timeout or a client that has gone ends the wait at once. Answers what came of
+    /// it, and the host that this is good for.
     ///
     /// `good` is asked where the catalog is another when the wait is over: for what came of it, or what it
     /// is by that host, if it is good for that one, too.
