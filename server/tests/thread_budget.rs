@@ -151,6 +151,28 @@ fn a_loop_that_only_computes_keeps_nobody() {
 }
 
 #[test]
+fn rows_that_are_copied_keep_nobody() {
+    let server = server(&[]);
+    let (mut busy, mut other) = (server.raw(), server.raw());
+    let made = busy.query("CREATE TABLE checked (v text CHECK (length(md5(repeat(v, 5000000))) = 32))");
+    assert_eq!(state(&made), None);
+    let pid = pid(&mut busy);
+    busy.send(b'Q', b"COPY checked FROM STDIN\0");
+    busy.until(b'G');
+    busy.send(b'd', "x\n".repeat(5_000).as_bytes());
+    busy.send(b'c', b"");
+    for _ in 0..ANSWERS {
+        // What it has claimed is its own until it ends.
+        assert_eq!(kinds(&other.query("SELECT 1")), "TDCZ");
+        assert_eq!(kinds(&server.raw().query("SELECT 1")), "TDCZ");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(!has_answered(&busy), "it was answered first");
+    other.query(&format!("SELECT pg_cancel_backend({pid})"));
+    assert_eq!(state(&busy.until(b'Z')).as_deref(), Some("57014"));
+}
+
+#[test]
 fn what_is_said_at_length_waits_for_its_reader() {
     let server = server(&[]);
     let (mut busy, mut other) = (server.raw(), server.raw());
@@ -175,7 +197,7 @@ fn what_is_said_at_length_waits_for_its_reader() {
 
 #[test]
 fn no_handler_sees_that_a_statement_has_begun_anew() {
-    // Every second call of something is over it.
+    // What these compute is over it.
     let server = server(&["archipel.one_shot_budget=1"]);
     let mut raw = server.raw();
     let long = "length(md5(repeat('x', n)))";

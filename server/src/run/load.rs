@@ -13,9 +13,9 @@ use archipel_planner::route::{RouteInputs, predict};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
-use archipel_sql::interrupt::Watch;
+use archipel_sql::interrupt::{Budget, Watch};
 
-use super::{panic_error, stop_with};
+use super::{if_in_time, panic_error, stop_with};
 use crate::notifications::Ticket;
 use crate::session::host::Host;
 use crate::statement::{Code, RowPlan};
@@ -23,6 +23,10 @@ use crate::statement::{Code, RowPlan};
 /// Batches up to this size claim just the partitions of their rows; larger ones whole groups,
 /// because they would meet most partitions anyway.
 const ROWS_ROUTED_MAX: usize = 256;
+
+/// A batch may take so many times as long as a one-shot: it is bounded by its bytes, and only rows for which
+/// much is computed make it longer. Then it begins anew apart.
+const ONE_SHOTS_PER_BATCH: u32 = 5;
 
 /// Rows of as many values each, one behind the other.
 #[derive(Default)]
@@ -177,7 +181,10 @@ impl Program for LoadRun {
         self.notifications.clear();
         self.ticket = None;
         self.host.begin_run();
-        match catch_unwind(AssertUnwindSafe(|| self.insert_all(txn))) {
+        let most = self.host.server.engine.one_shot_budget() * ONE_SHOTS_PER_BATCH;
+        let budget = (!txn.is_apart()).then(|| Budget::of(most));
+        let result = catch_unwind(AssertUnwindSafe(|| self.insert_all(txn)));
+        match result.map(|ran| if_in_time(budget.as_ref(), ran)) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(stop_with(error, &mut self.error)),
             Err(payload) => {

@@ -55,7 +55,12 @@ impl Session {
         }
         let count = rows.len() as u64;
         let ahead = !last && self.transaction.interactive().is_none();
-        let submission = self.submit_batch(plan, rows, last, ahead);
+        let start = match ahead {
+            _ if self.copy_in.as_ref().is_some_and(|copy| copy.takes_long) => Start::Apart,
+            true => Start::Queued,
+            false => Start::OnTheSpot,
+        };
+        let submission = self.submit_batch(plan, rows, last, start);
         if let Some(copy) = &mut self.copy_in {
             copy.running = Some(Batch { submission, count, first_line, contexts, last });
         }
@@ -75,7 +80,7 @@ impl Session {
         plan: Arc<RowPlan>,
         rows: Rows,
         last: bool,
-        ahead: bool,
+        start: Start,
     ) -> Submission<LoadRun> {
         let (host, now) = (self.host(), self.transaction.start());
         let run = LoadRun {
@@ -94,11 +99,8 @@ impl Session {
             failed_row: None,
             error: None,
         };
-        let options = SubmitOptions {
-            transaction: self.transaction.interactive(),
-            start: if ahead { Start::Queued } else { Start::OnTheSpot },
-            ..SubmitOptions::default()
-        };
+        let options =
+            SubmitOptions { transaction: self.transaction.interactive(), start, ..SubmitOptions::default() };
         self.server.engine.submit(run, options)
     }
 
@@ -111,13 +113,24 @@ impl Session {
         let mut recompiles = 0;
         let mut completed = loop {
             let completed: Completed<LoadRun> = self.cancellable(submission).await;
+            let takes_long = self.copy_in.as_ref().is_some_and(|copy| copy.takes_long);
+            if completed.outcome.result == Err(Stop::Interactive) && !takes_long {
+                // Much is computed for its rows: it begins anew where it keeps nobody, and so do the next.
+                if let Some(copy) = &mut self.copy_in {
+                    copy.takes_long = true;
+                }
+                let LoadRun { plan, rows, .. } = completed.program;
+                submission = self.submit_batch(plan, rows, last, Start::Apart);
+                continue;
+            }
             if completed.outcome.result != Err(Stop::Recompile) || recompiles == RECOMPILES_MAX {
                 break completed;
             }
             recompiles += 1;
             self.await_definitions().await;
             let plan = self.renew_insert().await?;
-            submission = self.submit_batch(plan, completed.program.rows, last, false);
+            let start = Start::apart_if(takes_long);
+            submission = self.submit_batch(plan, completed.program.rows, last, start);
         };
         let Some(copy) = &self.copy_in else { return Ok(()) };
         let (table, committed) = (copy.table.clone(), copy.committed);

@@ -125,6 +125,7 @@ impl Session {
             bytes: 0,
             batch_bytes,
             is_whole,
+            takes_long: false,
             references_itself,
             unchecked: Vec::new(),
             total: 0,

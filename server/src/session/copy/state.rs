@@ -61,6 +61,8 @@ pub(in crate::session) struct CopyIn {
     pub(super) batch_bytes: usize,
     /// Whether all rows are one batch, which is as large as memory may be.
     pub(super) is_whole: bool,
+    /// Whether a batch took longer than it may keep a thread: so will those that come.
+    pub(super) takes_long: bool,
     /// Whether a row may reference one of a later batch.
     pub(super) references_itself: bool,
     /// Constraints that are checked when all rows are there.
