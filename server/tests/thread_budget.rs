@@ -6,7 +6,7 @@ mod common;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use common::{Raw, Server, kinds, state};
+use common::{Raw, Server, framed, kinds, parse, state};
 
 /// How long to wait for what must come, on however slow a machine.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -221,6 +221,26 @@ fn no_handler_sees_that_a_statement_has_begun_anew() {
         let told = raw.query(&format!("SELECT count(*) FROM told WHERE k = {round}"));
         assert_eq!(value(&told).as_deref(), Some("2"), "{call}");
     }
+}
+
+#[test]
+fn a_value_that_takes_long_to_read_is_the_same_value() {
+    let server = server(&["archipel.one_shot_budget=1"]);
+    let mut raw = server.raw();
+    let document = format!("[{}1]", "1,".repeat(2_000_000));
+    let mut bind = b"\0\0\0\0\0\x01".to_vec();
+    bind.extend_from_slice(&(document.len() as u32).to_be_bytes());
+    bind.extend_from_slice(document.as_bytes());
+    bind.extend_from_slice(b"\0\0");
+    let execute = framed(b'E', b"\0\0\0\0\0");
+    let messages = [parse("SELECT jsonb_array_length($1)"), framed(b'B', &bind), execute.clone()];
+    let answer = raw.pipeline(&messages);
+    assert_eq!(kinds(&answer), "12DCZ");
+    assert_eq!(value(&answer).as_deref(), Some("2000001"));
+    // What is no document is told as ever.
+    let bind = [&bind[..10], &[b'!'], &bind[11..]].concat();
+    let answer = raw.pipeline(&[parse("SELECT jsonb_array_length($1)"), framed(b'B', &bind), execute]);
+    assert_eq!(state(&answer).as_deref(), Some("22P02"));
 }
 
 #[test]

@@ -71,7 +71,7 @@ impl Session {
     }
 
     /// Runs `work` on a thread for it, in the name of a planning's session.
-    async fn plan_apart<T: Send + 'static>(
+    pub(in crate::session) async fn plan_apart<T: Send + 'static>(
         &self,
         planning: &Planning,
         work: impl FnOnce(&Planning) -> Result<T> + Send + 'static,

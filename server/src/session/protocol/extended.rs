@@ -9,17 +9,31 @@ use std::sync::Arc;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
-use archipel_sql::memory;
-use archipel_sql::types::Oid;
+use archipel_sql::types::{Oid, Type};
+use archipel_sql::{interrupt, memory};
 
 use crate::clock::now;
 use crate::encode::{Formats, decode_parameter};
 use crate::session::Session;
 use crate::session::cursor::portal_state::{Portal, PortalState};
 use crate::session::host::PreparedByName;
+use crate::statement::planning::Planning;
 use crate::statement::prepare::failed_transaction;
 use crate::statement::{Body, Prepared};
 use crate::wire::frame::{Bind, Message, Target};
+
+/// The parameters of a Bind message, by their types.
+fn decode_all<'b>(
+    values: impl Iterator<Item = (Option<&'b [u8]>, bool)>,
+    types: &[Type],
+    context: &FunctionContext<'_>,
+) -> Result<Vec<Datum>, SqlError> {
+    let mut params: Vec<Datum> = Vec::with_capacity(types.len());
+    for (index, ((value, binary), ty)) in values.zip(types).enumerate() {
+        params.push(decode_parameter(value, binary, *ty, context, index)?);
+    }
+    Ok(params)
+}
 
 impl Session {
     pub(in crate::session) async fn extended(
@@ -157,10 +171,12 @@ impl Session {
         // Only texts may say `now`, whose time is asked for.
         let says = bind.parameters().any(|(value, binary)| value.is_some() && !binary);
         let context = if says { self.context(&host) } else { FunctionContext { now: 0, session: &*host } };
-        let mut params: Vec<Datum> = Vec::with_capacity(prepared.params.len());
-        for (index, ((value, binary), ty)) in bind.parameters().zip(prepared.params.iter()).enumerate() {
-            params.push(decode_parameter(value, binary, *ty, &context, index)?);
-        }
+        let values = bind.parameters();
+        let read = || decode_all(values, &prepared.params, &context);
+        let params = match interrupt::within(self.server.engine.one_shot_budget(), read) {
+            Some(params) => params?,
+            None => self.decode_apart(bind, prepared.params.clone()).await?,
+        };
         let columns = self.columns_now(&prepared)?;
         // What answers no rows has no use for formats, however many there are.
         let formats = match &columns {
@@ -184,6 +200,18 @@ impl Session {
         }
         self.output.bind_complete();
         Ok(())
+    }
+
+    /// Reads values that take long to read where that keeps nobody: a document of many megabytes.
+    async fn decode_apart(&mut self, bind: &Bind<'_>, types: Arc<[Type]>) -> Result<Vec<Datum>, SqlError> {
+        let values = bind.parameters().map(|(value, binary)| (value.map(<[u8]>::to_vec), binary));
+        let values: Vec<(Option<Vec<u8>>, bool)> = values.collect();
+        let planning = self.planning();
+        let read = move |planning: &Planning| -> Result<Vec<Datum>, SqlError> {
+            let values = values.iter().map(|(value, binary)| (value.as_deref(), *binary));
+            decode_all(values, &types, &planning.context())
+        };
+        self.plan_apart(&planning, read).await
     }
 
     async fn describe_statement(&mut self, name: &str) -> Result<(), SqlError> {
