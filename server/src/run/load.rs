@@ -13,9 +13,9 @@ use archipel_planner::route::{RouteInputs, predict};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
-use archipel_sql::interrupt::{Budget, Watch};
+use archipel_sql::interrupt::Watch;
 
-use super::{if_in_time, panic_error, stop_with};
+use super::{budget_of, if_in_time, panic_error, stop_with};
 use crate::notifications::Ticket;
 use crate::session::host::Host;
 use crate::statement::{Code, RowPlan};
@@ -182,7 +182,7 @@ impl Program for LoadRun {
         self.ticket = None;
         self.host.begin_run();
         let most = self.host.server.engine.one_shot_budget() * ONE_SHOTS_PER_BATCH;
-        let budget = (!txn.is_apart()).then(|| Budget::of(most));
+        let budget = budget_of(txn, most);
         let result = catch_unwind(AssertUnwindSafe(|| self.insert_all(txn)));
         match result.map(|ran| if_in_time(budget.as_ref(), ran)) {
             Ok(Ok(())) => Ok(()),

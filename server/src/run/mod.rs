@@ -24,14 +24,13 @@ pub mod row_values;
 pub mod statement;
 
 use std::any::Any;
+use std::time::Duration;
 
 use archipel_engine::Stop;
 use archipel_engine::txn::Txn;
 use archipel_planner::native::{ExecContext, ExecError, ExecResult};
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::interrupt::Budget;
-
-use crate::server::Server;
 
 /// Turns a panic's payload into the error the client sees.
 pub(crate) fn panic_error(payload: &(dyn Any + Send)) -> SqlError {
@@ -65,9 +64,9 @@ pub(crate) fn outdated() -> SqlError {
     )
 }
 
-/// How long a run may keep its thread; `None` for one that runs apart.
-pub(crate) fn budget_of(txn: &Txn<'_>, server: &Server) -> Option<Budget> {
-    (!txn.is_apart()).then(|| Budget::of(server.engine.one_shot_budget()))
+/// The time for which a run may keep its thread; `None` for one that runs apart.
+pub(crate) fn budget_of(txn: &Txn<'_>, most: Duration) -> Option<Budget> {
+    (!txn.is_apart()).then(|| Budget::of(most))
 }
 
 /// Whether a run has taken longer.

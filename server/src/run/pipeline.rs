@@ -204,7 +204,7 @@ impl Program for PipelineRun {
         }
         self.sequences_set.clear();
         self.host.begin_run();
-        let budget = budget_of(txn, &self.host.server);
+        let budget = budget_of(txn, self.host.server.engine.one_shot_budget());
         let result = catch_unwind(AssertUnwindSafe(|| self.evaluate(txn)));
         match result.map(|ran| if_in_time(budget.as_ref(), ran)) {
             Ok(Ok(())) => Ok(()),

@@ -390,7 +390,7 @@ impl Program for StatementRun {
         // What panics is not run again.
         self.last_attempt = LastAttempt::Written;
         self.host.begin_run();
-        let budget = budget_of(txn, &self.host.server);
+        let budget = budget_of(txn, self.host.server.engine.one_shot_budget());
         let result = catch_unwind(AssertUnwindSafe(|| self.evaluate(txn)));
         let result = result.map(|ran| if_in_time(budget.as_ref(), ran));
         if is_spent(budget.as_ref()) && self.last_attempt == LastAttempt::OnlyRead {

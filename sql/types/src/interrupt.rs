@@ -68,6 +68,7 @@ pub struct Budget {
 }
 
 impl Budget {
+    /// So much from now on, whatever there was before; that goes on when this is dropped.
     #[must_use]
     pub fn of(most: Duration) -> Budget {
         Budget { before: TIME.replace(Time::Lasts(most)) }

@@ -5,7 +5,7 @@
 //! - [`block`]     DO; [`command`] statements that a routine leaves to the session
 //! - [`arguments`] what EXECUTE is given; [`explain`] EXPLAIN
 //! - [`triggers`], [`truncate`] triggers that no statement fires; TRUNCATE with triggers
-//! - [`outcome`]   what a row statement leaves
+//! - [`outcome`]   what a row statement leaves; [`said`] what it says at length
 
 pub(super) mod analytic;
 mod arguments;
@@ -14,6 +14,7 @@ mod command;
 mod explain;
 mod outcome;
 mod planning_thread;
+mod said;
 mod slow_statement;
 mod submit;
 mod triggers;

@@ -38,7 +38,7 @@ use lateral::{apart, has_effects, read_of};
 
 /// What looking at an item, or at a condition, counts as ([`interrupt::steps`]): each is looked at for every
 /// item that is placed.
-const STEPS_PER_LOOK: usize = 16;
+const STEPS_PER_LOOK: usize = 32;
 
 /// Which of some items each slot belongs to.
 fn owners(items: &[&Item<'_>]) -> FxHashMap<u32, usize> {
@@ -190,7 +190,6 @@ impl Compiler<'_> {
                 }
             };
             let item = items.remove(next);
-            interrupt::steps(STEPS_PER_LOOK * (items.len() + conjuncts.len()))?;
             let unplaced: FxHashSet<u32> =
                 items.iter().flat_map(|item| item.layout.iter().copied()).collect();
             let waits = |c: &Conjunct<'_>| c.slots.iter().any(|slot| unplaced.contains(slot));
