@@ -41,6 +41,9 @@ pub(super) enum Piece {
 /// What a piece of a template counts as: it is looked for among all patterns ([`interrupt::steps`]).
 const STEPS_PER_PIECE: usize = 256;
 
+/// The same of a character between quotes.
+const STEPS_PER_CHARACTER: usize = 8;
+
 /// Cuts a template into patterns and literal characters.
 pub(super) fn pieces(template: &str) -> Result<Vec<Piece>> {
     let mut list = Vec::new();
@@ -50,6 +53,7 @@ pub(super) fn pieces(template: &str) -> Result<Vec<Piece>> {
         if c == '"' {
             rest = &rest[1..];
             while let Some(inner) = rest.chars().next() {
+                interrupt::steps(STEPS_PER_CHARACTER)?;
                 rest = &rest[inner.len_utf8()..];
                 if inner == '"' {
                     break;
