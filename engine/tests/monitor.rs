@@ -7,9 +7,10 @@ mod common;
 
 use std::sync::atomic::Ordering;
 
-use archipel_engine::cell::Cell;
-use archipel_engine::id::ExecutorId;
+use archipel_engine::cell::{Cell, ColumnKind};
+use archipel_engine::id::{ExecutorId, GroupId, TreeId};
 use archipel_engine::random::RandomStream;
+use archipel_engine::schema::{Placement, TableDef};
 use archipel_engine::{
     Advice, DdlOp, Decision, ExecutorHandle, Inserted, Mark, MonitorSettings, REFERENCE_GROUP, Reason,
     Repartition, RepartitionRefused, SliceBudget, Stop, Told,
@@ -277,6 +278,59 @@ fn a_hot_range_within_one_sub_partition_is_spread() {
     let changes = world.repartitions();
     world.load(60, hot);
     assert_eq!(world.repartitions(), changes, "{:?}", world.engine.monitor_decisions());
+}
+
+/// A table of numbered rows, `grow (id int8 primary key, v int8)`.
+const GROW: TreeId = TreeId(90);
+
+/// Adds a row that nobody has named beforehand: its number is drawn when the run gets there. The run takes so
+/// much longer.
+fn append(world: &World, id: i64, nanos: u64) {
+    let clock = world.clock.clone();
+    let added = run(
+        &world.engine,
+        |_, _| {},
+        move |txn| {
+            clock.0.fetch_add(nanos, Ordering::Relaxed);
+            let table = txn.table(GROW).ok_or(Stop::Recompile)?;
+            let row = table.layout.encode_row(&[Cell::Int8(id), Cell::Int8(1)]);
+            txn.insert(&table, &account_key(id), &row)
+        },
+    );
+    assert_eq!(added.0, Ok(Inserted::Ok));
+}
+
+#[test]
+fn a_growing_end_is_told_of_and_not_split_in_vain() {
+    let mut world = world();
+    let grow = TableDef {
+        id: GROW,
+        name: "grow".to_owned(),
+        columns: vec![ColumnKind::Int8, ColumnKind::Int8],
+        key: vec![key_column(0)],
+        placement: Placement::Distributed { group: GroupId(GROW.0) },
+        indexes: Vec::new(),
+    };
+    ddl(&world.engine, DdlOp::CreateTable(grow)).expect("the table is made");
+    let mut next = 0;
+    for _ in 0..30 * SAMPLES_A_SECOND {
+        for _ in 0..ACTIONS {
+            append(&world, next, 10_000);
+            next += 1;
+            // Something else is asked for now and then.
+            if next % 50 == 0 {
+                let account = even(&mut world.random);
+                world.read(account, 10_000);
+            }
+        }
+        world.pass();
+    }
+    let decisions = world.engine.monitor_decisions();
+    assert_eq!(world.repartitions(), 0, "{decisions:?}");
+    let told = decisions.iter().find_map(|decision| decision.advice.as_ref());
+    let Some(Advice::GrowingEnd { group, share }) = told else { panic!("{decisions:?}") };
+    assert_eq!(*group, GroupId(GROW.0));
+    assert!(*share > 0.8, "{share}");
 }
 
 /// A thousand transactions a second that take a millisecond each are a load, too.

@@ -11,7 +11,7 @@ use crossbeam::utils::CachePadded;
 use crate::engine::Shared;
 use crate::id::{Epoch, ExecutorId, IslandId, TreeId};
 use crate::log::{CommitBuffer, LogRefusal};
-use crate::monitor::{Rate, Tally, ThreadStatistics};
+use crate::monitor::{Footprint, Rate, Tally, ThreadStatistics};
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::Stop;
 use crate::random::RandomStream;
@@ -63,6 +63,8 @@ pub(crate) struct Scratch {
     pub overlay_undo: Vec<OverlayUndo>,
     pub arena: Vec<u8>,
     pub redo: Vec<u8>,
+    /// What the run touches, if it is measured.
+    pub footprint: Footprint,
     /// Ways to rows of a reference table that were fetched ahead.
     pub ahead: (Option<TreeId>, Ahead),
     /// Set by COMMIT and ROLLBACK: the locks to drop after the commit point.

@@ -1,7 +1,8 @@
 //! What is counted on the hot path: little, by the owner, in fixed space.
 //!
 //! One run in [`MEASURE_EVERY`] is measured, and more of them where runs are long ([`Rate`]): its
-//! time, the sub-partitions it went to, the keys that routed it, and which sub-partitions met in it.
+//! time, the sub-partitions it went to, by the keys that routed it and those it touched, and which
+//! sub-partitions met in it.
 //! A partition's numbers are written by its
 //! holder, a thread's by the thread. Both stand behind a latch of their own that the owner only
 //! *tries*: the monitor takes it for moments, once in a window, and a sample that finds it taken is
@@ -16,6 +17,7 @@
 use smallvec::SmallVec;
 
 use super::crossings::Crossings;
+use super::footprint::Footprint;
 use super::sketch::HotKeys;
 use crate::id::{ExecutorId, GroupId, PartitionId};
 use crate::partition::{ClaimEntry, ClaimSet, PartitionData, PartitionRef};
@@ -219,7 +221,40 @@ impl PartitionStatistics {
     fn slice_of(&self, key: &[u8]) -> usize {
         self.cuts.partition_point(|cut| cut[..] <= *key)
     }
+
+    /// Where a range of keys lies among the sub-partitions.
+    fn slices_of(&self, data: &PartitionData, low: &[u8], high: Option<&[u8]>) -> Slices {
+        let begins_behind = data.high.as_ref().is_some_and(|end| end[..] <= *low);
+        if begins_behind || high.is_some_and(|high| *high <= data.low[..]) {
+            return Slices::None;
+        }
+        let first = self.slice_of(low.max(&data.low[..]));
+        let below = |high: &[u8]| self.cuts.partition_point(|cut| cut[..] < *high);
+        match high.map_or(self.cuts.len(), below) {
+            last if last <= first => Slices::One(first),
+            _ => Slices::Several,
+        }
+    }
 }
+
+/// Where a range lies among the sub-partitions of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slices {
+    /// It lies in other partitions.
+    None,
+    One(usize),
+    Several,
+}
+
+impl Slices {
+    fn is_wide(self) -> bool {
+        self == Slices::Several
+    }
+}
+
+/// Sub-partitions that a run went to, and the distribution values that led it there; empty where they are not
+/// known.
+type Places<'k> = SmallVec<[(usize, &'k [u8]); 4]>;
 
 fn value_length(key: &[u8], distribution: &Distribution) -> usize {
     distribution
@@ -289,6 +324,7 @@ impl ThreadStatistics {
 pub(crate) struct Run<'r> {
     pub class: u32,
     pub claims: &'r ClaimSet,
+    pub touched: &'r Footprint,
     pub nanos: u64,
     /// How many runs it stands for: see [`Rate`].
     pub stands_for: u64,
@@ -314,8 +350,7 @@ pub(crate) fn measure(
         // SAFETY: the caller still holds all of them; the reference ends in this iteration.
         let data = unsafe { partition.data_mut() };
         let Some(mut statistics) = partition.statistics.try_lock() else { continue };
-        let time = (nanos, run.stands_for);
-        let slice = place(&mut statistics, partition.group, data, run.claims, time, distribution);
+        let slice = place(&mut statistics, partition.group, data, run, nanos, distribution);
         if participants > 1 && partition.group != REFERENCE_GROUP && met.len() < PARTICIPANTS_MAX {
             met.push((partition.id, slice));
         }
@@ -333,15 +368,17 @@ pub(crate) fn measure(
     }
 }
 
-/// Counts a run at one partition; the sub-partition it went to, or the first of several.
+/// Counts a run at one partition, by the keys it touched there; the sub-partition it went to, or the first
+/// of several.
 fn place(
     statistics: &mut PartitionStatistics,
     group: GroupId,
     data: &PartitionData,
-    claims: &ClaimSet,
-    (nanos, stands_for): (u64, u64),
+    run: &Run<'_>,
+    nanos: u64,
     distribution: &dyn Fn(GroupId) -> Distribution,
 ) -> u8 {
+    let stands_for = run.stands_for;
     let nanos = statistics.usual(nanos);
     if group == REFERENCE_GROUP {
         statistics.count(nanos, stands_for);
@@ -353,7 +390,8 @@ fn place(
     statistics.draw(data, &distribution);
     statistics.count(nanos, stands_for);
     // Points, and ranges that lie in one sub-partition.
-    let places: SmallVec<[(usize, &[u8]); 4]> = claims
+    let mut places: Places<'_> = run
+        .claims
         .entries
         .iter()
         .filter_map(|entry| match entry {
@@ -367,10 +405,15 @@ fn place(
             _ => None,
         })
         .collect();
+    if !run.touched.scans(group).any(|(low, high)| statistics.slices_of(data, low, high).is_wide()) {
+        add_touched(&mut places, statistics, run.touched, (group, data), &distribution);
+    }
     let first = places.first().map(|(slice, _)| *slice);
     for (slice, key) in &places {
         statistics.slices[*slice].nanos += nanos * stands_for / places.len() as u64;
-        statistics.hot.add(&key[..value_length(key, &distribution)]);
+        if !key.is_empty() {
+            statistics.hot.add(&key[..value_length(key, &distribution)]);
+        }
     }
     match first {
         Some(slice) => {
@@ -380,6 +423,34 @@ fn place(
         None => statistics.spread.add(nanos, stands_for),
     }
     first.unwrap_or(0) as u8
+}
+
+/// Adds the sub-partitions of what a run touched and no claim has named, with the distribution values that
+/// are known whole.
+fn add_touched<'k>(
+    places: &mut Places<'k>,
+    statistics: &PartitionStatistics,
+    touched: &'k Footprint,
+    (group, data): (GroupId, &PartitionData),
+    distribution: &Distribution,
+) {
+    let is_known = |places: &Places<'k>, key: &[u8]| {
+        let same = |known: &[u8]| !known.is_empty() && (known.starts_with(key) || key.starts_with(known));
+        places.iter().any(|(_, known)| same(known))
+    };
+    for key in touched.keys(group).filter(|key| data.covers(key)) {
+        let value = &key[..value_length(key, distribution)];
+        if !is_known(places, value) {
+            places.push((statistics.slice_of(key), value));
+        }
+    }
+    for (low, high) in touched.scans(group) {
+        if let Slices::One(slice) = statistics.slices_of(data, low, high)
+            && !is_known(places, low)
+        {
+            places.push((slice, &[]));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -432,6 +503,22 @@ mod tests {
         assert!(wanted.is_sorted(), "{wanted:?}");
         let within = wanted.iter().filter(|position| (0.2..=0.3).contains(*position)).count();
         assert!(within >= 8, "{wanted:?}");
+    }
+
+    #[test]
+    fn a_range_lies_in_one_sub_partition_or_in_several() {
+        let cuts = [b"d", b"h"].map(|cut| KeyBuf::from_slice(cut)).to_vec();
+        let statistics = PartitionStatistics { cuts, ..PartitionStatistics::default() };
+        let high = Some(KeyBuf::from_slice(b"p"));
+        let data = PartitionData::new(KeyBuf::from_slice(b"b"), high);
+        let slices = |low: &[u8], high: Option<&[u8]>| statistics.slices_of(&data, low, high);
+        assert_eq!(slices(b"d", Some(b"h")), Slices::One(1));
+        assert_eq!(slices(b"a", Some(b"c")), Slices::One(0));
+        assert_eq!(slices(b"i", None), Slices::One(2));
+        assert_eq!(slices(b"c", Some(b"e")), Slices::Several);
+        assert_eq!(slices(b"", None), Slices::Several);
+        assert_eq!(slices(b"a", Some(b"b")), Slices::None);
+        assert_eq!(slices(b"p", None), Slices::None);
     }
 
     #[test]

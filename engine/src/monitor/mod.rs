@@ -4,7 +4,8 @@
 //! Topologies*, EPFL thesis 7023, chapter 4), completed where it is silent. In the order of the
 //! flow:
 //!
-//! - [`counters`]    what threads and partitions count, and [`sketch`] of hot keys
+//! - [`counters`]    what threads and partitions count, by the [`footprint`] of runs, and [`sketch`]
+//!   of hot keys
 //! - [`gather`]      from counters to a trace
 //! - [`trigger`]     when to evaluate: pure
 //! - [`model`]       the costs RU and TS: pure
@@ -58,6 +59,7 @@ pub(crate) mod counters;
 pub mod crossings;
 pub mod decide;
 mod decision;
+pub(crate) mod footprint;
 mod gather;
 mod islands;
 pub mod model;
@@ -82,6 +84,7 @@ pub(crate) use counters::{
     MEASURE_EVERY, PartitionStatistics, Rate, Run, Tally, ThreadStatistics, is_one_in, measure,
 };
 pub use decision::{Advice, Decision, PartitionLoad, SyncPointView, Told};
+pub(crate) use footprint::{Footprint, looked_at};
 pub use settings::MonitorSettings;
 pub use trigger::Reason;
 pub(crate) use watch::tick;

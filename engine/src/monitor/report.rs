@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::decision::{Advice, PartitionLoad, SyncPointView};
 use super::gather::Gathered;
-use super::model::meeting_cost;
+use super::model::{Part, meeting_cost};
 use crate::txn::Cut;
 
 /// A reference table whose writes take more of the time is worth a word.
@@ -24,18 +24,22 @@ pub(super) fn advice(gathered: &Gathered, share_max: f64) -> Option<Advice> {
     let written = gathered.references.nanos as f64;
     let share = written / (total + written).max(1.0);
     let end = || {
-        let slice = gathered.coarse(share_max).into_iter().find(|slice| {
-            let part = gathered.layout.part_of(*slice);
-            let table = gathered.layout.parts[part].table;
-            let next = gathered.layout.parts.get(part + 1);
-            *slice + 1 == gathered.layout.parts[part].slices.end
-                && next.is_none_or(|next| next.table != table)
-        })?;
+        let slice = gathered.coarse(share_max).into_iter().find(|slice| is_end(gathered, *slice))?;
         let load = gathered.trace.slices[slice].load / total.max(1.0);
         let group = gathered.groups[gathered.trace.slices[slice].table];
         (load > fair).then_some(Advice::GrowingEnd { group, share: load })
     };
     key.or_else(end).or_else(|| (share > HOT_REFERENCE_SHARE).then_some(Advice::HotReference { share }))
+}
+
+/// Whether nothing of its table comes behind a slice, or before it, where keys descend: there rows are added.
+fn is_end(gathered: &Gathered, slice: usize) -> bool {
+    let parts = &gathered.layout.parts;
+    let at = gathered.layout.part_of(slice);
+    let (table, slices) = (parts[at].table, &parts[at].slices);
+    let is_other = |part: Option<&Part>| part.is_none_or(|part| part.table != table);
+    let before = || at.checked_sub(1).and_then(|before| parts.get(before));
+    slice + 1 == slices.end && is_other(parts.get(at + 1)) || slice == slices.start && is_other(before())
 }
 
 /// What a trace says, for the views.
@@ -62,4 +66,41 @@ pub(super) fn views(gathered: &Gathered) -> (Vec<PartitionLoad>, Vec<SyncPointVi
         }
     });
     (loads, meetings.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::{Core, Slice};
+    use super::*;
+    use crate::id::{ExecutorId, GroupId};
+
+    /// Two tables of two partitions on two executors, ten slices each, with all of the load of the first
+    /// table in one of its slices and a little in the second table.
+    fn loaded(slice: usize) -> Gathered {
+        let mut gathered = Gathered { groups: vec![GroupId(7), GroupId(8)], ..Gathered::default() };
+        for core in 0..2 {
+            gathered.cores.push(ExecutorId(core));
+            gathered.hardware.cores.push(Core { island: 0, speed: 1.0 });
+        }
+        for part in 0..4 {
+            let (table, core) = (part / 2, part % 2);
+            let slices = part * 10..(part + 1) * 10;
+            let joins = core > 0;
+            gathered.layout.parts.push(Part { table, slices, core, pinned: false, frozen: false, joins });
+        }
+        let load = |at: usize| if at == slice { 900.0 } else { (at / 20) as f64 };
+        gathered.trace.slices =
+            (0..40).map(|at| Slice { table: at / 20, load: load(at), runs: load(at) }).collect();
+        gathered
+    }
+
+    #[test]
+    fn an_end_that_no_cut_divides_is_told_of_and_nothing_else_is() {
+        for (slice, is_told) in [(19, true), (0, true), (9, false), (10, false), (12, false)] {
+            let told = advice(&loaded(slice), 0.25);
+            let end = matches!(told, Some(Advice::GrowingEnd { group: GroupId(7), share }) if share > 0.9);
+            assert_eq!(end, is_told, "slice {slice}: {told:?}");
+            assert_eq!(told.is_some(), is_told);
+        }
+    }
 }

@@ -99,6 +99,7 @@ pub(crate) fn run_held<P: Program>(
     let sampled = is_one_in(SAMPLE_EVERY, worker.tally.runs);
     let stands_for = worker.measured.every();
     let measured = is_one_in(stands_for, worker.tally.runs) && shared.monitor.measures();
+    worker.scratch.footprint.begin(measured);
     let began = if sampled || measured { shared.clock.monotonic_nanos() } else { 0 };
     let claimed = if claims.is_everything() { Claimed::Everything } else { Claimed::Predicted };
     let interactive = options.interactive.clone();
@@ -197,6 +198,7 @@ fn run_until_ended<P: Program>(
         let whole = NoUnwind::new("at the commit point");
         if measured {
             redo_bytes = txn.worker.scratch.redo.len() as u64;
+            txn.note_written();
         }
         let ended = commit_or_undo(shared, txn, options, result);
         whole.pass();
@@ -268,7 +270,8 @@ fn measure_run(
     let on_the_spot = worker.executor.filter(|_| worker.nesting == 0);
     let nanos = shared.usual_nanos(worker.executor, nanos);
     worker.measured.note(nanos);
-    let run = Run { class, claims, nanos, stands_for, redo_bytes, tally, on_the_spot };
+    let touched = &worker.scratch.footprint;
+    let run = Run { class, claims, touched, nanos, stands_for, redo_bytes, tally, on_the_spot };
     measure(&run, held, &worker.statistics, &|group| {
         worker.schema.groups.get(&group).and_then(|meta| meta.distribution)
     });

@@ -99,6 +99,7 @@ impl Txn<'_> {
             return self.reference_get(place, key);
         }
         let partition = self.partition_for(place.group, key)?;
+        self.worker.scratch.footprint.note_read(place.group, key);
         let root = self.root(partition, place)?;
         self.admit(root, place, ObjectMode::AccessShare)?;
         let found = root.tree.lookup_with(key, &mut root.finger);
@@ -134,6 +135,7 @@ impl Txn<'_> {
             };
         }
         let partition = self.partition_for(place.group, key)?;
+        self.worker.scratch.footprint.note_read(place.group, key);
         self.row_in(partition, place, key, (snapshot, own))
     }
 
@@ -192,6 +194,9 @@ impl Txn<'_> {
     ) -> Result<(), Stop> {
         if excludes_all(range.low, range.high) {
             return Ok(());
+        }
+        if self.worker.scratch.footprint.notes_scans() {
+            self.worker.scratch.footprint.note_scan(place.group, range.start(), range.end());
         }
         if self.notes_reads(place) {
             return self.scan_noted(place, range, direction, visit);

@@ -10,6 +10,8 @@ use std::ops::Range;
 use super::limits::Weight;
 use super::write::entry_bytes;
 use super::{LockMode, Place, Txn};
+use crate::executor::Scratch;
+use crate::monitor::looked_at;
 use crate::partition::PartitionRef;
 use crate::storage::Row;
 use crate::storage::versions::Departure;
@@ -121,6 +123,23 @@ impl Txn<'_> {
     fn has_image(&self, partition: PartitionRef, place: Place, key: &[u8]) -> bool {
         let image = |me| Some(self.root(partition, place).ok()?.overlay.get(key)?.image_of(me).is_some());
         self.transaction_id().and_then(image).unwrap_or(false)
+    }
+
+    /// Notes where the run has written, before the commit point forgets how to take it back.
+    pub(super) fn note_written(&mut self) {
+        let Scratch { undo, overlay_undo, arena, footprint, .. } = &mut self.worker.scratch;
+        for at in looked_at(undo.len()) {
+            let entry = &undo[at];
+            // Of the overlay's the list beside it knows the keys.
+            if entry.kind != UndoKind::Overlay {
+                let key = &arena[entry.key.start as usize..entry.key.end as usize];
+                footprint.note_write(entry.place.group, key);
+            }
+        }
+        for at in looked_at(overlay_undo.len()) {
+            let note = &overlay_undo[at];
+            footprint.note_write(note.place.group, &note.key);
+        }
     }
 
     /// Takes back everything.
