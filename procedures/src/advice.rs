@@ -7,9 +7,8 @@
 //!   others ([`crate::columns`]).
 //! - A table that meets no other one goes by the column of its key that routes its calls, if the present one
 //!   routes fewer.
-//! - A small table that routines only read, each time by a value of its own, beside tables that
-//!   routines write, becomes a reference table; and a distributed one again once a routine writes
-//!   it.
+//! - A small table that routines only read, by whatever key, beside tables that routines write, becomes
+//!   a reference table; and a distributed one again once a routine writes it.
 //!
 //! - Of a table that a routine joins by other columns than the one that distributes it, it tells what
 //!   would do: a reference table if it is small and rarely written, another column of its key, or an
@@ -497,12 +496,12 @@ impl Advisor<'_> {
         self.catalog.tables().filter(|other| group_of(other) == Some(group)).count() == 1
     }
 
-    /// Whether a routine reads the table by an argument that leads to no other table, or always the
-    /// same row of it, beside tables that routines write: only then do the routines show who writes
-    /// what.
+    /// Whether a routine reads rows of the table by a key, whatever that is (an argument that leads to no
+    /// other table, a constant, what it draws or has read elsewhere), beside tables that routines write:
+    /// only then do the routines show who writes what.
     fn reads_beside(&self, evidence: &Evidence, table: Oid, written: &BTreeSet<Oid>) -> bool {
-        let by_value = |reach: &Reach| reach.argument.is_some() || reach.constant;
-        evidence.reaches.iter().any(|reach| reach.table == table && by_value(reach))
+        let by_key = |reach: &Reach| reach.argument.is_some() || reach.keyed;
+        evidence.reaches.iter().any(|reach| reach.table == table && by_key(reach))
             && evidence.reaches.iter().any(|reach| reach.table != table && written.contains(&reach.table))
     }
 }

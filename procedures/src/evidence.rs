@@ -33,6 +33,9 @@ pub struct Reach {
     pub argument: Option<Argument>,
     /// The same row whatever the arguments are.
     pub constant: bool,
+    /// Something is known to name its rows: a value, a range, or what only turns out in the call. Without
+    /// that it is read whole.
+    pub keyed: bool,
     /// The columns that could distribute the table instead, with the arguments on them: where rows
     /// are put into a table without a key, and of primary keys of several columns all of these.
     pub candidates: Vec<(u16, Argument)>,
@@ -82,6 +85,7 @@ impl Evidence {
                 write: access.write,
                 argument: argument(&access.key).or_else(on_distribution),
                 constant: is_constant(&access.key),
+                keyed: !matches!(access.key, RouteKey::All),
                 candidates,
                 scattered,
                 joined: access.joined.clone(),

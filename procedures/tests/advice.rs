@@ -228,6 +228,46 @@ fn a_small_table_that_is_joined_and_not_written_may_be_everywhere() {
     assert_eq!(joined(10, &format!("{written} {body}")), ["CREATE INDEX ON wanted (w_goods);"]);
 }
 
+/// Which tables, each with so many rows, should be everywhere because of what one routine does beside its
+/// writes.
+fn everywhere(rows: u64, body: &str) -> Vec<String> {
+    let mut db = database();
+    db.script(&format!(
+        "CREATE PROCEDURE take(p integer, q integer) LANGUAGE plpgsql AS $$
+         DECLARE v integer; r record;
+         BEGIN UPDATE shops SET n = n + 1 WHERE s_id = p; {body} END $$;"
+    ));
+    let evidence = [Evidence::of(&db.program("take"), &db.catalog)];
+    let design = advice::design(&db.catalog, &evidence, &Rows(rows));
+    let references = design.advice.into_iter().filter(|advice| advice.kind == Kind::Reference);
+    references.filter(|advice| advice.refused.is_none()).flat_map(|advice| advice.statements).collect()
+}
+
+#[test]
+fn a_small_table_that_is_only_read_goes_everywhere_whatever_names_its_rows() {
+    let goods = ["SELECT create_reference_table('goods');"];
+    for body in [
+        "SELECT price INTO v FROM goods WHERE g_id = q;",
+        "SELECT price INTO v FROM goods WHERE g_id = 1;",
+        "SELECT price INTO v FROM goods WHERE g_id = trunc(random() * 9)::int;",
+        "v := trunc(random() * 9)::int + 1; SELECT price INTO v FROM goods WHERE g_id = v;",
+        "SELECT n INTO v FROM shops WHERE s_id = p; SELECT price INTO v FROM goods WHERE g_id = v;",
+        "FOR i IN 1 .. 9 LOOP SELECT price INTO v FROM goods WHERE g_id = i * i; END LOOP;",
+        "SELECT count(*) INTO v FROM goods WHERE g_id BETWEEN 3 AND 5;",
+        "SELECT count(*) INTO v FROM goods WHERE g_id IN (3, 5);",
+    ] {
+        assert_eq!(everywhere(10, body), goods, "{body}");
+        assert!(everywhere(LARGE, body).is_empty(), "{body}");
+    }
+    for body in [
+        "UPDATE goods SET price = 1 WHERE g_id = trunc(random() * 9)::int;",
+        // Read whole, by none of its rows.
+        "SELECT count(*) INTO v FROM goods;",
+    ] {
+        assert!(everywhere(10, body).is_empty(), "{body}");
+    }
+}
+
 #[test]
 fn a_table_joined_by_its_key_is_not_told_of() {
     for body in [
