@@ -48,6 +48,9 @@ fn ceiling_bytes(max_memory: i64, machine: i64) -> i64 {
     max_memory.saturating_add(max_memory / 4).saturating_add(BESIDE_BYTES).min(machine / 16 * 15)
 }
 
+/// What was mapped beside data when the server began to serve.
+static BESIDE: OnceLock<Taken> = OnceLock::new();
+
 /// Watches until it is dropped.
 pub struct Watch {
     ended: Arc<AtomicBool>,
@@ -58,6 +61,11 @@ impl Watch {
     /// Begins to watch.
     pub fn begin(max_memory: i64) -> std::io::Result<Watch> {
         let ceiling = ceiling_bytes(max_memory, machine_bytes());
+        if let Some(taken) = Taken::now() {
+            let addresses = taken.addresses - heap::charged_bytes();
+            // The first server of a process says it.
+            let _ = BESIDE.set(Taken { addresses, ..taken });
+        }
         let ended = Arc::new(AtomicBool::new(false));
         let asked = ended.clone();
         let thread = std::thread::Builder::new().name("memory".to_owned()).spawn(move || {
@@ -120,10 +128,12 @@ fn give_back(all: bool) {
     unsafe { libmimalloc_sys::mi_collect(all) };
 }
 
-/// What the process has: addresses, and memory but for files that are mapped.
+/// What the process has: addresses, memory but for files that are mapped, and threads.
+#[derive(Clone, Copy, Debug)]
 struct Taken {
     addresses: i64,
     resident: i64,
+    threads: i64,
 }
 
 impl Taken {
@@ -133,8 +143,32 @@ impl Taken {
         let (all, resident, shared) = (pages.next()??, pages.next()??, pages.next()??);
         // SAFETY: it takes a number and touches no memory.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-        Some(Taken { addresses: all * page, resident: (resident - shared) * page })
+        let threads = threads_in(&std::fs::read_to_string("/proc/self/stat").ok()?)?;
+        Some(Taken { addresses: all * page, resident: (resident - shared) * page, threads })
     }
+
+    /// Addresses that the allocator has and nobody uses: it keeps them for what comes when memory that was
+    /// freed has gone back to the system. `charged` is what is used of what it has, `beside` what there was
+    /// from the beginning; threads that have come since have their stacks.
+    fn kept(self, charged: i64, beside: Taken) -> i64 {
+        let stacks = (self.threads - beside.threads).max(0).saturating_mul(THREAD_BYTES as i64);
+        (self.addresses - beside.addresses - stacks - charged).max(0)
+    }
+
+    /// Whether there are addresses for a stack beside all memory that may still be taken (`left`), under
+    /// this limit.
+    fn fits(self, stack: usize, (charged, left): (i64, i64), beside: Option<Taken>, limit: i64) -> bool {
+        let stack = i64::try_from(stack).unwrap_or(i64::MAX);
+        let kept = beside.map_or(0, |beside| self.kept(charged, beside));
+        let more = (left - kept).max(0);
+        self.addresses.saturating_add(stack).saturating_add(more) <= limit
+    }
+}
+
+/// How many threads a process has, by its `/proc/self/stat`: the name in it may have blanks.
+fn threads_in(stat: &str) -> Option<i64> {
+    let (_, numbers) = stat.rsplit_once(')')?;
+    numbers.split_whitespace().nth(17)?.parse().ok()
 }
 
 fn resident_bytes() -> Option<i64> {
@@ -146,11 +180,16 @@ fn resident_bytes() -> Option<i64> {
 pub fn fits_stack(bytes: usize) -> bool {
     static LIMIT: OnceLock<i64> = OnceLock::new();
     let limit = *LIMIT.get_or_init(|| address_limit(&process_limits()));
-    limit == i64::MAX
-        || Taken::now().is_none_or(|taken| {
-            let stack = i64::try_from(bytes).unwrap_or(i64::MAX);
-            taken.addresses.saturating_add(stack).saturating_add(heap::left_bytes()) <= limit
-        })
+    let fits = || {
+        let memory = (heap::charged_bytes(), heap::left_bytes());
+        Taken::now().is_none_or(|taken| taken.fits(bytes, memory, BESIDE.get().copied(), limit))
+    };
+    if limit == i64::MAX || fits() {
+        return true;
+    }
+    // Large pieces that were freed are mapped by themselves, and go back whole.
+    give_back(true);
+    fits()
 }
 
 fn process_limits() -> String {
@@ -265,6 +304,32 @@ mod tests {
         assert_eq!(address_bytes(&limits("1000", "unlimited"), 4), 0);
         assert!(machine_bytes() >= 256 << 20);
         assert!(!fits_stack(usize::MAX) || address_limit(&process_limits()) == i64::MAX);
+    }
+
+    #[test]
+    fn addresses_that_the_allocator_keeps_are_not_counted_twice() {
+        let stack = THREAD_BYTES as i64;
+        let beside = Taken { addresses: 4 << 30, resident: 0, threads: 10 };
+        // Two threads more, and three gigabytes of data, of which one is left.
+        let taken = Taken { addresses: (7 << 30) + 2 * stack, resident: 0, threads: 12 };
+        assert_eq!(taken.kept(1 << 30, beside), 2 << 30);
+        assert_eq!(taken.kept(3 << 30, beside), 0);
+        assert_eq!(Taken { threads: 4, ..taken }.kept(1 << 30, beside), (2 << 30) + 2 * stack);
+        // What is kept serves what may still be taken; more than that is mapped anew.
+        for (left, more) in [(0, 0), (2 << 30, 0), (5 << 30, 3 << 30)] {
+            let needed = taken.addresses + stack + more;
+            let fits = |limit| taken.fits(THREAD_BYTES, (1 << 30, left), Some(beside), limit);
+            assert!(fits(needed) && !fits(needed - 1), "{left}");
+            assert!(taken.fits(THREAD_BYTES, (1 << 30, left), None, needed + (2 << 30)), "{left}");
+        }
+    }
+
+    #[test]
+    fn threads_are_counted_whatever_the_name_is() {
+        let stat = "7 (a ) b) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 17 0 12345 1000 200";
+        assert_eq!(threads_in(stat), Some(17));
+        assert_eq!(threads_in("7 (a"), None);
+        assert!(Taken::now().is_some_and(|taken| taken.threads > 0));
     }
 
     #[test]
