@@ -3,6 +3,7 @@
 use archipel_sql::catalog::Routine;
 use archipel_sql::datum::Datum;
 use archipel_sql::function::{FunctionContext, Intrinsic, ScalarFunction, Volatility};
+use archipel_sql::interrupt;
 use archipel_sql::types::Oid;
 
 use crate::bind::visit::visit_expr;
@@ -58,13 +59,17 @@ pub fn is_steady(function: &ScalarFunction) -> bool {
     function.volatility == Volatility::Immutable && !reads_settings(function)
 }
 
+/// What a call may take when it is computed beforehand: some ten milliseconds, on a thread that others wait
+/// for. What is longer makes a value that no plan keeps, or is computed as well by the run.
+const FOLDED_STEPS: usize = 8 << 20;
+
 /// The value of a call with constants, where that may stand in its place. An error stays for run time,
-/// where it may never be reached.
+/// where it may never be reached; so does what takes long.
 pub fn folded(function: &ScalarFunction, values: &[Datum]) -> Option<Datum> {
     if !is_steady(function) {
         return None;
     }
-    function.call(&FunctionContext::detached(), values).ok()
+    interrupt::briefly(FOLDED_STEPS, || function.call(&FunctionContext::detached(), values)).ok()
 }
 
 /// Whether PostgreSQL knows a value when it plans: it is made of constants, and of parameters, whose

@@ -45,6 +45,7 @@ thread_local! {
     static LEFT: Cell<usize> = const { Cell::new(ASKS_EVERY) };
     static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
     static GROWN: Cell<Grown> = const { Cell::new(Grown::UNKNOWN) };
+    static ALLOWED: Cell<Option<usize>> = const { Cell::new(None) };
     static TIME: Cell<Time> = const { Cell::new(Time::Unlimited) };
 }
 
@@ -110,7 +111,35 @@ pub fn steps(count: usize) -> Result<()> {
         LEFT.set(left - count);
         return Ok(());
     }
+    spend(count)
+}
+
+#[cold]
+#[inline(never)]
+fn spend(count: usize) -> Result<()> {
+    if let Some(allowed) = ALLOWED.get() {
+        let Some(left) = allowed.checked_sub(count.max(ASKS_EVERY)) else { return Err(too_long()) };
+        ALLOWED.set(Some(left));
+    }
     check()
+}
+
+/// Nobody is told of it: what is done in [`briefly`] can be done later.
+fn too_long() -> SqlError {
+    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "this takes too many steps to be done beforehand")
+}
+
+/// Does work that need not be done now, unless it takes more steps than these, about: then it fails.
+pub fn briefly<T>(steps: usize, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    /// What was allowed before.
+    struct Before(Option<usize>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            ALLOWED.set(self.0);
+        }
+    }
+    let _before = Before(ALLOWED.replace(Some(steps)));
+    work()
 }
 
 /// One step.
@@ -334,6 +363,17 @@ mod tests {
         check().expect("it counts from here");
         assert_eq!(check().map_err(|error| error.state()), Err(SqlState::QUERY_CANCELED));
         assert!(!budget.is_spent());
+    }
+
+    #[test]
+    fn what_need_not_be_done_now_ends_when_it_is_long() {
+        let _watch = Watch::of(patience(1_000));
+        let work = |pieces: usize| briefly(4 * PIECE, || (0..pieces).try_for_each(|_| steps(PIECE)));
+        work(4).expect("it is short enough");
+        assert_eq!(work(5).expect_err("it is too long").state(), SqlState::PROGRAM_LIMIT_EXCEEDED);
+        assert!(briefly(PIECE, || steps(usize::MAX)).is_err());
+        // It is allowed for that work alone.
+        (0..100).try_for_each(|_| steps(PIECE)).expect("nobody has asked it to end");
     }
 
     #[test]
