@@ -48,7 +48,7 @@ struct Serve {
     /// Address for PostgreSQL clients; loopback only, as connections are trusted.
     #[arg(long, value_name = "ADDR:PORT", help = format!("Address for PostgreSQL clients (loopback only) [default: {LISTEN_DEFAULT}]"))]
     listen: Option<String>,
-    #[arg(long, value_name = "ADDR:PORT", help = format!("Address for health, metrics and the live page, or \"off\" [default: {HTTP_DEFAULT}]"))]
+    #[arg(long, value_name = "ADDR:PORT", help = format!("Address for health, metrics and the live page (loopback only), or \"off\" [default: {HTTP_DEFAULT}]"))]
     http: Option<String>,
     /// A TOML file of settings.
     #[arg(long, value_name = "FILE")]
@@ -82,6 +82,7 @@ pub fn main() -> ExitCode {
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     match cli.command {
         Command::Serve(serve) => {
+            ignore_signals();
             let given = Given {
                 data_directory: serve.data_dir,
                 listen: serve.listen,
@@ -131,6 +132,15 @@ pub fn main() -> ExitCode {
                 Err(error) => fail(2, &error),
             }
         }
+    }
+}
+
+/// Ignores what PostgreSQL's server does not end by, and tools written for it may send: SIGUSR1 and
+/// SIGUSR2 are how its own processes talk.
+fn ignore_signals() {
+    for signal in [libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM, libc::SIGTTIN, libc::SIGTTOU] {
+        // SAFETY: the signal has no handler of ours.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
 }
 

@@ -52,6 +52,10 @@ pub enum ConfigError {
         "refusing to listen on {0}: connections are trusted without a password, which is safe on loopback addresses only"
     )]
     NotLoopback(SocketAddr),
+    #[error(
+        "refusing to serve HTTP on {0}: it answers whoever asks, without a password, which is safe on loopback addresses only"
+    )]
+    HttpNotLoopback(SocketAddr),
 }
 
 /// What the command line gave.
@@ -283,6 +287,10 @@ impl Builder {
             "off" | "" => None,
             text => Some(address("http", text)?),
         };
+        // It shows what statements run, and whose they are.
+        if let Some(http) = http.filter(|http| !http.ip().is_loopback()) {
+            return Err(ConfigError::HttpNotLoopback(http));
+        }
         let data_directory = self.data_directory.take().unwrap_or_else(default_data_directory);
         let sockets = self.sockets.clone().unwrap_or_else(|| default_socket_directory().to_owned());
         let facts = [
@@ -380,5 +388,11 @@ mod tests {
         assert!(matches!(load(&set("max_connections"), &[]), Err(ConfigError::Invalid { .. })));
         let open = Given { listen: Some("0.0.0.0:5432".into()), ..Given::default() };
         assert!(matches!(load(&open, &[]), Err(ConfigError::NotLoopback(_))));
+        for address in ["0.0.0.0:8432", "[::]:8432", "192.0.2.1:8432"] {
+            let open = Given { http: Some(address.into()), ..Given::default() };
+            assert!(matches!(load(&open, &[]), Err(ConfigError::HttpNotLoopback(_))), "{address}");
+        }
+        let off = Given { http: Some("off".into()), ..Given::default() };
+        assert_eq!(load(&off, &[]).unwrap().http, None);
     }
 }
