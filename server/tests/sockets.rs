@@ -91,3 +91,14 @@ fn directories_that_take_no_socket_stop_the_server_before_it_begins() {
     assert_eq!(output.status.code(), Some(1), "{told}");
     assert!(told.contains("cannot listen on the Unix socket") && told.contains("No such file"), "{told}");
 }
+
+#[tokio::test]
+async fn signals_that_postgresql_lives_through_end_no_server() {
+    let mut server = Server::start(&[]);
+    for signal in ["USR1", "USR2", "ALRM", "TTIN", "TTOU", "HUP", "PIPE"] {
+        server.signal(signal);
+        let row = server.client().await.query_one("SELECT 1", &[]).await.unwrap();
+        assert_eq!(row.get::<_, i32>(0), 1, "{signal}");
+    }
+    assert_eq!(server.stop(), Some(0));
+}

@@ -89,6 +89,13 @@ impl Server {
         child.wait().expect("a child ends").code()
     }
 
+    /// Sends it a signal, by its name without SIG.
+    pub fn signal(&self, name: &str) {
+        let process = self.child.as_ref().expect("it runs").id().to_string();
+        let told = Command::new("kill").args(["-s", name, &process]).status().expect("kill runs");
+        assert!(told.success(), "{name}");
+    }
+
     pub async fn client(&self) -> tokio_postgres::Client {
         let config = format!("host=127.0.0.1 port={} user=archipel dbname=archipel", self.port);
         let (client, connection) = tokio_postgres::connect(&config, tokio_postgres::NoTls)
