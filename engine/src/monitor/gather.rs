@@ -22,6 +22,10 @@ const HOT_SAMPLES_MIN: u64 = 32;
 const COARSE: f64 = 0.5;
 /// How much more than the others of its partition it then has.
 const UNEVEN: f64 = 3.0;
+/// By how much the share of the slice at an end grows from window to window where load moves there.
+const MOVES: f64 = 0.1;
+/// And by so many standard deviations of what chance shows.
+const MOVES_BEYOND_CHANCE: f64 = 3.0;
 /// A key with more than this cannot be told from all of its partition.
 const HOT_SHARE_ALL: f64 = 0.97;
 
@@ -260,6 +264,33 @@ impl Gathered {
         slices.filter(|slice| !self.hot.iter().any(|(hot, _)| hot == slice)).collect()
     }
 
+    /// Whether nothing of its table comes behind a slice, or before it, where keys descend: there rows are
+    /// added.
+    pub fn is_end(&self, slice: usize) -> bool {
+        let parts = &self.layout.parts;
+        let at = self.layout.part_of(slice);
+        let (table, slices) = (parts[at].table, &parts[at].slices);
+        let is_other = |part: Option<&Part>| part.is_none_or(|part| part.table != table);
+        let before = at.checked_sub(1).and_then(|before| parts.get(before));
+        slice + 1 == slices.end && is_other(parts.get(at + 1)) || slice == slices.start && is_other(before)
+    }
+
+    /// Gathers in the last slice what lies near an end and moves there from one window to the next: rows that
+    /// were just added are still asked for, behind those that come next, and what was measured of each slice
+    /// is over before any cut there would pay. So nothing is forecast of such cuts.
+    pub fn settle_ends(&mut self, windows: &mut [Trace; 2]) {
+        let samples = self.measured.samples as f64 / 2.0;
+        for at in 0..self.layout.parts.len() {
+            let slices = self.layout.parts[at].slices.clone();
+            for end in [slices.end - 1, slices.start] {
+                if self.is_end(end) && moves_to(end, &slices, windows, samples) {
+                    windows.iter_mut().for_each(|window| window.gather_in(end, slices.clone()));
+                    self.trace.gather_in(end, slices.clone());
+                }
+            }
+        }
+    }
+
     /// The partition of a slice.
     pub fn partition_of(&self, slice: usize) -> PartitionId {
         self.partitions[self.layout.part_of(slice)].0
@@ -324,6 +355,18 @@ impl Gathered {
         let loads = self.layout.parts.iter().map(|part| self.trace.load(part.slices.clone()));
         self.partitions.iter().map(|(partition, _)| *partition).zip(loads).collect()
     }
+}
+
+/// Whether load of some neighbouring slices moves to one of them from the first window to the second.
+/// `samples`: of a window.
+fn moves_to(end: usize, slices: &Range<usize>, windows: &[Trace; 2], samples: f64) -> bool {
+    let share = |window: &Trace| window.slices[end].load / window.load(slices.clone()).max(1.0);
+    let all: f64 = windows.iter().map(Trace::total).sum();
+    let here: f64 = windows.iter().map(|window| window.load(slices.clone())).sum();
+    let seen = (samples * here / all.max(1.0)).max(1.0);
+    // Two shares of so many samples each, at most a half.
+    let chance = (0.5 / seen).sqrt();
+    share(&windows[1]) - share(&windows[0]) > (MOVES_BEYOND_CHANCE * chance).max(MOVES)
 }
 
 /// Meetings of all threads, by slices of the trace.
@@ -394,6 +437,52 @@ mod tests {
         assert_eq!(gathered.hot, [(3, key("k"))]);
         // What met in the middle met at the hot key, most of it; what met behind, behind it.
         assert_eq!(places, [1, 3, 5]);
+    }
+
+    /// Two partitions of four slices each, and windows in which the second has these loads.
+    fn windows(loads: [[f64; 4]; 2]) -> (Gathered, [Trace; 2]) {
+        let window = |loads: [f64; 4]| {
+            let loads = [100.0; 4].into_iter().chain(loads);
+            let slices = loads.map(|load| Slice { table: 0, load, runs: load });
+            Trace { slices: slices.collect(), meetings: Vec::new() }
+        };
+        let part = |slices: Range<usize>| Part {
+            table: 0,
+            slices,
+            core: 0,
+            pinned: false,
+            frozen: false,
+            joins: false,
+        };
+        let windows = loads.map(window);
+        let mut gathered = gathered(&["a", "b", "c", "d", "e", "f", "g", "h"], 0.0);
+        let both = windows[0].slices.iter().zip(&windows[1].slices);
+        gathered.trace.slices =
+            both.map(|(one, other)| Slice { load: one.load + other.load, ..*one }).collect();
+        gathered.layout.parts = vec![part(0..4), part(4..8)];
+        gathered.measured.samples = 4_000;
+        (gathered, windows)
+    }
+
+    #[test]
+    fn what_moves_to_an_end_is_not_divided() {
+        let loads = |gathered: &Gathered| -> Vec<f64> {
+            gathered.trace.slices[4..].iter().map(|slice| slice.load).collect()
+        };
+        let (mut gathered, mut moving) = windows([[0.0, 100.0, 200.0, 100.0], [0.0, 0.0, 50.0, 350.0]]);
+        gathered.settle_ends(&mut moving);
+        assert_eq!(loads(&gathered), [0.0, 0.0, 0.0, 800.0]);
+        assert_eq!(moving[0].slices[7].load, 400.0);
+        assert_eq!(moving[1].slices[7].load, 400.0);
+        assert_eq!(gathered.trace.slices[0].load, 200.0, "the other end is left as it is");
+        // A hot range near the end that stays where it is can be divided.
+        let (mut gathered, mut steady) = windows([[0.0, 100.0, 200.0, 100.0], [0.0, 110.0, 180.0, 110.0]]);
+        gathered.settle_ends(&mut steady);
+        assert_eq!(loads(&gathered), [0.0, 210.0, 380.0, 210.0]);
+        // What moves within does not grow.
+        let (mut gathered, mut within) = windows([[0.0, 300.0, 50.0, 50.0], [0.0, 50.0, 300.0, 50.0]]);
+        gathered.settle_ends(&mut within);
+        assert_eq!(loads(&gathered), [0.0, 350.0, 350.0, 100.0]);
     }
 
     #[test]

@@ -127,6 +127,16 @@ impl Trace {
         self.load(0..self.slices.len())
     }
 
+    /// Puts the load of some slices into one of them.
+    pub fn gather_in(&mut self, one: usize, slices: Range<usize>) {
+        let load = self.load(slices.clone());
+        let runs: f64 = self.slices[slices.clone()].iter().map(|slice| slice.runs).sum();
+        for slice in &mut self.slices[slices] {
+            (slice.load, slice.runs) = (0.0, 0.0);
+        }
+        (self.slices[one].load, self.slices[one].runs) = (load, runs);
+    }
+
     /// What came since `before`, an earlier trace of the same slices.
     pub fn since(&self, before: &Trace) -> Trace {
         let slices = self.slices.iter().zip(&before.slices);

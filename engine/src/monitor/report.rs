@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::decision::{Advice, PartitionLoad, SyncPointView};
 use super::gather::Gathered;
-use super::model::{Part, meeting_cost};
+use super::model::meeting_cost;
 use crate::txn::Cut;
 
 /// A reference table whose writes take more of the time is worth a word.
@@ -24,22 +24,12 @@ pub(super) fn advice(gathered: &Gathered, share_max: f64) -> Option<Advice> {
     let written = gathered.references.nanos as f64;
     let share = written / (total + written).max(1.0);
     let end = || {
-        let slice = gathered.coarse(share_max).into_iter().find(|slice| is_end(gathered, *slice))?;
+        let slice = gathered.coarse(share_max).into_iter().find(|slice| gathered.is_end(*slice))?;
         let load = gathered.trace.slices[slice].load / total.max(1.0);
         let group = gathered.groups[gathered.trace.slices[slice].table];
         (load > fair).then_some(Advice::GrowingEnd { group, share: load })
     };
     key.or_else(end).or_else(|| (share > HOT_REFERENCE_SHARE).then_some(Advice::HotReference { share }))
-}
-
-/// Whether nothing of its table comes behind a slice, or before it, where keys descend: there rows are added.
-fn is_end(gathered: &Gathered, slice: usize) -> bool {
-    let parts = &gathered.layout.parts;
-    let at = gathered.layout.part_of(slice);
-    let (table, slices) = (parts[at].table, &parts[at].slices);
-    let is_other = |part: Option<&Part>| part.is_none_or(|part| part.table != table);
-    let before = || at.checked_sub(1).and_then(|before| parts.get(before));
-    slice + 1 == slices.end && is_other(parts.get(at + 1)) || slice == slices.start && is_other(before())
 }
 
 /// What a trace says, for the views.
@@ -70,7 +60,7 @@ pub(super) fn views(gathered: &Gathered) -> (Vec<PartitionLoad>, Vec<SyncPointVi
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{Core, Slice};
+    use super::super::model::{Core, Part, Slice};
     use super::*;
     use crate::id::{ExecutorId, GroupId};
 

@@ -10,6 +10,7 @@
 //!
 //! Where the load lies together in a small part of what was told apart, nothing would follow from it: no
 //! cut there is known. It is told apart more finely there first, for a few windows ([`REFINEMENTS_MAX`]).
+//! Where it moves on to the end of a table, no cut behind it pays, and none is forecast.
 //! What may be chance is watched for as long again, once. That cores are slower or faster by a tenth is
 //! left out ([`DRIFT`]), unless a change of throughput alone began it: neither balance nor mix told of
 //! another load, so it may be a core that has changed, and what follows only from how fast the cores
@@ -360,7 +361,7 @@ impl Watch {
         mut windows: Windows,
     ) -> Phase {
         let all = gather(shared, &self.own_cuts, settings.hot_key_share, false);
-        let Some((gathered, first)) = windows.pair(&all) else {
+        let Some((mut gathered, first)) = windows.pair(&all) else {
             forget(shared);
             return trigger.watch(
                 settings,
@@ -395,7 +396,10 @@ impl Watch {
                 forget(shared);
                 return trigger.watch(settings, now, Windows::default());
             }
-            let both = gathered.windows(&first);
+            let mut both = gathered.windows(&first);
+            if let Some(windows) = &mut both {
+                gathered.settle_ends(windows);
+            }
             let by = |drift| self.evaluate(shared, settings, drift, &gathered, both.as_ref());
             let acts = |drift| by(drift).outcome == Outcome::Repartition;
             let verdict = by(trigger.drift);
