@@ -93,6 +93,11 @@ pub(crate) fn text_datum(value: impl AsRef<str>) -> Datum {
     Datum::text(value.as_ref())
 }
 
+/// A text that was made and is handed over: it may be long, and is not copied.
+pub(crate) fn made_text(value: String) -> Datum {
+    Datum::Text(value.into())
+}
+
 pub(crate) fn interval_datum(value: Interval) -> Datum {
     Datum::Interval(Arc::new(value))
 }

@@ -26,7 +26,7 @@ fn text_of(value: Option<&Datum>) -> &str {
 fn finished(out: &Option<String>, close: char, binary: bool) -> Result<Datum> {
     let Some(out) = out else { return Ok(Datum::Null) };
     let text = format!("{out}{close}");
-    Ok(if binary { Datum::Jsonb(crate::io::jsonb_text(&text)?.into()) } else { Datum::text(&text) })
+    Ok(if binary { Datum::Jsonb(crate::io::jsonb_text(&text)?.into()) } else { Datum::Text(text.into()) })
 }
 
 struct Items {

@@ -57,7 +57,7 @@ fn position(haystack: &[u8], needle: &[u8]) -> Result<Option<usize>> {
 }
 
 fn md5_hex(bytes: &[u8]) -> Result<Datum> {
-    Ok(text_datum(hexadecimal(&digest_of::<Md5>(bytes)?)?))
+    Ok(made_text(hexadecimal(&digest_of::<Md5>(bytes)?)?))
 }
 
 /// A digest of some bytes; it hears interrupts.
@@ -220,7 +220,7 @@ pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
     ("sha256_bytea", |_, v| Ok(bytes_datum(&digest_of::<Sha256>(bytea(v, 0)?)?))),
     ("sha384_bytea", |_, v| Ok(bytes_datum(&digest_of::<Sha384>(bytea(v, 0)?)?))),
     ("sha512_bytea", |_, v| Ok(bytes_datum(&digest_of::<Sha512>(bytea(v, 0)?)?))),
-    ("binary_encode", |_, v| Ok(text_datum(encode(bytea(v, 0)?, text(v, 1)?)?))),
+    ("binary_encode", |_, v| Ok(made_text(encode(bytea(v, 0)?, text(v, 1)?)?))),
     ("binary_decode", |_, v| Ok(Datum::Bytea(decode(text(v, 0)?, text(v, 1)?)?.into()))),
     ("pg_convert_to", |_, v| Ok(bytes_datum(text(v, 0)?.as_bytes()))),
     ("pg_convert_from", |_, v| {

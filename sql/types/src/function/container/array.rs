@@ -399,7 +399,7 @@ pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
     ("arraycontains", |_, v| Ok(Datum::Bool(contains(array(v, 0)?, array(v, 1)?)?))),
     ("arraycontained", |_, v| Ok(Datum::Bool(contains(array(v, 1)?, array(v, 0)?)?))),
     ("arrayoverlap", |_, v| Ok(Datum::Bool(overlap(array(v, 0)?, array(v, 1)?)?))),
-    ("array_to_text", |c, v| Ok(text_datum(to_text(c, array(v, 0)?, text(v, 1)?, None)?))),
+    ("array_to_text", |c, v| Ok(made_text(to_text(c, array(v, 0)?, text(v, 1)?, None)?))),
     ("array_to_text_null", |c, v| {
         if any(v, 0)?.is_null() || any(v, 1)?.is_null() {
             return Ok(Datum::Null);
@@ -408,7 +408,7 @@ pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
             Some(Datum::Text(null)) => Some(null.as_str()),
             _ => None,
         };
-        Ok(text_datum(to_text(c, array(v, 0)?, text(v, 1)?, null)?))
+        Ok(made_text(to_text(c, array(v, 0)?, text(v, 1)?, null)?))
     }),
     ("text_to_array", |_, v| Ok(split_text(v)?.map_or(Datum::Null, |parts| from_values(Oid::TEXT, parts)))),
     ("text_to_array_null", |_, v| {

@@ -153,7 +153,7 @@ fn build_array(args: &[Datum], binary: bool) -> Result<Datum> {
 
 fn finish(out: String, binary: bool) -> Result<Datum> {
     if !binary {
-        return Ok(Datum::text(&out));
+        return Ok(made_text(out));
     }
     Ok(Datum::Jsonb(crate::io::jsonb_text(&out)?.into()))
 }
@@ -352,7 +352,7 @@ fn in_lines(args: &[Datum]) -> Result<Datum> {
         }
         _ => out.push_str(text(args, 0)?),
     }
-    Ok(Datum::text(&out))
+    Ok(made_text(out))
 }
 
 /// An empty array or object: there is nothing that a path could miss.
@@ -370,7 +370,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("archipel_json_of", |ctx, v| {
         let mut out = String::new();
         shape::value_out(any(v, 0)?, shape::type_of(text(v, 1)?)?, ctx, &mut out)?;
-        Ok(Datum::text(&out))
+        Ok(made_text(out))
     }),
     ("to_json", |_, v| Ok(any(v, 0)?.clone())),
     ("row_to_json", |_, v| Ok(any(v, 0)?.clone())),
@@ -415,7 +415,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("json_strip_nulls", |_, v| {
         let mut out = String::new();
         change::strip_nulls(&parsed(v, 0)?, true, &mut out);
-        Ok(Datum::text(&out))
+        Ok(made_text(out))
     }),
     ("jsonb_strip_nulls", |_, v| {
         let mut out = String::new();
@@ -425,7 +425,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("jsonb_pretty", |_, v| {
         let mut out = String::new();
         write::pretty(&parsed(v, 0)?, 0, &mut out)?;
-        Ok(Datum::text(&out))
+        Ok(made_text(out))
     }),
     ("jsonb_concat", |_, v| Ok(Datum::jsonb(&change::concatenate(&parsed(v, 0)?, &parsed(v, 1)?)?))),
     ("jsonb_delete", |_, v| {

@@ -432,7 +432,7 @@ pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
     ("namenlike", |_, v| Ok(Datum::Bool(!like(text(v, 0)?, text(v, 1)?, false)?))),
     ("nameiclike", |_, v| Ok(Datum::Bool(like(text(v, 0)?, text(v, 1)?, true)?))),
     ("nameicnlike", |_, v| Ok(Datum::Bool(!like(text(v, 0)?, text(v, 1)?, true)?))),
-    ("like_escape", |_, v| Ok(text_datum(like_escape(text(v, 0)?, text(v, 1)?)?))),
+    ("like_escape", |_, v| Ok(made_text(like_escape(text(v, 0)?, text(v, 1)?)?))),
     ("similar_escape", |_, v| similar_escape(v)),
     ("similar_to_escape_1", |_, v| similar_escape(v)),
     ("similar_to_escape_2", |_, v| similar_escape(v)),
@@ -457,7 +457,7 @@ pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
         regex_substring(&[v[0].clone(), pattern])
     }),
     ("textregexreplace_noopt", |_, v| {
-        Ok(text_datum(replace(text(v, 0)?, &*compile(text(v, 1)?, Flags::default())?, text(v, 2)?, 1, 1)?))
+        Ok(made_text(replace(text(v, 0)?, &*compile(text(v, 1)?, Flags::default())?, text(v, 2)?, 1, 1)?))
     }),
     ("textregexreplace", |_, v| {
         let letters = text(v, 3)?;
@@ -469,10 +469,10 @@ pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
             _ => error,
         })?;
         let n = i32::from(!flags.global);
-        Ok(text_datum(replace(text(v, 0)?, &*compile(text(v, 1)?, flags)?, text(v, 2)?, 1, n)?))
+        Ok(made_text(replace(text(v, 0)?, &*compile(text(v, 1)?, flags)?, text(v, 2)?, 1, n)?))
     }),
     ("textregexreplace_extended", |_, v| {
-        Ok(text_datum(replace(
+        Ok(made_text(replace(
             text(v, 0)?,
             &*compile(text(v, 1)?, optional_flags(v, 5)?)?,
             text(v, 2)?,
@@ -481,7 +481,7 @@ pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
         )?))
     }),
     ("textregexreplace_extended_no_flags", |_, v| {
-        Ok(text_datum(replace(
+        Ok(made_text(replace(
             text(v, 0)?,
             &*compile(text(v, 1)?, Flags::default())?,
             text(v, 2)?,
@@ -490,7 +490,7 @@ pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
         )?))
     }),
     ("textregexreplace_extended_no_n", |_, v| {
-        Ok(text_datum(replace(
+        Ok(made_text(replace(
             text(v, 0)?,
             &*compile(text(v, 1)?, Flags::default())?,
             text(v, 2)?,

@@ -394,7 +394,7 @@ fn as_text(context: &FunctionContext<'_>, value: &Datum) -> Result<String> {
 fn joined(context: &FunctionContext<'_>, v: &[Datum]) -> Result<Datum> {
     let (a, b) = (as_text(context, any(v, 0)?)?, as_text(context, any(v, 1)?)?);
     check_value(a.len() + b.len())?;
-    Ok(text_datum(a + &b))
+    Ok(made_text(a + &b))
 }
 
 pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
@@ -413,48 +413,48 @@ pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
     ("textoctetlen", |_, v| Ok(Datum::Int4(text(v, 0)?.len() as i32))),
     ("bpcharoctetlen", |_, v| Ok(Datum::Int4(text(v, 0)?.len() as i32))),
     ("sql_1811", |_, v| bit_length(text(v, 0)?.len())),
-    ("lower", |_, v| Ok(text_datum(in_case(text(v, 0)?, str::to_ascii_lowercase)?))),
-    ("upper", |_, v| Ok(text_datum(in_case(text(v, 0)?, str::to_ascii_uppercase)?))),
-    ("initcap", |_, v| Ok(text_datum(initcap(text(v, 0)?)?))),
+    ("lower", |_, v| Ok(made_text(in_case(text(v, 0)?, str::to_ascii_lowercase)?))),
+    ("upper", |_, v| Ok(made_text(in_case(text(v, 0)?, str::to_ascii_uppercase)?))),
+    ("initcap", |_, v| Ok(made_text(initcap(text(v, 0)?)?))),
     ("text_substr", |_, v| Ok(text_datum(substring(text(v, 0)?, int4(v, 1)?, Some(int4(v, 2)?))?))),
     ("text_substr_no_len", |_, v| Ok(text_datum(substring(text(v, 0)?, int4(v, 1)?, None)?))),
     ("textpos", |_, v| Ok(Datum::Int4(position(text(v, 0)?, text(v, 1)?)))),
-    ("textoverlay", |_, v| Ok(text_datum(overlay(text(v, 0)?, text(v, 1)?, int4(v, 2)?, int4(v, 3)?)?))),
+    ("textoverlay", |_, v| Ok(made_text(overlay(text(v, 0)?, text(v, 1)?, int4(v, 2)?, int4(v, 3)?)?))),
     ("textoverlay_no_len", |_, v| {
         let with = text(v, 1)?;
-        Ok(text_datum(overlay(text(v, 0)?, with, int4(v, 2)?, char_count(with) as i32)?))
+        Ok(made_text(overlay(text(v, 0)?, with, int4(v, 2)?, char_count(with) as i32)?))
     }),
     ("text_left", |_, v| Ok(text_datum(left(text(v, 0)?, int4(v, 1)?)))),
     ("text_right", |_, v| Ok(text_datum(right(text(v, 0)?, int4(v, 1)?)))),
-    ("text_reverse", |_, v| Ok(text_datum(reverse(text(v, 0)?)?))),
-    ("lpad", |_, v| Ok(text_datum(pad(text(v, 0)?, int4(v, 1)?, text(v, 2)?, true)?))),
-    ("rpad", |_, v| Ok(text_datum(pad(text(v, 0)?, int4(v, 1)?, text(v, 2)?, false)?))),
-    ("sql_879", |_, v| Ok(text_datum(pad(text(v, 0)?, int4(v, 1)?, " ", true)?))),
-    ("sql_880", |_, v| Ok(text_datum(pad(text(v, 0)?, int4(v, 1)?, " ", false)?))),
+    ("text_reverse", |_, v| Ok(made_text(reverse(text(v, 0)?)?))),
+    ("lpad", |_, v| Ok(made_text(pad(text(v, 0)?, int4(v, 1)?, text(v, 2)?, true)?))),
+    ("rpad", |_, v| Ok(made_text(pad(text(v, 0)?, int4(v, 1)?, text(v, 2)?, false)?))),
+    ("sql_879", |_, v| Ok(made_text(pad(text(v, 0)?, int4(v, 1)?, " ", true)?))),
+    ("sql_880", |_, v| Ok(made_text(pad(text(v, 0)?, int4(v, 1)?, " ", false)?))),
     ("btrim", |_, v| Ok(text_datum(trim(text(v, 0)?, text(v, 1)?, TrimAt::Both)?))),
     ("ltrim", |_, v| Ok(text_datum(trim(text(v, 0)?, text(v, 1)?, TrimAt::Start)?))),
     ("rtrim", |_, v| Ok(text_datum(trim(text(v, 0)?, text(v, 1)?, TrimAt::End)?))),
     ("btrim1", |_, v| Ok(text_datum(trim(text(v, 0)?, " ", TrimAt::Both)?))),
     ("ltrim1", |_, v| Ok(text_datum(trim(text(v, 0)?, " ", TrimAt::Start)?))),
-    ("replace_text", |_, v| Ok(text_datum(replace(text(v, 0)?, text(v, 1)?, text(v, 2)?)?))),
-    ("translate", |_, v| Ok(text_datum(translate(text(v, 0)?, text(v, 1)?, text(v, 2)?)?))),
+    ("replace_text", |_, v| Ok(made_text(replace(text(v, 0)?, text(v, 1)?, text(v, 2)?)?))),
+    ("translate", |_, v| Ok(made_text(translate(text(v, 0)?, text(v, 1)?, text(v, 2)?)?))),
     ("split_part", |_, v| Ok(text_datum(split_part(text(v, 0)?, text(v, 1)?, int4(v, 2)?)?))),
-    ("repeat", |_, v| Ok(text_datum(repeat(text(v, 0)?, int4(v, 1)?)?))),
+    ("repeat", |_, v| Ok(made_text(repeat(text(v, 0)?, int4(v, 1)?)?))),
     ("ascii", |_, v| Ok(Datum::Int4(text(v, 0)?.chars().next().map_or(0, |c| c as i32)))),
     ("chr", |_, v| Ok(text_datum(chr(int4(v, 0)?)?.to_string()))),
     ("text_starts_with", |_, v| Ok(Datum::Bool(text(v, 0)?.starts_with(text(v, 1)?)))),
-    ("text_concat", |c, v| Ok(text_datum(concat(c, v, "")?))),
+    ("text_concat", |c, v| Ok(made_text(concat(c, v, "")?))),
     ("text_concat_ws", |c, v| match any(v, 0)? {
         Datum::Null => Ok(Datum::Null),
-        _ => Ok(text_datum(concat(c, &v[1..], text(v, 0)?)?)),
+        _ => Ok(made_text(concat(c, &v[1..], text(v, 0)?)?)),
     }),
     ("text_format", |c, v| match any(v, 0)? {
         Datum::Null => Ok(Datum::Null),
-        _ => Ok(text_datum(format(c, text(v, 0)?, &v[1..])?)),
+        _ => Ok(made_text(format(c, text(v, 0)?, &v[1..])?)),
     }),
     ("text_format_nv", |c, v| match any(v, 0)? {
         Datum::Null => Ok(Datum::Null),
-        _ => Ok(text_datum(format(c, text(v, 0)?, &[])?)),
+        _ => Ok(made_text(format(c, text(v, 0)?, &[])?)),
     }),
     ("quote_ident", |c, v| {
         let name = text(v, 0)?;
@@ -463,15 +463,15 @@ pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
         interrupt::steps(name.len())?;
         Ok(text_datum(c.style().quoting.name(name)))
     }),
-    ("quote_literal", |_, v| Ok(text_datum(quoted(text(v, 0)?)?))),
-    ("sql_1285", |c, v| Ok(text_datum(quoted(&shown(c, any(v, 0)?)?)?))),
+    ("quote_literal", |_, v| Ok(made_text(quoted(text(v, 0)?)?))),
+    ("sql_1285", |c, v| Ok(made_text(quoted(&shown(c, any(v, 0)?)?)?))),
     ("quote_nullable", |_, v| match any(v, 0)? {
         Datum::Null => Ok(text_datum("NULL")),
-        _ => Ok(text_datum(quoted(text(v, 0)?)?)),
+        _ => Ok(made_text(quoted(text(v, 0)?)?)),
     }),
     ("sql_1290", |c, v| match any(v, 0)? {
         Datum::Null => Ok(text_datum("NULL")),
-        value => Ok(text_datum(quoted(&shown(c, value)?)?)),
+        value => Ok(made_text(quoted(&shown(c, value)?)?)),
     }),
     ("nameconcatoid", |_, v| {
         Ok(text_datum(crate::io::truncate_name(&format!("{}_{}", text(v, 0)?, oid(v, 1)?))))
