@@ -238,7 +238,7 @@ fn a_value_that_takes_long_to_read_is_the_same_value() {
     assert_eq!(kinds(&answer), "12DCZ");
     assert_eq!(value(&answer).as_deref(), Some("2000001"));
     // What is no document is told as ever.
-    let bind = [&bind[..10], &[b'!'], &bind[11..]].concat();
+    let bind = [&bind[..10], b"!", &bind[11..]].concat();
     let answer = raw.pipeline(&[parse("SELECT jsonb_array_length($1)"), framed(b'B', &bind), execute]);
     assert_eq!(state(&answer).as_deref(), Some("22P02"));
 }
