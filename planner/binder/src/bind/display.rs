@@ -230,54 +230,11 @@ fn rel_lines(out: &mut String, rel: &Rel, indent: usize) {
             rel_lines(out, right, indent + 1);
         }
         Rel::Aggregate { input, group_by, sets, aggregates, groupings } => {
-            let mut text = "aggregate".to_owned();
-            if !group_by.is_empty() {
-                let _ = write!(text, " by {}", list_text(group_by));
-            }
-            if sets.len() != 1 || sets[0].len() != group_by.len() {
-                let _ = write!(text, " sets {sets:?}");
-            }
-            if !groupings.is_empty() {
-                let _ = write!(text, " grouping {groupings:?}");
-            }
-            for call in aggregates {
-                let distinct = if call.distinct { "distinct " } else { "" };
-                let star = if call.args.is_empty() { "*" } else { "" };
-                let _ = write!(text, ", {}({distinct}{}{star}", call.function.name(), list_text(&call.args));
-                if !call.order_by.is_empty() {
-                    let _ = write!(text, " order by {}", sort_text(&call.order_by));
-                }
-                text.push(')');
-                if let Some(filter) = &call.filter {
-                    let _ = write!(text, " filter {}", expr_text(filter));
-                }
-            }
-            line(out, indent, &text);
+            line(out, indent, &aggregate_text(group_by, sets, aggregates, groupings));
             rel_lines(out, input, indent + 1);
         }
         Rel::Window { input, calls } => {
-            let mut text = "window".to_owned();
-            for call in calls {
-                let name = match &call.function {
-                    WindowFunction::Aggregate(function) => function.name(),
-                    WindowFunction::Ranking(ranking) => ranking.name(),
-                };
-                let _ = write!(text, " {name}({})", list_text(&call.args));
-                if !call.partition_by.is_empty() {
-                    let _ = write!(text, " partition by {}", list_text(&call.partition_by));
-                }
-                if !call.order_by.is_empty() {
-                    let _ = write!(text, " order by {}", sort_text(&call.order_by));
-                }
-                let _ = write!(
-                    text,
-                    " {:?} {}..{}",
-                    call.frame.units,
-                    bound_text(&call.frame.start),
-                    bound_text(&call.frame.end)
-                );
-            }
-            line(out, indent, &text);
+            line(out, indent, &window_text(calls));
             rel_lines(out, input, indent + 1);
         }
         Rel::Sort { input, keys } => {
@@ -294,17 +251,7 @@ fn rel_lines(out: &mut String, rel: &Rel, indent: usize) {
             rel_lines(out, input, indent + 1);
         }
         Rel::Limit { input, limit, offset, with_ties } => {
-            let mut text = "limit".to_owned();
-            if let Some(limit) = limit {
-                let _ = write!(text, " {}", expr_text(limit));
-            }
-            if let Some(offset) = offset {
-                let _ = write!(text, " offset {}", expr_text(offset));
-            }
-            if *with_ties {
-                text.push_str(" with ties");
-            }
-            line(out, indent, &text);
+            line(out, indent, &limit_text(limit.as_ref(), offset.as_ref(), *with_ties));
             rel_lines(out, input, indent + 1);
         }
         Rel::SetOp { op, all, left, right } => {
@@ -319,6 +266,76 @@ fn rel_lines(out: &mut String, rel: &Rel, indent: usize) {
         }
         Rel::CteScan { id, .. } => line(out, indent, &format!("cte-scan {id}")),
     }
+}
+
+fn aggregate_text(
+    group_by: &[BoundExpr],
+    sets: &[Vec<u16>],
+    aggregates: &[AggregateCall],
+    groupings: &[Vec<u16>],
+) -> String {
+    let mut text = "aggregate".to_owned();
+    if !group_by.is_empty() {
+        let _ = write!(text, " by {}", list_text(group_by));
+    }
+    if sets.len() != 1 || sets[0].len() != group_by.len() {
+        let _ = write!(text, " sets {sets:?}");
+    }
+    if !groupings.is_empty() {
+        let _ = write!(text, " grouping {groupings:?}");
+    }
+    for call in aggregates {
+        let distinct = if call.distinct { "distinct " } else { "" };
+        let star = if call.args.is_empty() { "*" } else { "" };
+        let _ = write!(text, ", {}({distinct}{}{star}", call.function.name(), list_text(&call.args));
+        if !call.order_by.is_empty() {
+            let _ = write!(text, " order by {}", sort_text(&call.order_by));
+        }
+        text.push(')');
+        if let Some(filter) = &call.filter {
+            let _ = write!(text, " filter {}", expr_text(filter));
+        }
+    }
+    text
+}
+
+fn window_text(calls: &[WindowCall]) -> String {
+    let mut text = "window".to_owned();
+    for call in calls {
+        let name = match &call.function {
+            WindowFunction::Aggregate(function) => function.name(),
+            WindowFunction::Ranking(ranking) => ranking.name(),
+        };
+        let _ = write!(text, " {name}({})", list_text(&call.args));
+        if !call.partition_by.is_empty() {
+            let _ = write!(text, " partition by {}", list_text(&call.partition_by));
+        }
+        if !call.order_by.is_empty() {
+            let _ = write!(text, " order by {}", sort_text(&call.order_by));
+        }
+        let _ = write!(
+            text,
+            " {:?} {}..{}",
+            call.frame.units,
+            bound_text(&call.frame.start),
+            bound_text(&call.frame.end)
+        );
+    }
+    text
+}
+
+fn limit_text(limit: Option<&BoundExpr>, offset: Option<&BoundExpr>, with_ties: bool) -> String {
+    let mut text = "limit".to_owned();
+    if let Some(limit) = limit {
+        let _ = write!(text, " {}", expr_text(limit));
+    }
+    if let Some(offset) = offset {
+        let _ = write!(text, " offset {}", expr_text(offset));
+    }
+    if with_ties {
+        text.push_str(" with ties");
+    }
+    text
 }
 
 fn bound_text(bound: &FrameBound) -> String {
@@ -355,6 +372,54 @@ fn joined(list: &[BoundExpr], word: &str) -> String {
     format!("({})", list.iter().map(expr_text).collect::<Vec<_>>().join(&format!(" {word} ")))
 }
 
+fn case_text(arms: &[(BoundExpr, BoundExpr)], otherwise: Option<&BoundExpr>) -> String {
+    let mut text = "case".to_owned();
+    for (condition, result) in arms {
+        let _ = write!(text, " when {} then {}", expr_text(condition), expr_text(result));
+    }
+    if let Some(otherwise) = otherwise {
+        let _ = write!(text, " else {}", expr_text(otherwise));
+    }
+    text + " end"
+}
+
+fn subscript_text(array: &BoundExpr, subscripts: &[Subscript]) -> String {
+    let mut text = expr_text(array);
+    for subscript in subscripts {
+        match subscript {
+            Subscript::Index(index) => {
+                let _ = write!(text, "[{}]", expr_text(index));
+            }
+            Subscript::Slice { lower, upper } => {
+                let bound = |bound: &Option<BoundExpr>| bound.as_ref().map(expr_text).unwrap_or_default();
+                let _ = write!(text, "[{}:{}]", bound(lower), bound(upper));
+            }
+        }
+    }
+    text
+}
+
+fn subquery_text(subquery: &Subquery) -> String {
+    let mut rel = String::new();
+    rel_lines(&mut rel, &subquery.rel, 0);
+    let rel = rel.lines().map(str::trim).collect::<Vec<_>>().join(" < ");
+    let correlated = if subquery.correlated { " correlated" } else { "" };
+    let names = |operators: &[ResolvedFunction]| -> String {
+        operators.iter().map(|operator| operator.function.name).collect::<Vec<_>>().join(" ")
+    };
+    match &subquery.kind {
+        SubqueryKind::Scalar => format!("(scalar{correlated}: {rel})"),
+        SubqueryKind::Exists => format!("(exists{correlated}: {rel})"),
+        SubqueryKind::Array { .. } => format!("(array{correlated}: {rel})"),
+        SubqueryKind::Any { left, operators } => {
+            format!("({} {} any{correlated}: {rel})", list_text(left), names(operators))
+        }
+        SubqueryKind::All { left, operators } => {
+            format!("({} {} all{correlated}: {rel})", list_text(left), names(operators))
+        }
+    }
+}
+
 fn write_expr(out: &mut String, expr: &BoundExpr) {
     let text = match &expr.kind {
         ExprKind::Const(value) => constant_text(value, expr.ty),
@@ -379,16 +444,7 @@ fn write_expr(out: &mut String, expr: &BoundExpr) {
                 expr_text(right)
             )
         }
-        ExprKind::Case { arms, otherwise } => {
-            let mut text = "case".to_owned();
-            for (condition, result) in arms {
-                let _ = write!(text, " when {} then {}", expr_text(condition), expr_text(result));
-            }
-            if let Some(otherwise) = otherwise {
-                let _ = write!(text, " else {}", expr_text(otherwise));
-            }
-            text + " end"
-        }
+        ExprKind::Case { arms, otherwise } => case_text(arms, otherwise.as_deref()),
         ExprKind::Coalesce(list) => format!("coalesce({})", list_text(list)),
         ExprKind::NullIf { left, right, .. } => format!("nullif({}, {})", expr_text(left), expr_text(right)),
         ExprKind::Extreme { greatest, args, .. } => {
@@ -407,22 +463,7 @@ fn write_expr(out: &mut String, expr: &BoundExpr) {
         }
         ExprKind::Array { items, .. } => format!("array[{}]", list_text(items)),
         ExprKind::Row(items, _) => format!("row({})", list_text(items)),
-        ExprKind::Subscript { array, subscripts } => {
-            let mut text = expr_text(array);
-            for subscript in subscripts {
-                match subscript {
-                    Subscript::Index(index) => {
-                        let _ = write!(text, "[{}]", expr_text(index));
-                    }
-                    Subscript::Slice { lower, upper } => {
-                        let bound =
-                            |bound: &Option<BoundExpr>| bound.as_ref().map(expr_text).unwrap_or_default();
-                        let _ = write!(text, "[{}:{}]", bound(lower), bound(upper));
-                    }
-                }
-            }
-            text
-        }
+        ExprKind::Subscript { array, subscripts } => subscript_text(array, subscripts),
         ExprKind::Field { record, index } => format!("{}.{index}", expr_text(record)),
         ExprKind::Relabel(inner) => format!("{}::{}", expr_text(inner), BuiltIn.format_type(expr.ty)),
         ExprKind::ConvertIo(inner) => format!("{}::text::{}", expr_text(inner), BuiltIn.format_type(expr.ty)),
@@ -434,27 +475,7 @@ fn write_expr(out: &mut String, expr: &BoundExpr) {
             format!("map({}, {})", expr_text(record), fields.join(", "))
         }
         ExprKind::Domain { expr, conditions } => format!("{}::{}", expr_text(expr), conditions.domain),
-        ExprKind::Subquery(subquery) => {
-            let mut rel = String::new();
-            rel_lines(&mut rel, &subquery.rel, 0);
-            let rel = rel.lines().map(str::trim).collect::<Vec<_>>().join(" < ");
-            let correlated = if subquery.correlated { " correlated" } else { "" };
-            match &subquery.kind {
-                SubqueryKind::Scalar => format!("(scalar{correlated}: {rel})"),
-                SubqueryKind::Exists => format!("(exists{correlated}: {rel})"),
-                SubqueryKind::Array { .. } => format!("(array{correlated}: {rel})"),
-                SubqueryKind::Any { left, operators } => {
-                    let operators: Vec<&str> =
-                        operators.iter().map(|operator| operator.function.name).collect();
-                    format!("({} {} any{correlated}: {rel})", list_text(left), operators.join(" "))
-                }
-                SubqueryKind::All { left, operators } => {
-                    let operators: Vec<&str> =
-                        operators.iter().map(|operator| operator.function.name).collect();
-                    format!("({} {} all{correlated}: {rel})", list_text(left), operators.join(" "))
-                }
-            }
-        }
+        ExprKind::Subquery(subquery) => subquery_text(subquery),
     };
     out.push_str(&text);
 }

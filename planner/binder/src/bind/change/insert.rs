@@ -76,55 +76,62 @@ pub(crate) struct InsertColumn {
     pub part: Option<Target>,
 }
 
+/// Refuses what other systems have in an INSERT.
+fn refuse_foreign(insert: &Insert) -> Result<()> {
+    let Insert {
+        insert_token: _,
+        optimizer_hints: _,
+        or,
+        ignore,
+        into: _,
+        table: _,
+        table_alias: _,
+        columns: _,
+        overwrite,
+        source: _,
+        assignments,
+        partitioned,
+        after_columns,
+        has_table_keyword,
+        on: _,
+        returning: _,
+        output,
+        replace_into,
+        priority,
+        insert_alias,
+        settings,
+        format_clause,
+        multi_table_insert_type,
+        multi_table_into_clauses,
+        multi_table_when_clauses,
+        multi_table_else_clause,
+    } = insert;
+    let foreign = or.is_some()
+        || *ignore
+        || !assignments.is_empty()
+        || partitioned.is_some()
+        || !after_columns.is_empty()
+        || *has_table_keyword && !*overwrite
+        || output.is_some()
+        || *replace_into
+        || priority.is_some()
+        || insert_alias.is_some()
+        || settings.is_some()
+        || format_clause.is_some()
+        || multi_table_insert_type.is_some()
+        || !multi_table_into_clauses.is_empty()
+        || !multi_table_when_clauses.is_empty()
+        || multi_table_else_clause.is_some();
+    if foreign {
+        return Err(SqlError::unsupported("an INSERT clause of another dialect"));
+    }
+    Ok(())
+}
+
 impl Binder<'_, '_> {
     pub(crate) fn insert(&mut self, insert: &Insert) -> Result<BoundInsert> {
-        let Insert {
-            insert_token: _,
-            optimizer_hints: _,
-            or,
-            ignore,
-            into: _,
-            table,
-            table_alias,
-            columns,
-            overwrite,
-            source,
-            assignments,
-            partitioned,
-            after_columns,
-            has_table_keyword,
-            on,
-            returning,
-            output,
-            replace_into,
-            priority,
-            insert_alias,
-            settings,
-            format_clause,
-            multi_table_insert_type,
-            multi_table_into_clauses,
-            multi_table_when_clauses,
-            multi_table_else_clause,
-        } = insert;
-        let foreign = or.is_some()
-            || *ignore
-            || !assignments.is_empty()
-            || partitioned.is_some()
-            || !after_columns.is_empty()
-            || *has_table_keyword && !*overwrite
-            || output.is_some()
-            || *replace_into
-            || priority.is_some()
-            || insert_alias.is_some()
-            || settings.is_some()
-            || format_clause.is_some()
-            || multi_table_insert_type.is_some()
-            || !multi_table_into_clauses.is_empty()
-            || !multi_table_when_clauses.is_empty()
-            || multi_table_else_clause.is_some();
-        if foreign {
-            return Err(SqlError::unsupported("an INSERT clause of another dialect"));
-        }
+        refuse_foreign(insert)?;
+        let Insert { table, table_alias, columns, overwrite, has_table_keyword, on, returning, .. } = insert;
         let name = match table {
             TableObject::TableName(name) => name,
             TableObject::TableFunction(_) | TableObject::TableQuery(_) => {
@@ -148,36 +155,7 @@ impl Binder<'_, '_> {
             (true, false) => Some(Overriding::System),
             (true, true) => Some(Overriding::User),
         };
-        let source = match source {
-            None => {
-                let row = (0..table.columns.len())
-                    .map(|column| self.target_default(&target, column))
-                    .collect::<Result<Vec<_>>>()?;
-                values_rel(&table, vec![row])
-            }
-            Some(query) => match query.body.as_ref() {
-                SetExpr::Values(values)
-                    if query.with.is_none()
-                        && query.order_by.is_none()
-                        && query.limit_clause.is_none()
-                        && query.fetch.is_none() =>
-                {
-                    if !query.locks.is_empty() || values.explicit_row || values.value_keyword {
-                        return Err(syntax("INSERT … VALUES takes rows in parentheses"));
-                    }
-                    match &values.rows[..] {
-                        [row] if calls_sets(&row.content) => {
-                            let surplus = row.content.get(targets.len()).and_then(|expr| self.start(expr));
-                            self.check_width(row.content.len(), &targets, columns, surplus)?;
-                            let query = row_query(&row.content)?;
-                            self.insert_query(&target, &targets, columns, &query, overriding)?
-                        }
-                        _ => self.insert_values(&target, &targets, columns, values, overriding)?,
-                    }
-                }
-                _ => self.insert_query(&target, &targets, columns, query, overriding)?,
-            },
-        };
+        let source = self.insert_source(insert, &target, &targets, overriding)?;
         let on_conflict = match on {
             None => None,
             Some(OnInsert::OnConflict(conflict)) => Some(self.on_conflict(&target, &relation, conflict)?),
@@ -200,6 +178,46 @@ impl Binder<'_, '_> {
         let given = targets.iter().take(width).map(|column| column.place as u16).collect();
         let family = target.family;
         Ok(BoundInsert { table, alias, family, source, given, checks, on_conflict, returning })
+    }
+
+    /// The rows of an INSERT: one of defaults, those that are written out, or those of a query.
+    fn insert_source(
+        &mut self,
+        insert: &Insert,
+        target: &ChangeTarget,
+        targets: &[InsertColumn],
+        overriding: Option<Overriding>,
+    ) -> Result<Rel> {
+        let columns = &insert.columns;
+        let Some(query) = &insert.source else {
+            let row = (0..target.table.columns.len())
+                .map(|column| self.target_default(target, column))
+                .collect::<Result<Vec<_>>>()?;
+            return Ok(values_rel(&target.table, vec![row]));
+        };
+        let values = match query.body.as_ref() {
+            SetExpr::Values(values)
+                if query.with.is_none()
+                    && query.order_by.is_none()
+                    && query.limit_clause.is_none()
+                    && query.fetch.is_none() =>
+            {
+                values
+            }
+            _ => return self.insert_query(target, targets, columns, query, overriding),
+        };
+        if !query.locks.is_empty() || values.explicit_row || values.value_keyword {
+            return Err(syntax("INSERT … VALUES takes rows in parentheses"));
+        }
+        match &values.rows[..] {
+            [row] if calls_sets(&row.content) => {
+                let surplus = row.content.get(targets.len()).and_then(|expr| self.start(expr));
+                self.check_width(row.content.len(), targets, columns, surplus)?;
+                let query = row_query(&row.content)?;
+                self.insert_query(target, targets, columns, &query, overriding)
+            }
+            _ => self.insert_values(target, targets, columns, values, overriding),
+        }
     }
 
     /// The columns an INSERT names, or all of them.

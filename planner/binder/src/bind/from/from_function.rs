@@ -1,7 +1,9 @@
 //! Functions in FROM: what rows they make, and under which names.
 
+use archipel_sql::catalog::RoutineRef;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::{ResolvedFunction, SetFunction};
 use archipel_sql::json::shape;
 use archipel_sql::parser::ROWS_FROM;
 use archipel_sql::type_table::TypeNames;
@@ -19,6 +21,41 @@ use crate::bind::function::overload::{Resolved, drop_void_parameters};
 use crate::bind::level::{Level, LevelKind, Relation, ScopeColumn};
 use crate::bind::name::{ident_name, object_name_span, schema_and_name};
 use crate::bound::*;
+
+/// A call in FROM, and the columns of its rows.
+struct FromCall {
+    call: SetCall,
+    columns: Vec<(String, Type)>,
+    /// Whether its rows are the values of one column that is a value itself.
+    scalar: bool,
+}
+
+/// The type of the rows that a call makes, if it has one.
+fn row_type_of(resolved: &Resolved) -> Option<Oid> {
+    match resolved {
+        Resolved::Set { columns, .. } => columns.first().filter(|_| columns.len() == 1).map(|ty| ty.oid),
+        Resolved::Routine { routine, result, .. } if output_arguments(routine).is_empty() => Some(result.oid),
+        Resolved::Scalar { function, .. } => Some(function.result.oid),
+        _ => None,
+    }
+}
+
+/// The type of the rows that a call reads from what it is given, if it does.
+fn read_row(resolved: &Resolved) -> Option<Type> {
+    match resolved {
+        Resolved::Set { function, columns, .. } if reads_rows(function.intrinsic) => columns.first().copied(),
+        Resolved::Scalar { function, .. } if reads_rows(function.intrinsic()) => Some(function.result),
+        _ => None,
+    }
+}
+
+/// The type of the field of a row that has one.
+fn only_field(fields: &[(String, Type)]) -> Option<Type> {
+    match fields {
+        [(_, ty)] => Some(*ty),
+        _ => None,
+    }
+}
 
 impl Binder<'_, '_> {
     pub(crate) fn bind_from_function(
@@ -52,123 +89,12 @@ impl Binder<'_, '_> {
         ordinality: bool,
         alias: Option<&TableAlias>,
     ) -> Result<Source> {
-        let alias_name = alias.map(|alias| ident_name(&alias.name));
         // One scalar column is named by the alias, else by the function.
-        let own_name = || alias_name.clone().unwrap_or_else(|| function.to_owned());
-        let mut scalar = false;
-        let row_type = match &resolved {
-            Resolved::Set { columns, .. } => columns.first().filter(|_| columns.len() == 1).map(|ty| ty.oid),
-            Resolved::Routine { routine, result, .. } if output_arguments(routine).is_empty() => {
-                Some(result.oid)
-            }
-            Resolved::Scalar { function, .. } => Some(function.result.oid),
-            _ => None,
-        };
-        let read = match &resolved {
-            Resolved::Set { function, columns, .. } if reads_rows(function.intrinsic) => {
-                columns.first().copied()
-            }
-            Resolved::Scalar { function, .. } if reads_rows(function.intrinsic()) => Some(function.result),
-            _ => None,
-        };
+        let own_name = alias.map_or_else(|| function.to_owned(), |alias| ident_name(&alias.name));
+        let row_type = row_type_of(&resolved);
+        let read = read_row(&resolved);
         let domains_of_call = self.domains_of_call(&resolved, alias)?;
-        let (call, mut columns): (SetCall, Vec<(String, Type)>) = match resolved {
-            Resolved::Set { function: set, mut args, columns: types } => {
-                let one = match &types[..] {
-                    [ty] => self.composite_fields(ty.oid),
-                    _ => None,
-                };
-                let columns = match (set.columns, &types[..]) {
-                    _ if one.is_some() => one.unwrap_or_default(),
-                    (_, [Type { oid: Oid::RECORD, .. }]) => {
-                        let columns = self.defined_columns(alias)?;
-                        self.defined_row(&mut args, &columns)?;
-                        columns
-                    }
-                    ([(name, _)], [ty]) if *name == set.name => {
-                        scalar = true;
-                        vec![(own_name(), *ty)]
-                    }
-                    (columns, types) => {
-                        scalar = types.len() == 1;
-                        columns.iter().zip(types).map(|((name, _), ty)| ((*name).to_owned(), *ty)).collect()
-                    }
-                };
-                (SetCall::Builtin { function: set, args }, columns)
-            }
-            Resolved::Routine { routine, args, result } => {
-                let mut columns = output_arguments(&routine);
-                if columns.is_empty() {
-                    columns = match self.composite_fields(result.oid) {
-                        Some(fields) => fields,
-                        None if result.oid == Oid::RECORD => self.defined_columns(alias)?,
-                        None => {
-                            scalar = true;
-                            vec![(own_name(), result)]
-                        }
-                    };
-                } else if let [(name, _)] = &mut columns[..] {
-                    scalar = true;
-                    if routine.output_args().all(|arg| arg.name.is_none()) {
-                        *name = own_name();
-                    }
-                }
-                (SetCall::Routine { routine, args }, columns)
-            }
-            Resolved::Scalar { function: scalar_function, args }
-                if !scalar_function.function.columns.is_empty() =>
-            {
-                let columns = declared_fields(scalar_function.function);
-                let call = ExprKind::Call { function: scalar_function, args };
-                (SetCall::Scalar(Box::new(BoundExpr::new(call, Type::RECORD))), columns)
-            }
-            Resolved::Scalar { function: scalar_function, mut args }
-                if scalar_function.result.oid == Oid::RECORD =>
-            {
-                let columns = self.defined_columns(alias)?;
-                self.defined_row(&mut args, &columns)?;
-                let call = ExprKind::Call { function: scalar_function, args };
-                let mut expr = BoundExpr::new(call, Type::RECORD);
-                // A record of one field would pass for its field.
-                if let [(_, ty)] = &columns[..] {
-                    expr = row_value::record_field(expr, 0, *ty);
-                }
-                (SetCall::Scalar(Box::new(expr)), columns)
-            }
-            Resolved::Scalar { function: scalar_function, args } => {
-                let ty = scalar_function.result;
-                let mut expr = BoundExpr::new(ExprKind::Call { function: scalar_function, args }, ty);
-                let columns = match self.composite_fields(ty.oid) {
-                    Some(fields) => fields,
-                    None => {
-                        scalar = true;
-                        vec![(own_name(), ty)]
-                    }
-                };
-                // A record of one field would pass for its field.
-                if let ([(_, field)], false) = (&columns[..], scalar) {
-                    expr = row_value::record_field(expr, 0, *field);
-                }
-                (SetCall::Scalar(Box::new(expr)), columns)
-            }
-            Resolved::Cast(expr) => {
-                scalar = true;
-                let ty = expr.ty;
-                (SetCall::Scalar(Box::new(expr)), vec![(own_name(), ty)])
-            }
-            Resolved::Aggregate { .. } => {
-                return Err(SqlError::new(
-                    SqlState::GROUPING_ERROR,
-                    "aggregate functions are not allowed in functions in FROM",
-                ));
-            }
-            Resolved::Ranking { .. } => {
-                return Err(SqlError::new(
-                    SqlState::WINDOWING_ERROR,
-                    "window functions are not allowed in functions in FROM",
-                ));
-            }
-        };
+        let FromCall { call, mut columns, scalar } = self.from_call(resolved, (own_name, alias))?;
         let types: Vec<Type> = columns.iter().map(|(_, ty)| *ty).collect();
         if ordinality {
             columns.push(("ordinality".to_owned(), Type::INT8));
@@ -196,6 +122,127 @@ impl Binder<'_, '_> {
         let rel = Rel::Function { call, ordinality, types: types.clone(), alias: named };
         let rel = if read.is_some() { self.guarded_columns(rel, &types, &domains, ordinality)? } else { rel };
         Ok((rel, vec![relation]))
+    }
+
+    /// A call in FROM, whose column has a name of its own if it is one without.
+    fn from_call(
+        &self,
+        resolved: Resolved,
+        (own_name, alias): (String, Option<&TableAlias>),
+    ) -> Result<FromCall> {
+        match resolved {
+            Resolved::Set { function, args, columns } => {
+                self.set_in_from(function, args, &columns, (own_name, alias))
+            }
+            Resolved::Routine { routine, args, result } => {
+                self.routine_in_from(routine, args, result, (own_name, alias))
+            }
+            Resolved::Scalar { function, args } => self.scalar_in_from(function, args, (own_name, alias)),
+            Resolved::Cast(expr) => {
+                let columns = vec![(own_name, expr.ty)];
+                Ok(FromCall { call: SetCall::Scalar(Box::new(expr)), columns, scalar: true })
+            }
+            Resolved::Aggregate { .. } => Err(SqlError::new(
+                SqlState::GROUPING_ERROR,
+                "aggregate functions are not allowed in functions in FROM",
+            )),
+            Resolved::Ranking { .. } => Err(SqlError::new(
+                SqlState::WINDOWING_ERROR,
+                "window functions are not allowed in functions in FROM",
+            )),
+        }
+    }
+
+    /// A set-returning function that is built in.
+    fn set_in_from(
+        &self,
+        set: &'static SetFunction,
+        mut args: Vec<BoundExpr>,
+        types: &[Type],
+        (own_name, alias): (String, Option<&TableAlias>),
+    ) -> Result<FromCall> {
+        let mut scalar = false;
+        let one = match types {
+            [ty] => self.composite_fields(ty.oid),
+            _ => None,
+        };
+        let columns = match (set.columns, types) {
+            _ if one.is_some() => one.unwrap_or_default(),
+            (_, [Type { oid: Oid::RECORD, .. }]) => {
+                let columns = self.defined_columns(alias)?;
+                self.defined_row(&mut args, &columns)?;
+                columns
+            }
+            ([(name, _)], [ty]) if *name == set.name => {
+                scalar = true;
+                vec![(own_name, *ty)]
+            }
+            (columns, types) => {
+                scalar = types.len() == 1;
+                columns.iter().zip(types).map(|((name, _), ty)| ((*name).to_owned(), *ty)).collect()
+            }
+        };
+        Ok(FromCall { call: SetCall::Builtin { function: set, args }, columns, scalar })
+    }
+
+    /// A deployed function.
+    fn routine_in_from(
+        &self,
+        routine: RoutineRef,
+        args: Vec<BoundExpr>,
+        result: Type,
+        (own_name, alias): (String, Option<&TableAlias>),
+    ) -> Result<FromCall> {
+        let mut scalar = false;
+        let mut columns = output_arguments(&routine);
+        if columns.is_empty() {
+            columns = match self.composite_fields(result.oid) {
+                Some(fields) => fields,
+                None if result.oid == Oid::RECORD => self.defined_columns(alias)?,
+                None => {
+                    scalar = true;
+                    vec![(own_name, result)]
+                }
+            };
+        } else if let [(name, _)] = &mut columns[..] {
+            scalar = true;
+            if routine.output_args().all(|arg| arg.name.is_none()) {
+                *name = own_name;
+            }
+        }
+        Ok(FromCall { call: SetCall::Routine { routine, args }, columns, scalar })
+    }
+
+    /// A function of one value that is built in: that may be a row.
+    fn scalar_in_from(
+        &self,
+        function: ResolvedFunction,
+        mut args: Vec<BoundExpr>,
+        (own_name, alias): (String, Option<&TableAlias>),
+    ) -> Result<FromCall> {
+        let ty = function.result;
+        let mut scalar = false;
+        // A record of one field would pass for its field.
+        let mut sole_field = None;
+        let (columns, ty) = if !function.function.columns.is_empty() {
+            (declared_fields(function.function), Type::RECORD)
+        } else if ty.oid == Oid::RECORD {
+            let columns = self.defined_columns(alias)?;
+            self.defined_row(&mut args, &columns)?;
+            sole_field = only_field(&columns);
+            (columns, Type::RECORD)
+        } else if let Some(fields) = self.composite_fields(ty.oid) {
+            sole_field = only_field(&fields);
+            (fields, ty)
+        } else {
+            scalar = true;
+            (vec![(own_name, ty)], ty)
+        };
+        let mut expr = BoundExpr::new(ExprKind::Call { function, args }, ty);
+        if let Some(field) = sole_field {
+            expr = row_value::record_field(expr, 0, field);
+        }
+        Ok(FromCall { call: SetCall::Scalar(Box::new(expr)), columns, scalar })
     }
 
     /// The domains that the columns of a call are of, as far as it answers any.

@@ -3,7 +3,7 @@
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::using_alias;
 use archipel_sql::types::Type;
-use sqlparser::ast::{Expr, Join, JoinConstraint, JoinOperator};
+use sqlparser::ast::{Expr, Join, JoinConstraint, JoinOperator, ObjectName};
 
 use super::{Source, combine, may_be_lateral};
 use crate::bind::binder::Binder;
@@ -13,21 +13,50 @@ use crate::bind::level::{Level, LevelKind, Refusal, Relation, ScopeColumn, visib
 use crate::bind::name::object_name_parts;
 use crate::bound::*;
 
+/// Which rows a join keeps without others that meet its condition, and that.
+fn kind_and_constraint(operator: &JoinOperator) -> Option<(JoinKind, &JoinConstraint)> {
+    match operator {
+        JoinOperator::Join(constraint)
+        | JoinOperator::Inner(constraint)
+        | JoinOperator::CrossJoin(constraint) => Some((JoinKind::Inner, constraint)),
+        JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
+            Some((JoinKind::Left, constraint))
+        }
+        JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
+            Some((JoinKind::Right, constraint))
+        }
+        JoinOperator::FullOuter(constraint) => Some((JoinKind::Full, constraint)),
+        _ => None,
+    }
+}
+
+/// A column of USING.
+fn using_name(column: &ObjectName) -> Result<String> {
+    let mut parts = object_name_parts(column)?;
+    match (parts.pop(), parts.is_empty()) {
+        (Some(name), true) => Ok(name),
+        _ => Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error at or near \"{column}\""))),
+    }
+}
+
+/// Marks the relations whose rows may be absent in those of a join; the first ones are on its left.
+fn mark_absent(kind: JoinKind, on_left: usize, relations: &mut [Relation]) {
+    for (place, relation) in relations.iter_mut().enumerate() {
+        let is_right = place >= on_left;
+        relation.nullable |= match kind {
+            JoinKind::Inner => false,
+            JoinKind::Left => is_right,
+            JoinKind::Right => !is_right,
+            JoinKind::Full => true,
+        };
+    }
+}
+
 impl Binder<'_, '_> {
     pub(crate) fn join(&mut self, (left, relations): Source, join: &Join) -> Result<Source> {
         let Join { relation, global, join_operator } = join;
-        let (kind, constraint) = match join_operator {
-            JoinOperator::Join(constraint)
-            | JoinOperator::Inner(constraint)
-            | JoinOperator::CrossJoin(constraint) => (JoinKind::Inner, constraint),
-            JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
-                (JoinKind::Left, constraint)
-            }
-            JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
-                (JoinKind::Right, constraint)
-            }
-            JoinOperator::FullOuter(constraint) => (JoinKind::Full, constraint),
-            _ => return Err(SqlError::unsupported(format_args!("the join {join}"))),
+        let Some((kind, constraint)) = kind_and_constraint(join_operator) else {
+            return Err(SqlError::unsupported(format_args!("the join {join}")));
         };
         if *global {
             return Err(SqlError::unsupported("GLOBAL JOIN"));
@@ -45,15 +74,7 @@ impl Binder<'_, '_> {
         let mut relations = combine(relations, more, width)?;
         // Conditions of the join see the rows as they are.
         let outer = |mut relations: Vec<Relation>| {
-            for (place, relation) in relations.iter_mut().take(on_left + on_right).enumerate() {
-                let is_right = place >= on_left;
-                relation.nullable |= match kind {
-                    JoinKind::Inner => false,
-                    JoinKind::Left => is_right,
-                    JoinKind::Right => !is_right,
-                    JoinKind::Full => true,
-                };
-            }
+            mark_absent(kind, on_left, &mut relations[..on_left + on_right]);
             relations
         };
         let join_of = |on: Option<BoundExpr>| Rel::Join {
@@ -77,19 +98,7 @@ impl Binder<'_, '_> {
                 let on = simplified_over(self.join_condition(expr, &relations)?, &tables);
                 return Ok((join_of(Some(on)), outer(relations)));
             }
-            JoinConstraint::Using(columns) => columns
-                .iter()
-                .map(|column| {
-                    let mut parts = object_name_parts(column)?;
-                    match (parts.pop(), parts.is_empty()) {
-                        (Some(name), true) => Ok(name),
-                        _ => Err(SqlError::new(
-                            SqlState::SYNTAX_ERROR,
-                            format!("syntax error at or near \"{column}\""),
-                        )),
-                    }
-                })
-                .collect::<Result<_>>()?,
+            JoinConstraint::Using(columns) => columns.iter().map(using_name).collect::<Result<_>>()?,
             JoinConstraint::Natural => left_columns
                 .iter()
                 .filter(|column| {

@@ -21,7 +21,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::ResolvedFunction;
 use archipel_sql::types::{Oid, Type};
-use sqlparser::ast::{ObjectName, TableAlias, TableFactor, TableWithJoins};
+use sqlparser::ast::{ObjectName, Query, TableAlias, TableFactor, TableWithJoins};
 
 use super::binder::{Binder, RowNumbers};
 use super::level::{Level, LevelKind, Refusal, Relation, ScopeColumn, TABLE_NUMBER, visible_columns};
@@ -216,37 +216,9 @@ impl Binder<'_, '_> {
                     return Err(SqlError::unsupported("TABLESAMPLE"));
                 }
                 let Some(alias) = alias else {
-                    let what = match subquery.body.as_ref() {
-                        sqlparser::ast::SetExpr::Values(_) => "VALUES",
-                        _ => "subquery",
-                    };
-                    return Err(SqlError::new(
-                        SqlState::SYNTAX_ERROR,
-                        format!("{what} in FROM must have an alias"),
-                    )
-                    .with_hint(match what {
-                        "VALUES" => "For example, FROM (VALUES ...) [AS] foo.",
-                        _ => "For example, FROM (SELECT ...) [AS] foo.",
-                    })
-                    .at(self.position(query_span(subquery)).map(|position| position.saturating_sub(1))));
+                    return Err(self.missing_alias(subquery));
                 };
-                let name = ident_name(&alias.name);
-                // A lock on a subquery reaches the tables in it.
-                let locks: Vec<_> = self
-                    .locks
-                    .iter()
-                    .filter(|lock| lock.of.as_ref().is_none_or(|of| *of == name))
-                    .map(|lock| archipel_sql::ast::RowLockClause { of: None, ..lock.clone() })
-                    .collect();
-                let bound = if *lateral {
-                    self.query_with_locks(subquery, locks)?
-                } else {
-                    self.without_lateral(|binder| binder.query_with_locks(subquery, locks))?
-                };
-                let mut relation = Relation::of_output(None, &bound.columns);
-                relation.records = self.records_in(&bound.rel);
-                self.apply_alias(&mut relation, Some(alias), None)?;
-                Ok((bound.rel, vec![relation]))
+                self.subquery_in_from(*lateral, subquery, alias)
             }
             TableFactor::Function { lateral: _, name, args, with_ordinality, alias } => {
                 self.bind_named_call(name, args, *with_ordinality, alias.as_ref())
@@ -258,21 +230,7 @@ impl Binder<'_, '_> {
                 self.bind_unnest(array_exprs, *with_ordinality, alias.as_ref())
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
-                let (rel, relations) = self.table_with_joins(table_with_joins)?;
-                let Some(alias) = alias else {
-                    return Ok((rel, relations));
-                };
-                let mut relation = Relation::new(None, visible_columns(&relations, 0));
-                relation.joined = true;
-                self.apply_alias(&mut relation, Some(alias), None)?;
-                let mut all = vec![relation];
-                // The alias hides the names in the join, and messages say so.
-                all.extend(relations.into_iter().map(|hidden| Relation {
-                    qualified: false,
-                    unqualified: false,
-                    ..hidden
-                }));
-                Ok((rel, all))
+                self.joins_in_from(table_with_joins, alias.as_ref())
             }
             TableFactor::TableFunction { .. }
             | TableFactor::JsonTable { .. }
@@ -285,6 +243,56 @@ impl Binder<'_, '_> {
                 Err(SqlError::unsupported(format_args!("the table expression {factor}")))
             }
         }
+    }
+
+    /// The error for a subquery in FROM without a name.
+    fn missing_alias(&self, subquery: &Query) -> SqlError {
+        let (what, hint) = match subquery.body.as_ref() {
+            sqlparser::ast::SetExpr::Values(_) => ("VALUES", "For example, FROM (VALUES ...) [AS] foo."),
+            _ => ("subquery", "For example, FROM (SELECT ...) [AS] foo."),
+        };
+        SqlError::new(SqlState::SYNTAX_ERROR, format!("{what} in FROM must have an alias"))
+            .with_hint(hint)
+            .at(self.position(query_span(subquery)).map(|position| position.saturating_sub(1)))
+    }
+
+    fn subquery_in_from(&mut self, lateral: bool, subquery: &Query, alias: &TableAlias) -> Result<Source> {
+        let name = ident_name(&alias.name);
+        // A lock on a subquery reaches the tables in it.
+        let locks: Vec<_> = self
+            .locks
+            .iter()
+            .filter(|lock| lock.of.as_ref().is_none_or(|of| *of == name))
+            .map(|lock| archipel_sql::ast::RowLockClause { of: None, ..lock.clone() })
+            .collect();
+        let bound = if lateral {
+            self.query_with_locks(subquery, locks)?
+        } else {
+            self.without_lateral(|binder| binder.query_with_locks(subquery, locks))?
+        };
+        let mut relation = Relation::of_output(None, &bound.columns);
+        relation.records = self.records_in(&bound.rel);
+        self.apply_alias(&mut relation, Some(alias), None)?;
+        Ok((bound.rel, vec![relation]))
+    }
+
+    /// Joins in parentheses.
+    fn joins_in_from(&mut self, joins: &TableWithJoins, alias: Option<&TableAlias>) -> Result<Source> {
+        let (rel, relations) = self.table_with_joins(joins)?;
+        let Some(alias) = alias else {
+            return Ok((rel, relations));
+        };
+        let mut relation = Relation::new(None, visible_columns(&relations, 0));
+        relation.joined = true;
+        self.apply_alias(&mut relation, Some(alias), None)?;
+        let mut all = vec![relation];
+        // The alias hides the names in the join, and messages say so.
+        all.extend(relations.into_iter().map(|hidden| Relation {
+            qualified: false,
+            unqualified: false,
+            ..hidden
+        }));
+        Ok((rel, all))
     }
 
     fn table(&mut self, name: &ObjectName, alias: Option<&TableAlias>) -> Result<Source> {

@@ -25,6 +25,62 @@ use crate::bind::expression::row_value::is_variable_row;
 use crate::bind::name::{ident_name, object_name_parts, object_name_span};
 use crate::bound::*;
 
+/// Whether a call is over `*`.
+fn is_star(list: &[FunctionArg]) -> bool {
+    matches!(list, [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)])
+}
+
+/// Whether an aggregate is called as its kind is: over `*` if it has no parameters, WITHIN GROUP if it is
+/// over an ordered set. Its arguments are these, written and bound.
+fn check_aggregate_form(
+    name: &str,
+    function: &Accumulator,
+    (list, args): (&[FunctionArg], &[BoundExpr]),
+    call: &GatheredCall<'_>,
+) -> Result<()> {
+    let star = is_star(list);
+    if star && !args.is_empty()
+        || (!star && list.is_empty() && call.within_group.is_empty() && args.is_empty())
+    {
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("{name}(*) must be used to call a parameterless aggregate function"),
+        ));
+    }
+    let ordered_set = matches!(function.builtin(), Some(Aggregate::OrderedSet | Aggregate::Hypothetical));
+    let message = match (ordered_set, call.within_group.is_empty()) {
+        (true, true) => format!("WITHIN GROUP is required for ordered-set aggregate {name}"),
+        (false, false) => {
+            format!("{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP")
+        }
+        _ => return Ok(()),
+    };
+    Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+}
+
+/// Refuses what only calls of aggregates and window functions have.
+fn check_plain_form(name: &str, list: &[FunctionArg], call: &GatheredCall<'_>) -> Result<()> {
+    let message = if call.over.is_some() {
+        format!("OVER specified, but {name} is not a window function nor an aggregate function")
+    } else {
+        let what = if is_star(list) {
+            format!("{name}(*)")
+        } else if call.distinct {
+            "DISTINCT".to_owned()
+        } else if !call.within_group.is_empty() {
+            "WITHIN GROUP".to_owned()
+        } else if !call.order_by.is_empty() {
+            "ORDER BY".to_owned()
+        } else if call.filter.is_some() {
+            "FILTER".to_owned()
+        } else {
+            return Ok(());
+        };
+        format!("{what} specified, but {name} is not an aggregate function")
+    };
+    Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+}
+
 impl Binder<'_, '_> {
     /// A call in an expression.
     pub(crate) fn function(&mut self, call: &Function) -> Result<BoundExpr> {
@@ -121,7 +177,7 @@ impl Binder<'_, '_> {
         span: Span,
     ) -> Result<BoundExpr> {
         let position = self.position(span);
-        let star = matches!(list, [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]);
+        let star = is_star(list);
         // The references made by an aggregate's arguments do not have to be grouped.
         let mut references = self.reference_counts();
         let mut args = if star { Vec::new() } else { self.call_arguments(list)? };
@@ -155,35 +211,10 @@ impl Binder<'_, '_> {
         };
         let resolved =
             self.resolve_function(schema, name, args, false).map_err(|error| error.at(position))?;
-        let gathers = call.distinct
-            || !call.order_by.is_empty()
-            || call.filter.is_some()
-            || !call.within_group.is_empty();
         match resolved {
             Resolved::Aggregate { function, args, result } => {
-                if star && !args.is_empty()
-                    || (!star && list.is_empty() && call.within_group.is_empty() && args.is_empty())
-                {
-                    return Err(SqlError::new(
-                        SqlState::WRONG_OBJECT_TYPE,
-                        format!("{name}(*) must be used to call a parameterless aggregate function"),
-                    )
-                    .at(position));
-                }
-                let ordered_set =
-                    matches!(function.builtin(), Some(Aggregate::OrderedSet | Aggregate::Hypothetical));
-                let wrong = match (ordered_set, call.within_group.is_empty()) {
-                    (true, true) => {
-                        Some(format!("WITHIN GROUP is required for ordered-set aggregate {name}"))
-                    }
-                    (false, false) => Some(format!(
-                        "{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP"
-                    )),
-                    _ => None,
-                };
-                if let Some(message) = wrong {
-                    return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).at(position));
-                }
+                check_aggregate_form(name, &function, (list, &args), &call)
+                    .map_err(|error| error.at(position))?;
                 let domain = self.aggregated_domain(&function, &args);
                 if call.over.is_some() {
                     self.check_window_use(&function).map_err(|error| error.at(position))?;
@@ -209,29 +240,7 @@ impl Binder<'_, '_> {
                 Ok(call.of_domain(domain))
             }
             other => {
-                if call.over.is_some() {
-                    return Err(SqlError::new(
-                        SqlState::WRONG_OBJECT_TYPE,
-                        format!(
-                            "OVER specified, but {name} is not a window function nor an aggregate function"
-                        ),
-                    )
-                    .at(position));
-                }
-                if gathers || star {
-                    let what = if star {
-                        format!("{name}(*) specified, but {name} is not an aggregate function")
-                    } else if call.distinct {
-                        format!("DISTINCT specified, but {name} is not an aggregate function")
-                    } else if !call.within_group.is_empty() {
-                        format!("WITHIN GROUP specified, but {name} is not an aggregate function")
-                    } else if !call.order_by.is_empty() {
-                        format!("ORDER BY specified, but {name} is not an aggregate function")
-                    } else {
-                        format!("FILTER specified, but {name} is not an aggregate function")
-                    };
-                    return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, what).at(position));
-                }
+                check_plain_form(name, list, &call).map_err(|error| error.at(position))?;
                 self.scalar_result(other, position)
             }
         }

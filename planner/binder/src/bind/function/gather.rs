@@ -11,7 +11,7 @@ use sqlparser::tokenizer::Span;
 use super::argument::Argument;
 use crate::bind::binder::Binder;
 use crate::bind::clause::Clause;
-use crate::bind::level::LevelKind;
+use crate::bind::level::{Level, LevelKind};
 use crate::bind::scope::{AGGREGATE_BASE, GROUPING_BASE, SET_BASE, WINDOW_BASE, placeholder};
 use crate::bind::visit::{lower_depth, nearest_depth, same_expr, visit_expr};
 use crate::bound::*;
@@ -23,6 +23,23 @@ pub(crate) struct GatheredCall<'s> {
     pub filter: Option<&'s Expr>,
     pub within_group: &'s [OrderByExpr],
     pub over: Option<&'s sqlparser::ast::WindowType>,
+}
+
+/// Whether aggregates may stand where a level is being bound.
+fn check_aggregates_allowed(level: &Level) -> Result<()> {
+    if level.kind == LevelKind::Lateral {
+        return Err(SqlError::new(
+            SqlState::GROUPING_ERROR,
+            "aggregate functions are not allowed in FROM clause of their own query level",
+        ));
+    }
+    if !level.clause.allows_aggregates() || level.kind != LevelKind::Query {
+        return Err(SqlError::new(
+            SqlState::GROUPING_ERROR,
+            format!("aggregate functions are not allowed in {}", level.clause.describe()),
+        ));
+    }
+    Ok(())
 }
 
 impl Binder<'_, '_> {
@@ -176,68 +193,13 @@ impl Binder<'_, '_> {
             }
         }
         for part in parts() {
-            let mut found: Option<&str> = None;
-            let mut inner = None;
-            visit_expr(part, 0, &mut |expr, nesting| {
-                if let ExprKind::Column { depth: at, index } = expr.kind
-                    && at == nesting + depth
-                {
-                    found = match index {
-                        SET_BASE.. => {
-                            Some("aggregate function calls cannot contain set-returning function calls")
-                        }
-                        WINDOW_BASE.. => {
-                            Some("aggregate function calls cannot contain window function calls")
-                        }
-                        GROUPING_BASE.. => found,
-                        AGGREGATE_BASE.. => {
-                            inner = inner.or(Some(index - AGGREGATE_BASE));
-                            Some("aggregate function calls cannot be nested")
-                        }
-                        _ => found,
-                    };
-                }
-                true
-            });
-            if let Some(message) = found {
-                let state = if message.contains("set-returning") {
-                    SqlState::FEATURE_NOT_SUPPORTED
-                } else {
-                    SqlState::GROUPING_ERROR
-                };
-                // The inner one of two aggregates is where it should not be.
-                let level = self.levels.len().checked_sub(1 + usize::from(depth));
-                let of_inner = level.zip(inner).and_then(|(level, inner)| {
-                    self.levels[level].aggregate_positions.get(usize::from(inner)).copied().flatten()
-                });
-                let error = SqlError::new(state, message);
-                let error = match state == SqlState::FEATURE_NOT_SUPPORTED {
-                    true => error.with_hint(
-                        "You might be able to move the set-returning function into a LATERAL FROM item.",
-                    ),
-                    false => error,
-                };
-                return Err(error.at(of_inner).at(position));
-            }
+            self.check_nested(part, depth).map_err(|error| error.at(position))?;
         }
         let place = (self.levels.len() - 1)
             .checked_sub(usize::from(depth))
             .ok_or_else(|| SqlError::internal("an aggregate outside of every query"))?;
         let level = &self.levels[place];
-        if level.kind == LevelKind::Lateral {
-            return Err(SqlError::new(
-                SqlState::GROUPING_ERROR,
-                "aggregate functions are not allowed in FROM clause of their own query level",
-            )
-            .at(position));
-        }
-        if !level.clause.allows_aggregates() || level.kind != LevelKind::Query {
-            return Err(SqlError::new(
-                SqlState::GROUPING_ERROR,
-                format!("aggregate functions are not allowed in {}", level.clause.describe()),
-            )
-            .at(position));
-        }
+        check_aggregates_allowed(level).map_err(|error| error.at(position))?;
         for part in call
             .args
             .iter_mut()
@@ -261,6 +223,53 @@ impl Binder<'_, '_> {
         });
         let index = placeholder(AGGREGATE_BASE, GROUPING_BASE, number)?;
         Ok(BoundExpr::new(ExprKind::Column { depth, index }, ty))
+    }
+
+    /// Refuses a part of an aggregate's call that holds what the same level gathers: other aggregates,
+    /// calls of window functions, and those that return sets.
+    fn check_nested(&self, part: &BoundExpr, depth: u16) -> Result<()> {
+        let mut found: Option<&str> = None;
+        let mut inner = None;
+        visit_expr(part, 0, &mut |expr, nesting| {
+            if let ExprKind::Column { depth: at, index } = expr.kind
+                && at == nesting + depth
+            {
+                found = match index {
+                    SET_BASE.. => {
+                        Some("aggregate function calls cannot contain set-returning function calls")
+                    }
+                    WINDOW_BASE.. => Some("aggregate function calls cannot contain window function calls"),
+                    GROUPING_BASE.. => found,
+                    AGGREGATE_BASE.. => {
+                        inner = inner.or(Some(index - AGGREGATE_BASE));
+                        Some("aggregate function calls cannot be nested")
+                    }
+                    _ => found,
+                };
+            }
+            true
+        });
+        if let Some(message) = found {
+            let state = if message.contains("set-returning") {
+                SqlState::FEATURE_NOT_SUPPORTED
+            } else {
+                SqlState::GROUPING_ERROR
+            };
+            // The inner one of two aggregates is where it should not be.
+            let level = self.levels.len().checked_sub(1 + usize::from(depth));
+            let of_inner = level.zip(inner).and_then(|(level, inner)| {
+                self.levels[level].aggregate_positions.get(usize::from(inner)).copied().flatten()
+            });
+            let error = SqlError::new(state, message);
+            let error = match state == SqlState::FEATURE_NOT_SUPPORTED {
+                true => error.with_hint(
+                    "You might be able to move the set-returning function into a LATERAL FROM item.",
+                ),
+                false => error,
+            };
+            return Err(error.at(of_inner));
+        }
+        Ok(())
     }
 
     /// Hands a set-returning call of a SELECT list to the level's ProjectSet.

@@ -260,6 +260,84 @@ fn qualified(schema: Option<&str>, name: &str) -> String {
     }
 }
 
+/// Arguments with names follow those without, each name once, and a VARIADIC one is the last.
+fn check_written_order(args: &[Argument]) -> Result<()> {
+    let names: Vec<Option<&str>> = args.iter().map(|arg| arg.name.as_deref()).collect();
+    if let Some(first) = names.iter().position(Option::is_some)
+        && let Some(after) = names[first..].iter().position(Option::is_none)
+    {
+        let message = "positional argument cannot follow named argument";
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(args[first + after].position));
+    }
+    let twice = |at: &usize| names[*at].is_some() && names[..*at].contains(&names[*at]);
+    if let Some(again) = (0..names.len()).find(twice) {
+        let message = format!("argument name \"{}\" used more than once", names[again].unwrap_or_default());
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(args[again].position));
+    }
+    let array_given = args.iter().any(|arg| arg.variadic);
+    if array_given && !args.last().is_some_and(|arg| arg.variadic) {
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, "VARIADIC argument must be the last"));
+    }
+    Ok(())
+}
+
+/// The callees that arguments fit by number and name.
+struct Candidates {
+    /// One of each signature.
+    list: Vec<Candidate>,
+    signatures: Vec<Vec<Oid>>,
+    /// The signatures that several of one schema have.
+    equal: Vec<usize>,
+}
+
+fn candidates(callees: &[Callee], args: &[Argument], procedure_call: bool) -> Candidates {
+    let names: Vec<Option<&str>> = args.iter().map(|arg| arg.name.as_deref()).collect();
+    let array_given = args.iter().any(|arg| arg.variadic);
+    let mut list: Vec<Candidate> = callees
+        .iter()
+        .filter_map(|callee| {
+            let (parameters, variadic) = callee.parameters(procedure_call);
+            // With VARIADIC the last parameter takes the array as it is.
+            if array_given && !variadic {
+                return None;
+            }
+            let named = names.iter().any(Option::is_some);
+            // An array is only gathered from arguments without names.
+            if named && variadic && !array_given {
+                return None;
+            }
+            let (slots, types, variadic, defaults) = fit(&parameters, variadic && !array_given, &names)?;
+            if named && array_given && defaults > 0 {
+                return None;
+            }
+            Some(Candidate { callee: callee.clone(), slots, types, variadic, defaults })
+        })
+        .collect();
+    // Of equal signatures, the one that needs no VARIADIC array and fewest defaults counts.
+    list.sort_by_key(|candidate| (candidate.variadic, candidate.defaults));
+    let mut signatures: Vec<Vec<Oid>> = Vec::new();
+    let mut origins: Vec<(Option<String>, bool)> = Vec::new();
+    let mut equal: Vec<usize> = Vec::new();
+    list.retain(|candidate| {
+        let origin = (candidate.callee.schema(), candidate.variadic);
+        match signatures.iter().position(|known| *known == candidate.types) {
+            None => {
+                signatures.push(candidate.types.clone());
+                origins.push(origin);
+                true
+            }
+            // Only defaults can make two of one schema equal.
+            Some(known) => {
+                if origin.0.is_some() && origins[known] == origin {
+                    equal.push(known);
+                }
+                false
+            }
+        }
+    });
+    Candidates { list, signatures, equal }
+}
+
 impl Binder<'_, '_> {
     /// Finds the function a call means and converts its arguments (func_get_detail).
     pub(crate) fn resolve_function(
@@ -271,69 +349,10 @@ impl Binder<'_, '_> {
     ) -> Result<Resolved> {
         let callees = self.callees(schema, name);
         self.need_schema(schema);
-        let names: Vec<Option<&str>> = args.iter().map(|arg| arg.name.as_deref()).collect();
-        if let Some(first) = names.iter().position(Option::is_some)
-            && let Some(after) = names[first..].iter().position(Option::is_none)
-        {
-            let message = "positional argument cannot follow named argument";
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(args[first + after].position));
-        }
-        let twice = |at: &usize| names[*at].is_some() && names[..*at].contains(&names[*at]);
-        if let Some(again) = (0..names.len()).find(twice) {
-            let message =
-                format!("argument name \"{}\" used more than once", names[again].unwrap_or_default());
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(args[again].position));
-        }
-        let array_given = args.iter().any(|arg| arg.variadic);
-        if array_given && !args.last().is_some_and(|arg| arg.variadic) {
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "VARIADIC argument must be the last"));
-        }
-        let mut candidates: Vec<Candidate> = callees
-            .iter()
-            .filter_map(|callee| {
-                let (parameters, variadic) = callee.parameters(procedure_call);
-                // With VARIADIC the last parameter takes the array as it is.
-                if array_given && !variadic {
-                    return None;
-                }
-                let named = names.iter().any(Option::is_some);
-                // An array is only gathered from arguments without names.
-                if named && variadic && !array_given {
-                    return None;
-                }
-                let (slots, types, variadic, defaults) = fit(&parameters, variadic && !array_given, &names)?;
-                if named && array_given && defaults > 0 {
-                    return None;
-                }
-                Some(Candidate { callee: callee.clone(), slots, types, variadic, defaults })
-            })
-            .collect();
-        // Of equal signatures, the one that needs no VARIADIC array and fewest defaults counts.
-        candidates.sort_by_key(|candidate| (candidate.variadic, candidate.defaults));
-        let mut signatures: Vec<Vec<Oid>> = Vec::new();
-        let mut origins: Vec<(Option<String>, bool)> = Vec::new();
-        let mut equal: Vec<usize> = Vec::new();
-        candidates.retain(|candidate| {
-            let origin = (candidate.callee.schema(), candidate.variadic);
-            match signatures.iter().position(|known| *known == candidate.types) {
-                None => {
-                    signatures.push(candidate.types.clone());
-                    origins.push(origin);
-                    true
-                }
-                // Only defaults can make two of one schema equal.
-                Some(known) => {
-                    if origin.0.is_some() && origins[known] == origin {
-                        equal.push(known);
-                    }
-                    false
-                }
-            }
-        });
+        check_written_order(&args)?;
+        let Candidates { list: mut candidates, signatures, equal } =
+            candidates(&callees, &args, procedure_call);
         let actual: Vec<Oid> = args.iter().map(|arg| arg.value.ty.oid).collect();
-        let types: Vec<Type> = args.iter().map(|arg| arg.value.declared()).collect();
-        let type_names = self.env.type_names();
-        let signature = || format!("{}({})", qualified(schema, name), type_list(&types, &type_names));
         let chosen = match choose(&actual, &signatures) {
             Choice::One(i) if equal.contains(&i) => Choice::Ambiguous,
             chosen => chosen,
@@ -341,89 +360,106 @@ impl Binder<'_, '_> {
         match chosen {
             Choice::One(i) => {
                 let candidate = candidates.swap_remove(i);
-                self.check_kind(&candidate.callee, procedure_call, &signature())?;
+                let signature = self.call_signature(schema, name, &args);
+                self.check_kind(&candidate.callee, procedure_call, &signature)?;
                 self.complete(candidate, args)
             }
             Choice::Ambiguous => {
                 let what = if procedure_call { "procedure" } else { "function" };
                 Err(SqlError::new(
                     SqlState::AMBIGUOUS_FUNCTION,
-                    format!("{what} {} is not unique", signature()),
+                    format!("{what} {} is not unique", self.call_signature(schema, name, &args)),
                 )
                 .with_hint(format!(
                     "Could not choose a best candidate {what}. You might need to add explicit type casts."
                 )))
             }
-            Choice::None => {
-                if let Some(schema) = schema.filter(|schema| *schema != "pg_temp")
-                    && callees.is_empty()
-                    && !self.env.catalog.schema_exists(schema)
-                {
-                    return Err(undefined_schema(schema));
-                }
-                // A field of a row may be written as a function of it.
-                if let [Argument { name: None, value, variadic: false, .. }] = &args[..]
-                    && !procedure_call
-                    && schema.is_none()
-                    && let Some(fields) = self.record_fields(value)
-                    && let Some(place) = fields.iter().position(|(field, _)| field == name)
-                {
-                    let field = row_value::record_field(value.clone(), place, fields[place].1);
-                    return Ok(Resolved::Cast(field));
-                }
-                if let [arg] = &args[..]
-                    && arg.name.is_none()
-                    && !procedure_call
-                    && schema.is_none_or(|schema| schema == "pg_catalog")
-                    && let Some(info) = type_by_name(name)
-                    // Rows become text by casts that are written as such.
-                    && arg.value.ty.oid != Oid::RECORD
-                    && !arg.value.ty.oid.is_composite()
-                    && (arg.value.ty.oid == Oid::UNKNOWN
-                        || function::cast(arg.value.ty.oid, info.oid).is_some()
-                        || info.category == b'S')
-                {
-                    let value = args
-                        .into_iter()
-                        .next()
-                        .map(|arg| arg.value)
-                        .ok_or_else(|| SqlError::internal("no argument"))?;
-                    return self
-                        .coerce_or_fail(value, Type::of(info.oid), CastContext::Explicit)
-                        .map(Resolved::Cast);
-                }
-                if callees.is_empty() && function::known_but_missing(name) && !procedure_call {
-                    return Err(SqlError::unsupported(format_args!("function {}", signature())));
-                }
-                let (what, hint) = match (procedure_call, names.iter().any(Option::is_some)) {
-                    (true, _) => (
-                        "procedure",
-                        "No procedure matches the given name and argument types. You might need to add explicit type casts.",
-                    ),
-                    (false, _) => (
-                        "function",
-                        "No function matches the given name and argument types. You might need to add explicit type casts.",
-                    ),
-                };
-                let signature = match names.iter().any(Option::is_some) {
-                    true => {
-                        let list = args
-                            .iter()
-                            .map(|arg| match &arg.name {
-                                Some(name) => {
-                                    format!("{name} => {}", self.type_name(arg.value.declared().oid))
-                                }
-                                None => self.type_name(arg.value.declared().oid),
-                            })
-                            .collect::<Vec<_>>();
-                        format!("{}({})", qualified(schema, name), list.join(", "))
-                    }
-                    false => signature(),
-                };
-                Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("{what} {signature} does not exist"))
-                    .with_hint(hint))
-            }
+            Choice::None => self.without_candidate((schema, name), &callees, args, procedure_call),
         }
+    }
+    /// A call as messages show it.
+    fn call_signature(&self, schema: Option<&str>, name: &str, args: &[Argument]) -> String {
+        let types: Vec<Type> = args.iter().map(|arg| arg.value.declared()).collect();
+        format!("{}({})", qualified(schema, name), type_list(&types, &self.env.type_names()))
+    }
+
+    /// What a call means that fits no candidate: a field of a row, or a cast.
+    fn without_candidate(
+        &mut self,
+        (schema, name): (Option<&str>, &str),
+        callees: &[Callee],
+        args: Vec<Argument>,
+        procedure_call: bool,
+    ) -> Result<Resolved> {
+        if let Some(schema) = schema.filter(|schema| *schema != "pg_temp")
+            && callees.is_empty()
+            && !self.env.catalog.schema_exists(schema)
+        {
+            return Err(undefined_schema(schema));
+        }
+        // A field of a row may be written as a function of it.
+        if let [Argument { name: None, value, variadic: false, .. }] = &args[..]
+            && !procedure_call
+            && schema.is_none()
+            && let Some(fields) = self.record_fields(value)
+            && let Some(place) = fields.iter().position(|(field, _)| field == name)
+        {
+            let field = row_value::record_field(value.clone(), place, fields[place].1);
+            return Ok(Resolved::Cast(field));
+        }
+        if let [arg] = &args[..]
+            && arg.name.is_none()
+            && !procedure_call
+            && schema.is_none_or(|schema| schema == "pg_catalog")
+            && let Some(info) = type_by_name(name)
+            // Rows become text by casts that are written as such.
+            && arg.value.ty.oid != Oid::RECORD
+            && !arg.value.ty.oid.is_composite()
+            && (arg.value.ty.oid == Oid::UNKNOWN
+                || function::cast(arg.value.ty.oid, info.oid).is_some()
+                || info.category == b'S')
+        {
+            let value = args
+                .into_iter()
+                .next()
+                .map(|arg| arg.value)
+                .ok_or_else(|| SqlError::internal("no argument"))?;
+            return self.coerce_or_fail(value, Type::of(info.oid), CastContext::Explicit).map(Resolved::Cast);
+        }
+        if callees.is_empty() && function::known_but_missing(name) && !procedure_call {
+            return Err(SqlError::unsupported(format_args!(
+                "function {}",
+                self.call_signature(schema, name, &args)
+            )));
+        }
+        Err(self.no_such_function(schema, name, &args, procedure_call))
+    }
+
+    /// The error for a call that means nothing.
+    fn no_such_function(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+        args: &[Argument],
+        procedure_call: bool,
+    ) -> SqlError {
+        let what = if procedure_call { "procedure" } else { "function" };
+        let signature = match args.iter().any(|arg| arg.name.is_some()) {
+            true => {
+                let shown = |arg: &Argument| match &arg.name {
+                    Some(name) => format!("{name} => {}", self.type_name(arg.value.declared().oid)),
+                    None => self.type_name(arg.value.declared().oid),
+                };
+                let list: Vec<String> = args.iter().map(shown).collect();
+                format!("{}({})", qualified(schema, name), list.join(", "))
+            }
+            false => self.call_signature(schema, name, args),
+        };
+        let hint = format!(
+            "No {what} matches the given name and argument types. You might need to add explicit type casts."
+        );
+        SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("{what} {signature} does not exist"))
+            .with_hint(hint)
     }
 
     /// A function of a row that is written as a field of it; `None` if there is no such function.

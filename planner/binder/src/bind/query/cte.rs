@@ -12,7 +12,7 @@ use sqlparser::ast;
 use sqlparser::ast::{Query, SetExpr, SetOperator, Visit, Visitor};
 
 use super::search_cycle::{clauses_of, place_of};
-use super::set_operation::{options, set_quantifier, syntax};
+use super::set_operation::{Options, options, set_quantifier, syntax};
 use crate::bind::binder::Binder;
 use crate::bind::level::VisibleCte;
 use crate::bind::name::{ident_name, schema_and_name};
@@ -348,22 +348,7 @@ impl Binder<'_, '_> {
             return Err(SqlError::new(SqlState::INVALID_RECURSION, message).at(place));
         };
         self.check_recursion(name, query.with.as_ref(), left, right)?;
-        let options = options(query)?;
-        let decoration = [
-            ("ORDER BY", options.order_by.first().map(|key| self.start(&key.expr))),
-            ("OFFSET", options.offset.map(|offset| self.start(offset))),
-            ("LIMIT", options.limit.map(|limit| self.start(limit))),
-            ("FOR UPDATE/SHARE", options.locks.first().map(|_| None)),
-        ];
-        for (what, place) in decoration {
-            if let Some(place) = place {
-                return Err(SqlError::new(
-                    SqlState::FEATURE_NOT_SUPPORTED,
-                    format!("{what} in a recursive query is not implemented"),
-                )
-                .at(place));
-            }
-        }
+        self.refuse_decoration(&options(query)?)?;
         // None of its own WITH refers to the recursive query, so each is as good as one before it.
         let visible = self.ctes.len();
         bound.extend(self.with_clause(query.with.as_ref(), false)?);
@@ -381,18 +366,7 @@ impl Binder<'_, '_> {
             .map(|column| if column.ty.oid == Oid::UNKNOWN { Type::TEXT } else { column.ty })
             .collect();
         let initial = self.coerce_columns(initial, &types, "UNION")?;
-        let mut columns: Vec<OutputColumn> = columns
-            .into_iter()
-            .zip(&types)
-            .map(|(column, ty)| {
-                let domain = self.env.catalog.domain_of(column.source);
-                let source = domain.map(|domain| (domain, OF_DOMAIN));
-                OutputColumn { name: column.name, ty: *ty, source }
-            })
-            .collect();
-        for (column, name) in columns.iter_mut().zip(names) {
-            column.name.clone_from(name);
-        }
+        let columns = self.first_term_columns(columns, &types, names);
         let shown = traversal.as_ref().map_or(columns.len(), |traversal| traversal.own);
         let columns_seen = columns.clone();
         self.ctes.push(VisibleCte {
@@ -410,14 +384,71 @@ impl Binder<'_, '_> {
         if recursive.columns.len() != columns.len() {
             return Err(syntax("each UNION query must have the same number of columns"));
         }
-        for (i, (own, other)) in columns.iter().zip(&recursive.columns).enumerate() {
+        // Rewritten terms have no place in the statement.
+        let written = traversal.is_none().then_some(left);
+        self.check_overall_types(name, written, &columns, &recursive.columns)?;
+        let recursive = self.coerce_columns(recursive.rel, &types, "UNION")?;
+        Ok((CteBody::Recursive { initial, recursive, all }, columns, true))
+    }
+
+    /// What PostgreSQL does not take around the terms of a recursive query.
+    fn refuse_decoration(&self, options: &Options<'_>) -> Result<()> {
+        let decoration = [
+            ("ORDER BY", options.order_by.first().map(|key| self.start(&key.expr))),
+            ("OFFSET", options.offset.map(|offset| self.start(offset))),
+            ("LIMIT", options.limit.map(|limit| self.start(limit))),
+            ("FOR UPDATE/SHARE", options.locks.first().map(|_| None)),
+        ];
+        for (what, place) in decoration {
+            if let Some(place) = place {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    format!("{what} in a recursive query is not implemented"),
+                )
+                .at(place));
+            }
+        }
+        Ok(())
+    }
+
+    /// The columns of a recursive query, which its first term has of these types.
+    fn first_term_columns(
+        &self,
+        columns: Vec<OutputColumn>,
+        types: &[Type],
+        names: &[String],
+    ) -> Vec<OutputColumn> {
+        let mut columns: Vec<OutputColumn> = columns
+            .into_iter()
+            .zip(types)
+            .map(|(column, ty)| {
+                let domain = self.env.catalog.domain_of(column.source);
+                let source = domain.map(|domain| (domain, OF_DOMAIN));
+                OutputColumn { name: column.name, ty: *ty, source }
+            })
+            .collect();
+        for (column, name) in columns.iter_mut().zip(names) {
+            column.name.clone_from(name);
+        }
+        columns
+    }
+
+    /// The recursive term has the columns' types, and changes none of them. The first term tells where
+    /// they are written, if it is.
+    fn check_overall_types(
+        &self,
+        name: &str,
+        first: Option<&SetExpr>,
+        columns: &[OutputColumn],
+        others: &[OutputColumn],
+    ) -> Result<()> {
+        for (i, (own, other)) in columns.iter().zip(others).enumerate() {
             let overall = self.common_type(&[own.ty, other.ty], "UNION")?;
             // PostgreSQL refuses any other modifier; where a term has none, it may just not be known here.
             let (modifier, other) = (own.ty.typmod, other.ty.typmod);
             let modified = modifier >= 0 && other >= 0 && modifier != other;
             if overall.oid != own.ty.oid || modified {
-                // Rewritten terms have no place in the statement.
-                let place = if traversal.is_none() { self.column_place(left, i) } else { None };
+                let place = first.and_then(|first| self.column_place(first, i));
                 return Err(SqlError::new(
                     SqlState::DATATYPE_MISMATCH,
                     format!(
@@ -431,8 +462,7 @@ impl Binder<'_, '_> {
                 .at(place));
             }
         }
-        let recursive = self.coerce_columns(recursive.rel, &types, "UNION")?;
-        Ok((CteBody::Recursive { initial, recursive, all }, columns, true))
+        Ok(())
     }
 
     /// Where the first SELECT of a query says what its column is; nowhere behind a star.

@@ -426,64 +426,9 @@ impl Binder<'_, '_> {
             rel = Rel::Unit;
         }
         if grouped {
-            let mut grouping = match parts.grouping.take() {
-                Some(grouping) => grouping,
-                None => Grouping { sets: vec![Vec::new()], ..Grouping::default() },
-            };
-            self.add_dependent_columns(&mut level, &mut grouping);
-            rel = filtered(rel, self.sink_having(&mut parts.having, &grouping));
-            for mut direct in std::mem::take(&mut level.direct_arguments) {
-                self.regroup(&mut direct, &grouping, &level).map_err(|error| {
-                    error.with_detail(
-                        "Direct arguments of an ordered-set aggregate must use only grouped columns.",
-                    )
-                })?;
-            }
-            let below = grouping.has_sets().then(|| {
-                let places = share_sets(&mut sets);
-                let targets = parts.targets.iter_mut().map(|target| &mut target.expr);
-                let groups = grouping.exprs.iter_mut().chain(level.groupings.iter_mut().flatten());
-                targets.chain(groups).for_each(|expr| place_sets(expr, &places));
-                sets.clone()
-            });
-            for target in &mut parts.targets {
-                self.regroup(&mut target.expr, &grouping, &level)?;
-            }
-            if let Some(having) = &mut parts.having {
-                self.regroup(having, &grouping, &level)?;
-            }
-            for call in &mut windows {
-                for expr in window_exprs(call) {
-                    self.regroup(expr, &grouping, &level)?;
-                }
-            }
-            sets = self.regroup_sets(sets, &mut parts.targets, &grouping, &level)?;
-            let groupings = self.grouping_bits(&level, &grouping)?;
-            let (input, group_by) = match below {
-                Some(sets) => expanded_groups(rel, grouping.exprs, sets),
-                None => (rel, grouping.exprs),
-            };
-            rel = Rel::Aggregate {
-                input: Box::new(input),
-                group_by,
-                sets: grouping.sets,
-                aggregates: std::mem::take(&mut level.aggregates),
-                groupings,
-            };
-            rel = filtered(rel, parts.having.take());
+            (rel, sets) = self.group_rows(rel, &mut parts, &mut level, &mut windows, sets)?;
         }
-        if !windows.is_empty() {
-            let width = rel.width() as u16;
-            for target in &mut parts.targets {
-                replace_placeholders(&mut target.expr, WINDOW_BASE, SET_BASE, width);
-            }
-            for (call, _) in &mut sets {
-                for expr in call.args_mut() {
-                    replace_placeholders(expr, WINDOW_BASE, SET_BASE, width);
-                }
-            }
-            rel = Rel::Window { input: Box::new(rel), calls: windows };
-        }
+        rel = windowed(rel, windows, &mut parts.targets, &mut sets);
         let columns: Vec<OutputColumn> = parts
             .targets
             .iter()
@@ -505,18 +450,7 @@ impl Binder<'_, '_> {
         if parts.distinct {
             rel = Rel::Distinct { input: Box::new(rel), on: None };
         }
-        if !parts.order.is_empty() {
-            let keys = parts
-                .order
-                .iter()
-                .map(|key| SortKey {
-                    expr: BoundExpr::column(key.target, types[key.target]),
-                    descending: key.descending,
-                    nulls_first: key.nulls_first,
-                })
-                .collect();
-            rel = Rel::Sort { input: Box::new(rel), keys };
-        }
+        rel = sorted(rel, &parts.order, &types);
         if let Some(on) = parts.distinct_on {
             let on = on.into_iter().map(|target| BoundExpr::column(target, types[target])).collect();
             rel = Rel::Distinct { input: Box::new(rel), on: Some(on) };
@@ -541,6 +475,97 @@ impl Binder<'_, '_> {
         }
         Ok(BoundQuery { rel, columns })
     }
+
+    /// The groups of rows, and what is left of the calls that return sets: those in what is grouped by
+    /// are answered below. All that is asked of the groups reads their columns from now on.
+    fn group_rows(
+        &self,
+        rel: Rel,
+        parts: &mut Parts,
+        level: &mut Level,
+        windows: &mut [WindowCall],
+        mut sets: Vec<(SetCall, Type)>,
+    ) -> Result<(Rel, Vec<(SetCall, Type)>)> {
+        let mut grouping = match parts.grouping.take() {
+            Some(grouping) => grouping,
+            None => Grouping { sets: vec![Vec::new()], ..Grouping::default() },
+        };
+        self.add_dependent_columns(level, &mut grouping);
+        let rel = filtered(rel, self.sink_having(&mut parts.having, &grouping));
+        for mut direct in std::mem::take(&mut level.direct_arguments) {
+            self.regroup(&mut direct, &grouping, level).map_err(|error| {
+                error.with_detail(
+                    "Direct arguments of an ordered-set aggregate must use only grouped columns.",
+                )
+            })?;
+        }
+        let below = grouping.has_sets().then(|| {
+            let places = share_sets(&mut sets);
+            let targets = parts.targets.iter_mut().map(|target| &mut target.expr);
+            let groups = grouping.exprs.iter_mut().chain(level.groupings.iter_mut().flatten());
+            targets.chain(groups).for_each(|expr| place_sets(expr, &places));
+            sets.clone()
+        });
+        for target in &mut parts.targets {
+            self.regroup(&mut target.expr, &grouping, level)?;
+        }
+        if let Some(having) = &mut parts.having {
+            self.regroup(having, &grouping, level)?;
+        }
+        for call in windows.iter_mut() {
+            for expr in window_exprs(call) {
+                self.regroup(expr, &grouping, level)?;
+            }
+        }
+        let sets = self.regroup_sets(sets, &mut parts.targets, &grouping, level)?;
+        let groupings = self.grouping_bits(level, &grouping)?;
+        let (input, group_by) = match below {
+            Some(sets) => expanded_groups(rel, grouping.exprs, sets),
+            None => (rel, grouping.exprs),
+        };
+        let rel = Rel::Aggregate {
+            input: Box::new(input),
+            group_by,
+            sets: grouping.sets,
+            aggregates: std::mem::take(&mut level.aggregates),
+            groupings,
+        };
+        Ok((filtered(rel, parts.having.take()), sets))
+    }
+}
+
+/// The rows with what calls of window functions answer; targets and sets read that behind the columns
+/// of the rows.
+fn windowed(rel: Rel, calls: Vec<WindowCall>, targets: &mut [Target], sets: &mut [(SetCall, Type)]) -> Rel {
+    if calls.is_empty() {
+        return rel;
+    }
+    let width = rel.width() as u16;
+    for target in targets {
+        replace_placeholders(&mut target.expr, WINDOW_BASE, SET_BASE, width);
+    }
+    for (call, _) in sets {
+        for expr in call.args_mut() {
+            replace_placeholders(expr, WINDOW_BASE, SET_BASE, width);
+        }
+    }
+    Rel::Window { input: Box::new(rel), calls }
+}
+
+/// The rows in an order of their columns, whose types are these.
+fn sorted(rel: Rel, order: &[Order], types: &[Type]) -> Rel {
+    if order.is_empty() {
+        return rel;
+    }
+    let keys = order
+        .iter()
+        .map(|key| SortKey {
+            expr: BoundExpr::column(key.target, types[key.target]),
+            descending: key.descending,
+            nulls_first: key.nulls_first,
+        })
+        .collect();
+    Rel::Sort { input: Box::new(rel), keys }
 }
 
 pub(crate) fn filtered(rel: Rel, predicate: Option<BoundExpr>) -> Rel {
