@@ -417,18 +417,7 @@ impl Cursor<'_> {
             }
             "drop" => {
                 self.skip(1);
-                let constraint = self.take("constraint");
-                if !constraint {
-                    self.take("column");
-                }
-                let if_exists = self.take_if_exists();
-                let name = self.identifier()?;
-                let cascade = self.take_behavior();
-                if constraint {
-                    AlterTableAction::DropConstraint { name, if_exists, cascade }
-                } else {
-                    AlterTableAction::DropColumn { column: name, if_exists, cascade }
-                }
+                self.drop_part()?
             }
             "alter" => {
                 self.skip(1);
@@ -461,13 +450,7 @@ impl Cursor<'_> {
                 self.skip(2);
                 AlterTableAction::ValidateConstraint(self.identifier()?)
             }
-            "enable" | "disable" if self.word_at(1) == "trigger" => {
-                let firing = if self.at("enable") { TriggerFiring::Origin } else { TriggerFiring::Never };
-                self.skip(2);
-                let all = matches!(self.word_at(0).as_str(), "all" | "user");
-                let name = self.label()?;
-                AlterTableAction::SetTrigger { name: (!all).then_some(name), firing }
-            }
+            "enable" | "disable" if self.word_at(1) == "trigger" => self.trigger_switch()?,
             "enable"
                 if matches!(self.word_at(1).as_str(), "always" | "replica")
                     && self.word_at(2) == "trigger" =>
@@ -512,6 +495,29 @@ impl Cursor<'_> {
             _ => return Err(self.unexpected()),
         };
         Ok(action)
+    }
+
+    fn drop_part(&mut self) -> Result<AlterTableAction> {
+        let constraint = self.take("constraint");
+        if !constraint {
+            self.take("column");
+        }
+        let if_exists = self.take_if_exists();
+        let name = self.identifier()?;
+        let cascade = self.take_behavior();
+        Ok(match constraint {
+            true => AlterTableAction::DropConstraint { name, if_exists, cascade },
+            false => AlterTableAction::DropColumn { column: name, if_exists, cascade },
+        })
+    }
+
+    /// ENABLE | DISABLE TRIGGER.
+    fn trigger_switch(&mut self) -> Result<AlterTableAction> {
+        let firing = if self.at("enable") { TriggerFiring::Origin } else { TriggerFiring::Never };
+        self.skip(2);
+        let all = matches!(self.word_at(0).as_str(), "all" | "user");
+        let name = self.label()?;
+        Ok(AlterTableAction::SetTrigger { name: (!all).then_some(name), firing })
     }
 
     fn replica_identity(&mut self) -> Result<WrittenReplicaIdentity> {
