@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use archipel_sql::ast::{Copy, CopyTarget, Statement};
+use archipel_sql::ast::{Copy, CopyTarget, QualifiedName, Statement};
+use archipel_sql::catalog::TableKind;
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
 use archipel_sql::copy::{CopyEncoder, CopyFormat};
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -16,6 +17,32 @@ use crate::session::utility::in_whole;
 use crate::statement::{Body, Prepared};
 
 impl Session {
+    /// The query of a table's own rows, of these columns or of all that are not generated.
+    fn table_query(&mut self, name: &QualifiedName, columns: &[String]) -> Result<String> {
+        let host = self.host();
+        let path = self.search_path();
+        let table = host.catalog.catalog.require_table(name, &path)?;
+        let refused = |what: &str| {
+            let message = format!("cannot copy from {what} \"{}\"", table.name);
+            SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+                .with_hint("Try the COPY (SELECT ...) TO variant.")
+        };
+        if table.kind == TableKind::View {
+            return Err(refused("view"));
+        }
+        if table.is_partitioned() {
+            return Err(refused("partitioned table"));
+        }
+        let columns: Vec<String> = column_positions(&table, columns)?
+            .into_iter()
+            .map(|at| quote_identifier(&table.columns[at].name).to_string())
+            .collect();
+        let name = quote_qualified(&table.schema, &table.name);
+        // The rows of heirs are copied with them.
+        let only = if host.catalog.catalog.has_heirs(table.oid) { "ONLY " } else { "" };
+        Ok(format!("SELECT {} FROM {only}{name}", columns.join(", ")))
+    }
+
     pub(in crate::session) async fn copy_out(
         &mut self,
         copy: &Copy,
@@ -29,33 +56,7 @@ impl Session {
                 before = &outer.text[..query.range.start];
                 outer.text[query.range.clone()].into()
             }
-            CopyTarget::Table { name, columns } => {
-                let host = self.host();
-                let path = self.search_path();
-                let table = host.catalog.catalog.require_table(name, &path)?;
-                if table.kind == archipel_sql::catalog::TableKind::View {
-                    return Err(SqlError::new(
-                        SqlState::WRONG_OBJECT_TYPE,
-                        format!("cannot copy from view \"{}\"", table.name),
-                    )
-                    .with_hint("Try the COPY (SELECT ...) TO variant."));
-                }
-                if table.is_partitioned() {
-                    return Err(SqlError::new(
-                        SqlState::WRONG_OBJECT_TYPE,
-                        format!("cannot copy from partitioned table \"{}\"", table.name),
-                    )
-                    .with_hint("Try the COPY (SELECT ...) TO variant."));
-                }
-                let columns: Vec<String> = column_positions(&table, columns)?
-                    .into_iter()
-                    .map(|at| quote_identifier(&table.columns[at].name).to_string())
-                    .collect();
-                let name = quote_qualified(&table.schema, &table.name);
-                // The rows of heirs are copied with them.
-                let only = if host.catalog.catalog.has_heirs(table.oid) { "ONLY " } else { "" };
-                format!("SELECT {} FROM {only}{name}", columns.join(", ")).into()
-            }
+            CopyTarget::Table { name, columns } => self.table_query(name, columns)?.into(),
         };
         let shift = |error: SqlError| in_whole(error, before);
         let statements = self.read(&text).await.map_err(shift)?;
