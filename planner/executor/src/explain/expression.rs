@@ -141,25 +141,7 @@ impl Writer<'_> {
                 let not = if *negated { "NOT " } else { "" };
                 format!("({} IS {not}DISTINCT FROM {})", show(left), show(right))
             }
-            ExprKind::Case { arms, otherwise } => {
-                let mut text = "CASE".to_owned();
-                for (condition, value) in arms {
-                    text.push_str(&format!(" WHEN {} THEN {}", show(condition), show(value)));
-                }
-                match otherwise {
-                    Some(otherwise) => text.push_str(&format!(" ELSE {}", show(otherwise))),
-                    None => {
-                        if let Some(session) = self.session {
-                            text.push_str(&format!(
-                                " ELSE NULL::{}",
-                                session.type_names().format_type(expr.ty)
-                            ));
-                        }
-                    }
-                }
-                text.push_str(" END");
-                text
-            }
+            ExprKind::Case { arms, otherwise } => self.case(arms, otherwise.as_deref(), expr.ty),
             ExprKind::Coalesce(args) => format!("COALESCE({})", list(args)),
             ExprKind::NullIf { left, right, .. } => format!("NULLIF({}, {})", show(left), show(right)),
             ExprKind::Extreme { greatest, args, .. } => {
@@ -183,20 +165,7 @@ impl Writer<'_> {
                 _ => format!("ARRAY[{}]", list(items)),
             },
             ExprKind::Row(fields, _) => format!("ROW({})", list(fields)),
-            ExprKind::Subscript { array, subscripts } => {
-                let mut text = show(array);
-                for subscript in subscripts {
-                    text.push_str(&match subscript {
-                        Subscript::Index(index) => format!("[{}]", show(index)),
-                        Subscript::Slice { lower, upper } => format!(
-                            "[{}:{}]",
-                            lower.as_ref().map(show).unwrap_or_default(),
-                            upper.as_ref().map(show).unwrap_or_default()
-                        ),
-                    });
-                }
-                text
-            }
+            ExprKind::Subscript { array, subscripts } => self.subscripted(array, subscripts),
             ExprKind::Field { record, index } => format!("({}).{}", show(record), index + 1),
             ExprKind::Relabel(inner)
             | ExprKind::ConvertIo(inner)
@@ -211,6 +180,35 @@ impl Writer<'_> {
                 _ => "(SubPlan)".to_owned(),
             },
         }
+    }
+
+    /// A CASE, whose missing ELSE is a NULL of its type.
+    fn case(&self, arms: &[(BoundExpr, BoundExpr)], otherwise: Option<&BoundExpr>, ty: Type) -> String {
+        let mut text = "CASE".to_owned();
+        for (condition, value) in arms {
+            text.push_str(&format!(" WHEN {} THEN {}", self.text(condition), self.text(value)));
+        }
+        match (otherwise, self.session) {
+            (Some(otherwise), _) => text.push_str(&format!(" ELSE {}", self.text(otherwise))),
+            (None, Some(session)) => {
+                text.push_str(&format!(" ELSE NULL::{}", session.type_names().format_type(ty)));
+            }
+            (None, None) => {}
+        }
+        text.push_str(" END");
+        text
+    }
+
+    fn subscripted(&self, array: &BoundExpr, subscripts: &[Subscript]) -> String {
+        let end = |end: &Option<BoundExpr>| end.as_ref().map(|end| self.text(end)).unwrap_or_default();
+        let mut text = self.text(array);
+        for subscript in subscripts {
+            text.push_str(&match subscript {
+                Subscript::Index(index) => format!("[{}]", self.text(index)),
+                Subscript::Slice { lower, upper } => format!("[{}:{}]", end(lower), end(upper)),
+            });
+        }
+        text
     }
 
     /// A constant: numbers as they are, anything else in quotes (get_const_expr).
