@@ -1,6 +1,8 @@
 //! GRANT and REVOKE on objects.
 
-use archipel_sql::ast::{Grant, GrantObjects, GrantedPrivilege, QualifiedName, RoleName};
+use archipel_sql::ast::{
+    Grant, GrantObjects, GrantedPrivilege, QualifiedName, RoleName, RoutineSignature, RoutineWord,
+};
 use archipel_sql::catalog::access::{AclChange, AclItem, EVERYBODY};
 use archipel_sql::catalog::names::{undefined_column, undefined_schema};
 use archipel_sql::catalog::{
@@ -175,118 +177,153 @@ fn built_in_type(name: &QualifiedName) -> Option<&'static TypeInfo> {
     type_by_name(&name.name).filter(|info| is_there && info.name == name.name)
 }
 
+impl Target {
+    fn new(object: Oid, class: ObjectClass, name: &str) -> Target {
+        Target { object, class, name: name.to_owned() }
+    }
+}
+
+/// An object that is not of the kind the statement names.
+fn wrong_kind(name: &str, what: &str) -> SqlError {
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not {what}"))
+}
+
+/// The objects that a statement names, one by one or as all of a schema.
 fn targets(objects: &GrantObjects, class: ObjectClass, work: &Work<'_>) -> Result<Vec<Target>> {
-    let catalog = &work.catalog;
-    let target =
-        |object: Oid, class: ObjectClass, name: &str| Target { object, class, name: name.to_owned() };
-    let schema_of = |name: &String| catalog.schema(name).ok_or_else(|| undefined_schema(name));
-    let wrong = |name: &str, what: &str| {
-        SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not {what}"))
-    };
-    let mut found = Vec::new();
     match objects {
-        GrantObjects::Tables(names) => {
-            for name in names {
-                match catalog.require_relation(name, work.search_path())? {
-                    Relation::Table(table) => found.push(target(table.oid, class, &table.name)),
-                    Relation::Sequence(sequence) => {
-                        found.push(target(sequence.oid, ObjectClass::Sequence, &sequence.name));
-                    }
-                    index => {
-                        let message = format!("\"{}\" is an index", index.name());
-                        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
-                    }
-                }
-            }
-        }
+        GrantObjects::Tables(names) => names.iter().map(|name| table_target(name, class, work)).collect(),
         GrantObjects::Sequences(names) => {
-            for name in names {
-                match catalog.require_relation(name, work.search_path())? {
-                    Relation::Sequence(sequence) => {
-                        found.push(target(sequence.oid, class, &sequence.name));
-                    }
-                    other => return Err(wrong(other.name(), "a sequence")),
-                }
-            }
+            names.iter().map(|name| sequence_target(name, class, work)).collect()
         }
-        GrantObjects::Schemas(names) => {
-            for name in names {
-                found.push(target(schema_of(name)?.oid, class, name));
-            }
-        }
-        GrantObjects::Databases(names) => {
-            for name in names {
-                if name != SUPERUSER_NAME {
-                    let message = format!("database \"{name}\" does not exist");
-                    return Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, message));
-                }
-                found.push(target(DATABASE, class, name));
-            }
-        }
-        GrantObjects::Languages(_) => {}
-        GrantObjects::Types(names) | GrantObjects::Domains(names) => {
-            for name in names {
-                let are_domains = matches!(objects, GrantObjects::Domains(_));
-                let own = catalog.user_type(name.schema.as_deref(), &name.name, work.search_path());
-                if own.is_none()
-                    && let Some(built_in) = built_in_type(name)
-                {
-                    if are_domains {
-                        return Err(wrong(built_in.name, "a domain"));
-                    }
-                    if built_in.is_array() {
-                        return Err(SqlError::new(INVALID_GRANT, "cannot set privileges of array types")
-                            .with_hint("Set the privileges of the element type instead."));
-                    }
-                    found.push(target(built_in.oid, class, built_in.name));
-                    continue;
-                }
-                let ty = catalog.require_user_type(name, work.search_path())?;
-                if are_domains && ty.domain.is_none() {
-                    return Err(wrong(&ty.name, "a domain"));
-                }
-                found.push(target(ty.oid, class, &ty.name));
-            }
-        }
+        GrantObjects::Schemas(names) => names.iter().map(|name| schema_target(name, class, work)).collect(),
+        GrantObjects::Databases(names) => names.iter().map(|name| database_target(name, class)).collect(),
+        GrantObjects::Languages(_) => Ok(Vec::new()),
+        GrantObjects::Types(names) => names.iter().map(|name| type_target(name, class, work)).collect(),
+        GrantObjects::Domains(names) => names.iter().map(|name| domain_target(name, class, work)).collect(),
         GrantObjects::Routines(word, signatures) => {
-            for signature in signatures {
-                match routine::find(catalog, signature, *word, work.search_path()) {
-                    Ok(routine) => found.push(target(routine.oid, class, &routine.name)),
-                    Err(error) => {
-                        let built_in = routine::find_built_in(catalog, signature, *word, work.search_path());
-                        let (oid, name) = built_in.ok_or(error)?;
-                        found.push(target(oid, class, name));
-                    }
-                }
-            }
+            signatures.iter().map(|signature| routine_target(signature, *word, class, work)).collect()
         }
         GrantObjects::AllInSchema(word, names) => {
+            let mut found = Vec::new();
             for name in names {
-                schema_of(name)?;
-                match class {
-                    ObjectClass::Relation => found.extend(
-                        catalog.tables().filter(|t| t.schema == *name).map(|t| target(t.oid, class, &t.name)),
-                    ),
-                    ObjectClass::Sequence => found.extend(
-                        catalog
-                            .sequences()
-                            .filter(|s| s.schema == *name)
-                            .map(|s| target(s.oid, class, &s.name)),
-                    ),
-                    _ => {
-                        let fits = |kind: RoutineKind| match word.as_str() {
-                            "functions" => kind != RoutineKind::Procedure,
-                            "procedures" => kind == RoutineKind::Procedure,
-                            _ => true,
-                        };
-                        let routines = catalog.routines_all().filter(|r| r.schema == *name && fits(r.kind));
-                        found.extend(routines.map(|r| target(r.oid, class, &r.name)));
-                    }
-                }
+                found.extend(all_in_schema(name, word, class, work)?);
             }
+            Ok(found)
         }
     }
-    Ok(found)
+}
+
+/// What GRANT ON SEQUENCE names.
+fn sequence_target(name: &QualifiedName, class: ObjectClass, work: &Work<'_>) -> Result<Target> {
+    match work.catalog.require_relation(name, work.search_path())? {
+        Relation::Sequence(sequence) => Ok(Target::new(sequence.oid, class, &sequence.name)),
+        other => Err(wrong_kind(other.name(), "a sequence")),
+    }
+}
+
+/// What GRANT ON SCHEMA names.
+fn schema_target(name: &str, class: ObjectClass, work: &Work<'_>) -> Result<Target> {
+    let schema = work.catalog.schema(name).ok_or_else(|| undefined_schema(name))?;
+    Ok(Target::new(schema.oid, class, name))
+}
+
+/// What GRANT ON DATABASE names: there is one.
+fn database_target(name: &str, class: ObjectClass) -> Result<Target> {
+    if name != SUPERUSER_NAME {
+        let message = format!("database \"{name}\" does not exist");
+        return Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, message));
+    }
+    Ok(Target::new(DATABASE, class, name))
+}
+
+/// What GRANT ON FUNCTION and its kin name: a routine of users or one that is built in.
+fn routine_target(
+    signature: &RoutineSignature,
+    word: RoutineWord,
+    class: ObjectClass,
+    work: &Work<'_>,
+) -> Result<Target> {
+    match routine::find(&work.catalog, signature, word, work.search_path()) {
+        Ok(routine) => Ok(Target::new(routine.oid, class, &routine.name)),
+        Err(error) => {
+            let built_in = routine::find_built_in(&work.catalog, signature, word, work.search_path());
+            let (oid, name) = built_in.ok_or(error)?;
+            Ok(Target::new(oid, class, name))
+        }
+    }
+}
+
+/// What GRANT ON TABLE names: a table, or a sequence.
+fn table_target(name: &QualifiedName, class: ObjectClass, work: &Work<'_>) -> Result<Target> {
+    match work.catalog.require_relation(name, work.search_path())? {
+        Relation::Table(table) => Ok(Target::new(table.oid, class, &table.name)),
+        Relation::Sequence(sequence) => Ok(Target::new(sequence.oid, ObjectClass::Sequence, &sequence.name)),
+        index => {
+            let message = format!("\"{}\" is an index", index.name());
+            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+        }
+    }
+}
+
+/// What GRANT ON TYPE names: a type of users or one that is built in.
+fn type_target(name: &QualifiedName, class: ObjectClass, work: &Work<'_>) -> Result<Target> {
+    if let Some(built_in) = built_in_named(name, work) {
+        if built_in.is_array() {
+            return Err(SqlError::new(INVALID_GRANT, "cannot set privileges of array types")
+                .with_hint("Set the privileges of the element type instead."));
+        }
+        return Ok(Target::new(built_in.oid, class, built_in.name));
+    }
+    let ty = work.catalog.require_user_type(name, work.search_path())?;
+    Ok(Target::new(ty.oid, class, &ty.name))
+}
+
+/// What GRANT ON DOMAIN names.
+fn domain_target(name: &QualifiedName, class: ObjectClass, work: &Work<'_>) -> Result<Target> {
+    if let Some(built_in) = built_in_named(name, work) {
+        return Err(wrong_kind(built_in.name, "a domain"));
+    }
+    let ty = work.catalog.require_user_type(name, work.search_path())?;
+    match &ty.domain {
+        Some(_) => Ok(Target::new(ty.oid, class, &ty.name)),
+        None => Err(wrong_kind(&ty.name, "a domain")),
+    }
+}
+
+/// The built-in type of a name that no type of users has.
+fn built_in_named(name: &QualifiedName, work: &Work<'_>) -> Option<&'static TypeInfo> {
+    let own = work.catalog.user_type(name.schema.as_deref(), &name.name, work.search_path());
+    if own.is_none() { built_in_type(name) } else { None }
+}
+
+/// What a schema has of a class; of its routines those that the word says.
+fn all_in_schema(schema: &str, word: &str, class: ObjectClass, work: &Work<'_>) -> Result<Vec<Target>> {
+    let catalog = &work.catalog;
+    catalog.schema(schema).ok_or_else(|| undefined_schema(schema))?;
+    Ok(match class {
+        ObjectClass::Relation => catalog
+            .tables()
+            .filter(|table| table.schema == schema)
+            .map(|table| Target::new(table.oid, class, &table.name))
+            .collect(),
+        ObjectClass::Sequence => catalog
+            .sequences()
+            .filter(|sequence| sequence.schema == schema)
+            .map(|sequence| Target::new(sequence.oid, class, &sequence.name))
+            .collect(),
+        _ => {
+            let fits = |kind: RoutineKind| match word {
+                "functions" => kind != RoutineKind::Procedure,
+                "procedures" => kind == RoutineKind::Procedure,
+                _ => true,
+            };
+            catalog
+                .routines_all()
+                .filter(|routine| routine.schema == schema && fits(routine.kind))
+                .map(|routine| Target::new(routine.oid, class, &routine.name))
+                .collect()
+        }
+    })
 }
 
 /// Which of the rights may be granted, with PostgreSQL's error or warning for the others

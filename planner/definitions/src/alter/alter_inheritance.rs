@@ -95,20 +95,7 @@ pub(super) fn check(table: &Table, action: &AlterTableAction, reach: Reach, work
     let has_heirs = work.catalog.has_heirs(table.oid);
     let only = reach.only && has_heirs;
     match action {
-        AlterTableAction::AddColumn { column, .. } => {
-            if !reach.inherited && table.bound.is_some() {
-                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, "cannot add column to a partition"));
-            }
-            let identity = |constraint: &ColumnConstraint| {
-                matches!(constraint.kind, ColumnConstraintKind::Identity { .. })
-            };
-            if has_heirs && column.constraints.iter().any(identity) {
-                return Err(refused("cannot recursively add identity column to table that has child tables"));
-            }
-            if only {
-                return Err(refused("column must be added to child tables too"));
-            }
-        }
+        AlterTableAction::AddColumn { column, .. } => check_new_column(table, column, reach, work)?,
         AlterTableAction::DropColumn { column, .. } => {
             let Some(place) = table.column_index(column) else { return Ok(()) };
             if !reach.inherited && column_parents(table, column, work) > 0 {
@@ -154,55 +141,14 @@ pub(super) fn check(table: &Table, action: &AlterTableAction, reach: Reach, work
                 return Err(refused(format!("cannot rename inherited constraint \"{from}\"")));
             }
         }
-        AlterTableAction::SetNotNull { column, not_null } => {
-            let place = usize::from(column_place(table, column)?);
-            let lacking = |heir: &TableRef| {
-                heir.column_index(column).is_some_and(|own| !heir.columns[usize::from(own)].not_null)
-            };
-            if *not_null
-                && only
-                && !table.columns[place].not_null
-                && let Some(heir) = work.catalog.heirs(table.oid).iter().find(|heir| lacking(heir))
-            {
-                return Err(refused("constraint must be added to child tables too")
-                    .with_detail(format!(
-                        "Column \"{column}\" of relation \"{}\" is not already NOT NULL.",
-                        heir.name
-                    ))
-                    .with_hint(NOT_ONLY));
-            }
-            if !*not_null && only && table.is_partitioned() {
-                let message =
-                    "cannot remove constraint from only the partitioned table when partitions exist";
-                return Err(refused(message).with_hint(NOT_ONLY));
-            }
-            let marked =
-                table.partition_of().and_then(|oid| work.catalog.table_by_oid(oid)).is_some_and(|parent| {
-                    parent.column_index(column).is_some_and(|own| parent.columns[usize::from(own)].not_null)
-                });
-            if !*not_null && !reach.inherited && marked {
-                return Err(refused(format!("column \"{column}\" is marked NOT NULL in parent table")));
-            }
+        AlterTableAction::SetNotNull { column, not_null: true } => {
+            check_set_not_null(table, column, only, work)?;
+        }
+        AlterTableAction::SetNotNull { column, not_null: false } => {
+            check_drop_not_null(table, column, Reach { only, ..reach }, work)?;
         }
         AlterTableAction::AddConstraint(constraint) => check_added(table, constraint, only, work)?,
-        AlterTableAction::DropConstraint { name, .. } => {
-            let of_parent = table.primary_key.iter().any(|key| key.name == *name && key.parent.is_some())
-                || table.indexes.iter().any(|index| index.name == *name && index.parent.is_some())
-                || table.foreign_keys.iter().any(|key| key.name == *name && key.parent.is_some())
-                || table.checks.iter().any(|check| check.name == *name)
-                    && check_parents(table, name, work) > 0;
-            if of_parent && !reach.inherited {
-                return Err(refused(format!(
-                    "cannot drop inherited constraint \"{name}\" of relation \"{}\"",
-                    table.name
-                )));
-            }
-            if only && table.is_partitioned() && work::has_constraint(table, name) {
-                let message =
-                    "cannot remove constraint from only the partitioned table when partitions exist";
-                return Err(refused(message).with_hint(NOT_ONLY));
-            }
-        }
+        AlterTableAction::DropConstraint { name, .. } => check_dropped(table, name, reach, work)?,
         AlterTableAction::DropExpression { column, .. } => {
             if only {
                 let message = "ALTER TABLE / DROP EXPRESSION must be applied to child tables too";
@@ -219,6 +165,83 @@ pub(super) fn check(table: &Table, action: &AlterTableAction, reach: Reach, work
             table::check_no_options(options)?;
         }
         _ => {}
+    }
+    Ok(())
+}
+
+/// Whether a column may come, whose heirs get it along.
+fn check_new_column(table: &Table, column: &ColumnDefinition, reach: Reach, work: &Work<'_>) -> Result<()> {
+    let has_heirs = work.catalog.has_heirs(table.oid);
+    if !reach.inherited && table.bound.is_some() {
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, "cannot add column to a partition"));
+    }
+    let identity =
+        |constraint: &ColumnConstraint| matches!(constraint.kind, ColumnConstraintKind::Identity { .. });
+    if has_heirs && column.constraints.iter().any(identity) {
+        return Err(refused("cannot recursively add identity column to table that has child tables"));
+    }
+    if reach.only && has_heirs {
+        return Err(refused("column must be added to child tables too"));
+    }
+    Ok(())
+}
+
+/// SET NOT NULL of the table ONLY is for heirs that have it.
+fn check_set_not_null(table: &Table, column: &str, only: bool, work: &Work<'_>) -> Result<()> {
+    let place = usize::from(column_place(table, column)?);
+    let lacking = |heir: &TableRef| {
+        heir.column_index(column).is_some_and(|own| !heir.columns[usize::from(own)].not_null)
+    };
+    if only
+        && !table.columns[place].not_null
+        && let Some(heir) = work.catalog.heirs(table.oid).iter().find(|heir| lacking(heir))
+    {
+        return Err(refused("constraint must be added to child tables too")
+            .with_detail(format!(
+                "Column \"{column}\" of relation \"{}\" is not already NOT NULL.",
+                heir.name
+            ))
+            .with_hint(NOT_ONLY));
+    }
+    Ok(())
+}
+
+/// DROP NOT NULL is not for partitions alone that have it from their parent, nor for a parent alone.
+fn check_drop_not_null(table: &Table, column: &str, reach: Reach, work: &Work<'_>) -> Result<()> {
+    column_place(table, column)?;
+    if reach.only && table.is_partitioned() {
+        let message = "cannot remove constraint from only the partitioned table when partitions exist";
+        return Err(refused(message).with_hint(NOT_ONLY));
+    }
+    let parent = table.partition_of().and_then(|oid| work.catalog.table_by_oid(oid));
+    let marked = parent.is_some_and(|parent| {
+        parent.column_index(column).is_some_and(|own| parent.columns[usize::from(own)].not_null)
+    });
+    if !reach.inherited && marked {
+        return Err(refused(format!("column \"{column}\" is marked NOT NULL in parent table")));
+    }
+    Ok(())
+}
+
+/// Whether a constraint may go that a parent or heirs have, too.
+fn check_dropped(table: &Table, name: &str, reach: Reach, work: &Work<'_>) -> Result<()> {
+    let of_parent = table.primary_key.iter().any(|key| key.name == name && key.parent.is_some())
+        || table.indexes.iter().any(|index| index.name == name && index.parent.is_some())
+        || table.foreign_keys.iter().any(|key| key.name == name && key.parent.is_some())
+        || table.checks.iter().any(|check| check.name == name) && check_parents(table, name, work) > 0;
+    if of_parent && !reach.inherited {
+        return Err(refused(format!(
+            "cannot drop inherited constraint \"{name}\" of relation \"{}\"",
+            table.name
+        )));
+    }
+    if reach.only
+        && work.catalog.has_heirs(table.oid)
+        && table.is_partitioned()
+        && work::has_constraint(table, name)
+    {
+        let message = "cannot remove constraint from only the partitioned table when partitions exist";
+        return Err(refused(message).with_hint(NOT_ONLY));
     }
     Ok(())
 }
@@ -291,17 +314,7 @@ pub(super) fn follow(
     }
     match action {
         AlterTableAction::AddColumn { column, .. } if after.columns.len() > before.columns.len() => {
-            let checks = &after.checks[before.checks.len()..];
-            let mut merged = Vec::new();
-            for heir in &heirs {
-                if !add_column(&after, column, checks, heir, work)? {
-                    merged.push(heir.clone());
-                }
-            }
-            for check in checks {
-                add_check(&after, check, &merged, work)?;
-            }
-            partition_keys::spread(after.oid, Some(&partition_keys::fresh_keys(before, &after)), work)?;
+            give_column(before, &after, column, &heirs, work)?;
         }
         AlterTableAction::DropColumn { column, cascade, .. } => {
             for heir in heirs {
@@ -349,22 +362,8 @@ pub(super) fn follow(
                 }
             }
         }
-        AlterTableAction::SetTrigger { name, firing } if after.is_partitioned() => {
-            let named = |oid: Oid| {
-                let trigger = after.triggers.iter().find(|trigger| trigger.oid == oid);
-                trigger.is_some_and(|trigger| name.as_ref().is_none_or(|name| trigger.name == *name))
-            };
-            for heir in &heirs {
-                let mut changed = (**heir).clone();
-                for trigger in changed.triggers.iter_mut().filter(|t| t.parent.is_some_and(named)) {
-                    trigger.fire_in(*firing);
-                }
-                let before = changed.clone();
-                if changed != **heir {
-                    finish(changed, work);
-                }
-                follow(&before, action, Reach::HEIR, work)?;
-            }
+        AlterTableAction::SetTrigger { .. } if after.is_partitioned() => {
+            set_triggers(&after, action, &heirs, work)?;
         }
         AlterTableAction::SetDefault { .. }
         | AlterTableAction::SetNotNull { .. }
@@ -374,6 +373,53 @@ pub(super) fn follow(
             ..
         } => to_heirs(&heirs, action, work)?,
         _ => {}
+    }
+    Ok(())
+}
+
+/// Gives heirs the column that was added, its constraints along.
+fn give_column(
+    before: &Table,
+    after: &TableRef,
+    column: &ColumnDefinition,
+    heirs: &[TableRef],
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let checks = &after.checks[before.checks.len()..];
+    let mut merged = Vec::new();
+    for heir in heirs {
+        if !add_column(after, column, checks, heir, work)? {
+            merged.push(heir.clone());
+        }
+    }
+    for check in checks {
+        add_check(after, check, &merged, work)?;
+    }
+    partition_keys::spread(after.oid, Some(&partition_keys::fresh_keys(before, after)), work)
+}
+
+/// Has the triggers of partitions, which are parts of those of a partitioned table, fire as these do.
+fn set_triggers(
+    after: &Table,
+    action: &AlterTableAction,
+    heirs: &[TableRef],
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let AlterTableAction::SetTrigger { name, firing } = action else { return Ok(()) };
+    let named = |oid: Oid| {
+        let trigger = after.triggers.iter().find(|trigger| trigger.oid == oid);
+        trigger.is_some_and(|trigger| name.as_ref().is_none_or(|name| trigger.name == *name))
+    };
+    for heir in heirs {
+        let mut changed = (**heir).clone();
+        for trigger in changed.triggers.iter_mut().filter(|t| t.parent.is_some_and(named)) {
+            trigger.fire_in(*firing);
+        }
+        let before = changed.clone();
+        if changed != **heir {
+            finish(changed, work);
+        }
+        follow(&before, action, Reach::HEIR, work)?;
     }
     Ok(())
 }

@@ -21,6 +21,7 @@ use crate::bound::BoundStatement;
 use crate::data_type::composite;
 use crate::expression::{check, stored_expression};
 use crate::relation::constraint::Deferred;
+use crate::relation::sequence::SequenceRequest;
 use crate::relation::{collation, constraint, distribution, partition_keys, sequence, table, view_query};
 use crate::row::{Codec, table_def};
 use crate::work::change::{column_place, finish, touch, validate_not_null};
@@ -56,51 +57,10 @@ pub(super) fn add_column(
     let key = made.constraints.iter().any(|part| matches!(part.kind, TableConstraintKind::PrimaryKey { .. }));
     let (ty, not_null) = (made.column.ty, made.column.not_null || key);
     table.columns.push(made.column);
-    let (mut computed, mut once) = (None, false);
-    let mut value = OwnedCell::Null;
-    if let Some(text) = table.columns[usize::from(place)].generated.clone() {
-        check::check_generated(&table, &[])?;
-        let about = About::Row(before.clone().into());
-        let settled = stored_expression::settled_text(
-            &text,
-            &before.schema,
-            &about,
-            Clause::Generated,
-            Some(ty),
-            work,
-        )?;
-        computed = Some(ComputedValue::of_definition(&work.catalog, &before, &settled, ty));
-        table.columns[usize::from(place)].generated = Some(settled);
-    } else if let Some(request) = &made.sequence {
-        let owned = table::make_owned_sequence(&mut table, place, request, work)?;
-        computed = Some(ComputedValue::Sequence(sequence::definition(&owned)));
-    } else if let Some(domain) = table.columns[usize::from(place)].domain {
-        let mut shown = "NULL".to_owned();
-        if let Some(default) = &table.columns[usize::from(place)].default {
-            shown.clone_from(default);
-        } else if let Some(of) = work.catalog.domain_with_default(domain)
-            && let Some(default) = of.domain.as_ref().and_then(|domain| domain.default.as_ref())
-        {
-            shown = stored_expression::text_for_session(
-                default,
-                &of.schema,
-                &About::Nothing,
-                Clause::Default,
-                work,
-            )?;
-        }
-        computed = Some(ComputedValue::of_row(&work.catalog, &before, &shown, Type::of(domain)));
-    } else if let Some(text) = &table.columns[usize::from(place)].default {
-        match check::constant(text, ty, work)? {
-            Some(constant) => value = constant,
-            None => {
-                once = !check::is_volatile_default(text, ty, work)?;
-                computed = Some(ComputedValue::of_row(&work.catalog, &before, text, ty));
-            }
-        }
-    }
+    let filling = fill(&before, &mut table, made.sequence.as_ref(), work)?;
+    let is_null = matches!(filling, Filling::Constant(OwnedCell::Null));
     let target = validation::own_rows(&table, work);
-    if not_null && computed.is_none() && value == OwnedCell::Null && table.is_stored() {
+    if not_null && is_null && table.is_stored() {
         work.validate(format!("SELECT 1 FROM {target} LIMIT 1"), validation::null_values(name, &table));
     }
     let mut deferred = Deferred::default();
@@ -110,7 +70,7 @@ pub(super) fn add_column(
     deferred.resolve(&mut table, work)?;
     partition_keys::check_keys(&table)?;
     work.rewritten.push((table.oid, name.clone()));
-    validate_new_column(&before, &table, computed.is_none() && value == OwnedCell::Null, work);
+    validate_new_column(&before, &table, is_null, work);
     if table.primary_key.is_some() && before.primary_key.is_none() {
         distribution::choose_default(&mut table, work)?;
     }
@@ -120,9 +80,13 @@ pub(super) fn add_column(
     let table = work.put_table(table);
     let def = table_def(&table);
     let mut visible = column_source::all_kept(&before);
-    visible.push(ColumnSource::Constant(value));
+    let (constant, computed) = match filling {
+        Filling::Constant(constant) => (constant, None),
+        Filling::Computed { value, once } => (OwnedCell::Null, Some((value, once))),
+    };
+    visible.push(ColumnSource::Constant(constant));
     let columns = column_source::sources(&before, &table, visible);
-    if let Some(value) = computed {
+    if let Some((value, once)) = computed {
         let not_null = not_null.then(|| validation::null_values(name, &table));
         work.compute(Computed { column: usize::from(place), ty, not_null, once, value });
     }
@@ -131,6 +95,72 @@ pub(super) fn add_column(
         touch(oid, work);
     }
     Ok(())
+}
+
+/// What rows that are there have in a new column.
+enum Filling {
+    Constant(OwnedCell),
+    /// A value for each row, or one for all of them (`once`).
+    Computed {
+        value: ComputedValue,
+        once: bool,
+    },
+}
+
+/// What the rows of a table, which gets a new last column, have in that: the sequence that the column
+/// asks for is made along.
+fn fill(
+    before: &Table,
+    table: &mut Table,
+    sequence: Option<&SequenceRequest>,
+    work: &mut Work<'_>,
+) -> Result<Filling> {
+    let at = before.columns.len();
+    let ty = table.columns[at].ty;
+    let each = |value: ComputedValue| Filling::Computed { value, once: false };
+    if let Some(text) = table.columns[at].generated.clone() {
+        check::check_generated(table, &[])?;
+        let about = About::Row(before.clone().into());
+        let settled = stored_expression::settled_text(
+            &text,
+            &before.schema,
+            &about,
+            Clause::Generated,
+            Some(ty),
+            work,
+        )?;
+        let value = ComputedValue::of_definition(&work.catalog, before, &settled, ty);
+        table.columns[at].generated = Some(settled);
+        return Ok(each(value));
+    }
+    if let Some(request) = sequence {
+        let owned = table::make_owned_sequence(table, at as u16, request, work)?;
+        return Ok(each(ComputedValue::Sequence(sequence::definition(&owned))));
+    }
+    if let Some(domain) = table.columns[at].domain {
+        let default = domain_default(table.columns[at].default.as_deref(), domain, work)?;
+        return Ok(each(ComputedValue::of_row(&work.catalog, before, &default, Type::of(domain))));
+    }
+    let Some(text) = &table.columns[at].default else { return Ok(Filling::Constant(OwnedCell::Null)) };
+    if let Some(constant) = check::constant(text, ty, work)? {
+        return Ok(Filling::Constant(constant));
+    }
+    let once = !check::is_volatile_default(text, ty, work)?;
+    Ok(Filling::Computed { value: ComputedValue::of_row(&work.catalog, before, text, ty), once })
+}
+
+/// What a column of a domain is filled with: its own default, the domain's, or NULL.
+fn domain_default(own: Option<&str>, domain: Oid, work: &Work<'_>) -> Result<String> {
+    if let Some(default) = own {
+        return Ok(default.to_owned());
+    }
+    if let Some(of) = work.catalog.domain_with_default(domain)
+        && let Some(default) = of.domain.as_ref().and_then(|domain| domain.default.as_ref())
+    {
+        let clause = Clause::Default;
+        return stored_expression::text_for_session(default, &of.schema, &About::Nothing, clause, work);
+    }
+    Ok("NULL".to_owned())
 }
 
 /// The constraints that came with a column must hold for the rows that are there. `is_null` says that
@@ -186,58 +216,19 @@ pub(super) fn set_type(
         composite::check_column(&Column { ty: new, ..table.columns[at].clone() }, &table, work)?;
         composite::check_not_stored(table.row_type(), &table.name, "table", "its row type", work)?;
     }
-    if let Some(user) = view_query::users_of_column(&table, place, work).first() {
-        return Err(SqlError::new(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            "cannot alter type of a column used by a view or rule",
-        )
-        .with_detail(format!(
-            "rule _RETURN on view {} depends on column \"{column}\"",
-            shown_name(user, work)
-        )));
-    }
-    if let Some(user) = table.triggers.iter().find(|trigger| trigger.uses_column(column)) {
-        return Err(SqlError::new(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            "cannot alter type of a column used in a trigger definition",
-        )
-        .with_detail(format!(
-            "trigger {} on table {} depends on column \"{column}\"",
-            user.name, table.name
-        )));
-    }
-    if let Some(&user) = check::generated_from(&table, place)?.first() {
-        return Err(SqlError::new(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            "cannot alter type of a column used by a generated column",
-        )
-        .with_detail(format!(
-            "Column \"{column}\" is used by generated column \"{}\".",
-            table.columns[usize::from(user)].name
-        )));
-    }
+    check_users(&table, place, work)?;
     if unchanged {
         if table.columns[at] != before {
             finish(table, work);
         }
         return Ok(());
     }
-    let text = |ty: Type| matches!(ty.oid, Oid::TEXT | Oid::VARCHAR);
-    let widens =
-        text(old) && text(new) && (new.typmod == -1 || (old.typmod != -1 && old.typmod <= new.typmod));
-    if (widens || old == new) && using.is_none() && !guarded && Codec::of(old) == Codec::of(new) {
+    if (widens(old, new) || old == new) && using.is_none() && !guarded && Codec::of(old) == Codec::of(new) {
         table.columns[at].ty = new;
         finish(table, work);
         return Ok(());
     }
-    for (index, expression) in table.index_expressions() {
-        if check::text_uses_column(&index.stored_text(expression), &table, place)? {
-            return Err(SqlError::unsupported(format_args!(
-                "altering the type of column \"{column}\", which the expressions of index \"{}\" use",
-                index.name
-            )));
-        }
-    }
+    check_index_expressions(&table, place)?;
     if let Some(using) = using {
         // What it says is about the row as it was before the statement.
         let original = work.env.catalog.table_by_oid(table.oid);
@@ -269,6 +260,74 @@ pub(super) fn set_type(
     {
         table.columns[at].default = Some(typed);
     }
+    place_anew(&mut table, place, work)?;
+    let table = work.put_table(table);
+    let mut visible = column_source::all_kept(&table);
+    visible[at] = ColumnSource::Constant(OwnedCell::Null);
+    let columns = column_source::sources(&table, &table, visible);
+    work.compute(Computed { column: at, ty: new, not_null, once: false, value });
+    work.operation(DdlOp::AlterTable { def: table_def(&table), columns });
+    Ok(())
+}
+
+/// Refuses another type for a column that views, triggers or generated columns use.
+fn check_users(table: &Table, place: u16, work: &Work<'_>) -> Result<()> {
+    let column = &table.columns[usize::from(place)].name;
+    if let Some(user) = view_query::users_of_column(table, place, work).first() {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot alter type of a column used by a view or rule",
+        )
+        .with_detail(format!(
+            "rule _RETURN on view {} depends on column \"{column}\"",
+            shown_name(user, work)
+        )));
+    }
+    if let Some(user) = table.triggers.iter().find(|trigger| trigger.uses_column(column)) {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot alter type of a column used in a trigger definition",
+        )
+        .with_detail(format!(
+            "trigger {} on table {} depends on column \"{column}\"",
+            user.name, table.name
+        )));
+    }
+    if let Some(&user) = check::generated_from(table, place)?.first() {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot alter type of a column used by a generated column",
+        )
+        .with_detail(format!(
+            "Column \"{column}\" is used by generated column \"{}\".",
+            table.columns[usize::from(user)].name
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses another type for a column that expressions of indexes use.
+fn check_index_expressions(table: &Table, place: u16) -> Result<()> {
+    let column = &table.columns[usize::from(place)].name;
+    for (index, expression) in table.index_expressions() {
+        if check::text_uses_column(&index.stored_text(expression), table, place)? {
+            return Err(SqlError::unsupported(format_args!(
+                "altering the type of column \"{column}\", which the expressions of index \"{}\" use",
+                index.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a type of text holds all that another one does.
+fn widens(old: Type, new: Type) -> bool {
+    let text = |ty: Type| matches!(ty.oid, Oid::TEXT | Oid::VARCHAR);
+    text(old) && text(new) && (new.typmod == -1 || (old.typmod != -1 && old.typmod <= new.typmod))
+}
+
+/// Places the rows of a table, and the entries of its indexes, one of whose columns has another type.
+fn place_anew(table: &mut Table, place: u16, work: &mut Work<'_>) -> Result<()> {
     let key_columns: Vec<u16> = table
         .primary_key
         .iter()
@@ -277,23 +336,17 @@ pub(super) fn set_type(
         .filter(|column| *column == place)
         .take(1)
         .collect();
-    constraint::check_key_types(&table, &key_columns, work)?;
+    constraint::check_key_types(table, &key_columns, work)?;
     // Boundaries are keys of the old type.
     if matches!(table.distribution, Distribution::Column { column, .. } if column == place) {
-        distribution::choose_default(&mut table, work)?;
+        distribution::choose_default(table, work)?;
     }
     for index in
         table.indexes.iter_mut().filter(|index| index.columns.iter().any(|part| part.column == place))
     {
         index.global_group = None;
     }
-    distribution::place_indexes(&mut table, work);
-    let table = work.put_table(table);
-    let mut visible = column_source::all_kept(&table);
-    visible[at] = ColumnSource::Constant(OwnedCell::Null);
-    let columns = column_source::sources(&table, &table, visible);
-    work.compute(Computed { column: at, ty: new, not_null, once: false, value });
-    work.operation(DdlOp::AlterTable { def: table_def(&table), columns });
+    distribution::place_indexes(table, work);
     Ok(())
 }
 

@@ -6,10 +6,13 @@
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::{
-    AlterTable, AlterTableAction, AlteredObject, ColumnConstraintKind, TableConstraint, TableConstraintKind,
+    AlterTable, AlterTableAction, AlteredObject, ColumnConstraintKind, Expression, TableConstraint,
+    TableConstraintKind,
 };
 use archipel_sql::catalog::dependency::still_depended_on;
-use archipel_sql::catalog::{Object, PartitionKeyPart, Relation, Sequence, Table, TableKind, TableRef};
+use archipel_sql::catalog::{
+    Object, PartitionKeyPart, Persistence, Relation, Sequence, Table, TableKind, TableRef,
+};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::alter_inheritance::Reach;
@@ -183,7 +186,8 @@ fn table_action(table: Table, action: &AlterTableAction, reach: Reach, work: &mu
     alter_inheritance::follow(&before, action, reach, work)
 }
 
-fn own_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) -> Result<()> {
+/// What an action does to the table itself.
+fn own_action(table: Table, action: &AlterTableAction, work: &mut Work<'_>) -> Result<()> {
     let placeless = without_places(action);
     let action = placeless.as_ref().unwrap_or(action);
     match action {
@@ -198,25 +202,7 @@ fn own_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) 
             drop_constraint(table, name, *if_exists, *cascade, work)
         }
         AlterTableAction::SetDefault { column, default } => {
-            let place = column_place(&table, column)?;
-            if table.columns[usize::from(place)].identity.is_some() {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    format!("column \"{column}\" of relation \"{}\" is an identity column", table.name),
-                ));
-            }
-            if table.columns[usize::from(place)].generated.is_some() {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    format!("column \"{column}\" of relation \"{}\" is a generated column", table.name),
-                ));
-            }
-            if let Some(default) = default {
-                check::check_default(default)?;
-            }
-            table.columns[usize::from(place)].default = default.as_ref().map(|default| default.text.clone());
-            finish(table, work);
-            Ok(())
+            set_default(table, column, default.as_ref(), work)
         }
         AlterTableAction::SetNotNull { column, not_null } => {
             column::set_not_null(table, column, *not_null, work)
@@ -229,35 +215,13 @@ fn own_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) 
             trigger::set_firing(table, name.as_deref(), *firing, work)
         }
         AlterTableAction::DropExpression { column, if_exists } => {
-            let place = usize::from(column_place(&table, column)?);
-            if table.columns[place].generated.is_none() {
-                let message = format!(
-                    "column \"{column}\" of relation \"{}\" is not a stored generated column",
-                    table.name
-                );
-                if *if_exists {
-                    work.notice(format!("{message}, skipping"));
-                    return Ok(());
-                }
-                return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
-            }
-            table.columns[place].generated = None;
-            finish(table, work);
-            Ok(())
+            drop_expression(table, column, *if_exists, work)
         }
         AlterTableAction::ValidateConstraint(name) => validate_constraint(table, name, work),
         AlterTableAction::AlterConstraint { name, timing } => {
             constraint_timing::alter(&table, name, *timing, work)
         }
-        AlterTableAction::SetPersistence(persistence) => {
-            check_persistent(&table.name, table.persistence)?;
-            for owned in work.catalog.owned_sequences(table.oid) {
-                work.put_sequence(Sequence { persistence: *persistence, ..(*owned).clone() });
-            }
-            table.persistence = *persistence;
-            finish(table, work);
-            Ok(())
-        }
+        AlterTableAction::SetPersistence(persistence) => set_persistence(table, *persistence, work),
         AlterTableAction::SetColumnOption { column, option } => {
             if let Some((place, storage)) = column_storage::changed(&table, column, option, work)? {
                 let change = |table: &mut Table| table.columns[place].storage = storage;
@@ -265,24 +229,7 @@ fn own_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) 
             }
             Ok(())
         }
-        AlterTableAction::RenameTo(name) => {
-            if work.catalog.is_relation(&table.schema, name) {
-                return Err(already_exists(name));
-            }
-            type_name::check_free(&table.schema, name, work)?;
-            let before = TableRef::new(table.clone());
-            table.name = name.clone();
-            stored_expression::follow_name(&before, &mut table, &work.catalog)?;
-            work.settled.push(Object::Table(table.clone().into()));
-            let known = work.catalog.clone();
-            let renaming = Renaming {
-                said: Said::Relation(before.oid),
-                from: (before.schema.clone(), before.name.clone()),
-                to: (table.schema.clone(), name.clone()),
-            };
-            finish(table, work);
-            renaming.follow(&known, work)
-        }
+        AlterTableAction::RenameTo(name) => rename(table, name, work),
         AlterTableAction::RenameColumn { from, to } => rename_column(table, from, to, work),
         AlterTableAction::RenameConstraint { from, to } => rename_constraint(table, from, to, work),
         AlterTableAction::SetSchema(name) => schema::move_table(table, name, work),
@@ -309,6 +256,82 @@ fn own_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) 
         AlterTableAction::ReplicaIdentity(identity) => nominal::set_replica_identity(&table, identity, work),
         AlterTableAction::Unsupported(words) => Err(SqlError::unsupported(words)),
     }
+}
+
+/// SET DEFAULT and DROP DEFAULT.
+fn set_default(
+    mut table: Table,
+    column: &str,
+    default: Option<&Expression>,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let place = column_place(&table, column)?;
+    if table.columns[usize::from(place)].identity.is_some() {
+        return Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("column \"{column}\" of relation \"{}\" is an identity column", table.name),
+        ));
+    }
+    if table.columns[usize::from(place)].generated.is_some() {
+        return Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("column \"{column}\" of relation \"{}\" is a generated column", table.name),
+        ));
+    }
+    if let Some(default) = default {
+        check::check_default(default)?;
+    }
+    table.columns[usize::from(place)].default = default.map(|default| default.text.clone());
+    finish(table, work);
+    Ok(())
+}
+
+/// DROP EXPRESSION: a generated column becomes one like others.
+fn drop_expression(mut table: Table, column: &str, if_exists: bool, work: &mut Work<'_>) -> Result<()> {
+    let place = usize::from(column_place(&table, column)?);
+    if table.columns[place].generated.is_none() {
+        let message =
+            format!("column \"{column}\" of relation \"{}\" is not a stored generated column", table.name);
+        if if_exists {
+            work.notice(format!("{message}, skipping"));
+            return Ok(());
+        }
+        return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
+    }
+    table.columns[place].generated = None;
+    finish(table, work);
+    Ok(())
+}
+
+/// SET LOGGED and SET UNLOGGED, of a table and of its sequences.
+fn set_persistence(mut table: Table, persistence: Persistence, work: &mut Work<'_>) -> Result<()> {
+    check_persistent(&table.name, table.persistence)?;
+    for owned in work.catalog.owned_sequences(table.oid) {
+        work.put_sequence(Sequence { persistence, ..(*owned).clone() });
+    }
+    table.persistence = persistence;
+    finish(table, work);
+    Ok(())
+}
+
+/// RENAME TO: what names the table follows.
+fn rename(mut table: Table, name: &str, work: &mut Work<'_>) -> Result<()> {
+    if work.catalog.is_relation(&table.schema, name) {
+        return Err(already_exists(name));
+    }
+    type_name::check_free(&table.schema, name, work)?;
+    let before = TableRef::new(table.clone());
+    table.name = name.to_owned();
+    stored_expression::follow_name(&before, &mut table, &work.catalog)?;
+    work.settled.push(Object::Table(table.clone().into()));
+    let known = work.catalog.clone();
+    let renaming = Renaming {
+        said: Said::Relation(before.oid),
+        from: (before.schema.clone(), before.name.clone()),
+        to: (table.schema.clone(), name.to_owned()),
+    };
+    finish(table, work);
+    renaming.follow(&known, work)
 }
 
 /// Adds a constraint to a table that may have rows: they are checked first.

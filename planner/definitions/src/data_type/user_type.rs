@@ -7,7 +7,9 @@ use archipel_sql::ast::{AlterType, CreateType, CreatedType, Drop, ObjectWord, Ty
 use archipel_sql::catalog::dependency::{Dependent, routine_signature, still_depended_on};
 use archipel_sql::catalog::names::{quote_identifier, undefined_schema};
 use archipel_sql::catalog::user_type::{Domain, EnumLabel, LABEL_BYTES_MAX, UserType, enum_oid, label_oid};
-use archipel_sql::catalog::{Object, ObjectKind, PartitionStrategy, RoutineRef, TableKind, UserTypeRef};
+use archipel_sql::catalog::{
+    Object, ObjectKind, PartitionStrategy, RoutineRef, TableKind, TableRef, UserTypeRef,
+};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::stack;
 use archipel_sql::types::{Oid, Type};
@@ -181,43 +183,10 @@ pub(crate) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
                 }
                 return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
             }
-            let at = match place {
-                None => known.labels.len(),
-                Some((after, neighbour)) => {
-                    let at = known.labels.iter().position(|other| other.name == *neighbour);
-                    let missing = || {
-                        SqlError::new(
-                            SqlState::INVALID_PARAMETER_VALUE,
-                            format!("\"{neighbour}\" is not an existing enum label"),
-                        )
-                    };
-                    at.ok_or_else(missing)? + usize::from(*after)
-                }
-            };
-            let after = matches!(place, Some((true, _)));
-            let number = label_number(&known.labels, at, after, work);
-            changed.insert_label(at, number.unwrap_or(Oid(0)), label.clone());
-            if number.is_none() {
-                renumber(&mut changed, at, work)?;
-            }
-            work.plan.added_labels.push(changed.labels[at].oid);
+            add_label(&mut changed, label, place.as_ref(), work)?;
         }
         TypeAction::RenameValue { from, to } => {
-            check_label(to)?;
-            let is_taken = known.label(to).is_some();
-            let label = changed.labels.iter_mut().find(|label| label.name == *from).ok_or_else(|| {
-                SqlError::new(
-                    SqlState::INVALID_PARAMETER_VALUE,
-                    format!("\"{from}\" is not an existing enum label"),
-                )
-            })?;
-            if is_taken {
-                return Err(SqlError::new(
-                    SqlState::DUPLICATE_OBJECT,
-                    format!("enum label \"{to}\" already exists"),
-                ));
-            }
-            label.name = to.clone();
+            rename_label(&mut changed, from, to)?;
             renaming = Some(Renaming {
                 said: Said::Label,
                 from: (String::new(), from.clone()),
@@ -267,6 +236,48 @@ pub(crate) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
     renaming.follow(&before, work)
 }
 
+/// ADD VALUE: a new label of an enum at its end, or BEFORE or AFTER (true) another one.
+fn add_label(
+    changed: &mut UserType,
+    label: &str,
+    place: Option<&(bool, String)>,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let at = match place {
+        None => changed.labels.len(),
+        Some((after, neighbour)) => {
+            let at = changed.labels.iter().position(|other| other.name == *neighbour);
+            at.ok_or_else(|| missing_label(neighbour))? + usize::from(*after)
+        }
+    };
+    let after = matches!(place, Some((true, _)));
+    let number = label_number(&changed.labels, at, after, work);
+    changed.insert_label(at, number.unwrap_or(Oid(0)), label.to_owned());
+    if number.is_none() {
+        renumber(changed, at, work)?;
+    }
+    work.plan.added_labels.push(changed.labels[at].oid);
+    Ok(())
+}
+
+/// RENAME VALUE.
+fn rename_label(changed: &mut UserType, from: &str, to: &str) -> Result<()> {
+    check_label(to)?;
+    let is_taken = changed.label(to).is_some();
+    let label = changed.labels.iter_mut().find(|label| label.name == from);
+    let label = label.ok_or_else(|| missing_label(from))?;
+    if is_taken {
+        return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, format!("enum label \"{to}\" already exists")));
+    }
+    label.name = to.to_owned();
+    Ok(())
+}
+
+fn missing_label(label: &str) -> SqlError {
+    let message = format!("\"{label}\" is not an existing enum label");
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
 fn drop_types(statement: &Drop, work: &mut Work<'_>) -> Result<()> {
     for name in &statement.names {
         let Some(known) = work.catalog.user_type(name.schema.as_deref(), &name.name, work.search_path())
@@ -305,41 +316,11 @@ fn drop_types(statement: &Drop, work: &mut Work<'_>) -> Result<()> {
 /// Drops a type; with CASCADE the columns and routines that use it go along.
 fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>) -> Result<()> {
     stack::check()?;
-    let uses = |oid| oid == known.oid || oid == known.array_type();
-    let (mut dependents, mut columns) = (Vec::new(), Vec::new());
-    for table in work.catalog.tables().filter(|table| table.kind != TableKind::System) {
-        for (place, column) in table.columns.iter().enumerate() {
-            if !uses(column.declared().oid) {
-                continue;
-            }
-            if table.kind == TableKind::View {
-                dependents.push(Dependent::View(table.clone()));
-                break;
-            }
-            dependents.push(Dependent::Column(table.clone(), place as u16));
-            columns.push((table.oid, column.name.clone()));
-        }
-    }
-    let routines: Vec<_> = work
-        .catalog
-        .routines_all()
-        .filter(|routine| {
-            uses(routine.declared_result().oid)
-                || routine.args.iter().any(|arg| uses(arg.declared().oid))
-                || routine.aggregate.iter().flat_map(|aggregate| aggregate.states()).any(|ty| uses(ty.oid))
-        })
-        .cloned()
-        .collect();
+    let uses = |oid: Oid| oid == known.oid || oid == known.array_type();
+    let (mut dependents, columns) = columns_of(&uses, work);
+    let routines = routines_of(&uses, work);
     dependents.extend(routines.iter().cloned().map(Dependent::Routine));
-    let domains: Vec<UserTypeRef> = work
-        .catalog
-        .user_types()
-        .filter(|ty| {
-            let based = |domain: &Domain| uses(domain.base.oid) || domain.parent.is_some_and(uses);
-            ty.domain.as_ref().is_some_and(based)
-        })
-        .cloned()
-        .collect();
+    let domains = domains_over(&uses, work);
     dependents.extend(domains.iter().cloned().map(Dependent::Domain));
     let attributes = composite::attributes_of_type(&uses, known.oid, work);
     dependents.extend(attributes.iter().cloned());
@@ -356,39 +337,16 @@ fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>) -> Result<
     dependents.extend(classes.iter().cloned());
     let callers = callers_of(&routines, &dependents, &columns, work);
     if !dependents.is_empty() && !cascade {
-        let ty = format!("type {}", quote_identifier(&known.name));
-        let error = still_depended_on(&ty, &dependents, work);
-        if callers.is_empty() {
-            return Err(error);
-        }
-        let of_type = dependents.iter().map(|user| format!("{} depends on {ty}", user.describe(work)));
-        let of_routines =
-            callers.iter().map(|(user, routine)| format!("{} depends on {routine}", user.describe(work)));
-        let lines: Vec<String> = of_type.chain(of_routines).collect();
-        return Err(error.with_detail(lines.join("\n")));
+        return Err(still_used(known, &dependents, &callers, work));
     }
     let mark = work.plan.notices.len();
     dependents.extend(callers.into_iter().map(|(user, _)| user));
     cascade::cascade_notice(&dependents, work);
-    for (table, column) in columns {
-        let Some(table) = work.catalog.table_by_oid(table) else { continue };
-        if let Some(place) = table.column_index(&column) {
-            for user in view_query::users_of_column(&table, place, work) {
-                work.drop(ObjectKind::Table, user.oid);
-            }
-        }
-        drop_column::drop_column_of(&table, &column, work)?;
-    }
+    drop_columns(&columns, work)?;
     work.drop_users(&definitions)?;
     work.drop_users(&attributes)?;
     work.drop_users(&classes)?;
-    let views: Vec<_> = work
-        .catalog
-        .tables()
-        .filter(|table| table.kind == TableKind::View)
-        .filter(|table| table.columns.iter().any(|column| uses(column.declared().oid)))
-        .cloned()
-        .collect();
+    let views = views_of(&uses, work);
     relation::drop_tables(&views, true, work)?;
     for routine in routines {
         routine_drop::drop_one(&routine, work)?;
@@ -409,6 +367,80 @@ fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>) -> Result<
         work.drop(ObjectKind::Comments, relation);
     }
     work.drop(ObjectKind::Type, known.oid);
+    Ok(())
+}
+
+/// The columns of a type, and the views that have some.
+fn columns_of(uses: &dyn Fn(Oid) -> bool, work: &Work<'_>) -> (Vec<Dependent>, Vec<(Oid, String)>) {
+    let (mut dependents, mut columns) = (Vec::new(), Vec::new());
+    for table in work.catalog.tables().filter(|table| table.kind != TableKind::System) {
+        for (place, column) in table.columns.iter().enumerate() {
+            if !uses(column.declared().oid) {
+                continue;
+            }
+            if table.kind == TableKind::View {
+                dependents.push(Dependent::View(table.clone()));
+                break;
+            }
+            dependents.push(Dependent::Column(table.clone(), place as u16));
+            columns.push((table.oid, column.name.clone()));
+        }
+    }
+    (dependents, columns)
+}
+
+/// The routines that take, answer or keep values of a type.
+fn routines_of(uses: &dyn Fn(Oid) -> bool, work: &Work<'_>) -> Vec<RoutineRef> {
+    let is_over = |routine: &&RoutineRef| {
+        uses(routine.declared_result().oid)
+            || routine.args.iter().any(|arg| uses(arg.declared().oid))
+            || routine.aggregate.iter().flat_map(|aggregate| aggregate.states()).any(|ty| uses(ty.oid))
+    };
+    work.catalog.routines_all().filter(is_over).cloned().collect()
+}
+
+/// The domains over a type.
+fn domains_over(uses: &dyn Fn(Oid) -> bool, work: &Work<'_>) -> Vec<UserTypeRef> {
+    let based = |domain: &Domain| uses(domain.base.oid) || domain.parent.is_some_and(uses);
+    work.catalog.user_types().filter(|ty| ty.domain.as_ref().is_some_and(based)).cloned().collect()
+}
+
+/// The views that have columns of a type.
+fn views_of(uses: &dyn Fn(Oid) -> bool, work: &Work<'_>) -> Vec<TableRef> {
+    let views = work.catalog.tables().filter(|table| table.kind == TableKind::View);
+    views.filter(|view| view.columns.iter().any(|column| uses(column.declared().oid))).cloned().collect()
+}
+
+/// The error for a type that is used: what uses it, then what calls the routines among that.
+fn still_used(
+    known: &UserTypeRef,
+    dependents: &[Dependent],
+    callers: &[(Dependent, String)],
+    work: &Work<'_>,
+) -> SqlError {
+    let ty = format!("type {}", quote_identifier(&known.name));
+    let error = still_depended_on(&ty, dependents, work);
+    if callers.is_empty() {
+        return error;
+    }
+    let of_type = dependents.iter().map(|user| format!("{} depends on {ty}", user.describe(work)));
+    let of_routines =
+        callers.iter().map(|(user, routine)| format!("{} depends on {routine}", user.describe(work)));
+    let lines: Vec<String> = of_type.chain(of_routines).collect();
+    error.with_detail(lines.join("\n"))
+}
+
+/// Drops the columns of a type that goes, and the views that use them.
+fn drop_columns(columns: &[(Oid, String)], work: &mut Work<'_>) -> Result<()> {
+    for (table, column) in columns {
+        let Some(table) = work.catalog.table_by_oid(*table) else { continue };
+        if let Some(place) = table.column_index(column) {
+            for user in view_query::users_of_column(&table, place, work) {
+                work.drop(ObjectKind::Table, user.oid);
+            }
+        }
+        drop_column::drop_column_of(&table, column, work)?;
+    }
     Ok(())
 }
 

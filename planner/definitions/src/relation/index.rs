@@ -30,16 +30,7 @@ use crate::work::{Work, column_source};
 use crate::{Computed, ComputedValue};
 
 pub(crate) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<()> {
-    let table = work.catalog.require_table(&create.table, work.search_path())?;
-    if table.kind == TableKind::View {
-        return Err(SqlError::new(
-            SqlState::WRONG_OBJECT_TYPE,
-            format!("cannot create index on relation \"{}\"", table.name),
-        )
-        .with_detail("This operation is not supported for views."));
-    }
-    work.require_owner(table.oid)?;
-    work.check_changeable(&table)?;
+    let table = indexed_table(create, work)?;
     if let Some(name) = &create.name
         && work.catalog.is_relation(&table.schema, name)
     {
@@ -50,15 +41,7 @@ pub(crate) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
         }
         return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
     }
-    if create.name.is_none() && create.if_not_exists {
-        return Err(SqlError::new(SqlState::SYNTAX_ERROR, "IF NOT EXISTS requires that you name the index"));
-    }
-    if create.concurrently && table.is_partitioned() {
-        return Err(SqlError::new(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            format!("cannot create index on partitioned table \"{}\" concurrently", table.name),
-        ));
-    }
+    check_form(create, &table)?;
     match create.method.as_deref() {
         // Every index is an ordered tree; hash indexes only promise less.
         None | Some("btree") => {}
@@ -78,22 +61,7 @@ pub(crate) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
         return Err(SqlError::unsupported("NULLS NOT DISTINCT of an index with a condition"));
     }
     let include = included(&table, &create.include)?;
-    let predicate = match &create.predicate {
-        Some(predicate) => {
-            check_index_condition(predicate, &table)?;
-            check_written(&table, predicate, Clause::IndexPredicate, work)?;
-            let about = About::Row(table.clone());
-            Some(stored_expression::settled_text(
-                &predicate.text,
-                &table.schema,
-                &about,
-                Clause::IndexPredicate,
-                None,
-                work,
-            )?)
-        }
-        None => None,
-    };
+    let predicate = written_predicate(create, &table, work)?;
     check_storage_options(&create.options)?;
     let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
     if let Some(predicate) = &predicate {
@@ -111,14 +79,7 @@ pub(crate) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
     if create.unique && predicate.is_some() {
         guard_first(&columns, &mut expressions, &table);
     }
-    let name = match &create.name {
-        Some(name) => name.clone(),
-        None => {
-            let included = include.iter().map(|&column| table.columns[usize::from(column)].name.clone());
-            let names: Vec<String> = names.into_iter().chain(included).collect();
-            work.free_relation_name(&table.schema, [&table.name, &names.join("_"), "idx"], &[])
-        }
-    };
+    let name = index_name(create, &table, (&include, names), work);
     if create.unique {
         partition_keys::check_unique(
             &table,
@@ -149,26 +110,85 @@ pub(crate) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
     let changed = work.put_table(changed);
     let index = changed.indexes.last().expect("pushed above");
     if !index.expressions.is_empty() {
-        // Rows store what the index is over before there are entries of it.
-        for expression in &index.expressions {
-            let Some(column) = changed.stored_place(index.oid, expression.place) else { continue };
-            let text = index.stored_text(expression);
-            work.compute(Computed {
-                column: usize::from(column),
-                ty: expression.ty,
-                not_null: None,
-                once: false,
-                value: ComputedValue::of_definition(&work.catalog, &table, &text, expression.ty),
-            });
-        }
-        let mut def = table_def(&changed);
-        def.indexes.retain(|other| other.id != TreeId(index.tree));
-        let columns = column_source::sources(&table, &changed, column_source::all_kept(&table));
-        work.operation(DdlOp::AlterTable { def, columns });
+        store_expressions(&table, &changed, index, work);
     }
     work.operation(DdlOp::CreateIndex { table: TreeId(table.tree), index: index_def(&changed, index) });
     let fresh = [index.oid];
     if create.only { Ok(()) } else { partition_keys::spread(table.oid, Some(&fresh), work) }
+}
+
+/// The table that an index is to be of, which whoever asks must own.
+fn indexed_table(create: &CreateIndex, work: &Work<'_>) -> Result<TableRef> {
+    let table = work.catalog.require_table(&create.table, work.search_path())?;
+    if table.kind == TableKind::View {
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("cannot create index on relation \"{}\"", table.name),
+        )
+        .with_detail("This operation is not supported for views."));
+    }
+    work.require_owner(table.oid)?;
+    work.check_changeable(&table)?;
+    Ok(table)
+}
+
+/// Refuses the words of a statement that do not go together, or not with its table.
+fn check_form(create: &CreateIndex, table: &Table) -> Result<()> {
+    if create.name.is_none() && create.if_not_exists {
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, "IF NOT EXISTS requires that you name the index"));
+    }
+    if create.concurrently && table.is_partitioned() {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("cannot create index on partitioned table \"{}\" concurrently", table.name),
+        ));
+    }
+    Ok(())
+}
+
+/// The condition of a partial index, as it is kept.
+fn written_predicate(create: &CreateIndex, table: &TableRef, work: &Work<'_>) -> Result<Option<String>> {
+    let Some(predicate) = &create.predicate else { return Ok(None) };
+    check_index_condition(predicate, table)?;
+    check_written(table, predicate, Clause::IndexPredicate, work)?;
+    let about = About::Row(table.clone());
+    let clause = Clause::IndexPredicate;
+    stored_expression::settled_text(&predicate.text, &table.schema, &about, clause, None, work).map(Some)
+}
+
+/// The name that an index is given, or one made of the columns it includes and the names its key's
+/// parts lend.
+fn index_name(
+    create: &CreateIndex,
+    table: &Table,
+    (include, names): (&[u16], Vec<String>),
+    work: &Work<'_>,
+) -> String {
+    if let Some(name) = &create.name {
+        return name.clone();
+    }
+    let included = include.iter().map(|&column| table.columns[usize::from(column)].name.clone());
+    let names: Vec<String> = names.into_iter().chain(included).collect();
+    work.free_relation_name(&table.schema, [&table.name, &names.join("_"), "idx"], &[])
+}
+
+/// Has rows store what an index is over before there are entries of it.
+fn store_expressions(table: &Table, changed: &Table, index: &Index, work: &mut Work<'_>) {
+    for expression in &index.expressions {
+        let Some(column) = changed.stored_place(index.oid, expression.place) else { continue };
+        let text = index.stored_text(expression);
+        work.compute(Computed {
+            column: usize::from(column),
+            ty: expression.ty,
+            not_null: None,
+            once: false,
+            value: ComputedValue::of_definition(&work.catalog, table, &text, expression.ty),
+        });
+    }
+    let mut def = table_def(changed);
+    def.indexes.retain(|other| other.id != TreeId(index.tree));
+    let columns = column_source::sources(table, changed, column_source::all_kept(table));
+    work.operation(DdlOp::AlterTable { def, columns });
 }
 
 /// A part of a key that is an expression, which stands at a position; its place and its name are the

@@ -339,10 +339,7 @@ pub(crate) fn check_new_bound(
 ) -> Result<()> {
     let Some(key) = &parent.partitioned_by else { return Ok(()) };
     let types = key.types(parent);
-    let siblings = work.catalog.children(parent.oid);
-    let overlap = |sibling: &Table, position: u32| {
-        invalid(format!("partition \"{name}\" would overlap partition \"{}\"", sibling.name)).at(at(position))
-    };
+    let newcomer = Newcomer { name, spec, siblings: work.catalog.children(parent.oid) };
     match bound {
         PartitionBound::Default => match work.catalog.default_partition(parent.oid) {
             Some(known) => Err(invalid(format!(
@@ -352,95 +349,118 @@ pub(crate) fn check_new_bound(
             .at(at(spec.position))),
             None => Ok(()),
         },
-        PartitionBound::List(values) => {
-            let read = |value: &Option<String>| match value {
-                Some(text) => work.catalog.bound_value(text, types[0]),
-                None => Ok(Datum::Null),
-            };
-            let position = |place: usize| match &spec.kind {
-                BoundSpecKind::List(written) => written.get(place).map_or(spec.position, |v| v.position),
-                _ => spec.position,
-            };
-            for (place, value) in values.iter().enumerate() {
-                let value = read(value)?;
-                for sibling in &siblings {
-                    let Some(PartitionBound::List(taken)) = &sibling.bound else { continue };
-                    for other in taken {
-                        let other = read(other)?;
-                        if value.is_null() && other.is_null()
-                            || !value.is_null() && !other.is_null() && equal(&value, &other)
-                        {
-                            return Err(overlap(sibling, position(place)));
-                        }
+        PartitionBound::List(values) => newcomer.check_list(values, types[0], work),
+        PartitionBound::Range { from, to } => newcomer.check_range(from, to, &types, work),
+        PartitionBound::Hash { modulus, remainder } => newcomer.check_hash(*modulus, *remainder),
+    }
+}
+
+/// A partition that is to stand beside others.
+struct Newcomer<'a> {
+    name: &'a str,
+    spec: &'a BoundSpec,
+    siblings: Vec<TableRef>,
+}
+
+impl Newcomer<'_> {
+    fn overlap(&self, sibling: &Table, position: u32) -> SqlError {
+        let message = format!("partition \"{}\" would overlap partition \"{}\"", self.name, sibling.name);
+        invalid(message).at(at(position))
+    }
+
+    /// No value of a list is in another one.
+    fn check_list(&self, values: &[Option<String>], ty: Type, work: &Work<'_>) -> Result<()> {
+        let read = |value: &Option<String>| match value {
+            Some(text) => work.catalog.bound_value(text, ty),
+            None => Ok(Datum::Null),
+        };
+        let position = |place: usize| match &self.spec.kind {
+            BoundSpecKind::List(written) => written.get(place).map_or(self.spec.position, |v| v.position),
+            _ => self.spec.position,
+        };
+        for (place, value) in values.iter().enumerate() {
+            let value = read(value)?;
+            for sibling in &self.siblings {
+                let Some(PartitionBound::List(taken)) = &sibling.bound else { continue };
+                for other in taken {
+                    let other = read(other)?;
+                    if value.is_null() && other.is_null()
+                        || !value.is_null() && !other.is_null() && equal(&value, &other)
+                    {
+                        return Err(self.overlap(sibling, position(place)));
                     }
                 }
             }
-            Ok(())
         }
-        PartitionBound::Range { from, to } => {
-            let (written_from, written_to) = match &spec.kind {
-                BoundSpecKind::Range { from, to } => (&from[..], &to[..]),
-                _ => (&[][..], &[][..]),
-            };
-            let position = |written: &[Expression], place: usize| {
-                written.get(place).map_or(spec.position, |value| value.position)
-            };
-            let low = work.catalog.range_ends(from, &types)?;
-            let high = work.catalog.range_ends(to, &types)?;
-            if compare_ends(&low, &high) != Ordering::Less {
-                return Err(invalid(format!("empty range bound specified for partition \"{name}\""))
-                    .with_detail(format!(
-                        "Specified lower bound {} is greater than or equal to upper bound {}.",
-                        ends_text(from, &types, work.env.context),
-                        ends_text(to, &types, work.env.context)
-                    ))
-                    .at(at(position(written_from, first_difference(&low, &high)))));
-            }
-            for sibling in &siblings {
-                let Some(PartitionBound::Range { from, to }) = &sibling.bound else { continue };
-                let other_low = work.catalog.range_ends(from, &types)?;
-                let other_high = work.catalog.range_ends(to, &types)?;
-                if compare_ends(&low, &other_high) != Ordering::Less
-                    || compare_ends(&other_low, &high) != Ordering::Less
-                {
-                    continue;
-                }
-                // Whichever end of the new range lies in the other one is to blame.
-                let order = compare_ends(&other_low, &low);
-                let position = if order == Ordering::Greater {
-                    position(written_to, first_difference(&other_low, &high))
-                } else if order == Ordering::Equal {
-                    position(written_from, 0)
-                } else {
-                    position(written_from, first_difference(&other_low, &low))
-                };
-                return Err(overlap(sibling, position));
-            }
-            Ok(())
+        Ok(())
+    }
+
+    /// A range is not empty, and meets no other one.
+    fn check_range(&self, from: &[RangeEnd], to: &[RangeEnd], types: &[Type], work: &Work<'_>) -> Result<()> {
+        let (written_from, written_to) = match &self.spec.kind {
+            BoundSpecKind::Range { from, to } => (&from[..], &to[..]),
+            _ => (&[][..], &[][..]),
+        };
+        let position = |written: &[Expression], place: usize| {
+            written.get(place).map_or(self.spec.position, |value| value.position)
+        };
+        let low = work.catalog.range_ends(from, types)?;
+        let high = work.catalog.range_ends(to, types)?;
+        if compare_ends(&low, &high) != Ordering::Less {
+            return Err(invalid(format!("empty range bound specified for partition \"{}\"", self.name))
+                .with_detail(format!(
+                    "Specified lower bound {} is greater than or equal to upper bound {}.",
+                    ends_text(from, types, work.env.context),
+                    ends_text(to, types, work.env.context)
+                ))
+                .at(at(position(written_from, first_difference(&low, &high)))));
         }
-        PartitionBound::Hash { modulus, remainder } => {
-            check_hash_bound((*modulus, *remainder), &siblings)?;
-            let of = |sibling: &TableRef| match sibling.bound {
-                Some(PartitionBound::Hash { modulus, remainder }) => Some((modulus, remainder)),
-                _ => None,
-            };
-            let Some(greatest) = siblings.iter().filter_map(of).map(|(modulus, _)| modulus).max() else {
-                return Ok(());
-            };
-            // One modulus is a factor of the other: the first remainder to the greatest one that both
-            // take, if there is any.
-            let met = |sibling: &&TableRef| {
-                let (known, taken) = of(sibling)?;
-                match known <= *modulus {
-                    true => (remainder % known == taken).then_some(remainder % greatest),
-                    false => (taken % modulus == *remainder).then_some(taken),
-                }
-            };
-            let first = siblings.iter().filter_map(|sibling| Some((met(&sibling)?, sibling)));
-            match first.min_by_key(|(slot, _)| *slot) {
-                Some((_, sibling)) => Err(overlap(sibling, spec.position)),
-                None => Ok(()),
+        for sibling in &self.siblings {
+            let Some(PartitionBound::Range { from, to }) = &sibling.bound else { continue };
+            let other_low = work.catalog.range_ends(from, types)?;
+            let other_high = work.catalog.range_ends(to, types)?;
+            if compare_ends(&low, &other_high) != Ordering::Less
+                || compare_ends(&other_low, &high) != Ordering::Less
+            {
+                continue;
             }
+            // Whichever end of the new range lies in the other one is to blame.
+            let order = compare_ends(&other_low, &low);
+            let position = if order == Ordering::Greater {
+                position(written_to, first_difference(&other_low, &high))
+            } else if order == Ordering::Equal {
+                position(written_from, 0)
+            } else {
+                position(written_from, first_difference(&other_low, &low))
+            };
+            return Err(self.overlap(sibling, position));
+        }
+        Ok(())
+    }
+
+    /// A remainder is taken by no other one.
+    fn check_hash(&self, modulus: u32, remainder: u32) -> Result<()> {
+        check_hash_bound((modulus, remainder), &self.siblings)?;
+        let of = |sibling: &TableRef| match sibling.bound {
+            Some(PartitionBound::Hash { modulus, remainder }) => Some((modulus, remainder)),
+            _ => None,
+        };
+        let Some(greatest) = self.siblings.iter().filter_map(of).map(|(modulus, _)| modulus).max() else {
+            return Ok(());
+        };
+        // One modulus is a factor of the other: the first remainder to the greatest one that both
+        // take, if there is any.
+        let met = |sibling: &&TableRef| {
+            let (known, taken) = of(sibling)?;
+            match known <= modulus {
+                true => (remainder % known == taken).then_some(remainder % greatest),
+                false => (taken % modulus == remainder).then_some(taken),
+            }
+        };
+        let first = self.siblings.iter().filter_map(|sibling| Some((met(&sibling)?, sibling)));
+        match first.min_by_key(|(slot, _)| *slot) {
+            Some((_, sibling)) => Err(self.overlap(sibling, self.spec.position)),
+            None => Ok(()),
         }
     }
 }

@@ -75,19 +75,7 @@ fn apply_options(mut sequence: Sequence, options: &[SequenceOption], fresh: bool
     let (mut reset_min, mut reset_max) = (false, false);
     let mut seen = [false; 10];
     for option in options {
-        let kind = match option {
-            SequenceOption::As(_) => 0,
-            SequenceOption::Increment(_) => 1,
-            SequenceOption::MinValue(_) => 2,
-            SequenceOption::MaxValue(_) => 3,
-            SequenceOption::Start(_) => 4,
-            SequenceOption::Restart(_) => 5,
-            SequenceOption::Cache(_) => 6,
-            SequenceOption::Cycle(_) => 7,
-            SequenceOption::OwnedBy(_) => 8,
-            SequenceOption::Name(_) => 9,
-        };
-        if std::mem::replace(&mut seen[kind], true) {
+        if std::mem::replace(&mut seen[option_kind(option)], true) {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options"));
         }
         match option {
@@ -138,6 +126,35 @@ fn apply_options(mut sequence: Sequence, options: &[SequenceOption], fresh: bool
         None if fresh => sequence.min_value = if ascending { 1 } else { low },
         None => {}
     }
+    check_bounds(&sequence)?;
+    match start {
+        Some(value) => sequence.start = value,
+        None if fresh => sequence.start = if ascending { sequence.min_value } else { sequence.max_value },
+        None => {}
+    }
+    check_start(&sequence)?;
+    Ok(sequence)
+}
+
+/// The number of an option's kind, of which a statement may have one.
+fn option_kind(option: &SequenceOption) -> usize {
+    match option {
+        SequenceOption::As(_) => 0,
+        SequenceOption::Increment(_) => 1,
+        SequenceOption::MinValue(_) => 2,
+        SequenceOption::MaxValue(_) => 3,
+        SequenceOption::Start(_) => 4,
+        SequenceOption::Restart(_) => 5,
+        SequenceOption::Cache(_) => 6,
+        SequenceOption::Cycle(_) => 7,
+        SequenceOption::OwnedBy(_) => 8,
+        SequenceOption::Name(_) => 9,
+    }
+}
+
+/// The bounds of a sequence lie within its type, and in their order.
+fn check_bounds(sequence: &Sequence) -> Result<()> {
+    let (low, high) = type_range(sequence.ty);
     let type_name = BuiltIn.type_name(sequence.ty.oid);
     for (what, value) in [("MAXVALUE", sequence.max_value), ("MINVALUE", sequence.min_value)] {
         if value < low || value > high {
@@ -152,11 +169,11 @@ fn apply_options(mut sequence: Sequence, options: &[SequenceOption], fresh: bool
             sequence.min_value, sequence.max_value
         )));
     }
-    match start {
-        Some(value) => sequence.start = value,
-        None if fresh => sequence.start = if ascending { sequence.min_value } else { sequence.max_value },
-        None => {}
-    }
+    Ok(())
+}
+
+/// A sequence starts within its bounds.
+fn check_start(sequence: &Sequence) -> Result<()> {
     if sequence.start < sequence.min_value {
         return Err(invalid(format!(
             "START value ({}) cannot be less than MINVALUE ({})",
@@ -169,7 +186,7 @@ fn apply_options(mut sequence: Sequence, options: &[SequenceOption], fresh: bool
             sequence.start, sequence.max_value
         )));
     }
-    Ok(sequence)
+    Ok(())
 }
 
 /// The table that OWNED BY names.

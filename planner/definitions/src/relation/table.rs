@@ -38,13 +38,7 @@ pub(crate) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
             "ON COMMIT can only be used on temporary tables",
         ));
     }
-    let schema = match persistence {
-        Persistence::Temporary => work.temporary_target(&create.name)?,
-        _ => work.target_schema(&create.name).map_err(|error| match error.state() {
-            SqlState::INSUFFICIENT_PRIVILEGE => error.at(create.name.at()),
-            _ => error,
-        })?,
-    };
+    let schema = target_schema(create, persistence, work)?;
     let name = &create.name.name;
     let known = work.catalog.is_relation(&schema, name);
     // Whether it is there already is asked last, unless it may be.
@@ -61,6 +55,63 @@ pub(crate) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
         return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
     }
     type_name::check_row_type(&schema, name, work)?;
+    check_form(create)?;
+    let mut table = Table {
+        persistence,
+        on_commit: create.on_commit,
+        options: kept_options(&create.options),
+        tree: if create.partition_by.is_some() { 0 } else { work.tree() },
+        ..Table::new(work.oids(3), schema, name.as_str(), TableKind::Table)
+    };
+    let heritage = Heritage::new(parents, &mut table, work)?;
+    let declared = Table::new(table.oid, table.schema.as_str(), name.as_str(), TableKind::Table);
+    let mut draft = Draft {
+        table,
+        declared,
+        heritage,
+        copies: table_like::Copies::default(),
+        constraints: Vec::new(),
+        sequences: Vec::new(),
+    };
+    draft.add_columns(create, work)?;
+    let Draft { mut table, heritage, copies, mut constraints, sequences, .. } = draft;
+    constraints.extend(create.constraints.iter().cloned());
+    constraints.extend(copies.constraints()?);
+    let constraints = heritage.take_checks(&mut table, constraints, work)?;
+    take_place(create, &heritage, &mut table, work)?;
+    // Keys first: checks and foreign keys may need to know them, and PostgreSQL names them first.
+    for (place, request) in sequences {
+        make_owned_sequence(&mut table, place, &request, work)?;
+    }
+    add_constraints(&mut table, &constraints, work)?;
+    check_expressions(create, &table, &constraints, work)?;
+    copies.add_indexes(&mut table, work);
+    partition_keys::check_keys(&table)?;
+    if table.is_partitioned() {
+        table.indexes.iter_mut().for_each(|index| index.tree = 0);
+    }
+    distribution::choose_default(&mut table, work)?;
+    distribution::place_indexes(&mut table, work);
+    let table = work.put_table(table);
+    copies.add_comments(&table, work);
+    work.operation(DdlOp::CreateTable(table_def(&table)));
+    tell_others(&table, &heritage, work);
+    Ok(())
+}
+
+/// The schema that a new table goes to.
+fn target_schema(create: &CreateTable, persistence: Persistence, work: &mut Work<'_>) -> Result<String> {
+    match persistence {
+        Persistence::Temporary => work.temporary_target(&create.name),
+        _ => work.target_schema(&create.name).map_err(|error| match error.state() {
+            SqlState::INSUFFICIENT_PRIVILEGE => error.at(create.name.at()),
+            _ => error,
+        }),
+    }
+}
+
+/// Refuses what the statement alone shows to be wrong.
+fn check_form(create: &CreateTable) -> Result<()> {
     check_storage_options(&create.options)?;
     if create.partition_by.is_some() {
         check_no_options(&create.options)?;
@@ -77,77 +128,106 @@ pub(crate) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
             "cannot create partitioned table as inheritance child",
         ));
     }
-    let mut table = Table {
-        persistence,
-        on_commit: create.on_commit,
-        options: kept_options(&create.options),
-        tree: if create.partition_by.is_some() { 0 } else { work.tree() },
-        ..Table::new(work.oids(3), schema, name.as_str(), TableKind::Table)
-    };
-    let mut heritage = Heritage::new(parents, &mut table, work)?;
-    // What the statement itself declares, for names that come twice.
-    let mut declared = Table::new(table.oid, table.schema.as_str(), name.as_str(), TableKind::Table);
-    let mut constraints: Vec<TableConstraint> = Vec::new();
-    let mut sequences = Vec::new();
-    let mut copies = table_like::Copies::default();
-    for (at, definition) in create.columns.iter().enumerate() {
+    Ok(())
+}
+
+/// A new table while its columns come together.
+struct Draft {
+    table: Table,
+    /// What the statement itself declares, for names that come twice.
+    declared: Table,
+    heritage: Heritage,
+    copies: table_like::Copies,
+    /// Those of columns.
+    constraints: Vec<TableConstraint>,
+    /// Those of columns, whose places they are with.
+    sequences: Vec<(u16, SequenceRequest)>,
+}
+
+impl Draft {
+    /// Takes the columns in their order: those declared, between those of LIKE clauses, merged with
+    /// those of the parents.
+    fn add_columns(&mut self, create: &CreateTable, work: &mut Work<'_>) -> Result<()> {
+        for (at, definition) in create.columns.iter().enumerate() {
+            self.add_likes(create, at, work)?;
+            self.add_declared(definition, at, work)?;
+        }
+        let options = create.partition_of.iter().flat_map(|partition| &partition.columns);
+        for made in options {
+            let made = column_options(made, &self.table, &self.declared, work)?;
+            self.declared.columns.push(made.column.clone());
+            self.heritage.take_options(made.column, &mut self.table)?;
+            self.constraints.extend(made.constraints);
+        }
+        self.heritage.check_defaults()?;
+        self.add_likes(create, create.columns.len(), work)?;
+        check::check_generated(&self.table, &create.columns)
+    }
+
+    /// Copies the columns of the LIKE clauses that stand before a declared column.
+    fn add_likes(&mut self, create: &CreateTable, at: usize, work: &Work<'_>) -> Result<()> {
         for like in create.likes.iter().filter(|like| like.place == at) {
-            copies.add_columns(like, &mut table, &mut sequences, work)?;
+            self.copies.add_columns(like, &mut self.table, &mut self.sequences, work)?;
         }
-        let made = make_column(definition, &declared, work)?;
-        declared.columns.push(made.column.clone());
-        let place = table.column_index(&definition.name).unwrap_or(table.columns.len() as u16);
+        Ok(())
+    }
+
+    /// A column that the statement declares, the `at`th.
+    fn add_declared(&mut self, definition: &ColumnDefinition, at: usize, work: &mut Work<'_>) -> Result<()> {
+        let made = make_column(definition, &self.declared, work)?;
+        self.declared.columns.push(made.column.clone());
+        let place = self.table.column_index(&definition.name).unwrap_or(self.table.columns.len() as u16);
         if let Some(request) = made.sequence {
-            sequences.push((place, request));
+            self.sequences.push((place, request));
         }
-        if usize::from(place) < table.columns.len() && table.columns[usize::from(place)].inherited {
-            heritage.merge_declared(made.column, at, &mut table, work)?;
+        if self.table.columns.get(usize::from(place)).is_some_and(|known| known.inherited) {
+            self.heritage.merge_declared(made.column, at, &mut self.table, work)?;
         } else {
-            table.columns.push(made.column);
+            self.table.columns.push(made.column);
         }
-        constraints.extend(made.constraints);
+        self.constraints.extend(made.constraints);
+        Ok(())
     }
-    let options = create.partition_of.iter().flat_map(|partition| &partition.columns);
-    for made in options {
-        let made = column_options(made, &table, &declared, work)?;
-        declared.columns.push(made.column.clone());
-        heritage.take_options(made.column, &mut table)?;
-        constraints.extend(made.constraints);
-    }
-    heritage.check_defaults()?;
-    for like in create.likes.iter().filter(|like| like.place == create.columns.len()) {
-        copies.add_columns(like, &mut table, &mut sequences, work)?;
-    }
-    check::check_generated(&table, &create.columns)?;
-    constraints.extend(create.constraints.iter().cloned());
-    constraints.extend(copies.constraints()?);
-    let constraints = heritage.take_checks(&mut table, constraints, work)?;
+}
+
+/// What makes a new table a partition, or have some: its bound, its key, and the parent's keys.
+fn take_place(
+    create: &CreateTable,
+    heritage: &Heritage,
+    table: &mut Table,
+    work: &mut Work<'_>,
+) -> Result<()> {
     if let Some(partition) = &create.partition_of {
         let parent = &heritage.parents[0];
         let bound = partition::make_bound(&partition.bound, parent, work)?;
-        partition::check_new_bound(name, &bound, &partition.bound, parent, work)?;
+        partition::check_new_bound(&create.name.name, &bound, &partition.bound, parent, work)?;
         partition::check_default_rows(parent, &bound, work)?;
         table.bound = Some(bound);
     }
     if let Some(by) = &create.partition_by {
-        table.partitioned_by = Some(partition::make_key(by, &table, work)?);
+        table.partitioned_by = Some(partition::make_key(by, table, work)?);
     }
     if create.partition_of.is_some() {
-        partition_keys::take(&heritage.parents[0], &mut table, None, work)?;
+        partition_keys::take(&heritage.parents[0], table, None, work)?;
     }
-    // Keys first: checks and foreign keys may need to know them, and PostgreSQL names them first.
-    for (place, request) in sequences {
-        make_owned_sequence(&mut table, place, &request, work)?;
-    }
-    add_constraints(&mut table, &constraints, work)?;
-    for constraint in &constraints {
+    Ok(())
+}
+
+/// Whether what is written as conditions, generated columns and defaults means something.
+fn check_expressions(
+    create: &CreateTable,
+    table: &Table,
+    constraints: &[TableConstraint],
+    work: &Work<'_>,
+) -> Result<()> {
+    for constraint in constraints {
         if let TableConstraintKind::Check(condition) = &constraint.kind {
-            check::check_written(&table, condition, Clause::Check, work)?;
+            check::check_written(table, condition, Clause::Check, work)?;
         }
     }
     for constraint in create.columns.iter().flat_map(|column| &column.constraints) {
         if let ColumnConstraintKind::Generated(own) = &constraint.kind {
-            check::check_written(&table, own, Clause::Generated, work)?;
+            check::check_written(table, own, Clause::Generated, work)?;
         }
     }
     for column in &create.columns {
@@ -160,16 +240,11 @@ pub(crate) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
             }
         }
     }
-    copies.add_indexes(&mut table, work);
-    partition_keys::check_keys(&table)?;
-    if table.is_partitioned() {
-        table.indexes.iter_mut().for_each(|index| index.tree = 0);
-    }
-    distribution::choose_default(&mut table, work)?;
-    distribution::place_indexes(&mut table, work);
-    let table = work.put_table(table);
-    copies.add_comments(&table, work);
-    work.operation(DdlOp::CreateTable(table_def(&table)));
+    Ok(())
+}
+
+/// Has the tables that a new one points at, or is an heir of, know of it.
+fn tell_others(table: &Table, heritage: &Heritage, work: &mut Work<'_>) {
     // Deletes from the tables this one points at must look here from now on.
     let mut referenced: Vec<Oid> = table.foreign_keys.iter().map(|key| key.references).collect();
     referenced.sort_unstable();
@@ -180,7 +255,6 @@ pub(crate) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
     for parent in &heritage.parents {
         change::reshape(parent.oid, work);
     }
-    Ok(())
 }
 
 /// What a partition says of a column that it has from its parent.
