@@ -131,28 +131,10 @@ pub fn parse_interval(text: &str, fields: i32, style: IntervalStyle) -> Result<I
             rest = tail.trim_start();
             continue;
         }
-        let bytes = rest.as_bytes();
-        if !bytes[0].is_ascii() {
-            return Err(invalid(text));
-        }
-        let length = if bytes[0].is_ascii_alphabetic() {
-            bytes.iter().take_while(|b| b.is_ascii_alphabetic()).count()
-        } else {
-            1 + bytes[1..]
-                .iter()
-                .take_while(|b| b.is_ascii_digit() || matches!(b, b'.' | b':' | b'-'))
-                .count()
-        };
-        let (token, tail) = rest.split_at(length);
-        // A colon behind a decimal number begins no time: it stands between two fields.
-        let (token, tail) = match token.split_once(':') {
-            Some((before, _)) if before.contains('.') && bytes[0].is_ascii_digit() => {
-                (before, &rest[before.len() + 1..])
-            }
-            _ => (token, tail),
-        };
-        rest = tail.trim_start_matches([' ', '\t', '\n', ',']);
-        if bytes[0].is_ascii_alphabetic() {
+        let first = rest.as_bytes()[0];
+        let (token, tail) = next_token(rest).ok_or_else(|| invalid(text))?;
+        rest = tail;
+        if first.is_ascii_alphabetic() {
             if token.eq_ignore_ascii_case("ago") {
                 ago = true;
                 continue;
@@ -171,7 +153,7 @@ pub fn parse_interval(text: &str, fields: i32, style: IntervalStyle) -> Result<I
             any = true;
             continue;
         }
-        if !(bytes[0].is_ascii_digit() || matches!(bytes[0], b'+' | b'-' | b'.')) {
+        if !(first.is_ascii_digit() || matches!(first, b'+' | b'-' | b'.')) {
             return Err(invalid(text));
         }
         // A number before another bare number counts days: '1 04:05:06'.
@@ -216,6 +198,28 @@ pub fn parse_interval(text: &str, fields: i32, style: IntervalStyle) -> Result<I
         parts = Parts { years: -years, months: -months, days: -days, micros: -micros };
     }
     parts.finish(text)
+}
+
+/// The word, number or time that a text begins with, and what follows; `None`: it begins with none.
+fn next_token(rest: &str) -> Option<(&str, &str)> {
+    let bytes = rest.as_bytes();
+    if !bytes.first()?.is_ascii() {
+        return None;
+    }
+    let length = if bytes[0].is_ascii_alphabetic() {
+        bytes.iter().take_while(|b| b.is_ascii_alphabetic()).count()
+    } else {
+        1 + bytes[1..].iter().take_while(|b| b.is_ascii_digit() || matches!(b, b'.' | b':' | b'-')).count()
+    };
+    let (token, tail) = rest.split_at(length);
+    // A colon behind a decimal number begins no time: it stands between two fields.
+    let (token, tail) = match token.split_once(':') {
+        Some((before, _)) if before.contains('.') && bytes[0].is_ascii_digit() => {
+            (before, &rest[before.len() + 1..])
+        }
+        _ => (token, tail),
+    };
+    Some((token, tail.trim_start_matches([' ', '\t', '\n', ','])))
 }
 
 /// The numbers of `years-months`.

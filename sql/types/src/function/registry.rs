@@ -143,8 +143,33 @@ fn build() -> Registry {
     registry
 }
 
-impl Registry {
-    fn add_proc(&mut self, line: &'static str, known: &Known) {
+/// A line of `proc.tsv`.
+struct ProcLine {
+    oid: Oid,
+    name: &'static str,
+    /// What implements it.
+    key: &'static str,
+    /// As pg_proc.prokind.
+    kind: &'static str,
+    returns_set: bool,
+    strict: bool,
+    /// As pg_proc.provolatile.
+    volatile: &'static str,
+    variadic: bool,
+    result: Oid,
+    args: &'static [Oid],
+    /// The names of all arguments, and of those that are passed.
+    names: Vec<&'static str>,
+    arg_names: &'static [&'static str],
+    /// How many of the last arguments have defaults.
+    defaults: usize,
+    /// As pg_proc.proallargtypes and pg_proc.proargmodes.
+    all_args: &'static str,
+    modes: &'static str,
+}
+
+impl ProcLine {
+    fn read(line: &'static str) -> Option<ProcLine> {
         let fields: Vec<&'static str> = line.split('\t').collect();
         let [
             proc_oid,
@@ -163,96 +188,126 @@ impl Registry {
             modes,
         ] = fields[..]
         else {
-            return;
+            return None;
         };
-        if key.starts_with("sql_") {
-            self.written_in_sql.insert(oid(proc_oid));
-        }
         let args = oids(args);
-        let all_names: Vec<&'static str> =
-            if names.is_empty() { Vec::new() } else { names.split(',').collect() };
+        let names: Vec<&'static str> = if names.is_empty() { Vec::new() } else { names.split(',').collect() };
         let arg_names: &'static [&'static str] =
-            all_names.iter().copied().take(args.len()).collect::<Vec<_>>().leak();
-        match kind {
-            "a" => {
-                if let Some((state, strict)) = crate::aggregate::factory(name, args) {
-                    let function = leak(AggregateFunction {
-                        oid: oid(proc_oid),
-                        name,
-                        args,
-                        result: oid(result),
-                        strict,
-                        aggregate: Aggregate::of(name),
-                        state,
-                    });
-                    self.aggregates.push(function);
-                    self.aggregates_by_name.entry(name).or_default().push(function);
-                    return;
-                }
-            }
+            names.iter().copied().take(args.len()).collect::<Vec<_>>().leak();
+        Some(ProcLine {
+            oid: oid(proc_oid),
+            name,
+            key,
+            kind,
+            returns_set: retset == "t",
+            strict: strict == "t",
+            volatile,
+            variadic: variadic != "0",
+            result: oid(result),
+            args,
+            names,
+            arg_names,
+            defaults: defaults.parse().unwrap_or(0),
+            all_args,
+            modes,
+        })
+    }
+
+    /// The columns that it answers.
+    fn columns(&self) -> &'static [(&'static str, Oid)] {
+        set_columns(self.name, self.result, self.all_args, self.modes, &self.names)
+    }
+}
+
+impl Registry {
+    fn add_proc(&mut self, line: &'static str, known: &Known) {
+        let Some(signature) = ProcLine::read(line) else { return };
+        if signature.key.starts_with("sql_") {
+            self.written_in_sql.insert(signature.oid);
+        }
+        let added = match signature.kind {
+            "a" => self.add_aggregate(&signature),
             "w" => {
                 self.windows.push(WindowSignature {
-                    oid: oid(proc_oid),
-                    name,
-                    source: key,
-                    args,
-                    result: oid(result),
-                    strict: strict == "t",
+                    oid: signature.oid,
+                    name: signature.name,
+                    source: signature.key,
+                    args: signature.args,
+                    result: signature.result,
+                    strict: signature.strict,
                 });
-                return;
+                true
             }
-            "f" if retset == "t" => {
-                if let Some(&eval) = known.sets.get(key) {
-                    let columns = set_columns(name, oid(result), all_args, modes, &all_names);
-                    let function = leak(SetFunction {
-                        oid: oid(proc_oid),
-                        name,
-                        args,
-                        columns,
-                        arg_names,
-                        defaults: default_values(name, defaults.parse().unwrap_or(0)),
-                        strict: strict == "t",
-                        eval,
-                        intrinsic: known.intrinsics.get(key).copied(),
-                        page: crate::function::tables::page_of(key),
-                    });
-                    self.sets.push(function);
-                    self.sets_by_name.entry(name).or_default().push(function);
-                    return;
-                }
-            }
-            "f" => {
-                if let Some(&eval) = known.evals.get(key) {
-                    let function = leak(ScalarFunction {
-                        oid: oid(proc_oid),
-                        name,
-                        args,
-                        arg_names,
-                        defaults: default_values(name, defaults.parse().unwrap_or(0)),
-                        variadic: variadic != "0",
-                        result: oid(result),
-                        columns: match oid(result) == Oid::RECORD && !modes.is_empty() {
-                            true => set_columns(name, Oid::RECORD, all_args, modes, &all_names),
-                            false => &[],
-                        },
-                        strict: strict == "t",
-                        volatility: match volatile {
-                            "i" => Volatility::Immutable,
-                            "s" => Volatility::Stable,
-                            _ => Volatility::Volatile,
-                        },
-                        eval,
-                        intrinsic: known.intrinsics.get(key).copied(),
-                    });
-                    self.functions.push(function);
-                    self.functions_by_oid.insert(function.oid, function);
-                    self.functions_by_name.entry(name).or_default().push(function);
-                    return;
-                }
-            }
-            _ => {}
+            "f" if signature.returns_set => self.add_set(&signature, known),
+            "f" => self.add_scalar(&signature, known),
+            _ => false,
+        };
+        if !added {
+            self.missing.insert(signature.name, signature.oid);
         }
-        self.missing.insert(name, oid(proc_oid));
+    }
+
+    /// An aggregate, if it is implemented.
+    fn add_aggregate(&mut self, signature: &ProcLine) -> bool {
+        let &ProcLine { oid, name, args, result, .. } = signature;
+        let Some((state, strict)) = crate::aggregate::factory(name, args) else { return false };
+        let aggregate = Aggregate::of(name);
+        let function = leak(AggregateFunction { oid, name, args, result, strict, aggregate, state });
+        self.aggregates.push(function);
+        self.aggregates_by_name.entry(name).or_default().push(function);
+        true
+    }
+
+    /// A function that returns a set, if it is implemented.
+    fn add_set(&mut self, signature: &ProcLine, known: &Known) -> bool {
+        let &ProcLine { oid, name, key, args, arg_names, strict, .. } = signature;
+        let Some(&eval) = known.sets.get(key) else { return false };
+        let function = leak(SetFunction {
+            oid,
+            name,
+            args,
+            columns: signature.columns(),
+            arg_names,
+            defaults: default_values(name, signature.defaults),
+            strict,
+            eval,
+            intrinsic: known.intrinsics.get(key).copied(),
+            page: crate::function::tables::page_of(key),
+        });
+        self.sets.push(function);
+        self.sets_by_name.entry(name).or_default().push(function);
+        true
+    }
+
+    /// A function of one value, if it is implemented.
+    fn add_scalar(&mut self, signature: &ProcLine, known: &Known) -> bool {
+        let &ProcLine { oid, name, key, args, arg_names, result, strict, variadic, .. } = signature;
+        let Some(&eval) = known.evals.get(key) else { return false };
+        let function = leak(ScalarFunction {
+            oid,
+            name,
+            args,
+            arg_names,
+            defaults: default_values(name, signature.defaults),
+            variadic,
+            result,
+            columns: match result == Oid::RECORD && !signature.modes.is_empty() {
+                true => signature.columns(),
+                false => &[],
+            },
+            strict,
+            volatility: match signature.volatile {
+                "i" => Volatility::Immutable,
+                "s" => Volatility::Stable,
+                _ => Volatility::Volatile,
+            },
+            eval,
+            intrinsic: known.intrinsics.get(key).copied(),
+        });
+        self.functions.push(function);
+        self.functions_by_oid.insert(function.oid, function);
+        self.functions_by_name.entry(name).or_default().push(function);
+        true
     }
 
     fn add_operator(&mut self, line: &'static str) {

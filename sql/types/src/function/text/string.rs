@@ -1,5 +1,8 @@
 //! String functions. Lengths and positions count characters, not bytes.
 
+use std::iter::Peekable;
+use std::str::Chars;
+
 use super::letter::{in_case, initcap, reverse};
 use super::trim_side::TrimAt;
 use crate::datum::Datum;
@@ -230,6 +233,38 @@ fn format_error(message: &str, hint: Option<&str>) -> SqlError {
     }
 }
 
+/// The digits that stand next.
+fn next_digits(chars: &mut Peekable<Chars<'_>>) -> String {
+    let mut digits = String::new();
+    while let Some(digit) = chars.next_if(char::is_ascii_digit) {
+        digits.push(digit);
+    }
+    digits
+}
+
+/// The place of the argument of a number.
+fn argument_place(number: &str) -> Result<usize> {
+    let number: usize = number.parse().map_err(|_| out_of_range("number"))?;
+    number
+        .checked_sub(1)
+        .ok_or_else(|| invalid_parameter("format specifies argument 0, but arguments are numbered from 1"))
+}
+
+/// A value as a conversion of `format` shows it: `s`, `I` or `L`.
+fn converted(ctx: &FunctionContext<'_>, conversion: char, value: &Datum) -> Result<String> {
+    match (conversion, value) {
+        ('s', Datum::Null) => Ok(String::new()),
+        ('L', Datum::Null) => Ok("NULL".to_owned()),
+        ('I', Datum::Null) => Err(SqlError::new(
+            SqlState::NULL_VALUE_NOT_ALLOWED,
+            "null values cannot be formatted as an SQL identifier",
+        )),
+        ('s', value) => shown(ctx, value),
+        ('I', value) => Ok(ctx.style().quoting.name(&shown(ctx, value)?)),
+        (_, value) => quoted(&shown(ctx, value)?),
+    }
+}
+
 /// `format(template, …)` with %s, %I, %L, positions, widths and the minus flag.
 fn format(ctx: &FunctionContext<'_>, template: &str, args: &[Datum]) -> Result<String> {
     let mut out = String::new();
@@ -250,17 +285,11 @@ fn format(ctx: &FunctionContext<'_>, template: &str, args: &[Datum]) -> Result<S
             out.push('%');
             continue;
         }
-        let mut number = String::new();
-        while let Some(d) = chars.next_if(char::is_ascii_digit) {
-            number.push(d);
-        }
+        let mut number = next_digits(&mut chars);
         let mut chosen: Option<usize> = None;
         let mut width: i64 = 0;
         if !number.is_empty() && chars.next_if_eq(&'$').is_some() {
-            let n: usize = number.parse().map_err(|_| out_of_range("number"))?;
-            chosen = Some(n.checked_sub(1).ok_or_else(|| {
-                invalid_parameter("format specifies argument 0, but arguments are numbered from 1")
-            })?);
+            chosen = Some(argument_place(&number)?);
             number.clear();
         }
         let mut left_aligned = false;
@@ -269,10 +298,7 @@ fn format(ctx: &FunctionContext<'_>, template: &str, args: &[Datum]) -> Result<S
                 left_aligned = true;
             }
             if chars.next_if_eq(&'*').is_some() {
-                let mut digits = String::new();
-                while let Some(d) = chars.next_if(char::is_ascii_digit) {
-                    digits.push(d);
-                }
+                let digits = next_digits(&mut chars);
                 let at = if digits.is_empty() {
                     next += 1;
                     next - 1
@@ -280,15 +306,7 @@ fn format(ctx: &FunctionContext<'_>, template: &str, args: &[Datum]) -> Result<S
                     chars
                         .next_if_eq(&'$')
                         .ok_or_else(|| invalid_parameter("width argument position must be ended by \"$\""))?;
-                    let at = digits
-                        .parse::<usize>()
-                        .map_err(|_| out_of_range("number"))?
-                        .checked_sub(1)
-                        .ok_or_else(|| {
-                            invalid_parameter(
-                                "format specifies argument 0, but arguments are numbered from 1",
-                            )
-                        })?;
+                    let at = argument_place(&digits)?;
                     next = at + 1;
                     at
                 };
@@ -299,9 +317,7 @@ fn format(ctx: &FunctionContext<'_>, template: &str, args: &[Datum]) -> Result<S
                     other => shown(ctx, other)?.parse().map_err(|_| out_of_range("number"))?,
                 };
             } else {
-                while let Some(d) = chars.next_if(char::is_ascii_digit) {
-                    number.push(d);
-                }
+                number = next_digits(&mut chars);
             }
         }
         if !number.is_empty() {
@@ -317,19 +333,7 @@ fn format(ctx: &FunctionContext<'_>, template: &str, args: &[Datum]) -> Result<S
         let index = chosen.unwrap_or(next);
         next = index + 1;
         let value = argument(index)?;
-        let piece = match (conversion, value) {
-            ('s', Datum::Null) => String::new(),
-            ('L', Datum::Null) => "NULL".to_owned(),
-            ('I', Datum::Null) => {
-                return Err(SqlError::new(
-                    SqlState::NULL_VALUE_NOT_ALLOWED,
-                    "null values cannot be formatted as an SQL identifier",
-                ));
-            }
-            ('s', value) => shown(ctx, value)?,
-            ('I', value) => ctx.style().quoting.name(&shown(ctx, value)?),
-            (_, value) => quoted(&shown(ctx, value)?)?,
-        };
+        let piece = converted(ctx, conversion, value)?;
         let missing = (width.unsigned_abs() as usize).saturating_sub(char_count(&piece));
         check_buffer(out.len(), piece.len() + missing)?;
         interrupt::steps(piece.len() + missing)?;
