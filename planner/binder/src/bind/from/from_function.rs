@@ -94,7 +94,7 @@ impl Binder<'_, '_> {
         let row_type = row_type_of(&resolved);
         let read = read_row(&resolved);
         let domains_of_call = self.domains_of_call(&resolved, alias)?;
-        let FromCall { call, mut columns, scalar } = self.from_call(resolved, (own_name, alias))?;
+        let FromCall { call, mut columns, scalar } = self.call_in_from(resolved, (own_name, alias))?;
         let types: Vec<Type> = columns.iter().map(|(_, ty)| *ty).collect();
         if ordinality {
             columns.push(("ordinality".to_owned(), Type::INT8));
@@ -125,7 +125,7 @@ impl Binder<'_, '_> {
     }
 
     /// A call in FROM, whose column has a name of its own if it is one without.
-    fn from_call(
+    fn call_in_from(
         &self,
         resolved: Resolved,
         (own_name, alias): (String, Option<&TableAlias>),
