@@ -222,7 +222,9 @@ impl Session {
                 && !trees.is_empty()
             {
                 let settle = SettleEarly::new(open, trees);
-                let settled = self.server.engine.submit(settle, SubmitOptions::default()).await;
+                let start = Start::apart_if(open.ends_apart());
+                let options = SubmitOptions { start, ..SubmitOptions::default() };
+                let settled = self.server.engine.submit(settle, options).await;
                 settled.outcome.result.map_err(|stop| self.stop_error(stop))?;
             }
             if !validations.is_empty() {
