@@ -63,19 +63,19 @@ struct Look<'r> {
     rows: Vec<Datum>,
 }
 
-fn rows_of(txn: &mut Txn<'_>, table: &TableMeta) -> ExecResult<Vec<Vec<u8>>> {
-    let mut rows = Vec::new();
+/// Visits all rows of a table, in the order of their keys.
+fn visit_rows(txn: &mut Txn<'_>, table: &TableMeta, visit: &mut dyn FnMut(&[u8])) -> ExecResult<()> {
     let mut looked = Ok(());
     txn.scan(table, KeyRange::ALL, Direction::Ascending, &mut |_, row| {
         looked = interrupt::steps(STEPS_PER_ROW + row.len());
         if looked.is_err() {
             return ControlFlow::Break(());
         }
-        rows.push(row.to_vec());
+        visit(row);
         ControlFlow::Continue(())
     })?;
     looked?;
-    Ok(rows)
+    Ok(())
 }
 
 impl DefinitionRun {
@@ -154,7 +154,8 @@ impl DefinitionRun {
         operations: &mut [DdlOp],
         context: &mut ExecContext<'_, '_>,
     ) -> ExecResult<()> {
-        let rows = rows_of(context.txn, table)?;
+        let mut rows: Vec<Vec<u8>> = Vec::new();
+        visit_rows(context.txn, table, &mut |row| rows.push(row.to_vec()))?;
         let mut steps = self.steps_of(table.def.id);
         let mut looks = looks_at(table.def.id, validations);
         let count = rows.len();
@@ -207,7 +208,8 @@ impl DefinitionRun {
             for column in &described.computed {
                 let ValueRun::Sequence(sequence) = &column.value else { continue };
                 let Some(table) = txn.table(def.id) else { continue };
-                let count = rows_of(txn, &table)?.len() as i64;
+                let mut count: i64 = 0;
+                visit_rows(txn, &table, &mut |_| count += 1)?;
                 let next = count
                     .checked_mul(sequence.increment)
                     .and_then(|given| sequence.start.checked_add(given))
