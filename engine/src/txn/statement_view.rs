@@ -69,20 +69,22 @@ impl Txn<'_> {
     /// A statement begins that does not see what the program writes from now on. Answers what was so
     /// before, for [`Txn::end_beneath`].
     pub fn begin_beneath(&mut self) -> bool {
-        let since = self.savepoint();
-        let scratch = &self.worker.scratch;
-        let seen = (scratch.undo.len(), scratch.overlay_undo.len());
-        self.beneath.push(Beneath { since, seen, trees: Vec::new() });
+        self.look_from_here(Vec::new());
         self.read_beneath(true)
     }
 
     /// From here to its end the run reads over what somebody has written, which lies in no tree.
     pub(super) fn read_over(&mut self, written: &[(TreeId, Replaced)]) {
+        self.look_from_here(written.to_vec());
+        self.reads_beneath = true;
+    }
+
+    /// What is written from here on is not seen; of `trees` it is known already what is seen in its place.
+    fn look_from_here(&mut self, trees: Vec<(TreeId, Replaced)>) {
         let since = self.savepoint();
         let scratch = &self.worker.scratch;
         let seen = (scratch.undo.len(), scratch.overlay_undo.len());
-        self.beneath.push(Beneath { since, seen, trees: written.to_vec() });
-        self.reads_beneath = true;
+        self.beneath.push(Beneath { since, seen, trees });
     }
 
     /// Whether what reads now does not see everything.
