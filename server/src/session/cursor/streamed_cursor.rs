@@ -1,9 +1,9 @@
 //! Cursors and portals whose query goes on beside the session, where DataFusion runs it.
 //!
 //! A query that reads tables whole runs on an analytical thread, over a snapshot, and hands its rows over
-//! in batches through a queue that holds a few ([`crate::session::execute::analytic`]). A statement takes all of them; a
-//! cursor takes as many as somebody fetches and leaves the query waiting for room, so that FETCH 10 of
-//! two million rows costs ten rows, and memory is bounded by the queue and the cursor's window
+//! in batches through a queue that holds a few ([`crate::session::execute::analytic`]). A statement takes all
+//! of them; a cursor takes as many as somebody fetches and leaves the query waiting for room, so that FETCH 10
+//! of two million rows costs ten rows, and memory is bounded by the queue and the cursor's window
 //! ([`archipel_planner::native::cursor`]).
 //!
 //! ```text
@@ -66,20 +66,20 @@ static OPEN: AtomicUsize = AtomicUsize::new(0);
 /// So many rows of a large FETCH are sent at a time at most.
 const ROWS_AT_ONCE: i64 = 1024;
 
-/// A place among so many cursors as may be open.
-pub(super) struct Place(&'static AtomicUsize);
+/// A place among as many cursors as may be open.
+struct Place;
 
 impl Place {
-    /// Takes one if fewer than `max` of those are taken that are counted here.
-    pub fn take(taken: &'static AtomicUsize, max: usize) -> Option<Arc<Place>> {
-        let more = |open: usize| (open < max).then_some(open + 1);
-        taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Arc::new(Place(taken)))
+    /// Takes one if there is one.
+    fn take() -> Option<Arc<Place>> {
+        let more = |open: usize| (open < OPEN_MAX).then_some(open + 1);
+        OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Arc::new(Place))
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        OPEN.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -202,7 +202,7 @@ impl Session {
         if !self.is_analytic(plan) {
             return Ok(None);
         }
-        let Some(place) = Place::take(&OPEN, OPEN_MAX) else { return Ok(None) };
+        let Some(place) = Place::take() else { return Ok(None) };
         prepared.allowed()?;
         self.require_settled(plan)?;
         self.require_route(plan, params)?;
