@@ -38,7 +38,7 @@ use archipel_engine::{Client, Completed, Paging, Start, Stop, Submission, Submit
 use archipel_planner::native::cursor::{MoreRows, OpenCursor};
 use archipel_planner::native::stop_error;
 use archipel_sql::datum::Datum;
-use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::error::{Result, SqlError};
 use archipel_sql::memory;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
@@ -172,11 +172,6 @@ impl Over {
         let refused = matches!(outcome.result, Err(Stop::Interactive | Stop::Recompile));
         let failure = match outcome.result {
             Ok(()) => None,
-            // What only reads in pages ends so where no thread comes to be for it.
-            Err(Stop::Interactive) => Some(SqlError::new(
-                SqlState::INSUFFICIENT_RESOURCES,
-                "no thread can be started for the rows of a cursor",
-            )),
             Err(Stop::Recompile) => Some(outdated()),
             Err(stop) => {
                 let told = program.error.take().filter(|_| stop == Stop::Abort);
