@@ -17,7 +17,7 @@ use archipel_engine::{Engine, Seams};
 use archipel_procedures::Registry;
 use archipel_rocksdb::{RocksLogStore, RocksOptions};
 use archipel_sql::stack::THREAD_BYTES;
-use engine_settings::{asked_for, engine_config};
+use engine_settings::{asked_for, check_connections, engine_config};
 use tokio::sync::{mpsc, watch};
 
 use crate::catalog::CatalogHandle;
@@ -92,6 +92,7 @@ fn open_store(config: &Config) -> Result<Arc<dyn LogStore>, StartError> {
 
 /// Opens the engine of a data directory, telling about recovery as it goes.
 fn open_engine(config: &Config) -> Result<Engine, StartError> {
+    check_connections(config)?;
     let store = open_store(config)?;
     let began = Instant::now();
     let told = AtomicUsize::new(0);
@@ -357,14 +358,27 @@ mod tests {
     use crate::server::engine_settings::monitor_settings;
     use archipel_engine::MonitorSettings;
 
-    fn monitor(set: &[&str]) -> MonitorSettings {
+    fn config(set: &[&str]) -> Config {
         let given = Given {
             data_directory: Some("nowhere".into()),
             set: set.iter().map(|it| (*it).to_owned()).collect(),
             ..Given::default()
         };
-        let config = Config::load(&given).expect("good settings");
-        monitor_settings(&config).expect("they go together")
+        Config::load(&given).expect("good settings")
+    }
+
+    fn monitor(set: &[&str]) -> MonitorSettings {
+        monitor_settings(&config(set)).expect("they go together")
+    }
+
+    #[test]
+    fn places_are_left_for_those_who_are_no_superusers() {
+        let check = |set: &[&str]| check_connections(&config(set)).map_err(|error| error.to_string());
+        let told = "superuser_reserved_connections (3) must be less than max_connections (3)";
+        assert_eq!(check(&["max_connections=3"]), Err(told.to_owned()));
+        assert_eq!(check(&["max_connections=4"]), Ok(()));
+        assert_eq!(check(&["max_connections=1", "superuser_reserved_connections=0"]), Ok(()));
+        assert_eq!(check(&[]), Ok(()));
     }
 
     #[test]

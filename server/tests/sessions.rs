@@ -275,7 +275,7 @@ async fn the_first_row_that_fails_ends_a_copy() {
 
 #[tokio::test]
 async fn too_many_clients_are_53300() {
-    let server = Server::start(&["max_connections=1"]);
+    let server = Server::start(&["max_connections=1", "superuser_reserved_connections=0"]);
     let _first = server.client().await;
     let config = format!("host=127.0.0.1 port={} user=archipel dbname=archipel", server.port);
     let error =

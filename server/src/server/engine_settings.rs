@@ -81,7 +81,20 @@ pub(super) fn engine_config(config: &Config, topology: &AskedFor) -> Result<Engi
 
 /// Whether a server would start with this configuration, as far as that can be told beforehand.
 pub fn check_config(config: &Config) -> Result<(), StartError> {
+    check_connections(config)?;
     engine_config(config, &asked_for(config)?).map(drop)
+}
+
+/// Whether places are left for those who are no superusers.
+pub(super) fn check_connections(config: &Config) -> Result<(), StartError> {
+    let (reserved, all) =
+        (config.integer("superuser_reserved_connections"), config.integer("max_connections"));
+    if reserved < all {
+        return Ok(());
+    }
+    let message =
+        format!("superuser_reserved_connections ({reserved}) must be less than max_connections ({all})");
+    Err(StartError::Other(message))
 }
 
 /// The machine that the settings ask for.
