@@ -64,12 +64,7 @@ impl Session {
     pub(super) async fn maintain(&mut self, vacuum: &Vacuum, tag: &str) -> Result<()> {
         let catalog = self.host().catalog.catalog.clone();
         let path = self.search_path();
-        let analyzes = tag == "ANALYZE"
-            || vacuum.options.iter().any(|(name, value)| {
-                matches!(name.as_str(), "analyze" | "analyse")
-                    && !matches!(value.as_deref(), Some("off" | "false" | "0" | "no"))
-            });
-        if !analyzes && vacuum.tables.iter().any(|(_, columns)| !columns.is_empty()) {
+        if !vacuum.analyzes && vacuum.tables.iter().any(|(_, columns)| !columns.is_empty()) {
             let message = "ANALYZE option must be specified when a column list is provided";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }

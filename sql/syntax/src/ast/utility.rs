@@ -321,8 +321,8 @@ pub struct LockTable {
 /// VACUUM and ANALYZE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vacuum {
-    /// Options by folded name, with their values.
-    pub options: Vec<(String, Option<String>)>,
+    /// Whether it gathers statistics.
+    pub analyzes: bool,
     /// Tables with the columns named for statistics.
     pub tables: Vec<(QualifiedName, Vec<String>)>,
 }

@@ -486,37 +486,88 @@ impl Cursor<'_> {
 
     pub(in crate::parser) fn vacuum(&mut self) -> Result<Statement> {
         self.skip(1);
-        let mut options = self.maintenance_options()?;
-        for word in ["full", "freeze", "verbose", "analyze", "analyse"] {
-            if self.take(word) {
-                options.push((word.to_string(), None));
+        let (mut analyzes, mut full, mut workers) = (false, false, 0);
+        let (mut skips_no_page, mut takes_toast) = (false, true);
+        self.maintenance_options("VACUUM", |cursor, name, position| {
+            match name {
+                "analyze" | "analyse" => analyzes = cursor.option_boolean("analyze")?,
+                "full" => full = cursor.option_boolean(name)?,
+                "parallel" => workers = cursor.vacuum_workers(position)?,
+                "disable_page_skipping" => skips_no_page = cursor.option_boolean(name)?,
+                "process_toast" => takes_toast = cursor.option_boolean(name)?,
+                "index_cleanup" if cursor.take("auto") => {}
+                "verbose" | "skip_locked" | "freeze" | "index_cleanup" | "truncate" => {
+                    cursor.option_boolean(name)?;
+                }
+                _ => return Ok(false),
             }
+            Ok(true)
+        })?;
+        full |= self.take("full");
+        self.take("freeze");
+        self.take("verbose");
+        analyzes |= self.take("analyze") || self.take("analyse");
+        let refused = match full {
+            true if workers > 0 => Some("VACUUM FULL cannot be performed in parallel"),
+            true if skips_no_page => Some("VACUUM option DISABLE_PAGE_SKIPPING cannot be used with FULL"),
+            true if !takes_toast => Some("PROCESS_TOAST required with VACUUM FULL"),
+            _ => None,
+        };
+        if let Some(message) = refused {
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
-        Ok(Statement::Vacuum(Vacuum { options, tables: self.maintained_tables()? }))
+        Ok(Statement::Vacuum(Vacuum { analyzes, tables: self.maintained_tables()? }))
+    }
+
+    /// How many workers the option PARALLEL asks for, whose name stands at `position`.
+    fn vacuum_workers(&mut self, position: u32) -> Result<i32> {
+        let refused = |message: &str| SqlError::new(SqlState::SYNTAX_ERROR, message);
+        if matches!(self.peek(), Token::Comma | Token::RParen) {
+            let error = refused("parallel option requires a value between 0 and 1024");
+            return Err(error.at(Some(position)));
+        }
+        let written = self.setting_item()?;
+        let workers = written.parse::<i32>().map_err(|_| refused("parallel requires an integer value"))?;
+        if !(0..=1024).contains(&workers) {
+            let error = refused("parallel workers for vacuum must be between 0 and 1024");
+            return Err(error.at(Some(position)));
+        }
+        Ok(workers)
     }
 
     pub(in crate::parser) fn analyze(&mut self) -> Result<Statement> {
         self.skip(1);
-        let mut options = self.maintenance_options()?;
-        if self.take("verbose") {
-            options.push(("verbose".to_string(), None));
-        }
-        Ok(Statement::Analyze(Vacuum { options, tables: self.maintained_tables()? }))
+        self.maintenance_options("ANALYZE", |cursor, name, _| {
+            let is_known = matches!(name, "verbose" | "skip_locked");
+            if is_known {
+                cursor.option_boolean(name)?;
+            }
+            Ok(is_known)
+        })?;
+        self.take("verbose");
+        Ok(Statement::Analyze(Vacuum { analyzes: true, tables: self.maintained_tables()? }))
     }
 
-    fn maintenance_options(&mut self) -> Result<Vec<(String, Option<String>)>> {
+    /// The options of a maintenance command in parentheses, if there are any. `read` takes the value of the
+    /// one with this name, which stands at this position, and answers whether the command has such a one.
+    fn maintenance_options(
+        &mut self,
+        command: &str,
+        mut read: impl FnMut(&mut Self, &str, u32) -> Result<bool>,
+    ) -> Result<()> {
         if *self.peek() != Token::LParen {
-            return Ok(Vec::new());
+            return Ok(());
         }
         self.parenthesized(|cursor| {
+            let position = cursor.position();
             let name = cursor.label()?;
-            let value = match cursor.peek() {
-                Token::Comma | Token::RParen => None,
-                Token::Number(..) | Token::Minus | Token::Plus => Some(cursor.signed_number()?),
-                _ => Some(cursor.word_or_literal()?),
-            };
-            Ok((name, value))
-        })
+            if read(cursor, &name, position)? {
+                return Ok(());
+            }
+            let message = format!("unrecognized {command} option \"{name}\"");
+            Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(Some(position)))
+        })?;
+        Ok(())
     }
 
     fn maintained_tables(&mut self) -> Result<Vec<(QualifiedName, Vec<String>)>> {
@@ -533,13 +584,17 @@ impl Cursor<'_> {
     pub(in crate::parser) fn reindex(&mut self) -> Result<Statement> {
         self.skip(1);
         let mut concurrently = false;
-        if *self.peek() == Token::LParen {
-            let options = self.maintenance_options()?;
-            let is_off = |value: &Option<String>| {
-                value.as_deref().is_some_and(|value| matches!(value, "off" | "false" | "0"))
-            };
-            concurrently = options.iter().any(|(name, value)| name == "concurrently" && !is_off(value));
-        }
+        self.maintenance_options("REINDEX", |cursor, name, _| {
+            match name {
+                "concurrently" => concurrently = cursor.option_boolean(name)?,
+                "verbose" => {
+                    cursor.option_boolean(name)?;
+                }
+                "tablespace" => drop(cursor.word_or_literal()?),
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
         let what = self.word_at(0);
         if !matches!(what.as_str(), "index" | "table" | "schema" | "database" | "system") {
             return Err(self.unexpected());
@@ -552,9 +607,13 @@ impl Cursor<'_> {
 
     pub(in crate::parser) fn cluster(&mut self) -> Result<Statement> {
         self.skip(1);
-        if *self.peek() == Token::LParen {
-            self.maintenance_options()?;
-        }
+        self.maintenance_options("CLUSTER", |cursor, name, _| {
+            let is_known = name == "verbose";
+            if is_known {
+                cursor.option_boolean(name)?;
+            }
+            Ok(is_known)
+        })?;
         self.take("verbose");
         if self.at_end() {
             return Ok(Statement::Cluster { table: None, index: None });
