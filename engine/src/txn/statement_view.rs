@@ -18,6 +18,7 @@
 //! place: above all that is committed.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::read::Patch;
@@ -25,6 +26,7 @@ use super::undo::{Savepoint, UndoKind};
 use super::{KeyRange, Place, Txn};
 use crate::id::TreeId;
 use crate::storage::Row;
+use crate::storage::key::excludes_all;
 use crate::table::TableMeta;
 
 /// What there was under a key.
@@ -171,13 +173,63 @@ pub(super) struct Past<'r> {
 }
 
 impl<'r> Past<'r> {
-    /// The rows of a range as they were.
+    /// The rows of a range as they were; those of other partitions are not even looked at.
     pub fn rows(self, range: KeyRange<'r>) -> impl DoubleEndedIterator<Item = Patch<'r>> + 'r {
-        let within = self.replaced.range::<[u8], _>((range.low, range.high));
-        let is_here = move |key: &[u8]| *key >= *self.low && self.high.is_none_or(|high| *key < *high);
-        within.filter(move |(key, _)| is_here(key)).filter_map(|(key, before)| match before {
+        let Past { replaced, low, high } = self;
+        let low = match range.low {
+            Bound::Included(from) | Bound::Excluded(from) if *from >= *low => range.low,
+            _ => Bound::Included(low),
+        };
+        let high = match (range.high, high) {
+            (Bound::Included(to) | Bound::Excluded(to), Some(end)) if *to < *end => range.high,
+            (_, Some(end)) => Bound::Excluded(end),
+            (_, None) => range.high,
+        };
+        // An ordered map refuses bounds that are the wrong way round.
+        let within = (!excludes_all(low, high)).then(move || replaced.range::<[u8], _>((low, high)));
+        within.into_iter().flatten().filter_map(|(key, before)| match before {
             Before::Was(row) => Some((&key[..], row.as_deref())),
             Before::Committed => None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys<'r>(
+        replaced: &'r Replaced,
+        (low, high): (&'r [u8], Option<&'r [u8]>),
+        range: KeyRange<'r>,
+    ) -> Vec<u8> {
+        let up: Vec<u8> = Past { replaced, low, high }.rows(range).map(|(key, _)| key[0]).collect();
+        let mut down: Vec<u8> =
+            Past { replaced, low, high }.rows(range).rev().map(|(key, _)| key[0]).collect();
+        down.reverse();
+        assert_eq!(up, down);
+        up
+    }
+
+    #[test]
+    fn rows_as_they_were_are_those_of_the_range_in_the_partition() {
+        let rows = (1..=9u8).map(|key| {
+            let before = if key == 5 { Before::Committed } else { Before::Was(None) };
+            (Box::<[u8]>::from([key]), before)
+        });
+        let replaced: Replaced = Arc::new(rows.collect());
+        let whole: (&[u8], Option<&[u8]>) = (b"", None);
+        let part: (&[u8], Option<&[u8]>) = (b"\x03", Some(b"\x07"));
+        let range = |low, high| KeyRange { low, high };
+        assert_eq!(keys(&replaced, whole, KeyRange::ALL), [1, 2, 3, 4, 6, 7, 8, 9]);
+        assert_eq!(keys(&replaced, part, KeyRange::ALL), [3, 4, 6]);
+        let wider = range(Bound::Excluded(&b"\x02"[..]), Bound::Included(&b"\x07"[..]));
+        assert_eq!(keys(&replaced, part, wider), [3, 4, 6]);
+        let narrower = range(Bound::Excluded(&b"\x03"[..]), Bound::Included(&b"\x06"[..]));
+        assert_eq!(keys(&replaced, part, narrower), [4, 6]);
+        let beside = range(Bound::Included(&b"\x07"[..]), Bound::Unbounded);
+        assert!(keys(&replaced, part, beside).is_empty());
+        let before = range(Bound::Unbounded, Bound::Excluded(&b"\x03"[..]));
+        assert!(keys(&replaced, part, before).is_empty());
     }
 }
