@@ -92,9 +92,10 @@ pub enum Stop {
     Abort,
     /// The snapshot was cancelled, because the versions kept for it took too much memory (72000).
     SnapshotTooOld,
-    /// There is no memory for what it writes (SQLSTATE 53200): see [`crate::heap`]. Or for a thread that it
-    /// cannot do without.
+    /// There is no memory for what it writes (SQLSTATE 53200): see [`crate::heap`].
     OutOfMemory,
+    /// There is none for a thread that it cannot do without (53200).
+    NoThread,
     /// The transaction has written more than one can: [`crate::TransactionLimits`] (53200).
     TransactionTooLarge,
     /// A row is larger than one can be (54000).

@@ -207,7 +207,7 @@ fn where_no_thread_can_be_started_what_may_stand_still_is_refused_and_the_rest_r
     let engine = Engine::open_with(config, Arc::new(MemoryStore::new()), seams, &|_| {}).expect("opens");
     open_bank(&engine, 20);
     let reader = engine.begin();
-    for (paging, expected) in [(Paging::Locking, Err(Stop::OutOfMemory)), (Paging::Off, Ok(Some(100)))] {
+    for (paging, expected) in [(Paging::Locking, Err(Stop::NoThread)), (Paging::Off, Ok(Some(100)))] {
         let options = SubmitOptions {
             transaction: Some(&reader),
             start: Start::Apart,

@@ -526,7 +526,7 @@ impl<P: Program> Attempt<P> {
             // Where there are no threads at all, the simulator sees to it that nothing stands still.
             if attempt.options.paging != Paging::Off && error.kind() != ErrorKind::Unsupported {
                 shared.release_all(worker, &held);
-                return attempt.finish(Stop::OutOfMemory);
+                return attempt.finish(Stop::NoThread);
             }
             attempt.run_here(shared, worker, held);
         }

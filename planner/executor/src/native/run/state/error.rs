@@ -9,6 +9,8 @@ pub fn stop_error(stop: Stop) -> SqlError {
         Stop::OutOfMemory => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
             .with_detail("The data would exceed max_memory.")
             .with_hint("Rows, and what transactions and statements take on their way, share max_memory."),
+        Stop::NoThread => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
+            .with_detail("A thread for the statement could not be started."),
         Stop::TransactionTooLarge => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
             .with_detail("One transaction can change up to 4 GB of rows, and log up to 4 GB.")
             .with_hint("Divide the changes among several transactions."),
