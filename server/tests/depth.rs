@@ -250,3 +250,25 @@ async fn definitions_over_definitions_come_and_go() {
     let left = "SELECT count(*) FROM pg_type WHERE typtype = 'd' AND typname ~ '^d[0-9]+$'";
     assert_eq!(right(&client, left).await, "0");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_runs_on_a_thread_of_its_own_goes_as_deep_as_its_session_may() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    let deep = "CREATE FUNCTION deep(n int) RETURNS int LANGUAGE plpgsql AS
+                $$ BEGIN IF n = 0 THEN RETURN 0; END IF; RETURN deep(n - 1); END $$";
+    right(&client, deep).await;
+    right(&client, "CREATE TABLE many (a int)").await;
+    right(&client, "INSERT INTO many SELECT generate_series(1, 10000)").await;
+    right(&client, "SET max_stack_depth = '200kB'").await;
+    let mut levels = 64;
+    while answer(&client, &format!("SELECT deep({levels})")).await.is_ok() {
+        levels *= 2;
+        assert!(levels < 1 << 20, "no bound of 200 kB");
+    }
+    let first = format!("CASE WHEN a = 1 THEN deep({levels}) ELSE 0 END");
+    let change = format!("ALTER TABLE many ALTER a TYPE bigint USING a + {first}");
+    refused(&client, &change).await;
+    right(&client, "RESET max_stack_depth").await;
+    right(&client, &change).await;
+}

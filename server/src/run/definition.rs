@@ -24,6 +24,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
 use archipel_sql::interrupt::Watch;
+use archipel_sql::stack::Depth;
 use archipel_sql::types::{Oid, Type};
 use parking_lot::Mutex;
 
@@ -319,6 +320,7 @@ impl Program for DefinitionRun {
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        let _depth = self.host.as_ref().map(|host| Depth::of(host.settings.stack_depth_kb));
         let _watch = self.host.as_ref().map(|host| Watch::of(host.clone()));
         (self.error, self.foreseen) = (None, None);
         self.notices.clear();

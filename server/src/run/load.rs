@@ -14,6 +14,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
 use archipel_sql::interrupt::Watch;
+use archipel_sql::stack::Depth;
 
 use super::{budget_of, if_in_time, panic_error, stop_with};
 use crate::notifications::Ticket;
@@ -172,6 +173,7 @@ impl Program for LoadRun {
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        let _depth = Depth::of(self.host.settings.stack_depth_kb);
         let _watch = Watch::of(self.host.clone());
         self.error = None;
         self.failed_row = None;
