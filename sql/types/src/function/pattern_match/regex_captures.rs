@@ -5,45 +5,56 @@
 //! where a match of it may end, or, backwards, begin; of those that leave the rest a match the preferred one
 //! is taken. As there are no back-references, what fits the automata fits, and no choice has to be taken
 //! back. So each piece costs two walks over what it is fitted to, whatever it is.
+//!
+//! The automata of an expression are kept for its next match, as long as they are not too large together: the
+//! rest of an expression behind each of its groups is a piece, so that all of them may have the square of its
+//! states.
 
 use std::ops::Range;
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 
 use regex_automata::hybrid::dfa::{self, DFA};
 use regex_automata::nfa::thompson;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchKind};
 
+use super::regex_pace::Pace;
 use super::regex_preference::{Kind, Piece, take_apart};
 use crate::error::Result;
 use crate::interrupt;
 use crate::memory;
 
-/// Bytes between two looks whether to go on.
-const BYTES_PER_LOOK: usize = 1 << 12;
-
-/// What a byte, a walk and the making of an automaton count as ([`interrupt::steps`]).
-const STEPS_PER_BYTE: usize = 8;
+/// What a walk and the making of an automaton count as ([`interrupt::steps`]).
 const STEPS_PER_WALK: usize = 64;
 const STEPS_PER_AUTOMATON: usize = 1 << 12;
 
 /// What an automaton keeps of the states that it has made.
 const STATES_BYTES: usize = 1 << 18;
 
+/// What the automata of an expression hold together between walks, unless one alone holds more.
+const KEPT_BYTES_MAX: usize = 1 << 24;
+
 /// See the module.
 pub(super) struct Dissection {
     pieces: Vec<Piece>,
     expression: String,
     syntax: syntax::Config,
-    /// What goes forwards over each piece, and backwards; `None` inside where it cannot be made.
-    automata: Vec<[OnceLock<Option<Box<Automaton>>>; 2]>,
+    kept: Mutex<Kept>,
+}
+
+/// The automata that no walk has taken.
+struct Kept {
+    /// What goes forwards over each piece, and backwards.
+    automata: Vec<[Option<Box<Automaton>>; 2]>,
+    /// What they hold.
+    bytes: usize,
 }
 
 /// What tells all the matches of a piece that begin, or end, at one place.
 struct Automaton {
     dfa: DFA,
     /// The states that walks have made so far.
-    made: Mutex<Option<dfa::Cache>>,
+    made: dfa::Cache,
 }
 
 #[derive(Clone, Copy)]
@@ -59,8 +70,9 @@ impl Dissection {
     /// Of an expression that `syntax` reads; `None` where the library's matches are PostgreSQL's.
     pub fn of(expression: &str, syntax: syntax::Config) -> Option<Box<Dissection>> {
         let pieces = take_apart(expression, syntax.get_nest_limit())?;
-        let automata = pieces.iter().map(|_| [OnceLock::new(), OnceLock::new()]).collect();
-        Some(Box::new(Dissection { pieces, expression: expression.to_owned(), syntax, automata }))
+        let automata = pieces.iter().map(|_| [None, None]).collect();
+        let kept = Mutex::new(Kept { automata, bytes: 0 });
+        Some(Box::new(Dissection { pieces, expression: expression.to_owned(), syntax, kept }))
     }
 
     /// The whole expression.
@@ -255,15 +267,25 @@ impl Dissection {
         take: impl FnMut(usize) -> Result<bool>,
     ) -> Result<bool> {
         interrupt::steps(STEPS_PER_WALK)?;
-        let automaton = &self.automata[piece][direction as usize];
-        if automaton.get().is_none() {
-            interrupt::steps(STEPS_PER_AUTOMATON + 16 * self.pieces[piece].source.len())?;
+        let kept = self.kept.lock().ok().and_then(|mut kept| kept.take(piece, direction));
+        let mut automaton = match kept {
+            Some(kept) => kept,
+            None => {
+                interrupt::steps(STEPS_PER_AUTOMATON + 16 * self.pieces[piece].source.len())?;
+                let made = Automaton::new(&self.written(piece), self.syntax, direction);
+                let Some(made) = made else { return Ok(false) };
+                interrupt::steps(made.bytes() / 4)?;
+                made
+            }
+        };
+        let walked = match direction {
+            Direction::Forwards => automaton.forwards(text, span, take),
+            Direction::Backwards => automaton.backwards(text, span, take),
+        };
+        if let Ok(mut kept) = self.kept.lock() {
+            kept.put(piece, direction, automaton);
         }
-        let made = automaton.get_or_init(|| Automaton::new(&self.written(piece), self.syntax, direction));
-        match made {
-            Some(automaton) => automaton.walk(direction, text, span, take),
-            None => Ok(false),
-        }
+        walked
     }
 
     /// A piece as an expression of its own.
@@ -283,6 +305,27 @@ fn place_in(begins: &[usize], place: usize) -> Option<usize> {
     begins.binary_search_by(|begin| place.cmp(begin)).ok()
 }
 
+impl Kept {
+    fn take(&mut self, piece: usize, direction: Direction) -> Option<Box<Automaton>> {
+        let taken = self.automata[piece][direction as usize].take()?;
+        self.bytes -= taken.bytes();
+        Some(taken)
+    }
+
+    /// Keeps an automaton, and those that are there as far as all are not too large together.
+    fn put(&mut self, piece: usize, direction: Direction, automaton: Box<Automaton>) {
+        // Two walks at once have made one each.
+        drop(self.take(piece, direction));
+        let bytes = automaton.bytes();
+        if self.bytes + bytes > KEPT_BYTES_MAX {
+            self.automata.fill_with(|| [None, None]);
+            self.bytes = 0;
+        }
+        self.bytes += bytes;
+        self.automata[piece][direction as usize] = Some(automaton);
+    }
+}
+
 impl Automaton {
     fn new(expression: &str, syntax: syntax::Config, direction: Direction) -> Option<Box<Automaton>> {
         let config = dfa::Config::new()
@@ -295,43 +338,30 @@ impl Automaton {
             .configure(config)
             .build(expression)
             .ok()?;
-        Some(Box::new(Automaton { dfa, made: Mutex::new(None) }))
+        let made = dfa.create_cache();
+        Some(Box::new(Automaton { dfa, made }))
     }
 
-    /// As [`Dissection::walk`] says; lends the walk the states that are made already.
-    fn walk(
-        &self,
-        direction: Direction,
-        text: &str,
-        span: Range<usize>,
-        take: impl FnMut(usize) -> Result<bool>,
-    ) -> Result<bool> {
-        let kept = self.made.lock().ok().and_then(|mut made| made.take());
-        let mut made = kept.unwrap_or_else(|| self.dfa.create_cache());
-        let walked = match direction {
-            Direction::Forwards => self.forwards(&mut made, text, span, take),
-            Direction::Backwards => self.backwards(&mut made, text, span, take),
-        };
-        if let Ok(mut kept) = self.made.lock() {
-            *kept = Some(made);
-        }
-        walked
+    /// What it holds.
+    fn bytes(&self) -> usize {
+        self.dfa.get_nfa().memory_usage() + self.made.memory_usage()
     }
 
+    /// What [`Dissection::walk`] says, over a piece and what begins where the span does.
     fn forwards(
-        &self,
-        made: &mut dfa::Cache,
+        &mut self,
         text: &str,
         span: Range<usize>,
         mut take: impl FnMut(usize) -> Result<bool>,
     ) -> Result<bool> {
+        let Automaton { dfa, made } = self;
         let bytes = text.as_bytes();
         let input = Input::new(bytes).range(span.clone()).anchored(Anchored::Yes);
-        let Ok(mut state) = self.dfa.start_state_forward(made, &input) else { return Ok(false) };
-        let mut left = BYTES_PER_LOOK;
+        let Ok(mut state) = dfa.start_state_forward(made, &input) else { return Ok(false) };
+        let mut pace = Pace::of(dfa, made);
         for at in span.clone() {
-            look(&mut left)?;
-            let Ok(next) = self.dfa.next_state(made, state, bytes[at]) else { return Ok(false) };
+            pace.byte(made)?;
+            let Ok(next) = dfa.next_state(made, state, bytes[at]) else { return Ok(false) };
             state = next;
             if !state.is_tagged() {
                 continue;
@@ -348,8 +378,8 @@ impl Automaton {
             }
         }
         let last = match bytes.get(span.end) {
-            Some(byte) => self.dfa.next_state(made, state, *byte),
-            None => self.dfa.next_eoi_state(made, state),
+            Some(byte) => dfa.next_state(made, state, *byte),
+            None => dfa.next_eoi_state(made, state),
         };
         let Ok(state) = last else { return Ok(false) };
         if state.is_match() {
@@ -359,19 +389,19 @@ impl Automaton {
     }
 
     fn backwards(
-        &self,
-        made: &mut dfa::Cache,
+        &mut self,
         text: &str,
         span: Range<usize>,
         mut take: impl FnMut(usize) -> Result<bool>,
     ) -> Result<bool> {
+        let Automaton { dfa, made } = self;
         let bytes = text.as_bytes();
         let input = Input::new(bytes).range(span.clone()).anchored(Anchored::Yes);
-        let Ok(mut state) = self.dfa.start_state_reverse(made, &input) else { return Ok(false) };
-        let mut left = BYTES_PER_LOOK;
+        let Ok(mut state) = dfa.start_state_reverse(made, &input) else { return Ok(false) };
+        let mut pace = Pace::of(dfa, made);
         for at in span.clone().rev() {
-            look(&mut left)?;
-            let Ok(next) = self.dfa.next_state(made, state, bytes[at]) else { return Ok(false) };
+            pace.byte(made)?;
+            let Ok(next) = dfa.next_state(made, state, bytes[at]) else { return Ok(false) };
             state = next;
             if !state.is_tagged() {
                 continue;
@@ -387,8 +417,8 @@ impl Automaton {
             }
         }
         let last = match span.start.checked_sub(1) {
-            Some(before) => self.dfa.next_state(made, state, bytes[before]),
-            None => self.dfa.next_eoi_state(made, state),
+            Some(before) => dfa.next_state(made, state, bytes[before]),
+            None => dfa.next_eoi_state(made, state),
         };
         let Ok(state) = last else { return Ok(false) };
         if state.is_match() {
@@ -398,12 +428,27 @@ impl Automaton {
     }
 }
 
-/// Now and then, whether to go on.
-fn look(left: &mut usize) -> Result<()> {
-    *left -= 1;
-    if *left == 0 {
-        *left = BYTES_PER_LOOK;
-        interrupt::steps(BYTES_PER_LOOK * STEPS_PER_BYTE)?;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn automata_hold_no_more_than_they_may() {
+        // Each group has all the groups behind it as a piece of its own, with 250 states and more for each.
+        const GROUPS: usize = 60;
+        let expression = "(a{0,250}|b|ab)".repeat(GROUPS);
+        let dissection = Dissection::of(&expression, syntax::Config::new()).unwrap();
+        let text = "ab".repeat(GROUPS + 5);
+        for _ in 0..2 {
+            let end = dissection.end(&text, 0).unwrap().unwrap();
+            assert_eq!(end, 2 * GROUPS);
+            let groups = dissection.groups(&text, 0..end, GROUPS + 1).unwrap().unwrap();
+            let pairs = (0..GROUPS).map(|number| Some(2 * number..2 * number + 2));
+            assert_eq!(groups, std::iter::once(Some(0..end)).chain(pairs).collect::<Places>());
+            let kept = dissection.kept.lock().unwrap();
+            let held = kept.automata.iter().flatten().flatten().map(|automaton| automaton.bytes());
+            assert_eq!(kept.bytes, held.sum::<usize>());
+            assert!((1..=KEPT_BYTES_MAX).contains(&kept.bytes), "{}", kept.bytes);
+        }
     }
-    Ok(())
 }

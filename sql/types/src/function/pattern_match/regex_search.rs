@@ -2,9 +2,10 @@
 //!
 //! The `regex` crate searches a text in one piece, and where an expression has more states than its
 //! automaton's cache holds, each byte takes as long as there are states: megabytes of text are a minute
-//! in which nobody is heard. So long texts are gone through here, byte by byte, with the lazy automata of
-//! the same library: forwards to where the leftmost match ends, then backwards to where it begins. Only
-//! the groups of that match are asked of the library in one piece.
+//! in which nobody is heard, as are kilobytes where the states are very many. So texts that are long for
+//! their expression are gone through here, byte by byte, with the lazy automata of the same library: forwards
+//! to where the leftmost match ends, then backwards to where it begins. Only the groups of that match are
+//! asked of the library in one piece.
 //!
 //! These automata cannot tell empty matches within a character: the library takes such a search from the
 //! beginning, in one piece.
@@ -19,18 +20,20 @@ use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, meta};
 
 use super::regex_captures::Dissection;
+use super::regex_pace::Pace;
 use crate::error::Result;
-use crate::interrupt;
 
-/// Texts with no more bytes left than this are searched in one piece.
+/// Texts with more bytes left than this are never searched in one piece.
 const IN_ONE_PIECE: usize = 1 << 16;
 
-/// Bytes between two looks whether to go on.
-const BYTES_PER_LOOK: usize = 1 << 12;
+/// Texts with no more left than this always are.
+const SHORT: usize = 1 << 8;
 
-/// What a byte counts as ([`interrupt::steps`]): a few where the automaton's states are made already,
-/// hundreds where they are made for each.
-const STEPS_PER_BYTE: usize = 8;
+/// So are those whose bytes, each by the states of the expression, are no more than this: a third of a second.
+const WORK_IN_ONE_PIECE: usize = 1 << 25;
+
+/// Expressions that are written in no more bytes than this and count nothing have few states.
+const SMALL_EXPRESSION: usize = 1 << 10;
 
 /// See the module.
 pub struct Pattern {
@@ -192,10 +195,17 @@ impl Pattern {
 
     /// What a text of which so many bytes are left is searched with, if not in one piece.
     fn long(&self, left_bytes: usize) -> Option<&Long> {
-        if left_bytes <= IN_ONE_PIECE {
+        let fits = left_bytes <= IN_ONE_PIECE;
+        if left_bytes <= SHORT || fits && !self.may_have_many_states() {
             return None;
         }
-        self.long.get_or_init(|| Long::new(&self.translated, self.syntax)).as_deref()
+        let long = self.long.get_or_init(|| Long::new(&self.translated, self.syntax)).as_deref()?;
+        let work = long.automata.forward().get_nfa().states().len().saturating_mul(left_bytes);
+        (!fits || work > WORK_IN_ONE_PIECE).then_some(long)
+    }
+
+    fn may_have_many_states(&self) -> bool {
+        self.translated.len() > SMALL_EXPRESSION || self.translated.contains('{')
     }
 }
 
@@ -240,12 +250,9 @@ impl Long {
             return Ok(Walked::Lost);
         };
         let mut found = Walked::Past;
-        let mut look_at = from + BYTES_PER_LOOK;
+        let mut pace = Pace::of(automaton, made);
         for (at, byte) in bytes.iter().enumerate().skip(from) {
-            if at == look_at {
-                interrupt::steps(BYTES_PER_LOOK * STEPS_PER_BYTE)?;
-                look_at += BYTES_PER_LOOK;
-            }
+            pace.byte(made)?;
             let Ok(next) = automaton.next_state(made, state, *byte) else { return Ok(Walked::Lost) };
             state = next;
             if !state.is_tagged() {
@@ -276,13 +283,9 @@ impl Long {
         let input = Input::new(bytes).range(from..end).anchored(Anchored::Yes);
         let Ok(mut state) = automaton.start_state_reverse(made, &input) else { return Ok(Walked::Lost) };
         let mut found = Walked::Past;
-        let mut left = BYTES_PER_LOOK;
+        let mut pace = Pace::of(automaton, made);
         for at in (from..end).rev() {
-            left -= 1;
-            if left == 0 {
-                interrupt::steps(BYTES_PER_LOOK * STEPS_PER_BYTE)?;
-                left = BYTES_PER_LOOK;
-            }
+            pace.byte(made)?;
             let Ok(next) = automaton.next_state(made, state, bytes[at]) else { return Ok(Walked::Lost) };
             state = next;
             if !state.is_tagged() {
@@ -338,8 +341,35 @@ fn last_step(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::error::SqlState;
+    use crate::function::SessionHost;
     use crate::function::pattern_match::pattern::regular_expression;
+    use crate::interrupt::Watch;
+
+    /// A session whose statement was cancelled.
+    struct Cancelled;
+
+    impl SessionHost for Cancelled {
+        fn interrupted(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_search_with_very_many_states_is_ended_on_its_way() {
+        // The text is short for any other expression: of this one a byte may cost all the states.
+        let text = "ab".repeat(4_000);
+        let compiled = regular_expression("((?:a|ab|b){0,250}){0,20}z", "").unwrap();
+        let plain = regular_expression("((?:a|ab|b)*)*z", "").unwrap();
+        let _watch = Watch::of(Arc::new(Cancelled));
+        let ended = compiled.is_match(&text).unwrap_err();
+        assert_eq!(ended.state(), SqlState::QUERY_CANCELED);
+        assert!(compiled.captures_at(&text, 0).is_err() && compiled.find_at(&text, 0).is_err());
+        assert_eq!(plain.is_match(&text), Ok(false));
+    }
 
     /// A long text with a few words at its end.
     fn text(words: &str) -> String {
