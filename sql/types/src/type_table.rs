@@ -199,7 +199,7 @@ fn sql_name(info: &TypeInfo) -> &'static str {
 }
 
 /// Whether the grammar has words for a type, which are no names (format_type_extended).
-fn has_words(ty: Oid) -> bool {
+pub fn has_words(ty: Oid) -> bool {
     const BIT_STRINGS: [Oid; 2] = [Oid(1560), Oid(1562)];
     matches!(
         ty,

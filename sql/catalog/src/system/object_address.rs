@@ -12,7 +12,7 @@ use crate::catalog::{DATABASE, Relation, Table};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError};
 use crate::function;
-use crate::type_table::{BuiltIn, TypeNames, element_of, type_info};
+use crate::type_table::{BuiltIn, TypeNames, element_of, has_words, type_info};
 use crate::types::Oid;
 
 /// What is told of an object.
@@ -151,24 +151,7 @@ fn qualified_type(source: &dyn SystemSource, ty: Oid) -> String {
             None => "???".to_owned(),
         };
     };
-    let has_words = matches!(
-        ty,
-        Oid::BOOL
-            | Oid::BPCHAR
-            | Oid::FLOAT4
-            | Oid::FLOAT8
-            | Oid::INT2
-            | Oid::INT4
-            | Oid::INT8
-            | Oid::INTERVAL
-            | Oid::NUMERIC
-            | Oid::TIME
-            | Oid::TIMETZ
-            | Oid::TIMESTAMP
-            | Oid::TIMESTAMPTZ
-            | Oid::VARCHAR
-    );
-    if has_words { BuiltIn.type_name(ty) } else { source.quoting().qualified("pg_catalog", info.name) }
+    if has_words(ty) { BuiltIn.type_name(ty) } else { source.quoting().qualified("pg_catalog", info.name) }
 }
 
 /// Schema and name of a type that somebody made, and whether it is the array of that.
