@@ -38,16 +38,20 @@ fn operators_of(run: Vec<TokenWithSpan>, positions: &Positions<'_>) -> Vec<Token
     let (Some(first), Some(last)) = (run.first(), run.last()) else { return run };
     let (start, end) = (first.span.start, last.span.end);
     let text = positions.text().get(positions.byte(start)..positions.byte(end)).unwrap_or_default();
-    let is_plain = !text.contains("--") && !text.contains("/*") && text.bytes().all(|byte| byte.is_ascii());
+    let is_plain = !text.is_empty()
+        && !text.contains("--")
+        && !text.contains("/*")
+        && text.bytes().all(|byte| byte.is_ascii());
     if run.len() == 1 || !is_plain {
         return run.into_iter().flat_map(without_signs).collect();
     }
     let at = |offset: usize| Location { line: start.line, column: start.column + offset as u64 };
     let (mut operators, mut from) = (Vec::with_capacity(run.len()), 0);
-    while from < text.len() {
-        let to = from + operator_length(&text[from..]);
+    // Behind the first operator there are but signs, each of which is one of its own.
+    for to in operator_length(text)..=text.len() {
         let span = Span { start: at(from), end: at(to) };
-        let known = run.iter().find(|token| token.span.start == span.start && token.span.end == span.end);
+        let known = run.binary_search_by_key(&span.start, |token| token.span.start).ok();
+        let known = known.map(|place| &run[place]).filter(|token| token.span.end == span.end);
         let token = known.map_or_else(|| operator_token(&text[from..to]), |known| known.token.clone());
         operators.push(TokenWithSpan { token, span });
         from = to;
@@ -179,6 +183,7 @@ fn operator_token(operator: &str) -> Token {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parser::lexer::scan::raw_tokens;
     use crate::parser::lexer::tokens::tokenize;
 
     fn tokens(text: &str) -> Vec<String> {
@@ -206,5 +211,16 @@ mod tests {
         assert_eq!(tokens("2 ^ -3"), ["2", "^", "-", "3"]);
         assert_eq!(tokens("f(a=>-1)"), ["f", "(", "a", "=>", "-", "1", ")"]);
         assert_eq!(tokens("a!=-1"), ["a", "!=-", "1"]);
+    }
+
+    #[test]
+    fn a_long_run_of_signs_is_cut_in_time_that_grows_with_it() {
+        const SIGNS: usize = 1 << 18;
+        for (begin, more) in [("1", 2), ("1<", 3)] {
+            let text = format!("{begin}{}1", "+".repeat(SIGNS));
+            let tokens = raw_tokens(&Positions::new(&text)).expect("tokens");
+            assert_eq!(tokens.len(), SIGNS + more);
+            assert!(tokens[more - 1..SIGNS + more - 1].iter().all(|token| token.token == Token::Plus));
+        }
     }
 }
