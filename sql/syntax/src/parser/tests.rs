@@ -482,11 +482,16 @@ fn depth_is_bounded_without_exhausting_the_stack() {
         format!("select * from {}t{}", "(".repeat(5_000), ")".repeat(5_000)),
         format!("{}select 1", "explain ".repeat(10_000)),
         format!("select 1::int{}", "[]".repeat(100_000)),
+        format!("select {}a", "a.".repeat(400_000)),
+        format!("select (a){}", ".a".repeat(400_000)),
     ] {
         let error = parse(&text).expect_err("too deep");
         let state = error.state().as_str().to_string();
         assert!(state == "54001" || state == "42601", "{}: {error:?}", &text[..40]);
     }
+    // The grammar would read the rest of the names again behind each.
+    let dots = format!("select {}a", "a.".repeat(3_000));
+    assert!(super::lexer::tokens::tokenize(&super::Positions::new(&dots)).is_err());
     for text in [
         deep("(", "1", ")", 60),
         format!("select 1{}", " + 1".repeat(1_500)),

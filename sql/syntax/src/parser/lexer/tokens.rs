@@ -168,11 +168,19 @@ impl Nesting {
 }
 
 /// Bounds the depth of the trees before they are built: parsing, walking and dropping them all
-/// recurse. Left-associative chains nest as deep as they are long.
+/// recurse. Left-associative chains nest as deep as they are long, and of names with dots sqlparser reads the
+/// rest again behind each.
 fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
     let mut levels: Vec<Nesting> = vec![Nesting::default()];
     let mut outer = 0;
+    let (mut dots, mut behind_dot) = (0, false);
     for token in tokens {
+        match &token.token {
+            Token::Period => dots += 1,
+            Token::Word(_) if behind_dot => {}
+            _ => dots = 0,
+        }
+        behind_dot = token.token == Token::Period;
         let level = levels.last_mut().expect("the bottom level stays");
         match &token.token {
             Token::LParen | Token::LBracket => {
@@ -238,7 +246,8 @@ fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
             | Token::DollarQuotedString(_) => {}
             _ => level.operators += 1,
         }
-        if outer + levels.last().expect("the bottom level stays").depth() > MAX_DEPTH {
+        let depth = outer + levels.last().expect("the bottom level stays").depth();
+        if depth > MAX_DEPTH || dots > MAX_DEPTH {
             return Err(too_deep());
         }
     }
