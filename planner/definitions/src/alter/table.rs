@@ -237,7 +237,10 @@ fn own_action(table: Table, action: &AlterTableAction, work: &mut Work<'_>) -> R
         AlterTableAction::SetOptions(options) | AlterTableAction::ResetOptions(options) => {
             table::check_storage_options(options)?;
             let set = match action {
-                AlterTableAction::SetOptions(options) => table::kept_options(options),
+                AlterTableAction::SetOptions(options) => {
+                    table::check_said_once(options)?;
+                    table::kept_options(options)
+                }
                 _ => Vec::new(),
             };
             nominal::set_table_options(table.oid, options, set, work);

@@ -15,7 +15,7 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::Expr;
 
 use super::constraint::included;
-use super::table::other_collation;
+use super::table::{check_said_once, other_collation};
 use crate::alter::alter_inheritance::mark;
 use crate::bind::modify::{check_index_predicate, index_expression_type};
 use crate::bind::name::{ident_name, name_of};
@@ -142,6 +142,7 @@ fn options_of(method: &str, written: &[(String, Option<String>)]) -> Result<Vec<
         }
         options.push((name.clone(), value));
     }
+    check_said_once(written)?;
     Ok(options)
 }
 

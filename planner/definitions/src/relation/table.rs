@@ -11,6 +11,7 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
+use rustc_hash::FxHashSet;
 
 use super::collation::check_collatable;
 use super::constraint::Deferred;
@@ -113,6 +114,7 @@ fn target_schema(create: &CreateTable, persistence: Persistence, work: &mut Work
 /// Refuses what the statement alone shows to be wrong.
 fn check_form(create: &CreateTable) -> Result<()> {
     check_storage_options(&create.options)?;
+    check_said_once(&create.options)?;
     if create.partition_by.is_some() {
         check_no_options(&create.options)?;
     }
@@ -609,6 +611,18 @@ pub(super) fn other_collation(element: &IndexElement, own: Option<Oid>) -> Optio
 pub(crate) fn kept_options(written: &[(String, Option<String>)]) -> Vec<(String, String)> {
     let own = written.iter().filter(|(name, _)| name != "oids" && !name.contains('.'));
     own.map(|(name, value)| (name.clone(), value.clone().unwrap_or_else(|| "true".to_owned()))).collect()
+}
+
+/// Refuses to set a parameter twice at once.
+pub(crate) fn check_said_once(options: &[(String, Option<String>)]) -> Result<()> {
+    let mut said = FxHashSet::default();
+    for (name, _) in options {
+        if !said.insert(name.as_str()) {
+            let message = format!("parameter \"{name}\" specified more than once");
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+        }
+    }
+    Ok(())
 }
 
 /// A partitioned table has no pages to speak of: its partitions do.

@@ -16,6 +16,7 @@ use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::Oid;
 use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Visit, Visitor};
 
+use super::table::check_said_once;
 use super::view_query::{bound, users_of_column};
 use crate::access::owner;
 use crate::bind::name::{ident_name, object_name_span, own_rows, schema_and_name};
@@ -194,7 +195,7 @@ fn set_options(view: &mut View, options: &[(String, Option<String>)]) -> Result<
             unknown => return Err(invalid(format!("unrecognized parameter \"{unknown}\""))),
         }
     }
-    Ok(())
+    check_said_once(options)
 }
 
 /// RESET (…) of ALTER VIEW.
