@@ -17,11 +17,8 @@ fn regexp_substr(v: &[Datum]) -> Result<Datum> {
     if let Some((name, value, _)) = wrong.iter().find(|(.., wrong)| *wrong) {
         return Err(invalid_parameter(format!("invalid value for parameter \"{name}\": {value}")));
     }
-    let from = source.char_indices().nth(start as usize - 1).map_or(source.len(), |(at, _)| at);
     let regex = compile(text(v, 1)?, flags)?;
-    if source.chars().count() < start as usize - 1 {
-        return Ok(Datum::Null);
-    }
+    let Some(from) = character(source, start) else { return Ok(Datum::Null) };
     let found = nth_match(&regex, source, from, n)?;
     Ok(found.and_then(|c| c.get(group as usize).map(|m| Datum::text(m.as_str()))).unwrap_or(Datum::Null))
 }
@@ -63,10 +60,7 @@ fn regexp_count(v: &[Datum]) -> Result<Datum> {
     }
     let flags = single_flags(v, 3, "regexp_count")?;
     let regex = compile(text(v, 1)?, flags)?;
-    let from = source.char_indices().nth(start as usize - 1).map_or(source.len(), |(at, _)| at);
-    if source.chars().count() < start as usize - 1 {
-        return Ok(Datum::Int4(0));
-    }
+    let Some(from) = character(source, start) else { return Ok(Datum::Int4(0)) };
     let count = every_match(&regex, source, from).try_fold(0, |count, found| found.map(|_| count + 1))?;
     Ok(Datum::Int4(count))
 }
