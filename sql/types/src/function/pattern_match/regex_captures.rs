@@ -278,10 +278,7 @@ impl Dissection {
                 made
             }
         };
-        let walked = match direction {
-            Direction::Forwards => automaton.forwards(text, span, take),
-            Direction::Backwards => automaton.backwards(text, span, take),
-        };
+        let walked = automaton.walk(direction, text, span, take);
         if let Ok(mut kept) = self.kept.lock() {
             kept.put(piece, direction, automaton);
         }
@@ -347,9 +344,10 @@ impl Automaton {
         self.dfa.get_nfa().memory_usage() + self.made.memory_usage()
     }
 
-    /// What [`Dissection::walk`] says, over a piece and what begins where the span does.
-    fn forwards(
+    /// As [`Dissection::walk`] says.
+    fn walk(
         &mut self,
+        direction: Direction,
         text: &str,
         span: Range<usize>,
         mut take: impl FnMut(usize) -> Result<bool>,
@@ -357,18 +355,26 @@ impl Automaton {
         let Automaton { dfa, made } = self;
         let bytes = text.as_bytes();
         let input = Input::new(bytes).range(span.clone()).anchored(Anchored::Yes);
-        let Ok(mut state) = dfa.start_state_forward(made, &input) else { return Ok(false) };
+        let forwards = matches!(direction, Direction::Forwards);
+        let start = match direction {
+            Direction::Forwards => dfa.start_state_forward(made, &input),
+            Direction::Backwards => dfa.start_state_reverse(made, &input),
+        };
+        let Ok(mut state) = start else { return Ok(false) };
         let mut pace = Pace::of(dfa, made);
-        for at in span.clone() {
+        for done in 0..span.len() {
             pace.byte(made)?;
-            let Ok(next) = dfa.next_state(made, state, bytes[at]) else { return Ok(false) };
+            // Between this byte and the one before it on the way.
+            let place = if forwards { span.start + done } else { span.end - done };
+            let byte = if forwards { bytes[place] } else { bytes[place - 1] };
+            let Ok(next) = dfa.next_state(made, state, byte) else { return Ok(false) };
             state = next;
             if !state.is_tagged() {
                 continue;
             }
             if state.is_match() {
                 // States tell of a match one byte late.
-                if text.is_char_boundary(at) && !take(at)? {
+                if text.is_char_boundary(place) && !take(place)? {
                     return Ok(true);
                 }
             } else if state.is_dead() {
@@ -377,52 +383,17 @@ impl Automaton {
                 return Ok(false);
             }
         }
-        let last = match bytes.get(span.end) {
+        let (end, behind) = match direction {
+            Direction::Forwards => (span.end, bytes.get(span.end)),
+            Direction::Backwards => (span.start, span.start.checked_sub(1).map(|before| &bytes[before])),
+        };
+        let last = match behind {
             Some(byte) => dfa.next_state(made, state, *byte),
             None => dfa.next_eoi_state(made, state),
         };
         let Ok(state) = last else { return Ok(false) };
         if state.is_match() {
-            take(span.end)?;
-        }
-        Ok(!state.is_quit())
-    }
-
-    fn backwards(
-        &mut self,
-        text: &str,
-        span: Range<usize>,
-        mut take: impl FnMut(usize) -> Result<bool>,
-    ) -> Result<bool> {
-        let Automaton { dfa, made } = self;
-        let bytes = text.as_bytes();
-        let input = Input::new(bytes).range(span.clone()).anchored(Anchored::Yes);
-        let Ok(mut state) = dfa.start_state_reverse(made, &input) else { return Ok(false) };
-        let mut pace = Pace::of(dfa, made);
-        for at in span.clone().rev() {
-            pace.byte(made)?;
-            let Ok(next) = dfa.next_state(made, state, bytes[at]) else { return Ok(false) };
-            state = next;
-            if !state.is_tagged() {
-                continue;
-            }
-            if state.is_match() {
-                if text.is_char_boundary(at + 1) && !take(at + 1)? {
-                    return Ok(true);
-                }
-            } else if state.is_dead() {
-                return Ok(true);
-            } else if state.is_quit() {
-                return Ok(false);
-            }
-        }
-        let last = match span.start.checked_sub(1) {
-            Some(before) => dfa.next_state(made, state, bytes[before]),
-            None => dfa.next_eoi_state(made, state),
-        };
-        let Ok(state) = last else { return Ok(false) };
-        if state.is_match() {
-            take(span.start)?;
+            take(end)?;
         }
         Ok(!state.is_quit())
     }
