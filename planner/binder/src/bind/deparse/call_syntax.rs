@@ -103,10 +103,16 @@ impl Deparser<'_, '_> {
                     let name = self.identifier(if *shorthand { "substr" } else { "substring" });
                     return self.named(&name, &exprs, arguments(bound)?);
                 }
-                let args = arguments(bound)?;
+                let from_first = substring_from.is_none() && substring_for.is_some();
+                let mut written = exprs.iter();
                 let mut texts = Vec::new();
-                for (expr, bound) in exprs.iter().zip(args) {
-                    let piece = self.piece(expr, bound, false)?;
+                for (place, bound) in arguments(bound)?.iter().enumerate() {
+                    if from_first && place == 1 {
+                        texts.push("1".to_owned());
+                        continue;
+                    }
+                    // The length is cast where nothing is said of the beginning.
+                    let piece = self.piece(written.next()?, bound, from_first && place == 2)?;
                     texts.push(self.alone(piece));
                 }
                 match &texts[..] {

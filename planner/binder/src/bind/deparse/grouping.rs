@@ -10,7 +10,6 @@ use crate::bind::query::grouping::nested_sets;
 /// Whether an element of GROUP BY is a set of several.
 fn is_set(expr: &Expr) -> bool {
     matches!(expr, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_))
-        || matches!(expr, Expr::Tuple(items) if items.is_empty())
 }
 
 impl Deparser<'_, '_> {
@@ -28,7 +27,7 @@ impl Deparser<'_, '_> {
         for expr in exprs {
             match expr {
                 // The empty set adds nothing to others.
-                Expr::Tuple(items) if items.is_empty() && exprs.len() > 1 => {}
+                Expr::Tuple(items) if items.is_empty() => {}
                 expr if is_set(expr) => parts.push(self.grouping_set(expr, targets)?),
                 // One after the other.
                 Expr::Tuple(items) => {
@@ -38,6 +37,9 @@ impl Deparser<'_, '_> {
                 }
                 expr => parts.push(self.key(expr, targets, Clause::GroupBy)?),
             }
+        }
+        if parts.is_empty() && !exprs.is_empty() {
+            parts.push("()".to_owned());
         }
         if !parts.is_empty() {
             page.clause(" GROUP BY ", 1);

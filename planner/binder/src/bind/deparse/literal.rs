@@ -33,4 +33,22 @@ impl Deparser<'_, '_> {
             _ => format!("{}::{}", quoted(&text), name()),
         }
     }
+
+    /// A constant with all of its type, be it `interval year` or `interval(3)`.
+    pub(super) fn cut_constant(&self, value: &Datum, ty: Type) -> String {
+        if ty.typmod < 0 {
+            return self.constant(value, ty);
+        }
+        let text = io::to_text(value, Type::of(ty.oid), self.binder.env.context);
+        format!("{}::{}", quoted(&text), self.type_name(ty))
+    }
+}
+
+/// Whether a number is written, with a sign or without.
+pub(super) fn is_number(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(value) => matches!(value.value, Value::Number(..)),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => is_number(unnest(expr)),
+        _ => false,
+    }
 }

@@ -21,7 +21,7 @@ pub(crate) mod with;
 use archipel_sql::ast::VARIADIC_ARGUMENT;
 use archipel_sql::catalog::Catalog;
 use archipel_sql::datum::Datum;
-use archipel_sql::function::{CastContext, FunctionContext};
+use archipel_sql::function::{CastContext, FunctionContext, OF_ARRAY};
 use archipel_sql::io;
 use archipel_sql::system::{KeptExpression, Subject};
 use archipel_sql::type_table::{BuiltIn, element_of};
@@ -43,6 +43,7 @@ use crate::bind::expression::expr::operator_name;
 use crate::bind::expression::record::is_whole_row;
 use crate::bound::{BoundExpr, ExprKind};
 pub use body::deparse_body;
+use literal::is_number;
 pub use name::Arguments;
 use name::starred_argument;
 pub use query::deparse_view;
@@ -397,10 +398,13 @@ impl<'b, 'e> Deparser<'b, 'e> {
             Expr::TypedString(typed) => {
                 let declared = self.binder.declared_type_of_literal(&typed.data_type).ok()?;
                 let (ty, None) = declared else { return None };
+                if ty.typmod >= 0 {
+                    return self.written_cast(&Expr::Value(typed.value.clone()), ty, ty, bound);
+                }
                 self.literal(&typed.value.value, &BoundExpr::new(bound.kind.clone(), ty), false)
             }
             Expr::Interval(_) => match &bound.kind {
-                ExprKind::Const(value) => Some(Piece::simple(self.constant(value, bound.ty))),
+                ExprKind::Const(value) => Some(Piece::simple(self.cut_constant(value, bound.ty))),
                 _ => None,
             },
             Expr::Function(function) => self.call(function, bound),
@@ -635,7 +639,8 @@ impl<'b, 'e> Deparser<'b, 'e> {
                 self.named(if *greatest { "GREATEST" } else { "LEAST" }, &exprs, args)
             }
             ExprKind::Call { function, args } => {
-                let name = self.identifier(function.function.name);
+                let name = function.function.name;
+                let name = self.identifier(name.strip_prefix(OF_ARRAY).unwrap_or(name));
                 if variadic {
                     return self.named_variadic(&name, &exprs, args);
                 }
@@ -685,14 +690,5 @@ fn arguments(bound: &BoundExpr) -> Option<&[BoundExpr]> {
     match &bound.kind {
         ExprKind::Call { args, .. } => Some(args),
         _ => None,
-    }
-}
-
-/// Whether a number is written, with a sign or without.
-fn is_number(expr: &Expr) -> bool {
-    match expr {
-        Expr::Value(value) => matches!(value.value, Value::Number(..)),
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => is_number(unnest(expr)),
-        _ => false,
     }
 }

@@ -14,7 +14,6 @@ use super::*;
 use crate::bind::name::{figure_column_name, schema_and_name};
 use crate::bind::query::set_operation::{Options, options, set_quantifier};
 use crate::bind::scope::AGGREGATE_BASE;
-use crate::bind::visit;
 
 /// How much further in a query's clauses, joined tables and listed items stand.
 pub(super) const CLAUSE: i32 = 8;
@@ -94,7 +93,6 @@ pub(super) struct Shown {
     /// The name of a plain column.
     column: Option<String>,
     name: String,
-    bound: BoundExpr,
     /// Whether it takes parentheses as a key of GROUP BY and ORDER BY.
     composed: bool,
 }
@@ -169,7 +167,7 @@ impl Deparser<'_, '_> {
     }
 
     /// A set operation, written a query a line, beside what unknown literals of its operands become; the
-    /// names of its columns.
+    /// names that its columns have by themselves, by which it is sorted, whatever the view calls them.
     fn set_operation(
         &mut self,
         (body, literals): (&SetExpr, Option<&[Type]>),
@@ -231,40 +229,22 @@ impl Deparser<'_, '_> {
         page: &mut Page,
     ) -> Option<Vec<String>> {
         let indent = page.indent;
-        let outputs = match body {
-            SetExpr::Select(select) => {
-                let outputs = self.output_names(select)?;
-                self.literals = literals.map(<[Type]>::to_vec);
-                self.select(select, &Options::default(), None, names, page)?;
-                outputs
-            }
+        let columns = self.binder.set_operand(body).ok()?.columns;
+        self.literals = literals.map(<[Type]>::to_vec);
+        match body {
+            SetExpr::Select(select) => self.select(select, &Options::default(), None, names, page)?,
             SetExpr::Values(_) => {
-                self.literals = literals.map(<[Type]>::to_vec);
-                self.values_query(body, names, page)?
+                self.values_query(body, names, page)?;
             }
             SetExpr::Query(query) => {
-                let outputs =
-                    self.among_ctes(query.with.as_ref(), |shower, _| match query.body.as_ref() {
-                        SetExpr::Select(select) => shower.output_names(select),
-                        _ => None,
-                    })?;
-                self.literals = literals.map(<[Type]>::to_vec);
                 page.push("(");
                 self.query(query, names, page)?;
                 page.push(")");
-                outputs
             }
             _ => return None,
-        };
+        }
         page.indent = indent;
-        Some(names.map_or(outputs, <[String]>::to_vec))
-    }
-
-    fn output_names(&mut self, select: &Select) -> Option<Vec<String>> {
-        self.over(&select.from, |shower| {
-            let targets = shower.targets(select)?;
-            Some(targets.into_iter().map(|target| target.name).collect())
-        })
+        Some(columns.into_iter().map(|column| column.name).collect())
     }
 
     fn select(
@@ -405,7 +385,7 @@ impl Deparser<'_, '_> {
 
     fn column_target(&mut self, name: String, bound: BoundExpr) -> Option<Shown> {
         let (text, (_, column)) = (self.qualified(&bound)?, self.named_now(&bound)?);
-        Some(Shown { text, column: Some(column), name, bound, composed: false })
+        Some(Shown { text, column: Some(column), name, composed: false })
     }
 
     /// `literal`: what it becomes if it is of no type yet.
@@ -422,7 +402,7 @@ impl Deparser<'_, '_> {
                 return None;
             }
             let text = self.qualified(&bound)?;
-            return Some(Shown { text, column: Some(column), name, bound, composed: false });
+            return Some(Shown { text, column: Some(column), name, composed: false });
         }
         let piece = self.piece(expr, &bound, true)?;
         let is_call = match bound.kind {
@@ -433,7 +413,7 @@ impl Deparser<'_, '_> {
             _ => false,
         };
         let composed = self.pretty || piece.kind == Kind::Simple && is_call;
-        Some(Shown { text: self.alone(piece), column: None, name, bound, composed })
+        Some(Shown { text: self.alone(piece), column: None, name, composed })
     }
 
     pub(super) fn condition(&mut self, condition: &Expr, clause: Clause) -> Option<String> {
@@ -469,8 +449,7 @@ impl Deparser<'_, '_> {
                 let outer = std::mem::replace(&mut self.clause, clause);
                 own = self.target(expr, String::new(), Type::TEXT)?;
                 self.clause = outer;
-                let known = targets.iter().find(|known| visit::same_expr(&known.bound, &own.bound));
-                known.unwrap_or(&own)
+                &own
             }
         };
         Some(match (target.column.is_some(), target.composed) {

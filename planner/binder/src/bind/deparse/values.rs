@@ -14,7 +14,8 @@ fn own_names(width: usize) -> Vec<String> {
 }
 
 impl Deparser<'_, '_> {
-    /// VALUES by itself, or, where its columns have other names, a query of it (get_simple_values_rte).
+    /// VALUES by itself, or, where its columns have other names, a query of it (get_simple_values_rte); the
+    /// names that they have by themselves.
     pub(super) fn values_query(
         &mut self,
         body: &SetExpr,
@@ -55,7 +56,7 @@ impl Deparser<'_, '_> {
         page.clause(" FROM ", 2);
         let rows = self.over(&[], |shower| shower.rows(body, &types))?;
         page.push(&format!("({rows}) {}", self.identifier(NAME)));
-        Some(names.to_vec())
+        Some(own)
     }
 
     /// `VALUES (1,2), (3,4)`.
@@ -81,11 +82,11 @@ impl Deparser<'_, '_> {
         Some(format!("VALUES {}", rows.join(", ")))
     }
 
-    /// ORDER BY over the rows: their columns, by whatever they were named.
+    /// ORDER BY over the rows: their columns, by the names that they have by themselves.
     pub(super) fn order_by_values(
         &mut self,
         keys: &[OrderByExpr],
-        names: &[String],
+        own: &[String],
         page: &mut Page,
     ) -> Option<()> {
         for (number, key) in keys.iter().enumerate() {
@@ -96,7 +97,6 @@ impl Deparser<'_, '_> {
             let place = match unnest(&key.expr) {
                 Expr::Identifier(ident) => {
                     let name = ident_name(ident);
-                    let own = own_names(names.len());
                     own.iter().position(|column| *column == name)?
                 }
                 Expr::Value(value) => match &value.value {
