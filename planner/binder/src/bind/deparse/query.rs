@@ -2,8 +2,9 @@
 //! the name of its relation, every type said. A query with a part that is not known here is shown as it
 //! was written.
 
-use archipel_sql::catalog::Table;
+use archipel_sql::catalog::{Table, View};
 use archipel_sql::parser::is_no_column;
+use archipel_sql::system::qualified;
 use rustc_hash::FxHashMap;
 use sqlparser::ast::{
     Distinct, OrderByExpr, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator,
@@ -30,17 +31,34 @@ pub fn deparse_view(
 ) -> Option<String> {
     let view = table.view.as_ref()?;
     let query = archipel_sql::parser::parse_query(&view.query).ok()?;
-    let mut env = BindEnv::new(catalog, &view.search_path, context);
-    env.references = &view.references;
-    env.params_fixed = true;
-    env.is_settled = true;
+    let mut env = environment(view, catalog, context);
     let binder = Binder::new(&mut env);
     let new = Deparser::new(binder, Clause::Select, catalog, search_path);
     let mut shower = Deparser { pretty, names_relations: true, ..new };
     let names: Vec<String> = table.columns.iter().map(|column| column.name.clone()).collect();
     let mut page = Page::default();
-    shower.query(&query, Some(&names), &mut page)?;
-    Some(page.text + ";")
+    if shower.query(&query, Some(&names), &mut page).is_some() {
+        return Some(page.text + ";");
+    }
+    let own = Binder::new(&mut environment(view, catalog, context)).query(&query, true).ok()?.columns;
+    if own.iter().map(|column| &column.name).eq(&names) {
+        return None;
+    }
+    // Written, it does not say what its columns are called.
+    let written = view.query_text(catalog, search_path).ok()?;
+    let written = qualified(&written, catalog, &view.search_path, search_path).unwrap_or(written);
+    let quoting = context.style().quoting;
+    let names: Vec<String> = names.iter().map(|name| quoting.name(name)).collect();
+    Some(format!(" SELECT * FROM ({written}) {}({});", quoting.name(&table.name), names.join(", ")))
+}
+
+/// What the query of a view is bound in.
+fn environment<'a>(view: &'a View, catalog: &'a Catalog, context: &'a FunctionContext<'a>) -> BindEnv<'a> {
+    let mut env = BindEnv::new(catalog, &view.search_path, context);
+    env.references = &view.references;
+    env.params_fixed = true;
+    env.is_settled = true;
+    env
 }
 
 /// Text under construction, and how far in its next line begins.
