@@ -1,7 +1,7 @@
 //! GROUP BY with its sets, DISTINCT ON, and locking clauses.
 
 use archipel_sql::ast::{RowLockWait, row_lock};
-use sqlparser::ast::{GroupByExpr, LockClause, OrderByExpr, TableFactor, TableWithJoins};
+use sqlparser::ast::{GroupByExpr, LockClause, TableFactor, TableWithJoins};
 
 use super::query::{Page, Shown};
 use super::*;
@@ -99,11 +99,11 @@ impl Deparser<'_, '_> {
         Some(Piece::simple(format!("GROUPING({})", texts.join(", "))))
     }
 
-    /// The keys of DISTINCT ON: first those that rows are sorted by, in that order.
+    /// The keys of DISTINCT ON: first those that rows are sorted by (`sorted`), in that order.
     pub(super) fn distinct_keys(
         &mut self,
         exprs: &[Expr],
-        order: &[OrderByExpr],
+        sorted: &[String],
         targets: &[Shown],
     ) -> Option<Vec<String>> {
         let mut written = Vec::with_capacity(exprs.len());
@@ -111,13 +111,12 @@ impl Deparser<'_, '_> {
             written.push(self.key(expr, targets, Clause::DistinctOn)?);
         }
         let mut keys: Vec<String> = Vec::with_capacity(written.len());
-        for key in order {
-            let text = self.key(&key.expr, targets, Clause::OrderBy)?;
-            if !written.contains(&text) {
+        for text in sorted {
+            if !written.contains(text) {
                 break;
             }
-            if !keys.contains(&text) {
-                keys.push(text);
+            if !keys.contains(text) {
+                keys.push(text.clone());
             }
         }
         for text in written {

@@ -294,11 +294,15 @@ impl Deparser<'_, '_> {
         self.indent = page.indent as usize;
         page.push(" SELECT");
         let targets = self.targets(select)?;
+        let mut sorted = Vec::with_capacity(options.order_by.len());
+        for key in options.order_by {
+            sorted.push(self.key(&key.expr, &targets, Clause::OrderBy)?);
+        }
         match &select.distinct {
             None | Some(Distinct::All) => {}
             Some(Distinct::Distinct) => page.push(" DISTINCT"),
             Some(Distinct::On(exprs)) => {
-                let keys = self.distinct_keys(exprs, options.order_by, &targets)?;
+                let keys = self.distinct_keys(exprs, &sorted, &targets)?;
                 page.push(&format!(" DISTINCT ON ({})", keys.join(", ")));
             }
         }
@@ -344,13 +348,12 @@ impl Deparser<'_, '_> {
             page.push(&text);
         }
         self.window_clause(&select.named_window, page)?;
-        for (place, key) in options.order_by.iter().enumerate() {
+        for (place, (key, text)) in options.order_by.iter().zip(&sorted).enumerate() {
             match place {
                 0 => page.clause(" ORDER BY ", 1),
                 _ => page.push(", "),
             }
-            let text = self.key(&key.expr, &targets, Clause::OrderBy)?;
-            page.push(&text);
+            page.push(text);
             page.push(direction(key)?);
         }
         self.limits(options, page)
