@@ -249,7 +249,6 @@ fn a_small_table_that_is_only_read_goes_everywhere_whatever_names_its_rows() {
     for body in [
         "SELECT price INTO v FROM goods WHERE g_id = q;",
         "SELECT price INTO v FROM goods WHERE g_id = 1;",
-        "SELECT price INTO v FROM goods WHERE g_id = trunc(random() * 9)::int;",
         "v := trunc(random() * 9)::int + 1; SELECT price INTO v FROM goods WHERE g_id = v;",
         "SELECT n INTO v FROM shops WHERE s_id = p; SELECT price INTO v FROM goods WHERE g_id = v;",
         "FOR i IN 1 .. 9 LOOP SELECT price INTO v FROM goods WHERE g_id = i * i; END LOOP;",
@@ -261,7 +260,8 @@ fn a_small_table_that_is_only_read_goes_everywhere_whatever_names_its_rows() {
     }
     for body in [
         "UPDATE goods SET price = 1 WHERE g_id = trunc(random() * 9)::int;",
-        // Read whole, by none of its rows.
+        // Read whole, by none of its rows; what may differ from row to row looks nothing up.
+        "SELECT price INTO v FROM goods WHERE g_id = trunc(random() * 9)::int;",
         "SELECT count(*) INTO v FROM goods;",
     ] {
         assert!(everywhere(10, body).is_empty(), "{body}");

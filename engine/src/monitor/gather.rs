@@ -256,10 +256,13 @@ impl Gathered {
         let coarse = COARSE * share_max * self.trace.total();
         let parts = self.layout.parts.iter().filter(|part| !part.frozen);
         let slices = parts.flat_map(|part| {
-            let even = self.trace.load(part.slices.clone()) / part.slices.len() as f64;
-            part.slices
-                .clone()
-                .filter(move |slice| self.trace.slices[*slice].load > coarse.max(UNEVEN * even))
+            let (all, count) = (self.trace.load(part.slices.clone()), part.slices.len() as f64);
+            part.slices.clone().filter(move |slice| {
+                let load = self.trace.slices[*slice].load;
+                // Of few slices none has so much more than the mean: it is that of the others.
+                let even = if count > UNEVEN { all / count } else { (all - load) / (count - 1.0) };
+                load > coarse.max(UNEVEN * even)
+            })
         });
         slices.filter(|slice| !self.hot.iter().any(|(hot, _)| hot == slice)).collect()
     }
