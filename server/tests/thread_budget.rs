@@ -173,6 +173,24 @@ fn rows_that_are_copied_keep_nobody() {
 }
 
 #[test]
+fn rows_that_are_copied_anew_are_given_the_same_numbers() {
+    let server = server(&["archipel.one_shot_budget=1"]);
+    let mut raw = server.raw();
+    let made = raw.query(
+        "CREATE TABLE numbered (id serial, v text CHECK (length(md5(repeat(v, 1000000))) = 32), n serial)",
+    );
+    assert_eq!(state(&made), None);
+    raw.send(b'Q', b"COPY numbered (v) FROM STDIN\0");
+    raw.until(b'G');
+    raw.send(b'd', "x\n".repeat(100).as_bytes());
+    raw.send(b'c', b"");
+    assert_eq!(kinds(&raw.until(b'Z')), "CZ");
+    let given =
+        "SELECT concat_ws(' ', count(*), min(id), max(id), bool_and(id = n), lastval()) FROM numbered";
+    assert_eq!(value(&raw.query(given)).as_deref(), Some("100 1 100 t 100"));
+}
+
+#[test]
 fn what_is_said_at_length_waits_for_its_reader() {
     let server = server(&[]);
     let (mut busy, mut other) = (server.raw(), server.raw());

@@ -1,5 +1,6 @@
 //! A batch of COPY rows as an engine program: one INSERT plan, run over all of them as a statement.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use archipel_engine::txn::Txn;
 use archipel_engine::{ClaimSet, Program, RoutingTable, Stop};
 use archipel_planner::native::notify::Notifications;
 use archipel_planner::native::{
-    ConstraintModes, DeferredCheck, Drawn, ExecContext, ExecResult, Notice, RunOf,
+    ConstraintModes, DeferredCheck, Drawn, ExecContext, ExecResult, Notice, RunOf, numbers_for_next_attempt,
 };
 use archipel_planner::route::{RouteInputs, predict};
 use archipel_sql::datum::Datum;
@@ -15,6 +16,7 @@ use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
 use archipel_sql::interrupt::Watch;
 use archipel_sql::stack::Depth;
+use archipel_sql::types::Oid;
 
 use super::{budget_of, if_in_time, panic_error, stop_with};
 use crate::notifications::Ticket;
@@ -93,6 +95,10 @@ pub struct LoadRun {
     pub notices: Vec<Notice>,
     /// What `nextval` gave.
     pub sequences: Vec<Drawn>,
+    /// What it gave to attempts that were abandoned.
+    pub numbers_left: VecDeque<Drawn>,
+    /// Sequences that the last attempt has set.
+    pub sequences_set: Vec<Oid>,
     /// What the triggers tell sessions that listen.
     pub notifications: Notifications,
     /// The turn to do so, if the batch is a transaction.
@@ -104,6 +110,13 @@ pub struct LoadRun {
 }
 
 impl LoadRun {
+    /// What `nextval` gave to a run that is undone: whoever inserts the same rows gives it again.
+    pub fn take_numbers(&mut self) -> VecDeque<Drawn> {
+        let drawn = std::mem::take(&mut self.sequences);
+        let set = std::mem::take(&mut self.sequences_set);
+        numbers_for_next_attempt(&drawn, &set, std::mem::take(&mut self.numbers_left))
+    }
+
     fn insert_all(&mut self, txn: &mut Txn<'_>) -> ExecResult<()> {
         let Code::Native(insert) = &self.plan.code else {
             return Err(SqlError::internal("COPY without an INSERT plan").into());
@@ -117,6 +130,9 @@ impl LoadRun {
         let mut context = ExecContext::new(txn, functions, &*host);
         context.run_of = if self.unfinished { RunOf::BulkPart } else { RunOf::Bulk };
         context.constraints = self.constraints.clone();
+        if !self.numbers_left.is_empty() {
+            context.effects_mut().numbers_left = std::mem::take(&mut self.numbers_left);
+        }
         let rows = &mut self.rows;
         context.params = vec![Datum::Null; rows.width];
         let mut next = 0_usize;
@@ -145,6 +161,8 @@ impl LoadRun {
         if let Some(effects) = context.take_effects() {
             self.deferred = effects.deferred;
             self.sequences = effects.sequences;
+            self.numbers_left = effects.numbers_left;
+            self.sequences_set = effects.sequences_set;
             self.notifications = effects.notifications;
         }
         done?;
@@ -179,7 +197,7 @@ impl Program for LoadRun {
         self.failed_row = None;
         self.deferred.clear();
         self.notices.clear();
-        self.sequences.clear();
+        self.numbers_left = self.take_numbers();
         self.notifications.clear();
         self.ticket = None;
         self.host.begin_run();

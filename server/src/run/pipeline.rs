@@ -7,6 +7,7 @@
 //! It commits as a whole or is undone as a whole. An error is not told from here: whoever submitted
 //! the program runs the statements one by one then, and tells what each of them answers.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -73,7 +74,7 @@ pub struct PipelineRun {
     pub panicked: Option<(usize, SqlError)>,
     host: Arc<Host>,
     constraints: Arc<ConstraintModes>,
-    numbers_left: Vec<Drawn>,
+    numbers_left: VecDeque<Drawn>,
     sequences_set: Vec<Oid>,
     running: usize,
 }
@@ -93,7 +94,7 @@ impl PipelineRun {
             panicked: None,
             host,
             constraints,
-            numbers_left: Vec::new(),
+            numbers_left: VecDeque::new(),
             sequences_set: Vec::new(),
             running: 0,
         }
@@ -101,7 +102,7 @@ impl PipelineRun {
 
     /// What `nextval` gave to a run that is undone for good: whoever runs the steps one by one gives
     /// it again.
-    pub fn take_numbers(&mut self) -> Vec<Drawn> {
+    pub fn take_numbers(&mut self) -> VecDeque<Drawn> {
         let left = std::mem::take(&mut self.numbers_left);
         numbers_for_next_attempt(&self.sequences, &self.sequences_set, left)
     }

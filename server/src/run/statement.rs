@@ -1,6 +1,7 @@
 //! One row statement or CALL as an engine program. Its rows are encoded as it runs, into a
 //! buffer that becomes (part of) the session's output.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -106,7 +107,7 @@ pub struct StatementRun {
     /// What `nextval` gave.
     pub sequences: Vec<Drawn>,
     /// What it gave to attempts that were abandoned.
-    pub numbers_left: Vec<Drawn>,
+    pub numbers_left: VecDeque<Drawn>,
     /// Sequences that the last attempt has set.
     pub sequences_set: Vec<Oid>,
     /// What it tells sessions that listen.

@@ -5,12 +5,13 @@
 //! has time. Batches run one after the other all the same, so that what is committed when a row
 //! fails are the rows before its batch.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use archipel_engine::id::GroupId;
 use archipel_engine::{Completed, Start, Stop, Submission, SubmitOptions};
 use archipel_planner::bound::BoundStatement;
-use archipel_planner::native::DeferredCheck;
+use archipel_planner::native::{DeferredCheck, Drawn};
 use archipel_sql::catalog::{Column, TableRef};
 use archipel_sql::copy::shorten;
 use archipel_sql::datum::Datum;
@@ -60,7 +61,7 @@ impl Session {
             true => Start::Queued,
             false => Start::OnTheSpot,
         };
-        let submission = self.submit_batch(plan, rows, last, start);
+        let submission = self.submit_batch(plan, rows, VecDeque::new(), last, start);
         if let Some(copy) = &mut self.copy_in {
             copy.running = Some(Batch { submission, count, first_line, contexts, last });
         }
@@ -75,10 +76,12 @@ impl Session {
         Ok(())
     }
 
+    /// Hands a batch to the engine; `numbers_left` is what sequences have given for it, in vain.
     fn submit_batch(
         &mut self,
         plan: Arc<RowPlan>,
         rows: Rows,
+        numbers_left: VecDeque<Drawn>,
         last: bool,
         start: Start,
     ) -> Submission<LoadRun> {
@@ -93,6 +96,8 @@ impl Session {
             deferred: Vec::new(),
             notices: Vec::new(),
             sequences: Vec::new(),
+            numbers_left,
+            sequences_set: Vec::new(),
             notifications: Default::default(),
             ticket: None,
             one_shot: self.transaction.interactive().is_none(),
@@ -119,8 +124,9 @@ impl Session {
                 if let Some(copy) = &mut self.copy_in {
                     copy.takes_long = true;
                 }
-                let LoadRun { plan, rows, .. } = completed.program;
-                submission = self.submit_batch(plan, rows, last, Start::Apart);
+                let mut program = completed.program;
+                let numbers = program.take_numbers();
+                submission = self.submit_batch(program.plan, program.rows, numbers, last, Start::Apart);
                 continue;
             }
             if completed.outcome.result != Err(Stop::Recompile) || recompiles == RECOMPILES_MAX {
@@ -130,13 +136,19 @@ impl Session {
             self.await_definitions().await;
             let plan = self.renew_insert().await?;
             let start = Start::apart_if(takes_long);
-            submission = self.submit_batch(plan, completed.program.rows, last, start);
+            let mut program = completed.program;
+            let numbers = program.take_numbers();
+            submission = self.submit_batch(plan, program.rows, numbers, last, start);
         };
         let Some(copy) = &self.copy_in else { return Ok(()) };
         let (table, committed) = (copy.table.clone(), copy.committed);
         self.depend_on(completed.outcome.depends_on);
         self.tell_notices(std::mem::take(&mut completed.program.notices));
         if let Err(stop) = completed.outcome.result {
+            if stop == Stop::Abort {
+                // No error takes back what sequences gave.
+                self.remember_sequences(&completed.program.sequences);
+            }
             let mut error = match completed.program.error {
                 Some(error) => error,
                 None => self.stop_error(stop),

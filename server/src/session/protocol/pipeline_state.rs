@@ -1,5 +1,7 @@
 //! How far the pipeline at hand has come ([`super::pipeline`]).
 
+use std::collections::VecDeque;
+
 use archipel_planner::native::Drawn;
 
 use crate::run::pipeline::Step;
@@ -19,7 +21,7 @@ pub(in crate::session) struct Pipeline {
     /// And so many after the next failure.
     next_pause: u32,
     /// What `nextval` gave to statements that are run again one by one.
-    pub(super) numbers_left: Option<Vec<Drawn>>,
+    pub(super) numbers_left: Option<VecDeque<Drawn>>,
     /// Whether a statement has run since Sync, or since a transaction block began or ended.
     pub(super) has_run: bool,
 }
@@ -46,12 +48,12 @@ impl Pipeline {
     }
 
     /// Numbers that sequences have given for the statement before, in vain.
-    pub(in crate::session) fn take_numbers(&mut self) -> Vec<Drawn> {
+    pub(in crate::session) fn take_numbers(&mut self) -> VecDeque<Drawn> {
         self.numbers_left.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// What a statement has left of them, for the next one.
-    pub(in crate::session) fn keep_numbers(&mut self, left: &mut Vec<Drawn>) {
+    pub(in crate::session) fn keep_numbers(&mut self, left: &mut VecDeque<Drawn>) {
         if let Some(numbers) = &mut self.numbers_left {
             *numbers = std::mem::take(left);
         }

@@ -4,6 +4,8 @@
 //! answers `currval` and `lastval` itself for what earlier statements drew. A sequence with CACHE gives
 //! several numbers at once, which the session hands out as long as the sequence is the same running one.
 
+use std::collections::VecDeque;
+
 use archipel_engine::id::SequenceId;
 use archipel_sql::catalog::Privileges;
 use archipel_sql::datum::Datum;
@@ -154,7 +156,7 @@ fn drawn(ctx: &ExecContext<'_, '_>, of: Option<Oid>, name: &str, args: &[Datum])
 }
 
 /// What is left to the next attempt of a run that was abandoned: what its sequences gave.
-pub fn numbers_for_next_attempt(drawn: &[Drawn], set: &[Oid], left: Vec<Drawn>) -> Vec<Drawn> {
+pub fn numbers_for_next_attempt(drawn: &[Drawn], set: &[Oid], left: VecDeque<Drawn>) -> VecDeque<Drawn> {
     let drawn = drawn.iter().filter(|drawn| !set.contains(&drawn.sequence));
     drawn.copied().chain(left).collect()
 }
@@ -162,14 +164,16 @@ pub fn numbers_for_next_attempt(drawn: &[Drawn], set: &[Oid], left: Vec<Drawn>) 
 fn next_value(ctx: &mut ExecContext<'_, '_>, oid: Oid) -> ExecResult<i64> {
     let file = file_of(ctx, oid);
     let incarnation = ctx.txn.sequence(file)?.incarnation();
-    let left = ctx.effects().map_or(&[][..], |effects| &effects.numbers_left);
     // One that was restarted meanwhile gives what it had given to others.
-    if let Some(at) = left.iter().position(|left| left.sequence == oid && left.incarnation == incarnation) {
+    let same = |left: &Drawn| left.sequence == oid && left.incarnation == incarnation;
+    if let Some(at) = ctx.effects().and_then(|effects| effects.numbers_left.iter().position(same)) {
         ctx.txn.lean_on_value(file)?;
         let effects = ctx.effects_mut();
-        let taken = effects.numbers_left.remove(at);
-        effects.sequences.push(taken);
-        return Ok(taken.value);
+        // The first ones, mostly: that moves none of those behind them.
+        if let Some(taken) = effects.numbers_left.remove(at) {
+            effects.sequences.push(taken);
+            return Ok(taken.value);
+        }
     }
     let session = ctx.functions.session;
     if let Some(value) = session.take_cached(oid, incarnation) {

@@ -1,6 +1,8 @@
 //! What a run leaves beside rows and notices: numbers of sequences, notifications, cursors, checks
 //! that wait. Most calls leave nothing, so a context makes the place for it when it is first needed.
 
+use std::collections::VecDeque;
+
 use archipel_sql::types::Oid;
 
 use super::cursor::Cursors;
@@ -16,7 +18,7 @@ pub struct Effects {
     pub sequences: Vec<Drawn>,
     /// What it has given to attempts at this run that were abandoned: nobody else gets these, so it
     /// gives them again, and a run that begins anew leaves no gap.
-    pub numbers_left: Vec<Drawn>,
+    pub numbers_left: VecDeque<Drawn>,
     /// The sequences that `setval` has set: what they gave before is not given again.
     pub sequences_set: Vec<Oid>,
     /// What sessions that listen are told, once this is committed.
