@@ -256,6 +256,40 @@ fn what_is_no_row_is_told_by_its_kind_while_a_copy_takes_rows() {
 }
 
 #[test]
+fn what_fails_in_a_copied_row_says_which_row_that_was() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    let made = raw.query(
+        "CREATE FUNCTION inverse(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN 10 / n; END $$; \
+         CREATE FUNCTION invert() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN new.v := inverse(new.v); RETURN new; END $$; \
+         CREATE TABLE called (v int CHECK (inverse(v) > 0)); \
+         CREATE TABLE fired (v int); \
+         CREATE TRIGGER a BEFORE INSERT ON fired FOR EACH ROW EXECUTE FUNCTION invert(); \
+         CREATE TABLE computed (v int, w int GENERATED ALWAYS AS (10 / v) STORED); \
+         CREATE TABLE indexed (v int); CREATE INDEX ON indexed ((10 / v))",
+    );
+    assert_eq!(common::state(&made), None);
+    let inverse = "PL/pgSQL function inverse(integer) line 1 at RETURN\n";
+    let fired = format!("{inverse}PL/pgSQL function invert() line 1 at assignment\n");
+    for (table, called, shown) in [
+        ("called", inverse, ": \"0\""),
+        ("fired", fired.as_str(), ": \"0\""),
+        ("computed", "", ": \"0\""),
+        ("indexed", "", ""),
+    ] {
+        raw.send(b'Q', format!("COPY {table} (v) FROM STDIN\0").as_bytes());
+        raw.until(b'G');
+        raw.send(b'd', b"1\n0\n");
+        raw.send(b'c', b"");
+        let told = raw.until(b'Z');
+        assert_eq!(common::state(&told).as_deref(), Some("22012"), "{table}");
+        let context = format!("{called}COPY {table}, line 2{shown}");
+        assert_eq!(common::field(&told, b'W').as_deref(), Some(&*context), "{table}");
+    }
+}
+
+#[test]
 fn functions_are_called_by_their_numbers() {
     /// A function call: formats of arguments, arguments, format of the result.
     fn call(function: u32, formats: &[u16], arguments: &[Option<&[u8]>], result: u16) -> Vec<u8> {

@@ -12,7 +12,7 @@ use archipel_engine::id::GroupId;
 use archipel_engine::{Completed, Start, Stop, Submission, SubmitOptions};
 use archipel_planner::bound::BoundStatement;
 use archipel_planner::native::{DeferredCheck, Drawn};
-use archipel_sql::catalog::{Column, TableRef};
+use archipel_sql::catalog::{Column, Table, TableRef};
 use archipel_sql::copy::shorten;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -25,6 +25,9 @@ use crate::session::Session;
 use crate::session::execute::RECOMPILES_MAX;
 use crate::statement::prepare::failed_transaction;
 use crate::statement::{Body, Code, Prepared, RowPlan};
+
+/// The class of errors of values.
+const DATA_EXCEPTION: &str = "22";
 
 /// Later batches than the first one: a few milliseconds of work each.
 const NEXT_BATCH_BYTES: usize = 512 << 10;
@@ -155,13 +158,17 @@ impl Session {
             };
             if let Some(row) = completed.program.failed_row {
                 let line = format!("COPY {}, line {}", table.name, first_line + row as u64);
-                let shown = contexts.get(row).filter(|_| breaks_row_rule(&error)).cloned();
+                let shown = contexts.get(row).filter(|_| is_about_row(&error, &table)).cloned();
                 let values = completed.program.rows.iter().nth(row).unwrap_or_default();
                 let place = match self.refused_by_domain(&error, values) {
                     Some(column) => format!("{line}, {column}"),
                     None => shown.unwrap_or(line),
                 };
-                error.fields_mut().context.get_or_insert(place);
+                let context = &mut error.fields_mut().context;
+                *context = Some(match context.take() {
+                    Some(called) => format!("{called}\n{place}"),
+                    None => place,
+                });
             }
             return Err(copy_detail(error, committed));
         }
@@ -297,11 +304,16 @@ impl Session {
     }
 }
 
-/// Whether a row breaks a rule of its table about rows by themselves. PostgreSQL checks these while it
-/// has the line, and keys when it has several rows.
-fn breaks_row_rule(error: &SqlError) -> bool {
+/// Whether an error comes of a row by itself: of a rule of its table, of a function that is called for it,
+/// of what is computed. PostgreSQL finds it while it has the line, and what is about indexes when it has
+/// several rows.
+fn is_about_row(error: &SqlError, table: &Table) -> bool {
     let rules = [SqlState::NOT_NULL_VIOLATION, SqlState::CHECK_VIOLATION];
-    rules.contains(&error.state()) && error.fields().table.is_some()
+    let fields = error.fields();
+    let is_data = || error.state().as_str().starts_with(DATA_EXCEPTION);
+    rules.contains(&error.state()) && fields.table.is_some()
+        || fields.context.is_some()
+        || is_data() && table.index_expressions().next().is_none()
 }
 
 pub(super) fn plan_of(insert: &Prepared) -> Result<Arc<RowPlan>> {
