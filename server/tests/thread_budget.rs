@@ -242,6 +242,30 @@ fn no_handler_sees_that_a_statement_has_begun_anew() {
 }
 
 #[test]
+fn checks_at_the_end_of_a_statement_that_has_begun_anew_say_what_they_say() {
+    let server = server(&["archipel.one_shot_budget=1"]);
+    let mut raw = server.raw();
+    let made = raw.query(
+        "INSERT INTO few VALUES (-1, ''); CREATE FUNCTION said() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         PERFORM md5(repeat('x', 20000000)); RAISE NOTICE '% %', tg_when, new.k; \
+         IF tg_when = 'AFTER' AND new.k < 0 THEN RAISE 'refused'; END IF; RETURN new; END $$; \
+         CREATE TABLE checked (k int REFERENCES few DEFERRABLE INITIALLY DEFERRED); \
+         CREATE TRIGGER before BEFORE INSERT ON checked FOR EACH ROW EXECUTE FUNCTION said(); \
+         CREATE CONSTRAINT TRIGGER later AFTER INSERT ON checked DEFERRABLE INITIALLY DEFERRED \
+         FOR EACH ROW EXECUTE FUNCTION said()",
+    );
+    assert_eq!(state(&made), None);
+    for (text, expected) in [
+        ("INSERT INTO checked VALUES (1)", "NNCZ"),
+        ("INSERT INTO checked VALUES (1) RETURNING k", "TNDNCZ"),
+        ("INSERT INTO checked VALUES (-1) RETURNING k", "TNNEZ"),
+        ("DO $$ BEGIN INSERT INTO checked VALUES (1); COMMIT; RAISE NOTICE 'done'; END $$", "NNNCZ"),
+    ] {
+        assert_eq!(kinds(&raw.query(text)), expected, "{text}");
+    }
+}
+
+#[test]
 fn a_value_that_takes_long_to_read_is_the_same_value() {
     let server = server(&["archipel.one_shot_budget=1"]);
     let mut raw = server.raw();

@@ -145,6 +145,12 @@ impl Session {
         outcome: &mut Outcome,
         own: Interactive,
     ) -> Option<Interactive> {
+        // What the statement has said comes before its rows, and what the checks say behind them.
+        let rows = run.out.split_off(run.mark);
+        self.output = Output::from_messages(std::mem::take(&mut run.out));
+        self.tell_notices(std::mem::take(&mut run.notices));
+        run.out = self.output.take();
+        run.mark = run.out.len();
         // What the statement asked of its host is still to be done.
         let host = self.host.take();
         let before = self.transaction.take_pending();
@@ -158,6 +164,15 @@ impl Session {
             outcome.result = Err(Stop::Abort);
         }
         self.host = host;
+        let goes_on = outcome.result.is_ok() && run.paused.is_none();
+        if goes_on {
+            run.out.extend_from_slice(&rows);
+        }
+        run.out.extend_from_slice(&self.output.take());
+        if !goes_on {
+            // No rows come before it.
+            run.mark = run.out.len();
+        }
         let own = self.transaction.leave_own();
         let said = self.transaction.take_pending();
         self.transaction.put_pending(before);
