@@ -618,7 +618,8 @@ pub(crate) fn check_said_once(options: &[(String, Option<String>)]) -> Result<()
     let mut said = FxHashSet::default();
     for (name, _) in options {
         if !said.insert(name.as_str()) {
-            let message = format!("parameter \"{name}\" specified more than once");
+            let bare = name.strip_prefix("toast.").unwrap_or(name);
+            let message = format!("parameter \"{bare}\" specified more than once");
             return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
         }
     }

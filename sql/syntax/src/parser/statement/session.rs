@@ -11,6 +11,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::style::IntervalStyle;
 
 use crate::parser::cursor::Cursor;
+use crate::parser::lexer::lexeme::string_value;
 
 /// Names are cut to so many bytes (NAMEDATALEN).
 const IDENTIFIER_BYTES_MAX: usize = 63;
@@ -101,7 +102,7 @@ impl Cursor<'_> {
             Token::Word(_) => {
                 let word = self.label()?;
                 // `SET x TO interval '1 day'` and the like take the literal.
-                if word == "interval" && crate::parser::lexer::lexeme::string_value(self.peek()).is_some() {
+                if word == "interval" && string_value(self.peek()).is_some() {
                     return self.string();
                 }
                 Ok(word)
@@ -488,7 +489,7 @@ impl Cursor<'_> {
         self.skip(1);
         let (mut analyzes, mut full, mut workers) = (false, false, 0);
         let (mut skips_no_page, mut takes_toast) = (false, true);
-        self.maintenance_options("VACUUM", |cursor, name, position| {
+        let has_options = self.maintenance_options("VACUUM", |cursor, name, position| {
             match name {
                 "analyze" | "analyse" => analyzes = cursor.option_boolean("analyze")?,
                 "full" => full = cursor.option_boolean(name)?,
@@ -503,10 +504,14 @@ impl Cursor<'_> {
             }
             Ok(true)
         })?;
-        full |= self.take("full");
-        self.take("freeze");
-        self.take("verbose");
-        analyzes |= self.take("analyze") || self.take("analyse");
+        if has_options {
+            self.refuse_words(&["full", "freeze", "verbose", "analyze", "analyse"])?;
+        } else {
+            full = self.take("full");
+            self.take("freeze");
+            self.take("verbose");
+            analyzes = self.take("analyze") || self.take("analyse");
+        }
         let refused = match full {
             true if workers > 0 => Some("VACUUM FULL cannot be performed in parallel"),
             true if skips_no_page => Some("VACUUM option DISABLE_PAGE_SKIPPING cannot be used with FULL"),
@@ -526,8 +531,10 @@ impl Cursor<'_> {
             let error = refused("parallel option requires a value between 0 and 1024");
             return Err(error.at(Some(position)));
         }
+        let is_text = string_value(self.peek()).is_some();
         let written = self.setting_item()?;
-        let workers = written.parse::<i32>().map_err(|_| refused("parallel requires an integer value"))?;
+        let workers = written.parse::<i32>().ok().filter(|_| !is_text);
+        let workers = workers.ok_or_else(|| refused("parallel requires an integer value"))?;
         if !(0..=1024).contains(&workers) {
             let error = refused("parallel workers for vacuum must be between 0 and 1024");
             return Err(error.at(Some(position)));
@@ -537,26 +544,35 @@ impl Cursor<'_> {
 
     pub(in crate::parser) fn analyze(&mut self) -> Result<Statement> {
         self.skip(1);
-        self.maintenance_options("ANALYZE", |cursor, name, _| {
+        let has_options = self.maintenance_options("ANALYZE", |cursor, name, _| {
             let is_known = matches!(name, "verbose" | "skip_locked");
             if is_known {
                 cursor.option_boolean(name)?;
             }
             Ok(is_known)
         })?;
-        self.take("verbose");
+        if has_options {
+            self.refuse_words(&["verbose"])?;
+        } else {
+            self.take("verbose");
+        }
         Ok(Statement::Analyze(Vacuum { analyzes: true, tables: self.maintained_tables()? }))
     }
 
-    /// The options of a maintenance command in parentheses, if there are any. `read` takes the value of the
-    /// one with this name, which stands at this position, and answers whether the command has such a one.
+    /// What only a statement without options in parentheses has for options.
+    fn refuse_words(&self, words: &[&str]) -> Result<()> {
+        if words.contains(&self.word_at(0).as_str()) { Err(self.unexpected()) } else { Ok(()) }
+    }
+
+    /// The options of a maintenance command in parentheses; whether there are any. `read` takes the value of
+    /// the one with this name, which stands at this position, and answers whether the command has such a one.
     fn maintenance_options(
         &mut self,
         command: &str,
         mut read: impl FnMut(&mut Self, &str, u32) -> Result<bool>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         if *self.peek() != Token::LParen {
-            return Ok(());
+            return Ok(false);
         }
         self.parenthesized(|cursor| {
             let position = cursor.position();
@@ -567,7 +583,7 @@ impl Cursor<'_> {
             let message = format!("unrecognized {command} option \"{name}\"");
             Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(Some(position)))
         })?;
-        Ok(())
+        Ok(true)
     }
 
     fn maintained_tables(&mut self) -> Result<Vec<(QualifiedName, Vec<String>)>> {
@@ -607,14 +623,22 @@ impl Cursor<'_> {
 
     pub(in crate::parser) fn cluster(&mut self) -> Result<Statement> {
         self.skip(1);
-        self.maintenance_options("CLUSTER", |cursor, name, _| {
+        let has_options = self.maintenance_options("CLUSTER", |cursor, name, _| {
             let is_known = name == "verbose";
             if is_known {
                 cursor.option_boolean(name)?;
             }
             Ok(is_known)
         })?;
-        self.take("verbose");
+        if has_options {
+            self.refuse_words(&["verbose"])?;
+            // They are for a table that is named.
+            if self.at_end() {
+                return Err(self.unexpected());
+            }
+        } else {
+            self.take("verbose");
+        }
         if self.at_end() {
             return Ok(Statement::Cluster { table: None, index: None });
         }
