@@ -58,7 +58,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         "pg_cancel_backend" => match args {
             [Datum::Int4(process)] => {
                 check_signal(host, *process, "cancel")?;
-                interrupt::goes_on_here();
+                interrupt::once()?;
                 Datum::Bool(host.server.sessions.cancel_backend(*process))
             }
             _ => Datum::Null,
@@ -67,7 +67,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         "pg_terminate_backend" => match args {
             [Datum::Int4(process), ..] => {
                 check_signal(host, *process, "terminate")?;
-                interrupt::goes_on_here();
+                interrupt::once()?;
                 Datum::Bool(host.server.sessions.terminate_backend(*process))
             }
             _ => Datum::Null,
@@ -89,7 +89,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
             array(Oid::RECORD, rows.map(|row| Datum::Record(row.into())).collect())
         }
         "pg_export_snapshot" => {
-            interrupt::goes_on_here();
+            interrupt::once()?;
             Datum::text(&export_snapshot(host))
         }
         "pg_current_xact_id_if_assigned" => host.memory.transaction.id().map_or(Datum::Null, Datum::Int8),

@@ -299,3 +299,28 @@ fn functions_that_ask_whether_something_fails_are_not_told() {
     let answer = raw.query(&format!("SELECT jsonb_path_exists({document}, '$[*] ? (@ == 2)', '{{}}', true)"));
     assert_eq!(value(&answer).as_deref(), Some("f"));
 }
+
+#[test]
+fn what_others_see_is_done_once() {
+    let server = server(&["archipel.one_shot_budget=1"]);
+    let (mut raw, mut other) = (server.raw(), server.raw());
+    let pid = pid(&mut other);
+    // The cancel finds the other one asleep, and nothing that it does afterwards.
+    for call in ["pg_cancel_backend", "pg_terminate_backend"] {
+        other.send(b'Q', b"SELECT pg_sleep(600)\0");
+        begins(&mut raw, &other, &pid);
+        let text = format!(
+            "DO $$ BEGIN PERFORM {call}({pid}); PERFORM pg_sleep(0.1); INSERT INTO told VALUES (0); \
+             FOR i IN 1 .. 20 LOOP PERFORM md5(repeat('x', 1000000)); END LOOP; END $$"
+        );
+        raw.send(b'Q', &[text.as_bytes(), b"\0"].concat());
+        let told = other.until(b'E');
+        let expected = if call == "pg_cancel_backend" { "57014" } else { "57P01" };
+        assert_eq!(state(&told).as_deref(), Some(expected));
+        if call == "pg_cancel_backend" {
+            other.until(b'Z');
+            assert_eq!(kinds(&other.query("SELECT pg_sleep(0.3)")), "TDCZ");
+        }
+        assert_eq!(kinds(&raw.until(b'Z')), "CZ");
+    }
+}

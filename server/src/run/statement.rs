@@ -77,7 +77,7 @@ pub enum LastAttempt {
     OnlyRead,
     /// So it had, and took longer than a one-shot may.
     Outlived,
-    /// It had written or locked something.
+    /// It had written or locked something, or was about to do what others see.
     Written,
 }
 
@@ -394,7 +394,9 @@ impl Program for StatementRun {
         let budget = budget_of(txn, self.host.server.engine.one_shot_budget());
         let result = catch_unwind(AssertUnwindSafe(|| self.evaluate(txn)));
         let result = result.map(|ran| if_in_time(budget.as_ref(), ran));
-        if is_spent(budget.as_ref()) && self.last_attempt == LastAttempt::OnlyRead {
+        if budget.as_ref().is_some_and(Budget::is_spent_for_once) {
+            self.last_attempt = LastAttempt::Written;
+        } else if is_spent(budget.as_ref()) && self.last_attempt == LastAttempt::OnlyRead {
             self.last_attempt = LastAttempt::Outlived;
         }
         drop(budget);

@@ -57,6 +57,8 @@ enum Time {
     Lasts(Duration),
     Until(Instant),
     Spent,
+    /// So it is for [`once`].
+    ForOnce,
 }
 
 /// How long what this thread does may take, until this is dropped: for a thread that others wait for. What
@@ -78,7 +80,14 @@ impl Budget {
     /// Whether it was over when somebody asked: whatever the work has come to since, it is not good.
     #[must_use]
     pub fn is_spent(&self) -> bool {
-        TIME.get() == Time::Spent
+        matches!(TIME.get(), Time::Spent | Time::ForOnce)
+    }
+
+    /// Whether it is over because of what is to be done [`once`]: the work is to go where it is not begun anew
+    /// any more.
+    #[must_use]
+    pub fn is_spent_for_once(&self) -> bool {
+        TIME.get() == Time::ForOnce
     }
 }
 
@@ -88,12 +97,14 @@ impl Drop for Budget {
     }
 }
 
-/// What has just been done others have seen, and it is not to be done twice: what runs here goes on here,
-/// however long that takes.
-pub fn goes_on_here() {
-    if TIME.get() != Time::Spent {
-        TIME.set(Time::Unlimited);
+/// What is about to be done others will see, and it is not to be done twice: where there is a budget it is
+/// not done at all, as if that were spent. What has none does it once, however long the rest takes.
+pub fn once() -> Result<()> {
+    if TIME.get() == Time::Unlimited {
+        return Ok(());
     }
+    TIME.set(Time::ForOnce);
+    Err(over_budget())
 }
 
 /// What `work` comes to on a thread that it may keep so long; `None` if it takes longer.
@@ -179,11 +190,15 @@ fn require_time() -> Result<()> {
         }
         Time::Until(end) if Instant::now() < end => return Ok(()),
         Time::Until(_) => TIME.set(Time::Spent),
-        Time::Spent => {}
+        Time::Spent | Time::ForOnce => {}
     }
+    Err(over_budget())
+}
+
+fn over_budget() -> SqlError {
     // The next step asks again.
     LEFT.set(0);
-    Err(SqlError::new(SqlState::OVER_BUDGET, "this takes longer than its thread may be kept"))
+    SqlError::new(SqlState::OVER_BUDGET, "this takes longer than its thread may be kept")
 }
 
 /// Calls `take` with one piece of some bytes after the other.
@@ -340,20 +355,21 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_undone_has_no_budget() {
+    fn what_cannot_be_undone_is_done_where_there_is_no_budget() {
         let _watch = Watch::of(patience(usize::MAX));
-        let done = within(Duration::ZERO, || {
-            check().expect("it counts from here");
-            goes_on_here();
-            check()
-        });
-        assert_eq!(done, Some(Ok(())));
-        let over = within(Duration::ZERO, || {
-            let _ = check().and_then(|()| check());
-            goes_on_here();
-            check()
+        let over = within(Duration::from_secs(3_600), || {
+            assert!(once().is_err_and(|error| error.is_over_budget()));
+            // So it stays, whoever takes that for a failure of his own.
+            assert!(step().is_err_and(|error| error.is_over_budget()));
+            once()
         });
         assert_eq!(over, None);
+        let budget = Budget::of(Duration::ZERO);
+        assert!(check().and_then(|()| check()).is_err() && budget.is_spent() && !budget.is_spent_for_once());
+        assert!(once().is_err() && budget.is_spent() && budget.is_spent_for_once());
+        drop(budget);
+        once().expect("nobody waits for this thread");
+        step().expect("nor counts");
     }
 
     #[test]
