@@ -11,8 +11,9 @@ use crate::function::args::*;
 use crate::function::length::{VALUE_MAX, check_buffer, check_value, push, written};
 use crate::function::{Eval, FunctionContext};
 use crate::interrupt;
-use crate::io::{natural_type, text_of, text_out};
+use crate::io::{natural_type, text_in, text_of, text_out};
 use crate::memory;
+use crate::types::Type;
 
 fn too_long() -> SqlError {
     SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large")
@@ -233,21 +234,89 @@ fn format_error(message: &str, hint: Option<&str>) -> SqlError {
     }
 }
 
-/// The digits that stand next.
-fn next_digits(chars: &mut Peekable<Chars<'_>>) -> String {
-    let mut digits = String::new();
+fn unterminated() -> SqlError {
+    format_error("unterminated format() type specifier", Some("For a single \"%\" use \"%%\"."))
+}
+
+fn number_out_of_range() -> SqlError {
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "number is out of range")
+}
+
+/// The number that stands next, if one does; something has to follow it (text_format_parse_digits).
+fn next_number(chars: &mut Peekable<Chars<'_>>) -> Result<Option<i32>> {
+    let mut number: Option<i32> = None;
     while let Some(digit) = chars.next_if(char::is_ascii_digit) {
-        digits.push(digit);
+        let digit = digit as i32 - '0' as i32;
+        let more = number.unwrap_or(0).checked_mul(10).and_then(|tens| tens.checked_add(digit));
+        number = Some(more.ok_or_else(number_out_of_range)?);
     }
-    digits
+    if number.is_some() && chars.peek().is_none() {
+        return Err(unterminated());
+    }
+    Ok(number)
 }
 
 /// The place of the argument of a number.
-fn argument_place(number: &str) -> Result<usize> {
-    let number: usize = number.parse().map_err(|_| out_of_range("number"))?;
-    number
-        .checked_sub(1)
-        .ok_or_else(|| invalid_parameter("format specifies argument 0, but arguments are numbered from 1"))
+fn argument_place(number: i32) -> Result<usize> {
+    usize::try_from(number - 1)
+        .map_err(|_| invalid_parameter("format specifies argument 0, but arguments are numbered from 1"))
+}
+
+/// What stands between `%` and the letter of a conversion.
+struct Specifier {
+    /// Which argument it shows, if not the next one.
+    place: Option<usize>,
+    width: Width,
+    left_aligned: bool,
+}
+
+enum Width {
+    Is(i32),
+    /// That of an argument: the one at a place, or the next one.
+    Of(Option<usize>),
+}
+
+impl Specifier {
+    /// As text_format_parse_format.
+    fn read(chars: &mut Peekable<Chars<'_>>) -> Result<Specifier> {
+        let mut found = Specifier { place: None, width: Width::Is(0), left_aligned: false };
+        if let Some(number) = next_number(chars)? {
+            if chars.next_if_eq(&'$').is_none() {
+                found.width = Width::Is(number);
+                return Ok(found);
+            }
+            found.place = Some(argument_place(number)?);
+        }
+        while chars.next_if_eq(&'-').is_some() {
+            found.left_aligned = true;
+        }
+        if chars.next_if_eq(&'*').is_none() {
+            found.width = Width::Is(next_number(chars)?.unwrap_or(0));
+            return Ok(found);
+        }
+        let place = match next_number(chars)? {
+            None => None,
+            Some(_) if chars.next_if_eq(&'$').is_none() => {
+                return Err(invalid_parameter("width argument position must be ended by \"$\""));
+            }
+            Some(number) => Some(argument_place(number)?),
+        };
+        found.width = Width::Of(place);
+        Ok(found)
+    }
+}
+
+/// A width that is an argument.
+fn width_of(ctx: &FunctionContext<'_>, argument: &Datum) -> Result<i32> {
+    match argument {
+        Datum::Null => Ok(0),
+        Datum::Int2(width) => Ok(i32::from(*width)),
+        Datum::Int4(width) => Ok(*width),
+        other => match text_in(&shown(ctx, other)?, Type::INT4, ctx)? {
+            Datum::Int4(width) => Ok(width),
+            _ => Err(number_out_of_range()),
+        },
+    }
 }
 
 /// A value as a conversion of `format` shows it: `s`, `I` or `L`.
@@ -270,8 +339,6 @@ fn format(ctx: &FunctionContext<'_>, template: &str, args: &[Datum]) -> Result<S
     let mut out = String::new();
     let mut next = 0usize;
     let mut chars = template.chars().peekable();
-    let unterminated =
-        || format_error("unterminated format() type specifier", Some("For a single \"%\" use \"%%\"."));
     let argument =
         |index: usize| args.get(index).ok_or_else(|| invalid_parameter("too few arguments for format()"));
     while let Some(c) = chars.next() {
@@ -285,44 +352,7 @@ fn format(ctx: &FunctionContext<'_>, template: &str, args: &[Datum]) -> Result<S
             out.push('%');
             continue;
         }
-        let mut number = next_digits(&mut chars);
-        let mut chosen: Option<usize> = None;
-        let mut width: i64 = 0;
-        if !number.is_empty() && chars.next_if_eq(&'$').is_some() {
-            chosen = Some(argument_place(&number)?);
-            number.clear();
-        }
-        let mut left_aligned = false;
-        if number.is_empty() {
-            while chars.next_if_eq(&'-').is_some() {
-                left_aligned = true;
-            }
-            if chars.next_if_eq(&'*').is_some() {
-                let digits = next_digits(&mut chars);
-                let at = if digits.is_empty() {
-                    next += 1;
-                    next - 1
-                } else {
-                    chars
-                        .next_if_eq(&'$')
-                        .ok_or_else(|| invalid_parameter("width argument position must be ended by \"$\""))?;
-                    let at = argument_place(&digits)?;
-                    next = at + 1;
-                    at
-                };
-                width = match argument(at)? {
-                    Datum::Null => 0,
-                    Datum::Int2(n) => i64::from(*n),
-                    Datum::Int4(n) => i64::from(*n),
-                    other => shown(ctx, other)?.parse().map_err(|_| out_of_range("number"))?,
-                };
-            } else {
-                number = next_digits(&mut chars);
-            }
-        }
-        if !number.is_empty() {
-            width = number.parse().map_err(|_| out_of_range("number"))?;
-        }
+        let Specifier { place, width, left_aligned } = Specifier::read(&mut chars)?;
         let conversion = chars.next().ok_or_else(unterminated)?;
         if !matches!(conversion, 's' | 'I' | 'L') {
             return Err(format_error(
@@ -330,10 +360,21 @@ fn format(ctx: &FunctionContext<'_>, template: &str, args: &[Datum]) -> Result<S
                 Some("For a single \"%\" use \"%%\"."),
             ));
         }
-        let index = chosen.unwrap_or(next);
+        let width = match width {
+            Width::Is(width) => width,
+            Width::Of(place) => {
+                let index = place.unwrap_or(next);
+                next = index + 1;
+                width_of(ctx, argument(index)?)?
+            }
+        };
+        let index = place.unwrap_or(next);
         next = index + 1;
         let value = argument(index)?;
         let piece = converted(ctx, conversion, value)?;
+        if width == i32::MIN {
+            return Err(number_out_of_range());
+        }
         let missing = (width.unsigned_abs() as usize).saturating_sub(char_count(&piece));
         check_buffer(out.len(), piece.len() + missing)?;
         interrupt::steps(piece.len() + missing)?;
