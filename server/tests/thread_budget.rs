@@ -173,6 +173,29 @@ fn rows_that_are_copied_keep_nobody() {
 }
 
 #[test]
+fn what_a_definition_computes_of_few_rows_keeps_nobody() {
+    let server = server(&[]);
+    let (mut busy, mut other) = (server.raw(), server.raw());
+    let pid = pid(&mut busy);
+    let computed = sum("length(md5(repeat(v, 100000000 + #)))", 40);
+    for definition in [
+        format!("ALTER TABLE few ADD CHECK (k < {computed})"),
+        format!("ALTER TABLE few ALTER k TYPE bigint USING {computed}"),
+        format!("CREATE INDEX ON few (({computed}))"),
+    ] {
+        busy.send(b'Q', &[definition.as_bytes(), b"\0"].concat());
+        begins(&mut other, &busy, &pid);
+        for _ in 0..ANSWERS {
+            assert_eq!(kinds(&other.query("SELECT 1")), "TDCZ");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert!(!has_answered(&busy), "it was answered first: {definition}");
+        other.query(&format!("SELECT pg_cancel_backend({pid})"));
+        assert_eq!(state(&busy.until(b'Z')).as_deref(), Some("57014"), "{definition}");
+    }
+}
+
+#[test]
 fn rows_that_are_copied_anew_are_given_the_same_numbers() {
     let server = server(&["archipel.one_shot_budget=1"]);
     let mut raw = server.raw();

@@ -28,7 +28,7 @@ use archipel_sql::stack::Depth;
 use archipel_sql::types::{Oid, Type};
 use parking_lot::Mutex;
 
-use super::{panic_error, require_silence, stop_with};
+use super::{budget_of, if_in_time, panic_error, require_silence, stop_with};
 use crate::session::host::Host;
 
 /// Over as many rows, a definition takes no longer than making a thread for it is worth.
@@ -100,6 +100,9 @@ pub struct DefinitionRun {
     pub foreseen: Option<Vec<DdlOp>>,
     /// What functions said that it called; for the client.
     pub notices: Vec<Notice>,
+    /// Whether it stops where it keeps its thread for too long: who has submitted it begins it anew
+    /// apart.
+    pub begins_anew: bool,
 }
 
 impl ValidationRun {
@@ -158,6 +161,7 @@ impl DefinitionRun {
             extent: Extent::Whole,
             foreseen: None,
             notices: Vec::new(),
+            begins_anew: false,
         }
     }
 
@@ -322,12 +326,16 @@ impl Program for DefinitionRun {
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
         let _depth = self.host.as_ref().map(|host| Depth::of(host.settings.stack_depth_kb));
         let _watch = self.host.as_ref().map(|host| Watch::of(host.clone()));
-        (self.error, self.foreseen) = (None, None);
+        (self.error, self.foreseen, self.met) = (None, None, None);
         self.notices.clear();
         if self.stops_at_locks {
             txn.stop_at_locks();
         }
-        let result = match catch_unwind(AssertUnwindSafe(|| self.define(txn))) {
+        let most = self.host.as_ref().filter(|_| self.begins_anew);
+        let most = most.map(|host| host.server.engine.one_shot_budget());
+        let budget = most.and_then(|most| budget_of(txn, most));
+        let result = catch_unwind(AssertUnwindSafe(|| self.define(txn)));
+        let result = match result.map(|ran| if_in_time(budget.as_ref(), ran)) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(stop_with(error, &mut self.error)),
             Err(payload) => {

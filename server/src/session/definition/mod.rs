@@ -23,7 +23,7 @@ pub(crate) mod temporary;
 
 use std::sync::Arc;
 
-use archipel_engine::{Interactive, Refused, Start, SubmitOptions};
+use archipel_engine::{Client, Completed, Interactive, Refused, Start, Stop, SubmitOptions};
 use archipel_planner::ddl::{Computed, ComputedValue, Copies, DdlEnv, DdlPlan, DistributionCall, Validation};
 use archipel_planner::native::{CompileEnv, Notice, compile_statement};
 use archipel_procedures::Environment;
@@ -294,10 +294,7 @@ impl Session {
         transaction: Option<&Interactive>,
     ) -> std::result::Result<DefinitionRun, Failed> {
         let client = self.entry().engine.clone();
-        let start = Start::apart_if(run.goes_far(&self.server.engine));
-        let options = SubmitOptions { transaction, client: Some(&client), start, ..SubmitOptions::default() };
-        let submission = self.server.engine.submit(run, options);
-        let completed = self.cancellable(submission).await;
+        let completed = self.submit_definitions(run, transaction, Some(&client)).await;
         self.depend_on(completed.outcome.depends_on);
         let mut program = completed.program;
         if program.refused.is_none() {
@@ -324,10 +321,29 @@ impl Session {
     /// The error of definitions that have failed on their own, and hold no table any more.
     async fn told(&mut self, failed: Failed) -> SqlError {
         let Some(telling) = failed.telling else { return failed.error };
-        let start = Start::apart_if(telling.goes_far(&self.server.engine));
-        let options = SubmitOptions { start, ..SubmitOptions::default() };
-        let submission = self.server.engine.submit(*telling, options);
-        self.cancellable(submission).await.program.error.unwrap_or(failed.error)
+        self.submit_definitions(*telling, None, None).await.program.error.unwrap_or(failed.error)
+    }
+
+    /// Hands definitions to the engine and waits for them: apart from the executors if they are about
+    /// many rows, or if what they compute turns out to take long.
+    async fn submit_definitions(
+        &self,
+        mut run: DefinitionRun,
+        transaction: Option<&Interactive>,
+        client: Option<&Arc<Client>>,
+    ) -> Completed<DefinitionRun> {
+        let mut start = Start::apart_if(run.goes_far(&self.server.engine));
+        loop {
+            run.begins_anew = start != Start::Apart;
+            let options = SubmitOptions { transaction, client, start, ..SubmitOptions::default() };
+            let submission = self.server.engine.submit(run, options);
+            let mut completed = self.cancellable(submission).await;
+            if completed.outcome.result != Err(Stop::Interactive) || start == Start::Apart {
+                completed.program.begins_anew = false;
+                return completed;
+            }
+            (run, start) = (completed.program, Start::Apart);
+        }
     }
 
     /// Plans a definition, with copies of some tables in the place of those.
