@@ -6,6 +6,7 @@ use crate::datum::{Array, Datum};
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::{self, CastContext, CastMethod, FunctionContext};
 use crate::record::RecordDescriptor;
+use crate::type_kind::Held;
 use crate::type_table::{TypeNames, element_of, type_info};
 use crate::types::{Oid, Type};
 
@@ -32,7 +33,7 @@ pub fn relabel(value: Datum, from: Oid, to: Oid) -> Datum {
         Datum::Oid(number) if to == Oid::INT4 => Datum::Int4(number.0 as i32),
         Datum::Int4(number) if is_object(to) => Datum::Oid(Oid(number as u32)),
         Datum::Text(text) if to == Oid::BPCHAR => Datum::Bpchar(text),
-        Datum::Record(record) if to == Oid::RECORD && from.is_composite() => {
+        Datum::Record(record) if to == Oid::RECORD && from.held() == Some(Held::Fields) => {
             Datum::Record(record.or_described(|| Arc::new(RecordDescriptor::Named(from))))
         }
         value => value,
@@ -44,7 +45,7 @@ pub fn relabels(from: Oid, to: Oid) -> bool {
     (from == Oid::INT4 && is_object(to))
         || (to == Oid::INT4 && is_object(from))
         || (to == Oid::BPCHAR && from != Oid::BPCHAR)
-        || (to == Oid::RECORD && from.is_composite())
+        || (to == Oid::RECORD && from.held() == Some(Held::Fields))
 }
 
 /// `oid` itself, too.

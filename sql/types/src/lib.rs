@@ -2,7 +2,8 @@
 //! comes through [`function::FunctionContext`].
 //!
 //! - [`error`]    every error with its SQLSTATE
-//! - [`types`]    type identities (PostgreSQL's OIDs) and modifiers ([`typmod`]); [`type_table`] the built-in ones
+//! - [`types`]    type identities (PostgreSQL's OIDs) and modifiers ([`typmod`]); [`type_table`] the built-in ones,
+//!   [`type_kind`] those that users make
 //! - [`datum`]    values at run time; [`record`] composite ones
 //! - [`numeric`], [`datetime`], [`json`] values with an arithmetic or a structure of their own
 //! - [`keyword`]  the words of the grammar, and which names need quotes
@@ -33,6 +34,7 @@ pub mod rights;
 pub mod stack;
 pub mod strong_random;
 pub mod style;
+pub mod type_kind;
 pub mod type_table;
 pub mod types;
 pub mod typmod;

@@ -186,7 +186,7 @@ pub fn is_hashable(ty: Oid) -> bool {
         Oid::TIMESTAMPTZ,
         Oid::INTERVAL,
     ];
-    known.contains(&ty) || ty.is_enum() || element_of(ty).is_some_and(is_hashable)
+    known.contains(&ty) || ty.has_labels() || element_of(ty).is_some_and(is_hashable)
 }
 
 /// hash_combine64.

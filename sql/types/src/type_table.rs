@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use rustc_hash::FxHashMap;
 
 use crate::style::Quoting;
+use crate::type_kind::Layout;
 use crate::types::{Oid, Type};
 
 /// One built-in type: a row of pg_type.
@@ -40,6 +41,18 @@ pub struct TypeInfo {
 }
 
 impl TypeInfo {
+    /// The columns that types of users have, too.
+    pub fn layout(&self) -> Layout {
+        Layout {
+            letter: self.kind,
+            category: self.category,
+            length: self.length,
+            by_value: self.by_value,
+            align: self.align,
+            storage: self.storage,
+        }
+    }
+
     /// Whether it is an array type proper (int2vector and oidvector count, as in PostgreSQL
     /// when they are read as arrays; `name` does not).
     pub fn is_array(&self) -> bool {
@@ -146,14 +159,24 @@ pub fn is_of_time(ty: Oid) -> bool {
     is_date_or_time(ty) || ty == Oid::INTERVAL
 }
 
-/// Bytes of a built-in type of a fixed length.
+/// How the values of a type are kept; `None` for what is no type's number, and for domains, which no
+/// value is of.
+pub fn layout(ty: Oid) -> Option<Layout> {
+    match (ty.kind(), ty.element_kind()) {
+        (Some(kind), _) => Some(kind.traits().layout),
+        (None, Some(kind)) => Some(kind.traits().layout.of_array()),
+        (None, None) => type_info(ty).map(TypeInfo::layout),
+    }
+}
+
+/// Bytes of a type of a fixed length.
 pub fn fixed_length(ty: Oid) -> Option<u32> {
-    type_info(ty).and_then(|info| u32::try_from(info.length).ok())
+    layout(ty).and_then(|layout| u32::try_from(layout.length).ok())
 }
 
 /// The array type over `element`.
 pub fn array_of(element: Oid) -> Option<Oid> {
-    if element.is_enum() || element.is_composite() {
+    if element.kind().is_some() {
         return Some(Oid(element.0 + 1));
     }
     type_info(element).map(|info| info.array).filter(|oid| oid.0 != 0)
@@ -161,7 +184,7 @@ pub fn array_of(element: Oid) -> Option<Oid> {
 
 /// The element type of an array type; `None` if it is no array.
 pub fn element_of(array: Oid) -> Option<Oid> {
-    if array.is_enum_array() || array.is_composite_array() {
+    if array.element_kind().is_some() {
         return Some(Oid(array.0 - 1));
     }
     // A pseudo-type, and an array all the same.

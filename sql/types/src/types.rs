@@ -1,4 +1,5 @@
-//! Type identities: PostgreSQL's OIDs, so that drivers and catalogs agree with us.
+//! Type identities: PostgreSQL's OIDs, so that drivers and catalogs agree with us. What a number says of
+//! a type that somebody made is in [`type_kind`](crate::type_kind).
 
 use serde::{Deserialize, Serialize};
 
@@ -28,49 +29,12 @@ impl Type {
 }
 
 impl Oid {
-    /// Where the oids of enums and their arrays begin: even ones are enums, the next is the array.
+    /// Where the oids of enums and their arrays begin.
     pub const ENUMS: u32 = 0x4000_0000;
-    /// Where the oids of their labels begin.
-    pub const ENUM_LABELS: u32 = 0x5000_0000;
-    /// Where the oids of composite types and their arrays begin: even ones are composites, the next
-    /// is the array. Half of what is left is the oid of the relation whose rows they are.
+    /// Where the oids of composite types and their arrays begin.
     pub const COMPOSITES: u32 = 0x6000_0000;
-    /// Relations are numbered below this, so that their row types have room.
-    const RELATIONS_END: u32 = 0x0800_0000;
-
-    /// Whether the type is an enum.
-    #[inline]
-    pub const fn is_enum(self) -> bool {
-        self.0 & 0xF000_0001 == Self::ENUMS
-    }
-
-    /// Whether the type is an array of enums.
-    #[inline]
-    pub const fn is_enum_array(self) -> bool {
-        self.0 & 0xF000_0001 == Self::ENUMS + 1
-    }
-
-    /// Whether the type is a composite type, a table's row type included; `record` is none.
-    #[inline]
-    pub const fn is_composite(self) -> bool {
-        self.0 & 0xF000_0001 == Self::COMPOSITES
-    }
-
-    /// Whether the type is an array of composites.
-    #[inline]
-    pub const fn is_composite_array(self) -> bool {
-        self.0 & 0xF000_0001 == Self::COMPOSITES + 1
-    }
-
-    /// The composite type of the rows of a relation; 0 for what is the oid of none.
-    pub const fn row_type_of(relation: Oid) -> Oid {
-        if relation.0 < Self::RELATIONS_END { Oid(Self::COMPOSITES + 2 * relation.0) } else { Oid(0) }
-    }
-
-    /// The relation (pg_type.typrelid) of a composite type.
-    pub const fn relation_of_row_type(self) -> Option<Oid> {
-        if self.is_composite() { Some(Oid((self.0 - Self::COMPOSITES) / 2)) } else { None }
-    }
+    /// Where the oids of the labels of enums begin.
+    pub const ENUM_LABELS: u32 = 0x5000_0000;
 
     /// Whether its values are the oids of objects, which read and show as their names: regclass and
     /// its like.

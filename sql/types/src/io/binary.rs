@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::label::label_in;
 use crate::datetime::TimeTz;
 use crate::datum::{Array, Datum, Dimension, Interval};
 use crate::error::{Result, SqlError, SqlState};
@@ -9,6 +10,7 @@ use crate::function::FunctionContext;
 use crate::function::length::{check_elements, too_many_elements};
 use crate::interrupt;
 use crate::numeric::Numeric;
+use crate::type_kind::TypeKind;
 use crate::type_table::{TypeNames, element_of};
 use crate::types::{Oid, Type};
 
@@ -170,11 +172,12 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
         }
         Oid::VOID => Datum::text(""),
         Oid::RECORD => return Err(super::record::anonymous_input()),
-        _ => match element_of(ty.oid) {
-            Some(element) => array_recv(bytes, ty, element, ctx)?,
-            None if ty.oid.is_composite() => record_recv(bytes, ty, ctx)?,
+        _ => match (ty.oid.kind(), element_of(ty.oid)) {
+            (Some(TypeKind::Enum), _) => label_in(utf8(bytes)?, ty, ctx)?,
+            (Some(TypeKind::Composite), _) => record_recv(bytes, ty, ctx)?,
+            (None, Some(element)) => array_recv(bytes, ty, element, ctx)?,
             // Strings of every kind: their text.
-            None => super::text_in(utf8(bytes)?, ty, ctx)?,
+            (None, None) => super::text_in(utf8(bytes)?, ty, ctx)?,
         },
     })
 }
@@ -373,7 +376,7 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
             out.extend_from_slice(&interval.months.to_be_bytes());
         }
         Datum::Uuid(bytes) => out.extend_from_slice(&bytes[..]),
-        Datum::Oid(_) if ty.oid.is_enum() || ty.oid == Oid::ANYENUM => {
+        Datum::Oid(_) if ty.oid.has_labels() => {
             out.extend_from_slice(super::to_text(value, ty, ctx).as_bytes());
         }
         Datum::Oid(oid) => out.extend_from_slice(&oid.0.to_be_bytes()),

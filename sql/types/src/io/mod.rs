@@ -2,8 +2,8 @@
 //!
 //! - this file  which type has which form
 //! - [`binary`]  the wire's
-//! - [`array`], [`record`], [`json`], [`float`], [`byte`] (`"char"`), [`point`], [`lsn`], [`snapshot`] forms of one
-//!   kind of values each
+//! - [`array`], [`record`], [`label`], [`json`], [`float`], [`byte`] (`"char"`), [`point`], [`lsn`], [`snapshot`]
+//!   forms of one kind of values each
 //! - [`room`]    whether there is room for a text; [`syntax_error`] what is none of a type's
 //!
 //! [`text_in`] and [`text_out`] are the types' input and output functions; [`binary_in`] and
@@ -15,6 +15,7 @@ mod binary;
 mod byte;
 mod float;
 mod json;
+mod label;
 pub(crate) mod lsn;
 pub(crate) mod point;
 pub mod record;
@@ -40,7 +41,8 @@ use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::FunctionContext;
 use crate::interrupt;
-use crate::type_table::{TypeNames, element_of};
+use crate::type_kind::TypeKind;
+use crate::type_table::{TypeNames, element_of, fixed_length};
 use crate::types::{Oid, Type};
 
 /// Integers as int4in reads them: blanks around, a sign, digits.
@@ -208,22 +210,19 @@ pub fn text_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum>
         Oid::JSONPATH => Datum::Text(crate::json::path::JsonPath::parse(text)?.text().into()),
         Oid::VOID => Datum::text(""),
         Oid::INT2VECTOR | Oid::OIDVECTOR => array::vector_in(text, ty.oid, ctx)?,
-        _ => {
-            if ty.oid.is_enum() {
-                return ctx.session.call("enum_in", &[Datum::Oid(ty.oid), Datum::text(text)]);
-            }
-            if element_of(ty.oid).is_some() {
-                return array_in(text, ty, ctx);
-            }
-            if let Some(fields) = record::field_types(ty.oid, ctx) {
-                return record_in(text, &fields, ctx);
-            }
-            if ty.oid == Oid::RECORD {
-                return Err(record::anonymous_input());
-            }
-            return Err(SqlError::unsupported(format_args!("input of type {}", ctx.format_type(ty))));
-        }
+        _ => match ty.oid.kind() {
+            Some(TypeKind::Enum) => label::label_in(text, ty, ctx)?,
+            Some(TypeKind::Composite) => record::row_in(text, ty, ctx)?,
+            None if element_of(ty.oid).is_some() => array_in(text, ty, ctx)?,
+            None if ty.oid == Oid::RECORD => return Err(record::anonymous_input()),
+            None => return Err(no_input(ty, ctx)),
+        },
     })
+}
+
+/// A type whose values nothing reads here.
+fn no_input(ty: Type, ctx: &FunctionContext<'_>) -> SqlError {
+    SqlError::unsupported(format_args!("input of type {}", ctx.format_type(ty)))
 }
 
 /// A reg* value: a number stands for itself, a name is the session's to look up.
@@ -438,12 +437,7 @@ pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dy
             | Oid::REGNAMESPACE
             | Oid::REGROLE
             | Oid::REGTYPE => registered_name(ty.oid, *oid, ctx, out),
-            of if of.is_enum() || of == Oid::ANYENUM => {
-                match ctx.session.call("enum_out", &[Datum::Oid(*oid)]) {
-                    Ok(Datum::Text(label)) => out.write_str(&label),
-                    _ => out.write_str(buffer.format(oid.0)),
-                }
-            }
+            of if of.has_labels() => label::label_out(*oid, ctx, out),
             _ => out.write_str(buffer.format(oid.0)),
         },
         Datum::Array(array) => {
@@ -492,16 +486,14 @@ pub fn may_be(value: &Datum, ty: Oid) -> bool {
             !shown.contains(&ty)
                 && category.is_some_and(|category| !matches!(category, b'N' | b'D' | b'T' | b'A'))
         }
-        Datum::Oid(_) => {
-            ty.is_enum() || crate::type_table::type_info(ty).is_some_and(|info| info.length == 4)
-        }
+        Datum::Oid(_) => fixed_length(ty) == Some(4),
         Datum::Int8(_) => matches!(ty, Oid::INT8 | Oid::XID8 | Oid::PG_LSN | Oid::TID),
         Datum::Array(array) => {
             let element = element_of(ty);
             element == Some(array.element)
                 || element.is_some_and(|element| array.values.iter().all(|value| may_be(value, element)))
         }
-        Datum::Record(_) => ty == Oid::RECORD || ty.is_composite(),
+        Datum::Record(_) => ty.has_fields(),
         other => natural_type(other).oid == ty,
     }
 }

@@ -6,17 +6,26 @@ use std::sync::Arc;
 use compact_str::CompactString;
 
 use super::room::check_doubled;
-use super::{natural_type, text_in, text_out};
+use super::{natural_type, no_input, text_in, text_out};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::FunctionContext;
 use crate::record::{Record, RecordDescriptor, RowType};
+use crate::type_kind::Held;
 use crate::types::{Oid, Type};
 
 /// The relation whose columns are a composite type's fields; `None` for `record`, and where no catalog
 /// is at hand.
 pub(super) fn relation_of(ty: Oid, ctx: &FunctionContext<'_>) -> Option<Arc<dyn RowType>> {
-    if ty.is_composite() { ctx.session.row_type(ty) } else { None }
+    if ty.held() == Some(Held::Fields) { ctx.session.row_type(ty) } else { None }
+}
+
+/// Reads the text of a row of a composite type.
+pub(super) fn row_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum> {
+    match field_types(ty.oid, ctx) {
+        Some(fields) => record_in(text, &fields, ctx),
+        None => Err(no_input(ty, ctx)),
+    }
 }
 
 /// The names and types of a composite type's fields, as far as they are known.

@@ -6,6 +6,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::function::FunctionContext;
 use crate::io::record::fields_of;
 use crate::io::text_in;
+use crate::type_kind::Held;
 use crate::type_table::element_of;
 use crate::types::{Oid, Type};
 use crate::{interrupt, memory};
@@ -85,7 +86,7 @@ fn value_in(
         reader.dimension(node, 1)?;
         return Ok(reader.finish());
     }
-    if ty.oid.is_composite() && !string {
+    if ty.oid.held() == Some(Held::Fields) && !string {
         if !matches!(node.kind, Kind::Object(_)) {
             return Err(not_composite(node));
         }

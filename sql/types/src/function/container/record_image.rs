@@ -13,7 +13,7 @@ use crate::function::args::any;
 use crate::function::{FunctionContext, lsn_place, point_of};
 use crate::io::{byte_of, natural_type, record};
 use crate::numeric::Numeric;
-use crate::type_table::{TypeNames, element_of, type_info};
+use crate::type_table::{TypeNames, element_of, layout, type_info};
 use crate::types::{Oid, Type};
 use crate::typmod::{padded, padded_length};
 
@@ -192,11 +192,10 @@ fn align(bytes: &mut Vec<u8>, alignment: usize) {
 
 /// What values of a type are aligned to (pg_type.typalign).
 fn alignment(ty: Oid) -> usize {
-    match type_info(ty).map(|info| info.align) {
+    match layout(ty).map(|layout| layout.align) {
         Some(b'c') => 1,
         Some(b's') => 2,
         Some(b'i') => 4,
-        None if ty.is_enum() || ty.is_enum_array() => 4,
         _ => ALIGNMENT_MAX,
     }
 }
