@@ -8,5 +8,5 @@ pub mod system;
 
 use archipel_syntax::{ast, parser};
 use archipel_types::{
-    compare, datum, error, function, io, ordered_set, record, rights, style, type_table, types,
+    compare, datum, error, function, io, ordered_set, record, rights, style, type_kind, type_table, types,
 };

@@ -36,7 +36,7 @@ impl Layout {
         Layout { letter: b'b', category: b'U', length: -1, by_value: false, align: b'd', storage: b'x' };
 
     /// That of the array over a type of this one.
-    pub(crate) const fn of_array(self) -> Layout {
+    pub const fn of_array(self) -> Layout {
         let align = if self.align == b'd' { b'd' } else { b'i' };
         Layout { letter: b'b', category: b'A', length: -1, by_value: false, align, storage: b'x' }
     }

@@ -6,12 +6,13 @@ use archipel_engine::txn::{ColumnSource, DdlOp, OwnedCell};
 use archipel_sql::ast::{AlterType, CreateType, CreatedType, Drop, ObjectWord, TypeAction};
 use archipel_sql::catalog::dependency::{Dependent, routine_signature, still_depended_on};
 use archipel_sql::catalog::names::{quote_identifier, undefined_schema};
-use archipel_sql::catalog::user_type::{Domain, EnumLabel, LABEL_BYTES_MAX, UserType, enum_oid, label_oid};
+use archipel_sql::catalog::user_type::{Domain, EnumLabel, LABEL_BYTES_MAX, UserType, label_oid};
 use archipel_sql::catalog::{
     Object, ObjectKind, PartitionStrategy, RoutineRef, TableKind, TableRef, UserTypeRef,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::stack;
+use archipel_sql::type_kind::TypeKind;
 use archipel_sql::types::{Oid, Type};
 
 use super::composite;
@@ -34,7 +35,7 @@ pub(crate) fn create_type(create: &CreateType, work: &mut Work<'_>) -> Result<()
     let (oid, labels, attributes) = match &create.kind {
         CreatedType::Enum(labels) => {
             let labels = new_labels(labels, work)?;
-            (enum_oid(work.oids(1)), labels, None)
+            (TypeKind::Enum.numbered(work.oids(1)), labels, None)
         }
         CreatedType::Composite(definitions) => {
             // The relation that stands for it shares a namespace with tables and indexes.

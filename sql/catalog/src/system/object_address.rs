@@ -160,7 +160,7 @@ fn schema_and_type(source: &dyn SystemSource, ty: Oid) -> Option<(String, String
     if let Some(known) = catalog.user_type_of(ty) {
         return Some((known.schema.clone(), known.name.clone(), known.oid != ty));
     }
-    let array = ty.is_composite_array();
+    let array = ty.element_kind().is_some();
     let row = if array { Oid(ty.0 - 1) } else { ty };
     let table = catalog.table_of_row_type(row)?;
     Some((table.schema.clone(), table.name.clone(), array))

@@ -7,12 +7,13 @@ use super::relation::relations::DEFAULT_COLLATION;
 use super::role::roles::{acl_of, owner};
 use super::routine::language::{INTERNAL, PLPGSQL, SQL};
 use super::routine::type_functions;
-use super::routine::type_functions::{read_as, read_as_array, read_as_enum};
+use super::routine::type_functions::{read_as, read_as_array};
 use super::shape::{Sheet, letter, text};
 use crate::catalog::{Column, DATABASE, PG_CATALOG, SUPERUSER, TableKind};
 use crate::datum::Datum;
 use crate::function::{self, CastContext, CastMethod};
-use crate::type_table::{all_types, type_info};
+use crate::type_kind::Layout;
+use crate::type_table::{all_types, layout, type_info};
 use crate::types::Oid;
 
 const PG_DEFAULT: Oid = Oid(1663);
@@ -119,47 +120,52 @@ fn enum_labels(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
+fn layout_of(ty: Oid) -> Layout {
+    layout(ty).unwrap_or(Layout::UNKNOWN)
+}
+
+/// The columns that say how the values of a type are kept, and what sort of type it is.
+fn layout_cells(layout: Layout) -> [(&'static str, Datum); 6] {
+    [
+        ("typlen", Datum::Int2(layout.length)),
+        ("typbyval", Datum::Bool(layout.by_value)),
+        ("typtype", letter(layout.letter)),
+        ("typcategory", letter(layout.category)),
+        ("typalign", letter(layout.align)),
+        ("typstorage", letter(layout.storage)),
+    ]
+}
+
 fn enum_types(source: &dyn SystemSource, sheet: &mut Sheet) {
     for ty in source.catalog().user_types().filter(|ty| ty.domain.is_none() && ty.attributes.is_none()) {
         let namespace = schema_oid(source, &ty.schema);
-        let mut add =
-            |oid: Oid, name: String, kind: &str, category: &str, more: Vec<(&'static str, Datum)>| {
-                let mut row = vec![
-                    ("oid", Datum::Oid(oid)),
-                    ("typname", text(name)),
-                    ("typnamespace", namespace.clone()),
-                    ("typowner", owner(source, ty.oid)),
-                    ("typacl", acl_of(source, ty.oid)),
-                    ("typlen", Datum::Int2(if kind == "e" { 4 } else { -1 })),
-                    ("typbyval", Datum::Bool(kind == "e")),
-                    ("typtype", text(kind)),
-                    ("typcategory", text(category)),
-                    ("typisdefined", Datum::Bool(true)),
-                    ("typdelim", text(",")),
-                    ("typalign", text("i")),
-                    ("typstorage", text(if kind == "e" { "p" } else { "x" })),
-                    ("typtypmod", Datum::Int4(-1)),
-                ];
-                row.extend(more);
-                sheet.add(&row);
-            };
-        let own = read_as_enum().into_iter().chain([("typarray", Datum::Oid(ty.array_type()))]);
-        add(ty.oid, ty.name.clone(), "e", "E", own.collect());
+        let mut add = |oid: Oid, name: String, more: Vec<(&'static str, Datum)>| {
+            let mut row = vec![
+                ("oid", Datum::Oid(oid)),
+                ("typname", text(name)),
+                ("typnamespace", namespace.clone()),
+                ("typowner", owner(source, ty.oid)),
+                ("typacl", acl_of(source, ty.oid)),
+                ("typisdefined", Datum::Bool(true)),
+                ("typdelim", text(",")),
+                ("typtypmod", Datum::Int4(-1)),
+            ];
+            row.extend(layout_cells(layout_of(oid)));
+            row.extend(more);
+            sheet.add(&row);
+        };
+        let own = read_as(ty.oid).into_iter().chain([("typarray", Datum::Oid(ty.array_type()))]);
+        add(ty.oid, ty.name.clone(), own.collect());
         let array = read_as_array().chain([("typelem", Datum::Oid(ty.oid))]);
-        add(ty.array_type(), format!("_{}", ty.name), "b", "A", array.collect());
+        add(ty.array_type(), format!("_{}", ty.name), array.collect());
     }
 }
 
 fn domain_types(source: &dyn SystemSource, sheet: &mut Sheet) {
     for ty in source.catalog().user_types() {
         let Some(domain) = &ty.domain else { continue };
-        // What is no type of PostgreSQL's is an enum, a row or an array of such.
-        let of_rows = domain.base.oid.is_composite();
-        let info = match domain.base.oid {
-            _ if of_rows => type_info(Oid::RECORD),
-            base if base.is_enum() => None,
-            base => type_info(base).or_else(|| type_info(Oid::INT4_ARRAY)),
-        };
+        let of_base = layout_of(domain.base.oid);
+        let collation = type_info(domain.base.oid).map_or(Oid(0), |info| info.collation);
         let base = domain.parent.unwrap_or(domain.base.oid);
         let common = |oid: Oid, name: String| {
             vec![
@@ -170,25 +176,20 @@ fn domain_types(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("typacl", acl_of(source, ty.oid)),
                 ("typisdefined", Datum::Bool(true)),
                 ("typdelim", text(",")),
-                ("typalign", letter(info.map_or(b'i', |i| i.align))),
             ]
         };
         let mut own = common(ty.oid, ty.name.clone());
+        own.extend(layout_cells(Layout { letter: b'd', ..of_base }));
+        own.extend(read_as(domain.base.oid));
         own.extend([
-            ("typlen", Datum::Int2(info.map_or(4, |i| i.length))),
-            ("typbyval", Datum::Bool(info.is_none_or(|i| i.by_value))),
-            ("typtype", text("d")),
-            ("typcategory", letter(if of_rows { b'C' } else { info.map_or(b'E', |i| i.category) })),
-            ("typstorage", letter(info.map_or(b'p', |i| i.storage))),
-            ("typcollation", Datum::Oid(domain.collation.unwrap_or(info.map_or(Oid(0), |i| i.collation)))),
+            ("typcollation", Datum::Oid(domain.collation.unwrap_or(collation))),
             ("typbasetype", Datum::Oid(base)),
             ("typtypmod", Datum::Int4(if domain.parent.is_some() { -1 } else { domain.base.typmod })),
             ("typnotnull", Datum::Bool(domain.not_null)),
             ("typarray", Datum::Oid(ty.array_type())),
+            // Its conditions are looked at as it is read; it is written as what it is over.
             ("typinput", Datum::Oid(type_functions::named("domain_in"))),
-            ("typoutput", Datum::Oid(info.map_or(type_functions::named("enum_out"), |i| i.output))),
             ("typreceive", Datum::Oid(type_functions::named("domain_recv"))),
-            ("typsend", Datum::Oid(info.map_or(type_functions::named("enum_send"), |i| i.send))),
         ]);
         if let Some(default) = &domain.default {
             let column = Column::new("value", domain.base);
@@ -198,14 +199,8 @@ fn domain_types(source: &dyn SystemSource, sheet: &mut Sheet) {
         }
         sheet.add(&own);
         let mut array = common(ty.array_type(), format!("_{}", ty.name));
-        array.extend([
-            ("typlen", Datum::Int2(-1)),
-            ("typtype", text("b")),
-            ("typcategory", text("A")),
-            ("typstorage", text("x")),
-            ("typtypmod", Datum::Int4(-1)),
-            ("typelem", Datum::Oid(ty.oid)),
-        ]);
+        array.extend(layout_cells(of_base.of_array()));
+        array.extend([("typtypmod", Datum::Int4(-1)), ("typelem", Datum::Oid(ty.oid))]);
         array.extend(read_as_array());
         sheet.add(&array);
     }
@@ -229,17 +224,13 @@ fn types(source: &dyn SystemSource, sheet: &mut Sheet) {
             _ => Oid(0),
         };
         let analyzes = info.is_array() && !matches!(info.oid, Oid::INT2VECTOR | Oid::OIDVECTOR);
-        sheet.add(&[
+        let mut row = vec![
             ("typanalyze", Datum::Oid(if analyzes { analyze } else { Oid(0) })),
             ("typsubscript", Datum::Oid(parts)),
             ("oid", Datum::Oid(info.oid)),
             ("typname", text(info.name)),
             ("typnamespace", Datum::Oid(PG_CATALOG)),
             ("typowner", Datum::Oid(SUPERUSER)),
-            ("typlen", Datum::Int2(info.length)),
-            ("typbyval", Datum::Bool(info.by_value)),
-            ("typtype", letter(info.kind)),
-            ("typcategory", letter(info.category)),
             ("typispreferred", Datum::Bool(info.preferred)),
             ("typisdefined", Datum::Bool(true)),
             ("typdelim", letter(info.delimiter)),
@@ -251,11 +242,11 @@ fn types(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("typsend", Datum::Oid(info.send)),
             ("typmodin", Datum::Oid(info.typmod_in)),
             ("typmodout", Datum::Oid(info.typmod_out)),
-            ("typalign", letter(info.align)),
-            ("typstorage", letter(info.storage)),
             ("typtypmod", Datum::Int4(-1)),
             ("typcollation", Datum::Oid(info.collation)),
-        ]);
+        ];
+        row.extend(layout_cells(info.layout()));
+        sheet.add(&row);
     }
     // What reads and writes any row reads and writes these.
     let tables = source.catalog().tables().filter(|table| table.kind != TableKind::System);
@@ -263,31 +254,28 @@ fn types(source: &dyn SystemSource, sheet: &mut Sheet) {
         let namespace = schema_oid(source, &table.schema);
         // A type that was made by CREATE TYPE has an owner of its own, a row type its table's.
         let owned = if table.kind == TableKind::Composite { table.row_type() } else { table.oid };
-        let common = |oid: Oid, name: String, kind: &str, category: &str| {
-            vec![
+        let common = |oid: Oid, name: String| {
+            let mut row = vec![
                 ("oid", Datum::Oid(oid)),
                 ("typname", text(name)),
                 ("typnamespace", namespace.clone()),
                 ("typowner", owner(source, owned)),
-                ("typlen", Datum::Int2(-1)),
-                ("typtype", text(kind)),
-                ("typcategory", text(category)),
                 ("typisdefined", Datum::Bool(true)),
                 ("typdelim", text(",")),
-                ("typalign", text("d")),
-                ("typstorage", text("x")),
                 ("typtypmod", Datum::Int4(-1)),
-            ]
+            ];
+            row.extend(layout_cells(layout_of(oid)));
+            row
         };
-        let mut row = common(table.row_type(), table.name.clone(), "c", "C");
+        let mut row = common(table.row_type(), table.name.clone());
         row.push(("typrelid", Datum::Oid(table.oid)));
         row.push(("typarray", Datum::Oid(table.row_array_type())));
-        row.extend(read_as(Oid::RECORD));
+        row.extend(read_as(table.row_type()));
         if table.kind == TableKind::Composite {
             row.push(("typacl", acl_of(source, owned)));
         }
         sheet.add(&row);
-        let mut array = common(table.row_array_type(), format!("_{}", table.name), "b", "A");
+        let mut array = common(table.row_array_type(), format!("_{}", table.name));
         array.push(("typelem", Datum::Oid(table.row_type())));
         array.extend(read_as_array());
         sheet.add(&array);

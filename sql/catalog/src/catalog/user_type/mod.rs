@@ -5,12 +5,11 @@
 //! ([`Column::domain`](super::Column::domain)).
 //!
 //! What kind of type a number stands for must be plain from the number alone, for values are
-//! stored and compared where no catalog is at hand. Numbers of enums, of their arrays and of their
-//! labels are drawn from the counter of all oids and moved into ranges of their own
-//! ([`Oid::is_enum`], [`Oid::is_enum_label`]). A value of an enum is the oid of its label; labels
-//! draw rising oids, so that they sort as they were declared. Composite types have a range of their
-//! own, too ([`Oid::is_composite`]), which they share with tables' row types; the number drawn is
-//! that of the relation that stands for the type in pg_class.
+//! stored and compared where no catalog is at hand: numbers are drawn from the counter of all oids and
+//! moved into the block of the kind ([`type_kind`](crate::type_kind)). A value of an enum is the oid of
+//! its label; labels have a block, too ([`Oid::is_enum_label`]), and draw rising oids, so that they sort
+//! as they were declared. Composite types share theirs with tables' row types; the number drawn is that
+//! of the relation that stands for the type in pg_class.
 //!
 //! - [`lookup`]    finds them by their names and by what they are made of
 //! - [`row_type`]  what the crate of types asks of a catalog
@@ -126,11 +125,6 @@ impl UserType {
             label.order = Some(order.to_bits());
         }
     }
-}
-
-/// The oid of an enum whose number is drawn as `number`.
-pub fn enum_oid(number: Oid) -> Oid {
-    Oid(Oid::ENUMS + 2 * number.0)
 }
 
 /// The oid of a label whose number is drawn as `number`.

@@ -32,7 +32,7 @@ impl Catalog {
 
     /// Whether the type was one of before; it is one of now afterwards.
     fn renumber(&self, ty: &mut Type) -> bool {
-        if ty.oid.0 <= FIRST_OID || ty.oid.0 >= Oid::ENUMS {
+        if ty.oid.0 <= FIRST_OID || ty.oid.innermost_kind().is_some() {
             return false;
         }
         let before = |steps: u32| self.table_by_oid(Oid(ty.oid.0 - steps));

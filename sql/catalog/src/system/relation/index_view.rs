@@ -4,7 +4,8 @@ use crate::catalog::{EXPRESSION, Index, IndexExpression, NominalIndex, Sequence,
 use crate::datum::Datum;
 use crate::system::SystemSource;
 use crate::system::shape::{letter, text};
-use crate::type_table::type_info;
+use crate::type_kind::Layout;
+use crate::type_table::{layout, type_info};
 use crate::types::{Oid, Type};
 
 /// Oids of pg_class, pg_constraint, pg_proc and pg_namespace as object classes.
@@ -139,20 +140,20 @@ pub(in crate::system) fn attribute(
     number: usize,
 ) -> Vec<(&'static str, Datum)> {
     let info = type_info(ty.oid);
-    let of_enum = ty.oid.is_enum() || ty.oid.is_enum_array();
+    let layout = layout(ty.oid).unwrap_or(Layout::UNKNOWN);
     vec![
         ("attrelid", Datum::Oid(relation)),
         ("attname", text(name)),
         ("atttypid", Datum::Oid(ty.oid)),
         ("attstattarget", Datum::Int4(-1)),
-        ("attlen", Datum::Int2(if ty.oid.is_enum() { 4 } else { info.map_or(-1, |i| i.length) })),
+        ("attlen", Datum::Int2(layout.length)),
         ("attnum", Datum::Int2(number as i16)),
         ("attndims", Datum::Int4(i32::from(info.is_some_and(crate::type_table::TypeInfo::is_array)))),
         ("attcacheoff", Datum::Int4(-1)),
         ("atttypmod", Datum::Int4(ty.typmod)),
-        ("attbyval", Datum::Bool(ty.oid.is_enum() || info.is_some_and(|i| i.by_value))),
-        ("attalign", letter(info.map_or(if of_enum { b'i' } else { b'd' }, |i| i.align))),
-        ("attstorage", letter(info.map_or(if ty.oid.is_enum() { b'p' } else { b'x' }, |i| i.storage))),
+        ("attbyval", Datum::Bool(layout.by_value)),
+        ("attalign", letter(layout.align)),
+        ("attstorage", letter(layout.storage)),
         ("attislocal", Datum::Bool(true)),
         ("attcollation", Datum::Oid(info.map_or(Oid(0), |i| i.collation))),
     ]

@@ -52,39 +52,33 @@ pub(in crate::system) fn named(name: &str) -> Oid {
     all().iter().find(|one| one.name == name).map_or(Oid(0), |one| one.oid)
 }
 
-/// What reads and writes a type: what does so for another one.
-pub(in crate::system) fn read_as(like: Oid) -> [(&'static str, Datum); 4] {
-    let info = type_info(like);
-    let of = |function: fn(&TypeInfo) -> Oid| Datum::Oid(info.map_or(Oid(0), function));
-    [
-        ("typinput", of(|info| info.input)),
-        ("typoutput", of(|info| info.output)),
-        ("typreceive", of(|info| info.receive)),
-        ("typsend", of(|info| info.send)),
-    ]
+/// What reads and writes a type.
+pub(in crate::system) fn read_as(ty: Oid) -> [(&'static str, Datum); 4] {
+    let of_info = |info: &TypeInfo| [info.input, info.output, info.receive, info.send];
+    let functions = match ty.kind() {
+        Some(kind) => kind.traits().functions,
+        None => type_info(like_built_in(ty)).map_or([Oid(0); 4], of_info),
+    };
+    let [input, output, receive, send] = functions.map(Datum::Oid);
+    [("typinput", input), ("typoutput", output), ("typreceive", receive), ("typsend", send)]
 }
 
-/// The same of an array, and what takes it apart.
+/// A built-in type that is read and written as this one.
+fn like_built_in(ty: Oid) -> Oid {
+    if ty.element_kind().is_some() { Oid::RECORD_ARRAY } else { ty }
+}
+
+/// What reads and writes an array, and what takes it apart.
 pub(in crate::system) fn read_as_array() -> impl Iterator<Item = (&'static str, Datum)> {
     let of_array = ["array_typanalyze", "array_subscript_handler"].map(named);
     let parts = ["typanalyze", "typsubscript"].into_iter().zip(of_array.map(Datum::Oid));
     read_as(Oid::RECORD_ARRAY).into_iter().chain(parts)
 }
 
-/// The same of an enum.
-pub(in crate::system) fn read_as_enum() -> [(&'static str, Datum); 4] {
-    let functions = [
-        ("typinput", "enum_in"),
-        ("typoutput", "enum_out"),
-        ("typreceive", "enum_recv"),
-        ("typsend", "enum_send"),
-    ];
-    functions.map(|(column, name)| (column, Datum::Oid(named(name))))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::type_kind::TypeKind;
 
     #[test]
     fn every_type_is_read_and_written_by_something_known() {
@@ -97,9 +91,10 @@ mod tests {
                 assert!(known(function), "{} of {}", function.0, info.name);
             }
         }
-        for name in
-            ["array_in", "array_subscript_handler", "enum_in", "enum_send", "domain_in", "domain_recv"]
-        {
+        for function in TypeKind::ALL.iter().flat_map(|kind| kind.traits().functions) {
+            assert!(known(function), "{}", function.0);
+        }
+        for name in ["array_in", "array_subscript_handler", "domain_in", "domain_recv"] {
             assert_ne!(named(name), Oid(0), "{name}");
         }
     }
