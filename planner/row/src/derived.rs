@@ -12,6 +12,7 @@ use archipel_sql::compare::interval_value;
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::json::{Kind, Node};
 use archipel_sql::numeric::Numeric;
+use archipel_sql::type_kind::Held;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 use archipel_sql::typmod::without_blanks;
@@ -35,7 +36,7 @@ pub fn key_form(ty: Type) -> KeyForm {
         Codec::Blanks => BLANKS,
         Codec::Generic | Codec::PaddedArray(_)
             if ty.oid == Oid::INTERVAL
-                || ty.oid.is_composite()
+                || ty.oid.held() == Some(Held::Fields)
                 || element_of(ty.oid).is_some_and(is_sorted) =>
         {
             GENERIC

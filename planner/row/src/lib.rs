@@ -32,6 +32,7 @@ use archipel_sql::datum::Datum;
 pub use archipel_sql::datum::integer;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::numeric::Numeric;
+use archipel_sql::type_kind::Held;
 use archipel_sql::types::{Oid, Type};
 use archipel_sql::typmod::{padded, padded_elements, padded_length, without_blanks};
 use archipel_sql::written_size;
@@ -129,8 +130,10 @@ impl Codec {
             | Oid::REGNAMESPACE
             | Oid::REGOPER
             | Oid::REGOPERATOR => Codec::Oid,
-            oid if oid.is_enum() => Codec::Oid,
-            _ => Codec::Generic,
+            other => match other.held() {
+                Some(Held::Label) => Codec::Oid,
+                Some(Held::Fields) | None => Codec::Generic,
+            },
         }
     }
 

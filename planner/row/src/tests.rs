@@ -58,7 +58,7 @@ fn generic_form_reads_back() {
 #[test]
 fn generic_form_keeps_what_rows_say() {
     let named = RecordDescriptor::of([("one", Type::INT4), ("other", Type { oid: Oid::BPCHAR, typmod: 9 })]);
-    for descriptor in [named, Arc::new(RecordDescriptor::Named(Oid(Oid::COMPOSITES + 20_000)))] {
+    for descriptor in [named, Arc::new(RecordDescriptor::Named(Oid::row_type_of(Oid(20_000))))] {
         let record = Record::new([Datum::Int4(1), Datum::text("x")], Some(descriptor.clone()));
         let mut bytes = Vec::new();
         write_generic(&Datum::Record(record), &mut bytes);

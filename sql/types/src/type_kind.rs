@@ -188,6 +188,12 @@ impl Oid {
         self == Oid::RECORD || self.held() == Some(Held::Fields)
     }
 
+    /// Whether its values are rows of a composite type, or arrays of such: they are kept as its fields were.
+    #[inline]
+    pub fn holds_fields(self) -> bool {
+        self.innermost_kind().is_some_and(|kind| kind.traits().held == Held::Fields)
+    }
+
     /// Whether values of the type are labels. A label that shows nothing else of its type is of `anyenum`.
     #[inline]
     pub fn has_labels(self) -> bool {

@@ -411,7 +411,7 @@ impl SetCall {
             Oid::ANYARRAY => element_of(arg.ty.oid),
             _ => None,
         });
-        given.next().is_some_and(|element| element == Oid::RECORD || element.is_composite())
+        given.next().is_some_and(Oid::has_fields)
     }
 }
 

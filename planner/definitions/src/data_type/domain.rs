@@ -39,7 +39,7 @@ pub(crate) fn create_domain(create: &CreateDomain, work: &mut Work<'_>) -> Resul
             error.fields_mut().position = None;
             error
         })?;
-    let stored = base.oid.0 >= Oid::ENUMS || base.oid.0 < archipel_sql::catalog::FIRST_OID;
+    let stored = base.oid.innermost_kind().is_some() || base.oid.0 < archipel_sql::catalog::FIRST_OID;
     if !stored
         || create.ty.setof
         || archipel_sql::type_table::type_info(base.oid).is_some_and(|t| t.kind == b'p')

@@ -10,6 +10,7 @@ use archipel_sql::catalog::{Catalog, Object, TableKind, UserType};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::parser::{Lexeme, LexemeKind, lexemes};
+use archipel_sql::type_kind::TypeKind;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
@@ -80,7 +81,7 @@ impl Meanings<'_> {
                 let relation = catalog.relation(name.schema.as_deref(), &name.name, path)?;
                 return Some(format!("{:?}", relation.oid()));
             }
-            if target.oid.is_enum_array()
+            if target.oid.element_kind() == Some(TypeKind::Enum)
                 && let Some(ty) = element_of(target.oid).and_then(|element| catalog.user_type_of(element))
             {
                 return with_elements(literal, |label| Some(format!("{:?}", ty.label(label)?.oid)));
@@ -98,7 +99,7 @@ impl Meanings<'_> {
 /// How a domain is named in its error is not what a text means, nor how the labels in an array's text are.
 fn unname(part: &mut BoundExpr, _: u16, catalog: &Catalog) -> bool {
     let ty = part.ty.oid;
-    if ty.is_enum_array()
+    if ty.element_kind() == Some(TypeKind::Enum)
         && let ExprKind::ConvertIo(text) = &mut part.kind
         && let ExprKind::Const(Datum::Text(literal)) = &mut text.kind
         && let Some(labels) = element_of(ty).and_then(|element| catalog.user_type_of(element))

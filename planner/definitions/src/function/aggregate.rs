@@ -11,6 +11,7 @@ use archipel_sql::catalog::{
     RoutineArg, RoutineKind, RoutineTraits,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::type_kind::TypeKind;
 use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::{Oid, Type};
 use archipel_sql::{function, io};
@@ -474,13 +475,12 @@ fn undetermined(ty: Oid, args: &[Oid]) -> Option<String> {
 /// The text of a first state must be one.
 fn check_initial(text: &str, state: Type, work: &Work<'_>) -> Result<()> {
     // What needs the catalog to be read is read when it is used.
-    if state.oid.is_composite() || state.oid.is_composite_array() || state.oid.is_enum_array() {
-        return Ok(());
+    match state.oid.kind() {
+        Some(TypeKind::Enum) => return work.catalog.enum_value(state.oid, text).map(drop),
+        Some(TypeKind::Composite) => return Ok(()),
+        None => {}
     }
-    if state.oid.is_enum() {
-        return work.catalog.enum_value(state.oid, text).map(drop);
-    }
-    if state.oid.names_object() {
+    if state.oid.element_kind().is_some() || state.oid.names_object() {
         return Ok(());
     }
     io::text_in(text, state, work.env.context).map(drop)

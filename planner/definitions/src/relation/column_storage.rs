@@ -4,7 +4,7 @@
 use archipel_sql::ast::ColumnOption;
 use archipel_sql::catalog::{Column, ColumnStorage, SYSTEM_COLUMNS, Table};
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::type_table::{TypeNames, type_info};
+use archipel_sql::type_table::{TypeNames, layout};
 
 use crate::work::Work;
 use crate::work::change::column_place;
@@ -85,8 +85,7 @@ fn strategy(name: &str) -> Result<u8> {
 
 /// Whether values of a column can be stored outside of their rows, or compressed.
 fn is_toastable(column: &Column) -> bool {
-    let ty = column.ty.oid;
-    type_info(ty).map_or(!ty.is_enum(), |info| info.storage != PLAIN)
+    layout(column.ty.oid).is_none_or(|layout| layout.storage != PLAIN)
 }
 
 /// The letter of attcompression; `None` is the default.

@@ -207,7 +207,7 @@ fn index_expression(
     let text = stored_expression::settled_text(&expression.text, &table.schema, &about, clause, None, work)?;
     let ty = index_expression_type(table, &text, env)?;
     // What an index stores of its own keeps its fields when a composite type loses one.
-    if !in_keys(ty) || ty.oid.is_composite() || ty.oid.is_composite_array() {
+    if !in_keys(ty) || ty.oid.holds_fields() {
         return Err(SqlError::unsupported(format_args!(
             "an index on an expression of type {}",
             work.format_type(ty)

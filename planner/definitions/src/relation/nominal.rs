@@ -228,7 +228,7 @@ fn class_of(
         input == ty.oid
             || input == Oid::TEXT && ty.oid == Oid::VARCHAR
             || input == Oid::ANYARRAY && element_of(ty.oid).is_some()
-            || input == Oid::ANYENUM && ty.oid.is_enum()
+            || ty.oid.polymorphic() == Some(input)
     };
     let own =
         operator_classes(method).find(|(_, input, default)| *default && fits(*input)).map(|(name, ..)| name);

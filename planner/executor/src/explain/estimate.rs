@@ -116,7 +116,6 @@ pub(crate) fn width_of(ty: Type) -> u32 {
             most @ 33..=999 => 32 + (most - 32) / 2,
             _ => 516,
         },
-        of if of.is_enum() => 4,
         other => fixed_length(other).unwrap_or(32),
     }
 }

@@ -8,7 +8,7 @@ use archipel_planner::native::{self, CompiledRoutine};
 use archipel_sql::catalog::{Routine, RoutineRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
-use archipel_sql::types::{Oid, Type};
+use archipel_sql::types::Type;
 
 use super::super::trace;
 use super::condition::{all_of, reads_query};
@@ -60,7 +60,7 @@ impl Walk<'_, '_> {
 
     /// A call of a volatile function, whose arguments have been walked over.
     pub(super) fn value(&mut self, expr: &mut BoundExpr) -> Result<()> {
-        let is_row = expr.ty.oid == Oid::RECORD || expr.ty.oid.is_composite();
+        let is_row = expr.ty.oid.has_fields();
         if !self.values || is_row || !self.may_be_taken(std::slice::from_ref(expr)) {
             self.blocked = true;
             return Ok(());
@@ -71,7 +71,7 @@ impl Walk<'_, '_> {
     /// An argument that queries are read for, and that is computed once, is computed before its call.
     fn queries_of_argument(&mut self, arg: &mut BoundExpr) -> Result<()> {
         let once = self.row.is_none() && self.guards.is_empty() && self.ctes.is_empty();
-        let is_row = arg.ty.oid == Oid::RECORD || arg.ty.oid.is_composite();
+        let is_row = arg.ty.oid.has_fields();
         if self.blocked || !once || is_row || !reads_query(arg) {
             return Ok(());
         }
@@ -92,7 +92,7 @@ impl Walk<'_, '_> {
     /// A query that is evaluated once: what stays in it is evaluated in its turn, too.
     pub(super) fn query_as_value(&mut self, expr: &mut BoundExpr) -> Result<()> {
         self.blocked = true;
-        let is_row = expr.ty.oid == Oid::RECORD || expr.ty.oid.is_composite();
+        let is_row = expr.ty.oid.has_fields();
         if !self.values || is_row || !self.ctes.is_empty() {
             return Ok(());
         }

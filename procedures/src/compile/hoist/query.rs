@@ -241,7 +241,7 @@ impl Walk<'_, '_> {
             true
         });
         // What has fields would be given field by field.
-        let whole = |ty: Type| match ty.oid == Oid::RECORD || ty.oid.is_composite() {
+        let whole = |ty: Type| match ty.oid.has_fields() {
             true => Type::of(Oid::RECORD_ARRAY),
             false => ty,
         };

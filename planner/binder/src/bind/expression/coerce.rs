@@ -6,7 +6,8 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 /// Why a conversion is asked for; a wider reason allows more casts.
 pub use archipel_sql::function::CastContext as Coercion;
 use archipel_sql::function::{CastContext, CastMethod, ResolvedFunction};
-use archipel_sql::type_table::{TypeNames, array_of, element_of, type_info};
+use archipel_sql::type_kind::TypeKind;
+use archipel_sql::type_table::{TypeNames, array_of, element_of, layout, type_info};
 use archipel_sql::types::{Oid, Type};
 use archipel_sql::{cast, function, interrupt, io};
 use sqlparser::ast::Expr;
@@ -27,16 +28,7 @@ enum Pathway {
 
 /// pg_type.typcategory; arrays are 'A', unknown types 'U'.
 pub fn category(oid: Oid) -> u8 {
-    if oid.is_enum() {
-        return b'E';
-    }
-    if oid.is_enum_array() || oid.is_composite_array() {
-        return b'A';
-    }
-    if oid.is_composite() {
-        return b'C';
-    }
-    type_info(oid).map_or(b'U', |info| info.category)
+    layout(oid).map_or(b'U', |layout| layout.category)
 }
 
 /// pg_type.typispreferred.
@@ -105,8 +97,7 @@ pub fn can_coerce(from: Oid, to: Oid, context: Coercion) -> bool {
         Oid::ANY | Oid::ANYELEMENT | Oid::ANYCOMPATIBLE => return true,
         Oid::ANYNONARRAY | ANYCOMPATIBLENONARRAY => return element_of(from).is_none(),
         Oid::ANYARRAY | Oid::ANYCOMPATIBLEARRAY => return element_of(from).is_some(),
-        Oid::ANYENUM => return from.is_enum(),
-        ANYRANGE => return false,
+        Oid::ANYENUM | ANYRANGE => return from.polymorphic() == Some(to),
         _ => {}
     }
     // A composite value fits wherever some record is wanted.
@@ -202,7 +193,7 @@ impl Binder<'_, '_> {
                 }
                 return Ok(Some(self.folded(function, args, Type { oid: to, typmod })));
             }
-            Pathway::ThroughText if is_composite(to) || to.is_composite_array() => {
+            Pathway::ThroughText if to.holds_fields() => {
                 let row = BoundExpr::new(ExprKind::ConvertIo(Box::new(expr)), ty);
                 return self.guarded_row(row).map(Some);
             }
@@ -270,16 +261,15 @@ impl Binder<'_, '_> {
         }
         // The labels in an array's text are looked up where there is a session, and so is what the
         // fields of a row are.
-        let row = target.oid.is_composite() || target.oid.is_composite_array();
-        if row || target.oid.is_enum_array() {
+        if target.oid.innermost_kind().is_some() {
             if self.env.late_literals {
                 let text = BoundExpr::constant(Datum::text(text), Type::TEXT);
                 return self.guarded_row(BoundExpr::new(ExprKind::ConvertIo(Box::new(text)), ty));
             }
             // Fields may be read as the session says.
-            self.env.session_dependent |= row;
+            self.env.session_dependent |= target.oid.holds_fields();
         }
-        if target.oid.is_enum_array() {
+        if target.oid.element_kind() == Some(TypeKind::Enum) {
             return self.labels_literal(text, target);
         }
         // The other names are looked up by the session that the statement runs in.

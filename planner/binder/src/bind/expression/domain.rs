@@ -124,7 +124,7 @@ impl Binder<'_, '_> {
 
     /// Whether some field of a row, at any depth, is of a domain.
     fn has_guarded_fields(&self, ty: Oid, depth: u32) -> bool {
-        let row = if ty.is_composite_array() { element_of(ty) } else { Some(ty) };
+        let row = if ty.element_kind().is_some() { element_of(ty) } else { Some(ty) };
         let row = row.filter(|row| row.is_composite() && depth < ROWS_DEPTH_MAX);
         let relation = row.and_then(|row| self.env.catalog.table_of_row_type(row));
         relation.is_some_and(|relation| {

@@ -239,7 +239,7 @@ impl Binder<'_, '_> {
         };
         let mut tests = Vec::with_capacity(items.len());
         for item in items {
-            let of_fields = item.ty.oid == Oid::RECORD || item.ty.oid.is_composite();
+            let of_fields = item.ty.oid.has_fields();
             tests.push(match &item.kind {
                 ExprKind::Row(..) => BoundExpr::constant(Datum::Bool(negated), Type::BOOL),
                 _ if of_fields => {

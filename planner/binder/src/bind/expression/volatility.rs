@@ -38,11 +38,10 @@ fn reads_settings(oid: Oid) -> bool {
     is_of_time(oid) || looks_further(oid)
 }
 
-/// Arrays, records, enums and names of catalog objects.
+/// Arrays, records, types that somebody made and names of catalog objects.
 fn looks_further(oid: Oid) -> bool {
     oid.names_object()
         || oid == Oid::RECORD
-        || oid.is_composite()
-        || oid.is_enum()
+        || oid.kind().is_some()
         || archipel_sql::type_table::element_of(oid).is_some()
 }

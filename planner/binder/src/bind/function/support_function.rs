@@ -124,7 +124,7 @@ pub fn is_binary_coercible(from: Oid, to: Oid) -> bool {
     match to {
         Oid::ANYARRAY | Oid::ANYCOMPATIBLEARRAY if element_of(from).is_some() => return true,
         Oid::ANYNONARRAY if element_of(from).is_none() => return true,
-        Oid::ANYENUM if from.is_enum() => return true,
+        Oid::ANYENUM if from.polymorphic() == Some(to) => return true,
         Oid::RECORD if is_composite(from) => return true,
         _ => {}
     }

@@ -245,7 +245,7 @@ impl<'b> Planning<'b> {
     }
 
     fn null_test(&mut self, inner: &'b BoundExpr, wanted: bool, scope: &Scope<'b>) -> Found<Known> {
-        let of_fields = inner.ty.oid == Oid::RECORD || inner.ty.oid.is_composite();
+        let of_fields = inner.ty.oid.has_fields();
         Ok(match self.value(inner, scope)? {
             // That of a row asks for its fields.
             _ if of_fields => Known::Perhaps,

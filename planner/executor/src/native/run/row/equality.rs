@@ -31,9 +31,8 @@ pub fn equality(left: Oid, right: Oid) -> Result<ResolvedFunction> {
         Oid::VARCHAR | Oid::NAME => Oid::TEXT,
         other if other.names_object() => Oid::OID,
         other if left != right => other,
-        other if other.is_enum() => Oid::ANYENUM,
         other if element_of(other).is_some() => Oid::ANYARRAY,
-        other => other,
+        other => other.polymorphic().unwrap_or(other),
     };
     let (left, right) = (plain(left), plain(right));
     let operators = lookup_operators("=");
