@@ -259,7 +259,7 @@ pub(super) fn in_the_way(role: Oid, work: &Work<'_>) -> Vec<String> {
         }
         let described = describe(object, work);
         // Types are numbered apart, by the number they drew.
-        let drawn = if object.0 >= Oid::ENUMS { (object.0 - Oid::ENUMS) / 2 } else { object.0 };
+        let drawn = object.drawn().0;
         if access.owner == role {
             // PostgreSQL makes a column's sequence before the table.
             let sequence = catalog.sequence_by_oid(object).and_then(|sequence| sequence.owned_by);
