@@ -49,7 +49,7 @@ impl Formats {
 
 /// pg_type.typlen, for RowDescription.
 pub fn type_size(oid: Oid) -> i16 {
-    archipel_sql::type_table::type_info(oid).map_or(-1, |info| info.length)
+    archipel_sql::type_table::layout(oid).map_or(-1, |layout| layout.length)
 }
 
 /// One parameter of a Bind message.
@@ -265,4 +265,19 @@ pub fn copy_row(
     let length = (out.len() - start - 1) as u32;
     out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use archipel_sql::type_kind::TypeKind;
+    use archipel_sql::type_table::array_of;
+
+    use super::*;
+
+    #[test]
+    fn types_have_the_sizes_that_pg_type_says() {
+        let (mood, pair) = (TypeKind::Enum.numbered(Oid(20_000)), TypeKind::Composite.numbered(Oid(20_001)));
+        assert_eq!([Oid::INT8, Oid::NAME, Oid::TEXT, mood, pair].map(type_size), [8, 64, -1, 4, -1]);
+        assert_eq!([mood, pair].map(|ty| array_of(ty).map(type_size)), [Some(-1), Some(-1)]);
+    }
 }
