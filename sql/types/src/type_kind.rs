@@ -158,18 +158,6 @@ impl Oid {
         matches!(self.kind(), Some(TypeKind::Enum))
     }
 
-    /// Whether the type is an array of enums.
-    #[inline]
-    pub const fn is_enum_array(self) -> bool {
-        matches!(self.element_kind(), Some(TypeKind::Enum))
-    }
-
-    /// Whether the type is an array of composites.
-    #[inline]
-    pub const fn is_composite_array(self) -> bool {
-        matches!(self.element_kind(), Some(TypeKind::Composite))
-    }
-
     /// Whether the type is a composite type, a table's row type included; `record` is none.
     #[inline]
     pub const fn is_composite(self) -> bool {

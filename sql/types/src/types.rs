@@ -29,10 +29,6 @@ impl Type {
 }
 
 impl Oid {
-    /// Where the oids of enums and their arrays begin.
-    pub const ENUMS: u32 = 0x4000_0000;
-    /// Where the oids of composite types and their arrays begin.
-    pub const COMPOSITES: u32 = 0x6000_0000;
     /// Where the oids of the labels of enums begin.
     pub const ENUM_LABELS: u32 = 0x5000_0000;
 
