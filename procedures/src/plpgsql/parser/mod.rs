@@ -208,8 +208,10 @@ impl Parser<'_> {
     /// Whether a variable may have fields, as far as its declaration tells.
     fn may_be_record(&self, id: VariableId) -> bool {
         match self.variables[id as usize].ty {
-            // Types of users are row types.
-            TypeSpec::Known(ty) => ty == Type::RECORD || ty.oid.0 >= FIRST_OID,
+            // What a domain is over is not told by its number.
+            TypeSpec::Known(Type { oid, .. }) => {
+                oid.has_fields() || oid.0 >= FIRST_OID && oid.innermost_kind().is_none()
+            }
             TypeSpec::Named(_) | TypeSpec::Record | TypeSpec::RowOf(_) => true,
             TypeSpec::OfVariable(other) => self.may_be_record(other),
             TypeSpec::OfColumn(..) => true,
