@@ -60,6 +60,8 @@ pub struct KindTraits {
     pub functions: [Oid; 4],
     /// The pseudo-type that stands for all of them, and no others, in functions and operator classes.
     pub polymorphic: Option<Oid>,
+    /// The type that PostgreSQL's operator classes for them are declared for.
+    pub class_input: Oid,
 }
 
 /// Numbers of a block: the rest of an oid is its place in one.
@@ -114,6 +116,7 @@ kinds! {
         // enum_in, enum_out, enum_recv, enum_send
         functions: [Oid(3506), Oid(3507), Oid(3532), Oid(3533)],
         polymorphic: Some(Oid::ANYENUM),
+        class_input: Oid::ANYENUM,
     };
     /// Composite types, and those of the rows of relations: the number of one is the relation's.
     Composite = block 6, KindTraits {
@@ -123,6 +126,7 @@ kinds! {
         functions: [Oid(2290), Oid(2291), Oid(2402), Oid(2403)],
         // `record` takes them by a cast.
         polymorphic: None,
+        class_input: Oid::RECORD,
     };
 }
 
@@ -191,6 +195,11 @@ impl Oid {
     /// The pseudo-type that stands for all types of its kind.
     pub fn polymorphic(self) -> Option<Oid> {
         self.kind().and_then(|kind| kind.traits().polymorphic)
+    }
+
+    /// The type that the operator classes of such a type are declared for.
+    pub fn class_input(self) -> Option<Oid> {
+        self.kind().map(|kind| kind.traits().class_input)
     }
 
     /// The composite type of the rows of a relation; 0 for what is the oid of none.

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use archipel_sql::ast::{IndexElement, QualifiedName};
+use archipel_sql::catalog::Object;
 use archipel_sql::catalog::dependency::Dependent;
 use archipel_sql::catalog::names::undefined_schema;
 use archipel_sql::catalog::operator_class::{HASH_WITH_SEED, OperatorClass, OperatorClassRef};
-use archipel_sql::catalog::{Catalog, Object};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::system::{default_operator_class, operator_class_named};
 use archipel_sql::type_table::{TypeNames, element_of};
@@ -56,7 +56,7 @@ pub(super) fn check(
             format!("operator class \"{written}\" does not exist for access method \"{method}\""),
         ));
     };
-    let own = input == own_input(ty, catalog);
+    let own = input == own_input(ty);
     let coerces = ty.oid == input
         || input == Oid::BPCHAR && matches!(ty.oid, Oid::TEXT | Oid::VARCHAR)
         || input == Oid::ANYARRAY && element_of(ty.oid).is_some();
@@ -110,8 +110,8 @@ fn check_defined(class: &OperatorClass, ty: Type, decides: Decides, names: &Work
 }
 
 /// Whether keys of this type have the class without being told.
-pub(crate) fn is_own(class: &str, method: &str, ty: Type, catalog: &Catalog) -> bool {
-    match own_input(ty, catalog) {
+pub(crate) fn is_own(class: &str, method: &str, ty: Type) -> bool {
+    match own_input(ty) {
         Oid::ANYENUM => class == "enum_ops",
         Oid::ANYARRAY => class == "array_ops",
         Oid::RECORD => class == "record_ops",
@@ -120,19 +120,11 @@ pub(crate) fn is_own(class: &str, method: &str, ty: Type, catalog: &Catalog) -> 
 }
 
 /// The input type of a type's own operator class.
-fn own_input(ty: Type, catalog: &Catalog) -> Oid {
-    if element_of(ty.oid).is_some() {
-        return Oid::ANYARRAY;
-    }
-    if catalog.table_of_row_type(ty.oid).is_some() {
-        return Oid::RECORD;
-    }
-    if catalog.user_type_by_oid(ty.oid).is_some_and(|ty| !ty.labels.is_empty()) {
-        return Oid::ANYENUM;
-    }
+fn own_input(ty: Type) -> Oid {
     match ty.oid {
         Oid::VARCHAR => Oid::TEXT,
-        other => other,
+        array if element_of(array).is_some() => Oid::ANYARRAY,
+        other => other.class_input().unwrap_or(other),
     }
 }
 

@@ -73,7 +73,7 @@ pub(crate) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
         }
     }
     let (columns, mut expressions, names) = index_parts(create, &table, &mut env, work)?;
-    let classes = named_classes(create, &table, (&columns, &expressions), work);
+    let classes = named_classes(create, &table, (&columns, &expressions));
     let numbers: Vec<u16> =
         columns.iter().map(|part| part.column).filter(|column| *column != EXPRESSION).collect();
     check_key_types(&table, &numbers, work)?;
@@ -278,7 +278,6 @@ fn named_classes(
     create: &CreateIndex,
     table: &Table,
     (columns, expressions): (&[IndexColumn], &[IndexExpression]),
-    work: &Work<'_>,
 ) -> Vec<Option<String>> {
     let method = create.method.as_deref().unwrap_or("btree");
     let named = |(place, element): (usize, &IndexElement)| {
@@ -287,7 +286,7 @@ fn named_classes(
             EXPRESSION => expressions.iter().find(|part| usize::from(part.place) == place)?.ty,
             column => table.columns.get(usize::from(column))?.ty,
         };
-        (!operator_class::is_own(class, method, ty, &work.catalog)).then(|| class.clone())
+        (!operator_class::is_own(class, method, ty)).then(|| class.clone())
     };
     let classes: Vec<Option<String>> = create.elements.iter().enumerate().map(named).collect();
     if classes.iter().all(Option::is_none) { Vec::new() } else { classes }

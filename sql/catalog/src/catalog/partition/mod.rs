@@ -136,9 +136,9 @@ pub fn compare_ends(a: &[RangeDatum], b: &[RangeDatum]) -> Ordering {
 impl Catalog {
     /// A value of a bound, read; enums by their labels.
     pub fn bound_value(&self, text: &str, ty: Type) -> Result<Datum> {
-        match self.user_type_by_oid(ty.oid) {
-            Some(user) if !user.labels.is_empty() => self.enum_value(ty.oid, text).map(Datum::Oid),
-            _ => text_in(text, Type::of(ty.oid), &FunctionContext::detached()),
+        match ty.oid.is_enum() {
+            true => self.enum_value(ty.oid, text).map(Datum::Oid),
+            false => text_in(text, Type::of(ty.oid), &FunctionContext::detached()),
         }
     }
 

@@ -165,7 +165,7 @@ pub(in crate::system) fn operator_class(ty: Oid) -> Oid {
     let ty = match ty {
         Oid::VARCHAR => Oid::TEXT,
         other if crate::type_table::element_of(other).is_some() => Oid::ANYARRAY,
-        other => other,
+        other => other.class_input().unwrap_or(other),
     };
     crate::system::operator_class::builtin_class::operator_classes()
         .find(|class| class.input == ty && class.default)
