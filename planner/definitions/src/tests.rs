@@ -1,10 +1,11 @@
 use archipel_engine::schema::{IndexPlacement, Placement};
 use archipel_engine::txn::DdlOp;
-use archipel_sql::catalog::{Catalog, CatalogChange, Distribution, Table, TableRef};
+use archipel_sql::catalog::{Catalog, CatalogChange, Distribution, Numbers, Table, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlState;
 use archipel_sql::function::FunctionContext;
 use archipel_sql::parser::parse;
+use archipel_sql::type_kind::NUMBERS_END;
 
 use super::*;
 use crate::work::plan::trees_of;
@@ -466,4 +467,15 @@ fn what_a_parent_has_its_partitions_have() {
     let p1 = database.table("p1");
     assert!(p1.columns.iter().all(|column| !column.inherited) && p1.bound.is_none());
     assert_eq!(p1.foreign_keys[0].parent, None);
+}
+
+#[test]
+fn no_numbers_are_drawn_that_types_have_no_room_for() {
+    let mut database = Database::new("create table t (a int)");
+    let numbers = Numbers { oid: NUMBERS_END - 8, ..database.catalog.numbers() };
+    database.catalog = database.catalog.apply(&[CatalogChange::Put(Object::Numbers(numbers))]);
+    database.run("create type pair as (a int)");
+    let (state, _) = fails(&mut database, "create type mood as enum ('up', 'down')");
+    assert_eq!(state, "54000");
+    database.run("drop table t");
 }

@@ -68,7 +68,7 @@ pub struct KindTraits {
 const BLOCK_BITS: u32 = 28;
 
 /// Numbers are drawn below this, so that each has a type and an array in every block.
-const NUMBERS_END: u32 = 1 << (BLOCK_BITS - 1);
+pub const NUMBERS_END: u32 = 1 << (BLOCK_BITS - 1);
 
 macro_rules! kinds {
     ($($(#[$about:meta])* $kind:ident = block $block:literal, $traits:expr;)*) => {

@@ -24,6 +24,7 @@ use archipel_sql::catalog::{
     Privileges, Role, SUPERUSER_NAME, Schema, Sequence, Table, TableKind, TypesAlong, UserType,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::type_kind::NUMBERS_END;
 use archipel_sql::type_table::{TypeNames, element_of};
 use archipel_sql::types::{Oid, Type};
 use rustc_hash::FxHashSet;
@@ -175,6 +176,7 @@ impl<'a> Work<'a> {
     /// Binds the defaults and conditions of the tables that changed, in the catalog as it will be.
     /// What their names mean to the session they mean to everybody afterwards.
     pub fn check_expressions(&mut self) -> Result<()> {
+        self.check_numbers()?;
         for at in 0..self.plan.changes.len() {
             if let Some(settled) = self.settled_change(&self.plan.changes[at])? {
                 if self.is_latest(&self.plan.changes[at]) {
@@ -217,6 +219,14 @@ impl<'a> Work<'a> {
     }
 
     // -- numbers
+
+    /// Those of types are made of drawn ones, which have so much room in them.
+    fn check_numbers(&self) -> Result<()> {
+        if self.numbers.oid <= NUMBERS_END || self.numbers == self.env.catalog.numbers() {
+            return Ok(());
+        }
+        Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "there are no numbers left for new objects"))
+    }
 
     /// The first of `count` new oids in a row.
     pub fn oids(&mut self, count: u32) -> Oid {
