@@ -1,7 +1,7 @@
 //! Steps that bring the system catalog of a data directory up to this version.
 //!
-//! A step is a script of definitions in SQL, run once, as the system, in one transaction with
-//! the catalog row that says it ran. Steps are never changed once released and never skipped: a
+//! A step is a script of definitions in SQL, or a change of what the catalog keeps, run once, as the system,
+//! in one transaction with the catalog row that says it ran. Steps are never changed once released and never skipped: a
 //! new one goes at the end. The files of the log and of checkpoints have a format version of
 //! their own, in `engine`; a step may assume that the engine could read the directory.
 //!
@@ -14,13 +14,23 @@ use std::fmt;
 pub struct Step {
     pub version: u32,
     pub name: &'static str,
-    /// Statements separated by semicolons.
-    pub sql: &'static str,
+    pub change: Change,
+}
+
+/// What a step does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Runs statements separated by semicolons.
+    Script(&'static str),
+    /// Puts ids into the place of names in defaults, conditions, views and bodies.
+    NamesToIds,
 }
 
 /// All steps, oldest first.
-pub const STEPS: &[Step] =
-    &[Step { version: 1, name: "schemas", sql: include_str!("../sql/0001_schemas.sql") }];
+pub const STEPS: &[Step] = &[
+    Step { version: 1, name: "schemas", change: Change::Script(include_str!("../sql/0001_schemas.sql")) },
+    Step { version: 2, name: "ids for names", change: Change::NamesToIds },
+];
 
 /// The catalog version that all steps together lead to.
 pub const CURRENT_VERSION: u32 = STEPS[STEPS.len() - 1].version;

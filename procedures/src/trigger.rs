@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use archipel_planner::bind::definition_path;
+use archipel_planner::bind::DEFINITION_PATH;
 use archipel_planner::native::{
     CompiledRoutine, ExecContext, ExecResult, RoutineLinker, RowSink, TriggerPart,
 };
@@ -130,7 +130,7 @@ pub(crate) fn compile(
     Ok(match (part, &trigger.condition) {
         (TriggerPart::Condition, Some(text)) => {
             // What it calls runs as the session says; its own names are the table's.
-            let path = definition_path(&used.table.schema).into();
+            let path = DEFINITION_PATH.into();
             let environment = Environment { search_path: path, is_settled: true, ..environment.clone() };
             TriggerProgram::Condition(compile_condition(used, text, &environment, linker)?)
         }

@@ -18,8 +18,6 @@ use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::Oid;
 
 use crate::access::owner;
-use crate::expression::rename::{Renaming, Said};
-use crate::expression::stored_expression;
 use crate::function::{extension_object, routine};
 use crate::namespace::check_move;
 use crate::relation::trigger;
@@ -172,17 +170,15 @@ pub(super) fn rename(rename: &Rename, work: &mut Work<'_>) -> Result<()> {
                 RenameAction::SetSchema(schema) => {
                     check_move(&found.schema, schema, work)?;
                     changed.schema = schema.clone();
-                    stored_expression::follow_routine(&mut changed, &found.schema, work)?;
-                    work.settled.push(Object::Routine(changed.clone().into()));
                 }
             }
-            replace_routine(&found, changed, work)
+            replace_routine(changed, work)
         }
     }
 }
 
-/// Puts a renamed routine, and the new name into the texts that say the old one.
-fn replace_routine(found: &RoutineRef, mut changed: Routine, work: &mut Work<'_>) -> Result<()> {
+/// Puts a renamed routine.
+fn replace_routine(mut changed: Routine, work: &mut Work<'_>) -> Result<()> {
     let types = changed.input_types();
     if work.catalog.routine_in(&changed.schema, &changed.name, &types).is_some() {
         let types: Vec<String> = types.into_iter().map(|ty| work.type_name(ty)).collect();
@@ -195,23 +191,15 @@ fn replace_routine(found: &RoutineRef, mut changed: Routine, work: &mut Work<'_>
         return Err(SqlError::new(SqlState::DUPLICATE_FUNCTION, message));
     }
     changed.version += 1;
-    let before = work.catalog.clone();
-    let renaming = Renaming {
-        said: Said::Call(found.oid),
-        from: (found.schema.clone(), found.name.clone()),
-        to: (changed.schema.clone(), changed.name.clone()),
-    };
     work.put(Object::Routine(Arc::new(changed)));
-    renaming.follow(&before, work)
+    Ok(())
 }
 
 /// A routine into another schema.
 pub(super) fn move_routine(found: &RoutineRef, schema: &str, work: &mut Work<'_>) -> Result<()> {
     let mut changed = (**found).clone();
     changed.schema = schema.to_owned();
-    stored_expression::follow_routine(&mut changed, &found.schema, work)?;
-    work.settled.push(Object::Routine(changed.clone().into()));
-    replace_routine(found, changed, work)
+    replace_routine(changed, work)
 }
 
 fn rename_schema(name: &str, action: &RenameAction, work: &mut Work<'_>) -> Result<()> {
@@ -273,23 +261,7 @@ fn rename_schema(name: &str, action: &RenameAction, work: &mut Work<'_>) -> Resu
         changed.schema = to.clone();
         work.put(Object::OperatorFamily(Arc::new(changed)));
     }
-    stored_expression::follow_schema(name, to, work)
-}
-
-/// Puts a renamed sequence, and the new name into the texts that say the old one.
-fn replace_sequence(
-    old: &SequenceRef,
-    new: archipel_sql::catalog::Sequence,
-    work: &mut Work<'_>,
-) -> Result<()> {
-    let before = work.catalog.clone();
-    let renaming = Renaming {
-        said: Said::Relation(old.oid),
-        from: (old.schema.clone(), old.name.clone()),
-        to: (new.schema.clone(), new.name.clone()),
-    };
-    work.put_sequence(new);
-    renaming.follow(&before, work)
+    Ok(())
 }
 
 /// ALTER SEQUENCE … RENAME TO, SET SCHEMA, OWNER TO, SET { LOGGED | UNLOGGED }.
@@ -333,7 +305,8 @@ pub(super) fn alter_sequence_name(
             format!("relation \"{}\" already exists", changed.name),
         ));
     }
-    replace_sequence(sequence, changed, work)
+    work.put_sequence(changed);
+    Ok(())
 }
 
 /// ALTER TABLE … SET SCHEMA: the table with its indexes and owned sequences.
@@ -354,15 +327,13 @@ pub(super) fn move_table(mut table: Table, schema: &str, work: &mut Work<'_>) ->
             format!("relation \"{taken}\" already exists in schema \"{schema}\""),
         ));
     }
-    let before = std::mem::replace(&mut table.schema, schema.to_string());
-    stored_expression::follow_table(&mut table, &before, work)?;
-    work.settled.push(Object::Table(table.clone().into()));
+    table.schema = schema.to_string();
     let oid = table.oid;
     work.put_table(table);
     for sequence in owned {
         let mut changed = (*sequence).clone();
         changed.schema = schema.to_string();
-        replace_sequence(&sequence, changed, work)?;
+        work.put_sequence(changed);
     }
     change::touch(oid, work);
     Ok(())

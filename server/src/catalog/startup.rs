@@ -3,7 +3,8 @@
 
 use archipel_engine::id::{SequenceId, TreeId};
 use archipel_engine::{DdlOp, Engine, FIRST_FREE_TREE, Stop, SubmitOptions};
-use archipel_planner::ddl::{Copies, DdlEnv, DdlPlan, plan_migration};
+use archipel_migrations::Change;
+use archipel_planner::ddl::{Copies, DdlEnv, DdlPlan, plan_ids, plan_migration};
 use archipel_sql::catalog::names::is_temporary_schema;
 use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object};
 use archipel_sql::error::SqlError;
@@ -140,7 +141,10 @@ fn migrate(
         copies: &Copies::default(),
         roles: Default::default(),
     };
-    let plan = plan_migration(step.version, step.name, step.sql, &environment)?;
+    let plan = match step.change {
+        Change::Script(script) => plan_migration(step.version, step.name, script, &environment)?,
+        Change::NamesToIds => plan_ids(step.version, step.name, &environment),
+    };
     run_plan(engine, catalog, plan)
 }
 

@@ -38,7 +38,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, SessionHost};
 use archipel_sql::style::Quoting;
-use archipel_sql::system::{Changeable, KeptExpression, SystemSource, kept_as_written};
+use archipel_sql::system::{Changeable, KeptExpression, SystemSource};
 use archipel_sql::types::Oid;
 
 pub use facts::Facts;
@@ -86,10 +86,7 @@ impl SystemSource for Source<'_> {
         let catalog = self.catalog();
         let path = self.search_path();
         archipel_planner::bind::deparse::deparse_expression(expression, catalog, path, &self.0.context())
-            .or_else(|| {
-                let written_under = archipel_planner::bind::definition_path(expression.schema);
-                kept_as_written(expression, catalog, &written_under, path)
-            })
+            .or_else(|| expression.as_written(catalog, path))
     }
 
     fn shown_view(&self, view: &Table, pretty: bool) -> Option<String> {

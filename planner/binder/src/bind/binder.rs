@@ -1,6 +1,6 @@
 //! The state of binding: what a statement is bound against, and what binding it knows so far.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 
 use archipel_sql::ast::RowLockClause;
 use archipel_sql::catalog::{Catalog, Requirement, TypesAlong, ViewReference};
@@ -14,6 +14,7 @@ use sqlparser::tokenizer::{Location, Span};
 
 use super::clause::Clause;
 use super::level::Level;
+use super::meaning::Meaning;
 use super::{level, span};
 use crate::bound::BoundExpr;
 
@@ -21,6 +22,8 @@ use crate::bound::BoundExpr;
 pub struct BindEnv<'a> {
     pub catalog: &'a Catalog,
     pub search_path: &'a [String],
+    /// Where messages find names, if not there: a definition's own names have ids.
+    pub shown_to: Option<&'a [String]>,
     /// The text the syntax tree's positions refer to; empty: errors carry no position.
     pub text: &'a str,
     /// For reading literals: time zone, date style.
@@ -47,6 +50,8 @@ pub struct BindEnv<'a> {
     /// The literals of types of time whose meaning depends on the session, as they are met: they are
     /// gathered where there is a list.
     pub moments: Option<Vec<(String, Oid)>>,
+    /// What names and literals are found to mean, where somebody keeps the text.
+    pub meanings: Option<RefCell<Vec<Meaning>>>,
     /// A definition that is kept: it cannot name what may go without a word, the places of rows.
     pub is_kept: bool,
     /// What is bound was understood when it was defined: nobody is asked again whether he may look into
@@ -66,7 +71,12 @@ pub struct BindEnv<'a> {
 impl<'a> BindEnv<'a> {
     /// Who names types in messages.
     pub fn type_names(&self) -> TypesAlong<'a> {
-        TypesAlong { catalog: self.catalog, search_path: self.search_path }
+        TypesAlong { catalog: self.catalog, search_path: self.display_path() }
+    }
+
+    /// The path that tells which names messages say without their schemas.
+    pub fn display_path(&self) -> &'a [String] {
+        self.shown_to.unwrap_or(self.search_path)
     }
 
     /// An environment without parameters and variables.
@@ -78,6 +88,7 @@ impl<'a> BindEnv<'a> {
         BindEnv {
             catalog,
             search_path,
+            shown_to: None,
             text: "",
             context,
             param_types: Vec::new(),
@@ -89,6 +100,7 @@ impl<'a> BindEnv<'a> {
             late_literals: false,
             literals_of: None,
             moments: None,
+            meanings: None,
             is_kept: false,
             is_settled: false,
             references: &[],
@@ -315,7 +327,8 @@ impl<'e, 'a> Binder<'e, 'a> {
 
     /// As [`Self::data_type`], with the domain it may be.
     pub(crate) fn declared_type(&self, data_type: &sqlparser::ast::DataType) -> Result<(Type, Option<Oid>)> {
-        let position = self.position(span::type_span(data_type));
+        let span = span::type_span(data_type);
+        let position = self.position(span);
         // It is read from a text of its own.
         let in_statement = |mut error: SqlError| {
             error.fields_mut().position = None;
@@ -323,6 +336,7 @@ impl<'e, 'a> Binder<'e, 'a> {
         };
         let mut name = archipel_sql::parser::data_type_name(data_type).map_err(in_statement)?;
         name.name.position = position.unwrap_or(0);
+        self.note_type(span, &name);
         self.env.catalog.resolve_declared(&name, self.env.search_path)
     }
 

@@ -12,6 +12,7 @@
 //! - [`function`] calls, overloads, aggregates, window functions
 //! - [`change`]  INSERT, UPDATE, DELETE and MERGE; what foreign keys run
 //! - [`stored_expression`] texts that the catalog keeps; [`deparse`] as PostgreSQL shows them
+//! - [`meaning`] what the names of a text mean, for those who keep it
 //! - [`rights`]  what whoever runs a statement must be allowed
 //! - [`plpgsql`] what PL/pgSQL asks beyond SQL
 //! - [`generic_plan`] statements that differ in their literals alone
@@ -31,6 +32,7 @@ pub mod from;
 pub(crate) mod function;
 pub mod generic_plan;
 pub(crate) mod level;
+pub mod meaning;
 pub mod name;
 pub mod plpgsql;
 pub(crate) mod query;
@@ -65,7 +67,7 @@ pub use function::{argument, support_function};
 use level::{Level, LevelKind};
 pub use plpgsql::{bind_equality, coerce_plpgsql};
 use query::show;
-pub use stored_expression::definition_path;
+pub use stored_expression::DEFINITION_PATH;
 
 /// Binds a statement that reads or writes rows. Utilities are refused: they stay syntax.
 pub fn bind_statement(statement: &ast::Statement, env: &mut BindEnv<'_>) -> Result<BoundStatement> {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use archipel_sql::catalog::stored_name::written_name;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, DataType, Expr, FunctionArguments, Ident, ObjectName, ObjectNamePart,
@@ -18,7 +19,8 @@ pub fn ident_name(ident: &Ident) -> String {
         Some(_) => ident.value.clone(),
         None => ident.value.to_lowercase(),
     };
-    if name.len() > NAME_BYTES_MAX {
+    // What has an id in it is never cut.
+    if name.len() > NAME_BYTES_MAX && written_name(&name).len() == name.len() {
         let end = (0..=NAME_BYTES_MAX).rev().find(|&end| name.is_char_boundary(end)).unwrap_or(0);
         name.truncate(end);
     }
@@ -87,7 +89,7 @@ fn figure(expr: &Expr) -> Option<(String, bool)> {
     let good = |name: &str| Some((name.to_owned(), true));
     match expr {
         Expr::Identifier(ident) => Some((ident_name(ident), true)),
-        Expr::CompoundIdentifier(parts) => parts.last().map(|ident| (ident_name(ident), true)),
+        Expr::CompoundIdentifier(parts) => good(written_name(&ident_name(parts.last()?))),
         Expr::QualifiedWildcard(name, _) => match name.0.last() {
             Some(ObjectNamePart::Identifier(ident)) => Some((ident_name(ident), true)),
             Some(ObjectNamePart::Function(_)) | None => None,
@@ -96,7 +98,7 @@ fn figure(expr: &Expr) -> Option<(String, bool)> {
             .iter()
             .rev()
             .find_map(|access| match access {
-                AccessExpr::Dot(Expr::Identifier(ident)) => Some((ident_name(ident), true)),
+                AccessExpr::Dot(Expr::Identifier(ident)) => good(written_name(&ident_name(ident))),
                 AccessExpr::Dot(_)
                 | AccessExpr::Subscript(Subscript::Index { .. } | Subscript::Slice { .. }) => None,
             })
@@ -110,7 +112,7 @@ fn figure(expr: &Expr) -> Option<(String, bool)> {
                 return good("array");
             }
             match function.name.0.last() {
-                Some(ObjectNamePart::Identifier(ident)) => Some((ident_name(ident), true)),
+                Some(ObjectNamePart::Identifier(ident)) => good(written_name(&ident_name(ident))),
                 Some(ObjectNamePart::Function(_)) | None => None,
             }
         }
@@ -163,7 +165,7 @@ fn first_column_name(body: &SetExpr) -> Option<(String, bool)> {
 /// The name a cast to this type gives to its column: PostgreSQL's internal type name.
 fn type_column_name(data_type: &DataType) -> String {
     match archipel_sql::parser::data_type_name(data_type) {
-        Ok(name) => name.name.name,
+        Ok(name) => written_name(&name.name.name).to_owned(),
         Err(_) => data_type.to_string().to_lowercase(),
     }
 }

@@ -4,7 +4,7 @@
 use archipel_sql::parser::{Lexeme, LexemeKind, lexemes};
 use sqlparser::ast::{
     AccessExpr, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArguments, Query, Select,
-    SelectItem, SetExpr, Spanned,
+    SelectItem, SetExpr, Spanned, UnaryOperator, Value,
 };
 use sqlparser::tokenizer::Span;
 
@@ -236,4 +236,13 @@ pub(crate) fn unnest(mut expr: &Expr) -> &Expr {
         expr = inner;
     }
     expr
+}
+
+/// Whether a number is written, with a sign or without.
+pub(crate) fn is_number(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(value) => matches!(value.value, Value::Number(..)),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => is_number(unnest(expr)),
+        _ => false,
+    }
 }

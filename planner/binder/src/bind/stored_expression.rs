@@ -3,6 +3,8 @@
 //! the text belongs to, then in `public`. Whoever writes a definition sees to it that they mean
 //! there what they meant to him (the crate `definitions`, `kept`).
 
+use std::cell::RefCell;
+
 use archipel_sql::catalog::{Catalog, TableRef, TypesAlong};
 use archipel_sql::error::Result;
 use archipel_sql::function::{CastContext, FunctionContext};
@@ -12,12 +14,11 @@ use super::binder::{BindEnv, Binder};
 use super::clause::Clause;
 use super::from::combine;
 use super::level::{Relation, ScopeColumn};
+use super::meaning::with_ids;
 use crate::bound::{BoundExpr, ExprKind};
 
-/// Where the names in a definition are looked up.
-pub fn definition_path(schema: &str) -> [String; 2] {
-    [schema.to_owned(), "public".to_owned()]
-}
+/// Where the names in a definition are looked up that have no ids: they are PostgreSQL's own.
+pub const DEFINITION_PATH: &[String] = &[];
 
 /// What a text speaks of.
 #[derive(Clone, Debug)]
@@ -32,16 +33,10 @@ pub enum About {
 }
 
 impl Binder<'_, '_> {
-    /// A kept text of something in a schema.
-    pub(crate) fn kept(
-        &mut self,
-        text: &str,
-        schema: &str,
-        about: &About,
-        clause: Clause,
-    ) -> Result<BoundExpr> {
-        let path = definition_path(schema);
-        let mut env = BindEnv::new(self.env.catalog, &path, self.env.context);
+    /// A text that the catalog keeps.
+    pub(crate) fn kept(&mut self, text: &str, about: &About, clause: Clause) -> Result<BoundExpr> {
+        let mut env = BindEnv::new(self.env.catalog, DEFINITION_PATH, self.env.context);
+        env.shown_to = Some(self.env.display_path());
         let bound = Binder::new(&mut env).text(text, about, clause)?;
         self.env.session_dependent |= env.session_dependent;
         let needed = std::mem::take(&mut env.required);
@@ -95,6 +90,52 @@ pub fn bind_text(
     // What a literal is to a session is asked of nobody here: labels in arrays, local times.
     env.late_literals = true;
     Binder::new(&mut env).text(text, about, clause)
+}
+
+/// A text as a session writes it, with ids in the place of the names in it. `target` is what the whole of it is
+/// assigned to, if anything.
+pub fn text_with_ids(
+    catalog: &Catalog,
+    path: &[String],
+    text: &str,
+    (about, clause, target): (&About, Clause, Option<Type>),
+    context: &FunctionContext<'_>,
+) -> Result<String> {
+    let parsed = archipel_sql::parser::parse_expression(text)?;
+    let mut env = BindEnv::new(catalog, path, context);
+    env.text = text;
+    env.meanings = Some(RefCell::default());
+    env.params_fixed = true;
+    let mut binder = Binder::new(&mut env);
+    let relations = binder.named_by(about)?;
+    let bound = binder.parsed_text(&parsed, relations, clause)?;
+    if let Some(target) = target {
+        // Whoever assigns it tells what does not fit.
+        let _ = binder.coerce(bound, target, CastContext::Assignment);
+    }
+    let meanings = env.meanings.take().map(RefCell::into_inner).unwrap_or_default();
+    with_ids(text, &meanings, catalog)
+}
+
+/// What a text means on a path to a session, as it is assigned to `target` if it is that.
+pub fn meaning_of_text(
+    catalog: &Catalog,
+    path: &[String],
+    text: &str,
+    (about, clause, target): (&About, Clause, Option<Type>),
+    context: &FunctionContext<'_>,
+) -> Result<BoundExpr> {
+    let mut env = BindEnv::new(catalog, path, context);
+    let mut binder = Binder::new(&mut env);
+    let bound = binder.text(text, about, clause)?;
+    match (target, bound.ty.oid) {
+        // The others are what they are whatever they go to.
+        (Some(target), Oid::UNKNOWN) => {
+            let unknown = bound.clone();
+            Ok(binder.coerce(bound, target, CastContext::Assignment)?.unwrap_or(unknown))
+        }
+        _ => Ok(bound),
+    }
 }
 
 /// As [`bind_text`], with literals read as a session reads them.

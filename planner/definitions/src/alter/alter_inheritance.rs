@@ -543,17 +543,17 @@ fn add_column(
     if column.not_null {
         add(None, ColumnConstraintKind::NotNull);
     }
-    let carry = |text: &str, clause, work: &Work<'_>| -> Result<_> {
-        let text = carried(text, parent, &heir.schema, &heir.name, clause, work)?;
+    let carry = |text: &str, clause| -> Result<_> {
+        let text = carried(text, parent, &heir.name, clause)?;
         archipel_sql::parser::parse_expression_text(&text)
     };
     if let Some(text) = &column.generated {
-        add(None, ColumnConstraintKind::Generated(carry(text, Clause::Generated, work)?));
+        add(None, ColumnConstraintKind::Generated(carry(text, Clause::Generated)?));
     } else if let Some(text) = &column.default {
-        add(None, ColumnConstraintKind::Default(carry(text, Clause::Default, work)?));
+        add(None, ColumnConstraintKind::Default(carry(text, Clause::Default)?));
     }
     for check in checks.iter().filter(|check| !check.no_inherit) {
-        let kind = ColumnConstraintKind::Check(carry(&check.condition, Clause::Check, work)?);
+        let kind = ColumnConstraintKind::Check(carry(&check.condition, Clause::Check)?);
         add(Some(check.name.clone()), kind);
     }
     let definition = ColumnDefinition {
@@ -585,7 +585,7 @@ fn add_column(
 fn add_check(parent: &TableRef, check: &Check, heirs: &[TableRef], work: &mut Work<'_>) -> Result<()> {
     for heir in heirs {
         let Some(heir) = work.catalog.table_by_oid(heir.oid) else { continue };
-        let condition = carried(&check.condition, parent, &heir.schema, &heir.name, Clause::Check, work)?;
+        let condition = carried(&check.condition, parent, &heir.name, Clause::Check)?;
         let mut changed = (*heir).clone();
         let name = &check.name;
         match changed.checks.iter().position(|known| known.name == *name) {

@@ -177,7 +177,7 @@ fn become_heir(parent: &TableRef, child: &mut Table, partition: bool, work: &Wor
             .iter()
             .position(|own| own.name == *name)
             .ok_or_else(|| mismatch(format!("child table is missing constraint \"{name}\"")))?;
-        let wanted = carried(&check.condition, parent, &child.schema, &child.name, Clause::Check, work)?;
+        let wanted = carried(&check.condition, parent, &child.name, Clause::Check)?;
         let own: &Check = &child.checks[place];
         if !same_condition(&own.condition, &wanted, child, work) {
             return Err(mismatch(format!(

@@ -121,14 +121,7 @@ fn fill(
     if let Some(text) = table.columns[at].generated.clone() {
         check::check_generated(table, &[])?;
         let about = About::Row(before.clone().into());
-        let settled = stored_expression::settled_text(
-            &text,
-            &before.schema,
-            &about,
-            Clause::Generated,
-            Some(ty),
-            work,
-        )?;
+        let settled = stored_expression::settled_text(&text, &about, Clause::Generated, Some(ty), work)?;
         let value = ComputedValue::of_definition(&work.catalog, before, &settled, ty);
         table.columns[at].generated = Some(settled);
         return Ok(each(value));
@@ -154,13 +147,7 @@ fn domain_default(own: Option<&str>, domain: Oid, work: &Work<'_>) -> Result<Str
     if let Some(default) = own {
         return Ok(default.to_owned());
     }
-    if let Some(of) = work.catalog.domain_with_default(domain)
-        && let Some(default) = of.domain.as_ref().and_then(|domain| domain.default.as_ref())
-    {
-        let clause = Clause::Default;
-        return stored_expression::text_for_session(default, &of.schema, &About::Nothing, clause, work);
-    }
-    Ok("NULL".to_owned())
+    Ok(work.catalog.domain_default(domain).unwrap_or_else(|| "NULL".to_owned()))
 }
 
 /// The constraints that came with a column must hold for the rows that are there. `is_null` says that
@@ -412,7 +399,7 @@ fn check_conversion(
         quote_qualified(&table.schema, &table.name),
         quote_identifier(&table.name)
     );
-    let Statement::Query(query) = archipel_sql::parser::parse_statement(&text)? else {
+    let Statement::Query(query) = archipel_sql::parser::parse_stored_statement(&text)? else {
         return Err(SqlError::internal("a SELECT that is no query"));
     };
     let mut env = BindEnv::new(catalog, work.search_path(), work.env.context);

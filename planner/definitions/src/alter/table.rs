@@ -21,7 +21,6 @@ use super::{alter_inheritance, attach, column, constraint_timing, drop_column, p
 use crate::access::owner;
 use crate::data_type::type_name;
 use crate::drop::cascade;
-use crate::expression::rename::{Renaming, Said};
 use crate::expression::{check, stored_expression};
 use crate::relation::constraint::Deferred;
 use crate::relation::{
@@ -327,14 +326,8 @@ fn rename(mut table: Table, name: &str, work: &mut Work<'_>) -> Result<()> {
     table.name = name.to_owned();
     stored_expression::follow_name(&before, &mut table, &work.catalog)?;
     work.settled.push(Object::Table(table.clone().into()));
-    let known = work.catalog.clone();
-    let renaming = Renaming {
-        said: Said::Relation(before.oid),
-        from: (before.schema.clone(), before.name.clone()),
-        to: (table.schema.clone(), name.to_owned()),
-    };
     finish(table, work);
-    renaming.follow(&known, work)
+    Ok(())
 }
 
 /// Adds a constraint to a table that may have rows: they are checked first.

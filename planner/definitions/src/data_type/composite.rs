@@ -103,7 +103,7 @@ pub(super) fn check_conditions(known: &UserType, actions: &[AttributeAction], wo
         let Some(domain) = ty.domain.as_ref().filter(over) else { continue };
         for (place, check) in domain.checks.iter().enumerate() {
             let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
-            if let Err(error) = check_domain_condition(&check.condition, &ty.schema, domain.base, &mut env) {
+            if let Err(error) = check_domain_condition(&check.condition, domain.base, &mut env) {
                 broken.push(Dependent::DomainCheck(ty.clone(), place));
                 problem.get_or_insert(error);
             }

@@ -21,7 +21,6 @@ use crate::bind::domain::check_domain_condition;
 use crate::bind::modify::check_domain_default;
 use crate::bind::stored_expression::About;
 use crate::bind::{BindEnv, Clause};
-use crate::expression::rename::Renaming;
 use crate::expression::{check, stored_expression};
 use crate::relation::collation::check_collatable;
 use crate::relation::table::{check_collation, column_collation};
@@ -85,18 +84,17 @@ pub(crate) fn create_domain(create: &CreateDomain, work: &mut Work<'_>) -> Resul
                     return twice("multiple default expressions");
                 }
                 said_default = true;
-                domain.default = Some(checked_default(default, &schema, base, work)?);
+                domain.default = Some(checked_default(default, base, work)?);
             }
             ColumnConstraintKind::Check(condition) => {
-                let check =
-                    make_check((&schema, name), &domain, constraint.name.as_deref(), condition, work)?;
+                let check = make_check(name, &domain, constraint.name.as_deref(), condition, work)?;
                 domain.checks.push(check);
             }
             _ => return Err(SqlError::internal("a constraint that no domain has")),
         }
     }
     if !said_default {
-        domain.default = default_of_parent(parent, &schema, work)?;
+        domain.default = default_of_parent(parent, work);
     }
     domain.checks.sort_by(|a, b| a.name.cmp(&b.name));
     let oid = work.oids(2);
@@ -112,41 +110,26 @@ pub(crate) fn create_domain(create: &CreateDomain, work: &mut Work<'_>) -> Resul
     Ok(())
 }
 
-/// The default that a domain in a schema takes from the one it is over.
-fn default_of_parent(parent: Option<Oid>, schema: &str, work: &Work<'_>) -> Result<Option<String>> {
-    let Some(known) = parent.and_then(|parent| work.catalog.domain_with_default(parent)) else {
-        return Ok(None);
-    };
-    let Some(mut text) = known.domain.as_ref().and_then(|domain| domain.default.clone()) else {
-        return Ok(None);
-    };
-    if known.schema != schema {
-        stored_expression::carry(&mut text, &known.schema, schema, &About::Nothing, Clause::Default, work)?;
-    }
-    Ok(Some(text))
+/// The default that a domain takes from the one it is over.
+fn default_of_parent(parent: Option<Oid>, work: &Work<'_>) -> Option<String> {
+    work.catalog.domain_default(parent?)
 }
 
-fn checked_default(default: &Expression, schema: &str, base: Type, work: &Work<'_>) -> Result<String> {
+fn checked_default(default: &Expression, base: Type, work: &Work<'_>) -> Result<String> {
     // PostgreSQL does not say where.
     check::check_default(default).map_err(|mut error| {
         error.fields_mut().position = None;
         error
     })?;
     let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
-    let text = stored_expression::settled_text(
-        &default.text,
-        schema,
-        &About::Nothing,
-        Clause::Default,
-        Some(base),
-        work,
-    )?;
-    check_domain_default(&text, schema, base, &mut env)?;
+    let text =
+        stored_expression::settled_text(&default.text, &About::Nothing, Clause::Default, Some(base), work)?;
+    check_domain_default(&text, base, &mut env)?;
     Ok(text)
 }
 
 fn make_check(
-    (schema, domain_name): (&str, &str),
+    domain_name: &str,
     domain: &Domain,
     name: Option<&str>,
     condition: &Expression,
@@ -155,9 +138,9 @@ fn make_check(
     check::check_domain_condition(condition)?;
     let about = About::Value(domain.base);
     let condition =
-        stored_expression::settled_text(&condition.text, schema, &about, Clause::DomainCheck, None, work)?;
+        stored_expression::settled_text(&condition.text, &about, Clause::DomainCheck, None, work)?;
     let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
-    check_domain_condition(&condition, schema, domain.base, &mut env)?;
+    check_domain_condition(&condition, domain.base, &mut env)?;
     let taken = |name: &str| domain.checks.iter().any(|check| check.name == name);
     let name = match name {
         Some(name) if taken(name) => {
@@ -188,7 +171,7 @@ pub(crate) fn alter_domain(alter: &AlterDomain, work: &mut Work<'_>) -> Result<(
         DomainAction::SetDefault(default) => {
             domain.owns_default = true;
             domain.default = match default {
-                Some(default) => Some(checked_default(default, &known.schema, domain.base, work)?),
+                Some(default) => Some(checked_default(default, domain.base, work)?),
                 None => None,
             };
         }
@@ -199,8 +182,7 @@ pub(crate) fn alter_domain(alter: &AlterDomain, work: &mut Work<'_>) -> Result<(
             domain.not_null = *not_null;
         }
         DomainAction::AddCheck { name, condition, not_valid } => {
-            let mut check =
-                make_check((&known.schema, &known.name), domain, name.as_deref(), condition, work)?;
+            let mut check = make_check(&known.name, domain, name.as_deref(), condition, work)?;
             check.not_valid = *not_valid;
             if !not_valid {
                 validate(&known, &check.condition, VIOLATES, work)?;
@@ -247,17 +229,15 @@ pub(crate) fn alter_domain(alter: &AlterDomain, work: &mut Work<'_>) -> Result<(
         DomainAction::SetSchema(schema) => {
             namespace::check_move(&known.schema, schema, work)?;
             check_movable(&known, schema, work)?;
-            stored_expression::follow_domain(domain, &known.schema, schema, work)?;
             changed.schema.clone_from(schema);
         }
         DomainAction::OwnerTo(role) => {
             return owner::change(known.oid, Some(&known.schema), role, work);
         }
     }
-    let (renaming, before) = (Renaming::of_type(&known, &changed), work.catalog.clone());
     work.put(Object::Type(UserTypeRef::new(changed)));
     compile_anew(&known, work);
-    renaming.follow(&before, work)
+    Ok(())
 }
 
 const VIOLATES: &str = "contains values that violate the new constraint";

@@ -20,7 +20,7 @@ use super::type_name::{check_free, check_movable};
 use crate::access::owner;
 use crate::alter::drop_column;
 use crate::drop::{cascade, dependency, relation};
-use crate::expression::rename::{Renaming, Said};
+use crate::expression::rename::FieldRenaming;
 use crate::function::{operator_class, routine_drop};
 use crate::namespace;
 use crate::relation::{partition, view_query};
@@ -188,11 +188,6 @@ pub(crate) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
         }
         TypeAction::RenameValue { from, to } => {
             rename_label(&mut changed, from, to)?;
-            renaming = Some(Renaming {
-                said: Said::Label,
-                from: (String::new(), from.clone()),
-                to: (String::new(), to.clone()),
-            });
         }
         TypeAction::RenameTo(name) => {
             // The relation that stands for a composite type gets the name first.
@@ -217,14 +212,9 @@ pub(crate) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
         }
         TypeAction::RenameAttribute { from, to } => {
             changed = composite::rename(&known, from, to)?;
-            renaming = Some(Renaming {
-                said: Said::Field,
-                from: (String::new(), from.clone()),
-                to: (String::new(), to.clone()),
-            });
+            renaming = Some(FieldRenaming { from, to });
         }
     }
-    let renaming = renaming.unwrap_or_else(|| Renaming::of_type(&known, &changed));
     let before = work.catalog.clone();
     if changed.attributes.is_some() {
         composite::finish(changed, work);
@@ -234,7 +224,7 @@ pub(crate) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
     if let TypeAction::RenameValue { from, to } = &alter.action {
         partition::rename_label(known.oid, from, to, work);
     }
-    renaming.follow(&before, work)
+    renaming.map_or(Ok(()), |renaming: FieldRenaming<'_>| renaming.follow(&before, work))
 }
 
 /// ADD VALUE: a new label of an enum at its end, or BEFORE or AFTER (true) another one.

@@ -4,6 +4,7 @@
 //! kept in a form that every session reads alike. So it is with the queries of views and the bodies of
 //! routines that are understood when they are written.
 
+use std::cell::RefCell;
 use std::ops::Range;
 
 use archipel_sql::ast::Statement;
@@ -19,16 +20,16 @@ use archipel_sql::type_table::{element_of, is_date_or_time};
 use archipel_sql::types::{Oid, Type};
 
 use crate::bind::deparse::Arguments;
-use crate::bind::stored_expression::{About, bind_text_in, definition_path, mean_the_same};
+use crate::bind::meaning::{Meaning, with_ids};
+use crate::bind::stored_expression::{About, DEFINITION_PATH, bind_text_in, mean_the_same};
 use crate::bind::{BindEnv, Clause, VariableScope, bind_statement, visit};
 use crate::bound::{BoundExpr, BoundStatement, ExprKind};
 use crate::work::Work;
 
-/// Rewrites the literals of a new text of something in a schema; true if there were any. `target` is
+/// Rewrites the literals of a new text, in which ids stand for names; true if there were any. `target` is
 /// what a text that is a literal alone is taken as.
 pub(super) fn settle(
     text: &mut String,
-    schema: &str,
     (about, clause): (&About, Clause),
     target: Option<Type>,
     work: &Work<'_>,
@@ -36,9 +37,9 @@ pub(super) fn settle(
     if !text.contains('\'') {
         return Ok(false);
     }
-    let (catalog, path): (&Catalog, _) = (&work.catalog, definition_path(schema));
+    let catalog: &Catalog = &work.catalog;
     let bind = |text: &str, context: &FunctionContext<'_>| {
-        bind_text_in(catalog, &path, text, about, clause, context)
+        bind_text_in(catalog, DEFINITION_PATH, text, about, clause, context)
     };
     let detached = FunctionContext::detached();
     let nobody = Elsewhere::new();
@@ -136,19 +137,51 @@ fn rewritten(
     Ok(result)
 }
 
-/// Rewrites the literals of the statements of a view or of a routine's body.
+/// Statements that the catalog keeps: a view's query, or the body of a routine.
+#[derive(Clone, Copy)]
+pub(crate) struct StoredStatements<'s> {
+    pub references: &'s [ViewReference],
+    pub routine: Option<&'s Routine>,
+    /// Where their names are looked up that have no ids.
+    pub search_path: &'s [String],
+}
+
+/// Rewrites the literals of statements, and puts ids into them for what the session means by their names;
+/// whether that was done.
 pub(crate) fn settle_statements(
     text: &mut String,
-    references: &[ViewReference],
-    routine: Option<&Routine>,
+    stored: StoredStatements<'_>,
     work: &Work<'_>,
-) -> Result<()> {
+) -> Result<bool> {
+    settle_literals(text, stored, work)?;
+    settle_names(text, stored, work.search_path(), work)
+}
+
+/// Puts ids into statements for what their names mean on a search path; whether that was done.
+pub(super) fn settle_names(
+    text: &mut String,
+    stored: StoredStatements<'_>,
+    path: &[String],
+    work: &Work<'_>,
+) -> Result<bool> {
+    let written = StoredStatements { search_path: path, ..stored };
+    let Some(here) = meaning_of(text, written, work) else { return Ok(false) };
+    let with_ids = with_ids(text, &here.names, &work.catalog)?;
+    let is_same = meaning_of(&with_ids, stored, work).is_some_and(|there| there.bound == here.bound);
+    if is_same {
+        *text = with_ids;
+    }
+    Ok(is_same)
+}
+
+fn settle_literals(text: &mut String, stored: StoredStatements<'_>, work: &Work<'_>) -> Result<()> {
     if !text.contains(['\'', '$']) {
         return Ok(());
     }
-    let read = |text: &str| meaning_of(text, references, routine, work);
+    let stored = StoredStatements { search_path: work.search_path(), ..stored };
+    let read = |text: &str| meaning_of(text, stored, work);
     // Whoever binds it in its place tells what is wrong with it.
-    let Some((meaning, moments)) = read(text) else { return Ok(()) };
+    let Some(Meant { bound: meaning, moments, .. }) = read(text) else { return Ok(()) };
     let usual = FunctionContext::detached();
     let mut forms: Vec<(Range<usize>, Vec<String>)> = Vec::new();
     for part in lexemes(text)? {
@@ -171,7 +204,7 @@ pub(crate) fn settle_statements(
     }
     let mut chosen: Vec<Option<&str>> = vec![None; forms.len()];
     choose(0..forms.len(), &forms, &mut chosen, &mut |chosen| {
-        read(&with_forms(text, &forms, chosen)).is_some_and(|(changed, _)| changed == meaning)
+        read(&with_forms(text, &forms, chosen)).is_some_and(|changed| changed.bound == meaning)
     });
     let settled = with_forms(text, &forms, &chosen);
     *text = settled;
@@ -223,17 +256,18 @@ fn with_forms(text: &str, forms: &[(Range<usize>, Vec<String>)], chosen: &[Optio
     result
 }
 
-/// What statements mean to this session, and which of their literals are moments.
-type Meaning = (Vec<BoundStatement>, Vec<(String, Oid)>);
+/// What statements mean to this session.
+struct Meant {
+    bound: Vec<BoundStatement>,
+    /// Which of their literals are moments.
+    moments: Vec<(String, Oid)>,
+    /// What their names are.
+    names: Vec<Meaning>,
+}
 
-fn meaning_of(
-    text: &str,
-    references: &[ViewReference],
-    routine: Option<&Routine>,
-    work: &Work<'_>,
-) -> Option<Meaning> {
-    let arguments = routine.map(Arguments::of);
-    let (mut bound, mut moments) = (Vec::new(), Vec::new());
+fn meaning_of(text: &str, stored: StoredStatements<'_>, work: &Work<'_>) -> Option<Meant> {
+    let arguments = stored.routine.map(Arguments::of);
+    let mut meant = Meant { bound: Vec::new(), moments: Vec::new(), names: Vec::new() };
     for statement in parse_stored(text).ok()? {
         let statement = &statement.statement;
         let over_rows = matches!(
@@ -243,13 +277,17 @@ fn meaning_of(
         if !over_rows {
             return None;
         }
-        let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
-        env.references = references;
+        let mut env = BindEnv::new(&work.catalog, stored.search_path, work.env.context);
+        env.text = text;
+        env.references = stored.references;
         env.params_fixed = true;
         env.moments = Some(Vec::new());
+        env.meanings = Some(RefCell::default());
+        env.shown_to = Some(work.search_path());
         env.variables = arguments.as_ref().map(|arguments| arguments as &dyn VariableScope);
-        bound.push(bind_statement(statement, &mut env).ok()?);
-        moments.append(&mut env.moments.take().unwrap_or_default());
+        meant.bound.push(bind_statement(statement, &mut env).ok()?);
+        meant.moments.append(&mut env.moments.take().unwrap_or_default());
+        meant.names.append(&mut env.meanings.take().map(RefCell::into_inner).unwrap_or_default());
     }
-    Some((bound, moments))
+    Some(meant)
 }

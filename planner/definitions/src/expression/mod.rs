@@ -4,10 +4,12 @@
 //! - [`stored_expression`] the names in them
 //! - [`rename`] other names for what they mean
 //! - [`literal`] their dates and times
+//! - [`names_to_ids`] texts of catalogs that were written before ids stood in them
 //! - [`schema_usage`] whether their schemas may be looked into
 
 pub(crate) mod check;
 pub(crate) mod literal;
+pub(crate) mod names_to_ids;
 pub(crate) mod rename;
 pub(crate) mod schema_usage;
 pub(crate) mod stored_expression;

@@ -154,7 +154,7 @@ fn written_predicate(create: &CreateIndex, table: &TableRef, work: &Work<'_>) ->
     check_written(table, predicate, Clause::IndexPredicate, work)?;
     let about = About::Row(table.clone());
     let clause = Clause::IndexPredicate;
-    stored_expression::settled_text(&predicate.text, &table.schema, &about, clause, None, work).map(Some)
+    stored_expression::settled_text(&predicate.text, &about, clause, None, work).map(Some)
 }
 
 /// The name that an index is given, or one made of the columns it includes and the names its key's
@@ -204,7 +204,7 @@ fn index_expression(
     let clause = Clause::IndexExpression;
     check_written(table, expression, clause, work)?;
     let about = About::Row(table.clone());
-    let text = stored_expression::settled_text(&expression.text, &table.schema, &about, clause, None, work)?;
+    let text = stored_expression::settled_text(&expression.text, &about, clause, None, work)?;
     let ty = index_expression_type(table, &text, env)?;
     // What an index stores of its own keeps its fields when a composite type loses one.
     if !in_keys(ty) || ty.oid.holds_fields() {

@@ -10,8 +10,7 @@ use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::Oid;
 
 use crate::bind::Clause;
-use crate::bind::stored_expression::{About, bind_text, definition_path, mean_the_same};
-use crate::expression::stored_expression;
+use crate::bind::stored_expression::{About, DEFINITION_PATH, bind_text, mean_the_same};
 use crate::work::Work;
 
 /// The columns and checks of a new table's parents.
@@ -127,13 +126,11 @@ impl Heritage {
         let name = &column.name;
         // Sequences of an identity are the parent's alone.
         let default = if column.identity.is_some() { None } else { column.default.clone() };
-        let carry = |text: &Option<String>, clause: Clause, work: &Work<'_>| -> Result<Option<String>> {
-            text.as_ref()
-                .map(|text| carried(text, parent, &table.schema, &table.name, clause, work))
-                .transpose()
+        let carry = |text: &Option<String>, clause: Clause| -> Result<Option<String>> {
+            text.as_ref().map(|text| carried(text, parent, &table.name, clause)).transpose()
         };
-        let default = carry(&default, Clause::Default, work)?;
-        let generated = carry(&column.generated, Clause::Generated, work)?;
+        let default = carry(&default, Clause::Default)?;
+        let generated = carry(&column.generated, Clause::Generated)?;
         let Some(place) = table.column_index(name) else {
             table.columns.push(Column {
                 not_null: column.not_null,
@@ -148,7 +145,6 @@ impl Heritage {
             return Ok(());
         };
         work.notice(format!("merging multiple inherited definitions of column \"{name}\""));
-        let schema = table.schema.clone();
         let known = &mut table.columns[usize::from(place)];
         if !same_type(known, column) {
             let message = format!("inherited column \"{name}\" has a type conflict");
@@ -168,7 +164,7 @@ impl Heritage {
         match (mine.clone(), theirs) {
             (_, None) => {}
             (Some(mine), Some(theirs)) => {
-                if mine != theirs && (is_generated || !same_default(&mine, &theirs, &schema, work)) {
+                if mine != theirs && (is_generated || !same_default(&mine, &theirs, work)) {
                     self.conflicts.push((name.clone(), is_generated));
                 }
             }
@@ -265,8 +261,7 @@ impl Heritage {
     ) -> Result<Vec<TableConstraint>> {
         for parent in &self.parents {
             for check in parent.checks.iter().filter(|check| !check.no_inherit) {
-                let condition =
-                    carried(&check.condition, parent, &table.schema, &table.name, Clause::Check, work)?;
+                let condition = carried(&check.condition, parent, &table.name, Clause::Check)?;
                 if let Some(known) = table.checks.iter().find(|known| known.name == check.name) {
                     if !same_condition(&known.condition, &condition, table, work) {
                         return Err(SqlError::new(
@@ -349,43 +344,29 @@ pub(crate) fn same_condition(one: &str, other: &str, table: &Table, work: &Work<
         return true;
     }
     let about = About::Row(TableRef::new(table.clone()));
-    let path = definition_path(&table.schema);
-    let bind = |text: &str| bind_text(&work.catalog, &path, text, &about, Clause::Check);
+    let bind = |text: &str| bind_text(&work.catalog, DEFINITION_PATH, text, &about, Clause::Check);
     match (bind(one), bind(other)) {
         (Ok(one), Ok(other)) => mean_the_same(&one, &other),
         _ => false,
     }
 }
 
-/// Whether two defaults in a schema say the same.
-fn same_default(one: &str, other: &str, schema: &str, work: &Work<'_>) -> bool {
-    let path = definition_path(schema);
-    let bind = |text: &str| bind_text(&work.catalog, &path, text, &About::Nothing, Clause::Default);
+/// Whether two defaults say the same.
+fn same_default(one: &str, other: &str, work: &Work<'_>) -> bool {
+    let about = About::Nothing;
+    let bind = |text: &str| bind_text(&work.catalog, DEFINITION_PATH, text, &about, Clause::Default);
     match (bind(one), bind(other)) {
         (Ok(one), Ok(other)) => mean_the_same(&one, &other),
         _ => false,
     }
 }
 
-/// A text of a table as one of its heirs has it: what it says with the table's name it says with
-/// the heir's, and its names mean the same in the heir's schema.
-pub(crate) fn carried(
-    text: &str,
-    from: &TableRef,
-    schema: &str,
-    name: &str,
-    clause: Clause,
-    work: &Work<'_>,
-) -> Result<String> {
-    let mut result = text.to_owned();
-    if from.schema != schema {
-        let about = if clause == Clause::Default { About::Nothing } else { About::Row(from.clone()) };
-        stored_expression::carry(&mut result, &from.schema, schema, &about, clause, work)?;
+/// A text of a table as one of its heirs has it: what it says with the table's name it says with the heir's.
+pub(crate) fn carried(text: &str, from: &TableRef, name: &str, clause: Clause) -> Result<String> {
+    if clause != Clause::Default && from.name != name && text.contains(&from.name) {
+        return requalified(text, from.name.as_str(), name);
     }
-    if clause != Clause::Default && from.name != name && result.contains(&from.name) {
-        result = requalified(&result, &from.name, name)?;
-    }
-    Ok(result)
+    Ok(text.to_owned())
 }
 
 /// A text with another table's name before its columns.

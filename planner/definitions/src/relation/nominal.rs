@@ -46,8 +46,8 @@ pub(super) fn create_index(
         Some(predicate) => {
             check_index_condition(predicate, table)?;
             let about = About::Row(table.clone());
-            let (schema, clause) = (&table.schema, Clause::IndexPredicate);
-            Some(stored_expression::settled_text(&predicate.text, schema, &about, clause, None, work)?)
+            let clause = Clause::IndexPredicate;
+            Some(stored_expression::settled_text(&predicate.text, &about, clause, None, work)?)
         }
         None => None,
     };
@@ -184,9 +184,7 @@ impl Parts {
             (IndexKey::Expression(expression), None) => {
                 check_index_expression(expression, table)?;
                 let (about, clause) = (About::Row(table.clone()), Clause::IndexExpression);
-                let schema = &table.schema;
-                let text =
-                    stored_expression::settled_text(&expression.text, schema, &about, clause, None, work)?;
+                let text = stored_expression::settled_text(&expression.text, &about, clause, None, work)?;
                 let ty = index_expression_type(table, &text, env)?;
                 let place = place as u16;
                 let part = IndexExpression { place, text, ty, guarded: false, name: String::new() };

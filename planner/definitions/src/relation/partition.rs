@@ -21,7 +21,7 @@ use sqlparser::ast::Expr;
 
 use crate::bind::modify::partition_expression_type;
 use crate::bind::name::ident_name;
-use crate::bind::stored_expression::{About, definition_path};
+use crate::bind::stored_expression::{About, DEFINITION_PATH};
 use crate::bind::{BindEnv, Clause, bind_bound_value};
 use crate::evaluate::{RouteInputs, evaluate_row, refusal};
 use crate::expression::{check, stored_expression};
@@ -131,14 +131,7 @@ fn key_expression(
 ) -> Result<PartitionKeyPart> {
     let used = check::check_partition_expression(written, table)?;
     let about = About::Row(table.clone());
-    let text = stored_expression::settled_text(
-        &written.text,
-        &table.schema,
-        &about,
-        Clause::PartitionKey,
-        None,
-        work,
-    )?;
+    let text = stored_expression::settled_text(&written.text, &about, Clause::PartitionKey, None, work)?;
     let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
     let ty = partition_expression_type(table, &text, number + 1, &mut env)?;
     if used.is_empty() {
@@ -566,6 +559,6 @@ fn violated_by_none(leaf: &TableRef, condition: &str, default: bool, work: &mut 
     error.fields_mut().table = Some(leaf.name.clone());
     work.validate(query, error);
     if let Some(validation) = work.plan.validations.last_mut() {
-        validation.search_path = Some(definition_path(&leaf.schema));
+        validation.search_path = Some(DEFINITION_PATH);
     }
 }

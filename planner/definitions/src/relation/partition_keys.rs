@@ -129,7 +129,7 @@ fn take_index(parent: &TableRef, index: &Index, child: &mut Table, work: &mut Wo
     {
         return Ok(());
     }
-    let wanted = index_for(parent, index, child, work)?;
+    let wanted = index_for(parent, index, child)?;
     if let Some(own) = &mut child.primary_key
         && own.parent.is_none()
         && wanted.is_plain_key()
@@ -171,8 +171,8 @@ pub(super) fn part_names(index: &Index, table: &Table) -> Vec<String> {
 }
 
 /// An index of a table as one of its partitions would have it, without numbers of its own.
-fn index_for(parent: &TableRef, index: &Index, child: &Table, work: &Work<'_>) -> Result<Index> {
-    let carry = |text: &str, clause| carried(text, parent, &child.schema, &child.name, clause, work);
+fn index_for(parent: &TableRef, index: &Index, child: &Table) -> Result<Index> {
+    let carry = |text: &str, clause| carried(text, parent, &child.name, clause);
     let mut wanted = index.clone();
     for part in wanted.columns.iter_mut().filter(|part| part.column != EXPRESSION) {
         part.column = mapped(&[part.column], parent, child)?[0];
@@ -214,7 +214,7 @@ pub(crate) fn fits(
     own: &Index,
     work: &Work<'_>,
 ) -> Result<bool> {
-    let wanted = index_for(parent, index, child, work)?;
+    let wanted = index_for(parent, index, child)?;
     Ok(same_index(own, &wanted, child, work))
 }
 
@@ -268,9 +268,7 @@ fn take_trigger(parent: &TableRef, trigger: &Trigger, child: &mut Table, work: &
         ));
     }
     let condition = match &trigger.condition {
-        Some(text) if parent.schema != child.schema => {
-            Some(carried(text, parent, &child.schema, &parent.name, Clause::Expression, work)?)
-        }
+        Some(text) if parent.schema != child.schema => Some(text.clone()),
         other => other.clone(),
     };
     let oid = work.oids(1);

@@ -38,7 +38,7 @@ impl Copies {
         let source = work.catalog.require_table(name, work.search_path())?;
         work.require(source.oid, ObjectClass::Relation, Privileges::SELECT)?;
         let first = table.columns.len() as u16;
-        let source = as_named(&source, like, table, work)?;
+        let source = as_named(&source, like, table)?;
         for (place, column) in source.columns.iter().enumerate() {
             if table.column_index(&column.name).is_some() {
                 return Err(SqlError::new(
@@ -207,9 +207,9 @@ fn is_copy(copy: &Index, index: &Index, first: u16) -> bool {
 
 /// The source as one of the new table's name would be: its expressions say that name where they say the
 /// source's. Expressions that are not asked for are left out.
-fn as_named(source: &TableRef, like: &TableLike, table: &Table, work: &Work<'_>) -> Result<TableRef> {
+fn as_named(source: &TableRef, like: &TableLike, table: &Table) -> Result<TableRef> {
     let carry = |text: &mut String, clause| -> Result<()> {
-        *text = carried(text, source, &table.schema, &table.name, clause, work)?;
+        *text = carried(text, source, &table.name, clause)?;
         Ok(())
     };
     let mut named = (**source).clone();

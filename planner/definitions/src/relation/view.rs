@@ -20,12 +20,14 @@ use super::table::check_said_once;
 use super::view_query::{bound, users_of_column};
 use crate::access::owner;
 use crate::bind::name::{ident_name, object_name_span, own_rows, schema_and_name};
+use crate::bind::stored_expression::DEFINITION_PATH;
 use crate::bind::target::check_updatable;
 use crate::bind::{BindEnv, bind_statement};
 use crate::bound::OutputColumn;
 use crate::data_type::type_name;
 use crate::drop::cascade;
-use crate::expression::{check, literal, stored_expression};
+use crate::expression::literal::StoredStatements;
+use crate::expression::{check, literal};
 use crate::namespace;
 use crate::work::{Work, change};
 
@@ -82,7 +84,11 @@ fn make_view(create: &CreateView, work: &mut Work<'_>) -> Result<()> {
         ));
     }
     let mut view = stored_query(&create.query, &names, work);
-    literal::settle_statements(&mut view.query, &view.references, None, work)?;
+    let stored =
+        StoredStatements { references: &view.references, routine: None, search_path: DEFINITION_PATH };
+    if literal::settle_statements(&mut view.query, stored, work)? {
+        view.search_path.clear();
+    }
     set_options(&mut view, &create.options)?;
     view.check_option = create.check_option.or(view.check_option);
     let temporary_inputs = view.references.iter().any(|reference| {
@@ -354,7 +360,9 @@ pub(crate) fn stored_body(text: &str, routine: &Routine, work: &Work<'_>) -> Res
     }
     let changed = stored_query(text, &changed, work).references;
     let View { query: mut text, mut references, search_path, .. } = stored_query(text, &read, work);
-    literal::settle_statements(&mut text, &references, Some(routine), work)?;
+    let stored =
+        StoredStatements { references: &references, routine: Some(routine), search_path: &search_path };
+    literal::settle_statements(&mut text, stored, work)?;
     for reference in changed {
         if !references.contains(&reference) {
             references.push(reference);
@@ -486,7 +494,6 @@ pub(crate) fn alter_view(view: &TableRef, action: &AlterTableAction, work: &mut 
                 ));
             }
             changed.schema = name.clone();
-            stored_expression::follow_table(&mut changed, &view.schema, work)?;
         }
         AlterTableAction::OwnerTo(role) => {
             return owner::change(view.oid, Some(&view.schema), role, work);

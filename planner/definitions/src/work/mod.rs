@@ -31,7 +31,7 @@ use rustc_hash::FxHashSet;
 
 use crate::bind::BindEnv;
 use crate::bind::modify::check_table_expressions;
-use crate::bind::stored_expression::definition_path;
+use crate::bind::stored_expression::DEFINITION_PATH;
 use crate::row::table_def;
 use crate::{Computed, DdlEnv, DdlPlan, FaultyKey, Validation};
 use plan::Gathered;
@@ -193,8 +193,7 @@ impl<'a> Work<'a> {
             if let Some(table) = latest.filter(|latest| Arc::ptr_eq(latest, put)) {
                 // Settled texts mean what they mean under the path of definitions: older ones need not mean
                 // anything under the session's.
-                let path = definition_path(&table.schema);
-                let mut env = BindEnv::new(&self.catalog, &path, self.env.context);
+                let mut env = BindEnv::new(&self.catalog, DEFINITION_PATH, self.env.context);
                 check_table_expressions(&table, &mut env)?;
             }
         }

@@ -85,7 +85,7 @@ pub struct Validation {
     /// Where the row is a key, as texts: what is wrong with it.
     pub key: Option<FaultyKey>,
     /// Where its names are looked up, if not where the session looks.
-    pub search_path: Option<[String; 2]>,
+    pub search_path: Option<&'static [String]>,
     /// The rows that are to be written which it names in FROM.
     pub written: Vec<Written>,
     /// Whether it is about each of those by itself.

@@ -9,7 +9,7 @@ use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::SqlError;
 use archipel_sql::types::{Oid, Type};
 
-use crate::bind::stored_expression::definition_path;
+use crate::bind::stored_expression::DEFINITION_PATH;
 
 /// One such column of the operation that follows.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub enum ComputedValue {
         /// leave it.
         of_original: bool,
         /// Where its names are looked up, if not where the session looks.
-        search_path: Option<[String; 2]>,
+        search_path: Option<&'static [String]>,
     },
     /// The old value of a column, with a field of rows in it left out.
     WithoutField { types: Vec<Type>, column: usize, way: FieldWay },
@@ -123,7 +123,7 @@ impl ComputedValue {
     pub fn of_definition(catalog: &Catalog, table: &Table, expression: &str, ty: Type) -> ComputedValue {
         let mut value = ComputedValue::of_row(catalog, table, expression, ty);
         if let ComputedValue::Query { search_path, .. } = &mut value {
-            *search_path = Some(definition_path(&table.schema));
+            *search_path = Some(DEFINITION_PATH);
         }
         value
     }

@@ -13,7 +13,7 @@ use archipel_sql::types::Oid;
 
 use super::Work;
 use super::plan::Gathered;
-use crate::bind::definition_path;
+use crate::bind::DEFINITION_PATH;
 use crate::expression::check as expression_check;
 use crate::{DdlPlan, FaultyKey, KeyFault, Validation, Written, WrittenPart};
 
@@ -35,7 +35,7 @@ pub(crate) fn check(table: &Table, check: &Check, work: &mut Work<'_>) {
     let before = work.env.catalog.table_by_oid(table.oid);
     let is_kept = before.is_some_and(|table| table.checks.iter().any(|known| known.oid == check.oid));
     if is_kept && let Some(validation) = work.plan.validations.last_mut() {
-        validation.search_path = Some(definition_path(&table.schema));
+        validation.search_path = Some(DEFINITION_PATH);
     }
 }
 
@@ -331,7 +331,7 @@ fn duplicate(table: &Table, before: &Table, index: Option<&Index>, work: &Work<'
     let written = is_written.then(|| written(table, &rows, read, &places, work));
     Some(Validation {
         key: Some(FaultyKey { columns: names, fault: KeyFault::Duplicated }),
-        search_path: Some(definition_path(&table.schema)),
+        search_path: Some(DEFINITION_PATH),
         written: written.into_iter().collect(),
         ..Validation::new(query, of_constraint(DdlPlan::could_not_create(name), table, name))
     })

@@ -482,7 +482,7 @@ impl Session {
     }
 
     fn validation_run(&mut self, validation: &Validation) -> Result<Arc<ValidationRun>> {
-        let statement = archipel_sql::parser::parse_statement(&validation.query)?;
+        let statement = archipel_sql::parser::parse_stored_statement(&validation.query)?;
         let search_path = match &validation.search_path {
             Some(path) => path.to_vec().into(),
             None => self.settings.effective().search_path.clone(),
@@ -529,7 +529,7 @@ impl Session {
                 ValueRun::Relabelled { column: *column, ty: *ty, labels: labels.clone() }
             }
             ComputedValue::Query { text, types, of_original, search_path } => {
-                let statement = archipel_sql::parser::parse_statement(text)?;
+                let statement = archipel_sql::parser::parse_stored_statement(text)?;
                 let declared: Vec<archipel_sql::types::Oid> = types.iter().map(|ty| ty.oid).collect();
                 let search_path = match search_path {
                     Some(path) => path.to_vec().into(),

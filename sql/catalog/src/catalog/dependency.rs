@@ -7,6 +7,7 @@ use crate::types::Oid;
 
 use super::names::{quote_identifier, quote_qualified};
 use super::operator_class::{OperatorClassRef, OperatorFamilyRef};
+use super::stored_name::sequences_named;
 use super::{Catalog, ObjectKind, RoutineRef, SequenceRef, TableKind, TableRef, UserTypeRef};
 
 /// Something that depends on an object.
@@ -214,11 +215,11 @@ impl Catalog {
 
     /// Defaults that call a sequence.
     pub fn dependents_of_sequence(&self, sequence: &SequenceRef) -> Vec<Dependent> {
-        let call = sequence_default(sequence);
         let mut dependents = Vec::new();
         for table in self.tables() {
             for (place, column) in table.columns.iter().enumerate() {
-                if column.default.as_deref().is_some_and(|default| default == call) {
+                let default = column.default.as_deref().unwrap_or_default();
+                if sequences_named(default, self).contains(&sequence.oid) {
                     dependents.push(Dependent::Default(table.clone(), place as u16));
                 }
             }
@@ -268,8 +269,7 @@ impl Catalog {
 
 /// The default expression of a column that draws from a sequence.
 pub fn sequence_default(sequence: &super::Sequence) -> String {
-    let name = super::names::quote_qualified(&sequence.schema, &sequence.name);
-    format!("nextval('{}'::regclass)", name.replace('\'', "''"))
+    format!("nextval('{}'::regclass)", super::stored_name::stored_literal(sequence.oid))
 }
 
 /// 2BP01 for an object others depend on.

@@ -5,6 +5,7 @@
 //! - [`snapshot`]  [`Catalog`]: all objects at one moment, with look-ups by name and oid
 //! - `state`       what it is made of; `shared_map` its maps
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
+//! - [`stored_name`] what stands for names in the texts that the catalog keeps
 //! - [`dependency`] who would break if an object went
 //! - [`invalidation`] what a plan has asked of a catalog, and whether another one answers the same
 //! - [`relation`]  indexes, sequences, views, system columns
@@ -30,6 +31,7 @@ pub mod routine;
 mod shared_map;
 pub mod snapshot;
 mod state;
+pub mod stored_name;
 pub mod user_type;
 
 // Modules by the names that they are known by outside.

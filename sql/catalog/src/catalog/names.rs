@@ -7,6 +7,7 @@ use crate::parser::truncate_identifier;
 pub use crate::parser::{quote_identifier, quote_qualified, too_many_dots};
 use crate::types::{Oid, Type};
 
+use super::stored_name::{routine_id, type_id};
 use super::{Catalog, Relation, RoutineRef, SUPERUSER_NAME, SequenceRef, TableRef};
 
 impl Catalog {
@@ -103,6 +104,9 @@ impl Catalog {
     /// earlier schema's hides the other.
     pub fn routines(&self, schema: Option<&str>, name: &str, search_path: &[String]) -> Vec<RoutineRef> {
         let Some(schema) = schema else {
+            if let Some(oid) = routine_id(name) {
+                return self.routine_by_oid(oid).into_iter().collect();
+            }
             let mut found: Vec<RoutineRef> = Vec::new();
             for schema in self.effective_path(search_path) {
                 for routine in self.routines_in(schema, name) {
@@ -285,7 +289,10 @@ impl Catalog {
                 .ok_or_else(|| SqlError::unsupported(format_args!("an array of domain {}", known.name)))?;
             return Ok((Type { oid: array, typmod: domain.base.typmod }, Some(own)));
         }
-        let table = self.table(ty.name.schema.as_deref(), &ty.name.name, search_path);
+        let table = match type_id(&ty.name.name) {
+            Some(oid) => self.table_of_row_type(oid),
+            None => self.table(ty.name.schema.as_deref(), &ty.name.name, search_path),
+        };
         match (table, ty.dimensions) {
             (Some(table), 0) => Ok((Type::of(table.row_type()), None)),
             (Some(table), _) => Ok((Type::of(table.row_array_type()), None)),

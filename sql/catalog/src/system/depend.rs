@@ -3,7 +3,6 @@
 //! saying.
 
 use super::SystemSource;
-use super::definition::schema_qualification::functions_called;
 use super::operator_class::user_class::member_oid;
 use super::relation::index_view::{
     IndexView, PG_CLASS, PG_CONSTRAINT, PG_NAMESPACE, PG_PROC, PG_TYPE, default_oid, indexes, is_identity,
@@ -12,9 +11,10 @@ use super::role::roles;
 use super::shape::{Sheet, text};
 use crate::catalog::routine::extension;
 use crate::catalog::routine::extension::ARCHIPEL_EXTENSION;
+use crate::catalog::stored_name::{routines_named, sequences_named};
 use crate::catalog::{
-    ARCHIPEL, ForeignKey, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, PartitionKeyPart, Relation, Table,
-    TableKind, ViewReference,
+    ARCHIPEL, ForeignKey, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, PartitionKeyPart, Table, TableKind,
+    ViewReference,
 };
 use crate::datum::Datum;
 use crate::type_table::{element_of, type_info};
@@ -48,11 +48,6 @@ struct Depends<'s> {
 /// A part of an object: its catalog, its number, and a column of it or zero.
 type Part = (Oid, Oid, i32);
 
-/// Where the names in a definition are looked up.
-fn definition_path(schema: &str) -> [String; 2] {
-    [schema.to_owned(), "public".to_owned()]
-}
-
 fn column_number(column: u16) -> i32 {
     i32::from(column) + 1
 }
@@ -81,11 +76,10 @@ pub(super) fn dependencies(source: &dyn SystemSource, sheet: &mut Sheet) {
         }
         if let Some(body) = &routine.traits.stored {
             depends.on_references(own, &body.references);
-            depends.on_functions(own, &body.text, &body.search_path);
+            depends.on_functions(own, &body.text);
         }
-        let path = definition_path(&routine.schema);
         for default in routine.args.iter().filter_map(|arg| arg.default.as_deref()) {
-            depends.on_functions(own, default, &path);
+            depends.on_functions(own, default);
         }
         if let Some(aggregate) = &routine.aggregate {
             depends.add(own, (PG_PROC, aggregate.plain.transition, 0), "n");
@@ -179,8 +173,8 @@ impl Depends<'_> {
     }
 
     /// A dependency on the functions that a text calls.
-    fn on_functions(&mut self, own: Part, text: &str, path: &[String]) {
-        for routine in functions_called(text, self.source.catalog(), path) {
+    fn on_functions(&mut self, own: Part, text: &str) {
+        for routine in routines_named(text, self.source.catalog()) {
             if own != (PG_PROC, routine.oid, 0) {
                 self.add(own, (PG_PROC, routine.oid, 0), "n");
             }
@@ -189,7 +183,6 @@ impl Depends<'_> {
 
     fn table(&mut self, table: &Table) {
         let own = (PG_CLASS, table.oid, 0);
-        let path = definition_path(&table.schema);
         self.add((PG_TYPE, table.row_type(), 0), own, "i");
         self.add((PG_TYPE, table.row_array_type(), 0), (PG_TYPE, table.row_type(), 0), "i");
         for parent in &table.inherits {
@@ -200,7 +193,7 @@ impl Depends<'_> {
             self.add(rule, own, "i");
             self.add(rule, own, "n");
             self.on_references(rule, &view.references);
-            self.on_functions(rule, &view.query, &view.search_path);
+            self.on_functions(rule, &view.query);
         }
         for (place, column) in table.columns.iter().enumerate() {
             let place = place as u16;
@@ -209,10 +202,10 @@ impl Depends<'_> {
             if let Some(text) = text.filter(|_| column.identity.is_none() && !is_defined_view(table)) {
                 let default = (PG_ATTRDEF, default_oid(table.oid, usize::from(place) + 1), 0);
                 self.add(default, (PG_CLASS, table.oid, column_number(place)), "a");
-                for sequence in sequences_named(self.source, text) {
+                for sequence in sequences_named(text, self.source.catalog()) {
                     self.add(default, (PG_CLASS, sequence, 0), "n");
                 }
-                self.on_functions(default, text, &path);
+                self.on_functions(default, text);
             }
         }
         for index in indexes(table) {
@@ -223,16 +216,16 @@ impl Depends<'_> {
             self.add((PG_CLASS, index.oid, 0), (class, object, 0), kind);
             let texts = index.expressions.iter().map(|part| part.text.as_str()).chain(index.predicate);
             for text in texts {
-                self.on_functions((PG_CLASS, index.oid, 0), text, &path);
+                self.on_functions((PG_CLASS, index.oid, 0), text);
             }
         }
         for part in table.partitioned_by.iter().flat_map(|key| &key.parts) {
             if let PartitionKeyPart::Expression { text, .. } = part {
-                self.on_functions(own, text, &path);
+                self.on_functions(own, text);
             }
         }
         for check in &table.checks {
-            self.on_functions((PG_CONSTRAINT, check.oid, 0), &check.condition, &path);
+            self.on_functions((PG_CONSTRAINT, check.oid, 0), &check.condition);
         }
         self.constraints(table);
         for trigger in &table.triggers {
@@ -240,7 +233,7 @@ impl Depends<'_> {
             self.add(of, (PG_PROC, trigger.function, 0), "n");
             self.add(of, own, "a");
             if let Some(condition) = &trigger.condition {
-                self.on_functions(of, condition, &path);
+                self.on_functions(of, condition);
             }
         }
     }
@@ -280,15 +273,15 @@ impl Depends<'_> {
             self.add((PG_TYPE, ty.array_type(), 0), own, "i");
             if let Some(domain) = &ty.domain {
                 self.on_type(own, domain.parent.unwrap_or(domain.base.oid));
-                let path = definition_path(&ty.schema);
                 for check in &domain.checks {
                     self.add((PG_CONSTRAINT, check.oid, 0), own, "a");
-                    self.on_functions((PG_CONSTRAINT, check.oid, 0), &check.condition, &path);
+                    self.on_functions((PG_CONSTRAINT, check.oid, 0), &check.condition);
                 }
                 if let Some(default) = &domain.default {
-                    self.on_functions(own, default, &path);
+                    self.on_functions(own, default);
                 }
-                for sequence in domain.default.iter().flat_map(|text| sequences_named(source, text)) {
+                for sequence in domain.default.iter().flat_map(|text| sequences_named(text, source.catalog()))
+                {
                     self.add(own, (PG_CLASS, sequence, 0), "n");
                 }
             }
@@ -301,55 +294,6 @@ impl Depends<'_> {
             }
         }
     }
-}
-
-/// What stands in the literal whose closing quote comes next. A quote within it is written twice.
-fn literal_at_end(text: &str) -> Option<String> {
-    let mut end = text.len();
-    loop {
-        let quote = text[..end].rfind('\'')?;
-        if !text[..quote].ends_with('\'') {
-            return Some(text[quote + 1..].replace("''", "'"));
-        }
-        end = quote - 1;
-    }
-}
-
-/// What stands in the literal that begins behind an opening quote.
-fn literal_at_start(text: &str) -> Option<String> {
-    let mut end = 0;
-    loop {
-        let quote = end + text[end..].find('\'')?;
-        if !text[quote + 1..].starts_with('\'') {
-            return Some(text[..quote].replace("''", "'"));
-        }
-        end = quote + 2;
-    }
-}
-
-/// Whether a text ends with the name of a function that takes a sequence.
-fn calls_for_sequence(text: &str) -> bool {
-    let begin = text.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_').map_or(0, |at| at + 1);
-    ["nextval", "currval", "setval"].iter().any(|name| text[begin..].eq_ignore_ascii_case(name))
-}
-
-/// The sequences that an expression names in `'…'::regclass`, or passes to `nextval` and its like.
-fn sequences_named(source: &dyn SystemSource, text: &str) -> Vec<Oid> {
-    let cast = text.match_indices("'::regclass").filter_map(|(end, _)| literal_at_end(&text[..end]));
-    let passed = text
-        .match_indices("('")
-        .filter(|(at, _)| calls_for_sequence(&text[..*at]))
-        .filter_map(|(at, opening)| literal_at_start(&text[at + opening.len()..]));
-    let mut found = Vec::new();
-    for name in cast.chain(passed) {
-        if let Ok(Relation::Sequence(sequence)) =
-            source.catalog().relation_by_text(&name, source.search_path())
-            && !found.contains(&sequence.oid)
-        {
-            found.push(sequence.oid);
-        }
-    }
-    found
 }
 
 /// The index that finds the rows that a foreign key points at.

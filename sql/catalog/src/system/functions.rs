@@ -264,7 +264,7 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         },
         "pg_get_function_arg_default" => optional(routine().and_then(|routine| {
             let index = usize::try_from(integer_at(args, 1)).ok()?.checked_sub(1)?;
-            argument_default(source, &routine, routine.args.get(index)?)
+            argument_default(source, routine.args.get(index)?)
         })),
         "enum_in" => return Some(catalog.enum_value(first, text_at(args, 1)).map(Datum::Oid)),
         "enum_out" => optional(catalog.enum_label(first).map(|label| label.to_string())),

@@ -41,7 +41,6 @@ use crate::datum::Datum;
 use crate::error::Result;
 
 pub use definition::names_defined::Defined;
-pub use definition::schema_qualification::{kept_as_written, qualified};
 pub use definition::{bare_type_along, key_expression, type_along, type_as_written};
 pub use functions::call;
 pub use objects::{default_operator_class, operator_class_named};

@@ -193,8 +193,7 @@ fn domain_types(source: &dyn SystemSource, sheet: &mut Sheet) {
         ]);
         if let Some(default) = &domain.default {
             let column = Column::new("value", domain.base);
-            let shown =
-                text(super::definition::expressions::default_text(source, &ty.schema, &column, default));
+            let shown = text(super::definition::expressions::default_text(source, &column, default));
             own.extend([("typdefaultbin", shown.clone()), ("typdefault", shown)]);
         }
         sheet.add(&own);

@@ -1,8 +1,12 @@
 //! What the views and functions see of the session that asks, and what it shows them.
 
+use sqlparser::ast::Expr;
+
+use crate::catalog::stored_name::with_names;
 use crate::catalog::{Catalog, Routine, SessionRoles, Table};
 use crate::datum::Datum;
 use crate::function::FunctionContext;
+use crate::parser::parse_expression;
 use crate::style::Quoting;
 use crate::types::{Oid, Type};
 
@@ -10,8 +14,6 @@ use crate::types::{Oid, Type};
 #[derive(Clone, Copy, Debug)]
 pub struct KeptExpression<'k> {
     pub text: &'k str,
-    /// That of what it belongs to.
-    pub schema: &'k str,
     pub subject: Subject,
     /// What a default becomes.
     pub target: Option<Type>,
@@ -34,8 +36,17 @@ pub enum Subject {
 impl<'k> KeptExpression<'k> {
     /// One over a table's row.
     pub fn over(table: &'k Table, text: &'k str, pretty: bool) -> KeptExpression<'k> {
-        let schema = &table.schema;
-        KeptExpression { text, schema, subject: Subject::Row(table.oid), target: None, pretty }
+        KeptExpression { text, subject: Subject::Row(table.oid), target: None, pretty }
+    }
+}
+
+impl KeptExpression<'_> {
+    /// The expression as it was written, with the names that its objects have now; `None` where nothing has
+    /// to change.
+    pub fn as_written(&self, catalog: &Catalog, search_path: &[String]) -> Option<String> {
+        let named = with_names(self.text, catalog, search_path).ok().filter(|named| named != self.text)?;
+        let is_call = matches!(parse_expression(&named), Ok(Expr::Function(_)));
+        Some(if is_call { named } else { format!("({named})") })
     }
 }
 

@@ -73,7 +73,7 @@ pub fn parse_stored(text: &str) -> Result<Vec<StatementText>> {
 
 /// What names that nobody may write begin with: the relations of views' stored queries, values of
 /// routines without a name, constructions on their way through a grammar that lacks them.
-const MARK: char = '\u{1}';
+pub const MARK: char = '\u{1}';
 
 fn refuse_marked_names(text: &str) -> Result<()> {
     if !text.contains(MARK) {
@@ -89,7 +89,15 @@ fn refuse_marked_names(text: &str) -> Result<()> {
 
 /// Parses exactly one statement; a semicolon may end it.
 pub fn parse_statement(text: &str) -> Result<Statement> {
-    let mut statements = parse(text)?;
+    only_statement(text, parse(text)?)
+}
+
+/// The same for what is made of texts that the catalog keeps.
+pub fn parse_stored_statement(text: &str) -> Result<Statement> {
+    only_statement(text, parse_stored(text)?)
+}
+
+fn only_statement(text: &str, mut statements: Vec<StatementText>) -> Result<Statement> {
     match (statements.pop(), statements.is_empty()) {
         (Some(only), true) => Ok(only.statement),
         (None, _) => {

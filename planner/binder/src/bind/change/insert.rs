@@ -276,8 +276,8 @@ impl Binder<'_, '_> {
     pub(super) fn target_default(&mut self, target: &ChangeTarget, column: usize) -> Result<BoundExpr> {
         match target.default(column) {
             None => self.default_value(&target.table, column),
-            Some((view, text)) => {
-                let bound = self.kept(text, &view.schema, &About::Nothing, Clause::Default)?;
+            Some(text) => {
+                let bound = self.kept(text, &About::Nothing, Clause::Default)?;
                 self.assign_column(bound, &target.table.columns[column])
             }
         }

@@ -11,6 +11,7 @@ use sqlparser::ast::{
     Assignment, AssignmentTarget, Delete, Expr, FromTable, ObjectName, SelectItem, TableFactor,
     TableWithJoins, Update, UpdateTableFromKind,
 };
+use sqlparser::tokenizer::Span;
 
 use super::element::Target;
 use super::reference::bind_definition;
@@ -116,9 +117,9 @@ pub fn partition_expression_type(
 }
 
 /// Binds the default of a domain in a schema, for DDL to report what is wrong with it.
-pub fn check_domain_default(default: &str, schema: &str, base: Type, env: &mut BindEnv<'_>) -> Result<()> {
+pub fn check_domain_default(default: &str, base: Type, env: &mut BindEnv<'_>) -> Result<()> {
     let mut binder = Binder::new(env);
-    let bound = binder.kept(default, schema, &About::Nothing, Clause::Default)?;
+    let bound = binder.kept(default, &About::Nothing, Clause::Default)?;
     binder.assign(bound, base, "VALUE").map(drop)
 }
 
@@ -145,7 +146,7 @@ impl Binder<'_, '_> {
     /// An expression over a table's row that is part of the table: its names mean the same in
     /// every session.
     pub(crate) fn definition(&mut self, table: &TableRef, text: &str, clause: Clause) -> Result<BoundExpr> {
-        self.kept(text, &table.schema, &About::Row(table.clone()), clause)
+        self.kept(text, &About::Row(table.clone()), clause)
     }
 
     /// What rows store for indexes, in their order.
@@ -189,15 +190,27 @@ impl Binder<'_, '_> {
         let mut env = BindEnv::new(self.env.catalog, self.env.search_path, self.env.context);
         (env.params_fixed, env.is_settled) = (true, true);
         env.text = if self.env.text == text { text } else { "" };
-        let mut binder = Binder::new(&mut env);
-        binder.levels.push(Level::new(LevelKind::Plain, relations));
-        let bound = binder.clause_expr(&parsed, clause)?;
+        env.shown_to = Some(self.env.display_path());
+        let bound = Binder::new(&mut env).parsed_text(&parsed, relations, clause)?;
         self.env.session_dependent |= env.session_dependent;
         // Whoever runs the statement calls the functions in it, wherever the text is kept.
         let mut needed = std::mem::take(&mut env.required);
         needed.retain(|needed| matches!(needed.what, Required::Routine(_)));
         self.env.need_of(needed);
         Ok(bound)
+    }
+
+    /// An expression by itself, which reads a row of these relations.
+    pub(crate) fn parsed_text(
+        &mut self,
+        parsed: &Expr,
+        relations: Vec<Relation>,
+        clause: Clause,
+    ) -> Result<BoundExpr> {
+        self.levels.push(Level::new(LevelKind::Plain, relations));
+        let bound = self.clause_expr(parsed, clause);
+        self.levels.pop();
+        bound
     }
 
     /// A table that takes changes.
@@ -220,15 +233,11 @@ impl Binder<'_, '_> {
     /// A column's default, converted to its type; NULL if it has none.
     pub(crate) fn default_value(&mut self, table: &TableRef, column: usize) -> Result<BoundExpr> {
         let column = &table.columns[column];
-        let own = || Some((table.schema.clone(), column.default.clone()?));
-        let of_domain = || {
-            let domain = self.env.catalog.domain_with_default(column.domain?)?;
-            Some((domain.schema.clone(), domain.domain.as_ref()?.default.clone()?))
-        };
-        let Some((schema, text)) = own().or_else(of_domain) else {
+        let of_domain = || self.env.catalog.domain_default(column.domain?);
+        let Some(text) = column.default.clone().or_else(of_domain) else {
             return self.coerce_domain(BoundExpr::constant(Datum::Null, column.ty), column.domain);
         };
-        let mut bound = self.kept(&text, &schema, &About::Nothing, Clause::Default)?;
+        let mut bound = self.kept(&text, &About::Nothing, Clause::Default)?;
         if column.identity.is_some() {
             draw_of_identity(&mut bound);
         }
@@ -644,7 +653,7 @@ impl Binder<'_, '_> {
                 .collect::<Result<Vec<_>>>()
         })?;
         let resolved = self
-            .resolve_function(name.schema.as_deref(), &name.name, bound, true)
+            .resolve_function(name.schema.as_deref(), &name.name, bound, true, Span::empty())
             .map_err(|error| error.at(position))?;
         let Resolved::Routine { routine, args, .. } = resolved else {
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("{name} is not a procedure"))

@@ -148,11 +148,11 @@ impl ChangeTarget {
         }
     }
 
-    /// What a column that is not given becomes: the view that says so, and its SQL text.
-    pub fn default(&self, column: usize) -> Option<(&TableRef, &str)> {
+    /// What a column that is not given becomes, where the view says so.
+    pub fn default(&self, column: usize) -> Option<&str> {
         let view = self.view.as_ref()?;
         let place = view.columns.iter().position(|expr| plain_column(expr) == Some(column as u16))?;
-        Some((&view.view, view.view.columns.get(place)?.default.as_deref()?))
+        view.view.columns.get(place)?.default.as_deref()
     }
 
     /// The condition of a change: the view's and the statement's own.

@@ -4,7 +4,6 @@
 use archipel_sql::ast::{Statement, StatementText};
 use archipel_sql::catalog::Routine;
 use archipel_sql::catalog::view::query_text;
-use archipel_sql::system::qualified;
 
 use super::name::Arguments;
 use super::query::Page;
@@ -46,9 +45,7 @@ pub fn deparse_body(
     };
     let as_written = |statement: &StatementText| {
         let written = &stored.text[statement.range.clone()];
-        let text = query_text(written, &stored.references, catalog, search_path)
-            .unwrap_or_else(|_| written.to_owned());
-        qualified(&text, catalog, &stored.search_path, search_path).unwrap_or(text)
+        query_text(written, &stored.references, catalog, search_path).unwrap_or_else(|_| written.to_owned())
     };
     if stored.returns {
         let only = statements.first()?;

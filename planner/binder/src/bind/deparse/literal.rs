@@ -43,12 +43,3 @@ impl Deparser<'_, '_> {
         format!("{}::{}", quoted(&text), self.type_name(ty))
     }
 }
-
-/// Whether a number is written, with a sign or without.
-pub(super) fn is_number(expr: &Expr) -> bool {
-    match expr {
-        Expr::Value(value) => matches!(value.value, Value::Number(..)),
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => is_number(unnest(expr)),
-        _ => false,
-    }
-}

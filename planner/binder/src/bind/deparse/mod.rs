@@ -35,15 +35,14 @@ use super::clause::Clause;
 use super::level::{Level, LevelKind};
 use super::name::{ident_name, object_name_parts};
 use super::scope::{AGGREGATE_BASE, GROUPING_BASE, SET_BASE, WINDOW_BASE};
-use super::span::{chained, unnest};
-use super::stored_expression::{About, definition_path};
+use super::span::{chained, is_number, unnest};
+use super::stored_expression::{About, DEFINITION_PATH};
 use crate::bind::expression::coerce;
 use crate::bind::expression::compare::reads_row;
 use crate::bind::expression::expr::operator_name;
 use crate::bind::expression::record::is_whole_row;
 use crate::bound::{BoundExpr, ExprKind};
 pub use body::deparse_body;
-use literal::is_number;
 pub use name::Arguments;
 use name::starred_argument;
 pub use query::deparse_view;
@@ -57,8 +56,7 @@ pub fn deparse_expression(
     context: &FunctionContext<'_>,
 ) -> Option<String> {
     let parsed = archipel_sql::parser::parse_expression(expression.text).ok()?;
-    let path = definition_path(expression.schema);
-    let mut env = BindEnv::new(catalog, &path, context);
+    let mut env = BindEnv::new(catalog, DEFINITION_PATH, context);
     env.is_settled = true;
     let (about, clause) = match expression.subject {
         Subject::Row(table) => (About::Row(catalog.table_by_oid(table)?), Clause::Check),

@@ -4,7 +4,6 @@
 
 use archipel_sql::catalog::{Table, View};
 use archipel_sql::parser::is_no_column;
-use archipel_sql::system::qualified;
 use rustc_hash::FxHashMap;
 use sqlparser::ast::{
     Distinct, OrderByExpr, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator,
@@ -46,7 +45,6 @@ pub fn deparse_view(
     }
     // Written, it does not say what its columns are called.
     let written = view.query_text(catalog, search_path).ok()?;
-    let written = qualified(&written, catalog, &view.search_path, search_path).unwrap_or(written);
     let quoting = context.style().quoting;
     let names: Vec<String> = names.iter().map(|name| quoting.name(name)).collect();
     Some(format!(" SELECT * FROM ({written}) {}({});", quoting.name(&table.name), names.join(", ")))

@@ -1,6 +1,7 @@
 //! Type conversion by PostgreSQL's rules (chapter 10; parse_coerce.c): which conversions exist,
 //! how they are spelled in the bound tree, and which type several expressions have in common.
 
+use archipel_sql::catalog::stored_name::literal_id;
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::{Result, SqlError, SqlState};
 /// Why a conversion is asked for; a wider reason allows more casts.
@@ -15,6 +16,7 @@ use sqlparser::ast::Expr;
 use super::constant::{depends_on_settings, is_name, relabelled};
 use super::row_value::{as_record, is_variable_row};
 use crate::bind::binder::{Binder, STEPS_PER_LEVEL};
+use crate::bind::meaning::Named;
 use crate::bound::{BoundExpr, ExprKind};
 
 /// The way from one type to another.
@@ -244,6 +246,11 @@ impl Binder<'_, '_> {
         // The modifier belongs to a cast, except for intervals, where it says what `1` means.
         let typmod = if target.oid == Oid::INTERVAL { target.typmod } else { -1 };
         let ty = Type { oid: target.oid, typmod };
+        if target.oid.names_object()
+            && let Some(named) = literal_id(text)
+        {
+            return Ok(BoundExpr::constant(Datum::Oid(named), ty));
+        }
         if target.oid == Oid::REGCLASS && !text.bytes().all(|byte| byte.is_ascii_digit()) && text != "-" {
             self.env.session_dependent = true;
             self.need_schema_of(text);
@@ -252,11 +259,13 @@ impl Binder<'_, '_> {
                 .catalog
                 .regclass(text, self.env.search_path)
                 .map_err(|error| error.at(self.literal_position(text)))?;
+            self.note_literal(text, Named::Literal(relation));
             return Ok(BoundExpr::constant(Datum::Oid(relation), ty));
         }
         if target.oid.is_enum() {
             let label = self.label(target.oid, text);
             let label = label.map_err(|error| error.at(self.literal_position(text)))?;
+            self.note_literal(text, Named::Literal(label));
             return Ok(BoundExpr::constant(Datum::Oid(label), ty));
         }
         // The labels in an array's text are looked up where there is a session, and so is what the
@@ -299,6 +308,10 @@ impl Binder<'_, '_> {
             }
             Err(error) => return Err(error.at(self.literal_position(text))),
         };
+        match value {
+            Datum::Oid(oid) if named => self.note_literal(text, Named::Literal(oid)),
+            _ => self.note_literal(text, Named::Plain),
+        }
         self.guarded_row(BoundExpr::constant(value, ty))
     }
 
@@ -323,6 +336,7 @@ impl Binder<'_, '_> {
         let values = array.values.iter().map(label).collect::<Result<_>>();
         let values = values.map_err(|error| error.at(self.literal_position(text)))?;
         let array = Array { element, dimensions: array.dimensions.clone(), values };
+        self.note_literal(text, Named::Labels(element));
         Ok(BoundExpr::constant(Datum::Array(array.into()), Type::of(target.oid)))
     }
 

@@ -41,7 +41,8 @@ impl Binder<'_, '_> {
         if let Some((expr, VariableConflict::Variable)) = variable {
             return Ok(FoundColumn { expr, source: None });
         }
-        let column = match (self.find_name(&names, span), &variable) {
+        let last = parts.last().map_or(span, |ident| ident.span);
+        let column = match (self.find_name(&names, span, last), &variable) {
             (Ok(column), _) => column,
             // An unknown column may still be a variable.
             (Err(error), Some(_))
@@ -132,7 +133,8 @@ impl Binder<'_, '_> {
     }
 
     /// Looks a name up among the columns; `None` for a bare name that is nowhere.
-    fn find_name(&mut self, names: &[String], span: Span) -> Result<Option<FoundColumn>> {
+    /// `span` is that of its first part, `last` of the last one.
+    fn find_name(&mut self, names: &[String], span: Span, last: Span) -> Result<Option<FoundColumn>> {
         let position = self.position(span);
         match names {
             [name] => {
@@ -154,7 +156,7 @@ impl Binder<'_, '_> {
                     None if !self.names_function(name) => Err(self.undefined_column(names, span)),
                     None => {
                         let row = self.whole_row(place, span)?.expr;
-                        match self.function_as_field(row, name, span)? {
+                        match self.function_as_field(row, name, last)? {
                             Some(expr) => Ok(Some(FoundColumn { expr, source: None })),
                             None => Err(self.undefined_column(names, span)),
                         }

@@ -251,19 +251,16 @@ impl Binder<'_, '_> {
     fn guarded(&mut self, value: BoundExpr, domains: &[UserTypeRef]) -> Result<BoundExpr> {
         let Some(named) = domains.last() else { return Ok(value) };
         let (mut not_null, mut checks) = (false, Vec::new());
-        for (ty, domain) in domains.iter().filter_map(|ty| Some((ty, ty.domain.as_ref()?))) {
+        for domain in domains.iter().filter_map(|ty| ty.domain.as_ref()) {
             not_null |= domain.not_null;
             for check in &domain.checks {
-                checks.push((
-                    check.name.clone(),
-                    self.domain_condition(&check.condition, &ty.schema, domain.base)?,
-                ));
+                checks.push((check.name.clone(), self.domain_condition(&check.condition, domain.base)?));
             }
         }
         if !not_null && checks.is_empty() {
             return Ok(value);
         }
-        let visible = self.env.catalog.user_type(None, &named.name, self.env.search_path);
+        let visible = self.env.catalog.user_type(None, &named.name, self.env.display_path());
         let domain = match visible.is_some_and(|found| found.oid == named.oid) {
             true => named.name.clone(),
             false => quote_qualified(&named.schema, &named.name),
@@ -274,14 +271,9 @@ impl Binder<'_, '_> {
         Ok(BoundExpr::new(ExprKind::Domain { expr: Box::new(value), conditions }, ty))
     }
 
-    /// The CHECK of a domain in a schema over VALUE.
-    pub(crate) fn domain_condition(
-        &mut self,
-        condition: &str,
-        schema: &str,
-        base: Type,
-    ) -> Result<BoundExpr> {
-        let bound = self.kept(condition, schema, &About::Value(base), Clause::DomainCheck)?;
+    /// The CHECK of a domain over VALUE.
+    pub(crate) fn domain_condition(&mut self, condition: &str, base: Type) -> Result<BoundExpr> {
+        let bound = self.kept(condition, &About::Value(base), Clause::DomainCheck)?;
         self.boolean(bound, "CHECK")
     }
 
@@ -305,11 +297,6 @@ impl Binder<'_, '_> {
 }
 
 /// Binds a domain's condition as its values will meet it, for DDL to report what is wrong with it.
-pub fn check_domain_condition(
-    condition: &str,
-    schema: &str,
-    base: Type,
-    env: &mut BindEnv<'_>,
-) -> Result<()> {
-    Binder::new(env).domain_condition(condition, schema, base).map(drop)
+pub fn check_domain_condition(condition: &str, base: Type, env: &mut BindEnv<'_>) -> Result<()> {
+    Binder::new(env).domain_condition(condition, base).map(drop)
 }

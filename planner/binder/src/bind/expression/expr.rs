@@ -13,7 +13,7 @@ use super::coordinate::{coordinate, name_byte};
 use super::domain::common_domain;
 use super::json_subscript::json_element;
 use crate::bind::binder::Binder;
-use crate::bind::name::{ident_name, object_name_parts};
+use crate::bind::name::object_name_parts;
 use crate::bind::scope::TARGETS_MAX;
 use crate::bind::span;
 use crate::bind::span::{chained, empty_array, unnest};
@@ -235,7 +235,7 @@ impl Binder<'_, '_> {
                     // PostgreSQL knows where the record begins, and of its field no place.
                     let begin = span::first_span(root);
                     let known = self.position(begin).is_some();
-                    value = self.field(value, &ident_name(field), if known { begin } else { field.span })?;
+                    value = self.field(value, field, if known { begin } else { field.span })?;
                 }
                 AccessExpr::Dot(other) => {
                     return Err(

@@ -6,6 +6,7 @@ use archipel_sql::function::{Intrinsic, Operands, column_types};
 use archipel_sql::parser::EVERY_FIELD;
 use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::{Oid, Type};
+use sqlparser::ast::Ident;
 use sqlparser::tokenizer::Span;
 
 use super::coerce::is_polymorphic;
@@ -13,6 +14,7 @@ use super::row_value::{as_record, record_field};
 use crate::bind::binder::Binder;
 use crate::bind::function::argument;
 use crate::bind::level::Fields;
+use crate::bind::name::ident_name;
 use crate::bind::scope::SET_BASE;
 use crate::bound::{BoundExpr, ExprKind, FieldNames, Rel, SetCall, SetItem};
 
@@ -149,8 +151,9 @@ impl Binder<'_, '_> {
         Ok(variables.fields(names))
     }
 
-    /// `(record).field`.
-    pub(super) fn field(&mut self, record: BoundExpr, name: &str, span: Span) -> Result<BoundExpr> {
+    /// `(record).field`; errors are told of at `span`.
+    pub(super) fn field(&mut self, record: BoundExpr, field: &Ident, span: Span) -> Result<BoundExpr> {
+        let name = &ident_name(field);
         let position = self.position(span);
         if name == EVERY_FIELD {
             return Err(SqlError::new(
@@ -178,7 +181,7 @@ impl Binder<'_, '_> {
         };
         let Some(index) = fields.iter().position(|(field, _)| field == name) else {
             let ty = record.ty;
-            if let Some(call) = self.function_as_field(record, name, span)? {
+            if let Some(call) = self.function_as_field(record, name, field.span)? {
                 return Ok(call);
             }
             if ty.oid == Oid::RECORD {

@@ -1,6 +1,7 @@
 //! Functions in FROM: what rows they make, and under which names.
 
 use archipel_sql::catalog::RoutineRef;
+use archipel_sql::catalog::stored_name::written_name;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{ResolvedFunction, SetFunction};
@@ -77,7 +78,7 @@ impl Binder<'_, '_> {
         })?;
         drop_void_parameters(&mut args);
         let resolved = self
-            .resolve_function(schema.as_deref(), &function, args, false)
+            .resolve_function(schema.as_deref(), &function, args, false, object_name_span(name))
             .map_err(|error| error.at(position))?;
         self.function_source(&function, resolved, ordinality, alias).map_err(|error| error.at(position))
     }
@@ -90,6 +91,7 @@ impl Binder<'_, '_> {
         alias: Option<&TableAlias>,
     ) -> Result<Source> {
         // One scalar column is named by the alias, else by the function.
+        let function = written_name(function);
         let own_name = alias.map_or_else(|| function.to_owned(), |alias| ident_name(&alias.name));
         let row_type = row_type_of(&resolved);
         let read = read_row(&resolved);

@@ -55,6 +55,7 @@ impl Binder<'_, '_> {
         let Some(view) = &table.view else { return Err(SqlError::internal("a view without a query")) };
         let query = archipel_sql::parser::parse_query(&view.query)?;
         let mut env = BindEnv::new(self.env.catalog, &view.search_path, self.env.context);
+        env.shown_to = Some(self.env.display_path());
         env.references = &view.references;
         env.params_fixed = true;
         env.is_settled = true;

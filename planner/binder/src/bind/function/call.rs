@@ -210,7 +210,7 @@ impl Binder<'_, '_> {
             _ => args.iter().map(|arg| arg.value.clone()).collect(),
         };
         let resolved =
-            self.resolve_function(schema, name, args, false).map_err(|error| error.at(position))?;
+            self.resolve_function(schema, name, args, false, span).map_err(|error| error.at(position))?;
         match resolved {
             Resolved::Aggregate { function, args, result } => {
                 check_aggregate_form(name, &function, (list, &args), &call)
@@ -277,7 +277,7 @@ impl Binder<'_, '_> {
         let position = self.position(span);
         let references = self.reference_counts();
         let (schema, name) = function_name(parts).map_err(|error| error.at(position))?;
-        match self.resolve_function(schema, name, args, false).map_err(|error| error.at(position))? {
+        match self.resolve_function(schema, name, args, false, span).map_err(|error| error.at(position))? {
             Resolved::Aggregate { function, args, result } => {
                 let domain = self.aggregated_domain(&function, &args);
                 let call = AggregateCall {
@@ -351,7 +351,7 @@ impl Binder<'_, '_> {
     /// A catalog function by name, for syntax that means it.
     pub(crate) fn builtin_call(&mut self, name: &str, args: Vec<BoundExpr>) -> Result<BoundExpr> {
         let args = args.into_iter().map(Argument::positional).collect();
-        let resolved = self.resolve_function(Some("pg_catalog"), name, args, false)?;
+        let resolved = self.resolve_function(Some("pg_catalog"), name, args, false, Span::empty())?;
         self.scalar_result(resolved, None)
     }
 

@@ -32,7 +32,7 @@ impl Binder<'_, '_> {
                 continue;
             }
             let Some(text) = arg.default.as_deref() else { continue };
-            let value = self.kept(text, &routine.schema, &About::Nothing, Clause::Default)?;
+            let value = self.kept(text, &About::Nothing, Clause::Default)?;
             found.push(PolymorphicDefault { place, declared: arg.ty.oid, value });
         }
         Ok(found)
@@ -55,7 +55,7 @@ impl Binder<'_, '_> {
                     .collect();
                 let arg = inputs.get(place).ok_or_else(missing)?;
                 let text = arg.default.as_deref().ok_or_else(missing)?;
-                let value = self.kept(text, &routine.schema, &About::Nothing, Clause::Default)?;
+                let value = self.kept(text, &About::Nothing, Clause::Default)?;
                 let name = arg.name.clone().unwrap_or_default();
                 self.assign(value, arg.ty, &name)
             }

@@ -24,6 +24,7 @@ use crate::bind::expression::coerce::{is_polymorphic, resolve_polymorphic};
 use crate::bind::expression::domain::common_domain;
 use crate::bind::expression::row_value;
 use crate::bind::expression::row_value::as_record;
+use crate::bind::meaning::Named;
 use crate::bound::*;
 
 impl Argument {
@@ -346,6 +347,7 @@ impl Binder<'_, '_> {
         name: &str,
         args: Vec<Argument>,
         procedure_call: bool,
+        span: Span,
     ) -> Result<Resolved> {
         let callees = self.callees(schema, name);
         self.need_schema(schema);
@@ -362,6 +364,9 @@ impl Binder<'_, '_> {
                 let candidate = candidates.swap_remove(i);
                 let signature = self.call_signature(schema, name, &args);
                 self.check_kind(&candidate.callee, procedure_call, &signature)?;
+                if let Callee::Routine(routine) = &candidate.callee {
+                    self.note_meaning(span, Named::Routine(routine.oid));
+                }
                 self.complete(candidate, args)
             }
             Choice::Ambiguous => {

@@ -6,6 +6,7 @@ use crate::types::Oid;
 
 use super::view_reference::ViewReference;
 use crate::catalog::names::{quote_identifier, quote_qualified};
+use crate::catalog::stored_name::with_names;
 use crate::catalog::{Catalog, REFERENCE_SCHEMA, TableKind, TableRef, View};
 
 /// What stands in a view's query for its `n`-th relation.
@@ -120,7 +121,7 @@ pub fn query_text(
         }
     }
     text.push_str(&query[copied..]);
-    Ok(text)
+    with_names(&text, catalog, search_path)
 }
 
 impl Catalog {

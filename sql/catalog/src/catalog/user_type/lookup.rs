@@ -4,6 +4,7 @@ use super::{OF_DOMAIN, UserTypeRef};
 use crate::ast::QualifiedName;
 use crate::catalog::Catalog;
 use crate::catalog::names::temporary_schema;
+use crate::catalog::stored_name::{literal_id, type_id};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{Oid, Type};
 
@@ -19,9 +20,13 @@ impl Catalog {
         match schema {
             Some("pg_temp") => self.user_type_in(temporary_schema(search_path)?, name),
             Some(schema) => self.user_type_in(schema, name),
-            None => {
-                self.relation_path(search_path).into_iter().find_map(|schema| self.user_type_in(schema, name))
-            }
+            None => match type_id(name) {
+                Some(oid) => self.user_type_by_oid(oid),
+                None => {
+                    let mut path = self.relation_path(search_path).into_iter();
+                    path.find_map(|schema| self.user_type_in(schema, name))
+                }
+            },
         }
     }
 
@@ -111,7 +116,9 @@ impl Catalog {
         let known = self
             .user_type_by_oid(ty)
             .ok_or_else(|| SqlError::internal(format!("enum {ty} is not in the catalog")))?;
-        known.label(text).map(|label| label.oid).ok_or_else(|| {
+        // In what the catalog keeps, labels have their numbers.
+        let numbered = || known.labels.iter().find(|label| Some(label.oid) == literal_id(text));
+        known.label(text).or_else(numbered).map(|label| label.oid).ok_or_else(|| {
             SqlError::new(
                 SqlState::INVALID_TEXT_REPRESENTATION,
                 format!("invalid input value for enum {}: \"{text}\"", known.name),

@@ -8,16 +8,10 @@ use crate::system::shape::text;
 use crate::system::{KeptExpression, Subject, SystemSource};
 use crate::types::Type;
 
-/// A default as PostgreSQL writes it back: string literals with their type, sequences by the
-/// name the search path finds them under.
-pub(in crate::system) fn default_text(
-    source: &dyn SystemSource,
-    schema: &str,
-    column: &Column,
-    default: &str,
-) -> String {
+/// A default as PostgreSQL writes it back: string literals with their type.
+pub(in crate::system) fn default_text(source: &dyn SystemSource, column: &Column, default: &str) -> String {
     let target = Some(column.ty);
-    let kept = KeptExpression { text: default, schema, subject: Subject::Nothing, target, pretty: false };
+    let kept = KeptExpression { text: default, subject: Subject::Nothing, target, pretty: false };
     if let Some(shown) = source.shown(&kept) {
         return shown;
     }
@@ -25,15 +19,7 @@ pub(in crate::system) fn default_text(
     if inner.is_some_and(|inner| !inner.replace("''", "").contains('\'')) {
         return format!("{default}::{}", type_text(source, Type::of(column.ty.oid)));
     }
-    let sequence = default.strip_prefix("nextval('").and_then(|rest| rest.strip_suffix("'::regclass)"));
-    match sequence.and_then(|name| source.catalog().relation_by_text(name, source.search_path()).ok()) {
-        Some(relation) => match crate::system::relation::relation_name::relation_name(source, relation.oid())
-        {
-            Some(name) => format!("nextval('{}'::regclass)", name.replace('\'', "''")),
-            None => default.to_owned(),
-        },
-        None => default.to_owned(),
-    }
+    default.to_owned()
 }
 
 /// The columns of a table that a condition names, in the order in which it does.

@@ -1,12 +1,10 @@
 //! Objects as SQL text: pg_get_indexdef, pg_get_constraintdef, pg_get_functiondef and relatives.
 //!
 //! - [`expressions`]          defaults and conditions as the relations show them
-//! - [`schema_qualification`] the names in what is shown as it was written
 //! - [`names_defined`]        what names in a definition mean, whoever uses it
 
 pub(super) mod expressions;
 pub(super) mod names_defined;
-pub(super) mod schema_qualification;
 
 use super::relation::index_view::IndexView;
 use super::{KeptExpression, Subject, SystemSource};
@@ -213,7 +211,6 @@ pub(super) fn constraint_definition(source: &dyn SystemSource, oid: Oid, pretty:
         if let Some(check) = domain.checks.iter().find(|check| check.oid == oid) {
             let kept = KeptExpression {
                 text: &check.condition,
-                schema: &ty.schema,
                 subject: Subject::Value(domain.base),
                 target: None,
                 pretty,
@@ -304,7 +301,7 @@ fn argument(source: &dyn SystemSource, routine: &Routine, arg: &RoutineArg, with
         (ArgMode::Variadic, _) => "VARIADIC ",
     };
     let name = arg.name.as_ref().map_or(String::new(), |name| source.quoting().name(name) + " ");
-    let default = match argument_default(source, routine, arg) {
+    let default = match argument_default(source, arg) {
         Some(default) if with_default => format!(" DEFAULT {default}"),
         _ => String::new(),
     };
@@ -312,21 +309,16 @@ fn argument(source: &dyn SystemSource, routine: &Routine, arg: &RoutineArg, with
 }
 
 /// The default of an argument.
-pub(super) fn argument_default(
-    source: &dyn SystemSource,
-    routine: &Routine,
-    arg: &RoutineArg,
-) -> Option<String> {
+pub(super) fn argument_default(source: &dyn SystemSource, arg: &RoutineArg) -> Option<String> {
     let text = arg.default.as_deref()?;
-    let (schema, target) = (&routine.schema, Some(arg.ty));
-    let kept = KeptExpression { text, schema, subject: Subject::Nothing, target, pretty: false };
+    let target = Some(arg.ty);
+    let kept = KeptExpression { text, subject: Subject::Nothing, target, pretty: false };
     Some(source.shown(&kept).unwrap_or_else(|| text.to_owned()))
 }
 
 /// pg_proc.proargdefaults as pg_get_expr shows it: all of them.
 pub(super) fn argument_defaults(source: &dyn SystemSource, routine: &Routine) -> Option<String> {
-    let defaults: Vec<String> =
-        routine.args.iter().filter_map(|arg| argument_default(source, routine, arg)).collect();
+    let defaults: Vec<String> = routine.args.iter().filter_map(|arg| argument_default(source, arg)).collect();
     (!defaults.is_empty()).then(|| defaults.join(", "))
 }
 

@@ -25,9 +25,7 @@ pub(super) fn domains(source: &dyn SystemSource, sheet: &mut Sheet) {
             let column = crate::catalog::Column::new("value", domain.base);
             cells.push((
                 "domain_default",
-                text(crate::system::definition::expressions::default_text(
-                    source, &ty.schema, &column, default,
-                )),
+                text(crate::system::definition::expressions::default_text(source, &column, default)),
             ));
         }
         cells.extend(type_cells(source, domain.base));

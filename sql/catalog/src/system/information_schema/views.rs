@@ -138,12 +138,7 @@ fn columns(source: &dyn SystemSource, sheet: &mut Sheet) {
             } else if let Some(default) = crate::system::definition::expressions::own_default(column) {
                 cells.push((
                     "column_default",
-                    text(crate::system::definition::expressions::default_text(
-                        source,
-                        &table.schema,
-                        column,
-                        default,
-                    )),
+                    text(crate::system::definition::expressions::default_text(source, column, default)),
                 ));
             }
             if let Some(sequence) = sequence {
@@ -471,7 +466,7 @@ fn parameters(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("dtd_identifier", text((i + 1).to_string())),
                 (
                     "parameter_default",
-                    argument_default(source, routine, arg).filter(|_| owns).map_or(Datum::Null, text),
+                    argument_default(source, arg).filter(|_| owns).map_or(Datum::Null, text),
                 ),
             ];
             cells.extend(type_cells(source, arg.declared()));

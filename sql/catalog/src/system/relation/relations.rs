@@ -13,7 +13,6 @@ use crate::system::definition::expressions::{
     columns_named, condition_text, default_text, generated_text, own_default,
 };
 use crate::system::definition::index_definition;
-use crate::system::definition::schema_qualification::qualified;
 use crate::system::depend::{
     PG_EXTENSION, PG_TRIGGER, dependencies, initial_rights, referenced_index, rules,
 };
@@ -245,7 +244,7 @@ fn defaults(source: &dyn SystemSource, sheet: &mut Sheet) {
                     ("oid", Datum::Oid(default_oid(table.oid, i + 1))),
                     ("adrelid", Datum::Oid(table.oid)),
                     ("adnum", Datum::Int2(i as i16 + 1)),
-                    ("adbin", text(default_text(source, &table.schema, column, default))),
+                    ("adbin", text(default_text(source, column, default))),
                 ]);
             }
         }
@@ -543,12 +542,7 @@ pub(in crate::system) fn view_definition(source: &dyn SystemSource, table: &Tabl
     }
     let text_of = |view: &crate::catalog::View| view.query_text(source.catalog(), source.search_path());
     match table.view.as_ref().map(text_of) {
-        Some(Ok(query)) => {
-            let written_under = table.view.as_ref().map_or(&[][..], |view| &view.search_path[..]);
-            let query =
-                qualified(&query, source.catalog(), written_under, source.search_path()).unwrap_or(query);
-            text(format!(" {query};"))
-        }
+        Some(Ok(query)) => text(format!(" {query};")),
         _ => Datum::Null,
     }
 }

@@ -6,11 +6,13 @@ use super::lexeme::MAX_IDENTIFIER_BYTES;
 use super::position::Positions;
 use super::unicode::decode_unicode;
 use crate::error::{SqlError, SqlState};
+use crate::parser::MARK;
 use crate::parser::dialect::ArchipelDialect;
 
 /// Cuts an identifier at 63 bytes, at a character boundary.
 pub fn truncate_identifier(value: &mut String) {
-    if value.len() > MAX_IDENTIFIER_BYTES {
+    // Names that the catalog keeps hold more than was written.
+    if value.len() > MAX_IDENTIFIER_BYTES && !value.starts_with(MARK) {
         let mut end = MAX_IDENTIFIER_BYTES;
         while !value.is_char_boundary(end) {
             end -= 1;

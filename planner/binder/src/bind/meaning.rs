@@ -1,0 +1,167 @@
+//! What names and literals of a text were found to mean while it was bound, for whoever keeps the text
+//! ([`archipel_sql::catalog::stored_name`]).
+
+use archipel_sql::ast::TypeName;
+use archipel_sql::catalog::stored_name::{stored_literal, stored_routine, stored_type, written_name};
+use archipel_sql::catalog::{Catalog, Relation, TableKind};
+use archipel_sql::error::Result;
+use archipel_sql::parser::{LexemeKind, lexemes};
+use archipel_sql::types::Oid;
+use rustc_hash::FxHashMap;
+use sqlparser::tokenizer::Span;
+
+use super::binder::Binder;
+
+/// A name or a literal of the text that was bound, and what it means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meaning {
+    /// The byte that it begins at.
+    pub at: usize,
+    pub named: Named,
+}
+
+/// What has an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    Routine(Oid),
+    /// A user's type, or that of a relation's rows: itself where an array of it is named.
+    Type(Oid),
+    /// A literal that is the name of an object, or a label of an enum.
+    Literal(Oid),
+    /// A literal that is an array of labels of an enum of this type.
+    Labels(Oid),
+    /// A literal that names nothing.
+    Plain,
+}
+
+impl Binder<'_, '_> {
+    /// Notes what a name or a literal means, for those who ask for it.
+    pub(crate) fn note_meaning(&self, span: Span, named: Named) {
+        let Some(meanings) = &self.env.meanings else { return };
+        if let Some((at, _)) = self.place(span.start) {
+            meanings.borrow_mut().push(Meaning { at, named });
+        }
+    }
+
+    /// As [`Self::note_meaning`], of the type that a text names.
+    pub(crate) fn note_type(&self, span: Span, name: &TypeName) {
+        if self.env.meanings.is_none() || !matches!(name.builtin(), Ok(None)) {
+            return;
+        }
+        if let Some(ty) = type_named(self.env.catalog, name, self.env.search_path) {
+            self.note_meaning(span, Named::Type(ty));
+        }
+    }
+
+    /// As [`Self::note_meaning`], of the literals with this text that were met since one of them was read.
+    pub(crate) fn note_literal(&self, text: &str, named: Named) {
+        let Some(meanings) = &self.env.meanings else { return };
+        for (_, span) in self.literals.iter().filter(|(known, _)| known == text) {
+            let place = self.place(span.start).map(|(at, _)| at);
+            if place.is_some_and(|at| meanings.borrow().iter().all(|known| known.at != at)) {
+                self.note_meaning(*span, named);
+            }
+        }
+    }
+}
+
+/// A text with ids in the place of what it names, as binding it found.
+pub fn with_ids(text: &str, meanings: &[Meaning], catalog: &Catalog) -> Result<String> {
+    if meanings.iter().all(|meaning| meaning.named == Named::Plain) {
+        return Ok(text.to_owned());
+    }
+    let named: FxHashMap<usize, Named> = meanings.iter().map(|meaning| (meaning.at, meaning.named)).collect();
+    let parts = lexemes(text)?;
+    let symbol = |at: usize| parts.get(at).map(|part| &text[part.range.clone()]);
+    let (mut result, mut copied) = (String::with_capacity(text.len() + 32), 0);
+    for (first, part) in parts.iter().enumerate() {
+        if part.range.start < copied {
+            continue;
+        }
+        let Some(named) = named.get(&part.range.start) else { continue };
+        let mut last = first;
+        while matches!(part.kind, LexemeKind::Word { .. }) && symbol(last + 1) == Some(".") {
+            last += 2;
+        }
+        let written = match (parts.get(last).map(|part| &part.kind), named) {
+            (Some(LexemeKind::Word { value, .. }), Named::Routine(oid)) => {
+                Some(stored_routine(*oid, written_name(value)))
+            }
+            (Some(LexemeKind::Word { value, .. }), Named::Type(oid)) => {
+                Some(stored_type(*oid, written_name(value)))
+            }
+            (Some(LexemeKind::String(_)), Named::Literal(oid)) if is_of_user(*oid, catalog) => {
+                Some(format!("'{}'", stored_literal(*oid)))
+            }
+            (Some(LexemeKind::String(value)), Named::Labels(element)) => {
+                let label = |label: &str| catalog.enum_value(*element, label).ok().map(stored_literal);
+                with_elements(value, label).map(|array| format!("'{}'", array.replace('\'', "''")))
+            }
+            _ => None,
+        };
+        if let Some(written) = written {
+            result.push_str(&text[copied..part.range.start]);
+            result.push_str(&written);
+            copied = parts[last].range.end;
+        }
+    }
+    result.push_str(&text[copied..]);
+    Ok(result)
+}
+
+/// Whether an object may get another name.
+fn is_of_user(oid: Oid, catalog: &Catalog) -> bool {
+    let relation = || match catalog.relation_by_oid(oid) {
+        Some(Relation::Table(table)) => table.kind != TableKind::System,
+        found => found.is_some(),
+    };
+    catalog.enum_label(oid).is_some()
+        || catalog.routine_by_oid(oid).is_some()
+        || catalog.user_type_by_oid(oid).is_some()
+        || relation()
+}
+
+/// An array's literal with some elements replaced: those for which there is another text. `None` for what
+/// is no such literal.
+fn with_elements(literal: &str, other: impl Fn(&str) -> Option<String>) -> Option<String> {
+    if !literal.trim_start().starts_with('{') {
+        return None;
+    }
+    let mut written = String::with_capacity(literal.len());
+    let (mut element, mut is_quoted) = (String::new(), false);
+    let mut characters = literal.chars();
+    // Where the element that is being read begins in what is written.
+    let mut begins = 0;
+    while let Some(character) = characters.next() {
+        match character {
+            '{' | '}' | ',' if !is_quoted => {
+                let name = element.trim();
+                if let Some(other) = (!name.is_empty()).then(|| other(name)).flatten() {
+                    written.truncate(begins);
+                    written.push_str(&other);
+                }
+                written.push(character);
+                element.clear();
+                begins = written.len();
+                continue;
+            }
+            '"' => is_quoted = !is_quoted,
+            '\\' => {
+                written.push(character);
+                let next = characters.next()?;
+                element.push(next);
+                written.push(next);
+                continue;
+            }
+            _ => element.push(character),
+        }
+        written.push(character);
+    }
+    Some(written)
+}
+
+fn type_named(catalog: &Catalog, name: &TypeName, search_path: &[String]) -> Option<Oid> {
+    let (schema, name) = (name.name.schema.as_deref(), &name.name.name);
+    let ty = catalog.user_type(schema, name, search_path).map(|ty| ty.oid);
+    ty.or_else(|| catalog.table(schema, name, search_path).map(|table| table.row_type()))
+}
