@@ -1,5 +1,5 @@
-//! Directories of older formats: backups that the last version of each has made are restored, looked at,
-//! served, changed, and served again after a crash. They lie in `tests/directories`.
+//! Directories of older formats and catalogs: backups that the last version of each has made are restored,
+//! looked at, served, changed, and served again after a crash. They lie in `tests/directories`.
 
 use std::path::Path;
 
@@ -53,6 +53,41 @@ const AFTER_FORMAT_2: &[(&str, &str)] = &[
     ("SELECT id, (c).x, (c).y FROM v WHERE l = array['b  ']::bpchar[]", "3/a   /c"),
     ("SELECT n FROM parts WHERE a = 'z  '", "2"),
     ("SELECT x FROM f WHERE y = 'two'", "late "),
+];
+
+/// What stands in the definitions of a catalog whose texts said names, once everything has another: the first
+/// part of `tests/slt/ids_in_definitions.slt` has made it.
+const OF_CATALOG_1: &[(&str, &str)] = &[
+    ("INSERT INTO ids.t DEFAULT VALUES", ""),
+    ("ALTER FUNCTION ids.twice(integer) RENAME TO doubled", ""),
+    ("ALTER FUNCTION ids.label_of SET SCHEMA other", ""),
+    ("ALTER TYPE ids.mood RENAME TO feeling", ""),
+    ("ALTER TYPE ids.feeling RENAME VALUE 'sad' TO 'blue'", ""),
+    ("ALTER TYPE ids.feeling RENAME VALUE 'so so' TO 'middling'", ""),
+    ("ALTER TYPE ids.pair RENAME TO couple", ""),
+    ("ALTER SEQUENCE ids.numbers RENAME TO counted", ""),
+    ("ALTER FUNCTION ids.full_name RENAME TO whole_name", ""),
+    ("ALTER SCHEMA ids RENAME TO ours", ""),
+];
+
+const AFTER_CATALOG_1: &[(&str, &str)] = &[
+    ("INSERT INTO ours.t (n, m) VALUES (21, 'blue') RETURNING note, g", "seen/43"),
+    ("INSERT INTO ours.t (n) VALUES (80)", "23514"),
+    (
+        "INSERT INTO ours.t (n) VALUES (1) RETURNING m, ms[1:2], p, k, ty, fn",
+        "middling/{blue,middling}/(1,one)/ours.counted/ours.feeling/other.label_of",
+    ),
+    ("SELECT * FROM ours.v ORDER BY id LIMIT 1", "7/16/is middling/blue/{blue,middling}/9"),
+    ("SELECT * FROM ours.inner_names ORDER BY more LIMIT 1", "22/blue"),
+    ("SELECT one FROM ours.of_rows", "10"),
+    ("SELECT ours.named(1, 'middling')", "is middling2"),
+    ("SELECT * FROM ours.cards", "Ada Lovelace/Ada Lovelace"),
+    (
+        "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'ours.t'::regclass AND adnum = 2",
+        "ours.doubled(4)",
+    ),
+    ("SELECT pg_get_partkeydef('ours.parts'::regclass)", "RANGE (ours.doubled(n))"),
+    ("DROP SEQUENCE ours.counted", "2BP01"),
 ];
 
 async fn answer(client: &Client, statement: &str) -> String {
@@ -116,6 +151,25 @@ fn a_directory_of_format_2_is_brought_up_to_date() {
     server.kill();
     server.restart();
     ask(&server, AFTER_FORMAT_2);
+    server.stop();
+    archipel(&["check", "--data-dir", text(&data)]);
+}
+
+#[test]
+fn a_catalog_of_names_gets_ids() {
+    let folder = tempfile::tempdir().expect("a temporary directory can be made");
+    let data = folder.path().join("data");
+    let backup = Path::new(env!("CARGO_MANIFEST_DIR")).join("directories/catalog_1.tar");
+    archipel(&["restore", "--from", text(&backup), "--data-dir", text(&data)]);
+    let mut server = Server::start(&[]);
+    server.kill();
+    server.move_to(&data);
+    server.restart();
+    ask(&server, OF_CATALOG_1);
+    ask(&server, AFTER_CATALOG_1);
+    server.kill();
+    server.restart();
+    ask(&server, AFTER_CATALOG_1);
     server.stop();
     archipel(&["check", "--data-dir", text(&data)]);
 }
