@@ -4,6 +4,9 @@
 use std::mem::discriminant;
 
 use archipel_sql::catalog::dependency::Dependent;
+use archipel_sql::catalog::stored_name::{
+    routine_mark, routines_named, sequences_named, stored_literal, type_mark,
+};
 use archipel_sql::catalog::{CatalogChange, ObjectKind, RoutineRef, Table};
 use archipel_sql::types::Oid;
 
@@ -14,22 +17,45 @@ use crate::work::Work;
 
 /// What is what it is by a routine, a type or a sequence.
 pub(crate) fn users(kind: ObjectKind, oid: Oid, work: &Work<'_>) -> Vec<Dependent> {
-    let name = match kind {
-        ObjectKind::Routine => work.catalog.routine_by_oid(oid).map(|routine| routine.name.clone()),
-        ObjectKind::Type => work.catalog.user_type_by_oid(oid).map(|ty| ty.name.clone()),
-        ObjectKind::Sequence => work.catalog.sequence_by_oid(oid).map(|sequence| sequence.name.clone()),
-        _ => None,
+    let ids = match kind {
+        ObjectKind::Routine => vec![routine_mark(oid)],
+        // Its labels stand where it does not.
+        ObjectKind::Type => {
+            let labels = work.catalog.user_type_by_oid(oid).map(|ty| ty.labels.clone()).unwrap_or_default();
+            let labels = labels.iter().map(|label| stored_literal(label.oid));
+            labels.chain([type_mark(oid)]).collect()
+        }
+        _ => Vec::new(),
     };
-    let Some(name) = name else { return Vec::new() };
-    let name = name.to_lowercase();
-    // Who does not say its name does not mean it.
-    let mut users =
-        changed_by(CatalogChange::Drop(kind, oid), &|text| text.to_lowercase().contains(&name), work);
+    // Who does not say its number does not mean it.
+    let mut users = match kind {
+        ObjectKind::Sequence => {
+            let says = |text: &str| sequences_named(text, &work.catalog).contains(&oid);
+            changed_by(CatalogChange::Drop(kind, oid), Names::Alone(&says), work)
+        }
+        _ => {
+            let says = |text: &str| ids.iter().any(|id| text.contains(id));
+            changed_by(CatalogChange::Drop(kind, oid), Names::AndMeaning(&says), work)
+        }
+    };
     if kind == ObjectKind::Routine {
+        users.extend(bodies_calling(oid, work));
         users.extend(aggregates_of(oid, work));
         users.extend(operator_class::users_of_function(oid, work));
     }
     users
+}
+
+/// The routines whose bodies were understood when they were written, and call a function.
+fn bodies_calling(function: Oid, work: &Work<'_>) -> Vec<Dependent> {
+    let calls = |routine: &&RoutineRef| {
+        let body = routine.traits.stored.as_ref().map_or("", |body| &body.text);
+        routine.oid != function
+            && routines_named(body, &work.catalog).iter().any(|called| called.oid == function)
+    };
+    let mut found: Vec<RoutineRef> = work.catalog.routines_all().filter(calls).cloned().collect();
+    found.sort_by_key(|routine| routine.oid);
+    found.into_iter().map(Dependent::Routine).collect()
 }
 
 /// The aggregates that are made of a function.
@@ -43,8 +69,27 @@ fn aggregates_of(function: Oid, work: &Work<'_>) -> Vec<Dependent> {
     found.into_iter().map(Dependent::Routine).collect()
 }
 
+/// What tells whether a text would change.
+#[derive(Clone, Copy)]
+pub(crate) enum Names<'n> {
+    /// That it says this.
+    Alone(&'n dyn Fn(&str) -> bool),
+    /// That it says this, and means something else afterwards, or nothing.
+    AndMeaning(&'n dyn Fn(&str) -> bool),
+}
+
+impl Names<'_> {
+    /// Whether a text changes that may mean something else afterwards.
+    pub(crate) fn changes(self, text: &str, differs: impl FnOnce() -> bool) -> bool {
+        match self {
+            Names::Alone(says) => says(text),
+            Names::AndMeaning(says) => says(text) && differs(),
+        }
+    }
+}
+
 /// What would not be bound any more, or be bound to something else.
-fn changed_by(change: CatalogChange, may_mean: &dyn Fn(&str) -> bool, work: &Work<'_>) -> Vec<Dependent> {
+fn changed_by(change: CatalogChange, names: Names<'_>, work: &Work<'_>) -> Vec<Dependent> {
     let dropped = match &change {
         CatalogChange::Drop(kind, oid) => Some((*kind, *oid)),
         CatalogChange::Put(_) => None,
@@ -64,14 +109,13 @@ fn changed_by(change: CatalogChange, may_mean: &dyn Fn(&str) -> bool, work: &Wor
             now.is_ok_and(|now| !text.bind(&after).is_ok_and(|then| now.is_same(&then)))
         };
         if !itself
-            && may_mean(&text.text)
             && !found.iter().any(|known| is_one(known, &text.owner))
-            && differs()
+            && names.changes(&text.text, differs)
         {
             found.push(text.owner);
         }
     }
-    for view in view_query::changed_by(&after, may_mean, work) {
+    for view in view_query::changed_by(&after, names, work) {
         found.push(Dependent::View(view));
     }
     found

@@ -12,7 +12,9 @@ use archipel_sql::types::Oid;
 
 use super::stored_expression::{texts_of, texts_of_domain, texts_of_routine};
 use crate::bind::Clause;
+use crate::bind::display::statement_text;
 use crate::bind::stored_expression::{About, DEFINITION_PATH, bind_text};
+use crate::bound::BoundStatement;
 use crate::data_type::domain_form;
 use crate::relation::view_query;
 use crate::work::{Work, change};
@@ -51,7 +53,7 @@ impl FieldRenaming<'_> {
                 let means = |catalog: &Catalog, query: &str| {
                     let view = View { query: query.to_owned(), ..view.clone() };
                     let bound = view_query::bound(&view, catalog, work).ok()?;
-                    Some(format!("{bound:?}"))
+                    Some(statement_text(&BoundStatement::Query(bound)))
                 };
                 let mut query = view.query.clone();
                 if self.may_say(&query)
@@ -130,6 +132,10 @@ impl FieldRenaming<'_> {
             return Ok(false);
         }
         let anew = self.rewritten(text)?;
+        // It does not say the name: what has changed is the type.
+        if anew == *text {
+            return Ok(false);
+        }
         if means(&anew) != meant {
             let what = format_args!("giving what the definition {text} names another name");
             return Err(SqlError::unsupported(what));

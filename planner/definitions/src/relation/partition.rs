@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use archipel_sql::ast::{BoundSpec, BoundSpecKind, Expression, IndexKey, PartitionBy};
 use archipel_sql::catalog::names::quote_qualified;
 use archipel_sql::catalog::partition_condition::{bound_value_text, ends_text, expression_text};
+use archipel_sql::catalog::stored_name::with_written_names;
 use archipel_sql::catalog::{
     PartitionBound, PartitionKey, PartitionKeyPart, PartitionStrategy, RangeDatum, RangeEnd, Table, TableRef,
     compare_ends,
@@ -264,7 +265,7 @@ fn bound_value(
         .ok_or_else(|| {
             let name = match part {
                 PartitionKeyPart::Column(place) => parent.columns[usize::from(*place)].name.clone(),
-                PartitionKeyPart::Expression { text, .. } => expression_text(text),
+                PartitionKeyPart::Expression { text, .. } => expression_text(&with_written_names(text)),
             };
             SqlError::new(
                 SqlState::DATATYPE_MISMATCH,

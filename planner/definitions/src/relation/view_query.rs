@@ -7,6 +7,7 @@ use archipel_sql::parser::parse_query;
 
 use crate::bind::{BindEnv, bind_statement};
 use crate::bound::{BoundQuery, BoundStatement};
+use crate::drop::dependency::Names;
 use crate::work::Work;
 
 pub(crate) fn bound(view: &View, catalog: &Catalog, work: &Work<'_>) -> Result<BoundQuery> {
@@ -24,17 +25,18 @@ pub(crate) fn bound(view: &View, catalog: &Catalog, work: &Work<'_>) -> Result<B
 }
 
 /// The views whose queries mean nothing in another catalog, or something else, and those over them.
-pub(crate) fn changed_by(after: &Catalog, may_mean: &dyn Fn(&str) -> bool, work: &Work<'_>) -> Vec<TableRef> {
+pub(crate) fn changed_by(after: &Catalog, names: Names<'_>, work: &Work<'_>) -> Vec<TableRef> {
     let mut found: Vec<TableRef> = Vec::new();
     let mut views: Vec<_> = work.catalog.tables().filter(|table| table.kind == TableKind::View).collect();
     views.sort_by_key(|view| view.oid);
     for candidate in views {
-        let Some(view) = candidate.view.as_ref().filter(|view| may_mean(&view.query)) else { continue };
+        let Some(view) = candidate.view.as_ref() else { continue };
         let differs = || {
             bound(view, &work.catalog, work)
                 .is_ok_and(|now| !bound(view, after, work).is_ok_and(|then| now == then))
         };
-        if !found.iter().any(|known| known.oid == candidate.oid) && differs() {
+        let is_found = found.iter().any(|known| known.oid == candidate.oid);
+        if !is_found && names.changes(&view.query, differs) {
             found.push(candidate.clone());
             for over in work.catalog.views_over(candidate.oid) {
                 if !found.iter().any(|known| known.oid == over.oid) {

@@ -302,7 +302,8 @@ fn duplicate(table: &Table, before: &Table, index: Option<&Index>, work: &Work<'
                 }
                 let (kept, path) = (KeptExpression::over(table, &part.text, true), work.search_path());
                 let shown =
-                    crate::bind::deparse::deparse_expression(&kept, &work.catalog, path, work.env.context);
+                    crate::bind::deparse::deparse_expression(&kept, &work.catalog, path, work.env.context)
+                        .or_else(|| kept.as_written(&work.catalog, path));
                 names.push(key_expression(shown, &part.text, true));
             }
             None => {

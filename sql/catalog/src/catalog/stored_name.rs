@@ -20,14 +20,24 @@ const MARK: char = '\u{1}';
 const ROUTINE: &str = "\u{1}routine ";
 const TYPE: &str = "\u{1}type ";
 
+/// What texts that call a routine contain, and no others.
+pub fn routine_mark(routine: Oid) -> String {
+    format!("{ROUTINE}{} ", routine.0)
+}
+
+/// What texts that name a type contain, and no others.
+pub fn type_mark(ty: Oid) -> String {
+    format!("{TYPE}{} ", ty.0)
+}
+
 /// What stands in a text for a routine that was written with this name.
 pub fn stored_routine(routine: Oid, written: &str) -> String {
-    quote_identifier(&format!("{ROUTINE}{} {written}", routine.0))
+    quote_identifier(&format!("{}{written}", routine_mark(routine)))
 }
 
 /// What stands in a text for a user's type, or the type of a relation's rows, that was written with this name.
 pub fn stored_type(ty: Oid, written: &str) -> String {
-    quote_identifier(&format!("{TYPE}{} {written}", ty.0))
+    quote_identifier(&format!("{}{written}", type_mark(ty)))
 }
 
 /// What stands in a literal for what it names: a label of an enum, a relation, a routine, a type.
@@ -113,6 +123,24 @@ pub fn with_names(text: &str, catalog: &Catalog, search_path: &[String]) -> Resu
     }
     named.push_str(&text[copied..]);
     Ok(named)
+}
+
+/// A stored text with the names that were written in it: for messages where no catalog is at hand.
+pub fn with_written_names(text: &str) -> String {
+    let parts = if text.contains(MARK) { lexemes(text).unwrap_or_default() } else { Vec::new() };
+    let mut named = String::with_capacity(text.len());
+    let mut copied = 0;
+    for Lexeme { kind, range } in parts {
+        if let LexemeKind::Word { value, .. } = &kind
+            && written_name(value).len() < value.len()
+        {
+            named.push_str(&text[copied..range.start]);
+            named.push_str(&quote_identifier(written_name(value)));
+            copied = range.end;
+        }
+    }
+    named.push_str(&text[copied..]);
+    named
 }
 
 fn name_now(name: &str, catalog: &Catalog, search_path: &[String]) -> Option<String> {

@@ -12,6 +12,7 @@ use crate::type_table::{BuiltIn, TypeNames, element_of};
 use crate::types::{Oid, Type};
 
 use crate::catalog::names::{quote_identifier, quote_qualified};
+use crate::catalog::stored_name::{with_names, with_written_names};
 use crate::catalog::{
     Catalog, PartitionBound, PartitionKey, PartitionKeyPart, PartitionStrategy, RangeEnd, Table, TableRef,
 };
@@ -114,9 +115,10 @@ pub fn expression_text(text: &str) -> String {
 /// An expression of a partition key as messages show it: as a part of another, with blanks around
 /// its operator.
 pub fn shown_key_expression(text: &str) -> String {
-    match crate::parser::parse_expression(text) {
+    let text = with_written_names(text);
+    match crate::parser::parse_expression(&text) {
         Ok(operation @ sqlparser::ast::Expr::BinaryOp { .. }) => format!("({operation})"),
-        _ => expression_text(text),
+        _ => expression_text(&text),
     }
 }
 
@@ -141,16 +143,24 @@ fn is_enclosed(text: &str) -> bool {
     closed.is_some_and(|at| open + at + 1 == symbols.len()) && symbols[..open].iter().enumerate().all(named)
 }
 
-/// PARTITION BY's argument, as pg_get_partkeydef shows it.
-pub fn partition_key_text(catalog: &Catalog, table: &Table, key: &PartitionKey, quoting: Quoting) -> String {
+/// PARTITION BY's argument, as pg_get_partkeydef shows it to a session with this search path.
+pub fn partition_key_text(
+    (catalog, search_path): (&Catalog, &[String]),
+    table: &Table,
+    key: &PartitionKey,
+    quoting: Quoting,
+) -> String {
     let text = |part: &PartitionKeyPart| match part {
-        PartitionKeyPart::Expression { text, .. } => match crate::parser::parse_expression(text) {
-            _ if is_enclosed(text) && !text.starts_with('(') => text.clone(),
-            Ok(sqlparser::ast::Expr::BinaryOp { .. } | sqlparser::ast::Expr::UnaryOp { .. }) => {
-                format!("(({text}))")
+        PartitionKeyPart::Expression { text, .. } => {
+            let text = with_names(text, catalog, search_path).unwrap_or_else(|_| text.clone());
+            match crate::parser::parse_expression(&text) {
+                _ if is_enclosed(&text) && !text.starts_with('(') => text,
+                Ok(sqlparser::ast::Expr::BinaryOp { .. } | sqlparser::ast::Expr::UnaryOp { .. }) => {
+                    format!("(({text}))")
+                }
+                _ => format!("({text})"),
             }
-            _ => format!("({text})"),
-        },
+        }
         PartitionKeyPart::Column(column) => {
             table.columns.get(usize::from(*column)).map_or_else(String::new, |c| quoting.name(&c.name))
         }

@@ -55,8 +55,12 @@ pub(in crate::system) fn generated_text(source: &dyn SystemSource, table: &Table
     shown.unwrap_or_else(|| format!("({generated})"))
 }
 
+/// An expression over a table's row.
+pub(in crate::system) fn expression_text(source: &dyn SystemSource, table: &Table, written: &str) -> String {
+    source.shown(&KeptExpression::over(table, written, false)).unwrap_or_else(|| written.to_owned())
+}
+
 /// A condition over a table's row.
 pub(in crate::system) fn condition_text(source: &dyn SystemSource, table: &Table, condition: &str) -> Datum {
-    let shown = source.shown(&KeptExpression::over(table, condition, false));
-    text(shown.as_deref().unwrap_or(condition))
+    text(expression_text(source, table, condition))
 }

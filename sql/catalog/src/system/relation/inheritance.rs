@@ -2,9 +2,11 @@
 
 use super::index_view::{indexes, operator_class};
 use crate::catalog::partition::partition_condition::{bound_text, partition_key_text};
+use crate::catalog::stored_name::with_names;
 use crate::catalog::{Catalog, PartitionKeyPart, Relation, Table};
 use crate::datum::Datum;
 use crate::system::SystemSource;
+use crate::system::definition::expressions::expression_text;
 use crate::system::shape::{Sheet, array, text, vector};
 use crate::type_table::type_info;
 use crate::types::Oid;
@@ -53,11 +55,11 @@ fn partitioned(source: &dyn SystemSource, sheet: &mut Sheet) {
             .enumerate()
             .map(|(place, ty)| Datum::Oid(key.class(place).unwrap_or_else(|| operator_class(ty.oid))));
         let collation = |oid: Oid| type_info(oid).map_or(Oid(0), |info| info.collation);
-        let expressions: Vec<&str> = key
+        let expressions: Vec<String> = key
             .parts
             .iter()
             .filter_map(|part| match part {
-                PartitionKeyPart::Expression { text, .. } => Some(text.as_str()),
+                PartitionKeyPart::Expression { text, .. } => Some(expression_text(source, table, text)),
                 PartitionKeyPart::Column(_) => None,
             })
             .collect();
@@ -91,10 +93,9 @@ pub(super) fn bound_of(source: &dyn SystemSource, table: &Table) -> Datum {
 pub(in crate::system) fn key_definition(source: &dyn SystemSource, oid: Oid) -> Datum {
     let catalog = source.catalog();
     let Some(table) = catalog.table_in_place(oid) else { return Datum::Null };
-    table
-        .partitioned_by
-        .as_ref()
-        .map_or(Datum::Null, |key| text(partition_key_text(catalog, table, key, source.quoting())))
+    table.partitioned_by.as_ref().map_or(Datum::Null, |key| {
+        text(partition_key_text((catalog, source.search_path()), table, key, source.quoting()))
+    })
 }
 
 /// pg_get_partition_constraintdef.
@@ -104,7 +105,9 @@ pub(in crate::system) fn constraint_of(source: &dyn SystemSource, oid: Oid) -> D
         return Datum::Null;
     };
     match catalog.shown_partition_condition(table, &source.context()) {
-        Ok(Some(condition)) => text(condition),
+        Ok(Some(condition)) => {
+            text(with_names(&condition, catalog, source.search_path()).unwrap_or(condition))
+        }
         _ => Datum::Null,
     }
 }

@@ -10,7 +10,7 @@ use crate::catalog::{CheckOption, DATABASE, EXPRESSION, ReplicaIdentity, Table, 
 use crate::datum::Datum;
 use crate::system::SystemSource;
 use crate::system::definition::expressions::{
-    columns_named, condition_text, default_text, generated_text, own_default,
+    columns_named, condition_text, default_text, expression_text, generated_text, own_default,
 };
 use crate::system::definition::index_definition;
 use crate::system::depend::{
@@ -286,7 +286,7 @@ fn index_rows(source: &dyn SystemSource, sheet: &mut Sheet) {
             let types: Vec<Oid> =
                 (0..index.columns.len()).filter_map(|place| Some(index.part(place)?.1.oid)).collect();
             let expressions: Vec<String> = (0..index.columns.len())
-                .filter_map(|place| Some(index.expression(place)?.text.clone()))
+                .filter_map(|place| Some(expression_text(source, table, &index.expression(place)?.text)))
                 .collect();
             let numbers = index.all_columns().into_iter().map(attribute_number).collect();
             let classes = types.iter().map(|ty| Datum::Oid(operator_class(*ty))).collect();
