@@ -122,7 +122,8 @@ fn a_serial_column_owns_a_sequence_and_goes_with_it() {
         "create table t (id bigserial primary key, n serial, g int generated always as identity)",
     );
     let t = database.table("t");
-    assert_eq!(t.columns[0].default.as_deref(), Some("nextval('public.t_id_seq'::regclass)"));
+    let own = database.catalog.sequence(None, "t_id_seq", &database.path).unwrap();
+    assert_eq!(t.columns[0].default, Some(format!("nextval('\u{1}{}'::regclass)", own.oid.0)));
     assert!(t.columns[1].not_null && t.columns[2].identity.is_some());
     let n = database.catalog.sequence(None, "t_n_seq", &database.path).unwrap();
     assert_eq!((n.max_value, n.owned_by), (i64::from(i32::MAX), Some((t.oid, 1))));

@@ -2,7 +2,7 @@
 
 use std::cell::{OnceCell, RefCell};
 
-use archipel_sql::ast::RowLockClause;
+use archipel_sql::ast::{RowLockClause, TypeName};
 use archipel_sql::catalog::{Catalog, Requirement, TypesAlong, ViewReference};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
@@ -14,7 +14,7 @@ use sqlparser::tokenizer::{Location, Span};
 
 use super::clause::Clause;
 use super::level::Level;
-use super::meaning::Meaning;
+use super::meaning::{Meaning, Named};
 use super::{level, span};
 use crate::bound::BoundExpr;
 
@@ -350,4 +350,41 @@ impl<'e, 'a> Binder<'e, 'a> {
         let is_measured = domain.is_some() || ty.oid != Oid::BPCHAR || data_type.to_string().contains('(');
         Ok((if is_measured { ty } else { Type::BPCHAR }, domain))
     }
+}
+
+impl Binder<'_, '_> {
+    /// Notes what a name or a literal means, for those who ask for it.
+    pub(crate) fn note_meaning(&self, span: Span, named: Named) {
+        let Some(meanings) = &self.env.meanings else { return };
+        if let Some((at, _)) = self.place(span.start) {
+            meanings.borrow_mut().push(Meaning { at, named });
+        }
+    }
+
+    /// As [`Self::note_meaning`], of the type that a text names.
+    pub(crate) fn note_type(&self, span: Span, name: &TypeName) {
+        if self.env.meanings.is_none() || !matches!(name.builtin(), Ok(None)) {
+            return;
+        }
+        if let Some(ty) = type_named(self.env.catalog, name, self.env.search_path) {
+            self.note_meaning(span, Named::Type(ty));
+        }
+    }
+
+    /// As [`Self::note_meaning`], of the literals with this text that were met since one of them was read.
+    pub(crate) fn note_literal(&self, text: &str, named: Named) {
+        let Some(meanings) = &self.env.meanings else { return };
+        for (_, span) in self.literals.iter().filter(|(known, _)| known == text) {
+            let place = self.place(span.start).map(|(at, _)| at);
+            if place.is_some_and(|at| meanings.borrow().iter().all(|known| known.at != at)) {
+                self.note_meaning(*span, named);
+            }
+        }
+    }
+}
+
+fn type_named(catalog: &Catalog, name: &TypeName, search_path: &[String]) -> Option<Oid> {
+    let (schema, name) = (name.name.schema.as_deref(), &name.name.name);
+    let ty = catalog.user_type(schema, name, search_path).map(|ty| ty.oid);
+    ty.or_else(|| catalog.table(schema, name, search_path).map(|table| table.row_type()))
 }

@@ -1,16 +1,14 @@
 //! What names and literals of a text were found to mean while it was bound, for whoever keeps the text
 //! ([`archipel_sql::catalog::stored_name`]).
 
-use archipel_sql::ast::TypeName;
-use archipel_sql::catalog::stored_name::{stored_literal, stored_routine, stored_type, written_name};
+use archipel_sql::catalog::stored_name::{
+    stored_literal, stored_routine, stored_sequence, stored_type, written_name,
+};
 use archipel_sql::catalog::{Catalog, Relation, TableKind};
 use archipel_sql::error::Result;
 use archipel_sql::parser::{LexemeKind, lexemes};
 use archipel_sql::types::Oid;
 use rustc_hash::FxHashMap;
-use sqlparser::tokenizer::Span;
-
-use super::binder::Binder;
 
 /// A name or a literal of the text that was bound, and what it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,43 +24,14 @@ pub enum Named {
     Routine(Oid),
     /// A user's type, or that of a relation's rows: itself where an array of it is named.
     Type(Oid),
+    /// In FROM.
+    Sequence(Oid),
     /// A literal that is the name of an object, or a label of an enum.
     Literal(Oid),
     /// A literal that is an array of labels of an enum of this type.
     Labels(Oid),
     /// A literal that names nothing.
     Plain,
-}
-
-impl Binder<'_, '_> {
-    /// Notes what a name or a literal means, for those who ask for it.
-    pub(crate) fn note_meaning(&self, span: Span, named: Named) {
-        let Some(meanings) = &self.env.meanings else { return };
-        if let Some((at, _)) = self.place(span.start) {
-            meanings.borrow_mut().push(Meaning { at, named });
-        }
-    }
-
-    /// As [`Self::note_meaning`], of the type that a text names.
-    pub(crate) fn note_type(&self, span: Span, name: &TypeName) {
-        if self.env.meanings.is_none() || !matches!(name.builtin(), Ok(None)) {
-            return;
-        }
-        if let Some(ty) = type_named(self.env.catalog, name, self.env.search_path) {
-            self.note_meaning(span, Named::Type(ty));
-        }
-    }
-
-    /// As [`Self::note_meaning`], of the literals with this text that were met since one of them was read.
-    pub(crate) fn note_literal(&self, text: &str, named: Named) {
-        let Some(meanings) = &self.env.meanings else { return };
-        for (_, span) in self.literals.iter().filter(|(known, _)| known == text) {
-            let place = self.place(span.start).map(|(at, _)| at);
-            if place.is_some_and(|at| meanings.borrow().iter().all(|known| known.at != at)) {
-                self.note_meaning(*span, named);
-            }
-        }
-    }
 }
 
 /// A text with ids in the place of what it names, as binding it found.
@@ -89,6 +58,9 @@ pub fn with_ids(text: &str, meanings: &[Meaning], catalog: &Catalog) -> Result<S
             }
             (Some(LexemeKind::Word { value, .. }), Named::Type(oid)) => {
                 Some(stored_type(*oid, written_name(value)))
+            }
+            (Some(LexemeKind::Word { value, .. }), Named::Sequence(oid)) => {
+                Some(stored_sequence(*oid, written_name(value)))
             }
             (Some(LexemeKind::String(_)), Named::Literal(oid)) if is_of_user(*oid, catalog) => {
                 Some(format!("'{}'", stored_literal(*oid)))
@@ -158,10 +130,4 @@ fn with_elements(literal: &str, other: impl Fn(&str) -> Option<String>) -> Optio
         written.push(character);
     }
     Some(written)
-}
-
-fn type_named(catalog: &Catalog, name: &TypeName, search_path: &[String]) -> Option<Oid> {
-    let (schema, name) = (name.name.schema.as_deref(), &name.name.name);
-    let ty = catalog.user_type(schema, name, search_path).map(|ty| ty.oid);
-    ty.or_else(|| catalog.table(schema, name, search_path).map(|table| table.row_type()))
 }

@@ -10,10 +10,12 @@ use archipel_sql::error::Result;
 use archipel_sql::function::{CastContext, FunctionContext};
 use archipel_sql::types::{Oid, Type};
 
+use sqlparser::ast::Expr;
+
 use super::binder::{BindEnv, Binder};
 use super::clause::Clause;
 use super::from::combine;
-use super::level::{Relation, ScopeColumn};
+use super::level::{Level, LevelKind, Relation, ScopeColumn};
 use super::meaning::with_ids;
 use crate::bound::{BoundExpr, ExprKind};
 
@@ -48,6 +50,19 @@ impl Binder<'_, '_> {
     fn text(&mut self, text: &str, about: &About, clause: Clause) -> Result<BoundExpr> {
         let relations = self.named_by(about)?;
         self.catalog_expression(text, relations, clause)
+    }
+
+    /// An expression by itself, which reads a row of these relations.
+    pub(crate) fn parsed_text(
+        &mut self,
+        parsed: &Expr,
+        relations: Vec<Relation>,
+        clause: Clause,
+    ) -> Result<BoundExpr> {
+        self.levels.push(Level::new(LevelKind::Plain, relations));
+        let bound = self.clause_expr(parsed, clause);
+        self.levels.pop();
+        bound
     }
 
     /// What the names of a kept text stand for.
@@ -105,7 +120,7 @@ pub fn text_with_ids(
     let mut env = BindEnv::new(catalog, path, context);
     env.text = text;
     env.meanings = Some(RefCell::default());
-    env.params_fixed = true;
+    (env.params_fixed, env.is_settled) = (true, true);
     let mut binder = Binder::new(&mut env);
     let relations = binder.named_by(about)?;
     let bound = binder.parsed_text(&parsed, relations, clause)?;

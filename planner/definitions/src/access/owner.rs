@@ -307,6 +307,12 @@ fn describe(object: Oid, work: &Work<'_>) -> String {
         let name = if visible { name } else { format!("{}.{name}", relation.schema()) };
         return format!("{kind} {name}");
     }
+    if let Some(ty) = catalog.user_type_by_oid(object) {
+        let found = catalog.user_type(None, &ty.name, work.search_path());
+        let is_visible = found.is_some_and(|found| found.oid == ty.oid);
+        let name = if is_visible { name } else { format!("{}.{name}", quote_identifier(&ty.schema)) };
+        return format!("{kind} {name}");
+    }
     // Procedures are functions here.
     if let Some(routine) = catalog.routine_by_oid(object) {
         let signature = archipel_sql::catalog::dependency::routine_signature(&routine, work);

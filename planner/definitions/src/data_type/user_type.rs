@@ -20,6 +20,7 @@ use super::type_name::{check_free, check_movable};
 use crate::access::owner;
 use crate::alter::drop_column;
 use crate::drop::{cascade, dependency, relation};
+use crate::expression::relabel::relabel;
 use crate::expression::rename::FieldRenaming;
 use crate::function::{operator_class, routine_drop};
 use crate::namespace;
@@ -133,6 +134,7 @@ fn renumber(changed: &mut UserType, at: usize, work: &mut Work<'_>) -> Result<()
         moved.push((std::mem::replace(&mut label.oid, number), number));
     }
     let labels: Arc<[(Oid, Oid)]> = moved.clone().into();
+    relabel(&moved, work);
     work.plan.relabelled = moved;
     let tables: Vec<_> = work.catalog.tables().filter(|table| table.is_stored()).cloned().collect();
     for table in tables {

@@ -12,7 +12,7 @@ use archipel_sql::types::Oid;
 
 use crate::expression::{check, stored_expression};
 use crate::function::operator_class;
-use crate::relation::view_query;
+use crate::relation::view_query::{self, Names};
 use crate::work::Work;
 
 /// What is what it is by a routine, a type or a sequence.
@@ -67,25 +67,6 @@ fn aggregates_of(function: Oid, work: &Work<'_>) -> Vec<Dependent> {
     let mut found: Vec<RoutineRef> = work.catalog.routines_all().filter(made_of).cloned().collect();
     found.sort_by_key(|routine| routine.oid);
     found.into_iter().map(Dependent::Routine).collect()
-}
-
-/// What tells whether a text would change.
-#[derive(Clone, Copy)]
-pub(crate) enum Names<'n> {
-    /// That it says this.
-    Alone(&'n dyn Fn(&str) -> bool),
-    /// That it says this, and means something else afterwards, or nothing.
-    AndMeaning(&'n dyn Fn(&str) -> bool),
-}
-
-impl Names<'_> {
-    /// Whether a text changes that may mean something else afterwards.
-    pub(crate) fn changes(self, text: &str, differs: impl FnOnce() -> bool) -> bool {
-        match self {
-            Names::Alone(says) => says(text),
-            Names::AndMeaning(says) => says(text) && differs(),
-        }
-    }
 }
 
 /// What would not be bound any more, or be bound to something else.

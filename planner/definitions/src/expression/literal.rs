@@ -280,7 +280,7 @@ fn meaning_of(text: &str, stored: StoredStatements<'_>, work: &Work<'_>) -> Opti
         let mut env = BindEnv::new(&work.catalog, stored.search_path, work.env.context);
         env.text = text;
         env.references = stored.references;
-        env.params_fixed = true;
+        (env.params_fixed, env.is_settled) = (true, true);
         env.moments = Some(Vec::new());
         env.meanings = Some(RefCell::default());
         env.shown_to = Some(work.search_path());

@@ -58,12 +58,10 @@ pub(super) fn settle_names(
     let catalog = &work.catalog;
     let stored = match text_with_ids(catalog, path, text, (about, clause, target), work.env.context) {
         Ok(stored) => stored,
-        // Whoever binds it in its place tells what is wrong with it, unless nothing is there.
-        Err(error) => {
-            return match bind_text(catalog, DEFINITION_PATH, text, about, clause) {
-                Ok(_) => Err(error),
-                Err(_) => Ok(false),
-            };
+        Err(mut error) => {
+            // It would be one in the text.
+            error.fields_mut().position = None;
+            return Err(error);
         }
     };
     let meaning =

@@ -11,6 +11,7 @@ use archipel_sql::types::Oid;
 
 use crate::bind::Clause;
 use crate::bind::stored_expression::{About, DEFINITION_PATH, bind_text, mean_the_same};
+use crate::bound::BoundExpr;
 use crate::work::Work;
 
 /// The columns and checks of a new table's parents.
@@ -344,17 +345,22 @@ pub(crate) fn same_condition(one: &str, other: &str, table: &Table, work: &Work<
         return true;
     }
     let about = About::Row(TableRef::new(table.clone()));
-    let bind = |text: &str| bind_text(&work.catalog, DEFINITION_PATH, text, &about, Clause::Check);
+    let bind = |text: &str| meaning_of(text, &about, Clause::Check, work);
     match (bind(one), bind(other)) {
         (Ok(one), Ok(other)) => mean_the_same(&one, &other),
         _ => false,
     }
 }
 
+/// What a text means that is kept, or that a statement says.
+fn meaning_of(text: &str, about: &About, clause: Clause, work: &Work<'_>) -> Result<BoundExpr> {
+    let bind = |path| bind_text(&work.catalog, path, text, about, clause);
+    bind(DEFINITION_PATH).or_else(|_| bind(work.search_path()))
+}
+
 /// Whether two defaults say the same.
 fn same_default(one: &str, other: &str, work: &Work<'_>) -> bool {
-    let about = About::Nothing;
-    let bind = |text: &str| bind_text(&work.catalog, DEFINITION_PATH, text, &about, Clause::Default);
+    let bind = |text: &str| meaning_of(text, &About::Nothing, Clause::Default, work);
     match (bind(one), bind(other)) {
         (Ok(one), Ok(other)) => mean_the_same(&one, &other),
         _ => false,

@@ -7,7 +7,6 @@ use archipel_sql::parser::parse_query;
 
 use crate::bind::{BindEnv, bind_statement};
 use crate::bound::{BoundQuery, BoundStatement};
-use crate::drop::dependency::Names;
 use crate::work::Work;
 
 pub(crate) fn bound(view: &View, catalog: &Catalog, work: &Work<'_>) -> Result<BoundQuery> {
@@ -21,6 +20,25 @@ pub(crate) fn bound(view: &View, catalog: &Catalog, work: &Work<'_>) -> Result<B
     match bind_statement(&Statement::Query(query), &mut env)? {
         BoundStatement::Query(query) => Ok(query),
         _ => Err(SqlError::internal("a view's query is no query")),
+    }
+}
+
+/// What tells whether a text would change.
+#[derive(Clone, Copy)]
+pub(crate) enum Names<'n> {
+    /// That it says this.
+    Alone(&'n dyn Fn(&str) -> bool),
+    /// That it says this, and means something else afterwards, or nothing.
+    AndMeaning(&'n dyn Fn(&str) -> bool),
+}
+
+impl Names<'_> {
+    /// Whether a text changes that may mean something else afterwards.
+    pub(crate) fn changes(self, text: &str, differs: impl FnOnce() -> bool) -> bool {
+        match self {
+            Names::Alone(says) => says(text),
+            Names::AndMeaning(says) => says(text) && differs(),
+        }
     }
 }
 

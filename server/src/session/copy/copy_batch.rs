@@ -160,15 +160,7 @@ impl Session {
                 let line = format!("COPY {}, line {}", table.name, first_line + row as u64);
                 let shown = contexts.get(row).filter(|_| is_about_row(&error, &table)).cloned();
                 let values = completed.program.rows.iter().nth(row).unwrap_or_default();
-                let place = match self.refused_by_domain(&error, values) {
-                    Some(column) => format!("{line}, {column}"),
-                    None => shown.unwrap_or(line),
-                };
-                let context = &mut error.fields_mut().context;
-                *context = Some(match context.take() {
-                    Some(called) => format!("{called}\n{place}"),
-                    None => place,
-                });
+                self.tell_line(&mut error, line, shown, values);
             }
             return Err(copy_detail(error, committed));
         }
@@ -187,6 +179,19 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Tells in an error which line it is about, as it is shown, behind the functions that were called for it.
+    fn tell_line(&mut self, error: &mut SqlError, line: String, shown: Option<String>, values: &[Datum]) {
+        let place = match self.refused_by_domain(error, values) {
+            Some(column) => format!("{line}, {column}"),
+            None => shown.unwrap_or(line),
+        };
+        let context = &mut error.fields_mut().context;
+        *context = Some(match context.take() {
+            Some(called) => format!("{called}\n{place}"),
+            None => place,
+        });
     }
 
     /// The column of a row whose domain refuses its value, as CONTEXT has it, if the error is about that.

@@ -241,13 +241,11 @@ impl Session {
                 return self.run_definitions(run, None).await;
             };
             let made = made_by(copies.ddl()).0;
-            let operations: Vec<DdlOp> = made
-                .iter()
-                .filter_map(|made| match made {
-                    Made::Table { id, .. } => Some(DdlOp::DropTable(*id)),
-                    _ => None,
-                })
-                .collect();
+            let drop = |made: &Made| match made {
+                Made::Table { id, .. } => Some(DdlOp::DropTable(*id)),
+                _ => None,
+            };
+            let operations: Vec<DdlOp> = made.iter().filter_map(drop).collect();
             self.run_definitions(copies, None).await?;
             if let Some(open) = &open {
                 open.own(&trees_of_made(&made));

@@ -7,7 +7,7 @@ use crate::parser::truncate_identifier;
 pub use crate::parser::{quote_identifier, quote_qualified, too_many_dots};
 use crate::types::{Oid, Type};
 
-use super::stored_name::{routine_id, type_id};
+use super::stored_name::{routine_id, sequence_id, type_id};
 use super::{Catalog, Relation, RoutineRef, SUPERUSER_NAME, SequenceRef, TableRef};
 
 impl Catalog {
@@ -79,9 +79,13 @@ impl Catalog {
         match schema {
             Some("pg_temp") => self.relation_in(temporary_schema(search_path)?, name),
             Some(schema) => self.relation_in(schema, name),
-            None => {
-                self.relation_path(search_path).into_iter().find_map(|schema| self.relation_in(schema, name))
-            }
+            None => match sequence_id(name) {
+                Some(oid) => self.sequence_by_oid(oid).map(Relation::Sequence),
+                None => {
+                    let mut path = self.relation_path(search_path).into_iter();
+                    path.find_map(|schema| self.relation_in(schema, name))
+                }
+            },
         }
     }
 

@@ -12,13 +12,12 @@ use std::collections::BTreeSet;
 use crate::catalog::names::{quote_identifier, quote_qualified};
 use crate::catalog::{Catalog, RoutineRef};
 use crate::error::Result;
-use crate::parser::{Lexeme, LexemeKind, lexemes};
+use crate::parser::{Lexeme, LexemeKind, MARK, lexemes};
 use crate::types::Oid;
 
-/// What names that no statement can write begin with.
-const MARK: char = '\u{1}';
 const ROUTINE: &str = "\u{1}routine ";
 const TYPE: &str = "\u{1}type ";
+const SEQUENCE: &str = "\u{1}sequence ";
 
 /// What texts that call a routine contain, and no others.
 pub fn routine_mark(routine: Oid) -> String {
@@ -40,6 +39,11 @@ pub fn stored_type(ty: Oid, written: &str) -> String {
     quote_identifier(&format!("{}{written}", type_mark(ty)))
 }
 
+/// What stands in FROM for a sequence that was written with this name.
+pub fn stored_sequence(sequence: Oid, written: &str) -> String {
+    quote_identifier(&format!("{SEQUENCE}{} {written}", sequence.0))
+}
+
 /// What stands in a literal for what it names: a label of an enum, a relation, a routine, a type.
 pub fn stored_literal(named: Oid) -> String {
     format!("{MARK}{}", named.0)
@@ -55,6 +59,11 @@ pub fn type_id(name: &str) -> Option<Oid> {
     id_after(name, TYPE)
 }
 
+/// The sequence that a name stands for by its id.
+pub fn sequence_id(name: &str) -> Option<Oid> {
+    id_after(name, SEQUENCE)
+}
+
 /// What a literal's text stands for by its id.
 pub fn literal_id(text: &str) -> Option<Oid> {
     text.strip_prefix(MARK)?.parse().ok().map(Oid)
@@ -62,7 +71,7 @@ pub fn literal_id(text: &str) -> Option<Oid> {
 
 /// The name that was written where one with an id stands now; other names are themselves.
 pub fn written_name(name: &str) -> &str {
-    let rest = name.strip_prefix(ROUTINE).or_else(|| name.strip_prefix(TYPE));
+    let rest = [ROUTINE, TYPE, SEQUENCE].iter().find_map(|kind| name.strip_prefix(kind));
     rest.and_then(|rest| rest.split_once(' ')).map_or(name, |(_, written)| written)
 }
 
@@ -82,7 +91,7 @@ pub fn routines_named(text: &str, catalog: &Catalog) -> Vec<RoutineRef> {
     oids.into_iter().filter_map(|oid| catalog.routine_by_oid(oid)).collect()
 }
 
-/// The sequences that literals of a stored text name, each once.
+/// The sequences that a stored text names, each once.
 pub fn sequences_named(text: &str, catalog: &Catalog) -> Vec<Oid> {
     if !text.contains(MARK) {
         return Vec::new();
@@ -90,6 +99,7 @@ pub fn sequences_named(text: &str, catalog: &Catalog) -> Vec<Oid> {
     let parts = lexemes(text).unwrap_or_default();
     let named = parts.iter().filter_map(|part| match &part.kind {
         LexemeKind::String(value) => literal_id(value),
+        LexemeKind::Word { value, .. } => sequence_id(value),
         _ => None,
     });
     let oids: BTreeSet<Oid> = named.filter(|oid| catalog.sequence_by_oid(*oid).is_some()).collect();
@@ -125,6 +135,27 @@ pub fn with_names(text: &str, catalog: &Catalog, search_path: &[String]) -> Resu
     Ok(named)
 }
 
+/// A stored text in which other ids stand for what literals name; `None` where that changes nothing.
+pub fn with_literals(text: &str, other: &dyn Fn(Oid) -> Option<Oid>) -> Option<String> {
+    let parts = if text.contains(MARK) { lexemes(text).ok()? } else { return None };
+    let mut result = String::with_capacity(text.len());
+    let mut copied = 0;
+    for part in parts.into_iter().filter(|part| matches!(part.kind, LexemeKind::String(_))) {
+        let mut at = part.range.start;
+        while let Some(mark) = text[at..part.range.end].find(MARK) {
+            let begin = at + mark + MARK.len_utf8();
+            let digits = text[begin..].find(|c: char| !c.is_ascii_digit());
+            at = digits.map_or(text.len(), |digits| begin + digits);
+            if let Some(oid) = text[begin..at].parse().ok().and_then(|oid| other(Oid(oid))) {
+                result.push_str(&text[copied..begin]);
+                result.push_str(&oid.0.to_string());
+                copied = at;
+            }
+        }
+    }
+    (copied > 0).then(|| result + &text[copied..])
+}
+
 /// A stored text with the names that were written in it: for messages where no catalog is at hand.
 pub fn with_written_names(text: &str) -> String {
     let parts = if text.contains(MARK) { lexemes(text).unwrap_or_default() } else { Vec::new() };
@@ -144,9 +175,10 @@ pub fn with_written_names(text: &str) -> String {
 }
 
 fn name_now(name: &str, catalog: &Catalog, search_path: &[String]) -> Option<String> {
-    let now = match routine_id(name) {
-        Some(routine) => routine_now(routine, catalog, search_path),
-        None => type_now(type_id(name)?, catalog, search_path),
+    let now = match (routine_id(name), sequence_id(name)) {
+        (Some(routine), _) => routine_now(routine, catalog, search_path),
+        (None, Some(sequence)) => object_now(sequence, catalog, search_path),
+        (None, None) => type_now(type_id(name)?, catalog, search_path),
     };
     Some(now.unwrap_or_else(|| quote_identifier(written_name(name))))
 }

@@ -33,7 +33,7 @@ use crate::error::{Result, SqlError, SqlState};
 use cursor::Cursor;
 pub use cursor::too_many_dots;
 pub use lexer::keywords::{is_keyword_needing_quotes, is_reserved, quote_identifier, quote_qualified};
-pub use lexer::lexeme::{Lexeme, LexemeKind, MAX_IDENTIFIER_BYTES};
+pub use lexer::lexeme::{Lexeme, LexemeKind, MARK, MAX_IDENTIFIER_BYTES};
 pub use lexer::position::{Positions, position};
 pub use lexer::scan::{lexemes, missing_parameter};
 pub use lexer::truncation::truncate_identifier;
@@ -70,10 +70,6 @@ pub fn parse_stored(text: &str) -> Result<Vec<StatementText>> {
     }
     parse_plain(text)
 }
-
-/// What names that nobody may write begin with: the relations of views' stored queries, values of
-/// routines without a name, constructions on their way through a grammar that lacks them.
-pub const MARK: char = '\u{1}';
 
 fn refuse_marked_names(text: &str) -> Result<()> {
     if !text.contains(MARK) {

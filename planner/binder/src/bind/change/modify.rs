@@ -200,19 +200,6 @@ impl Binder<'_, '_> {
         Ok(bound)
     }
 
-    /// An expression by itself, which reads a row of these relations.
-    pub(crate) fn parsed_text(
-        &mut self,
-        parsed: &Expr,
-        relations: Vec<Relation>,
-        clause: Clause,
-    ) -> Result<BoundExpr> {
-        self.levels.push(Level::new(LevelKind::Plain, relations));
-        let bound = self.clause_expr(parsed, clause);
-        self.levels.pop();
-        bound
-    }
-
     /// A table that takes changes.
     pub(crate) fn changed_table(&self, name: &ObjectName) -> Result<TableRef> {
         let table = self.require_table(name)?;

@@ -252,15 +252,7 @@ impl Binder<'_, '_> {
             return Ok(BoundExpr::constant(Datum::Oid(named), ty));
         }
         if target.oid == Oid::REGCLASS && !text.bytes().all(|byte| byte.is_ascii_digit()) && text != "-" {
-            self.env.session_dependent = true;
-            self.need_schema_of(text);
-            let relation = self
-                .env
-                .catalog
-                .regclass(text, self.env.search_path)
-                .map_err(|error| error.at(self.literal_position(text)))?;
-            self.note_literal(text, Named::Literal(relation));
-            return Ok(BoundExpr::constant(Datum::Oid(relation), ty));
+            return Ok(BoundExpr::constant(Datum::Oid(self.relation_literal(text)?), ty));
         }
         if target.oid.is_enum() {
             let label = self.label(target.oid, text);
@@ -288,7 +280,11 @@ impl Binder<'_, '_> {
             BoundExpr::new(ExprKind::ConvertIo(Box::new(text)), ty)
         };
         if named && self.env.is_settled {
-            return Ok(self.settled_name(text, ty).unwrap_or_else(late));
+            let found = self.settled_name(text, ty);
+            if let Some(ExprKind::Const(Datum::Oid(oid))) = found.as_ref().map(|found| &found.kind) {
+                self.note_literal(text, Named::Literal(*oid));
+            }
+            return Ok(found.unwrap_or_else(late));
         }
         let of_time = depends_on_settings(target.oid, text);
         if of_time && let Some(moments) = &mut self.env.moments {
@@ -313,6 +309,16 @@ impl Binder<'_, '_> {
             _ => self.note_literal(text, Named::Plain),
         }
         self.guarded_row(BoundExpr::constant(value, ty))
+    }
+
+    /// The relation that a literal names.
+    fn relation_literal(&mut self, text: &str) -> Result<Oid> {
+        self.env.session_dependent = true;
+        self.need_schema_of(text);
+        let found = self.env.catalog.regclass(text, self.env.search_path);
+        let relation = found.map_err(|error| error.at(self.literal_position(text)))?;
+        self.note_literal(text, Named::Literal(relation));
+        Ok(relation)
     }
 
     /// A label that may be used.

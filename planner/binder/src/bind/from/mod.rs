@@ -16,6 +16,7 @@ pub(crate) mod view;
 use std::sync::Arc;
 
 use archipel_sql::catalog;
+use archipel_sql::catalog::stored_name::written_name;
 use archipel_sql::catalog::{Privileges, ROW_PLACE, SequenceRef, TableKind, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -25,6 +26,7 @@ use sqlparser::ast::{ObjectName, Query, TableAlias, TableFactor, TableWithJoins}
 
 use super::binder::{Binder, RowNumbers};
 use super::level::{Level, LevelKind, Refusal, Relation, ScopeColumn, TABLE_NUMBER, visible_columns};
+use super::meaning::Named;
 use super::name::{ident_name, object_name_span, own_rows, schema_and_name};
 use super::scope::COLUMNS_MAX;
 use super::span::query_span;
@@ -329,7 +331,8 @@ impl Binder<'_, '_> {
         if let Some(catalog::Relation::Sequence(sequence)) =
             self.relation_named(schema.as_deref(), &table_name)
         {
-            return self.sequence_row(&sequence, alias);
+            self.note_meaning(object_name_span(name), Named::Sequence(sequence.oid));
+            return self.sequence_row(&sequence, written_name(&table_name), alias);
         }
         let table = self.require_table(name)?;
         self.need(&table, Privileges::SELECT);
@@ -407,7 +410,12 @@ impl Binder<'_, '_> {
     }
 
     /// A sequence in FROM: one row, which says where it stands.
-    fn sequence_row(&mut self, sequence: &SequenceRef, alias: Option<&TableAlias>) -> Result<Source> {
+    fn sequence_row(
+        &mut self,
+        sequence: &SequenceRef,
+        name: &str,
+        alias: Option<&TableAlias>,
+    ) -> Result<Source> {
         let [function, ..] = archipel_sql::function::lookup_functions("archipel_sequence_row") else {
             return Err(SqlError::internal("sequences have no rows"));
         };
@@ -421,7 +429,7 @@ impl Binder<'_, '_> {
             source: Some((sequence.oid, place as u16 + 1)),
             hidden: false,
         });
-        let mut relation = Relation::new(Some(sequence.name.clone()), own.collect());
+        let mut relation = Relation::new(Some(name.to_owned()), own.collect());
         relation.schema = Some(sequence.schema.clone());
         self.apply_alias(&mut relation, alias, None)?;
         let types = columns.iter().map(|(_, ty)| *ty).collect();

@@ -5,6 +5,9 @@ use std::ops::Range;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+/// What names that nobody may write begin with: the relations of views' stored queries, values of
+/// routines without a name, constructions on their way through a grammar that lacks them.
+pub const MARK: char = '\u{1}';
 /// PostgreSQL cuts identifiers at this many bytes (NAMEDATALEN - 1).
 pub const MAX_IDENTIFIER_BYTES: usize = 63;
 

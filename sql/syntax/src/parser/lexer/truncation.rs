@@ -2,11 +2,10 @@
 
 use sqlparser::tokenizer::{Token, Tokenizer};
 
-use super::lexeme::MAX_IDENTIFIER_BYTES;
+use super::lexeme::{MARK, MAX_IDENTIFIER_BYTES};
 use super::position::Positions;
 use super::unicode::decode_unicode;
 use crate::error::{SqlError, SqlState};
-use crate::parser::MARK;
 use crate::parser::dialect::ArchipelDialect;
 
 /// Cuts an identifier at 63 bytes, at a character boundary.
