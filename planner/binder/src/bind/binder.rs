@@ -146,6 +146,12 @@ pub trait VariableScope {
         None
     }
 
+    /// The row of a named type that a name means before that of a field of it, where [`Self::resolve`] does
+    /// not know fields.
+    fn row(&self, _parts: &[&str]) -> Option<BoundExpr> {
+        None
+    }
+
     /// What `$n` (zero-based) means, where arguments can be named so.
     fn parameter(&self, _number: u16) -> Option<BoundExpr> {
         None

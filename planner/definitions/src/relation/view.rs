@@ -339,13 +339,10 @@ fn stored_query(text: &str, names: &RelationNames, work: &Work<'_>) -> View {
     View { query, references, search_path, check_option: None, options: Vec::new() }
 }
 
-/// The statements of a routine as they are understood now. The relations that a statement changes keep
-/// their names.
+/// The statements of a routine as they are understood now.
 pub(crate) fn stored_body(text: &str, routine: &Routine, work: &Work<'_>) -> Result<StoredBody> {
-    let mut read = RelationNames::default();
-    let mut changed = RelationNames::default();
+    let mut names = RelationNames::default();
     for statement in parse(text)? {
-        let mut names = RelationNames::default();
         let _: ControlFlow<()> = match &statement.statement {
             Statement::Query(query) => query.visit(&mut names),
             Statement::Insert(insert) => insert.visit(&mut names),
@@ -353,21 +350,11 @@ pub(crate) fn stored_body(text: &str, routine: &Routine, work: &Work<'_>) -> Res
             Statement::Delete(delete) => delete.visit(&mut names),
             _ => continue,
         };
-        let only_reads = matches!(statement.statement, Statement::Query(_)) && !names.changes_data;
-        let known = if only_reads { &mut read } else { &mut changed };
-        known.names.append(&mut names.names);
-        known.ctes.append(&mut names.ctes);
     }
-    let changed = stored_query(text, &changed, work).references;
-    let View { query: mut text, mut references, search_path, .. } = stored_query(text, &read, work);
+    let View { query: mut text, references, search_path, .. } = stored_query(text, &names, work);
     let stored =
         StoredStatements { references: &references, routine: Some(routine), search_path: &search_path };
     literal::settle_statements(&mut text, stored, work)?;
-    for reference in changed {
-        if !references.contains(&reference) {
-            references.push(reference);
-        }
-    }
     Ok(StoredBody { text, references, search_path, returns: false })
 }
 

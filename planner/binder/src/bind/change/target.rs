@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use archipel_sql::catalog::{
     Catalog, CheckOption, Privileges, SYSTEM_COLUMNS, Table, TableKind, TableRef, TriggerEvent, View,
+    ViewReference,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
@@ -54,6 +55,8 @@ pub(crate) struct ChangeTarget {
     /// The table with the numbers of its rows, if the statement asks for those.
     pub numbered: Option<TableRef>,
     view: Option<ViewTarget>,
+    /// The names that a stored body knows it and its columns by.
+    known_as: Option<ViewReference>,
 }
 
 /// A simple view over the rows of a table.
@@ -74,7 +77,7 @@ struct ViewTarget {
 
 impl ChangeTarget {
     pub fn of_table(table: TableRef) -> ChangeTarget {
-        ChangeTarget { table, family: None, numbered: None, view: None }
+        ChangeTarget { table, family: None, numbered: None, view: None, known_as: None }
     }
 
     /// How many columns a row of it has, its table's number included where that is not always the
@@ -83,8 +86,17 @@ impl ChangeTarget {
         self.table.columns.len() + usize::from(self.family.is_some() || self.numbered.is_some())
     }
 
+    /// What a column is called today that the statement knows by this name.
+    fn today<'n>(&'n self, name: &'n str) -> &'n str {
+        let Some(known) = &self.known_as else { return name };
+        let named = self.view.as_ref().map_or(&self.table, |view| &view.view);
+        let place = known.columns.iter().position(|column| column == name);
+        place.and_then(|place| named.columns.get(place)).map_or(name, |column| &column.name)
+    }
+
     /// The table's column that a name at a position means.
     pub fn column(&self, name: &str, change: Change, position: Option<u32>) -> Result<u16> {
+        let name = self.today(name);
         let Some(view) = &self.view else {
             let found = self.table.column_index(name);
             return found.ok_or_else(|| {
@@ -101,6 +113,19 @@ impl ChangeTarget {
         let found = view.view.column_index(name);
         let place = found.ok_or_else(|| undefined_target(name, &view.view).at(position))?;
         view.base_column(usize::from(place), change)
+    }
+
+    /// Gives what was named, and its columns, the names that a stored body knows them by. Columns that came
+    /// later are none to it.
+    fn put_known_names(&self, relation: &mut Relation) {
+        let Some(known) = &self.known_as else { return };
+        relation.name = Some(known.name.clone());
+        for (place, column) in relation.columns.iter_mut().enumerate() {
+            match known.columns.get(place) {
+                Some(name) => column.name.clone_from(name),
+                None => column.hidden = true,
+            }
+        }
     }
 
     /// What was named: the view, or the table.
@@ -121,7 +146,7 @@ impl ChangeTarget {
     /// The one-based number of a column in what was named.
     pub fn named_column(&self, name: &str) -> Option<u16> {
         let named = self.view.as_ref().map_or(&self.table, |view| &view.view);
-        named.column_index(name).map(|place| place + 1)
+        named.column_index(self.today(name)).map(|place| place + 1)
     }
 
     /// The columns an INSERT without a list fills, as far as they can be filled.
@@ -335,18 +360,20 @@ impl Binder<'_, '_> {
         }
         let (name, only) = own_rows(name);
         let name = &*name;
-        let (schema, _) = schema_and_name(name)?;
+        let (schema, written) = schema_and_name(name)?;
         self.need_schema(schema.as_deref());
         let table = self.require_table(name)?;
         self.need(&table, change.privilege());
+        let known_as = self.view_reference(schema.as_deref(), &written).cloned();
         if table.kind == TableKind::View && change != Change::Merge {
             if has_instead_of(&table, change) {
                 // The triggers are given the view's rows.
-                return Ok(ChangeTarget::of_table(table));
+                return Ok(ChangeTarget { known_as, ..ChangeTarget::of_table(table) });
             }
             let view = self.view_target(&table, change)?;
             let family = changed_family(view.0.family, change);
-            return Ok(ChangeTarget { table: view.0.table, family, numbered: None, view: Some(view.1) });
+            let view = (view.0.table, Some(view.1));
+            return Ok(ChangeTarget { table: view.0, family, numbered: None, view: view.1, known_as });
         }
         let table = match change == Change::Update && has_statistics(&table) {
             true => return Ok(ChangeTarget::of_table(table)),
@@ -360,7 +387,7 @@ impl Binder<'_, '_> {
         let family = changed_family(family, change);
         let is_told = family.is_none() && matches!(change, Change::Update | Change::Delete);
         let numbered = if is_told { self.numbered(&table) } else { None };
-        Ok(ChangeTarget { family, numbered, ..ChangeTarget::of_table(table) })
+        Ok(ChangeTarget { family, numbered, known_as, ..ChangeTarget::of_table(table) })
     }
 
     /// The names a target offers to its own statement.
@@ -370,7 +397,9 @@ impl Binder<'_, '_> {
         alias: Option<&TableAlias>,
     ) -> Result<Relation> {
         let Some(view) = &target.view else {
-            let mut relation = self.table_relation(&target.table, alias, Some(&target.table.schema))?;
+            let mut relation = self.table_relation(&target.table, None, Some(&target.table.schema))?;
+            target.put_known_names(&mut relation);
+            self.apply_alias(&mut relation, alias, None)?;
             if target.family.is_some() {
                 relation.columns.push(table_number(target.table.columns.len()));
             }
@@ -394,6 +423,7 @@ impl Binder<'_, '_> {
         let mut relation = Relation::new(Some(view.view.name.clone()), columns);
         relation.schema = Some(view.view.schema.clone());
         relation.named = Some(view.view.oid);
+        target.put_known_names(&mut relation);
         self.apply_alias(&mut relation, alias, None)?;
         Ok(relation)
     }

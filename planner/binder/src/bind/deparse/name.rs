@@ -49,6 +49,10 @@ impl VariableScope for Arguments<'_> {
         Some(self.value(number))
     }
 
+    fn row(&self, parts: &[&str]) -> Option<BoundExpr> {
+        self.resolve(parts)
+    }
+
     fn parameter(&self, number: u16) -> Option<BoundExpr> {
         let number = usize::from(number);
         (number < self.inputs.len()).then(|| self.value(number))

@@ -8,7 +8,8 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{Expr, Ident};
 use sqlparser::tokenizer::Span;
 
-use crate::bind::binder::{Binder, VariableConflict};
+use super::row_value::record_field;
+use crate::bind::binder::{Binder, VariableConflict, VariableScope};
 use crate::bind::level::{FoundColumn, Relation};
 use crate::bind::name::ident_name;
 use crate::bind::span;
@@ -34,7 +35,8 @@ impl Binder<'_, '_> {
         let variable = match self.env.variables {
             Some(variables) => {
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                variables.resolve(&names).map(|expr| (expr, variables.conflict()))
+                let value = variables.resolve(&names).or_else(|| self.field_of_row(variables, &names));
+                value.map(|expr| (expr, variables.conflict()))
             }
             None => None,
         };
@@ -64,6 +66,15 @@ impl Binder<'_, '_> {
             (None, Some((expr, _))) => Ok(FoundColumn { expr, source: None }),
             (None, None) => Err(self.undefined_column(&names, span)),
         }
+    }
+
+    /// `argument.field` of a row.
+    fn field_of_row(&self, variables: &dyn VariableScope, names: &[&str]) -> Option<BoundExpr> {
+        let (field, row) = names.split_last()?;
+        let row = variables.row(row)?;
+        let fields = self.record_fields(&row)?;
+        let place = fields.iter().position(|(name, _)| name == field)?;
+        Some(record_field(row, place, fields[place].1))
     }
 
     /// `relation.*` within an expression: the relation's whole row, though a column has its name.

@@ -1,7 +1,7 @@
 //! Views: their stored queries, and what they show of them.
 
 use crate::error::Result;
-use crate::parser::{LexemeKind, lexemes};
+use crate::parser::{Lexeme, LexemeKind, lexemes};
 use crate::types::Oid;
 
 use super::view_reference::ViewReference;
@@ -104,16 +104,19 @@ pub fn query_text(
             quote_qualified(&table.schema, &table.name)
         });
         let renamed = reference.columns.iter().zip(&table.columns).any(|(old, new)| *old != new.name);
+        let is_target = is_changed(&lexemes, place);
+        // Words that may be names, but none of what they follow.
+        let goes_on = |word: &str| is_target && matches!(word, "set" | "values" | "overriding");
         let aliased = lexemes.get(place + 3).is_some_and(|next| match &next.kind {
             LexemeKind::Word { value, quoted, .. } => {
-                value == "as" || *quoted || !crate::parser::is_reserved(value)
+                value == "as" || *quoted || !crate::parser::is_reserved(value) && !goes_on(value)
             }
             _ => false,
         });
         if !aliased && (renamed || table.name != reference.name) {
-            text.push(' ');
+            text.push_str(if is_target { " AS " } else { " " });
             text.push_str(&quote_identifier(&reference.name));
-            if renamed {
+            if renamed && !is_target {
                 let names: Vec<String> =
                     reference.columns.iter().map(|name| quote_identifier(name)).collect();
                 text.push_str(&format!("({})", names.join(", ")));
@@ -122,6 +125,23 @@ pub fn query_text(
     }
     text.push_str(&query[copied..]);
     with_names(&text, catalog, search_path)
+}
+
+/// Whether a relation whose name begins at a place is what a statement changes.
+fn is_changed(lexemes: &[Lexeme], place: usize) -> bool {
+    let mut words = lexemes[..place].iter().rev().map(|lexeme| match &lexeme.kind {
+        LexemeKind::Word { value, quoted: false, .. } => value.as_str(),
+        _ => "",
+    });
+    let mut next = || words.next().unwrap_or_default();
+    match next() {
+        "only" => match next() {
+            "from" => next() == "delete",
+            word => word == "update",
+        },
+        "from" => next() == "delete",
+        word => matches!(word, "into" | "update"),
+    }
 }
 
 impl Catalog {

@@ -31,7 +31,7 @@ pub struct RoutineTraits {
 /// Statements of a routine whose names mean what they meant when it was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredBody {
-    /// With the numbers of its references in the place of relations, where it only reads them.
+    /// With the numbers of its references in the place of relations.
     pub text: String,
     pub references: Vec<ViewReference>,
     pub search_path: Vec<String>,
