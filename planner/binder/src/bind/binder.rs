@@ -4,6 +4,7 @@ use std::cell::{OnceCell, RefCell};
 
 use archipel_sql::ast::{RowLockClause, TypeName};
 use archipel_sql::catalog::{Catalog, Requirement, TypesAlong, ViewReference};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::parser::Positions;
@@ -14,7 +15,7 @@ use sqlparser::tokenizer::{Location, Span};
 
 use super::clause::Clause;
 use super::level::Level;
-use super::meaning::{Meaning, Named};
+use super::meaning::{Meaning, Named, names_within};
 use super::{level, span};
 use crate::bound::BoundExpr;
 
@@ -378,14 +379,29 @@ impl Binder<'_, '_> {
     }
 
     /// As [`Self::note_meaning`], of the literals with this text that were met since one of them was read.
-    pub(crate) fn note_literal(&self, text: &str, named: Named) {
+    pub(crate) fn note_literal(&self, text: &str, named: &Named) {
         let Some(meanings) = &self.env.meanings else { return };
         for (_, span) in self.literals.iter().filter(|(known, _)| known == text) {
             let place = self.place(span.start).map(|(at, _)| at);
             if place.is_some_and(|at| meanings.borrow().iter().all(|known| known.at != at)) {
-                self.note_meaning(*span, named);
+                self.note_meaning(*span, named.clone());
             }
         }
+    }
+
+    /// As [`Self::note_literal`], of those that were read as this value.
+    pub(crate) fn note_value(&self, text: &str, value: &Datum, ty: Type, is_name: bool) {
+        if self.env.meanings.is_none() {
+            return;
+        }
+        let named = match value {
+            Datum::Oid(oid) if is_name => Named::Literal(*oid),
+            other if is_name || ty.oid.innermost_kind().is_some() => {
+                names_within(other, Type::of(ty.oid), self.env.catalog, self.env.context)
+            }
+            _ => Named::Plain,
+        };
+        self.note_literal(text, &named);
     }
 }
 

@@ -1,17 +1,25 @@
 //! What names and literals of a text were found to mean while it was bound, for whoever keeps the text
 //! ([`archipel_sql::catalog::stored_name`]).
 
+use std::any::Any;
+use std::sync::Arc;
+
 use archipel_sql::catalog::stored_name::{
-    stored_literal, stored_routine, stored_sequence, stored_type, written_name,
+    has_ids, stored_literal, stored_routine, stored_sequence, stored_type, written_name,
 };
 use archipel_sql::catalog::{Catalog, Relation, TableKind};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
+use archipel_sql::function::{FunctionContext, SessionHost};
+use archipel_sql::io;
 use archipel_sql::parser::{LexemeKind, lexemes};
-use archipel_sql::types::Oid;
+use archipel_sql::record::RowType;
+use archipel_sql::type_table::{TypeNames, element_of};
+use archipel_sql::types::{Oid, Type};
 use rustc_hash::FxHashMap;
 
 /// A name or a literal of the text that was bound, and what it means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meaning {
     /// The byte that it begins at.
     pub at: usize,
@@ -19,7 +27,7 @@ pub struct Meaning {
 }
 
 /// What has an id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Named {
     Routine(Oid),
     /// A user's type, or that of a relation's rows: itself where an array of it is named.
@@ -30,8 +38,50 @@ pub enum Named {
     Literal(Oid),
     /// A literal that is an array of labels of an enum of this type.
     Labels(Oid),
+    /// A literal with names in it, which is this with their ids: a row's, or an array of names.
+    Within(String),
     /// A literal that names nothing.
     Plain,
+}
+
+/// What the literal of a value names within it, to a session.
+pub fn names_within(value: &Datum, ty: Type, catalog: &Catalog, context: &FunctionContext<'_>) -> Named {
+    let session = WithIds { catalog, session: context.session };
+    let written = io::to_text(value, ty, &FunctionContext { now: context.now, session: &session });
+    if has_ids(&written) { Named::Within(written) } else { Named::Plain }
+}
+
+/// A session that writes ids for names.
+struct WithIds<'a> {
+    catalog: &'a Catalog,
+    session: &'a dyn SessionHost,
+}
+
+impl SessionHost for WithIds<'_> {
+    fn current_catalog(&self) -> Option<&(dyn Any + Send + Sync)> {
+        self.session.current_catalog()
+    }
+
+    fn type_names(&self) -> &dyn TypeNames {
+        self.session.type_names()
+    }
+
+    fn row_type(&self, ty: Oid) -> Option<Arc<dyn RowType>> {
+        self.session.row_type(ty)
+    }
+
+    fn call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
+        let writes = matches!(
+            name,
+            "enum_out" | "regclassout" | "regtypeout" | "regprocout" | "regprocedureout" | "regnamespaceout"
+        );
+        match args {
+            [Datum::Oid(oid)] if writes && is_of_user(*oid, self.catalog) => {
+                Ok(Datum::text(&stored_literal(*oid)))
+            }
+            _ => self.session.call(name, args),
+        }
+    }
 }
 
 /// A text with ids in the place of what it names, as binding it found.
@@ -39,7 +89,8 @@ pub fn with_ids(text: &str, meanings: &[Meaning], catalog: &Catalog) -> Result<S
     if meanings.iter().all(|meaning| meaning.named == Named::Plain) {
         return Ok(text.to_owned());
     }
-    let named: FxHashMap<usize, Named> = meanings.iter().map(|meaning| (meaning.at, meaning.named)).collect();
+    let named: FxHashMap<usize, &Named> =
+        meanings.iter().map(|meaning| (meaning.at, &meaning.named)).collect();
     let parts = lexemes(text)?;
     let symbol = |at: usize| parts.get(at).map(|part| &text[part.range.clone()]);
     let (mut result, mut copied) = (String::with_capacity(text.len() + 32), 0);
@@ -47,7 +98,7 @@ pub fn with_ids(text: &str, meanings: &[Meaning], catalog: &Catalog) -> Result<S
         if part.range.start < copied {
             continue;
         }
-        let Some(named) = named.get(&part.range.start) else { continue };
+        let Some(named) = named.get(&part.range.start).copied() else { continue };
         let mut last = first;
         while matches!(part.kind, LexemeKind::Word { .. }) && symbol(last + 1) == Some(".") {
             last += 2;
@@ -64,6 +115,9 @@ pub fn with_ids(text: &str, meanings: &[Meaning], catalog: &Catalog) -> Result<S
             }
             (Some(LexemeKind::String(_)), Named::Literal(oid)) if is_of_user(*oid, catalog) => {
                 Some(format!("'{}'", stored_literal(*oid)))
+            }
+            (Some(LexemeKind::String(_)), Named::Within(literal)) => {
+                Some(format!("'{}'", literal.replace('\'', "''")))
             }
             (Some(LexemeKind::String(value)), Named::Labels(element)) => {
                 let label = |label: &str| catalog.enum_value(*element, label).ok().map(stored_literal);
@@ -87,10 +141,14 @@ fn is_of_user(oid: Oid, catalog: &Catalog) -> bool {
         Some(Relation::Table(table)) => table.kind != TableKind::System,
         found => found.is_some(),
     };
+    let ty = element_of(oid).unwrap_or(oid);
+    let row_type = || catalog.table_of_row_type(ty).is_some_and(|table| table.kind != TableKind::System);
     catalog.enum_label(oid).is_some()
         || catalog.routine_by_oid(oid).is_some()
-        || catalog.user_type_by_oid(oid).is_some()
+        || catalog.user_type_by_oid(ty).is_some()
+        || catalog.schema_by_oid(oid).is_some()
         || relation()
+        || row_type()
 }
 
 /// An array's literal with some elements replaced: those for which there is another text. `None` for what

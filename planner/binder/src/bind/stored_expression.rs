@@ -145,7 +145,7 @@ pub fn meaning_of_text(
     let bound = binder.text(text, about, clause)?;
     match (target, bound.ty.oid) {
         // The others are what they are whatever they go to.
-        (Some(target), Oid::UNKNOWN) => {
+        (Some(target), Oid::UNKNOWN | Oid::RECORD) => {
             let unknown = bound.clone();
             Ok(binder.coerce(bound, target, CastContext::Assignment)?.unwrap_or(unknown))
         }

@@ -13,6 +13,7 @@ use crate::catalog::names::{quote_identifier, quote_qualified};
 use crate::catalog::{Catalog, RoutineRef};
 use crate::error::Result;
 use crate::parser::{Lexeme, LexemeKind, MARK, lexemes};
+use crate::type_table::element_of;
 use crate::types::Oid;
 
 const ROUTINE: &str = "\u{1}routine ";
@@ -67,6 +68,11 @@ pub fn sequence_id(name: &str) -> Option<Oid> {
 /// What a literal's text stands for by its id.
 pub fn literal_id(text: &str) -> Option<Oid> {
     text.strip_prefix(MARK)?.parse().ok().map(Oid)
+}
+
+/// Whether a text has ids in the place of names.
+pub fn has_ids(text: &str) -> bool {
+    text.contains(MARK)
 }
 
 /// The name that was written where one with an id stands now; other names are themselves.
@@ -213,16 +219,35 @@ fn literal_now(literal: &str, catalog: &Catalog, search_path: &[String]) -> Opti
         named.push_str(&rest[..at]);
         let behind = &rest[at + MARK.len_utf8()..];
         let end = behind.find(|c: char| !c.is_ascii_digit()).unwrap_or(behind.len());
-        let label = object_now(Oid(behind[..end].parse().ok()?), catalog, search_path)?;
+        let oid = Oid(behind[..end].parse().ok()?);
+        // What has gone leaves its number.
+        let label = object_now(oid, catalog, search_path).unwrap_or_else(|| oid.to_string());
         match rest.len() == literal.len() && at == 0 && end == behind.len() {
             true => named.push_str(&label),
-            // In an array.
-            false => named.push_str(&format!("\"{}\"", label.replace('\\', "\\\\").replace('"', "\\\""))),
+            // In an array or a row, or in a row in an array.
+            false => {
+                let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
+                let element = format!("\"{}\"", escaped(&label));
+                named.push_str(&if is_in_quotes(&named) { escaped(&element) } else { element });
+            }
         }
         rest = &behind[end..];
     }
     named.push_str(rest);
     Some(format!("'{}'", named.replace('\'', "''")))
+}
+
+/// Whether the text of an array or a row ends within the quotes of an element.
+fn is_in_quotes(text: &str) -> bool {
+    let (mut is_quoted, mut characters) = (false, text.chars());
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => drop(characters.next()),
+            '"' => is_quoted = !is_quoted,
+            _ => {}
+        }
+    }
+    is_quoted
 }
 
 /// What a label or an object is called now.
@@ -236,8 +261,14 @@ fn object_now(oid: Oid, catalog: &Catalog, search_path: &[String]) -> Option<Str
             false => quote_qualified(relation.schema(), relation.name()),
         });
     }
-    let routine = || routine_now(oid, catalog, search_path);
-    routine().or_else(|| type_now(oid, catalog, search_path))
+    if let Some(schema) = catalog.schema_by_oid(oid) {
+        return Some(quote_identifier(&schema.name));
+    }
+    let ty = || match element_of(oid) {
+        Some(element) => Some(format!("{}[]", type_now(element, catalog, search_path)?)),
+        None => type_now(oid, catalog, search_path),
+    };
+    routine_now(oid, catalog, search_path).or_else(ty)
 }
 
 #[cfg(test)]

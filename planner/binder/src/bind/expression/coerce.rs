@@ -255,9 +255,9 @@ impl Binder<'_, '_> {
             return Ok(BoundExpr::constant(Datum::Oid(self.relation_literal(text)?), ty));
         }
         if target.oid.is_enum() {
-            let label = self.label(target.oid, text);
-            let label = label.map_err(|error| error.at(self.literal_position(text)))?;
-            self.note_literal(text, Named::Literal(label));
+            let label =
+                self.label(target.oid, text).map_err(|error| error.at(self.literal_position(text)))?;
+            self.note_literal(text, &Named::Literal(label));
             return Ok(BoundExpr::constant(Datum::Oid(label), ty));
         }
         // The labels in an array's text are looked up where there is a session, and so is what the
@@ -281,8 +281,8 @@ impl Binder<'_, '_> {
         };
         if named && self.env.is_settled {
             let found = self.settled_name(text, ty);
-            if let Some(ExprKind::Const(Datum::Oid(oid))) = found.as_ref().map(|found| &found.kind) {
-                self.note_literal(text, Named::Literal(*oid));
+            if let Some(ExprKind::Const(value)) = found.as_ref().map(|found| &found.kind) {
+                self.note_value(text, value, ty, true);
             }
             return Ok(found.unwrap_or_else(late));
         }
@@ -304,10 +304,7 @@ impl Binder<'_, '_> {
             }
             Err(error) => return Err(error.at(self.literal_position(text))),
         };
-        match value {
-            Datum::Oid(oid) if named => self.note_literal(text, Named::Literal(oid)),
-            _ => self.note_literal(text, Named::Plain),
-        }
+        self.note_value(text, &value, ty, named);
         self.guarded_row(BoundExpr::constant(value, ty))
     }
 
@@ -317,7 +314,7 @@ impl Binder<'_, '_> {
         self.need_schema_of(text);
         let found = self.env.catalog.regclass(text, self.env.search_path);
         let relation = found.map_err(|error| error.at(self.literal_position(text)))?;
-        self.note_literal(text, Named::Literal(relation));
+        self.note_literal(text, &Named::Literal(relation));
         Ok(relation)
     }
 
@@ -342,7 +339,7 @@ impl Binder<'_, '_> {
         let values = array.values.iter().map(label).collect::<Result<_>>();
         let values = values.map_err(|error| error.at(self.literal_position(text)))?;
         let array = Array { element, dimensions: array.dimensions.clone(), values };
-        self.note_literal(text, Named::Labels(element));
+        self.note_literal(text, &Named::Labels(element));
         Ok(BoundExpr::constant(Datum::Array(array.into()), Type::of(target.oid)))
     }
 
