@@ -20,6 +20,7 @@ use archipel_sql::type_table::{element_of, is_date_or_time};
 use archipel_sql::types::{Oid, Type};
 
 use crate::bind::deparse::Arguments;
+use crate::bind::display::statement_text;
 use crate::bind::meaning::{Meaning, with_ids};
 use crate::bind::stored_expression::{About, DEFINITION_PATH, bind_text_in, mean_the_same};
 use crate::bind::{BindEnv, Clause, VariableScope, bind_statement, visit};
@@ -165,9 +166,10 @@ pub(super) fn settle_names(
     work: &Work<'_>,
 ) -> Result<bool> {
     let written = StoredStatements { search_path: path, ..stored };
-    let Some(here) = meaning_of(text, written, work) else { return Ok(false) };
+    let Some(here) = meaning_of(text, written, &work.catalog, work) else { return Ok(false) };
     let with_ids = with_ids(text, &here.names, &work.catalog)?;
-    let is_same = meaning_of(&with_ids, stored, work).is_some_and(|there| there.bound == here.bound);
+    let is_same =
+        meaning_of(&with_ids, stored, &work.catalog, work).is_some_and(|there| there.bound == here.bound);
     if is_same {
         *text = with_ids;
     }
@@ -179,7 +181,7 @@ fn settle_literals(text: &mut String, stored: StoredStatements<'_>, work: &Work<
         return Ok(());
     }
     let stored = StoredStatements { search_path: work.search_path(), ..stored };
-    let read = |text: &str| meaning_of(text, stored, work);
+    let read = |text: &str| meaning_of(text, stored, &work.catalog, work);
     // Whoever binds it in its place tells what is wrong with it.
     let Some(Meant { bound: meaning, moments, .. }) = read(text) else { return Ok(()) };
     let usual = FunctionContext::detached();
@@ -265,7 +267,26 @@ struct Meant {
     names: Vec<Meaning>,
 }
 
-fn meaning_of(text: &str, stored: StoredStatements<'_>, work: &Work<'_>) -> Option<Meant> {
+/// What statements do in a catalog, whatever the columns that they answer are called.
+pub(super) fn shape_of(
+    text: &str,
+    stored: StoredStatements<'_>,
+    catalog: &Catalog,
+    work: &Work<'_>,
+) -> Option<String> {
+    let bound = meaning_of(text, stored, catalog, work)?.bound;
+    Some(bound.into_iter().map(shape).collect::<Vec<_>>().join("\n"))
+}
+
+/// What a statement does, whatever the columns that it answers are called.
+pub(super) fn shape(mut statement: BoundStatement) -> String {
+    if let BoundStatement::Query(query) = &mut statement {
+        query.columns.iter_mut().for_each(|column| column.name.clear());
+    }
+    statement_text(&statement)
+}
+
+fn meaning_of(text: &str, stored: StoredStatements<'_>, catalog: &Catalog, work: &Work<'_>) -> Option<Meant> {
     let arguments = stored.routine.map(Arguments::of);
     let mut meant = Meant { bound: Vec::new(), moments: Vec::new(), names: Vec::new() };
     for statement in parse_stored(text).ok()? {
@@ -277,7 +298,7 @@ fn meaning_of(text: &str, stored: StoredStatements<'_>, work: &Work<'_>) -> Opti
         if !over_rows {
             return None;
         }
-        let mut env = BindEnv::new(&work.catalog, stored.search_path, work.env.context);
+        let mut env = BindEnv::new(catalog, stored.search_path, work.env.context);
         env.text = text;
         env.references = stored.references;
         (env.params_fixed, env.is_settled) = (true, true);

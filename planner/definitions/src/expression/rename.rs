@@ -3,21 +3,25 @@
 //! made to mean what it meant is refused.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{Catalog, Object, TableKind, View};
 use archipel_sql::error::{Result, SqlError};
-use archipel_sql::parser::{Lexeme, LexemeKind, lexemes};
+use archipel_sql::parser::{LexemeKind, lexemes};
 use archipel_sql::types::Oid;
 
+use super::literal::{StoredStatements, shape, shape_of};
 use super::stored_expression::{texts_of, texts_of_domain, texts_of_routine};
 use crate::bind::Clause;
-use crate::bind::display::statement_text;
 use crate::bind::stored_expression::{About, DEFINITION_PATH, bind_text};
 use crate::bound::BoundStatement;
 use crate::data_type::domain_form;
 use crate::relation::view_query;
 use crate::work::{Work, change};
+
+/// How many places that may say a field are tried one by one.
+const CHOSEN_MAX: usize = 6;
 
 /// A field's old name and its new one.
 #[derive(Debug)]
@@ -53,7 +57,7 @@ impl FieldRenaming<'_> {
                 let means = |catalog: &Catalog, query: &str| {
                     let view = View { query: query.to_owned(), ..view.clone() };
                     let bound = view_query::bound(&view, catalog, work).ok()?;
-                    Some(statement_text(&BoundStatement::Query(bound)))
+                    Some(shape(BoundStatement::Query(bound)))
                 };
                 let mut query = view.query.clone();
                 if self.may_say(&query)
@@ -99,6 +103,21 @@ impl FieldRenaming<'_> {
             for (text, about, clause) in texts_of_routine(&mut now) {
                 changed |= self.settle(text, (before, &about), (after, &about), clause)?;
             }
+            if let (Some(body), Some(of)) = (&mut now.traits.stored, &routine.traits.stored) {
+                let stored = StoredStatements {
+                    references: &of.references,
+                    routine: Some(&*routine),
+                    search_path: &of.search_path,
+                };
+                let mut text = of.text.clone();
+                let means = |catalog: &Catalog, text: &str| shape_of(text, stored, catalog, work);
+                if self.may_say(&text)
+                    && self.rewrite(&mut text, means(before, &of.text), &|text| means(after, text))?
+                {
+                    body.text = text;
+                    changed = true;
+                }
+            }
             if changed {
                 now.version += 1;
                 work.put(Object::Routine(now.into()));
@@ -131,15 +150,17 @@ impl FieldRenaming<'_> {
         if meant.is_none() || means(text) == meant {
             return Ok(false);
         }
-        let anew = self.rewritten(text)?;
+        let places = self.places(text)?;
         // It does not say the name: what has changed is the type.
-        if anew == *text {
+        if places.is_empty() {
             return Ok(false);
         }
-        if means(&anew) != meant {
-            let what = format_args!("giving what the definition {text} names another name");
-            return Err(SqlError::unsupported(what));
-        }
+        // A column or another type's field may have the same name.
+        let all = u32::MAX >> (u32::BITS - places.len().min(CHOSEN_MAX) as u32);
+        let mut anew = (1..=all).rev().map(|chosen| self.rewritten(text, &places, chosen));
+        let Some(anew) = anew.find(|anew| means(anew) == meant) else {
+            return Err(SqlError::unsupported("giving a field another name that a definition uses"));
+        };
         *text = anew;
         Ok(true)
     }
@@ -150,19 +171,27 @@ impl FieldRenaming<'_> {
         [self.from, self.to].into_iter().any(|name| text.contains(&name.to_lowercase()))
     }
 
-    /// The text with the new name for the old.
-    fn rewritten(&self, text: &str) -> Result<String> {
+    /// Where a text says the old name as that of a field, or may.
+    fn places(&self, text: &str) -> Result<Vec<Range<usize>>> {
         let parts = lexemes(text)?;
-        let (mut result, mut copied) = (String::with_capacity(text.len() + 16), 0);
-        for (at, Lexeme { kind, range }) in parts.iter().enumerate() {
+        let says = |at: &usize| {
             let behind_dot = at.checked_sub(1).is_some_and(|dot| &text[parts[dot].range.clone()] == ".");
-            if behind_dot && matches!(kind, LexemeKind::Word { value, .. } if value == self.from) {
+            behind_dot && matches!(&parts[*at].kind, LexemeKind::Word { value, .. } if value == self.from)
+        };
+        Ok((0..parts.len()).filter(says).map(|at| parts[at].range.clone()).collect())
+    }
+
+    /// The text with the new name in the chosen places; beyond the first few in all.
+    fn rewritten(&self, text: &str, places: &[Range<usize>], chosen: u32) -> String {
+        let (mut result, mut copied) = (String::with_capacity(text.len() + 16), 0);
+        for (number, range) in places.iter().enumerate() {
+            if number >= CHOSEN_MAX || chosen & (1 << number) != 0 {
                 result.push_str(&text[copied..range.start]);
                 result.push_str(&quote_identifier(self.to));
                 copied = range.end;
             }
         }
         result.push_str(&text[copied..]);
-        Ok(result)
+        result
     }
 }

@@ -4,6 +4,7 @@
 
 use archipel_sql::catalog::dependency::Dependent;
 use archipel_sql::catalog::names::quote_identifier;
+use archipel_sql::catalog::stored_name::with_names;
 use archipel_sql::catalog::user_type::Domain;
 use archipel_sql::catalog::{
     Catalog, CatalogChange, Object, PartitionKeyPart, Routine, Table, TableKind, TableRef,
@@ -200,6 +201,7 @@ pub(crate) fn follow_name(before: &TableRef, table: &mut Table, catalog: &Catalo
             renamed = rename_in_text(&renamed, &before.name, &name)?;
         }
         if !means(&renamed) {
+            let text = with_names(text, catalog, DEFINITION_PATH)?;
             return Err(SqlError::unsupported(format_args!("renaming a table in the expression {text}")));
         }
         *text = renamed;
@@ -245,6 +247,7 @@ pub(crate) fn check_renamed(before: &TableRef, after: &Table, catalog: &Catalog)
         if !bind_text(catalog, DEFINITION_PATH, renamed, &now, clause)
             .is_ok_and(|means| mean_the_same(&meant, &means))
         {
+            let text = with_names(text, catalog, DEFINITION_PATH)?;
             return Err(SqlError::unsupported(format_args!("renaming a column in the expression {text}")));
         }
     }
