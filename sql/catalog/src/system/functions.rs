@@ -235,7 +235,8 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
             (Some(Datum::Text(kept)), Some(Datum::Bool(true))) => {
                 match catalog.table_by_oid(oid_at(args, 1)) {
                     Some(table) => {
-                        let shown = source.shown(&KeptExpression::over(&table, kept, true));
+                        let kept_text = KeptExpression::over(&table, kept, true);
+                        let shown = source.shown(&KeptExpression { is_shown: true, ..kept_text });
                         text(shown.as_deref().unwrap_or(kept))
                     }
                     None => text(kept),

@@ -19,6 +19,8 @@ pub struct KeptExpression<'k> {
     pub target: Option<Type>,
     /// Without the parentheses that can be done without.
     pub pretty: bool,
+    /// It was shown to the session before: names stand in it, not ids.
+    pub is_shown: bool,
 }
 
 /// What a kept expression speaks of.
@@ -36,7 +38,7 @@ pub enum Subject {
 impl<'k> KeptExpression<'k> {
     /// One over a table's row.
     pub fn over(table: &'k Table, text: &'k str, pretty: bool) -> KeptExpression<'k> {
-        KeptExpression { text, subject: Subject::Row(table.oid), target: None, pretty }
+        KeptExpression { text, subject: Subject::Row(table.oid), target: None, pretty, is_shown: false }
     }
 }
 

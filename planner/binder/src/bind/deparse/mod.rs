@@ -56,7 +56,8 @@ pub fn deparse_expression(
     context: &FunctionContext<'_>,
 ) -> Option<String> {
     let parsed = archipel_sql::parser::parse_expression(expression.text).ok()?;
-    let mut env = BindEnv::new(catalog, DEFINITION_PATH, context);
+    let path = if expression.is_shown { search_path } else { DEFINITION_PATH };
+    let mut env = BindEnv::new(catalog, path, context);
     env.is_settled = true;
     let (about, clause) = match expression.subject {
         Subject::Row(table) => (About::Row(catalog.table_by_oid(table)?), Clause::Check),

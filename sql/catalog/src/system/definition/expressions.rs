@@ -11,7 +11,8 @@ use crate::types::Type;
 /// A default as PostgreSQL writes it back: string literals with their type.
 pub(in crate::system) fn default_text(source: &dyn SystemSource, column: &Column, default: &str) -> String {
     let target = Some(column.ty);
-    let kept = KeptExpression { text: default, subject: Subject::Nothing, target, pretty: false };
+    let kept =
+        KeptExpression { text: default, subject: Subject::Nothing, target, pretty: false, is_shown: false };
     if let Some(shown) = source.shown(&kept) {
         return shown;
     }

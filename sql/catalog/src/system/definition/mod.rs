@@ -214,6 +214,7 @@ pub(super) fn constraint_definition(source: &dyn SystemSource, oid: Oid, pretty:
                 subject: Subject::Value(domain.base),
                 target: None,
                 pretty,
+                is_shown: false,
             };
             return Some(check_definition(check, source.shown(&kept), pretty));
         }
@@ -312,7 +313,7 @@ fn argument(source: &dyn SystemSource, routine: &Routine, arg: &RoutineArg, with
 pub(super) fn argument_default(source: &dyn SystemSource, arg: &RoutineArg) -> Option<String> {
     let text = arg.default.as_deref()?;
     let target = Some(arg.ty);
-    let kept = KeptExpression { text, subject: Subject::Nothing, target, pretty: false };
+    let kept = KeptExpression { text, subject: Subject::Nothing, target, pretty: false, is_shown: false };
     Some(source.shown(&kept).unwrap_or_else(|| text.to_owned()))
 }
 

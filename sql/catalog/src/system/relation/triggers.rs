@@ -50,7 +50,7 @@ pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut
 fn condition(source: &dyn SystemSource, table: &Table, trigger: &Trigger, pretty: bool) -> Option<String> {
     let text = trigger.condition.as_deref()?;
     let subject = Subject::Change(table.oid);
-    let shown = source.shown(&KeptExpression { text, subject, target: None, pretty });
+    let shown = source.shown(&KeptExpression { text, subject, target: None, pretty, is_shown: false });
     Some(shown.unwrap_or_else(|| if pretty { text.to_owned() } else { format!("({text})") }))
 }
 
