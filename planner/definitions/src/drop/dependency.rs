@@ -39,7 +39,11 @@ pub(crate) fn users(kind: ObjectKind, oid: Oid, work: &Work<'_>) -> Vec<Dependen
         }
     };
     if kind == ObjectKind::Routine {
-        users.extend(bodies_calling(oid, work));
+        let bodies = bodies_calling(oid, work);
+        // One that calls it in a default, too, is told of once.
+        let others = bodies.into_iter().filter(|body| !users.iter().any(|known| is_one(known, body)));
+        let others: Vec<Dependent> = others.collect();
+        users.extend(others);
         users.extend(aggregates_of(oid, work));
         users.extend(operator_class::users_of_function(oid, work));
     }
