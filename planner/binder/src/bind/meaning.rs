@@ -103,6 +103,15 @@ pub fn with_ids(text: &str, meanings: &[Meaning], catalog: &Catalog) -> Result<S
         while matches!(part.kind, LexemeKind::Word { .. }) && symbol(last + 1) == Some(".") {
             last += 2;
         }
+        // A literal may go on in the next line.
+        let mut literal = String::new();
+        if let LexemeKind::String(value) = &part.kind {
+            literal.push_str(value);
+            while let Some(LexemeKind::String(more)) = parts.get(last + 1).map(|part| &part.kind) {
+                literal.push_str(more);
+                last += 1;
+            }
+        }
         let written = match (parts.get(last).map(|part| &part.kind), named) {
             (Some(LexemeKind::Word { value, .. }), Named::Routine(oid)) => {
                 Some(stored_routine(*oid, written_name(value)))
@@ -116,12 +125,12 @@ pub fn with_ids(text: &str, meanings: &[Meaning], catalog: &Catalog) -> Result<S
             (Some(LexemeKind::String(_)), Named::Literal(oid)) if is_of_user(*oid, catalog) => {
                 Some(format!("'{}'", stored_literal(*oid)))
             }
-            (Some(LexemeKind::String(_)), Named::Within(literal)) => {
-                Some(format!("'{}'", literal.replace('\'', "''")))
+            (Some(LexemeKind::String(_)), Named::Within(with_ids)) => {
+                Some(format!("'{}'", with_ids.replace('\'', "''")))
             }
-            (Some(LexemeKind::String(value)), Named::Labels(element)) => {
+            (Some(LexemeKind::String(_)), Named::Labels(element)) => {
                 let label = |label: &str| catalog.enum_value(*element, label).ok().map(stored_literal);
-                with_elements(value, label).map(|array| format!("'{}'", array.replace('\'', "''")))
+                with_elements(&literal, label).map(|array| format!("'{}'", array.replace('\'', "''")))
             }
             _ => None,
         };

@@ -179,6 +179,13 @@ impl Deparser<'_, '_> {
         }
     }
 
+    /// A function that was written as a field of its argument.
+    pub(super) fn function_of_row(&mut self, record: &Expr, bound: &BoundExpr) -> Option<Piece> {
+        let ExprKind::Routine { routine, args } = &bound.kind else { return None };
+        let name = self.routine_name(routine);
+        self.of_routine(&name, routine, &[record], args)
+    }
+
     /// Fields and elements of a value.
     fn access(&mut self, root: &Expr, chain: &[AccessExpr], bound: &BoundExpr) -> Option<Piece> {
         let prefix = |steps: usize| match steps {
@@ -195,6 +202,9 @@ impl Deparser<'_, '_> {
                 return None;
             }
             let record = prefix(before.len());
+            if let ExprKind::Routine { .. } = &bound.kind {
+                return self.function_of_row(&record, bound);
+            }
             let own = self.bind(&record)?;
             // A field of a relation's row is its column.
             if is_whole_row(&own) {

@@ -314,7 +314,12 @@ impl<'b, 'e> Deparser<'b, 'e> {
                 self.whole_row(bound)
             }
             Expr::Identifier(ident) => self.column(&ident_name(ident), bound),
-            Expr::CompoundIdentifier(parts) => self.column(&ident_name(parts.last()?), bound),
+            Expr::CompoundIdentifier(parts) => match (&parts[..], &bound.kind) {
+                ([row, _], ExprKind::Routine { .. }) => {
+                    self.function_of_row(&Expr::Identifier(row.clone()), bound)
+                }
+                _ => self.column(&ident_name(parts.last()?), bound),
+            },
             Expr::Value(_) => self.column("", bound),
             Expr::BinaryOp { left, op, right } => match op {
                 BinaryOperator::And | BinaryOperator::Or => {
