@@ -21,6 +21,7 @@ use super::{alter_inheritance, attach, column, constraint_timing, drop_column, p
 use crate::access::owner;
 use crate::data_type::type_name;
 use crate::drop::cascade;
+use crate::expression::rename::FieldRenaming;
 use crate::expression::{check, stored_expression};
 use crate::relation::constraint::Deferred;
 use crate::relation::{
@@ -550,8 +551,13 @@ fn rename_column(mut table: Table, from: &str, to: &str, work: &mut Work<'_>) ->
     }
     stored_expression::check_renamed(&before, &table, &work.catalog)?;
     work.settled.push(Object::Table(table.clone().into()));
+    let (catalog, is_partition) = (work.catalog.clone(), table.bound.is_some());
     finish(table, work);
-    Ok(())
+    // Nobody takes the rows of a partition by themselves.
+    match is_partition {
+        true => Ok(()),
+        false => FieldRenaming { from, to, of_table: true }.follow(&catalog, work),
+    }
 }
 
 fn rename_constraint(mut table: Table, from: &str, to: &str, work: &mut Work<'_>) -> Result<()> {

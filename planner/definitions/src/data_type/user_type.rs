@@ -214,7 +214,7 @@ pub(crate) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
         }
         TypeAction::RenameAttribute { from, to } => {
             changed = composite::rename(&known, from, to)?;
-            renaming = Some(FieldRenaming { from, to });
+            renaming = Some(FieldRenaming { from, to, of_table: false });
         }
     }
     let before = work.catalog.clone();

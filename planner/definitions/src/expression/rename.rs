@@ -1,6 +1,6 @@
-//! Another name for a field of a composite type: texts that the catalog keeps say fields by their names,
-//! while what else has a name has its id there ([`archipel_sql::catalog::stored_name`]). A text that cannot be
-//! made to mean what it meant is refused.
+//! Another name for a field of a composite type, or of a table's rows: texts that the catalog keeps say fields
+//! by their names, while what else has a name has its id there ([`archipel_sql::catalog::stored_name`]). A text
+//! that cannot be made to mean what it meant is refused.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -28,6 +28,8 @@ const CHOSEN_MAX: usize = 6;
 pub(crate) struct FieldRenaming<'n> {
     pub from: &'n str,
     pub to: &'n str,
+    /// The field is a table's column, which texts say otherwise, too: they stay where nobody can tell.
+    pub of_table: bool,
 }
 
 /// What a text means in a catalog.
@@ -60,7 +62,7 @@ impl FieldRenaming<'_> {
                     Some(shape(BoundStatement::Query(bound)))
                 };
                 let mut query = view.query.clone();
-                if self.may_say(&query)
+                if self.may_say_of_row(&query)
                     && self.rewrite(&mut query, means(before, &view.query), &|query| means(&after, query))?
                 {
                     view.query = query;
@@ -134,7 +136,7 @@ impl FieldRenaming<'_> {
         (after, about): (&Catalog, &About),
         clause: Clause,
     ) -> Result<bool> {
-        if !self.may_say(text) {
+        if !self.may_say_of_row(text) {
             return Ok(false);
         }
         let meant = meaning(before, text, seen, clause);
@@ -159,6 +161,9 @@ impl FieldRenaming<'_> {
         let all = u32::MAX >> (u32::BITS - places.len().min(CHOSEN_MAX) as u32);
         let mut anew = (1..=all).rev().map(|chosen| self.rewritten(text, &places, chosen));
         let Some(anew) = anew.find(|anew| means(anew) == meant) else {
+            if self.of_table {
+                return Ok(false);
+            }
             return Err(SqlError::unsupported("giving a field another name that a definition uses"));
         };
         *text = anew;
@@ -169,6 +174,11 @@ impl FieldRenaming<'_> {
     fn may_say(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         [self.from, self.to].into_iter().any(|name| text.contains(&name.to_lowercase()))
+    }
+
+    /// As [`Self::may_say`], where no argument bears a name: what is before a field is in parentheses.
+    fn may_say_of_row(&self, text: &str) -> bool {
+        self.may_say(text) && (!self.of_table || text.contains(")."))
     }
 
     /// Where a text says the old name as that of a field, or may.
