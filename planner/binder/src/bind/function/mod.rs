@@ -11,6 +11,7 @@
 //! - [`window`] OVER, WINDOW and frames
 //! - [`json`] what JSON functions must know of types
 //! - [`support_function`] functions that definitions name
+//! - [`type_call`] casts that are written as calls
 
 pub(crate) mod aggregate;
 pub mod argument;
@@ -23,4 +24,5 @@ pub(crate) mod json;
 pub(crate) mod overload;
 pub mod resolve;
 pub mod support_function;
+mod type_call;
 pub mod window;

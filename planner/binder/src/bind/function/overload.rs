@@ -22,8 +22,7 @@ use super::window::ranking_functions;
 use crate::bind::binder::Binder;
 use crate::bind::expression::coerce::{is_polymorphic, resolve_polymorphic};
 use crate::bind::expression::domain::common_domain;
-use crate::bind::expression::row_value;
-use crate::bind::expression::row_value::as_record;
+use crate::bind::expression::row_value::{self, as_record};
 use crate::bind::meaning::Named;
 use crate::bound::*;
 
@@ -379,7 +378,7 @@ impl Binder<'_, '_> {
                     "Could not choose a best candidate {what}. You might need to add explicit type casts."
                 )))
             }
-            Choice::None => self.without_candidate((schema, name), &callees, args, procedure_call),
+            Choice::None => self.without_candidate((schema, name), &callees, args, procedure_call, span),
         }
     }
     /// A call as messages show it.
@@ -395,6 +394,7 @@ impl Binder<'_, '_> {
         callees: &[Callee],
         args: Vec<Argument>,
         procedure_call: bool,
+        span: Span,
     ) -> Result<Resolved> {
         if let Some(schema) = schema.filter(|schema| *schema != "pg_temp")
             && callees.is_empty()
@@ -430,6 +430,9 @@ impl Binder<'_, '_> {
                 .map(|arg| arg.value)
                 .ok_or_else(|| SqlError::internal("no argument"))?;
             return self.coerce_or_fail(value, Type::of(info.oid), CastContext::Explicit).map(Resolved::Cast);
+        }
+        if !procedure_call && let Some(cast) = self.type_call((schema, name), &args, span)? {
+            return Ok(Resolved::Cast(cast));
         }
         if callees.is_empty() && function::known_but_missing(name) && !procedure_call {
             return Err(SqlError::unsupported(format_args!(
