@@ -18,6 +18,7 @@ use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::Oid;
 
 use crate::access::owner;
+use crate::expression::rename::follow_routine_name;
 use crate::function::{extension_object, routine};
 use crate::namespace::check_move;
 use crate::relation::trigger;
@@ -166,7 +167,10 @@ pub(super) fn rename(rename: &Rename, work: &mut Work<'_>) -> Result<()> {
                     work.put(Object::Routine(changed));
                     return Ok(());
                 }
-                RenameAction::RenameTo(name) => changed.name = name.clone(),
+                RenameAction::RenameTo(name) => {
+                    changed.name = name.clone();
+                    follow_routine_name(&found, &mut changed, work)?;
+                }
                 RenameAction::SetSchema(schema) => {
                     check_move(&found.schema, schema, work)?;
                     changed.schema = schema.clone();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use archipel_sql::catalog::names::quote_identifier;
-use archipel_sql::catalog::{Catalog, Object, TableKind, View};
+use archipel_sql::catalog::{Catalog, Object, Routine, TableKind, View};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::parser::{LexemeKind, lexemes};
 use archipel_sql::types::Oid;
@@ -30,6 +30,32 @@ pub(crate) struct FieldRenaming<'n> {
     pub to: &'n str,
     /// The field is a table's column, which texts say otherwise, too: they stay where nobody can tell.
     pub of_table: bool,
+}
+
+/// After a routine got another name: puts that before the arguments that its body says behind the old one.
+pub(crate) fn follow_routine_name(before: &Routine, after: &mut Routine, work: &Work<'_>) -> Result<()> {
+    let Some(of) = &before.traits.stored else { return Ok(()) };
+    let stored =
+        StoredStatements { references: &of.references, routine: Some(before), search_path: &of.search_path };
+    let parts = lexemes(&of.text)?;
+    let symbol = |at: usize| parts.get(at).map(|part| &of.text[part.range.clone()]);
+    let (mut anew, mut copied) = (String::with_capacity(of.text.len() + 16), 0);
+    for (at, part) in parts.iter().enumerate() {
+        let begins = at.checked_sub(1).and_then(symbol) != Some(".") && symbol(at + 1) == Some(".");
+        if begins && matches!(&part.kind, LexemeKind::Word { value, .. } if *value == before.name) {
+            anew.push_str(&of.text[copied..part.range.start]);
+            anew.push_str(&quote_identifier(&after.name));
+            copied = part.range.end;
+        }
+    }
+    anew.push_str(&of.text[copied..]);
+    let renamed = StoredStatements { routine: Some(&*after), ..stored };
+    let meant = shape_of(&of.text, stored, &work.catalog, work);
+    let follows = meant.is_some() && shape_of(&anew, renamed, &work.catalog, work) == meant;
+    if let Some(body) = after.traits.stored.as_mut().filter(|_| follows) {
+        body.text = anew;
+    }
+    Ok(())
 }
 
 /// What a text means in a catalog.
