@@ -267,6 +267,17 @@ struct Meant {
     names: Vec<Meaning>,
 }
 
+/// Whether a routine's body means something else with other references, or nothing.
+pub(crate) fn body_differs(routine: &Routine, references: &[ViewReference], work: &Work<'_>) -> bool {
+    let Some(body) = &routine.traits.stored else { return false };
+    let meant = |references: &[ViewReference]| {
+        let stored = StoredStatements { references, routine: Some(routine), search_path: &body.search_path };
+        meaning_of(&body.text, stored, &work.catalog, work).map(|meant| meant.bound)
+    };
+    let now = meant(&body.references);
+    now.is_some() && meant(references) != now
+}
+
 /// What statements do in a catalog, whatever the columns that they answer are called.
 pub(super) fn shape_of(
     text: &str,

@@ -8,7 +8,7 @@ use archipel_sql::catalog::names::{is_temporary_schema, undefined_column};
 use archipel_sql::catalog::view::reference;
 use archipel_sql::catalog::{
     Catalog, CatalogChange, CheckOption, Column, Object, ObjectKind, Persistence, Relation, Routine,
-    StoredBody, Table, TableKind, TableRef, View, ViewReference,
+    RoutineRef, StoredBody, Table, TableKind, TableRef, View, ViewReference,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{Positions, parse, parse_query};
@@ -17,7 +17,7 @@ use archipel_sql::types::Oid;
 use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Visit, Visitor};
 
 use super::table::check_said_once;
-use super::view_query::{bound, users_of_column};
+use super::view_query::{bodies_using_column, bound, users_of_column};
 use crate::access::owner;
 use crate::bind::name::{ident_name, object_name_span, own_rows, schema_and_name};
 use crate::bind::stored_expression::DEFINITION_PATH;
@@ -373,8 +373,11 @@ fn outputs(view: &View, catalog: &Catalog, work: &Work<'_>) -> Result<Vec<Output
 /// Makes room for a column to go: the views that use it go too, or the column stays.
 pub(crate) fn release_column(table: &Table, place: u16, cascade: bool, work: &mut Work<'_>) -> Result<()> {
     let users = users_of_column(table, place, work);
-    if !users.is_empty() {
-        let dependents: Vec<Dependent> = users.iter().cloned().map(Dependent::View).collect();
+    let bodies = bodies_using_column(table, place, work);
+    if !users.is_empty() || !bodies.is_empty() {
+        let views = users.iter().cloned().map(Dependent::View);
+        let dependents: Vec<Dependent> =
+            views.chain(bodies.iter().cloned().map(Dependent::Routine)).collect();
         if !cascade {
             let column = &table.columns[usize::from(place)].name;
             let error =
@@ -385,6 +388,18 @@ pub(crate) fn release_column(table: &Table, place: u16, cascade: bool, work: &mu
         for user in users {
             work.drop(ObjectKind::Table, user.oid);
         }
+        let bodies: Vec<Dependent> = bodies.into_iter().map(Dependent::Routine).collect();
+        work.drop_users(&bodies)?;
+    }
+    let bodies: Vec<RoutineRef> =
+        work.catalog.routines_all().filter(|routine| routine.names(table.oid)).cloned().collect();
+    for routine in bodies {
+        let mut changed = (*routine).clone();
+        let stored = changed.traits.stored.take();
+        changed.traits.stored =
+            stored.map(|body| Box::new(body.without_column(table.oid, usize::from(place))));
+        changed.version += 1;
+        work.put(Object::Routine(changed.into()));
     }
     let readers: Vec<TableRef> = work
         .catalog

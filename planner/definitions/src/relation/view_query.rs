@@ -1,12 +1,13 @@
 //! The queries of views, bound as they were when they were made: what they read, and what would change them.
 
 use archipel_sql::ast::Statement;
-use archipel_sql::catalog::{Catalog, Table, TableKind, TableRef, View};
+use archipel_sql::catalog::{Catalog, RoutineRef, Table, TableKind, TableRef, View};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::parser::parse_query;
 
 use crate::bind::{BindEnv, bind_statement};
 use crate::bound::{BoundQuery, BoundStatement};
+use crate::expression::literal::body_differs;
 use crate::work::Work;
 
 pub(crate) fn bound(view: &View, catalog: &Catalog, work: &Work<'_>) -> Result<BoundQuery> {
@@ -88,5 +89,17 @@ pub(crate) fn users_of_column(table: &Table, place: u16, work: &Work<'_>) -> Vec
             }
         }
     }
+    found
+}
+
+/// The routines whose bodies use a column, and were understood when they were written.
+pub(crate) fn bodies_using_column(table: &Table, place: u16, work: &Work<'_>) -> Vec<RoutineRef> {
+    let place = usize::from(place);
+    let uses = |routine: &&RoutineRef| {
+        let hiding = routine.traits.stored.as_ref().map(|body| body.hiding_column(table.oid, place));
+        routine.names(table.oid) && hiding.is_some_and(|body| body_differs(routine, &body.references, work))
+    };
+    let mut found: Vec<RoutineRef> = work.catalog.routines_all().filter(uses).cloned().collect();
+    found.sort_by_key(|routine| routine.oid);
     found
 }

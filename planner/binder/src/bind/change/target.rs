@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use archipel_sql::catalog::view::HIDDEN_COLUMN;
 use archipel_sql::catalog::{
     Catalog, CheckOption, Privileges, SYSTEM_COLUMNS, Table, TableKind, TableRef, TriggerEvent, View,
     ViewReference,
@@ -151,7 +152,11 @@ impl ChangeTarget {
 
     /// The columns an INSERT without a list fills, as far as they can be filled.
     pub fn all_columns(&self) -> Vec<usize> {
-        let Some(view) = &self.view else { return (0..self.table.columns.len()).collect() };
+        let Some(view) = &self.view else {
+            let known = self.known_as.as_ref().map_or(&[][..], |known| &known.columns[..]);
+            let is_hidden = |place: &usize| known.get(*place).is_some_and(|name| name == HIDDEN_COLUMN);
+            return (0..self.table.columns.len()).filter(|place| !is_hidden(place)).collect();
+        };
         view.columns.iter().map_while(plain_column).map(usize::from).collect()
     }
 

@@ -255,13 +255,12 @@ impl Binder<'_, '_> {
             return Ok(BoundExpr::constant(Datum::Oid(self.relation_literal(text)?), ty));
         }
         if target.oid.is_enum() {
-            let label =
-                self.label(target.oid, text).map_err(|error| error.at(self.literal_position(text)))?;
+            let label = self.label(target.oid, text);
+            let label = label.map_err(|error| error.at(self.literal_position(text)))?;
             self.note_literal(text, &Named::Literal(label));
             return Ok(BoundExpr::constant(Datum::Oid(label), ty));
         }
-        // The labels in an array's text are looked up where there is a session, and so is what the
-        // fields of a row are.
+        // Labels in an array's text, and what the fields of a row are, are looked up where there is a session.
         if target.oid.innermost_kind().is_some() {
             if self.env.late_literals {
                 let text = BoundExpr::constant(Datum::text(text), Type::TEXT);
@@ -338,9 +337,9 @@ impl Binder<'_, '_> {
         };
         let values = array.values.iter().map(label).collect::<Result<_>>();
         let values = values.map_err(|error| error.at(self.literal_position(text)))?;
-        let array = Array { element, dimensions: array.dimensions.clone(), values };
         self.note_literal(text, &Named::Labels(element));
-        Ok(BoundExpr::constant(Datum::Array(array.into()), Type::of(target.oid)))
+        let array = Datum::Array(Array { element, dimensions: array.dimensions.clone(), values }.into());
+        Ok(BoundExpr::constant(array, Type::of(target.oid)))
     }
 
     /// A cast's call; of a constant, its value. A cast that fails is left to fail when it runs.

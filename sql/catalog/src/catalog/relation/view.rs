@@ -14,8 +14,8 @@ pub fn reference(n: usize) -> String {
     format!("\"{REFERENCE_SCHEMA}\".\"{n}\"")
 }
 
-/// A name that no query can write.
-const HIDDEN_COLUMN: &str = "\u{1}hidden";
+/// A name that no query can write: of a column that is looked at as if nobody could name it.
+pub const HIDDEN_COLUMN: &str = "\u{1}hidden";
 
 impl View {
     /// Whether what it reads is read with the rights of whoever asks, not its owner's.

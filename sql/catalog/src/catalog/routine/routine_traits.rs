@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::ViewReference;
+use crate::catalog::view::HIDDEN_COLUMN;
 use crate::types::Oid;
 
 /// What a routine's declaration says besides its type.
@@ -38,6 +39,32 @@ pub struct StoredBody {
     /// Whether it was written as RETURN of an expression.
     #[serde(default)]
     pub returns: bool,
+}
+
+impl StoredBody {
+    /// The body when a column of a relation has gone, which it must not have used.
+    #[must_use]
+    pub fn without_column(&self, relation: Oid, place: usize) -> StoredBody {
+        let mut body = self.clone();
+        for reference in body.references.iter_mut().filter(|reference| reference.relation == relation) {
+            if place < reference.columns.len() {
+                reference.columns.remove(place);
+            }
+        }
+        body
+    }
+
+    /// The body as it would be if nobody could name a column of a relation.
+    #[must_use]
+    pub fn hiding_column(&self, relation: Oid, place: usize) -> StoredBody {
+        let mut body = self.clone();
+        for reference in body.references.iter_mut().filter(|reference| reference.relation == relation) {
+            if let Some(name) = reference.columns.get_mut(place) {
+                HIDDEN_COLUMN.clone_into(name);
+            }
+        }
+        body
+    }
 }
 
 impl Default for RoutineTraits {
