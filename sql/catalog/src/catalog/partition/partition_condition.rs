@@ -11,8 +11,8 @@ use crate::style::Quoting;
 use crate::type_table::{BuiltIn, TypeNames, element_of};
 use crate::types::{Oid, Type};
 
-use crate::catalog::names::{quote_identifier, quote_qualified};
-use crate::catalog::stored_name::{with_names, with_written_names};
+use crate::catalog::names::quote_identifier;
+use crate::catalog::stored_name::{stored_type, with_names, with_written_names};
 use crate::catalog::{
     Catalog, PartitionBound, PartitionKey, PartitionKeyPart, PartitionStrategy, RangeEnd, Table, TableRef,
 };
@@ -274,10 +274,7 @@ impl Writer<'_> {
         match self.catalog.user_type_of(ty.oid) {
             Some(user) => {
                 let suffix = if ty.oid == user.array_type() { "[]" } else { "" };
-                match user.schema.as_str() {
-                    "public" => format!("{}{suffix}", quote_identifier(&user.name)),
-                    schema => format!("{}{suffix}", quote_qualified(schema, &user.name)),
-                }
+                format!("{}{suffix}", stored_type(user.oid, &user.name))
             }
             // The length is a part of these constants.
             None if matches!(ty.oid, Oid::VARCHAR | Oid::BPCHAR) => BuiltIn.format_type(ty),
