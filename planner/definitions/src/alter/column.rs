@@ -12,7 +12,7 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
-use archipel_sql::type_table::{TypeNames, is_date_or_time, type_info};
+use archipel_sql::type_table::{TypeNames, element_of, is_date_or_time, type_info};
 use archipel_sql::types::{Oid, Type};
 
 use crate::bind::stored_expression::About;
@@ -240,10 +240,11 @@ pub(super) fn set_type(
     }
     let not_null = table.columns[at].not_null.then(|| validation::null_values(column, &table));
     table.columns[at].ty = new;
-    // Which moment a default means stays what it was; the session that inserts casts it.
-    let changes = is_date_or_time(old.oid) && old.oid != new.oid;
-    if let (true, Some(default)) = (changes, &table.columns[at].default)
-        && let Some(typed) = check::typed_default(default, old)?
+    // Which moment, or which label, a default means stays what it was; the session that inserts casts it.
+    let element = element_of(old.oid).unwrap_or(old.oid);
+    let means_more = is_date_or_time(old.oid) || old.oid.innermost_kind().is_some() || element.names_object();
+    if let (true, Some(default)) = (means_more && old.oid != new.oid, &table.columns[at].default)
+        && let Some(typed) = check::typed_default(default, old, work)?
     {
         table.columns[at].default = Some(typed);
     }

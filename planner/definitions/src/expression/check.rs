@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use archipel_engine::txn::OwnedCell;
 use archipel_sql::ast::{ColumnConstraintKind, ColumnDefinition, Expression};
+use archipel_sql::catalog::stored_name::stored_type;
 use archipel_sql::catalog::{Column, SYSTEM_COLUMNS, Table, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -621,13 +622,21 @@ fn unchanging_value(bound: &BoundExpr, work: &Work<'_>) -> Option<Datum> {
     if unchanging { evaluate(bound, &inputs) } else { None }
 }
 
-/// A default that is a literal alone takes its meaning from its column's type, one of time: when that
-/// changes, the one it had is written behind it.
-pub(crate) fn typed_default(text: &str, ty: Type) -> Result<Option<String>> {
+/// A default that is a literal alone takes its meaning from its column's type, one of time or of names: when
+/// that changes, the one it had is written behind it.
+pub(crate) fn typed_default(text: &str, ty: Type, work: &Work<'_>) -> Result<Option<String>> {
     let expression = archipel_sql::parser::parse_expression_text(text)?;
     let alone = matches!(&expression.expr, Expr::Value(literal) if matches!(
         literal.value,
         Value::SingleQuotedString(_) | Value::EscapedStringLiteral(_) | Value::DollarQuotedString(_)
     ));
-    Ok(alone.then(|| format!("{text}::{}", BuiltIn.format_type(Type::of(ty.oid)))))
+    let name = match (work.catalog.user_type_of(ty.oid), work.catalog.table_of_row_type(ty.oid)) {
+        (Some(user), _) => {
+            let suffix = if ty.oid == user.array_type() { "[]" } else { "" };
+            format!("{}{suffix}", stored_type(user.oid, &user.name))
+        }
+        (None, Some(table)) => stored_type(ty.oid, &table.name),
+        (None, None) => BuiltIn.format_type(Type::of(ty.oid)),
+    };
+    Ok(alone.then(|| format!("{text}::{name}")))
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use archipel_sql::catalog::names::undefined_schema;
+use archipel_sql::catalog::stored_name::written_name;
 use archipel_sql::catalog::{ArgMode, RoutineKind, RoutineRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -254,10 +255,7 @@ impl Callee {
 }
 
 fn qualified(schema: Option<&str>, name: &str) -> String {
-    match schema {
-        Some(schema) => format!("{schema}.{name}"),
-        None => name.to_owned(),
-    }
+    schema.map_or_else(|| written_name(name).to_owned(), |schema| format!("{schema}.{name}"))
 }
 
 /// Arguments with names follow those without, each name once, and a VARIADIC one is the last.
