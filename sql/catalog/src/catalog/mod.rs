@@ -54,7 +54,7 @@ pub use relation::index::{Index, IndexColumn, IndexExpression};
 pub use relation::nominal::{Nominal, NominalIndex, ReplicaIdentity};
 pub use relation::sequence::Sequence;
 pub use relation::system_column::{ROW_PLACE, SYSTEM_COLUMNS};
-pub use relation::view_reference::ViewReference;
+pub use relation::view_reference::{HIDDEN_COLUMN, ViewReference};
 pub use routine::aggregate::{Aggregate, AggregateWay, MovingWay};
 pub use routine::routine_traits::{RoutineTraits, StoredBody};
 pub use routine::trigger_definition::{Trigger, TriggerRole, TriggerTiming};

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use archipel_sql::catalog::view::HIDDEN_COLUMN;
+use archipel_sql::catalog::HIDDEN_COLUMN;
 use archipel_sql::catalog::{
     Catalog, CheckOption, Privileges, SYSTEM_COLUMNS, Table, TableKind, TableRef, TriggerEvent, View,
     ViewReference,

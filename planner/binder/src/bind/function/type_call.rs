@@ -1,5 +1,6 @@
 //! Casts to users' types that are written as calls: `mood('sad')` (FuncNameAsType).
 
+use archipel_sql::catalog::names::is_temporary_schema;
 use archipel_sql::error::Result;
 use archipel_sql::function::CastContext;
 use archipel_sql::types::{Oid, Type};
@@ -20,9 +21,11 @@ impl Binder<'_, '_> {
         span: Span,
     ) -> Result<Option<BoundExpr>> {
         let [Argument { name: None, value, variadic: false, .. }] = args else { return Ok(None) };
-        let Some(ty) = self.env.catalog.user_type(schema, name, self.env.search_path) else {
-            return Ok(None);
-        };
+        // What is temporary is called by its schema alone.
+        let path = self.env.search_path.iter().filter(|schema| !is_temporary_schema(schema));
+        let path: Vec<String> = path.cloned().collect();
+        let path = if schema.is_none() { &path[..] } else { self.env.search_path };
+        let Some(ty) = self.env.catalog.user_type(schema, name, path) else { return Ok(None) };
         if ty.attributes.is_some() {
             return Ok(None);
         }

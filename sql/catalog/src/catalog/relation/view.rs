@@ -14,9 +14,6 @@ pub fn reference(n: usize) -> String {
     format!("\"{REFERENCE_SCHEMA}\".\"{n}\"")
 }
 
-/// A name that no query can write: of a column that is looked at as if nobody could name it.
-pub const HIDDEN_COLUMN: &str = "\u{1}hidden";
-
 impl View {
     /// Whether what it reads is read with the rights of whoever asks, not its owner's.
     pub fn is_of_invoker(&self) -> bool {
@@ -42,11 +39,7 @@ impl View {
     #[must_use]
     pub fn without_column(&self, relation: Oid, place: usize) -> View {
         let mut view = self.clone();
-        for reference in view.references.iter_mut().filter(|reference| reference.relation == relation) {
-            if place < reference.columns.len() {
-                reference.columns.remove(place);
-            }
-        }
+        ViewReference::lose_column(&mut view.references, relation, place);
         view
     }
 
@@ -54,11 +47,7 @@ impl View {
     #[must_use]
     pub fn hiding_column(&self, relation: Oid, place: usize) -> View {
         let mut view = self.clone();
-        for reference in view.references.iter_mut().filter(|reference| reference.relation == relation) {
-            if let Some(name) = reference.columns.get_mut(place) {
-                HIDDEN_COLUMN.clone_into(name);
-            }
-        }
+        ViewReference::hide_column(&mut view.references, relation, place);
         view
     }
 

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::ViewReference;
-use crate::catalog::view::HIDDEN_COLUMN;
 use crate::types::Oid;
 
 /// What a routine's declaration says besides its type.
@@ -46,11 +45,7 @@ impl StoredBody {
     #[must_use]
     pub fn without_column(&self, relation: Oid, place: usize) -> StoredBody {
         let mut body = self.clone();
-        for reference in body.references.iter_mut().filter(|reference| reference.relation == relation) {
-            if place < reference.columns.len() {
-                reference.columns.remove(place);
-            }
-        }
+        ViewReference::lose_column(&mut body.references, relation, place);
         body
     }
 
@@ -58,11 +53,7 @@ impl StoredBody {
     #[must_use]
     pub fn hiding_column(&self, relation: Oid, place: usize) -> StoredBody {
         let mut body = self.clone();
-        for reference in body.references.iter_mut().filter(|reference| reference.relation == relation) {
-            if let Some(name) = reference.columns.get_mut(place) {
-                HIDDEN_COLUMN.clone_into(name);
-            }
-        }
+        ViewReference::hide_column(&mut body.references, relation, place);
         body
     }
 }
