@@ -78,7 +78,7 @@ const AFTER_CATALOG_1: &[(&str, &str)] = &[
         "middling/{blue,middling}/(1,one)/ours.counted/ours.feeling/other.label_of",
     ),
     ("SELECT * FROM ours.v ORDER BY id LIMIT 1", "7/16/is middling/blue/{blue,middling}/9"),
-    ("SELECT * FROM ours.inner_names ORDER BY more LIMIT 1", "22/blue"),
+    ("SELECT * FROM ours.inner_names ORDER BY more LIMIT 1", "8/blue"),
     ("SELECT one FROM ours.of_rows", "10"),
     ("SELECT ours.named(1, 'middling')", "is middling2"),
     ("SELECT * FROM ours.cards", "Ada Lovelace/Ada Lovelace"),
