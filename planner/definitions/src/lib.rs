@@ -74,12 +74,13 @@ pub fn plan_migration(version: u32, name: &str, script: &str, env: &DdlEnv<'_>) 
     Ok(work.finish())
 }
 
-/// Plans the migration step that puts ids into texts which say names, and the row that says it ran.
-pub fn plan_ids(version: u32, name: &str, env: &DdlEnv<'_>) -> DdlPlan {
+/// Plans the migration step that puts ids into texts which say names, and the row that says it ran; and the texts
+/// that mean nothing, with the reasons.
+pub fn plan_ids(version: u32, name: &str, env: &DdlEnv<'_>) -> (DdlPlan, Vec<String>) {
     let mut work = Work::new(env, "MIGRATION");
-    expression::names_to_ids::put_ids(&mut work);
+    let left = expression::names_to_ids::put_ids(&mut work);
     work.put(Object::Migration(Migration { version, name: name.to_string() }));
-    work.finish()
+    (work.finish(), left)
 }
 
 fn plan_into(statement: &Statement, work: &mut Work<'_>) -> Result<()> {

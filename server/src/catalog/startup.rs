@@ -143,7 +143,13 @@ fn migrate(
     };
     let plan = match step.change {
         Change::Script(script) => plan_migration(step.version, step.name, script, &environment)?,
-        Change::NamesToIds => plan_ids(step.version, step.name, &environment),
+        Change::NamesToIds => {
+            let (plan, left) = plan_ids(step.version, step.name, &environment);
+            for text in left {
+                tracing::warn!("system catalog: a definition means nothing: {text}");
+            }
+            plan
+        }
     };
     run_plan(engine, catalog, plan)
 }

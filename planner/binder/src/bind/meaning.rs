@@ -36,9 +36,7 @@ pub enum Named {
     Sequence(Oid),
     /// A literal that is the name of an object, or a label of an enum.
     Literal(Oid),
-    /// A literal that is an array of labels of an enum of this type.
-    Labels(Oid),
-    /// A literal with names in it, which is this with their ids: a row's, or an array of names.
+    /// A literal with names in it, which is this with their ids: a row's, or an array of names or labels.
     Within(String),
     /// A literal that names nothing.
     Plain,
@@ -104,13 +102,10 @@ pub fn with_ids(text: &str, meanings: &[Meaning], catalog: &Catalog) -> Result<S
             last += 2;
         }
         // A literal may go on in the next line.
-        let mut literal = String::new();
-        if let LexemeKind::String(value) = &part.kind {
-            literal.push_str(value);
-            while let Some(LexemeKind::String(more)) = parts.get(last + 1).map(|part| &part.kind) {
-                literal.push_str(more);
-                last += 1;
-            }
+        let is_literal =
+            |at: usize| matches!(parts.get(at).map(|part| &part.kind), Some(LexemeKind::String(_)));
+        while is_literal(first) && is_literal(last + 1) {
+            last += 1;
         }
         let written = match (parts.get(last).map(|part| &part.kind), named) {
             (Some(LexemeKind::Word { value, .. }), Named::Routine(oid)) => {
@@ -127,10 +122,6 @@ pub fn with_ids(text: &str, meanings: &[Meaning], catalog: &Catalog) -> Result<S
             }
             (Some(LexemeKind::String(_)), Named::Within(with_ids)) => {
                 Some(format!("'{}'", with_ids.replace('\'', "''")))
-            }
-            (Some(LexemeKind::String(_)), Named::Labels(element)) => {
-                let label = |label: &str| catalog.enum_value(*element, label).ok().map(stored_literal);
-                with_elements(&literal, label).map(|array| format!("'{}'", array.replace('\'', "''")))
             }
             _ => None,
         };
@@ -158,43 +149,4 @@ fn is_of_user(oid: Oid, catalog: &Catalog) -> bool {
         || catalog.schema_by_oid(oid).is_some()
         || relation()
         || row_type()
-}
-
-/// An array's literal with some elements replaced: those for which there is another text. `None` for what
-/// is no such literal.
-fn with_elements(literal: &str, other: impl Fn(&str) -> Option<String>) -> Option<String> {
-    if !literal.trim_start().starts_with('{') {
-        return None;
-    }
-    let mut written = String::with_capacity(literal.len());
-    let (mut element, mut is_quoted) = (String::new(), false);
-    let mut characters = literal.chars();
-    // Where the element that is being read begins in what is written.
-    let mut begins = 0;
-    while let Some(character) = characters.next() {
-        match character {
-            '{' | '}' | ',' if !is_quoted => {
-                let name = element.trim();
-                if let Some(other) = (!name.is_empty()).then(|| other(name)).flatten() {
-                    written.truncate(begins);
-                    written.push_str(&other);
-                }
-                written.push(character);
-                element.clear();
-                begins = written.len();
-                continue;
-            }
-            '"' => is_quoted = !is_quoted,
-            '\\' => {
-                written.push(character);
-                let next = characters.next()?;
-                element.push(next);
-                written.push(next);
-                continue;
-            }
-            _ => element.push(character),
-        }
-        written.push(character);
-    }
-    Some(written)
 }

@@ -1,7 +1,7 @@
 //! Texts that the catalog keeps: defaults, conditions, what columns and indexes are computed from.
-//! Their names mean the same whoever runs the statement: they are looked up in the schema of what
-//! the text belongs to, then in `public`. Whoever writes a definition sees to it that they mean
-//! there what they meant to him (the crate `definitions`, `kept`).
+//! They mean the same whoever runs the statement: in the place of names stand ids
+//! ([`archipel_sql::catalog::stored_name`]), which [`text_with_ids`] puts there when a definition is written;
+//! what has none is PostgreSQL's own.
 
 use std::cell::RefCell;
 
@@ -9,7 +9,6 @@ use archipel_sql::catalog::{Catalog, TableRef, TypesAlong};
 use archipel_sql::error::Result;
 use archipel_sql::function::{CastContext, FunctionContext};
 use archipel_sql::types::{Oid, Type};
-
 use sqlparser::ast::Expr;
 
 use super::binder::{BindEnv, Binder};

@@ -11,8 +11,10 @@ use crate::bind::Clause;
 use crate::bind::stored_expression::{About, DEFINITION_PATH};
 use crate::work::Work;
 
-/// Puts ids into all texts of a catalog. What cannot be bound stays as it is: it meant nothing before.
-pub(crate) fn put_ids(work: &mut Work<'_>) {
+/// Puts ids into all texts of a catalog. What cannot be bound stays as it is, and is answered: it meant nothing
+/// before.
+pub(crate) fn put_ids(work: &mut Work<'_>) -> Vec<String> {
+    let mut left = Vec::new();
     let tables: Vec<_> =
         work.catalog.tables().filter(|table| table.kind != TableKind::System).cloned().collect();
     for table in tables {
@@ -20,7 +22,7 @@ pub(crate) fn put_ids(work: &mut Work<'_>) {
         let mut changed = false;
         let texts = texts_of(&mut after, &table).into_iter().zip(targets(&table));
         for ((text, about, clause), target) in texts {
-            changed |= put_into(text, (&about, clause, target), &table.schema, work);
+            changed |= put_into(text, (&about, clause, target), &table.schema, (&*work, &mut left));
         }
         if changed | put_into_view(&mut after, work) {
             work.put(Object::Table(after.into()));
@@ -34,7 +36,7 @@ pub(crate) fn put_ids(work: &mut Work<'_>) {
         let mut changed = false;
         for (text, about, clause) in texts_of_domain(domain) {
             let target = (clause == Clause::Default).then_some(base);
-            changed |= put_into(text, (&about, clause, target), &ty.schema, work);
+            changed |= put_into(text, (&about, clause, target), &ty.schema, (&*work, &mut left));
         }
         if changed {
             work.put(Object::Type(after.into()));
@@ -46,17 +48,26 @@ pub(crate) fn put_ids(work: &mut Work<'_>) {
         let types = routine.args.iter().filter(|arg| arg.default.is_some()).map(|arg| arg.ty);
         let mut changed = false;
         for ((text, about, clause), ty) in texts_of_routine(&mut after).into_iter().zip(types) {
-            changed |= put_into(text, (&about, clause, Some(ty)), &routine.schema, work);
+            changed |= put_into(text, (&about, clause, Some(ty)), &routine.schema, (&*work, &mut left));
         }
         if changed | put_into_body(&mut after, work) {
             work.put(Object::Routine(after.into()));
         }
     }
+    left
 }
 
-fn put_into(text: &mut String, meant: (&About, Clause, Option<Type>), schema: &str, work: &Work<'_>) -> bool {
+fn put_into(
+    text: &mut String,
+    meant: (&About, Clause, Option<Type>),
+    schema: &str,
+    (work, left): (&Work<'_>, &mut Vec<String>),
+) -> bool {
     let path = [schema.to_owned(), "public".to_owned()];
-    stored_expression::settle_names(text, meant, &path, work).unwrap_or(false)
+    stored_expression::settle_names(text, meant, &path, work).unwrap_or_else(|error| {
+        left.push(format!("{text} in schema {schema}: {}", error.message()));
+        false
+    })
 }
 
 fn put_into_view(table: &mut Table, work: &Work<'_>) -> bool {

@@ -337,8 +337,8 @@ impl Binder<'_, '_> {
         };
         let values = array.values.iter().map(label).collect::<Result<_>>();
         let values = values.map_err(|error| error.at(self.literal_position(text)))?;
-        self.note_literal(text, &Named::Labels(element));
         let array = Datum::Array(Array { element, dimensions: array.dimensions.clone(), values }.into());
+        self.note_value(text, &array, Type::of(target.oid), true);
         Ok(BoundExpr::constant(array, Type::of(target.oid)))
     }
 
