@@ -332,6 +332,8 @@ impl Watch {
             self.served = served;
         }
         let routing = shared.load_routing();
+        // Of a group that is gone there is nothing to take away.
+        self.own_cuts.retain(|(group, _)| !routing.routes(*group).is_empty());
         let groups = routing.groups().into_iter().filter(|group| *group != REFERENCE_GROUP);
         let mut partitions: Vec<PartitionSample> = groups
             .flat_map(|group| routing.routes(group))

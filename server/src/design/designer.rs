@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use archipel_planner::ddl::EvidentPlace;
+use archipel_sql::catalog::Catalog;
 use archipel_sql::types::Oid;
 
 use super::cache::Known;
@@ -27,7 +28,10 @@ impl Designer {
         self.failures.lock().get(&table).is_some_and(|failures| *failures >= COPIES_MAX)
     }
 
-    pub(super) fn note_failure(&self, table: Oid) {
-        *self.failures.lock().entry(table).or_default() += 1;
+    /// Counts a failure, and forgets those of tables that are not in `catalog` any more.
+    pub(super) fn note_failure(&self, table: Oid, catalog: &Catalog) {
+        let mut failures = self.failures.lock();
+        failures.retain(|known, _| catalog.table_by_oid(*known).is_some());
+        *failures.entry(table).or_default() += 1;
     }
 }

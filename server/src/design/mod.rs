@@ -175,7 +175,7 @@ pub async fn follow(server: Arc<Server>) {
                     false
                 });
                 if !copied {
-                    server.designer.note_failure(table);
+                    server.designer.note_failure(table, &server.catalog.current().catalog);
                 }
                 done &= copied;
             }

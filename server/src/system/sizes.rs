@@ -2,7 +2,8 @@
 //! `relpages` of `pg_class`. Kept while the server runs; before that they are unknown, as
 //! PostgreSQL's are of a table that was never vacuumed.
 
-use archipel_sql::catalog::Table;
+use archipel_sql::catalog::{Catalog, Table};
+use archipel_sql::types::Oid;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
@@ -26,8 +27,9 @@ pub struct Size {
 pub struct Sizes(Mutex<FxHashMap<u32, Size>>);
 
 impl Sizes {
-    /// Notes how many rows a table has.
-    pub fn note(&self, table: &Table, rows: i64) {
+    /// Notes how many rows a table has. Those of tables that are not in `catalog` any more are
+    /// forgotten as often as there is no room left.
+    pub fn note(&self, catalog: &Catalog, table: &Table, rows: i64) {
         let width = |ty: archipel_sql::types::Type| match archipel_sql::type_table::type_info(ty.oid) {
             Some(info) if info.length > 0 => i64::from(info.length),
             _ => VARIABLE_BYTES,
@@ -35,7 +37,11 @@ impl Sizes {
         let row = ROW_OVERHEAD_BYTES + table.columns.iter().map(|column| width(column.ty)).sum::<i64>();
         let pages = rows.saturating_mul(row).saturating_add(PAGE_BYTES - 1) / PAGE_BYTES;
         let size = Size { rows: rows as f32, pages: i32::try_from(pages).unwrap_or(i32::MAX) };
-        self.0.lock().insert(table.oid.0, size);
+        let mut sizes = self.0.lock();
+        if sizes.len() == sizes.capacity() {
+            sizes.retain(|oid, _| catalog.table_by_oid(Oid(*oid)).is_some());
+        }
+        sizes.insert(table.oid.0, size);
     }
 
     /// What was noted last.

@@ -103,7 +103,7 @@ impl Session {
             self.run_analytic(plan, Vec::new(), &RowsTo::Kept, RowsLeave::AtEnd).await?
             && let Some([Datum::Int8(rows)]) = rows.first().map(Vec::as_slice)
         {
-            self.server.sizes.note(table, *rows);
+            self.server.sizes.note(&self.server.catalog.current().catalog, table, *rows);
         }
         Ok(())
     }
