@@ -237,16 +237,10 @@ impl Schema {
         }
     }
 
-    /// Groups that hold no tree any more.
-    pub fn empty_groups(&self) -> Vec<GroupId> {
-        let mut empty: Vec<GroupId> = self
-            .groups
-            .iter()
-            .filter(|(group, meta)| **group != REFERENCE_GROUP && meta.roots.iter().all(Option::is_none))
-            .map(|(group, _)| *group)
-            .collect();
-        empty.sort_unstable();
-        empty
+    /// Whether it is a group that can go: it holds no tree any more.
+    pub fn is_empty_group(&self, group: GroupId) -> bool {
+        let is_empty = |meta: &GroupMeta| meta.roots.iter().all(Option::is_none);
+        group != REFERENCE_GROUP && self.groups.get(&group).is_some_and(is_empty)
     }
 
     /// Tables in id order.

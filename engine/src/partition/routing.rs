@@ -59,9 +59,14 @@ impl RoutingTable {
         Some(routes[position(routes, key)].partition)
     }
 
+    /// All partitions, in no order.
+    pub(crate) fn partitions(&self) -> impl Iterator<Item = PartitionRef> {
+        self.groups.values().flatten().map(|route| route.partition)
+    }
+
     /// All partitions, in partition order.
     pub(crate) fn all(&self) -> HeldList {
-        let mut all: HeldList = self.groups.values().flatten().map(|route| route.partition).collect();
+        let mut all: HeldList = self.partitions().collect();
         all.sort_unstable_by_key(|partition| partition.id);
         all
     }

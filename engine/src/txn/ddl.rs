@@ -13,13 +13,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 pub use copying::{BeginCopy, CopySlice};
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 use super::repartition::RepartitionView;
 use super::{Claimed, Inserted, LockMode, ReferenceTable, ReferenceVector, Sequence, SequencePosition, Txn};
 use crate::cell::Cell;
 use crate::engine::Shared;
-use crate::id::{Epoch, GroupId, SequenceId, TreeId, TxnId};
+use crate::id::{Epoch, GroupId, PartitionId, SequenceId, TreeId, TxnId};
 use crate::log::redo;
 use crate::partition::{PartitionRef, Root, RoutingTable};
 use crate::program::Stop;
@@ -268,11 +269,12 @@ impl Txn<'_> {
     /// A partition that split while this program queued has an upper part the claim did not
     /// know. Once everything the routing table names is held, nothing can split any more.
     fn hold_everything(&mut self) -> Result<(), Stop> {
+        let mut known: FxHashSet<PartitionId> = self.held.iter().map(|partition| partition.id).collect();
         loop {
             self.worker.refresh(self.shared);
-            let version = self.worker.routing.version;
-            for partition in self.worker.routing.all() {
-                if self.held.iter().any(|held| held.id == partition.id) {
+            let routing = self.worker.routing.clone();
+            for partition in routing.partitions() {
+                if !known.insert(partition.id) {
                     continue;
                 }
                 if !partition.try_claim() {
@@ -281,7 +283,7 @@ impl Txn<'_> {
                 }
                 self.held.push(partition);
             }
-            if self.shared.load_routing().version == version {
+            if self.shared.load_routing().version == routing.version {
                 return Ok(());
             }
         }

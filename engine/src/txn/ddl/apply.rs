@@ -84,7 +84,7 @@ impl Txn<'_> {
         let work = self.work()?;
         work.schema.drop_table(id);
         work.note(table_key(id), None::<&TableRecord>);
-        work.drop_empty_groups();
+        work.drop_empty_groups(&table);
         redo::drop_tree(&mut self.worker.scratch.redo, id, sequence_of_all(&self.held));
         Ok(Inserted::Ok)
     }
@@ -224,7 +224,7 @@ impl Txn<'_> {
         def.indexes.retain(|other| other.id != index);
         let new = self.define(def)?;
         self.stamp_roots(&old, &new)?;
-        self.work()?.drop_empty_groups();
+        self.work()?.drop_empty_groups(&old);
         Ok(Inserted::Ok)
     }
 
@@ -270,7 +270,7 @@ impl Txn<'_> {
         self.make_roots(&new)?;
         self.level_sequences();
         let filled = self.fill_table(&old, &new, &rows, columns)?;
-        self.work()?.drop_empty_groups();
+        self.work()?.drop_empty_groups(&old);
         if old.group != new.group {
             self.note_regrouped(&new, began);
         }
@@ -404,8 +404,17 @@ impl DdlWork {
         self.note(super::group_key(group), Some(&record));
     }
 
-    pub(super) fn drop_empty_groups(&mut self) {
-        for group in self.schema.empty_groups() {
+    /// Drops the groups that a table, as it was, and its indexes had their trees in, where no tree is
+    /// left. Of no other can the last tree have gone.
+    pub(super) fn drop_empty_groups(&mut self, was: &TableMeta) {
+        let mut groups: Vec<GroupId> = was.indexes.iter().map(|index| index.group).collect();
+        groups.push(was.group);
+        groups.sort_unstable();
+        groups.dedup();
+        for group in groups {
+            if !self.schema.is_empty_group(group) {
+                continue;
+            }
             self.schema.groups.remove(&group);
             self.routing.drop_group(group);
             self.note(super::group_key(group), None::<&GroupRecord>);

@@ -157,7 +157,7 @@ impl Txn<'_> {
         }
         self.level_sequences();
         self.settle_groups(&[old.group, new.group]);
-        self.work()?.drop_empty_groups();
+        self.work()?.drop_empty_groups(old);
         self.note_regrouped(&new, began);
         // Boundaries that suited the group's own rows may leave these too many in one partition.
         self.look = true;
@@ -230,7 +230,7 @@ impl Txn<'_> {
                 refused => return Ok(refused),
             }
         }
-        self.work()?.drop_empty_groups();
+        self.work()?.drop_empty_groups(old);
         self.note_regrouped(&new, began);
         Ok(Inserted::Ok)
     }
