@@ -15,6 +15,7 @@ mod indexing;
 mod memory;
 mod open;
 mod pace;
+mod partitions;
 mod restart;
 mod shared;
 mod views;

@@ -26,7 +26,8 @@ id!(
     GroupId(u32)
 );
 id!(
-    /// One key range of one group. Never reused while the server lives.
+    /// One key range of one group. Once the partition was merged into its neighbour, or its group is
+    /// gone, another one may get the number.
     PartitionId(u32)
 );
 id!(

@@ -270,7 +270,7 @@ fn settle_homes(shared: &Arc<Shared>, Last { new, moves: under_way, .. }: &mut L
         if home.group == REFERENCE_GROUP {
             // Nothing is logged of its home, and nothing but the queue's service hangs on it.
             for route in routing.routes(REFERENCE_GROUP) {
-                route.partition.set_home(to);
+                shared.set_home(route.partition, to);
             }
             continue;
         }

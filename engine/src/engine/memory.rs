@@ -170,7 +170,7 @@ fn wanted(shared: &Shared, partition: PartitionRef) -> Option<u16> {
 
 /// Where a partition's memory lies, and what part of it where it should; for the views.
 pub(super) fn place(shared: &Shared, partition: PartitionRef) -> (Option<u16>, f64) {
-    if partition.group == REFERENCE_GROUP {
+    if partition.group() == REFERENCE_GROUP {
         return (None, 1.0);
     }
     let node = Some(partition.memory_node()).filter(|node| *node != NO_NODE);

@@ -9,8 +9,9 @@ use std::time::Duration;
 use super::Engine;
 use super::background::Background;
 use super::indexing::BuiltTable;
+use super::partitions::Homes;
 use super::restart::{RecoverySpeed, RestartBound};
-use super::shared::{Shared, SharedParts, fewest_homes};
+use super::shared::{Shared, SharedParts};
 use crate::clock::{Clock, SystemClock};
 use crate::id::{Epoch, ExecutorId, GroupId, IslandId, PartitionId, SequenceId, TreeId};
 use crate::log::store::check_format;
@@ -402,7 +403,7 @@ fn rebuild(
     let groups = recovered_places(&recovered.meta, &schema)?;
 
     let executors = (0..config.executors.len()).map(|id| ExecutorId(id as u16)).collect();
-    let mut build = Build { executors, partitions: Vec::new(), memory_used: 0 };
+    let mut build = Build { executors, partitions: Vec::new(), homes: Homes::default(), memory_used: 0 };
     let mut routing = RoutingTable::default();
     routing.version = 1;
     for (group, mut lows) in groups {
@@ -464,22 +465,24 @@ struct LoggedPlace {
 struct Build {
     executors: Vec<ExecutorId>,
     partitions: Vec<PartitionRef>,
+    homes: Homes,
     memory_used: i64,
 }
 
 impl Build {
     /// The partitions of a group, idle; nobody else knows them yet.
     fn group(&mut self, group: GroupId, lows: &[(KeyBuf, LoggedPlace)], recovered: &Recovered) -> Vec<Route> {
-        let mut routes = Vec::new();
+        let mut routes: Vec<Route> = Vec::new();
         for (at, (low, place)) in lows.iter().enumerate() {
             let mut data = PartitionData::new(low.clone(), lows.get(at + 1).map(|(next, _)| next.clone()));
             data.start_at(recovered.sequence_max, recovered.epoch);
             let id = PartitionId(self.partitions.len() as u32);
             // There may be fewer executors than there were.
-            let home = place
-                .home
-                .filter(|home| usize::from(*home) < self.executors.len())
-                .map_or_else(|| fewest_homes(&self.partitions, &self.executors, group), ExecutorId);
+            let home = place.home.filter(|home| usize::from(*home) < self.executors.len()).map_or_else(
+                || self.homes.fewest(&self.executors, routes.iter().map(|route| route.home())),
+                ExecutorId,
+            );
+            self.homes.add(home);
             let partition = Partition::leak(id, group, home, data, false);
             partition.set_flags(place.flags);
             self.partitions.push(partition);

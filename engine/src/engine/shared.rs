@@ -13,11 +13,12 @@ use super::follow::Following;
 use super::history::CheckpointHistory;
 use super::memory::MemoryFollowing;
 use super::open::{EngineConfig, Interleave, Point};
+use super::partitions::Partitions;
 use super::restart::RestartBound;
 use crate::client::Client;
 use crate::clock::Clock;
 use crate::executor::{Executor, FanOut, MemoryGauge, Worker, put, serve, take};
-use crate::id::{Epoch, ExecutorId, GroupId, PartitionId, TreeId, TxnId};
+use crate::id::{Epoch, ExecutorId, GroupId, TreeId, TxnId};
 use crate::locks::table::LockTable;
 use crate::log::{Log, Wake};
 use crate::monitor::Monitor;
@@ -76,8 +77,7 @@ pub(crate) struct Shared {
     routing: ArcSwap<RoutingTable>,
     /// Publications one after another.
     routing_latch: Mutex<()>,
-    partitions: Mutex<Vec<PartitionRef>>,
-    next_partition: AtomicU32,
+    partitions: Mutex<Partitions>,
     next_table_version: AtomicU32,
     /// See [`crate::Engine::first_unused_tree`].
     pub first_unused_tree: TreeId,
@@ -195,8 +195,7 @@ impl Shared {
             schema: ArcSwap::from_pointee(parts.schema),
             routing: ArcSwap::from_pointee(parts.routing),
             routing_latch: Mutex::new(()),
-            partitions: Mutex::new(parts.partitions),
-            next_partition: AtomicU32::new(parts.next_partition),
+            partitions: Mutex::new(Partitions::new(parts.partitions, parts.next_partition)),
             next_table_version: AtomicU32::new(parts.next_table_version),
             first_unused_tree: parts.first_unused_tree,
             meta_sequence: AtomicU64::new(parts.meta_sequence),
@@ -287,25 +286,35 @@ impl Shared {
 
     /// A new partition, held by the caller, at home where the fewest are.
     pub fn new_partition(&self, group: GroupId, data: PartitionData) -> PartitionRef {
-        let id = PartitionId(self.next_partition.fetch_add(1, Ordering::Relaxed));
-        let mut partitions = self.partitions.lock();
-        let home = fewest_homes(&partitions, &self.active(), group);
-        let partition = Partition::leak(id, group, home, data, true);
+        let (active, routing) = (self.active(), self.routing.load());
+        let of_group = routing.routes(group).iter().map(|route| route.home());
+        let partition = self.partitions.lock().add(group, data, &active, of_group);
         // What comes into it is put there by its home.
         let node = self.home_of(partition).memory_node();
         partition.set_memory_node(node.unwrap_or(NO_NODE));
-        partitions.push(partition);
         partition
     }
 
     /// Rows and index entries in all partitions, as of their last sampled looks.
     pub fn rows(&self) -> u64 {
-        self.partitions.lock().iter().map(|partition| partition.rows.load(Ordering::Relaxed)).sum()
+        self.partitions.lock().live().map(|partition| partition.rows.load(Ordering::Relaxed)).sum()
     }
 
-    /// Forgets a partition that was merged into its neighbour.
+    /// Makes a partition a shell that was merged into its neighbour, or whose group is gone. The
+    /// caller holds it, and no routing table names it that is, or will be, published.
     pub fn retire(&self, partition: PartitionRef) {
-        self.partitions.lock().retain(|other| other.id != partition.id);
+        partition.vacate();
+        self.partitions.lock().retire(partition);
+    }
+
+    /// Gives a partition another home; the caller holds it, or it is the one of the reference tables.
+    pub fn set_home(&self, partition: PartitionRef, home: ExecutorId) {
+        self.partitions.lock().set_home(partition, home);
+    }
+
+    /// How many partitions there are, and how many shells of such that were.
+    pub fn partition_counts(&self) -> (usize, usize) {
+        self.partitions.lock().counts()
     }
 
     pub fn next_table_version(&self) -> u32 {
@@ -363,7 +372,7 @@ impl Shared {
             }),
             Some(island) => {
                 held.iter().all(|partition| {
-                    partition.group == REFERENCE_GROUP || self.home_of(partition).island() == island
+                    partition.group() == REFERENCE_GROUP || self.home_of(partition).island() == island
                 }) || held.len() > 1
             }
         }
@@ -521,20 +530,20 @@ impl Shared {
         let rows = data.rows();
         partition.note_size(data);
         // One key cannot be split: do not try again before the partition has doubled.
-        if partition.group == REFERENCE_GROUP || rows < data.split_again_rows {
+        if partition.group() == REFERENCE_GROUP || rows < data.split_again_rows {
             return;
         }
         let largest = data.roots.iter().map(|root| root.tree.len()).max().unwrap_or(0);
         let (reason, partitions_max) = if largest >= self.config.split_rows {
             ("size", usize::MAX)
-        } else if rows >= SPREAD_ROWS_MIN && self.spreads(partition.group, rows) {
+        } else if rows >= SPREAD_ROWS_MIN && self.spreads(partition.group(), rows) {
             ("spread over executors", PARTITIONS_PER_EXECUTOR * self.active_count())
         } else {
             return;
         };
         data.split_again_rows = rows * 2;
         let split = SplitPartition {
-            group: partition.group,
+            group: partition.group(),
             key: data.low.clone(),
             rows_min: rows / 2,
             partitions_max,
@@ -600,27 +609,11 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         // Partitions stay as empty shells; see `partition::PartitionRef`.
-        for partition in self.partitions.get_mut().drain(..) {
+        let partitions = self.partitions.get_mut();
+        for partition in partitions.live().chain(partitions.shells().iter().copied()) {
             partition.clear();
         }
     }
-}
-
-/// The home of a new partition: of the `active` executors, the one with the fewest of its group,
-/// then of all.
-pub(crate) fn fewest_homes(partitions: &[PartitionRef], active: &[ExecutorId], group: GroupId) -> ExecutorId {
-    let last = active.iter().map(|id| usize::from(id.0)).max().unwrap_or(0);
-    let mut counts = vec![(0usize, 0usize); last + 1];
-    for partition in partitions {
-        if let Some(count) = counts.get_mut(usize::from(partition.home().0)) {
-            count.1 += 1;
-            if partition.group == group {
-                count.0 += 1;
-            }
-        }
-    }
-    let best = active.iter().min_by_key(|id| counts[usize::from(id.0)]);
-    best.copied().unwrap_or(ExecutorId(0))
 }
 
 /// Releases the replies of threads that are no executors.

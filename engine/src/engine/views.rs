@@ -105,6 +105,12 @@ impl Engine {
         views
     }
 
+    /// How many partitions there are, and how many shells of such that were merged or whose groups
+    /// are gone, which are used again.
+    pub fn partition_counts(&self) -> (usize, usize) {
+        self.shared.partition_counts()
+    }
+
     /// How many rows a table has at the most: what lies in its partitions, other tables' rows included, as
     /// their last writers left it. Zero for one that is not there.
     pub fn rows_at_most(&self, table: TreeId) -> u64 {
@@ -112,6 +118,15 @@ impl Engine {
         let routing = self.shared.load_routing();
         let routes = routing.routes(table.group()).iter();
         routes.map(|route| route.partition.rows.load(Ordering::Relaxed)).sum()
+    }
+
+    /// What a table takes at the most: the bytes of its partitions, other tables' rows included, as their
+    /// last writers left them. Zero for one that is not there.
+    pub fn bytes_at_most(&self, table: TreeId) -> u64 {
+        let Some(table) = self.table(table) else { return 0 };
+        let routing = self.shared.load_routing();
+        let routes = routing.routes(table.group()).iter();
+        routes.map(|route| route.partition.bytes.load(Ordering::Relaxed)).sum()
     }
 
     /// The routing table, row by row.

@@ -34,6 +34,12 @@ struct Partition {
     count: UnsafeCell<u32>,
 }
 
+impl Partition {
+    fn group(&self) -> GroupId {
+        self.group
+    }
+}
+
 // SAFETY: what the model is to show: `count` has one holder at a time.
 unsafe impl Sync for Partition {}
 
@@ -191,6 +197,26 @@ fn a_split_divides_a_queue_that_others_enter() {
         late.join().expect("it ends");
         // Where it ran depends on who was first; the engine's bounds check sends it on.
         assert_eq!(held(lower) + held(upper), 1);
+    });
+}
+
+#[test]
+fn a_split_into_a_shell_keeps_who_comes_for_what_the_shell_was() {
+    explore(2, || {
+        // The shell has the smaller number.
+        let (upper, lower) = (partition(1), partition(2));
+        assert!(lower.try_claim() && upper.try_claim());
+        let late = thread::spawn(move || {
+            let mut claims = ClaimSet::new();
+            claims.add_point(GroupId(1), b"x");
+            drop(enter(&[upper, lower], claims));
+        });
+        lower.divide_queue(upper, &SplitRanges { low: b"", at: b"m", high: None });
+        release(&[lower, upper]);
+        late.join().expect("it ends");
+        // Over the upper part alone, or over both if it came after the split.
+        let (below, above) = (held(lower), held(upper));
+        assert!(above == 1 && below <= 1, "{below} and {above}");
     });
 }
 

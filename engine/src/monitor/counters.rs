@@ -343,22 +343,22 @@ pub(crate) fn measure(
     thread: &parking_lot::Mutex<ThreadStatistics>,
     distribution: &dyn Fn(GroupId) -> Distribution,
 ) {
-    let participants = held.iter().filter(|partition| partition.group != REFERENCE_GROUP).count();
+    let participants = held.iter().filter(|partition| partition.group() != REFERENCE_GROUP).count();
     let nanos = run.nanos / participants.max(1) as u64;
     let mut met: SmallVec<[SubPartition; PARTICIPANTS_MAX]> = SmallVec::new();
     for partition in held {
         // SAFETY: the caller still holds all of them; the reference ends in this iteration.
         let data = unsafe { partition.data_mut() };
         let Some(mut statistics) = partition.statistics.try_lock() else { continue };
-        let slice = place(&mut statistics, partition.group, data, run, nanos, distribution);
-        if participants > 1 && partition.group != REFERENCE_GROUP && met.len() < PARTICIPANTS_MAX {
+        let slice = place(&mut statistics, partition.group(), data, run, nanos, distribution);
+        if participants > 1 && partition.group() != REFERENCE_GROUP && met.len() < PARTICIPANTS_MAX {
             met.push((partition.id, slice));
         }
     }
     let Some(mut thread) = thread.try_lock() else { return };
     thread.tally = run.tally;
     if let (1, Some(by)) = (participants, run.on_the_spot)
-        && let Some(only) = held.iter().find(|partition| partition.group != REFERENCE_GROUP)
+        && let Some(only) = held.iter().find(|partition| partition.group() != REFERENCE_GROUP)
     {
         thread.crossings.add_direct(by, only.home(), run.nanos);
     }

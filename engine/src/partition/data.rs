@@ -385,7 +385,7 @@ impl PartitionData {
     /// If `right` does not begin where this one ends, or holds other trees.
     pub fn append(&mut self, right: &mut Self) {
         assert_eq!(self.high.as_ref(), Some(&right.low), "only neighbours merge");
-        let end = Self::retired(&right.low);
+        let end = Self::shell(&right.low);
         let right = std::mem::replace(right, end);
         while self.roots.len() < right.roots.len() {
             self.roots.push(Root::empty());
@@ -404,9 +404,9 @@ impl PartitionData {
         self.following = None;
     }
 
-    /// What a merged partition leaves behind: no rows, and bounds that cover no key, so that
-    /// whoever comes late is sent on.
-    fn retired(at: &KeyBuf) -> Self {
+    /// What a partition leaves behind that was merged, or whose group is gone: no rows, and bounds
+    /// that cover no key, so that whoever comes late is sent on.
+    pub fn shell(at: &KeyBuf) -> Self {
         Self::new(at.clone(), Some(at.clone()))
     }
 

@@ -22,6 +22,16 @@ pub(super) struct Queue {
     age: u64,
 }
 
+impl Queue {
+    /// Puts tickets of several queues where their ages belong, each once.
+    fn put_in_order(&mut self) {
+        let mut tickets: Vec<Arc<Ticket>> = self.tickets.drain(..).collect();
+        tickets.sort_by_key(|ticket| ticket.order());
+        tickets.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        self.tickets = tickets.into();
+    }
+}
+
 impl Partition {
     /// Claims the partition if it is idle. Never waits, never overtakes queued work.
     pub fn try_claim(&self) -> bool {
@@ -89,12 +99,17 @@ impl Partition {
     }
 
     /// Divides the queue of a partition that was split: each ticket goes where its keys are, to
-    /// both if need be, and keeps its place. The caller holds both; nobody knows `upper` yet, so
-    /// its queue is empty.
+    /// both if need be, and keeps its place. The caller holds both. No routing table leads to
+    /// `upper` for these keys yet; but it may have been another partition, for which tickets come
+    /// by old ones: they stay, each at the place its age gives it.
     pub fn divide_queue(&'static self, upper: PartitionRef, ranges: &SplitRanges<'_>) {
-        let mut queue = self.queue.lock();
-        let mut above = upper.queue.lock();
-        above.age = queue.age;
+        let (first, second) = if self.id < upper.id { (self, upper) } else { (upper, self) };
+        let first_latch = first.queue.lock();
+        let second_latch = second.queue.lock();
+        let (mut queue, mut above) =
+            if self.id < upper.id { (first_latch, second_latch) } else { (second_latch, first_latch) };
+        let late = !above.tickets.is_empty();
+        above.age = above.age.max(queue.age);
         queue.tickets.retain(|ticket| {
             let (stays, goes) = ticket.split(self, upper, ranges);
             #[cfg(test)]
@@ -104,6 +119,9 @@ impl Partition {
             }
             stays
         });
+        if late {
+            above.put_in_order();
+        }
         self.show(&queue);
         upper.show(&above);
     }
@@ -123,10 +141,8 @@ impl Partition {
         for ticket in &gone.tickets {
             ticket.merge(self, from);
         }
-        let mut tickets: Vec<Arc<Ticket>> = queue.tickets.drain(..).chain(gone.tickets.drain(..)).collect();
-        tickets.sort_by_key(|ticket| ticket.order());
-        tickets.dedup_by(|a, b| Arc::ptr_eq(a, b));
-        queue.tickets = tickets.into();
+        queue.tickets.append(&mut gone.tickets);
+        queue.put_in_order();
         queue.age = queue.age.max(gone.age);
         self.show(&queue);
         from.show(&gone);

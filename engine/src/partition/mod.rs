@@ -20,6 +20,17 @@
 //! merged: ranges move with the tickets that wait for them. A ticket that enters the queue of a
 //! merged partition later, by an old routing table, is lent the shell, finds that it covers
 //! nothing, and starts again at the right one.
+//!
+//! **Shells.** A partition that was merged into its neighbour, or whose group is gone, gives back
+//! its data and becomes a shell, which later is another partition. There is no moment at which
+//! nobody has its address any more: a thread that slept, or a ticket, may have it from a routing
+//! table of long ago. It does no harm, because an address promises nothing. Whoever has claimed a
+//! partition asks it which group it is of and which keys it covers, and what it finds there is
+//! true while it holds it. So the moment to use a shell again is when it can be claimed: then no
+//! thread holds it, it is lent to no ticket, and no ticket stands in its queue. One that comes
+//! later by an old table takes its turn, finds neither its group nor its key, and looks again.
+//! The number stays with the shell: latches are taken in its order by lists that were sorted
+//! before. See `crate::engine`'s `partitions`.
 
 mod claims;
 mod data;
@@ -46,11 +57,12 @@ use crate::executor::Worker;
 use crate::id::{ExecutorId, GroupId, PartitionId};
 use crate::monitor::PartitionStatistics;
 use crate::program::Stop;
+use crate::storage::KeyBuf;
 use crate::sync::{self, AtomicU16, AtomicU32, AtomicU64, Mutex, Ordering};
 
-/// Partitions are never freed while the process lives (their data is, see
-/// [`Partition::clear`]), so that a stale reference is harmless: it finds a partition whose
-/// bounds no longer cover its key.
+/// Partitions are never freed while the process lives (their data is, see [`Partition::vacate`],
+/// and the shell is used again), so that a stale reference is harmless: it finds a partition of
+/// another group, or one whose bounds no longer cover its key.
 pub(crate) type PartitionRef = &'static Partition;
 
 /// The partitions one transaction holds, in partition order.
@@ -73,8 +85,10 @@ pub(crate) trait Job: Send {
 pub(crate) struct Partition {
     state: AtomicU32,
     home: AtomicU16,
+    /// Its own for ever.
     pub id: PartitionId,
-    pub group: GroupId,
+    /// Written by the holder of a shell only.
+    group: AtomicU32,
     data: UnsafeCell<PartitionData>,
     queue: Mutex<Queue>,
     /// Transactions that ended holding this partition. Written by the holder only.
@@ -126,7 +140,7 @@ impl Partition {
             state: AtomicU32::new(if held { HELD } else { 0 }),
             home: AtomicU16::new(home.0),
             id,
-            group,
+            group: AtomicU32::new(group.0),
             data: UnsafeCell::new(data),
             queue: Mutex::new(Queue::default()),
             actions: AtomicU64::new(0),
@@ -139,6 +153,35 @@ impl Partition {
             followed: AtomicU64::new(0),
             statistics: Mutex::default(),
         }))
+    }
+
+    /// The group it is of. Stays while somebody holds the partition; to others it is a hint.
+    #[inline]
+    pub fn group(&self) -> GroupId {
+        GroupId(self.group.load(Ordering::Relaxed))
+    }
+
+    /// Makes a shell a partition of a group. The caller has claimed it.
+    pub fn begin(&self, group: GroupId, home: ExecutorId, data: PartitionData) {
+        self.group.store(group.0, Ordering::Relaxed);
+        self.set_home(home);
+        self.set_flags(0);
+        self.set_memory_node(NO_NODE);
+        for count in [&self.actions, &self.sampled_nanos, &self.queued, &self.rows, &self.bytes] {
+            count.store(0, Ordering::Relaxed);
+        }
+        // Whoever ran over the shell by an old routing table was perhaps measured.
+        *self.statistics.lock() = PartitionStatistics::default();
+        // SAFETY: held by the caller; the reference ends with the statement.
+        *unsafe { self.data_mut() } = data;
+    }
+
+    /// Makes the partition a shell: it gives back what it holds and covers no key. The caller holds
+    /// it, and no routing table names it any more that is, or will be, published.
+    pub fn vacate(&self) {
+        // SAFETY: held by the caller; the reference ends with the statement.
+        *unsafe { self.data_mut() } = PartitionData::shell(&KeyBuf::new());
+        *self.statistics.lock() = PartitionStatistics::default();
     }
 
     pub fn home(&self) -> ExecutorId {
@@ -258,7 +301,7 @@ impl Partition {
 
 impl std::fmt::Debug for Partition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "partition {} of group {}", self.id, self.group)
+        write!(f, "partition {} of group {}", self.id, self.group())
     }
 }
 

@@ -75,6 +75,29 @@ fn tickets_go_where_their_keys_are_and_keep_their_place() {
 }
 
 #[test]
+fn a_shell_keeps_who_waits_for_what_it_was_when_a_split_uses_it() {
+    // The shell has the smaller number: latches are taken in partition order.
+    let shell = partition(1, b"", None);
+    let lower = partition(2, b"", None);
+    let a = queue(&[b"a"], &[lower]);
+    let z = queue(&[b"z"], &[lower]);
+    // By an old routing table: one wants the shell, the other both of them.
+    let old = queue(&[b"c"], &[shell]);
+    let both = queue(&[b"x"], &[shell, lower]);
+    let x = queue(&[b"x"], &[lower]);
+    let names = [("a", &a), ("z", &z), ("o", &old), ("+", &both), ("x", &x)];
+    // SAFETY: this test holds the partition.
+    let upper_data = unsafe { lower.data_mut() }.split_off(b"m");
+    shell.begin(GROUP, ExecutorId(0), upper_data);
+    lower.divide_queue(shell, &SplitRanges { low: b"", at: b"m", high: None });
+    assert_eq!(waiting(lower, &names), "a");
+    assert_eq!(waiting(shell, &names), "oz+x", "in the order of their ages, each once");
+    assert_eq!((serve(lower), serve(shell)), (Some(1), Some(1)));
+    assert_eq!([serve(shell), serve(shell), serve(shell)], [Some(1), Some(1), Some(1)]);
+    assert!(lower.try_release() && shell.try_release(), "nothing is left behind");
+}
+
+#[test]
 fn united_queues_stand_in_the_order_of_ages() {
     // The right partition has the smaller number: latches are taken in partition order.
     let right = partition(1, b"m", None);

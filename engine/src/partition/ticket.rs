@@ -112,10 +112,11 @@ impl Ticket {
         let mut phase = self.phase.lock();
         let Phase::Waiting { job, partitions, .. } = &mut *phase else { return (true, false) };
         let claims = job.claims();
-        let above = claims.means(lower.group, ranges.at, ranges.high);
+        let above = claims.means(lower.group(), ranges.at, ranges.high);
         // Only what lies wholly above goes: whatever else brought it here keeps it here.
-        let below = !above || claims.means(lower.group, ranges.low, Some(ranges.at));
-        if above {
+        let below = !above || claims.means(lower.group(), ranges.low, Some(ranges.at));
+        // It may stand there already: by an old routing table, for what the upper part was before.
+        if above && partitions.iter().all(|partition| partition.id != upper.id) {
             partitions.push(upper);
         }
         if !below {

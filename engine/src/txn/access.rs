@@ -13,19 +13,19 @@ impl Txn<'_> {
         // One that holds many mostly stays with the one it was at.
         if let Some(&partition) = self.held.get(self.recent)
             // SAFETY: held by this transaction, and the reference ends with the expression.
-            && partition.group == group && unsafe { partition.data_mut() }.covers(key)
+            && partition.group() == group && unsafe { partition.data_mut() }.covers(key)
         {
             return Ok(partition);
         }
         for (at, &partition) in self.held.iter().enumerate() {
             // SAFETY: held by this transaction, and the reference ends with the expression.
-            if partition.group == group && unsafe { partition.data_mut() }.covers(key) {
+            if partition.group() == group && unsafe { partition.data_mut() }.covers(key) {
                 self.recent = at;
                 return Ok(partition);
             }
             #[cfg(test)]
             // SAFETY: as above.
-            if partition.group == group
+            if partition.group() == group
                 && unsafe { partition.data_mut() }.covered(key)
                 && crate::planted::is(crate::planted::Bug::StaleRouting)
             {
@@ -42,7 +42,7 @@ impl Txn<'_> {
         high: Option<&[u8]>,
     ) -> Result<PartitionRef, Stop> {
         for &partition in &self.held {
-            if partition.group != group {
+            if partition.group() != group {
                 continue;
             }
             // SAFETY: held by this transaction, and the reference ends in this iteration.
@@ -73,7 +73,9 @@ impl Txn<'_> {
         if partition.try_claim() {
             // SAFETY: just claimed.
             let data = unsafe { partition.data_mut() };
-            let covers = data.low == low
+            // Between the look and the claim it may have become a shell, and another group's.
+            let covers = partition.group() == group
+                && data.low == low
                 && match (high, &data.high) {
                     (_, None) => true,
                     (None, Some(_)) => false,
@@ -109,8 +111,11 @@ impl Txn<'_> {
         };
         if partition.try_claim() {
             self.held.push(partition);
-            // SAFETY: just claimed.
-            if unsafe { partition.data_mut() }.covers(key) && !self.holds_too_late() {
+            // Between the look and the claim it may have become a shell, and another group's.
+            let is_here = partition.group() == group
+                // SAFETY: just claimed.
+                && unsafe { partition.data_mut() }.covers(key);
+            if is_here && !self.holds_too_late() {
                 return Ok(partition);
             }
         }

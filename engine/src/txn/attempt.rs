@@ -501,7 +501,7 @@ impl<P: Program> Attempt<P> {
     fn run_here(mut self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker, held: HeldList) {
         let queued = self.queued_nanos.take();
         let options = self.options.clone();
-        let one = matches!(&held[..], [only] if only.group != REFERENCE_GROUP);
+        let one = matches!(&held[..], [only] if only.group() != REFERENCE_GROUP);
         let ran = run_held(shared, worker, &mut self.program, &options, held, &self.claims);
         if let (true, Some(since), Some(from), Some(by)) = (one, queued, self.from, worker.executor)
             && matches!(&ran, Ran::Done(outcome) if outcome.result.is_ok())

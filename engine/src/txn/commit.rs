@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use super::ddl::Remains;
 use super::undo::{Undo, UndoKind};
 use super::{ReferenceTable, Txn};
 use crate::id::{Epoch, PartitionId, TreeId};
@@ -78,10 +79,11 @@ impl Txn<'_> {
                 unsafe { partition.data_mut() }.mark_commit(epoch, durable);
             }
         }
-        if publishes {
-            self.publish(epoch);
-        }
+        let remains = if publishes { self.publish(epoch) } else { None };
         self.shared.epochs.leave(&self.worker.slot);
+        if let Some(remains) = remains {
+            self.clear_away(remains);
+        }
         self.depends_on = epoch;
         self.worker.scratch.clear_writes();
         self.reference_writes.clear();
@@ -171,15 +173,14 @@ impl Txn<'_> {
         }
     }
 
-    /// Publishes reference tables and definitions.
-    fn publish(&mut self, epoch: Epoch) {
+    /// Publishes reference tables and definitions; what definitions leave behind.
+    fn publish(&mut self, epoch: Epoch) -> Option<Remains> {
         let mut vector = (*self.shared.references.load()).clone();
         for (id, version, tree) in self.reference_writes.drain(..) {
             vector.tables.insert(id, std::sync::Arc::new(ReferenceTable { version, epoch, tree }));
         }
-        if let Some(work) = self.ddl.take() {
-            work.publish(self.shared, &mut vector, epoch);
-        }
+        let remains = self.ddl.take().map(|work| work.publish(self.shared, &mut vector));
         self.shared.references.publish(vector, epoch, self.shared.snapshots.any());
+        remains
     }
 }

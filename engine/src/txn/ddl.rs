@@ -181,6 +181,16 @@ pub(crate) struct DdlWork {
     meta: Vec<(String, Option<Vec<u8>>)>,
     /// Tables that changed their group, for the history.
     regrouped: Vec<RepartitionView>,
+    /// Partitions of groups that are new: shells again if this is undone.
+    made: Vec<PartitionRef>,
+    /// Partitions of groups that are gone: shells once this is committed.
+    left: Vec<PartitionRef>,
+}
+
+/// What a committed definition leaves behind: see [`Txn::clear_away`].
+pub(crate) struct Remains {
+    before: Vec<Before>,
+    left: Vec<PartitionRef>,
 }
 
 /// What a root was before it was changed. One list for both kinds: a root that replaced another may
@@ -193,8 +203,10 @@ enum Before {
     Moved(regroup::Moved),
     /// A tree that became a reference table's.
     Taken(Box<regroup::Taken>),
-    /// Bytes that a partition was given.
+    /// Bytes that a partition was given, of another.
     Bytes(PartitionRef, i64),
+    /// Bytes that came to a partition and to all that are in use, or with a minus went.
+    Charged(PartitionRef, i64),
 }
 
 impl DdlWork {
@@ -203,13 +215,15 @@ impl DdlWork {
         self.meta.push((key, bytes));
     }
 
-    /// Makes the copies current; between the redo and the leaving of the epoch.
-    pub fn publish(self: Box<Self>, shared: &Arc<Shared>, vector: &mut ReferenceVector, _epoch: Epoch) {
+    /// Makes the copies current; between the redo and the leaving of the epoch. Answers what is to
+    /// be cleared away once the epoch has been left: to free a large table takes long.
+    pub fn publish(self: Box<Self>, shared: &Arc<Shared>, vector: &mut ReferenceVector) -> Remains {
         for id in &self.dropped_references {
             vector.tables.remove(id);
         }
         shared.publish_definitions(self.schema, self.routing);
         self.regrouped.into_iter().for_each(|view| shared.repartitions.add(view));
+        Remains { before: self.before, left: self.left }
     }
 }
 
@@ -236,6 +250,8 @@ impl Txn<'_> {
                 dropped_references: Vec::new(),
                 meta: Vec::new(),
                 regrouped: Vec::new(),
+                made: Vec::new(),
+                left: Vec::new(),
             }));
         }
         match op {
@@ -339,8 +355,55 @@ impl Txn<'_> {
                 Before::Taken(taken) => taken.undo(),
                 // SAFETY: as above.
                 Before::Bytes(partition, bytes) => unsafe { partition.data_mut() }.bytes -= bytes,
+                Before::Charged(partition, bytes) => {
+                    // SAFETY: as above.
+                    unsafe { partition.data_mut() }.bytes -= bytes;
+                    self.worker.memory.add(-bytes, &self.shared.memory);
+                }
             }
         }
+        // No routing table ever named them. Whoever holds them is this transaction, to its end.
+        for partition in work.made {
+            self.let_go(partition);
+        }
+    }
+
+    /// Gives back what a committed definition has left behind: rows and old versions of trees that are
+    /// gone, and the partitions of groups that are.
+    ///
+    /// This is the moment: the definitions and the routing table that named them are published no
+    /// more, the epoch has been left, so that nobody waits for the memory to be freed who waits for the
+    /// epoch, and this transaction still holds every partition. Snapshots find the trees no more
+    /// than anybody else does: they look for them by the definitions of now. Whoever has the old
+    /// routing table at hand claims a shell at the most (see `crate::partition`).
+    pub(super) fn clear_away(&mut self, remains: Remains) {
+        let roots = remains.before.iter().filter_map(|before| match before {
+            Before::Root(_, _, root) => Some(root.versions.bytes()),
+            _ => None,
+        });
+        let versions: u64 = roots.sum();
+        if versions > 0 {
+            self.shared.snapshots.add_bytes(-(versions as i64));
+        }
+        for partition in remains.left {
+            self.let_go(partition);
+        }
+    }
+
+    /// Makes a held partition a shell, and gives back what it still counts for.
+    fn let_go(&mut self, partition: PartitionRef) {
+        // SAFETY: held by this transaction; the reference ends with the statement.
+        let bytes = unsafe { partition.data_mut() }.bytes;
+        self.worker.memory.add(-bytes, &self.shared.memory);
+        self.shared.retire(partition);
+    }
+
+    /// Remembers bytes that a held partition has been given, or with a minus has let go of.
+    fn note_charged(&mut self, partition: PartitionRef, bytes: i64) -> Result<(), Stop> {
+        if bytes != 0 {
+            self.work()?.before.push(Before::Charged(partition, bytes));
+        }
+        Ok(())
     }
 
     /// The redo of the definitions.
@@ -359,14 +422,17 @@ impl Txn<'_> {
 
     /// Replaces the root at a position of a held partition, remembering the old one.
     fn replace_root(&mut self, partition: PartitionRef, position: u32, root: Root) -> Result<(), Stop> {
-        // SAFETY: held by this transaction; the reference ends with the statement.
-        let old = unsafe { partition.data_mut() }.put_root(position, root);
+        // SAFETY: held by this transaction; the reference ends before the next access.
+        let data = unsafe { partition.data_mut() };
+        let (old, bytes) = data.take_root(position);
+        data.put_root(position, root);
+        self.worker.memory.add(-bytes, &self.shared.memory);
         // Who waits for a row of the old root finds out anew what there is.
         self.woken.extend(old.overlay.values().flat_map(|lock| lock.waiters.iter().cloned()));
         let keys_locked = &self.shared.reference_keys_locked;
         keys_locked.fetch_sub(reference_keys_locked(partition, &old), Ordering::SeqCst);
         self.work()?.before.push(Before::Root(partition, position, Box::new(old)));
-        Ok(())
+        self.note_charged(partition, -bytes)
     }
 
     /// Publishes a reference table that this program created or rewrote.
@@ -393,7 +459,7 @@ impl Txn<'_> {
 
 /// How many locks of a root count for [`Txn::reference_keys_locked`].
 fn reference_keys_locked(partition: PartitionRef, root: &Root) -> usize {
-    if partition.group != REFERENCE_GROUP {
+    if partition.group() != REFERENCE_GROUP {
         return 0;
     }
     let holders = root.overlay.values().flat_map(|lock| &lock.holders);

@@ -308,7 +308,7 @@ impl Txn<'_> {
         }
         reads.notes.iter().chain(&before.notes).all(|note| {
             let (ReadNote::Point(place, _) | ReadNote::Range { place, .. }) = note;
-            let held = self.held().iter().filter(|held| held.group == place.group && !place.is_reference());
+            let held = self.held().iter().filter(|held| held.group() == place.group && !place.is_reference());
             held.copied().all(|partition| {
                 let Ok(root) = self.root(partition, *place) else { return true };
                 !match note {

@@ -346,7 +346,7 @@ impl Txn<'_> {
                 self.held = self.await_turn(partition, &low)?;
             }
             // SAFETY: held by this transaction, and each reference ends with its look.
-            let is_here = |held: &PartitionRef| held.group == group && at.is_in(unsafe { held.data_mut() });
+            let is_here = |held: &PartitionRef| held.group() == group && at.is_in(unsafe { held.data_mut() });
             if let Some(place) = self.held.iter().position(is_here) {
                 // Asked under the claim: until here nothing that it needs may have gone.
                 if self.pages_are_gone() {
@@ -378,7 +378,7 @@ impl Txn<'_> {
         let shared = self.shared;
         let seat = Arc::new(Seat::default());
         let mut claims = ClaimSet::new();
-        claims.add_point(partition.group, low);
+        claims.add_point(partition.group(), low);
         let mut wanted = HeldList::new();
         wanted.push(partition);
         let entered: RefCell<Option<Arc<Ticket>>> = RefCell::new(None);

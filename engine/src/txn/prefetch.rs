@@ -42,7 +42,7 @@ impl Txn<'_> {
                 continue;
             }
             for &partition in &self.held {
-                if partition.group != place.group {
+                if partition.group() != place.group {
                     continue;
                 }
                 // SAFETY: held by this transaction; nothing else refers to the partition until
@@ -83,7 +83,7 @@ impl Txn<'_> {
         }
         for at in 0..self.held().len() {
             let partition = self.held()[at];
-            if partition.group != place.group {
+            if partition.group() != place.group {
                 continue;
             }
             // SAFETY: held by this transaction; the reference ends with the statement.

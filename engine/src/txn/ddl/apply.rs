@@ -49,6 +49,7 @@ impl Txn<'_> {
                 self.replace_root(partition, position, Root::defined(id, table.version))?;
             }
             if group == REFERENCE_GROUP {
+                self.discharge_reference(id)?;
                 self.put_reference(id, table.version, SharedTree::new());
             }
         }
@@ -65,6 +66,7 @@ impl Txn<'_> {
         let partition = self.shared.new_partition(group, data);
         self.held.push(partition);
         let work = self.work()?;
+        work.made.push(partition);
         work.routing.put_group(group, vec![Route { low: KeyBuf::new(), partition }]);
         work.note_group(group);
         Ok(())
@@ -106,6 +108,7 @@ impl Txn<'_> {
                 self.replace_root(partition, position, Root::empty())?;
             }
             if group == REFERENCE_GROUP {
+                self.discharge_reference(id)?;
                 self.drop_reference(id);
             }
         }
@@ -164,6 +167,24 @@ impl Txn<'_> {
         self.published_reference(id).map(|table| table.tree.clone()).ok_or(Stop::Recompile)
     }
 
+    /// Gives back what the rows of a reference table, or the entries of an index of one, count for:
+    /// they are about to go.
+    fn discharge_reference(&mut self, id: TreeId) -> Result<(), Stop> {
+        let is_gone = self.work()?.dropped_references.contains(&id);
+        let Ok(tree) = self.reference_now(id) else { return Ok(()) };
+        if is_gone || tree.is_empty() {
+            return Ok(());
+        }
+        let mut bytes = 0;
+        tree.scan(Bound::Unbounded, Bound::Unbounded, |key, row| {
+            bytes += entry_bytes(key, row);
+            ControlFlow::Continue(())
+        });
+        let partition = self.partition_for(REFERENCE_GROUP, &[])?;
+        self.account(partition, -bytes);
+        self.note_charged(partition, -bytes)
+    }
+
     pub(super) fn create_index(&mut self, id: TreeId, index: IndexDef) -> Result<Inserted, Stop> {
         let old = self.defined(id)?;
         self.wait_for_locks(&old)?;
@@ -185,6 +206,21 @@ impl Txn<'_> {
 
     /// Makes the entries of all rows. Straight into the new trees: undo drops them whole.
     pub(super) fn fill_index(&mut self, table: &TableMeta, index: &IndexMeta) -> Result<Inserted, Stop> {
+        let mut added = Vec::new();
+        let filled = self.put_entries(table, index, &mut added);
+        for (partition, bytes) in added {
+            self.note_charged(partition, bytes)?;
+        }
+        filled
+    }
+
+    /// The same; `added` is told what the entries count for in each partition.
+    fn put_entries(
+        &mut self,
+        table: &TableMeta,
+        index: &IndexMeta,
+        added: &mut Vec<(PartitionRef, i64)>,
+    ) -> Result<Inserted, Stop> {
         let rows = self.all_rows(table)?;
         let place = Place::of_index(table, index);
         for (key, row) in rows {
@@ -200,7 +236,12 @@ impl Txn<'_> {
             if tree.insert_new(&entry, Row::from(&key[..]), stamp).is_err() {
                 return Ok(Inserted::DuplicateKey(Some(index.def.id)));
             }
-            self.account(partition, entry_bytes(&entry, &key));
+            let bytes = entry_bytes(&entry, &key);
+            self.account(partition, bytes);
+            match added.iter_mut().find(|(known, _)| known.id == partition.id) {
+                Some((_, all)) => *all += bytes,
+                None => added.push((partition, bytes)),
+            }
         }
         Ok(Inserted::Ok)
     }
@@ -378,19 +419,15 @@ impl Txn<'_> {
         let table = self.defined(id)?;
         self.wait_for_locks(&table)?;
         // Keys alone, and whatever there is of memory: this makes room.
-        let (mut keys, mut bytes) = (Vec::new(), 0);
-        self.scan(&table, KeyRange::ALL, Direction::Ascending, &mut |key, row| {
+        let mut keys = Vec::new();
+        self.scan(&table, KeyRange::ALL, Direction::Ascending, &mut |key, _| {
             keys.push(Row::from(key));
-            bytes += (key.len() + row.len()) as i64;
             ControlFlow::Continue(())
         })?;
         for key in &keys {
             self.check_room(&[])?;
             let sequence = self.next_sequence_of_group(table.group, key);
             redo::delete(&mut self.worker.scratch.redo, id, sequence, key);
-        }
-        if let Some(partition) = self.partitions_of(table.group).first() {
-            self.account(partition, -bytes);
         }
         self.make_roots(&table)?;
         Ok(Inserted::Ok)
@@ -416,6 +453,7 @@ impl DdlWork {
                 continue;
             }
             self.schema.groups.remove(&group);
+            self.left.extend(self.routing.routes(group).iter().map(|route| route.partition));
             self.routing.drop_group(group);
             self.note(super::group_key(group), None::<&GroupRecord>);
         }

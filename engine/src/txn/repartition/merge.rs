@@ -227,7 +227,7 @@ impl Txn<'_> {
 
     /// The first distribution value behind that of `key` in a held partition.
     fn value_behind(&self, partition: PartitionRef, key: &[u8]) -> Option<KeyBuf> {
-        let value = self.cut(partition.group, key);
+        let value = self.cut(partition.group(), key);
         // SAFETY: held by this transaction; the reference ends with the function.
         let data = unsafe { partition.data_mut() };
         // No encoded value is a prefix of another one, so what is greater than all keys with this
@@ -244,7 +244,7 @@ impl Txn<'_> {
         }
         let found = data.roots.iter().filter_map(|root| {
             let (key, _) = root.tree.seek(std::ops::Bound::Included(&above[..]))?;
-            Some(self.cut(partition.group, key))
+            Some(self.cut(partition.group(), key))
         });
         found.min()
     }
@@ -259,7 +259,7 @@ impl Txn<'_> {
         let flags = if set { partition.flags() | bit } else { partition.flags() & !bit };
         if flags != partition.flags() {
             partition.set_flags(flags);
-            self.publish_routes(partition.group, |_| {});
+            self.publish_routes(partition.group(), |_| {});
         }
         Ok(())
     }
@@ -298,7 +298,7 @@ impl Txn<'_> {
         left_data.append(right_data);
         left.take_counters(right);
         left.mix_memory(right);
-        self.publish_routes(left.group, |routing| routing.remove_merged(left.group, &at));
+        self.publish_routes(left.group(), |routing| routing.remove_merged(left.group(), &at));
         left.unite_queues(right);
         self.shared.retire(right);
         self.settle_shape(left);
@@ -332,9 +332,9 @@ impl Txn<'_> {
             return Ok(Err(RepartitionRefused::Pinned(partition.id)));
         }
         let action = self.begin_action(RepartitionKind::Move, reason, decision);
-        partition.set_home(to);
+        self.shared.set_home(partition, to);
         // The table is the same but for the home, which the record has.
-        self.publish_routes(partition.group, |_| {});
+        self.publish_routes(partition.group(), |_| {});
         self.end_action(&action, partition, None, None);
         Ok(Ok(()))
     }

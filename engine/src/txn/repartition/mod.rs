@@ -162,7 +162,7 @@ impl Txn<'_> {
         self.shared.repartitions.add(RepartitionView {
             at: self.shared.clock.wall_micros(),
             kind: action.kind,
-            group: partition.group,
+            group: partition.group(),
             partition: partition.id,
             other: other.map(|other| other.id),
             key: key.map(<[u8]>::to_vec),
@@ -185,7 +185,7 @@ impl Txn<'_> {
         RepartitionView {
             at: self.shared.clock.wall_micros(),
             kind,
-            group: partition.group,
+            group: partition.group(),
             partition: partition.id,
             other: None,
             key: None,
@@ -200,7 +200,7 @@ impl Txn<'_> {
     /// Whether this transaction may change partitions of the group now: nothing is written yet
     /// that an undo would look for where it was.
     fn may_repartition(&mut self, partition: PartitionRef) -> Result<(), Stop> {
-        let group = partition.group;
+        let group = partition.group();
         if group == REFERENCE_GROUP || !self.worker.scratch.undo.is_empty() || self.ddl.is_some() {
             return Err(Stop::Abort);
         }
@@ -240,7 +240,7 @@ impl Txn<'_> {
     /// # Panics
     /// If they are not: see the module.
     fn settle_shape(&mut self, partition: PartitionRef) {
-        let routes = self.worker.routing.routes(partition.group);
+        let routes = self.worker.routing.routes(partition.group());
         // SAFETY: held by this transaction; the reference ends with the function.
         let data = unsafe { partition.data_mut() };
         let at = routes.iter().position(|route| route.partition() == partition.id);

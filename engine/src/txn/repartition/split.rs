@@ -117,12 +117,12 @@ impl Txn<'_> {
         let (low, high) = (data.low.clone(), data.high.clone());
         let upper = data.split_off(at);
         let versions = upper.has_versions();
-        let upper = self.shared.new_partition(partition.group, upper);
+        let upper = self.shared.new_partition(partition.group(), upper);
         upper.set_flags(partition.flags());
         // Pointers have changed hands; the memory is where it was.
         upper.set_memory_node(partition.memory_node());
         if let Some(home) = if partition.is_pinned() { Some(partition.home()) } else { home } {
-            upper.set_home(home);
+            self.shared.set_home(upper, home);
         }
         if versions {
             self.shared.snapshots.note_versions(upper);
@@ -139,8 +139,8 @@ impl Txn<'_> {
         if !late {
             partition.divide_queue(upper, &ranges);
         }
-        self.publish_routes(partition.group, |routing| {
-            routing.add_split(partition.group, KeyBuf::from_slice(at), upper);
+        self.publish_routes(partition.group(), |routing| {
+            routing.add_split(partition.group(), KeyBuf::from_slice(at), upper);
         });
         if late {
             partition.divide_queue(upper, &ranges);
