@@ -9,7 +9,7 @@ use archipel_engine::PartitionView;
 use archipel_engine::id::{ExecutorId, IslandId};
 use serde_json::{Value, json};
 
-use super::groups::{GroupKeys, group_tables};
+use super::groups::Groups;
 use crate::http;
 use crate::server::Server;
 
@@ -113,13 +113,13 @@ impl Facts {
         let server = &self.0;
         let catalog = server.catalog.current().catalog.clone();
         // A group may have hundreds of partitions: its tables and key types are looked up once.
+        let known = Groups::of(server, &catalog);
         let mut groups = BTreeMap::new();
         let mut homes: BTreeMap<ExecutorId, (u64, Vec<Value>)> = BTreeMap::new();
         for partition in partitions {
-            let (tables, keys) = groups.entry(partition.group).or_insert_with(|| {
-                let tables = group_tables(server, &catalog, partition.group).join(", ");
-                (tables, GroupKeys::of(server, &catalog, partition.group))
-            });
+            let (tables, keys) = groups
+                .entry(partition.group)
+                .or_insert_with(|| (known.tables(partition.group).join(", "), known.keys(partition.group)));
             let high = partition.high.as_deref().and_then(|high| keys.show(high));
             let home = homes.entry(partition.home).or_default();
             home.0 += partition.busy_nanos / 1_000;

@@ -15,68 +15,96 @@ use archipel_sql::error::Result;
 use archipel_sql::function::FunctionContext;
 use archipel_sql::io;
 use archipel_sql::types::{Oid, Type};
+use rustc_hash::FxHashMap;
 
 use crate::server::Server;
 
-/// The names of the tables and global indexes of a group.
-pub(super) fn group_tables(server: &Server, catalog: &Catalog, group: GroupId) -> Vec<String> {
-    if group == REFERENCE_GROUP {
-        return vec!["reference tables".to_owned()];
-    }
-    group_members(server, catalog, group).into_iter().map(|(_, name)| name).collect()
+/// A table of the engine, or one of its indexes by position.
+struct Member {
+    table: Arc<TableMeta>,
+    index: Option<usize>,
 }
 
-/// The same, each with the table that it is or belongs to, where the catalog knows it.
-pub(super) fn group_members(
-    server: &Server,
-    catalog: &Catalog,
-    group: GroupId,
-) -> Vec<(Option<Oid>, String)> {
-    let mut members = Vec::new();
-    for meta in server.engine.tables() {
-        let known = || catalog.tables().find(|table| table.tree == meta.def.id.0);
-        if meta.group() == group {
-            let table = known();
-            let name = table.map_or_else(|| meta.def.name.clone(), |table| table.name.clone());
-            members.push((table.map(|table| table.oid), name));
-        }
-        for index in &meta.indexes {
-            if index.group() == group && meta.group() != group {
-                members.push((known().map(|table| table.oid), index.def.name.clone()));
+/// What is in which co-location group. Read once for all groups that a view or page shows: their
+/// number grows with that of the tables.
+pub(super) struct Groups<'c> {
+    catalog: &'c Catalog,
+    members: FxHashMap<GroupId, Vec<Member>>,
+}
+
+impl<'c> Groups<'c> {
+    pub fn of(server: &Server, catalog: &'c Catalog) -> Groups<'c> {
+        let mut members: FxHashMap<GroupId, Vec<Member>> = FxHashMap::default();
+        for table in server.engine.tables() {
+            for (at, index) in table.indexes.iter().enumerate() {
+                let member = Member { table: table.clone(), index: Some(at) };
+                members.entry(index.group()).or_default().push(member);
             }
+            members.entry(table.group()).or_default().push(Member { table, index: None });
         }
+        Groups { catalog, members }
     }
-    members
+
+    fn members_of(&self, group: GroupId) -> &[Member] {
+        self.members.get(&group).map_or(&[], Vec::as_slice)
+    }
+
+    /// The names of the tables and global indexes of a group.
+    pub fn tables(&self, group: GroupId) -> Vec<String> {
+        if group == REFERENCE_GROUP {
+            return vec!["reference tables".to_owned()];
+        }
+        self.named(group).into_iter().map(|(_, name)| name).collect()
+    }
+
+    /// The same, each with the table that it is or belongs to, where the catalog knows it.
+    pub fn named(&self, group: GroupId) -> Vec<(Option<Oid>, String)> {
+        let named = |member: &Member| {
+            let table = self.catalog.table_by_tree(member.table.def.id.0);
+            let oid = table.as_ref().map(|table| table.oid);
+            match member.index {
+                None => {
+                    let name = table.map_or_else(|| member.table.def.name.clone(), |it| it.name.clone());
+                    Some((oid, name))
+                }
+                // Local ones go without saying.
+                Some(_) if member.table.group() == group => None,
+                Some(at) => Some((oid, member.table.indexes[at].def.name.clone())),
+            }
+        };
+        self.members_of(group).iter().filter_map(named).collect()
+    }
+
+    /// How the keys of a group read.
+    pub fn keys(&self, group: GroupId) -> GroupKeys {
+        let described = |meta: &TableMeta, column: &KeyColumn| {
+            let kind = *meta.def.columns.get(usize::from(column.column))?;
+            let table = self.catalog.table_by_tree(meta.def.id.0)?;
+            let (ty, name) = match stored_type(&table, column.column) {
+                Some(ty) => (ty, stored_name(&table, column.column)),
+                None => (Type::INT8, "hidden row id".to_owned()),
+            };
+            Some((*column, kind, ty, name))
+        };
+        let members = self.members_of(group);
+        let by_table = members
+            .iter()
+            .filter(|member| member.index.is_none() && group != REFERENCE_GROUP)
+            .find_map(|member| described(&member.table, member.table.def.key.first()?));
+        let by_index = || {
+            members.iter().find_map(|member| {
+                let index = &member.table.indexes[member.index?];
+                described(&member.table, index.def.key.first()?)
+            })
+        };
+        GroupKeys(by_table.or_else(by_index))
+    }
 }
 
 /// How the keys of a group read.
 pub(super) struct GroupKeys(Option<(KeyColumn, ColumnKind, Type, String)>);
 
 impl GroupKeys {
-    pub fn of(server: &Server, catalog: &Catalog, group: GroupId) -> GroupKeys {
-        let described = |meta: &Arc<TableMeta>, column: &KeyColumn| {
-            let kind = *meta.def.columns.get(usize::from(column.column))?;
-            let table = catalog.tables().find(|table| table.tree == meta.def.id.0)?;
-            let (ty, name) = match stored_type(table, column.column) {
-                Some(ty) => (ty, stored_name(table, column.column)),
-                None => (Type::INT8, "hidden row id".to_owned()),
-            };
-            Some((*column, kind, ty, name))
-        };
-        let tables = server.engine.tables();
-        let by_table = tables
-            .iter()
-            .filter(|meta| meta.group() == group && group != REFERENCE_GROUP)
-            .find_map(|meta| described(meta, meta.def.key.first()?));
-        let by_index = || {
-            tables.iter().find_map(|meta| {
-                let index = meta.indexes.iter().find(|index| index.group() == group)?;
-                described(meta, index.def.key.first()?)
-            })
-        };
-        GroupKeys(by_table.or_else(by_index))
-    }
-
     /// The distribution column's name.
     pub fn column(&self) -> Option<&str> {
         self.0.as_ref().map(|(.., name)| name.as_str())

@@ -90,7 +90,7 @@ fn object(host: &Host, tag: LockTag) -> Object {
 }
 
 fn relation(host: &Host, tree: TreeId) -> Option<Oid> {
-    host.catalog.catalog.tables().find(|table| table.tree == tree.0).map(|table| table.oid)
+    host.catalog.catalog.table_by_tree(tree.0).map(|table| table.oid)
 }
 
 fn row(

@@ -151,12 +151,5 @@ pub fn settings(host: &Host) -> Vec<Vec<Datum>> {
 pub fn relation_bytes(host: &Host, args: &[Datum]) -> i64 {
     let Some(Datum::Oid(oid)) = args.first() else { return 0 };
     let Some(table) = host.catalog.catalog.table_by_oid(*oid) else { return 0 };
-    let Some(meta) = host.server.engine.table(TreeId(table.tree)) else { return 0 };
-    let group = meta.group();
-    let partitions = host.server.engine.partitions();
-    partitions
-        .iter()
-        .filter(|partition| partition.group == group)
-        .map(|partition| partition.bytes as i64)
-        .sum()
+    host.server.engine.bytes_at_most(TreeId(table.tree)) as i64
 }

@@ -7,7 +7,6 @@ use archipel_sql::datum::Datum;
 use archipel_sql::types::{Oid, Type};
 
 use super::cells::{big, count, optional, text};
-use super::groups::{GroupKeys, group_tables};
 use super::visibility::Sight;
 use crate::session::host::Host;
 
@@ -40,10 +39,11 @@ pub(super) const DECISIONS: &[(&str, Type)] = &[
 ];
 
 pub(super) fn decisions(host: &Host) -> Vec<Vec<Datum>> {
-    host.server.engine.monitor_decisions().iter().map(|decision| row(host, decision)).collect()
+    let sight = Sight::of(host);
+    host.server.engine.monitor_decisions().iter().map(|decision| row(&sight, decision)).collect()
 }
 
-fn row(host: &Host, decision: &Decision) -> Vec<Datum> {
+fn row(sight: &Sight<'_>, decision: &Decision) -> Vec<Datum> {
     let real = Datum::Float8;
     let maybe = |value: Option<f64>| value.map_or(Datum::Null, Datum::Float8);
     vec![
@@ -71,15 +71,15 @@ fn row(host: &Host, decision: &Decision) -> Vec<Datum> {
         count(decision.moves as usize),
         count(decision.refused as usize),
         decision.acted_nanos.map_or(Datum::Null, |nanos| big(nanos / 1_000)),
-        optional(decision.advice.as_ref().and_then(|advice| advise(host, advice))),
+        optional(decision.advice.as_ref().and_then(|advice| advise(sight, advice))),
     ]
 }
 
 /// The advice in words; `None` for those who may not know of the tables.
-fn advise(host: &Host, advice: &Advice) -> Option<String> {
+fn advise(sight: &Sight<'_>, advice: &Advice) -> Option<String> {
     let seen = match advice {
-        Advice::HotKey { group, .. } => Sight::of(host).group(*group).is_some_and(|group| group.keys),
-        Advice::GrowingEnd { group, .. } => Sight::of(host).group(*group).is_some(),
+        Advice::HotKey { group, .. } => sight.group(*group).is_some_and(|group| group.keys),
+        Advice::GrowingEnd { group, .. } => sight.group(*group).is_some(),
         Advice::HotReference { .. } => true,
     };
     if !seen {
@@ -88,12 +88,11 @@ fn advise(host: &Host, advice: &Advice) -> Option<String> {
     let percent = |share: f64| (share * 100.0).round();
     Some(match advice {
         Advice::HotKey { group, key, share } => {
-            let catalog = &host.catalog.catalog;
-            let keys = GroupKeys::of(&host.server, catalog, *group);
+            let keys = sight.groups().keys(*group);
             format!(
                 "rows of {} with {} = {} take {}% of the time, more than one executor's share; no \
                  partitioning divides one value: distribute by another column, or keep several counters",
-                group_tables(&host.server, catalog, *group).join(", "),
+                sight.groups().tables(*group).join(", "),
                 keys.column().unwrap_or("key"),
                 keys.show(key).unwrap_or_default(),
                 percent(*share)
@@ -102,7 +101,7 @@ fn advise(host: &Host, advice: &Advice) -> Option<String> {
         Advice::GrowingEnd { group, share } => format!(
             "the end of {}, where rows are added, takes {}% of the time, more than one executor's share; no \
              partitioning divides it: let the key begin with a column whose values come in any order",
-            group_tables(&host.server, &host.catalog.catalog, *group).join(", "),
+            sight.groups().tables(*group).join(", "),
             percent(*share)
         ),
         Advice::HotReference { share } => format!(
@@ -147,9 +146,9 @@ pub(super) fn sync_points(host: &Host) -> Vec<Vec<Datum>> {
         vec![
             text(class_name(catalog, point.class)),
             text(list(&|partition, _, _| partition.to_string())),
-            text(list(&|_, group, _| group_tables(&host.server, catalog, group).join("+"))),
+            text(list(&|_, group, _| sight.groups().tables(group).join("+"))),
             text(list(&|_, group, key| {
-                GroupKeys::of(&host.server, catalog, group).show(key).unwrap_or_else(|| "-".to_owned())
+                sight.groups().keys(group).show(key).unwrap_or_else(|| "-".to_owned())
             })),
             count(point.islands),
             big(point.bytes),

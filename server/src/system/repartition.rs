@@ -10,7 +10,7 @@ use archipel_sql::catalog::Relation;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 
-use super::groups::GroupKeys;
+use super::groups::Groups;
 use crate::server::Server;
 use crate::session::host::Host;
 
@@ -106,7 +106,7 @@ fn split(host: &Host, args: &[Datum]) -> Result<Repartition> {
         return Err(wrong(format!("{what} is not distributed")));
     };
     let group = archipel_engine::id::GroupId(group);
-    let at = GroupKeys::of(&host.server, catalog, group).encode(value, &host.context())?;
+    let at = Groups::of(&host.server, catalog).keys(group).encode(value, &host.context())?;
     let at = at.ok_or_else(|| wrong(format!("{what} cannot be split at a value")))?;
     Ok(Repartition::Split { group, at })
 }

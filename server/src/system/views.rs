@@ -1,5 +1,8 @@
 //! System views over the running server.
 
+use std::collections::BTreeMap;
+
+use archipel_engine::id::{GroupId, PartitionId};
 use archipel_sql::catalog::{Column, Table, TableKind, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
@@ -91,19 +94,39 @@ pub(super) fn rows(host: &Host, table: &Table) -> Option<Result<Vec<Vec<Datum>>>
     Some(Ok((view.rows)(host)))
 }
 
+/// What the role in force is shown of a group, for all rows about it.
+struct ShownGroup {
+    tables: String,
+    keys: GroupKeys,
+    /// Whether it may see values of the keys.
+    values: bool,
+}
+
+impl ShownGroup {
+    fn of(sight: &Sight<'_>, group: GroupId) -> Option<ShownGroup> {
+        let seen = sight.group(group)?;
+        let (tables, keys) = (seen.tables.join(", "), sight.groups().keys(group));
+        Some(ShownGroup { tables, keys, values: seen.keys })
+    }
+
+    /// A boundary as a value.
+    fn show(&self, key: &[u8]) -> Option<String> {
+        if self.values { self.keys.show(key) } else { None }
+    }
+}
+
 fn repartitions(host: &Host) -> Vec<Vec<Datum>> {
     let catalog = &host.catalog.catalog;
     let sight = Sight::of(host);
+    let mut groups = BTreeMap::new();
     let row = |done: archipel_engine::RepartitionView| {
-        let group = sight.group(done.group);
-        let table = done.table.and_then(|tree| catalog.tables().find(|table| table.tree == tree.0));
-        let tables = match (table, &group) {
+        let group = groups.entry(done.group).or_insert_with(|| ShownGroup::of(&sight, done.group)).as_ref();
+        let table = done.table.and_then(|tree| catalog.table_by_tree(tree.0));
+        let tables = match (table, group) {
             (Some(table), _) if sight.table(table.oid) => table.name.clone(),
-            (None, Some(group)) => group.tables.join(", "),
+            (None, Some(group)) => group.tables.clone(),
             _ => return None,
         };
-        let keys = group.is_some_and(|group| group.keys);
-        let keys = keys.then(|| GroupKeys::of(&host.server, catalog, done.group));
         Some(vec![
             Datum::TimestampTz(done.at),
             text(done.kind.name()),
@@ -111,7 +134,7 @@ fn repartitions(host: &Host) -> Vec<Vec<Datum>> {
             text(tables),
             Datum::Int4(done.partition.0 as i32),
             done.other.map_or(Datum::Null, |other| Datum::Int4(other.0 as i32)),
-            optional(keys.and_then(|keys| keys.show(done.key.as_deref()?))),
+            optional(group.and_then(|group| group.show(done.key.as_deref()?))),
             Datum::Int4(i32::from(done.home.0)),
             text(done.reason),
             big(done.duration_nanos / 1_000),
@@ -123,23 +146,23 @@ fn repartitions(host: &Host) -> Vec<Vec<Datum>> {
 
 fn partitions(host: &Host) -> Vec<Vec<Datum>> {
     let loads = host.server.engine.partition_loads();
-    let load = |id| loads.iter().find(|load| load.partition == id);
-    let catalog = &host.catalog.catalog;
+    let loads: BTreeMap<PartitionId, f64> =
+        loads.into_iter().map(|load| (load.partition, load.share)).collect();
     let sight = Sight::of(host);
+    let mut groups = BTreeMap::new();
     host.server
         .engine
         .partitions()
         .into_iter()
         .filter_map(|partition| {
-            let group = sight.group(partition.group)?;
-            let keys = group.keys.then(|| GroupKeys::of(&host.server, catalog, partition.group));
-            let shown = |key: &[u8]| keys.as_ref().and_then(|keys| keys.show(key));
+            let of = partition.group;
+            let group = groups.entry(of).or_insert_with(|| ShownGroup::of(&sight, of)).as_ref()?;
             Some(vec![
                 Datum::Int4(partition.id.0 as i32),
                 Datum::Int4(partition.group.0 as i32),
-                text(group.tables.join(", ")),
-                optional(shown(&partition.low)),
-                optional(partition.high.as_deref().and_then(shown)),
+                text(group.tables.as_str()),
+                optional(group.show(&partition.low)),
+                optional(partition.high.as_deref().and_then(|high| group.show(high))),
                 Datum::Int4(i32::from(partition.home.0)),
                 big(partition.rows),
                 big(partition.bytes),
@@ -147,7 +170,7 @@ fn partitions(host: &Host) -> Vec<Vec<Datum>> {
                 big(partition.busy_nanos / 1_000),
                 count(partition.queued),
                 big(partition.queued_total),
-                load(partition.id).map_or(Datum::Null, |load| Datum::Float8(load.share)),
+                loads.get(&partition.id).map_or(Datum::Null, |share| Datum::Float8(*share)),
                 Datum::Bool(partition.pinned),
                 Datum::Bool(partition.frozen),
                 partition.memory_node.map_or(Datum::Null, |node| Datum::Int4(i32::from(node))),
@@ -158,21 +181,20 @@ fn partitions(host: &Host) -> Vec<Vec<Datum>> {
 }
 
 fn routing(host: &Host) -> Vec<Vec<Datum>> {
-    let catalog = &host.catalog.catalog;
     let sight = Sight::of(host);
+    let mut groups = BTreeMap::new();
     host.server
         .engine
         .partitions()
         .into_iter()
         .filter_map(|partition| {
-            let group = sight.group(partition.group)?;
-            let keys = GroupKeys::of(&host.server, catalog, partition.group);
-            let shown = |key: &[u8]| if group.keys { keys.show(key) } else { None };
+            let of = partition.group;
+            let group = groups.entry(of).or_insert_with(|| ShownGroup::of(&sight, of)).as_ref()?;
             Some(vec![
                 Datum::Int4(partition.group.0 as i32),
-                optional(keys.column()),
-                optional(shown(&partition.low)),
-                optional(partition.high.as_deref().and_then(shown)),
+                optional(group.keys.column()),
+                optional(group.show(&partition.low)),
+                optional(partition.high.as_deref().and_then(|high| group.show(high))),
                 Datum::Int4(partition.id.0 as i32),
                 Datum::Int4(i32::from(partition.home.0)),
             ])

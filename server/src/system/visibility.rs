@@ -5,6 +5,8 @@
 //! PostgreSQL has it of its statistics. Some settings are shown to nobody but superusers and members of
 //! pg_read_all_settings.
 
+use std::cell::OnceCell;
+
 use archipel_engine::REFERENCE_GROUP;
 use archipel_engine::id::GroupId;
 use archipel_sql::catalog::role::{READ_ALL_SETTINGS, READ_ALL_STATS};
@@ -12,7 +14,7 @@ use archipel_sql::catalog::{Authority, ObjectClass, Privileges};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
-use super::groups::{group_members, group_tables};
+use super::groups::Groups;
 use crate::session::host::Host;
 
 /// What the role in force is shown.
@@ -21,6 +23,8 @@ pub(crate) struct Sight<'h> {
     rights: Authority<'h>,
     /// Everything.
     all: bool,
+    /// Once somebody asks for one.
+    groups: OnceCell<Groups<'h>>,
 }
 
 /// What it is shown of a co-location group.
@@ -34,7 +38,7 @@ pub(crate) struct GroupSight {
 impl<'h> Sight<'h> {
     pub fn of(host: &'h Host) -> Sight<'h> {
         let rights = host.rights();
-        Sight { host, rights, all: rights.acts_as(READ_ALL_STATS) }
+        Sight { host, rights, all: rights.acts_as(READ_ALL_STATS), groups: OnceCell::new() }
     }
 
     /// What only owners are shown.
@@ -72,14 +76,18 @@ impl<'h> Sight<'h> {
         self.owns(routine) || held().contains(Privileges::EXECUTE)
     }
 
+    /// What is in which group, whoever may know of it.
+    pub(super) fn groups(&self) -> &Groups<'h> {
+        self.groups.get_or_init(|| Groups::of(&self.host.server, &self.host.catalog.catalog))
+    }
+
     /// A group; `None` where it may know of none of its tables. That of the reference tables is
     /// everybody's: no key is in it.
     pub fn group(&self, group: GroupId) -> Option<GroupSight> {
-        let (server, catalog) = (&self.host.server, &self.host.catalog.catalog);
         if self.all || group == REFERENCE_GROUP {
-            return Some(GroupSight { tables: group_tables(server, catalog, group), keys: true });
+            return Some(GroupSight { tables: self.groups().tables(group), keys: true });
         }
-        let members = group_members(server, catalog, group);
+        let members = self.groups().named(group);
         let known = |table: &Option<Oid>| table.is_some_and(|table| self.table(table));
         let keys = members.iter().all(|(table, _)| table.is_some_and(|table| self.rows_of(table)));
         let tables: Vec<String> =
