@@ -250,6 +250,13 @@ SHAPES = {
         ),
         50,
     ),
+    "tables beside tables": (
+        within("beside", lambda n: [
+            *(f"CREATE TABLE t{i}(id int PRIMARY KEY, x int UNIQUE)" for i in range(n)),
+            *["CREATE TABLE another(id int PRIMARY KEY, x int UNIQUE)", "DROP TABLE another"] * 10,
+        ]),
+        50,
+    ),
     "tables": (
         definitions(
             "CREATE TABLE defined{}(a int PRIMARY KEY, b int CHECK (b > 0))",
