@@ -4,6 +4,7 @@ mod common;
 
 use archipel_engine::cell::{Cell, ColumnKind};
 use archipel_engine::id::{ExecutorId, GroupId, TreeId};
+use archipel_engine::log::memory::Survivors;
 use archipel_engine::schema::{IndexDef, Placement, TableDef};
 use archipel_engine::{
     ClaimSet, DdlOp, Direction, Engine, Inserted, REFERENCE_GROUP, Repartition, SliceBudget, Stop,
@@ -156,6 +157,20 @@ fn truncated_tables_and_dropped_reference_tables_give_their_bytes_back() {
         engine.step_log().expect("written");
     }
     assert!(engine.log().memory_used_bytes < UNREPORTED_BYTES, "{}", engine.log().memory_used_bytes);
+}
+
+#[test]
+fn a_table_that_was_recovered_gives_back_what_it_counts_for() {
+    let (engine, store) = stepped();
+    create(&engine, true);
+    fill(&engine, 1_900);
+    engine.step_log().expect("written");
+    let again = reopen_stepped(&store.crash(Survivors::Synced));
+    let used = again.log().memory_used_bytes;
+    assert!(used > 256 << 10, "{used}");
+    drop_accounts(&again);
+    let left = again.log().memory_used_bytes;
+    assert!((0..used / 2).contains(&left), "{left} of {used} bytes are left");
 }
 
 #[test]

@@ -500,13 +500,21 @@ impl Build {
     ) {
         let BuiltTable { table, rows, indexes, memory } = built;
         self.memory_used += memory;
+        // What it counts for is that of its partitions, so that all of it goes when the table does.
+        let all = rows.bytes() + indexes.iter().map(|tree| tree.bytes()).sum::<u64>();
+        let share =
+            |tree: &Tree| (i128::from(memory) * i128::from(tree.bytes()) / i128::from(all.max(1))) as i64;
         for (index, tree) in table.indexes.iter().zip(indexes) {
-            self.place(index.group(), index.root, index.def.id, table.version, tree, routing, vector, epoch);
+            let (bytes, version) = (share(&tree), table.version);
+            let id = index.def.id;
+            self.place(index.group(), index.root, id, version, (tree, bytes), routing, vector, epoch);
         }
-        self.place(table.group(), table.root, table.def.id, table.version, rows, routing, vector, epoch);
+        let (bytes, id) = (share(&rows), table.def.id);
+        self.place(table.group(), table.root, id, table.version, (rows, bytes), routing, vector, epoch);
     }
 
-    /// Cuts a tree at the group's boundaries and puts the parts into their partitions.
+    /// Cuts a tree at the group's boundaries and puts the parts into their partitions, with what they
+    /// count for.
     #[allow(clippy::too_many_arguments)]
     fn place(
         &mut self,
@@ -514,14 +522,16 @@ impl Build {
         position: u32,
         id: crate::id::TreeId,
         version: u32,
-        mut tree: Tree,
+        (mut tree, bytes): (Tree, i64),
         routing: &RoutingTable,
         vector: &mut ReferenceVector,
         epoch: Epoch,
     ) {
+        let rows = tree.len().max(1);
         for route in routing.routes(group).iter().rev() {
             let part =
                 if route.low.is_empty() { std::mem::take(&mut tree) } else { tree.split_off(&route.low) };
+            let share = (i128::from(bytes) * i128::from(part.len()) / i128::from(rows)) as i64;
             let mut root = Root::new(id, version);
             if group == REFERENCE_GROUP {
                 let mut shared = SharedTree::new();
@@ -535,7 +545,7 @@ impl Build {
             if route.partition.try_claim() {
                 // SAFETY: just claimed; nobody else knows the partition yet.
                 let data = unsafe { route.partition.data_mut() };
-                data.bytes += root.tree.bytes() as i64;
+                data.bytes += share;
                 data.put_root(position, root);
                 route.partition.rows.store(data.rows(), Ordering::Relaxed);
                 route.partition.bytes.store(data.bytes.max(0) as u64, Ordering::Relaxed);
