@@ -17,8 +17,8 @@ use archipel_planner::native::{
 };
 use archipel_planner::route::{Access, RouteKey};
 use archipel_sql::catalog::{
-    Catalog, Language, LookupRecorder, Routine, RoutineKind, RoutineRef, TableRef, Trigger, TriggerEvent,
-    Validity,
+    Catalog, CatalogChange, Language, LookupRecorder, Object, ObjectKind, Routine, RoutineKind, RoutineRef,
+    TableRef, Trigger, TriggerEvent, Validity,
 };
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
@@ -198,6 +198,11 @@ impl Registry {
             program: program.clone(),
         };
         let mut entries = self.entries.write();
+        if entries.len() == entries.capacity() {
+            // Whoever had a catalog of before may have compiled what was forgotten.
+            let catalog = environment.catalog.without_notes();
+            entries.retain(|known, _| catalog.routine_by_oid(*known).is_some());
+        }
         let kept = entries.entry(routine.oid).or_default();
         kept.retain(|old| old.version == routine.version && !old.is_form_of(routine, environment));
         if kept.len() >= FORMS_MAX {
@@ -379,9 +384,17 @@ impl Registry {
         Ok(compile::compile_bound(bound.clone(), &routine, environment, &linker)?.map(Arc::new))
     }
 
-    /// Forgets a routine that was dropped.
-    pub fn forget(&self, routine: Oid) {
-        self.entries.write().remove(&routine);
+    /// Forgets the routines that were dropped or replaced by changes of the catalog, which are
+    /// published: nobody who comes from now on asks for them.
+    pub fn forget_changed(&self, changes: &[CatalogChange]) {
+        let changed = changes.iter().filter_map(|change| match change {
+            CatalogChange::Put(Object::Routine(routine)) => Some(routine.oid),
+            CatalogChange::Drop(ObjectKind::Routine, oid) => Some(*oid),
+            _ => None,
+        });
+        for routine in changed {
+            self.entries.write().remove(&routine);
+        }
     }
 
     /// What statements call routines through.

@@ -25,7 +25,7 @@ use archipel_engine::txn::{Commit, SettleEarly};
 use archipel_engine::{DdlOp, Interactive, LockTables, LockWait, ObjectMode, Start, Stop, SubmitOptions};
 use archipel_planner::ddl::Copies;
 use archipel_planner::native::CompiledRoutine;
-use archipel_sql::catalog::{Catalog, CatalogChange, Object, Table, TableRef};
+use archipel_sql::catalog::{Catalog, CatalogChange, Table, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::lock::weaker_mode;
@@ -388,12 +388,8 @@ impl Session {
         if let Err(stop) = completed.outcome.result {
             return Err(completed.program.definitions.error.unwrap_or_else(|| self.stop_error(stop)));
         }
-        for change in &changes {
-            if let CatalogChange::Put(Object::Routine(routine)) = change {
-                server.routines.forget(routine.oid);
-            }
-        }
         server.catalog.publish(after);
+        server.routines.forget_changed(&changes);
         self.host = None;
         Ok(completed.outcome.depends_on)
     }

@@ -32,9 +32,7 @@ use archipel_procedures::plpgsql::shadowed_variables;
 use archipel_sql::ast::{
     AlterRole, Rename, RenameAction, RoleAction, RoutineClauses, RoutineSetting, Statement,
 };
-use archipel_sql::catalog::{
-    Catalog, CatalogChange, Language, Object, Required, Requirement, Routine, RoutineRef,
-};
+use archipel_sql::catalog::{Catalog, Language, Required, Requirement, Routine, RoutineRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CheckLevel, ExtraCheck};
@@ -254,12 +252,8 @@ impl Session {
         let server = self.server.clone();
         let changes = run.changes.clone();
         self.try_definitions(run, None).await?;
-        for change in &changes {
-            if let CatalogChange::Put(Object::Routine(routine)) = change {
-                server.routines.forget(routine.oid);
-            }
-        }
         server.catalog.publish(after);
+        server.routines.forget_changed(&changes);
         self.host = None;
         Ok(())
     }
