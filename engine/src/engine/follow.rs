@@ -239,13 +239,14 @@ fn pin(shared: &Shared, machine: Option<&Machine>) {
 /// Submits the moves that are due and not on their way.
 fn settle_homes(shared: &Arc<Shared>, Last { new, moves: under_way, .. }: &mut Last) {
     under_way.retain_mut(|it| it.submission.try_take().is_none());
-    let target = |partition| under_way.iter().find(|it| it.partition == partition).map(|it| it.to);
+    let targets: BTreeMap<PartitionId, ExecutorId> =
+        under_way.iter().map(|it| (it.partition, it.to)).collect();
     let routing = shared.load_routing();
     let mut homes = Vec::new();
     for group in routing.groups() {
         for route in routing.routes(group) {
             // One that is on its way counts where it will be.
-            let target = target(route.partition());
+            let target = targets.get(&route.partition()).copied();
             let pinned = route.partition.is_pinned() || target.is_some();
             let executor = target.unwrap_or_else(|| route.home());
             homes.push(Home { group, partition: route.partition(), executor, pinned });
@@ -263,7 +264,7 @@ fn settle_homes(shared: &Arc<Shared>, Last { new, moves: under_way, .. }: &mut L
         new.clear();
     }
     for (home, to) in due {
-        if under_way.iter().any(|it| it.partition == home.partition) {
+        if targets.contains_key(&home.partition) {
             // Where it goes has retired meanwhile.
             continue;
         }

@@ -78,7 +78,8 @@ impl<'h> Sight<'h> {
 
     /// What is in which group, whoever may know of it.
     pub(super) fn groups(&self) -> &Groups<'h> {
-        self.groups.get_or_init(|| Groups::of(&self.host.server, &self.host.catalog.catalog))
+        let host = self.host;
+        self.groups.get_or_init(|| Groups::of(&host.server, &host.catalog.catalog))
     }
 
     /// A group; `None` where it may know of none of its tables. That of the reference tables is
