@@ -3,17 +3,18 @@
 //! Whoever makes a partition takes a shell if there is an idle one (see [`crate::partition`] for
 //! why that is safe), so there are never more of both together than there once were partitions,
 //! but for shells that somebody came for by an old routing table at that moment.
+//!
+//! Invariant: what a partition is, is not known here; only its number and its home.
 
 use std::collections::BTreeMap;
 
-use crate::id::{ExecutorId, GroupId, PartitionId};
-use crate::partition::{Partition, PartitionData, PartitionRef};
+use crate::id::{ExecutorId, PartitionId};
 
-/// See the module.
-pub(crate) struct Partitions {
-    live: BTreeMap<PartitionId, PartitionRef>,
+/// See the module. `P` leads to a partition.
+pub(crate) struct Partitions<P> {
+    live: BTreeMap<PartitionId, P>,
     /// Of no group that there is; the last one is used first.
-    shells: Vec<PartitionRef>,
+    shells: Vec<P>,
     next: u32,
     homes: Homes,
 }
@@ -21,71 +22,61 @@ pub(crate) struct Partitions {
 /// Where a shell is busy, others mostly are not: so many are tried.
 const SHELLS_TRIED: usize = 8;
 
-impl Partitions {
-    /// Those of a start; `next` is the first number that none of them has.
-    pub fn new(partitions: Vec<PartitionRef>, next: u32) -> Self {
-        let mut homes = Homes::default();
-        partitions.iter().for_each(|partition| homes.add(partition.home()));
-        let live = partitions.into_iter().map(|partition| (partition.id, partition)).collect();
-        Self { live, shells: Vec::new(), next, homes }
+impl<P: Copy> Partitions<P> {
+    /// None yet; `next` is the first number that is free.
+    pub fn new(next: u32) -> Self {
+        Self { live: BTreeMap::new(), shells: Vec::new(), next, homes: Homes::default() }
     }
 
-    /// A new partition, held by the caller, at home at whichever of `active` has the fewest of its
-    /// group, whose partitions are at home at `of_group`, then of all.
-    pub fn add(
-        &mut self,
-        group: GroupId,
-        data: PartitionData,
-        active: &[ExecutorId],
-        of_group: impl Iterator<Item = ExecutorId>,
-    ) -> PartitionRef {
-        let home = self.homes.fewest(active, of_group);
-        let partition = match self.claim_shell() {
-            Some(shell) => {
-                shell.begin(group, home, data);
-                shell
-            }
-            None => {
-                let id = PartitionId(self.next);
-                self.next += 1;
-                Partition::leak(id, group, home, data, true)
-            }
-        };
-        self.homes.add(home);
-        self.live.insert(partition.id, partition);
-        partition
+    /// Where a new partition of a group should be at home, whose others are at home at `of_group`:
+    /// at whichever of `active` has the fewest of the group, then of all.
+    pub fn fewest(&self, active: &[ExecutorId], of_group: impl Iterator<Item = ExecutorId>) -> ExecutorId {
+        self.homes.fewest(active, of_group)
     }
 
-    /// A shell that was idle until now: nobody holds it, and nobody waits for it.
-    fn claim_shell(&mut self) -> Option<PartitionRef> {
+    /// A shell that is to be a partition again: one that `claim` gets hold of, which says that
+    /// nobody holds it and nobody waits for it.
+    pub fn take_shell(&mut self, claim: impl Fn(P) -> bool) -> Option<P> {
         let first = self.shells.len().saturating_sub(SHELLS_TRIED);
-        let idle = self.shells[first..].iter().rposition(|shell| shell.try_claim())?;
+        let idle = self.shells[first..].iter().rposition(|shell| claim(*shell))?;
         Some(self.shells.swap_remove(first + idle))
     }
 
-    /// Takes a partition, which is a shell from now on, off the list.
-    pub fn retire(&mut self, partition: PartitionRef) {
-        if self.live.remove(&partition.id).is_some() {
-            self.homes.remove(partition.home());
+    /// A number that no partition and no shell has.
+    pub fn next_number(&mut self) -> PartitionId {
+        self.next += 1;
+        PartitionId(self.next - 1)
+    }
+
+    /// Lists a partition that is new.
+    pub fn insert(&mut self, id: PartitionId, home: ExecutorId, partition: P) {
+        self.homes.add(home);
+        self.live.insert(id, partition);
+    }
+
+    /// Makes a partition one of the shells, which it is from now on.
+    pub fn retire(&mut self, id: PartitionId, home: ExecutorId) {
+        if let Some(partition) = self.live.remove(&id) {
+            self.homes.remove(home);
             self.shells.push(partition);
         }
     }
 
-    /// Gives a partition another home; the caller holds it, or it is the one of the reference tables.
-    pub fn set_home(&mut self, partition: PartitionRef, home: ExecutorId) {
-        if self.live.contains_key(&partition.id) {
-            self.homes.remove(partition.home());
-            self.homes.add(home);
+    /// A partition has another home.
+    pub fn moved(&mut self, id: PartitionId, from: ExecutorId, to: ExecutorId) {
+        if self.live.contains_key(&id) {
+            self.homes.remove(from);
+            self.homes.add(to);
         }
-        partition.set_home(home);
     }
 
     /// Those in use, in the order of their numbers.
-    pub fn live(&self) -> impl Iterator<Item = PartitionRef> {
+    pub fn live(&self) -> impl Iterator<Item = P> {
         self.live.values().copied()
     }
 
-    pub fn shells(&self) -> &[PartitionRef] {
+    /// The shells.
+    pub fn shells(&self) -> &[P] {
         &self.shells
     }
 
@@ -100,6 +91,7 @@ impl Partitions {
 pub(crate) struct Homes(Vec<usize>);
 
 impl Homes {
+    /// Counts a partition.
     pub fn add(&mut self, home: ExecutorId) {
         let at = usize::from(home.0);
         if self.0.len() <= at {
@@ -132,65 +124,58 @@ impl Homes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::KeyBuf;
 
     const ACTIVE: [ExecutorId; 2] = [ExecutorId(0), ExecutorId(1)];
 
-    fn add(partitions: &mut Partitions, group: u32) -> PartitionRef {
-        let data = PartitionData::new(KeyBuf::new(), None);
-        partitions.add(GroupId(group), data, &ACTIVE, std::iter::empty())
-    }
-
-    fn release(partition: PartitionRef) {
-        assert!(partition.try_release(), "nothing is queued");
-    }
-
-    #[test]
-    fn a_shell_is_used_again_when_nobody_holds_it() {
-        let mut partitions = Partitions::new(Vec::new(), 0);
-        let (one, two) = (add(&mut partitions, 7), add(&mut partitions, 8));
-        assert_eq!((one.home(), two.home()), (ExecutorId(0), ExecutorId(1)));
-        one.count_action(Some(5));
-        one.vacate();
-        partitions.retire(one);
-        partitions.retire(one);
-        assert_eq!(partitions.counts(), (1, 1), "it is counted once");
-        let three = add(&mut partitions, 9);
-        assert!(!std::ptr::eq(one, three), "whoever made it a shell holds it still");
-        release(one);
-        let four = add(&mut partitions, 10);
-        assert!(std::ptr::eq(one, four) && four.is_held());
-        assert_eq!((four.id, four.group(), four.home()), (PartitionId(0), GroupId(10), ExecutorId(0)));
-        assert_eq!(four.actions.load(crate::sync::Ordering::Relaxed), 0, "nothing is left of what it was");
-        assert_eq!(partitions.counts(), (3, 0));
-        release(four);
-        // SAFETY: claimed by this test; the reference ends with the statement.
-        assert!(four.try_claim() && unsafe { four.data_mut() }.covers(b"anything"));
+    /// Adds a partition of a group of its own; its home.
+    fn add(partitions: &mut Partitions<u32>) -> (PartitionId, ExecutorId) {
+        let home = partitions.fewest(&ACTIVE, std::iter::empty());
+        let id = partitions.next_number();
+        partitions.insert(id, home, id.0);
+        (id, home)
     }
 
     #[test]
-    fn a_shell_covers_no_key() {
-        let mut partitions = Partitions::new(Vec::new(), 0);
-        let one = add(&mut partitions, 7);
-        one.vacate();
-        // SAFETY: held by this test; the reference ends with the statement.
-        let data = unsafe { one.data_mut() };
-        assert!(!data.covers(b"") && !data.covers(b"z") && data.roots.is_empty());
+    fn a_shell_is_taken_when_it_can_be_claimed() {
+        let mut partitions = Partitions::new(5);
+        let (one, home) = add(&mut partitions);
+        let (two, _) = add(&mut partitions);
+        assert_eq!((one, two), (PartitionId(5), PartitionId(6)));
+        assert_eq!(partitions.take_shell(|_| true), None);
+        partitions.retire(one, home);
+        partitions.retire(one, home);
+        assert_eq!((partitions.counts(), partitions.shells()), ((1, 1), &[5][..]), "it is counted once");
+        assert_eq!(partitions.take_shell(|_| false), None, "somebody holds it");
+        assert_eq!(partitions.counts(), (1, 1));
+        assert_eq!(partitions.take_shell(|shell| shell == 5), Some(5));
+        partitions.insert(one, home, 5);
+        assert_eq!((partitions.counts(), partitions.live().collect::<Vec<_>>()), ((2, 0), vec![5, 6]));
+    }
+
+    #[test]
+    fn so_many_shells_are_tried_and_no_more() {
+        let mut partitions = Partitions::new(0);
+        for _ in 0..100 {
+            let (id, home) = add(&mut partitions);
+            partitions.retire(id, home);
+        }
+        assert_eq!(partitions.take_shell(|shell| shell < 90), None);
+        assert_eq!(partitions.take_shell(|shell| shell < 99), Some(98), "the last one first");
+        assert_eq!(partitions.counts(), (0, 99));
     }
 
     #[test]
     fn homes_are_counted_where_they_are() {
-        let mut partitions = Partitions::new(Vec::new(), 0);
-        let (one, two) = (add(&mut partitions, 7), add(&mut partitions, 8));
-        partitions.set_home(two, ExecutorId(0));
-        assert_eq!(add(&mut partitions, 9).home(), ExecutorId(1));
-        assert_eq!(add(&mut partitions, 10).home(), ExecutorId(1));
-        partitions.retire(one);
-        partitions.retire(two);
-        assert_eq!(add(&mut partitions, 11).home(), ExecutorId(0));
+        let mut partitions = Partitions::new(0);
+        let ((one, first), (two, second)) = (add(&mut partitions), add(&mut partitions));
+        assert_eq!((first, second), (ACTIVE[0], ACTIVE[1]));
+        partitions.moved(two, second, first);
+        assert_eq!(add(&mut partitions).1, second);
+        assert_eq!(add(&mut partitions).1, second);
+        partitions.retire(one, first);
+        partitions.retire(two, first);
+        assert_eq!(add(&mut partitions).1, first);
         // What a group has itself counts first.
-        let data = PartitionData::new(KeyBuf::new(), None);
-        let of_group = [ExecutorId(0)].into_iter();
-        assert_eq!(partitions.add(GroupId(11), data, &ACTIVE, of_group).home(), ExecutorId(1));
+        assert_eq!(partitions.fewest(&ACTIVE, [first].into_iter()), second);
     }
 }

@@ -77,7 +77,7 @@ pub(crate) struct Shared {
     routing: ArcSwap<RoutingTable>,
     /// Publications one after another.
     routing_latch: Mutex<()>,
-    partitions: Mutex<Partitions>,
+    partitions: Mutex<Partitions<PartitionRef>>,
     next_table_version: AtomicU32,
     /// See [`crate::Engine::first_unused_tree`].
     pub first_unused_tree: TreeId,
@@ -195,7 +195,7 @@ impl Shared {
             schema: ArcSwap::from_pointee(parts.schema),
             routing: ArcSwap::from_pointee(parts.routing),
             routing_latch: Mutex::new(()),
-            partitions: Mutex::new(Partitions::new(parts.partitions, parts.next_partition)),
+            partitions: Mutex::new(listed(parts.partitions, parts.next_partition)),
             next_table_version: AtomicU32::new(parts.next_table_version),
             first_unused_tree: parts.first_unused_tree,
             meta_sequence: AtomicU64::new(parts.meta_sequence),
@@ -288,7 +288,17 @@ impl Shared {
     pub fn new_partition(&self, group: GroupId, data: PartitionData) -> PartitionRef {
         let (active, routing) = (self.active(), self.routing.load());
         let of_group = routing.routes(group).iter().map(|route| route.home());
-        let partition = self.partitions.lock().add(group, data, &active, of_group);
+        let mut partitions = self.partitions.lock();
+        let home = partitions.fewest(&active, of_group);
+        let partition = match partitions.take_shell(|shell| shell.try_claim()) {
+            Some(shell) => {
+                shell.begin(group, home, data);
+                shell
+            }
+            None => Partition::leak(partitions.next_number(), group, home, data, true),
+        };
+        partitions.insert(partition.id, home, partition);
+        drop(partitions);
         // What comes into it is put there by its home.
         let node = self.home_of(partition).memory_node();
         partition.set_memory_node(node.unwrap_or(NO_NODE));
@@ -304,12 +314,14 @@ impl Shared {
     /// caller holds it, and no routing table names it that is, or will be, published.
     pub fn retire(&self, partition: PartitionRef) {
         partition.vacate();
-        self.partitions.lock().retire(partition);
+        self.partitions.lock().retire(partition.id, partition.home());
     }
 
     /// Gives a partition another home; the caller holds it, or it is the one of the reference tables.
     pub fn set_home(&self, partition: PartitionRef, home: ExecutorId) {
-        self.partitions.lock().set_home(partition, home);
+        let before = partition.home();
+        partition.set_home(home);
+        self.partitions.lock().moved(partition.id, before, home);
     }
 
     /// How many partitions there are, and how many shells of such that were.
@@ -614,6 +626,15 @@ impl Drop for Shared {
             partition.clear();
         }
     }
+}
+
+/// The list of the partitions of a start; `next` is the first number that none of them has.
+fn listed(all: Vec<PartitionRef>, next: u32) -> Partitions<PartitionRef> {
+    let mut partitions = Partitions::new(next);
+    for partition in all {
+        partitions.insert(partition.id, partition.home(), partition);
+    }
+    partitions
 }
 
 /// Releases the replies of threads that are no executors.

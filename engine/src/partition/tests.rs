@@ -75,6 +75,24 @@ fn tickets_go_where_their_keys_are_and_keep_their_place() {
 }
 
 #[test]
+fn a_shell_covers_no_key_and_begins_anew() {
+    let partition = partition(1, b"", Some(b"m"));
+    partition.count_action(Some(5));
+    partition.set_flags(PINNED);
+    partition.vacate();
+    // SAFETY: this test holds the partition; the reference ends with the statement.
+    let covers = |key: &[u8]| unsafe { partition.data_mut() }.covers(key);
+    assert!(!covers(b"") && !covers(b"a") && !covers(b"z"));
+    partition.begin(GroupId(4), ExecutorId(1), PartitionData::new(KeyBuf::from_slice(b"m"), None));
+    assert!(!covers(b"a") && covers(b"z"));
+    assert_eq!(
+        (partition.id, partition.group(), partition.home()),
+        (PartitionId(1), GroupId(4), ExecutorId(1))
+    );
+    assert_eq!((partition.actions.load(Ordering::Relaxed), partition.flags()), (0, 0));
+}
+
+#[test]
 fn a_shell_keeps_who_waits_for_what_it_was_when_a_split_uses_it() {
     // The shell has the smaller number: latches are taken in partition order.
     let shell = partition(1, b"", None);

@@ -33,6 +33,7 @@ pub(super) struct Groups<'c> {
 }
 
 impl<'c> Groups<'c> {
+    /// All of them, as they are now.
     pub fn of(server: &Server, catalog: &'c Catalog) -> Groups<'c> {
         let mut members: FxHashMap<GroupId, Vec<Member>> = FxHashMap::default();
         for table in server.engine.tables() {
