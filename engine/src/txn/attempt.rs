@@ -128,7 +128,8 @@ pub(crate) fn run_held<P: Program>(
     if let Some(nanos) = took.filter(|_| measured && result.is_ok()) {
         measure_run(shared, worker, (program.class(), claims), &held, (nanos, stands_for, redo_bytes));
     }
-    let counts = program.counts();
+    // A definition is nobody's load, though it is at every partition there is.
+    let counts = program.counts() && !claims.is_everything();
     for partition in &held {
         if counts {
             partition.count_action(nanos);
@@ -268,7 +269,7 @@ fn measure_run(
 ) {
     let tally = worker.tally;
     if claims.is_everything() {
-        // Definitions: they tell nothing of where the load lies, and are at every partition there is.
+        // It tells nothing of where the load lies.
         if let Some(mut statistics) = worker.statistics.try_lock() {
             statistics.tally = tally;
         }
