@@ -3,6 +3,7 @@
 //! - [`frame`]   bytes from a client to messages: bounds are checked before anything is read
 //! - [`startup`] the untyped packets that open a connection
 //! - [`socket`]  a connection, over TCP or a Unix socket alike
+//! - [`tls`]     what is known of an encrypted connection
 //! - [`output`]  messages to a client, appended to one buffer and flushed by the session loop
 //!
 //! Decoding is ours because the decoder of `pgwire` trusts lengths and counts inside a message
@@ -16,3 +17,4 @@ pub mod frame;
 pub mod output;
 pub mod socket;
 pub mod startup;
+pub mod tls;

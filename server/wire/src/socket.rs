@@ -13,6 +13,8 @@ use std::task::{Context, Poll, Waker};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use super::tls::TlsFacts;
+
 /// A socket in the reactor of the current runtime. At most one task reads and one
 /// task writes at a time.
 pub struct Socket(AsyncFd<socket2::Socket>);
@@ -25,6 +27,11 @@ impl Socket {
         // is dropped, and AsyncFd gives it back only after taking it out of the reactor.
         let registered = unsafe { AsyncFd::register_with_interest(socket, Interest::READABLE) }?;
         Ok(Socket(registered))
+    }
+
+    /// What is known of its encryption; `None`: it has none.
+    pub fn tls(&self) -> Option<&TlsFacts> {
+        None
     }
 
     /// A second descriptor of the socket, for another thread's reactor.
