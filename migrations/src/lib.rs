@@ -24,12 +24,15 @@ pub enum Change {
     Script(&'static str),
     /// Puts ids into the place of names in defaults, conditions, views and bodies.
     NamesToIds,
+    /// Writes rows in the form of this version that were kept in another one.
+    RewrittenRows,
 }
 
 /// All steps, oldest first.
 pub const STEPS: &[Step] = &[
     Step { version: 1, name: "schemas", change: Change::Script(include_str!("../sql/0001_schemas.sql")) },
     Step { version: 2, name: "ids for names", change: Change::NamesToIds },
+    Step { version: 3, name: "rows of all databases", change: Change::RewrittenRows },
 ];
 
 /// The catalog version that all steps together lead to.

@@ -90,6 +90,62 @@ const AFTER_CATALOG_1: &[(&str, &str)] = &[
     ("DROP SEQUENCE ours.counted", "2BP01"),
 ];
 
+/// What a catalog says that kept default privileges in roles, and the rest of this with what is a database's own.
+const OF_CATALOG_2: &[(&str, &str)] = &[
+    (
+        "SELECT datname, datdba::regrole, datacl, datallowconn, datistemplate, datconnlimit FROM pg_database
+          WHERE oid = 5",
+        "archipel/archipel/{=c/archipel,archipel=CTc/archipel,team=C/archipel}/t/f/-1",
+    ),
+    (
+        "SELECT defaclrole::regrole, defaclnamespace::regnamespace, defaclobjtype, defaclacl
+           FROM pg_default_acl ORDER BY oid",
+        "alice/s/r/{bob=r/alice};alice/-/f/{alice=X/alice};archipel/-/S/{archipel=rwU/archipel,team=U/archipel}",
+    ),
+    (
+        "SELECT shobj_description('alice'::regrole, 'pg_authid'), shobj_description(5, 'pg_database'),
+                obj_description('s.t'::regclass)",
+        "first of all/all of it/a table",
+    ),
+    ("SELECT description FROM pg_description WHERE objoid = 's.t'::regclass", "a table"),
+    (
+        "SELECT count(*) FROM pg_description WHERE description IN ('first of all', 'looks on', 'all of it')",
+        "0",
+    ),
+    (
+        "SELECT objoid, classoid::regclass, description FROM pg_shdescription ORDER BY description LIMIT 1",
+        "5/pg_database/all of it",
+    ),
+    ("SELECT rolconfig FROM pg_roles WHERE rolname = 'alice'", "{\"search_path=s, public\"}"),
+    ("SELECT admin_option FROM pg_auth_members WHERE member = 'alice'::regrole", "t"),
+];
+
+/// The same, changed.
+const CHANGES_OF_CATALOG_2: &[(&str, &str)] = &[
+    ("ALTER ROLE alice CREATEROLE", ""),
+    ("COMMENT ON ROLE pg_monitor IS NULL", ""),
+    ("COMMENT ON DATABASE archipel IS 'all'", ""),
+    ("ALTER DEFAULT PRIVILEGES FOR ROLE alice IN SCHEMA s REVOKE SELECT ON TABLES FROM bob", ""),
+    ("ALTER DEFAULT PRIVILEGES FOR ROLE alice IN SCHEMA s GRANT INSERT ON TABLES TO bob", ""),
+    ("REVOKE CREATE ON DATABASE archipel FROM team", ""),
+    ("DROP ROLE bob", "2BP01"),
+    ("DROP ROLE team", "2BP01"),
+    ("ALTER DEFAULT PRIVILEGES REVOKE USAGE ON SEQUENCES FROM team", ""),
+    ("DROP ROLE team", ""),
+];
+
+const AFTER_CATALOG_2: &[(&str, &str)] = &[
+    ("SELECT datacl FROM pg_database WHERE oid = 5", "{=c/archipel,archipel=CTc/archipel}"),
+    (
+        "SELECT defaclrole::regrole, defaclnamespace::regnamespace, defaclobjtype, defaclacl
+           FROM pg_default_acl ORDER BY defaclobjtype",
+        "alice/-/f/{alice=X/alice};alice/s/r/{bob=a/alice}",
+    ),
+    ("SELECT description FROM pg_shdescription ORDER BY description", "all;first of all"),
+    ("SELECT count(*) FROM pg_auth_members WHERE member = 'alice'::regrole", "0"),
+    ("SELECT rolcreaterole FROM pg_roles WHERE rolname = 'alice'", "t"),
+];
+
 async fn answer(client: &Client, statement: &str) -> String {
     let messages = match client.simple_query(statement).await {
         Ok(messages) => messages,
@@ -170,6 +226,30 @@ fn a_catalog_of_names_gets_ids() {
     server.kill();
     server.restart();
     ask(&server, AFTER_CATALOG_1);
+    server.stop();
+    archipel(&["check", "--data-dir", text(&data)]);
+}
+
+#[test]
+fn what_all_databases_share_gets_rows_of_its_own() {
+    let folder = tempfile::tempdir().expect("a temporary directory can be made");
+    let data = folder.path().join("data");
+    let backup = Path::new(env!("CARGO_MANIFEST_DIR")).join("directories/catalog_2.tar");
+    archipel(&["restore", "--from", text(&backup), "--data-dir", text(&data)]);
+    archipel(&["check", "--data-dir", text(&data)]);
+    let mut server = Server::start(&[]);
+    server.kill();
+    server.move_to(&data);
+    server.restart();
+    ask(&server, OF_CATALOG_2);
+    server.kill();
+    server.restart();
+    ask(&server, OF_CATALOG_2);
+    ask(&server, CHANGES_OF_CATALOG_2);
+    ask(&server, AFTER_CATALOG_2);
+    server.kill();
+    server.restart();
+    ask(&server, AFTER_CATALOG_2);
     server.stop();
     archipel(&["check", "--data-dir", text(&data)]);
 }

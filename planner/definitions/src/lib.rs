@@ -32,7 +32,7 @@ mod tests;
 
 use archipel_binder::{bind, bound, evaluate};
 use archipel_sql::ast::Statement;
-use archipel_sql::catalog::{Migration, Object};
+use archipel_sql::catalog::{CatalogChange, Migration, Object, earlier_form};
 use archipel_sql::error::{Result, SqlError};
 
 use crate::access::{default_privileges, grant, owner, role};
@@ -81,6 +81,19 @@ pub fn plan_ids(version: u32, name: &str, env: &DdlEnv<'_>) -> (DdlPlan, Vec<Str
     let left = expression::names_to_ids::put_ids(&mut work);
     work.put(Object::Migration(Migration { version, name: name.to_string() }));
     (work.finish(), left)
+}
+
+/// Plans the migration step that writes rows as they are written now, and the row that says it ran.
+pub fn plan_rewritten_rows(version: u32, name: &str, env: &DdlEnv<'_>) -> DdlPlan {
+    let mut work = Work::new(env, "MIGRATION");
+    for change in earlier_form::rewritten(env.catalog) {
+        match change {
+            CatalogChange::Put(object) => work.put(object),
+            CatalogChange::Drop(kind, oid) => work.drop(kind, oid),
+        }
+    }
+    work.put(Object::Migration(Migration { version, name: name.to_string() }));
+    work.finish()
 }
 
 fn plan_into(statement: &Statement, work: &mut Work<'_>) -> Result<()> {

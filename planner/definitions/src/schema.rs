@@ -346,22 +346,29 @@ pub(super) fn move_table(mut table: Table, schema: &str, work: &mut Work<'_>) ->
 pub(super) fn comment(comment: &Comment, work: &mut Work<'_>) -> Result<()> {
     let (oid, column) = comment_target(&comment.object, work)?;
     check_commenter(&comment.object, oid, work)?;
-    let mut comments = work
-        .catalog
-        .comments(oid)
-        .map_or_else(|| Comments { object: oid, texts: Vec::new() }, |comments| (*comments).clone());
+    let is_shared = is_of_shared(&comment.object);
+    let known = if is_shared { work.catalog.shared_comments(oid) } else { work.catalog.comments(oid) };
+    let is_known = known.is_some();
+    let mut comments =
+        known.map_or_else(|| Comments { object: oid, texts: Vec::new() }, |comments| (*comments).clone());
     comments.texts.retain(|(at, _)| *at != column);
     if let Some(text) = comment.text.as_ref().filter(|text| !text.is_empty()) {
         comments.texts.push((column, text.clone()));
     }
     if comments.texts.is_empty() {
-        if work.catalog.comments(oid).is_some() {
-            work.drop(ObjectKind::Comments, oid);
+        if is_known {
+            let kind = if is_shared { ObjectKind::SharedComments } else { ObjectKind::Comments };
+            work.drop(kind, oid);
         }
     } else {
-        work.put(Object::Comments(comments));
+        work.put(if is_shared { Object::SharedComments(comments) } else { Object::Comments(comments) });
     }
     Ok(())
+}
+
+/// Whether a comment is kept with what all databases share.
+fn is_of_shared(object: &CommentObject) -> bool {
+    matches!(object, CommentObject::Role(_) | CommentObject::Database(_))
 }
 
 /// Whoever owns an object may speak of it.

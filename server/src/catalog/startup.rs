@@ -4,9 +4,9 @@
 use archipel_engine::id::{SequenceId, TreeId};
 use archipel_engine::{DdlOp, Engine, FIRST_FREE_TREE, Stop, SubmitOptions};
 use archipel_migrations::Change;
-use archipel_planner::ddl::{Copies, DdlEnv, DdlPlan, plan_ids, plan_migration};
+use archipel_planner::ddl::{Copies, DdlEnv, DdlPlan, plan_ids, plan_migration, plan_rewritten_rows};
 use archipel_sql::catalog::names::is_temporary_schema;
-use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object};
+use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object, earlier_form};
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
 use rustc_hash::FxHashSet;
@@ -22,7 +22,8 @@ pub fn read(engine: &Engine) -> Result<Catalog, CatalogError> {
     if let Err(stop) = scan.outcome.result {
         return Err(CatalogError::Damaged(error_of(scan.program.error, stop)));
     }
-    let changes: Vec<CatalogChange> = scan.program.objects.into_iter().map(CatalogChange::Put).collect();
+    let objects = earlier_form::in_place(scan.program.objects);
+    let changes: Vec<CatalogChange> = objects.into_iter().map(CatalogChange::Put).collect();
     Ok(Catalog::new(crate::system::tables()).apply(&changes).with_row_types_renumbered())
 }
 
@@ -150,6 +151,7 @@ fn migrate(
             }
             plan
         }
+        Change::RewrittenRows => plan_rewritten_rows(step.version, step.name, &environment),
     };
     run_plan(engine, catalog, plan)
 }

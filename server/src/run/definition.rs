@@ -19,7 +19,7 @@ use archipel_planner::ddl::{FaultyKey, WrittenPart};
 use archipel_planner::native::{
     CompiledStatement, ExecContext, ExecError, ExecResult, Notice, RowSink, RunOf,
 };
-use archipel_sql::catalog::{CatalogChange, Object, ObjectKind};
+use archipel_sql::catalog::{CatalogChange, Object, ObjectKind, earlier_form};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
@@ -384,28 +384,33 @@ impl CatalogScan {
         let Some(catalog) = txn.table(CATALOG_TREE) else { return Ok(()) };
         let layout: &RowLayout = &catalog.layout;
         let (objects, mut failed) = (&mut self.objects, None);
-        txn.scan(&catalog, KeyRange::ALL, Direction::Ascending, &mut |_, row| match object(layout, row) {
-            Ok(object) => {
-                objects.push(object);
-                ControlFlow::Continue(())
-            }
-            Err(error) => {
-                failed = Some(error);
-                ControlFlow::Break(())
-            }
-        })?;
+        txn.scan(
+            &catalog,
+            KeyRange::ALL,
+            Direction::Ascending,
+            &mut |_, row| match objects_of(layout, row) {
+                Ok(found) => {
+                    objects.extend(found);
+                    ControlFlow::Continue(())
+                }
+                Err(error) => {
+                    failed = Some(error);
+                    ControlFlow::Break(())
+                }
+            },
+        )?;
         failed.map_or(Ok(()), |error| Err(ExecError::Sql(error)))
     }
 }
 
-fn object(layout: &RowLayout, row: &[u8]) -> Result<Object, SqlError> {
+fn objects_of(layout: &RowLayout, row: &[u8]) -> Result<Vec<Object>, SqlError> {
     let (Cell::Bytes(kind), Cell::Bytes(payload)) = (layout.get(row, 0), layout.get(row, 2)) else {
         return Err(SqlError::internal("a catalog row is not what it should be"));
     };
     let kind = ObjectKind::parse(kind).ok_or_else(|| {
         SqlError::internal(format!("unknown kind of catalog row: {}", String::from_utf8_lossy(kind)))
     })?;
-    Object::from_payload(kind, payload)
+    earlier_form::objects_of_row(kind, payload)
 }
 
 impl Program for CatalogScan {

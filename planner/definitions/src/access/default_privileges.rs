@@ -4,15 +4,16 @@
 use archipel_sql::ast::AlterDefaultPrivileges;
 use archipel_sql::catalog::access::{AclChange, AclItem};
 use archipel_sql::catalog::names::undefined_schema;
-use archipel_sql::catalog::{Catalog, DefaultAccess, Object, ObjectClass, Privileges};
+use archipel_sql::catalog::{Catalog, DefaultAccess, Object, ObjectClass, ObjectKind, Privileges};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::grant;
 use crate::work::Work;
 
-fn find(entries: &[DefaultAccess], class: ObjectClass, schema: Option<Oid>) -> Option<&DefaultAccess> {
-    entries.iter().find(|entry| entry.class == class && entry.schema == schema)
+fn find(catalog: &Catalog, role: Oid, class: ObjectClass, schema: Option<Oid>) -> Option<&DefaultAccess> {
+    let mut entries = catalog.default_access_of(role);
+    entries.find(|entry| entry.class == class && entry.schema == schema).map(|entry| &**entry)
 }
 
 /// The list of a new object; `None`: the default one.
@@ -22,9 +23,8 @@ pub(super) fn of_new(
     class: ObjectClass,
     schema: Option<Oid>,
 ) -> Option<Vec<AclItem>> {
-    let role = catalog.role_by_oid(owner)?;
-    let everywhere = find(&role.default_access, class, None);
-    let here = schema.and_then(|schema| find(&role.default_access, class, Some(schema)));
+    let everywhere = find(catalog, owner, class, None);
+    let here = schema.and_then(|schema| find(catalog, owner, class, Some(schema)));
     if everywhere.is_none() && here.is_none() {
         return None;
     }
@@ -99,10 +99,9 @@ fn change(
     alter: &AlterDefaultPrivileges,
     work: &mut Work<'_>,
 ) -> Result<()> {
-    let mut object = work.role_object(role)?;
     // What new objects have without an entry.
     let plain = if schema.is_none() { class.default_acl(role) } else { Vec::new() };
-    let known = find(&object.default_access, class, schema).cloned();
+    let known = find(&work.catalog, role, class, schema).cloned();
     let mut acl = known.as_ref().map_or_else(|| plain.clone(), |entry| entry.acl.clone());
     for &grantee in grantees {
         let change = AclChange {
@@ -115,18 +114,20 @@ fn change(
         };
         change.apply(&mut acl, role)?;
     }
-    object.default_access.retain(|entry| entry.class != class || entry.schema != schema);
-    let same = acl.len() == plain.len() && acl.iter().all(|item| plain.contains(item));
-    if !same {
-        let oid = known.map_or_else(|| work.oids(1), |entry| entry.oid);
-        object.default_access.push(DefaultAccess { oid, schema, class, acl });
+    let oid = known.map(|entry| entry.oid);
+    if acl.len() == plain.len() && acl.iter().all(|item| plain.contains(item)) {
+        if let Some(oid) = oid {
+            work.drop(ObjectKind::DefaultAccess, oid);
+        }
+        return Ok(());
     }
-    work.put(Object::Role(object));
+    let oid = oid.unwrap_or_else(|| work.oids(1));
+    work.put(Object::DefaultAccess(DefaultAccess { oid, role, schema, class, acl }));
     Ok(())
 }
 
 /// As PostgreSQL's DETAIL names an entry.
-pub(super) fn describe(role: &str, entry: &DefaultAccess, catalog: &Catalog) -> String {
+pub(super) fn describe(entry: &DefaultAccess, work: &Work<'_>) -> String {
     let what = match entry.class {
         ObjectClass::Relation => "relations",
         ObjectClass::Sequence => "sequences",
@@ -134,7 +135,8 @@ pub(super) fn describe(role: &str, entry: &DefaultAccess, catalog: &Catalog) -> 
         ObjectClass::Schema => "schemas",
         _ => "functions",
     };
-    let place = entry.schema.and_then(|schema| catalog.schema_by_oid(schema));
+    let role = work.role_name(entry.role);
+    let place = entry.schema.and_then(|schema| work.catalog.schema_by_oid(schema));
     let place = place.map_or_else(String::new, |schema| format!(" in schema {}", schema.name));
     format!("default privileges on new {what} belonging to role {role}{place}")
 }

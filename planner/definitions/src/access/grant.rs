@@ -6,7 +6,8 @@ use archipel_sql::ast::{
 use archipel_sql::catalog::access::{AclChange, AclItem, EVERYBODY};
 use archipel_sql::catalog::names::{undefined_column, undefined_schema};
 use archipel_sql::catalog::{
-    Access, DATABASE, ObjectClass, Privileges, Relation, RoutineKind, SUPERUSER_NAME,
+    Access, DATABASE, DefaultAccess, Object, ObjectClass, ObjectKind, Privileges, Relation, RoutineKind,
+    SUPERUSER_NAME,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::{TypeInfo, type_by_name};
@@ -462,19 +463,16 @@ pub(super) fn revoke_everything(role: Oid, work: &mut Work<'_>) -> Result<()> {
         }
         work.put_access(access);
     }
-    let givers: Vec<Oid> = work.catalog.roles().map(|other| other.oid).filter(|oid| *oid != role).collect();
-    for giver in givers {
-        let mut object = work.role_object(giver)?;
-        let named = |acl: &[AclItem]| acl.iter().any(|item| item.grantee == role);
-        if object.default_access.iter().any(|entry| named(&entry.acl)) {
-            for entry in &mut object.default_access {
-                take_all(&mut entry.acl, role, giver)?;
-            }
-            object.default_access.retain(|entry| {
-                let plain = if entry.schema.is_none() { entry.class.default_acl(giver) } else { Vec::new() };
-                entry.acl != plain
-            });
-            work.put(archipel_sql::catalog::Object::Role(object));
+    let named = |acl: &[AclItem]| acl.iter().any(|item| item.grantee == role);
+    let entries = work.catalog.default_access_all();
+    let entries = entries.filter(|entry| entry.role != role && named(&entry.acl));
+    let entries: Vec<DefaultAccess> = entries.map(|entry| DefaultAccess::clone(entry)).collect();
+    for mut entry in entries {
+        take_all(&mut entry.acl, role, entry.role)?;
+        let plain = if entry.schema.is_none() { entry.class.default_acl(entry.role) } else { Vec::new() };
+        match entry.acl == plain {
+            true => work.drop(ObjectKind::DefaultAccess, entry.oid),
+            false => work.put(Object::DefaultAccess(entry)),
         }
     }
     Ok(())

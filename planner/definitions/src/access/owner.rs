@@ -4,8 +4,8 @@ use archipel_sql::ast::{OwnedObjects, RoleName, TypeName};
 use archipel_sql::catalog::authority::undefined_role;
 use archipel_sql::catalog::names::{is_temporary_schema, quote_identifier};
 use archipel_sql::catalog::{
-    Access, Authority, Catalog, DATABASE, Object, ObjectClass, ObjectKind, PUBLIC, Privileges, Relation,
-    Role, RoutineRef, SUPERUSER, SequenceRef, TableKind, TableRef, UserTypeRef,
+    Access, Authority, Catalog, DATABASE, Database, Object, ObjectClass, ObjectKind, PUBLIC, Privileges,
+    Relation, Role, RoutineRef, SUPERUSER, SequenceRef, TableKind, TableRef, UserTypeRef,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -94,6 +94,11 @@ impl Work<'_> {
 
     /// Puts who may do what with an object; nothing is kept of what every object has.
     pub(crate) fn put_access(&mut self, access: Access) {
+        if let Some(database) = self.catalog.database(access.object) {
+            let (owner, acl) = (access.owner, access.acl);
+            self.put(Object::Database(Database { owner, acl, ..Database::clone(&database) }));
+            return;
+        }
         let plain = access.owner == SUPERUSER && access.acl.is_none() && access.columns.is_empty();
         // The owner of the first schema is another one.
         if plain && access.object != PUBLIC {
@@ -240,10 +245,9 @@ fn drop_owned(role: Oid, cascade: bool, work: &mut Work<'_>) -> Result<()> {
     for schema in &found.schemas {
         relation::drop_schema(schema, cascade, work)?;
     }
-    let mut object = work.role_object(role)?;
-    if !object.default_access.is_empty() {
-        object.default_access.clear();
-        work.put(Object::Role(object));
+    let entries: Vec<Oid> = work.catalog.default_access_of(role).map(|entry| entry.oid).collect();
+    for entry in entries {
+        work.drop(ObjectKind::DefaultAccess, entry);
     }
     Ok(())
 }
@@ -284,14 +288,12 @@ pub(super) fn in_the_way(role: Oid, work: &Work<'_>) -> Vec<String> {
             }
         }
     }
-    for other in catalog.roles() {
-        for default in &other.default_access {
-            let described = default_privileges::describe(&other.name, default, catalog);
-            if other.oid == role {
-                lines.push((default.oid.0, 0, format!("owner of {described}")));
-            } else if default.acl.iter().any(|item| item.grantee == role) {
-                lines.push((default.oid.0, 0, format!("privileges for {described}")));
-            }
+    for default in catalog.default_access_all() {
+        let described = default_privileges::describe(default, work);
+        if default.role == role {
+            lines.push((default.oid.0, 0, format!("owner of {described}")));
+        } else if default.acl.iter().any(|item| item.grantee == role) {
+            lines.push((default.oid.0, 0, format!("privileges for {described}")));
         }
     }
     lines.sort();

@@ -20,8 +20,8 @@ use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::ast::QualifiedName;
 use archipel_sql::catalog::names::{is_temporary_schema, undefined_schema};
 use archipel_sql::catalog::{
-    Catalog, CatalogChange, DATABASE, DefaultAccess, Numbers, Object, ObjectClass, ObjectKind, Persistence,
-    Privileges, Role, SUPERUSER_NAME, Schema, Sequence, Table, TableKind, TypesAlong, UserType,
+    Catalog, CatalogChange, DATABASE, Numbers, Object, ObjectClass, ObjectKind, Persistence, Privileges,
+    SUPERUSER_NAME, Schema, Sequence, Table, TableKind, TypesAlong, UserType,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_kind::NUMBERS_END;
@@ -292,7 +292,8 @@ impl<'a> Work<'a> {
 
     /// Drops an object, its comments, who may do what with it and what new objects in it begin with.
     pub fn drop(&mut self, kind: ObjectKind, oid: Oid) {
-        let of_object = !matches!(kind, ObjectKind::Access | ObjectKind::Comments);
+        let of_object =
+            !matches!(kind, ObjectKind::Access | ObjectKind::Comments | ObjectKind::SharedComments);
         if of_object && self.catalog.access(oid).is_some() {
             self.change(CatalogChange::Drop(ObjectKind::Access, oid));
         }
@@ -303,6 +304,9 @@ impl<'a> Work<'a> {
             ObjectKind::Table => self.forget_comments(oid, &[]),
             ObjectKind::Type => self.forget_comments_of_type(oid, &[]),
             ObjectKind::Schema => forget_schema(oid, self),
+            ObjectKind::Role if self.catalog.shared_comments(oid).is_some() => {
+                self.change(CatalogChange::Drop(ObjectKind::SharedComments, oid));
+            }
             _ => {}
         }
         self.change(CatalogChange::Drop(kind, oid));
@@ -623,13 +627,10 @@ pub fn require_user_table(table: &Table) -> Result<()> {
 
 /// Drops what is said of new objects in a schema: it goes with the schema.
 fn forget_schema(schema: Oid, work: &mut Work<'_>) {
-    let within = |entry: &DefaultAccess| entry.schema == Some(schema);
-    let speaking: Vec<Arc<Role>> =
-        work.catalog.roles().filter(|role| role.default_access.iter().any(within)).cloned().collect();
-    for role in speaking {
-        let mut role = Role::clone(&role);
-        role.default_access.retain(|entry| !within(entry));
-        work.put(Object::Role(role));
+    let entries = work.catalog.default_access_all().filter(|entry| entry.schema == Some(schema));
+    let entries: Vec<Oid> = entries.map(|entry| entry.oid).collect();
+    for entry in entries {
+        work.drop(ObjectKind::DefaultAccess, entry);
     }
 }
 

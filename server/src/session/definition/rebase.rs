@@ -86,7 +86,11 @@ type Objects = BTreeMap<Key, Object>;
 
 fn objects_of(catalog: &Catalog) -> Objects {
     let schemas = catalog.schemas().map(|schema| Object::Schema((**schema).clone()));
-    let roles = catalog.roles().map(|role| Object::Role((**role).clone()));
+    let shared = catalog
+        .roles()
+        .map(|role| Object::Role((**role).clone()))
+        .chain(catalog.databases().map(|database| Object::Database((**database).clone())))
+        .chain(catalog.shared_comments_all().map(|comments| Object::SharedComments((**comments).clone())));
     let objects = schemas
         .chain(catalog.tables().cloned().map(Object::Table))
         .chain(catalog.sequences().cloned().map(Object::Sequence))
@@ -94,7 +98,8 @@ fn objects_of(catalog: &Catalog) -> Objects {
         .chain(catalog.user_types().cloned().map(Object::Type))
         .chain(catalog.operator_classes().cloned().map(Object::OperatorClass))
         .chain(catalog.operator_families().cloned().map(Object::OperatorFamily))
-        .chain(roles)
+        .chain(shared)
+        .chain(catalog.default_access_all().map(|entry| Object::DefaultAccess((**entry).clone())))
         .chain(catalog.access_all().map(|access| Object::Access((**access).clone())))
         .chain(catalog.comments_all().map(|comments| Object::Comments((**comments).clone())));
     objects.map(|object| ((object.kind(), object.oid()), object)).collect()
@@ -164,11 +169,19 @@ impl<'c> Side<'c> {
                 Some(Object::Role(_)) => return dropped(key) && !made.is_empty(),
                 _ => Vec::new(),
             };
-            let of_dropped = [ObjectKind::Access, ObjectKind::Comments].map(|kind| (kind, key.1));
+            let of_dropped = [ObjectKind::Access, ObjectKind::Comments, ObjectKind::SharedComments];
+            let of_dropped = of_dropped.map(|kind| (kind, key.1));
             dependents.iter().any(|dependent| made.contains(&dependent.object()))
                 || dropped(key) && of_dropped.iter().any(|of| made.contains(of))
+                || key.0 == ObjectKind::Schema && dropped(key) && is_begun_in(key.1, other.catalog, &made)
         })
     }
+}
+
+/// Whether something was said of what new objects in a schema begin with.
+fn is_begun_in(schema: Oid, catalog: &Catalog, made: &BTreeSet<Key>) -> bool {
+    let mut entries = catalog.default_access_all().filter(|entry| entry.schema == Some(schema));
+    entries.any(|entry| made.contains(&(ObjectKind::DefaultAccess, entry.oid)))
 }
 
 /// Whether a routine that was replaced takes and gives what it did.
@@ -295,7 +308,30 @@ fn taken(object: &Object, base: &Catalog, current: &Catalog) -> Option<SqlError>
             let key = format!("(rolname)=({})", role.name);
             is_taken.then(|| duplicate("pg_authid", "pg_authid_rolname_index", &key))
         }
-        Object::Numbers(_) | Object::Comments(_) | Object::Migration(_) | Object::Access(_) => None,
+        Object::DefaultAccess(entry) => {
+            let held = |catalog: &Catalog| {
+                let mut known = catalog.default_access_of(entry.role);
+                let known = known.find(|known| (known.schema, known.class) == (entry.schema, entry.class));
+                known.map(|known| known.oid)
+            };
+            let place = entry.schema.map_or(0, |schema| schema.0);
+            let values = format!("{}, {place}, {}", entry.role, entry.letter());
+            let key = format!("(defaclrole, defaclnamespace, defaclobjtype)=({values})");
+            is_new(&held).then(|| duplicate("pg_default_acl", "pg_default_acl_role_nsp_obj_index", &key))
+        }
+        Object::Database(database) => {
+            let held = |catalog: &Catalog| {
+                let mut known = catalog.databases();
+                known.find(|known| known.name == database.name).map(|known| known.oid)
+            };
+            let key = format!("(datname)=({})", database.name);
+            is_new(&held).then(|| duplicate("pg_database", "pg_database_datname_index", &key))
+        }
+        Object::Numbers(_)
+        | Object::Comments(_)
+        | Object::SharedComments(_)
+        | Object::Migration(_)
+        | Object::Access(_) => None,
     }
 }
 

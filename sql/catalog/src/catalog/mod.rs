@@ -4,6 +4,8 @@
 //! - [`object`]    any object as a row of the system catalog: (kind, oid, payload)
 //! - [`snapshot`]  [`Catalog`]: all objects at one moment, with look-ups by name and oid
 //! - `state`       what it is made of; `shared_map` its maps
+//! - [`shared_state`] what all databases have in common; [`database`] they themselves
+//! - [`earlier_form`] rows as earlier versions wrote them
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
 //! - [`stored_name`] what stands for names in the texts that the catalog keeps
 //! - [`dependency`] who would break if an object went
@@ -20,7 +22,9 @@
 //! two: the index relation's, and the constraint's ([`KeyConstraint::constraint_oid`]).
 
 pub mod access;
+pub mod database;
 pub mod dependency;
+pub mod earlier_form;
 pub mod invalidation;
 pub mod names;
 pub mod object;
@@ -29,6 +33,7 @@ pub mod partition;
 pub mod relation;
 pub mod routine;
 mod shared_map;
+pub mod shared_state;
 pub mod snapshot;
 mod state;
 pub mod stored_name;
@@ -41,8 +46,10 @@ pub use relation::{nominal, view};
 pub use routine::extension;
 
 pub use access::authority::{Authority, Required, Requirement, SessionRoles};
-pub use access::role::{DefaultAccess, Membership, Role};
+pub use access::default_access::DefaultAccess;
+pub use access::role::{Membership, Role};
 pub use access::{Access, AclItem, ObjectClass, Privileges};
+pub use database::{Database, DatabaseSettings};
 pub use invalidation::lookup_recorder::{LookupRecorder, Lookups};
 pub use invalidation::validity::Validity;
 pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Schema};
@@ -58,6 +65,7 @@ pub use relation::view_reference::{HIDDEN_COLUMN, ViewReference};
 pub use routine::aggregate::{Aggregate, AggregateWay, MovingWay};
 pub use routine::routine_traits::{RoutineTraits, StoredBody};
 pub use routine::trigger_definition::{Trigger, TriggerRole, TriggerTiming};
+pub use shared_state::SharedCatalog;
 pub use snapshot::{Catalog, CatalogMark};
 pub(crate) use user_type::row_type::QuotedTypes;
 pub use user_type::row_type::TypesAlong;

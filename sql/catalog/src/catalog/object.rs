@@ -7,7 +7,7 @@ use crate::error::{Result, SqlError};
 use crate::types::Oid;
 
 use super::operator_class::{OperatorClassRef, OperatorFamilyRef};
-use super::{Access, Role, RoutineRef, SequenceRef, TableRef, UserTypeRef};
+use super::{Access, Database, DefaultAccess, Role, RoutineRef, SequenceRef, TableRef, UserTypeRef};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schema {
@@ -20,6 +20,13 @@ pub struct Schema {
 pub struct Comments {
     pub object: Oid,
     pub texts: Vec<(u16, String)>,
+}
+
+impl Comments {
+    /// That on the object (0) or one of its columns (one-based).
+    pub fn text(&self, column: u16) -> Option<&str> {
+        self.texts.iter().find(|(at, _)| *at == column).map(|(_, text)| text.as_str())
+    }
 }
 
 /// The counters new objects are numbered from. They never go back, so that what is dropped is
@@ -53,11 +60,14 @@ pub enum ObjectKind {
     Access,
     OperatorClass,
     OperatorFamily,
+    DefaultAccess,
+    SharedComments,
+    Database,
 }
 
 impl ObjectKind {
     /// How many kinds there are.
-    pub const COUNT: usize = 12;
+    pub const COUNT: usize = 15;
 
     const ALL: [ObjectKind; ObjectKind::COUNT] = [
         ObjectKind::Numbers,
@@ -72,6 +82,9 @@ impl ObjectKind {
         ObjectKind::Access,
         ObjectKind::OperatorClass,
         ObjectKind::OperatorFamily,
+        ObjectKind::DefaultAccess,
+        ObjectKind::SharedComments,
+        ObjectKind::Database,
     ];
 
     /// As the key of the catalog row spells it.
@@ -89,7 +102,15 @@ impl ObjectKind {
             ObjectKind::Access => "access",
             ObjectKind::OperatorClass => "operator_class",
             ObjectKind::OperatorFamily => "operator_family",
+            ObjectKind::DefaultAccess => "default_access",
+            ObjectKind::SharedComments => "shared_comments",
+            ObjectKind::Database => "database",
         }
+    }
+
+    /// Whether such objects are no database's own ([`super::shared_state`]).
+    pub fn is_shared(self) -> bool {
+        matches!(self, ObjectKind::Role | ObjectKind::Database | ObjectKind::SharedComments)
     }
 
     pub fn parse(text: &[u8]) -> Option<ObjectKind> {
@@ -112,6 +133,10 @@ pub enum Object {
     Access(Access),
     OperatorClass(OperatorClassRef),
     OperatorFamily(OperatorFamilyRef),
+    DefaultAccess(DefaultAccess),
+    /// Of a role or a database.
+    SharedComments(Comments),
+    Database(Database),
 }
 
 impl Object {
@@ -129,6 +154,9 @@ impl Object {
             Object::Access(_) => ObjectKind::Access,
             Object::OperatorClass(_) => ObjectKind::OperatorClass,
             Object::OperatorFamily(_) => ObjectKind::OperatorFamily,
+            Object::DefaultAccess(_) => ObjectKind::DefaultAccess,
+            Object::SharedComments(_) => ObjectKind::SharedComments,
+            Object::Database(_) => ObjectKind::Database,
         }
     }
 
@@ -140,12 +168,14 @@ impl Object {
             Object::Sequence(sequence) => sequence.oid,
             Object::Routine(routine) => routine.oid,
             Object::Role(role) => role.oid,
-            Object::Comments(comments) => comments.object,
+            Object::Comments(comments) | Object::SharedComments(comments) => comments.object,
             Object::Migration(migration) => Oid(migration.version),
             Object::Type(ty) => ty.oid,
             Object::Access(access) => access.object,
             Object::OperatorClass(class) => class.oid,
             Object::OperatorFamily(family) => family.oid,
+            Object::DefaultAccess(entry) => entry.oid,
+            Object::Database(database) => database.oid,
         }
     }
 
@@ -158,12 +188,14 @@ impl Object {
             Object::Sequence(sequence) => serde_json::to_vec(sequence.as_ref()),
             Object::Routine(routine) => serde_json::to_vec(routine.as_ref()),
             Object::Role(role) => serde_json::to_vec(role),
-            Object::Comments(comments) => serde_json::to_vec(comments),
+            Object::Comments(comments) | Object::SharedComments(comments) => serde_json::to_vec(comments),
             Object::Migration(migration) => serde_json::to_vec(migration),
             Object::Type(ty) => serde_json::to_vec(ty.as_ref()),
             Object::Access(access) => serde_json::to_vec(access),
             Object::OperatorClass(class) => serde_json::to_vec(class.as_ref()),
             Object::OperatorFamily(family) => serde_json::to_vec(family.as_ref()),
+            Object::DefaultAccess(entry) => serde_json::to_vec(entry),
+            Object::Database(database) => serde_json::to_vec(database),
         }
         .map_err(|error| SqlError::internal(format!("a catalog object cannot be written: {error}")))
     }
@@ -192,6 +224,9 @@ impl Object {
             ObjectKind::OperatorFamily => {
                 read(payload).map(|family| Object::OperatorFamily(OperatorFamilyRef::new(family)))
             }
+            ObjectKind::DefaultAccess => read(payload).map(Object::DefaultAccess),
+            ObjectKind::SharedComments => read(payload).map(Object::SharedComments),
+            ObjectKind::Database => read(payload).map(Object::Database),
         }
         .map_err(|error| {
             SqlError::internal(format!("a catalog row of kind {} cannot be read: {error}", kind.as_str()))
@@ -205,4 +240,14 @@ pub enum CatalogChange {
     /// Adds the object, or replaces the one of the same kind and oid.
     Put(Object),
     Drop(ObjectKind, Oid),
+}
+
+impl CatalogChange {
+    /// Whether it is about what no database has for its own.
+    pub fn is_shared(&self) -> bool {
+        match self {
+            CatalogChange::Put(object) => object.kind().is_shared(),
+            CatalogChange::Drop(kind, _) => kind.is_shared(),
+        }
+    }
 }

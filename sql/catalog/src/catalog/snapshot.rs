@@ -11,8 +11,9 @@ use super::operator_class::{OperatorClassRef, OperatorFamilyRef};
 use super::relation::Relation;
 use super::state::{RelationOid, State};
 use super::{
-    ARCHIPEL, Access, CatalogChange, Comments, INFORMATION_SCHEMA, Numbers, Object, ObjectKind, PG_CATALOG,
-    PUBLIC, Role, RoutineRef, SUPERUSER, SUPERUSER_NAME, Schema, SequenceRef, Table, TableRef, UserTypeRef,
+    ARCHIPEL, Access, CatalogChange, Comments, Database, DefaultAccess, INFORMATION_SCHEMA, Numbers, Object,
+    ObjectKind, PG_CATALOG, PUBLIC, Role, RoutineRef, SUPERUSER, SUPERUSER_NAME, Schema, SequenceRef, Table,
+    TableRef, UserTypeRef,
 };
 
 /// A version of the catalog; cheap to clone. A handle may write down what is looked up through it.
@@ -39,6 +40,7 @@ impl Catalog {
         {
             state.put(&Object::Schema(Schema { oid, name: name.to_string() }));
         }
+        state.put(&Object::Database(Database::initial()));
         state.put(&Object::Role(Role::superuser(SUPERUSER, SUPERUSER_NAME)));
         for role in super::access::role::predefined() {
             state.put(&Object::Role(role));
@@ -69,6 +71,15 @@ impl Catalog {
         Catalog(Arc::new(state), None)
     }
 
+    /// A catalog of this, with nothing written down.
+    pub(super) fn of_state(state: State) -> Catalog {
+        Catalog(Arc::new(state), None)
+    }
+
+    pub(super) fn state(&self) -> &State {
+        &self.0
+    }
+
     /// Grows with every [`Catalog::apply`].
     pub fn version(&self) -> u64 {
         self.0.version
@@ -96,7 +107,7 @@ impl Catalog {
 
     /// The mark of all objects of a kind: another one once one of them has changed.
     pub(super) fn mark_of(&self, kind: ObjectKind) -> &Arc<()> {
-        &self.0.marks[kind as usize]
+        self.0.shared.mark_of(kind).unwrap_or(&self.0.marks[kind as usize])
     }
 
     // -- what is looked up
@@ -230,7 +241,7 @@ impl Catalog {
     }
 
     pub fn role_by_oid(&self, oid: Oid) -> Option<Arc<Role>> {
-        let found = self.0.roles.get(&oid).cloned();
+        let found = self.0.shared.roles.get(&oid).cloned();
         self.note(|lookups| drop(lookups.roles.insert(oid, found.clone())));
         found
     }
@@ -291,7 +302,7 @@ impl Catalog {
     }
 
     pub fn role(&self, name: &str) -> Option<Arc<Role>> {
-        let role = self.0.role_named(name).cloned();
+        let role = self.0.shared.role_named(name).cloned();
         self.note(|lookups| lookups.note_role(name, role.as_ref()));
         role
     }
@@ -359,19 +370,55 @@ impl Catalog {
 
     pub fn roles(&self) -> impl Iterator<Item = &Arc<Role>> {
         self.note_all(ObjectKind::Role);
-        self.0.roles.values()
+        self.0.shared.roles.values()
+    }
+
+    /// The databases of the server, this one among them.
+    pub fn databases(&self) -> impl Iterator<Item = &Arc<Database>> {
+        self.note_all(ObjectKind::Database);
+        self.0.shared.databases.values()
+    }
+
+    /// A database of the server by its oid.
+    pub fn database(&self, oid: Oid) -> Option<Arc<Database>> {
+        self.note_all(ObjectKind::Database);
+        self.0.shared.databases.get(&oid).cloned()
+    }
+
+    /// What new objects in this database begin with, whoever makes them.
+    pub fn default_access_all(&self) -> impl Iterator<Item = &Arc<DefaultAccess>> {
+        self.note_all(ObjectKind::DefaultAccess);
+        self.0.default_access.values()
+    }
+
+    /// What a role's new objects begin with.
+    pub fn default_access_of(&self, role: Oid) -> impl Iterator<Item = &Arc<DefaultAccess>> {
+        self.default_access_all().filter(move |entry| entry.role == role)
     }
 
     /// The owner and the rights of an object, where they differ from what every object has.
     pub fn access(&self, object: Oid) -> Option<&Arc<Access>> {
-        let access = self.0.access.get(&object);
+        let access = self.0.access.get(&object).or_else(|| self.0.shared.access.get(&object));
         self.note(|lookups| drop(lookups.access.insert(object, access.cloned())));
         access
     }
 
     pub fn access_all(&self) -> impl Iterator<Item = &Arc<Access>> {
         self.note_all(ObjectKind::Access);
-        self.0.access.values()
+        self.note_all(ObjectKind::Database);
+        self.0.access.values().chain(self.0.shared.access.values())
+    }
+
+    /// The comments on roles and databases.
+    pub fn shared_comments_all(&self) -> impl Iterator<Item = &Arc<Comments>> {
+        self.note_all(ObjectKind::SharedComments);
+        self.0.shared.comments.values()
+    }
+
+    /// The comments on a role or a database.
+    pub fn shared_comments(&self, object: Oid) -> Option<Arc<Comments>> {
+        self.note_all(ObjectKind::SharedComments);
+        self.0.shared.comments.get(&object).cloned()
     }
 
     pub fn comments_all(&self) -> impl Iterator<Item = &Arc<Comments>> {
@@ -387,8 +434,7 @@ impl Catalog {
 
     /// The comment on an object (0) or one of its columns (one-based).
     pub fn comment(&self, object: Oid, column: u16) -> Option<String> {
-        let comments = self.comments(object)?;
-        comments.texts.iter().find(|(at, _)| *at == column).map(|(_, text)| text.clone())
+        self.comments(object)?.text(column).map(str::to_owned)
     }
 }
 

@@ -9,9 +9,10 @@ use crate::types::Oid;
 use super::operator_class::{OperatorClassRef, OperatorFamilyRef};
 use super::relation::Relation;
 use super::shared_map::SharedMap;
+use super::shared_state::SharedState;
 use super::{
-    Access, Comments, FIRST_GROUP, FIRST_OID, FIRST_TREE, Numbers, Object, ObjectKind, Role, RoutineRef,
-    Schema, SequenceRef, Table, TableRef, UserTypeRef,
+    Access, Comments, DefaultAccess, FIRST_GROUP, FIRST_OID, FIRST_TREE, Numbers, Object, ObjectKind,
+    RoutineRef, Schema, SequenceRef, Table, TableRef, UserTypeRef,
 };
 
 /// All of it. Copies share most of their maps.
@@ -21,13 +22,16 @@ pub(super) struct State {
     /// The newest [`super::Migration`]; 0 for a new data directory.
     pub(super) migration: u32,
     pub(super) numbers: Numbers,
+    /// What other databases have, too.
+    pub(super) shared: Arc<SharedState>,
     pub(super) schemas: SharedMap<Oid, Arc<Schema>>,
     pub(super) tables: SharedMap<Oid, TableRef>,
     pub(super) sequences: SharedMap<Oid, SequenceRef>,
     pub(super) routines: SharedMap<Oid, RoutineRef>,
-    pub(super) roles: SharedMap<Oid, Arc<Role>>,
     /// Owners and rights, by the objects they are of.
     pub(super) access: SharedMap<Oid, Arc<Access>>,
+    /// What new objects begin with.
+    pub(super) default_access: SharedMap<Oid, Arc<DefaultAccess>>,
     pub(super) comments: SharedMap<Oid, Arc<Comments>>,
     pub(super) types: SharedMap<Oid, UserTypeRef>,
     pub(super) operator_classes: SharedMap<Oid, OperatorClassRef>,
@@ -37,7 +41,6 @@ pub(super) struct State {
     /// The relations of composite types, by their oids.
     pub(super) composites: SharedMap<Oid, TableRef>,
     pub(super) schema_names: SharedMap<Arc<str>, Oid>,
-    pub(super) role_names: SharedMap<Arc<str>, Oid>,
     pub(super) relation_names: SharedMap<Name, RelationOid>,
     pub(super) routine_names: SharedMap<Name, Arc<[Oid]>>,
     pub(super) type_names: SharedMap<Name, Oid>,
@@ -51,7 +54,7 @@ pub(super) struct State {
     pub(super) heirs: SharedMap<Oid, Arc<[Oid]>>,
     /// Tables to those that have foreign keys to them, by oid.
     pub(super) referencing: SharedMap<Oid, Arc<[Oid]>>,
-    /// Of each kind of object: another one after every change of such an object.
+    /// Of each kind of object that is not shared: another one after every change of such an object.
     pub(super) marks: [Arc<()>; ObjectKind::COUNT],
 }
 
@@ -108,12 +111,13 @@ impl State {
             version: 1,
             migration: 0,
             numbers: Numbers { oid: FIRST_OID, tree: FIRST_TREE, group: FIRST_GROUP },
+            shared: Arc::default(),
             schemas: SharedMap::default(),
             tables: SharedMap::default(),
             sequences: SharedMap::default(),
             routines: SharedMap::default(),
-            roles: SharedMap::default(),
             access: SharedMap::default(),
+            default_access: SharedMap::default(),
             comments: SharedMap::default(),
             types: SharedMap::default(),
             operator_classes: SharedMap::default(),
@@ -121,7 +125,6 @@ impl State {
             labels: SharedMap::default(),
             composites: SharedMap::default(),
             schema_names: SharedMap::default(),
-            role_names: SharedMap::default(),
             relation_names: SharedMap::default(),
             routine_names: SharedMap::default(),
             type_names: SharedMap::default(),
@@ -139,10 +142,6 @@ impl State {
 impl State {
     pub(super) fn schema_named(&self, name: &str) -> Option<&Arc<Schema>> {
         self.schemas.get(self.schema_names.get_by(|known| (**known).cmp(name))?)
-    }
-
-    pub(super) fn role_named(&self, name: &str) -> Option<&Arc<Role>> {
-        self.roles.get(self.role_names.get_by(|known| (**known).cmp(name))?)
     }
 
     pub(super) fn relation_named(&self, schema: &str, name: &str) -> Option<RelationOid> {
@@ -179,6 +178,10 @@ impl State {
     }
 
     pub(super) fn put(&mut self, object: &Object) {
+        if object.kind().is_shared() {
+            Arc::make_mut(&mut self.shared).put(object);
+            return;
+        }
         self.drop(object.kind(), object.oid());
         match object {
             Object::Numbers(numbers) => self.numbers = *numbers,
@@ -187,11 +190,10 @@ impl State {
                 self.schema_names.insert(schema.name.as_str().into(), schema.oid);
                 self.schemas.insert(schema.oid, Arc::new(schema.clone()));
             }
-            Object::Role(role) => {
-                self.role_names.insert(role.name.as_str().into(), role.oid);
-                self.roles.insert(role.oid, Arc::new(role.clone()));
-            }
+            // Put above.
+            Object::Role(_) | Object::Database(_) | Object::SharedComments(_) => {}
             Object::Access(access) => self.access.insert(access.object, Arc::new(access.clone())),
+            Object::DefaultAccess(entry) => self.default_access.insert(entry.oid, Arc::new(entry.clone())),
             Object::Comments(comments) => {
                 if !comments.texts.is_empty() {
                     self.comments.insert(comments.object, Arc::new(comments.clone()));
@@ -244,21 +246,25 @@ impl State {
     }
 
     pub(super) fn drop(&mut self, kind: ObjectKind, oid: Oid) {
+        if kind.is_shared() {
+            Arc::make_mut(&mut self.shared).drop(kind, oid);
+            return;
+        }
         self.marks[kind as usize] = Arc::default();
         match kind {
             ObjectKind::Numbers | ObjectKind::Migration => {}
+            // Dropped above.
+            ObjectKind::Role | ObjectKind::Database | ObjectKind::SharedComments => {}
             ObjectKind::Schema => {
                 if let Some(schema) = self.schemas.remove(&oid) {
                     self.schema_names.remove(&Arc::from(schema.name.as_str()));
                 }
             }
-            ObjectKind::Role => {
-                if let Some(role) = self.roles.remove(&oid) {
-                    self.role_names.remove(&Arc::from(role.name.as_str()));
-                }
-            }
             ObjectKind::Access => {
                 self.access.remove(&oid);
+            }
+            ObjectKind::DefaultAccess => {
+                self.default_access.remove(&oid);
             }
             ObjectKind::OperatorClass => {
                 self.operator_classes.remove(&oid);

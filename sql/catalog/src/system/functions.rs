@@ -143,6 +143,11 @@ fn comment(source: &dyn SystemSource, object: Oid, column: i32) -> Datum {
         .map_or(Datum::Null, text)
 }
 
+fn shared_comment(source: &dyn SystemSource, object: Oid) -> Datum {
+    let comments = source.catalog().shared_comments(object);
+    comments.and_then(|comments| comments.text(0).map(text)).unwrap_or(Datum::Null)
+}
+
 /// What can be done to the rows of a relation, a bit for each of PostgreSQL's kinds of commands.
 fn events_of(source: &dyn SystemSource, table: &Table, with_triggers: bool) -> i32 {
     let view = match table.kind {
@@ -288,7 +293,8 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
             }
         },
         "pg_get_serial_sequence" => return Some(serial_sequence(source, args)),
-        "sql_1348" | "sql_1215" | "sql_1993" => comment(source, first, 0),
+        "sql_1348" | "sql_1215" => comment(source, first, 0),
+        "sql_1993" => shared_comment(source, first),
         "sql_1216" => comment(source, first, integer_at(args, 1)),
         "current_schemas" => schema_list(source, matches!(args.first(), Some(Datum::Bool(true)))),
         "current_schema" => {

@@ -4,12 +4,12 @@ use super::SystemSource;
 use super::operator_class::builtin_class::{OperatorClass, operator_classes};
 use super::relation::index_view::schema_oid;
 use super::relation::relations::DEFAULT_COLLATION;
-use super::role::roles::{acl_of, owner};
+use super::role::roles::{acl, acl_of, owner};
 use super::routine::language::{INTERNAL, PLPGSQL, SQL};
 use super::routine::type_functions;
 use super::routine::type_functions::{read_as, read_as_array};
 use super::shape::{Sheet, letter, text};
-use crate::catalog::{Column, DATABASE, PG_CATALOG, SUPERUSER, TableKind};
+use crate::catalog::{Column, PG_CATALOG, SUPERUSER, TableKind};
 use crate::datum::Datum;
 use crate::function::{self, CastContext, CastMethod};
 use crate::type_kind::Layout;
@@ -17,6 +17,8 @@ use crate::type_table::{all_types, layout, type_info};
 use crate::types::Oid;
 
 const PG_DEFAULT: Oid = Oid(1663);
+const PG_DATABASE: Oid = Oid(1262);
+const PG_AUTHID: Oid = Oid(1260);
 /// UTF8.
 const ENCODING: i32 = 6;
 
@@ -90,7 +92,7 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
         "pg_collation" => collations(sheet),
         "pg_tablespace" => tablespaces(sheet),
         "pg_database" => databases(source, sheet),
-        "pg_shdescription" => database_comments(source, sheet),
+        "pg_shdescription" => shared_comments(source, sheet),
         _ => return false,
     }
     true
@@ -433,27 +435,35 @@ fn tablespaces(sheet: &mut Sheet) {
 }
 
 fn databases(source: &dyn SystemSource, sheet: &mut Sheet) {
-    sheet.add(&[
-        ("oid", Datum::Oid(DATABASE)),
-        ("datname", text(source.database())),
-        ("datdba", owner(source, DATABASE)),
-        ("datacl", acl_of(source, DATABASE)),
-        ("encoding", Datum::Int4(ENCODING)),
-        ("datlocprovider", text("c")),
-        ("datallowconn", Datum::Bool(true)),
-        ("datconnlimit", Datum::Int4(-1)),
-        ("dattablespace", Datum::Oid(PG_DEFAULT)),
-        ("datcollate", text("C")),
-        ("datctype", text("C")),
-    ]);
+    for database in source.catalog().databases() {
+        sheet.add(&[
+            ("oid", Datum::Oid(database.oid)),
+            ("datname", text(&database.name)),
+            ("datdba", Datum::Oid(database.owner)),
+            ("datacl", database.acl.as_deref().map_or(Datum::Null, |items| acl(source, items))),
+            ("encoding", Datum::Int4(ENCODING)),
+            ("datlocprovider", text("c")),
+            ("datistemplate", Datum::Bool(database.is_template)),
+            ("datallowconn", Datum::Bool(database.allow_connections)),
+            ("datconnlimit", Datum::Int4(database.connection_limit)),
+            ("dattablespace", Datum::Oid(PG_DEFAULT)),
+            ("datcollate", text("C")),
+            ("datctype", text("C")),
+        ]);
+    }
 }
 
-fn database_comments(source: &dyn SystemSource, sheet: &mut Sheet) {
-    if let Some(comment) = source.catalog().comment(DATABASE, 0) {
-        sheet.add(&[
-            ("objoid", Datum::Oid(DATABASE)),
-            ("classoid", Datum::Oid(Oid(1262))),
-            ("description", text(comment)),
-        ]);
+/// Comments on what all databases share.
+fn shared_comments(source: &dyn SystemSource, sheet: &mut Sheet) {
+    let catalog = source.catalog();
+    for comments in catalog.shared_comments_all() {
+        let class = if catalog.database(comments.object).is_some() { PG_DATABASE } else { PG_AUTHID };
+        for (_, comment) in &comments.texts {
+            sheet.add(&[
+                ("objoid", Datum::Oid(comments.object)),
+                ("classoid", Datum::Oid(class)),
+                ("description", text(comment)),
+            ]);
+        }
     }
 }

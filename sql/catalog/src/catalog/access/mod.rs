@@ -6,10 +6,12 @@
 //!
 //! - [`acl`]        who owns an object and what its list says, in a catalog; lists as text
 //! - [`authority`]  what a role may do, and the errors when it may not
+//! - [`default_access`] what new objects begin with
 //! - [`role`]       roles; [`membership`] whose member one is
 
 pub(crate) mod acl;
 pub mod authority;
+pub mod default_access;
 mod membership;
 pub mod role;
 

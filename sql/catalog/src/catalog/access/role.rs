@@ -1,14 +1,12 @@
 //! Roles: who may connect and what they may do everywhere, who belongs to whom.
 //!
 //! A membership is part of the member, so that dropping a role takes its memberships along; those
-//! of others in it are taken out by whoever drops it. What `ALTER DEFAULT PRIVILEGES` says is part
-//! of the role whose new objects it is about.
+//! of others in it are taken out by whoever drops it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::types::Oid;
 
-use super::{AclItem, ObjectClass};
 pub use crate::catalog::DATABASE_OWNER;
 use crate::catalog::SUPERUSER;
 
@@ -44,8 +42,6 @@ pub struct Role {
     pub settings: Vec<(String, String)>,
     #[serde(default)]
     pub member_of: Vec<Membership>,
-    #[serde(default)]
-    pub default_access: Vec<DefaultAccess>,
 }
 
 /// That a role belongs to another.
@@ -55,16 +51,6 @@ pub struct Membership {
     pub grantor: Oid,
     /// May let others belong to it.
     pub admin: bool,
-}
-
-/// What new objects of a role begin with.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DefaultAccess {
-    pub oid: Oid,
-    /// `None`: wherever they are made.
-    pub schema: Option<Oid>,
-    pub class: ObjectClass,
-    pub acl: Vec<AclItem>,
 }
 
 fn yes() -> bool {
@@ -100,7 +86,7 @@ const PREDEFINED: [(Oid, &str); 12] = [
     (CHECKPOINT, "pg_checkpoint"),
 ];
 
-/// The roles that every database has besides its superuser.
+/// The roles that every server has besides its superuser.
 pub(in crate::catalog) fn predefined() -> impl Iterator<Item = Role> {
     PREDEFINED.iter().map(|&(oid, name)| {
         let mut role = Role::new(oid, name);
@@ -131,7 +117,6 @@ impl Role {
             valid_until: None,
             settings: Vec::new(),
             member_of: Vec::new(),
-            default_access: Vec::new(),
         }
     }
 

@@ -6,7 +6,7 @@ use super::index_view::{
 };
 use super::inheritance::{bound_of, is_complete};
 use crate::catalog::routine::extension;
-use crate::catalog::{CheckOption, DATABASE, EXPRESSION, ReplicaIdentity, Table, TableKind};
+use crate::catalog::{CheckOption, EXPRESSION, ReplicaIdentity, Table, TableKind};
 use crate::datum::Datum;
 use crate::system::SystemSource;
 use crate::system::definition::expressions::{
@@ -479,8 +479,6 @@ fn object_class(source: &dyn SystemSource, object: Oid) -> Oid {
         PG_NAMESPACE
     } else if catalog.user_type_by_oid(object).is_some() {
         PG_TYPE
-    } else if object == DATABASE {
-        Oid(1262)
     } else if extension::EXTENSIONS.iter().any(|known| known.oid == object) {
         PG_EXTENSION
     } else if catalog.trigger_by_oid(object).is_some() {
@@ -493,9 +491,6 @@ fn object_class(source: &dyn SystemSource, object: Oid) -> Oid {
 fn descriptions(source: &dyn SystemSource, sheet: &mut Sheet) {
     for comments in source.catalog().comments_all() {
         let class = object_class(source, comments.object);
-        if class == Oid(1262) {
-            continue;
-        }
         for (column, comment) in &comments.texts {
             sheet.add(&[
                 ("objoid", Datum::Oid(comments.object)),

@@ -1,7 +1,7 @@
 //! Relations about roles, and whose objects are: pg_authid, pg_auth_members, pg_default_acl …
 
 use crate::catalog::access::acl::AclText;
-use crate::catalog::{AclItem, ObjectClass, Role};
+use crate::catalog::{AclItem, Role};
 use crate::datum::Datum;
 use crate::system::SystemSource;
 use crate::system::shape::{Sheet, array, text};
@@ -57,11 +57,11 @@ pub(in crate::system) fn column_acl(source: &dyn SystemSource, table: Oid, colum
     }
 }
 
-fn config(role: &Role) -> Datum {
-    if role.settings.is_empty() {
+fn config(settings: &[(String, String)]) -> Datum {
+    if settings.is_empty() {
         return Datum::Null;
     }
-    array(Oid::TEXT, role.settings.iter().map(|(name, value)| text(format!("{name}={value}"))).collect())
+    array(Oid::TEXT, settings.iter().map(|(name, value)| text(format!("{name}={value}"))).collect())
 }
 
 fn until(role: &Role) -> Datum {
@@ -86,7 +86,7 @@ fn roles(secret: bool, source: &dyn SystemSource, sheet: &mut Sheet) {
         if secret {
             cells.push(("rolpassword", role.password.as_ref().map_or(Datum::Null, text)));
         } else {
-            cells.extend([("rolpassword", text("********")), ("rolconfig", config(role))]);
+            cells.extend([("rolpassword", text("********")), ("rolconfig", config(&role.settings))]);
         }
         sheet.add(&cells);
     }
@@ -106,7 +106,7 @@ fn users(secret: bool, source: &dyn SystemSource, sheet: &mut Sheet) {
                 if secret { role.password.as_ref().map_or(Datum::Null, text) } else { text("********") },
             ),
             ("valuntil", until(role)),
-            ("useconfig", config(role)),
+            ("useconfig", config(&role.settings)),
         ]);
     }
 }
@@ -136,19 +136,16 @@ fn members(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 fn default_access(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for role in source.catalog().roles() {
-        // Catalogs of older versions kept what they said of schemas that are gone.
-        let there = |schema: Oid| source.catalog().schema_by_oid(schema).is_some();
-        for entry in role.default_access.iter().filter(|entry| entry.schema.is_none_or(there)) {
-            let letter = if entry.class == ObjectClass::Sequence { 'S' } else { entry.class.letter() };
-            sheet.add(&[
-                ("oid", Datum::Oid(entry.oid)),
-                ("defaclrole", Datum::Oid(role.oid)),
-                ("defaclnamespace", Datum::Oid(entry.schema.unwrap_or(Oid(0)))),
-                ("defaclobjtype", text(letter.to_string())),
-                ("defaclacl", acl(source, &entry.acl)),
-            ]);
-        }
+    // Catalogs of older versions kept what they said of schemas that are gone.
+    let there = |schema: Oid| source.catalog().schema_by_oid(schema).is_some();
+    for entry in source.catalog().default_access_all().filter(|entry| entry.schema.is_none_or(there)) {
+        sheet.add(&[
+            ("oid", Datum::Oid(entry.oid)),
+            ("defaclrole", Datum::Oid(entry.role)),
+            ("defaclnamespace", Datum::Oid(entry.schema.unwrap_or(Oid(0)))),
+            ("defaclobjtype", text(entry.letter().to_string())),
+            ("defaclacl", acl(source, &entry.acl)),
+        ]);
     }
 }
 
@@ -157,7 +154,16 @@ fn settings(source: &dyn SystemSource, sheet: &mut Sheet) {
         sheet.add(&[
             ("setdatabase", Datum::Oid(Oid(0))),
             ("setrole", Datum::Oid(role.oid)),
-            ("setconfig", config(role)),
+            ("setconfig", config(&role.settings)),
         ]);
+    }
+    for database in source.catalog().databases() {
+        for of in &database.settings {
+            sheet.add(&[
+                ("setdatabase", Datum::Oid(database.oid)),
+                ("setrole", Datum::Oid(of.role.unwrap_or(Oid(0)))),
+                ("setconfig", config(&of.settings)),
+            ]);
+        }
     }
 }
