@@ -4,6 +4,7 @@
 //! commit and at the start. Executors compare the number (one relaxed load of a line nobody
 //! writes between two DDL statements) and fetch the snapshot only when it has changed.
 
+pub mod shared;
 pub(crate) mod startup;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::types::Oid;
 use parking_lot::Mutex;
 
+pub use shared::SharedCatalogHandle;
 pub use startup::{load, read};
 
 /// One snapshot.
@@ -51,33 +53,62 @@ impl CatalogState {
     }
 }
 
+/// Where the numbers of snapshots come from: no two of a server have the same, of whichever database
+/// and whoever sees them.
+pub struct Versions(AtomicU64);
+
+impl Default for Versions {
+    /// Zero is nobody's: that of what was never prepared.
+    fn default() -> Versions {
+        Versions(AtomicU64::new(1))
+    }
+}
+
+impl Versions {
+    fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
 /// The snapshot in force.
 pub struct CatalogHandle {
     current: Mutex<Arc<CatalogState>>,
     version: AtomicU64,
+    shared: Arc<SharedCatalogHandle>,
     /// The first numbers nobody has drawn, whether or not what drew them is committed.
     numbers: Mutex<Numbers>,
-    private_versions: AtomicU64,
     changed: tokio::sync::Notify,
 }
 
-/// Versions of catalogs that only one transaction sees: never equal to a published one.
-const FIRST_PRIVATE_VERSION: u64 = 1 << 63;
-
 impl CatalogHandle {
-    pub fn new(catalog: Catalog) -> CatalogHandle {
-        CatalogHandle {
+    /// That of a server's first database, whose shared part is all databases'.
+    pub fn new(catalog: Catalog) -> Arc<CatalogHandle> {
+        let shared = SharedCatalogHandle::of(&catalog);
+        CatalogHandle::of_database(catalog, &shared)
+    }
+
+    /// That of a database beside others.
+    pub fn of_database(catalog: Catalog, shared: &Arc<SharedCatalogHandle>) -> Arc<CatalogHandle> {
+        let version = shared.versions.next();
+        let handle = Arc::new(CatalogHandle {
             numbers: Mutex::new(catalog.numbers()),
-            current: Mutex::new(CatalogState::of(catalog, 1)),
-            version: AtomicU64::new(1),
-            private_versions: AtomicU64::new(FIRST_PRIVATE_VERSION),
+            current: Mutex::new(CatalogState::of(catalog, version)),
+            version: AtomicU64::new(version),
+            shared: shared.clone(),
             changed: tokio::sync::Notify::new(),
-        }
+        });
+        shared.keep(&handle);
+        handle
+    }
+
+    /// What it has in common with those of other databases.
+    pub fn shared(&self) -> &SharedCatalogHandle {
+        &self.shared
     }
 
     /// A catalog that only one transaction sees, and the labels it gave to enums.
     pub fn private(&self, catalog: Catalog, added_labels: Vec<Oid>) -> Arc<CatalogState> {
-        let version = self.private_versions.fetch_add(1, Ordering::Relaxed);
+        let version = self.shared.versions.next();
         Arc::new(CatalogState { catalog, version, added_labels })
     }
 
@@ -118,10 +149,15 @@ impl CatalogHandle {
         self.current.lock().clone()
     }
 
-    /// Publishes the catalog a committed DDL statement leads to.
-    pub fn publish(&self, catalog: Catalog) {
+    /// Publishes the catalog that committed changes lead to. Of what all databases share, it gets the newest,
+    /// with these changes, and so do they.
+    pub fn publish(&self, catalog: Catalog, changes: &[CatalogChange]) {
+        self.shared.publish(self, &catalog, changes);
+    }
+
+    fn put_in_force(&self, catalog: Catalog) {
         let mut current = self.current.lock();
-        let version = current.version + 1;
+        let version = self.shared.versions.next();
         *current = CatalogState::of(catalog, version);
         self.version.store(version, Ordering::Release);
         drop(current);

@@ -261,7 +261,7 @@ async fn apply(server: &Server, seen: &Catalog, moves: Vec<(Oid, EvidentPlace)>)
         let error = done.program.error;
         return Err(error.unwrap_or_else(|| SqlError::internal(format!("the engine stopped it: {stop:?}"))));
     }
-    server.catalog.publish(after);
+    server.catalog.publish(after, &done.program.changes);
     tracing::info!(
         "moved by the evidence of deployed routines, in {:.1} ms: {}",
         began.elapsed().as_secs_f64() * 1e3,

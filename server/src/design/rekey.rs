@@ -146,10 +146,11 @@ impl Copy {
         let start = Start::apart_if(run.goes_far(&server.engine));
         let options = SubmitOptions { client: Some(&client), start, ..SubmitOptions::default() };
         let began = Instant::now();
-        if server.engine.submit(run, options).await.outcome.result.is_err() {
+        let done = server.engine.submit(run, options).await;
+        if done.outcome.result.is_err() {
             return Ok(End::Outdated);
         }
-        server.catalog.publish(after);
+        server.catalog.publish(after, &done.program.changes);
         tracing::info!(
             "moved by the evidence of deployed routines, copied and then put in place in {:.1} ms: {}",
             began.elapsed().as_secs_f64() * 1e3,

@@ -31,7 +31,7 @@ pub struct Server {
     pub config: Config,
     pub live: Live,
     pub engine: Engine,
-    pub catalog: CatalogHandle,
+    pub catalog: Arc<CatalogHandle>,
     pub routines: Arc<Registry>,
     pub sessions: Arc<Sessions>,
     pub notifications: Arc<Hub>,

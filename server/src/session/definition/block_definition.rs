@@ -28,6 +28,7 @@ use archipel_planner::native::CompiledRoutine;
 use archipel_sql::catalog::{Catalog, CatalogChange, Table, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
+use super::latch::any_shared;
 use super::lock::weaker_mode;
 use super::operations::{Made, changes_something, keeps_rows, made_by, tables_of, trees_of_made};
 use super::rebase::{Apart, rebased};
@@ -342,12 +343,8 @@ impl Session {
         });
         let wanted = self.locks_of(operations, None);
         let _locks = self.lock_for_definitions(wanted).await?;
-        let _one_at_a_time = tokio::select! {
-            biased;
-            latch = server.definitions.lock() => latch,
-            () = self.entry().cancel_asked() => return Err(self.entry().cancel_error()),
-            () = self.client_lost() => return Err(self.entry().cancel_error()),
-        };
+        let with_shared = staged.steps.iter().any(|step| any_shared(&step.run.changes));
+        let _latches = self.latch_definitions(&server, with_shared).await?;
         let current = server.catalog.current();
         let (base, own) = (staged.base.clone(), staged.state.catalog.clone());
         let unchanged = current.version == staged.base_version;
@@ -388,7 +385,7 @@ impl Session {
         if let Err(stop) = completed.outcome.result {
             return Err(completed.program.definitions.error.unwrap_or_else(|| self.stop_error(stop)));
         }
-        server.catalog.publish(after);
+        server.catalog.publish(after, &changes);
         server.routines.forget_changed(&changes);
         self.host = None;
         Ok(completed.outcome.depends_on)

@@ -7,12 +7,13 @@
 //! - [`block_definition`]   those of a block, until COMMIT; [`operations`] what they do to the engine's tables; [`rebase`] onto a
 //!   catalog that others have changed
 //! - [`create_as`] CREATE TABLE AS; [`temporary`] what goes with the session
-//! - [`lock`]      LOCK TABLE, and the locks of definitions
+//! - [`lock`]      LOCK TABLE, and the locks of definitions; [`latch`] one definition at a time
 //! - [`maintenance`] VACUUM, ANALYZE, REINDEX, CLUSTER
 //! - [`staged`]    the definitions of a block; [`source`] where one stands
 
 pub(super) mod block_definition;
 mod create_as;
+mod latch;
 mod lock;
 mod maintenance;
 mod operations;
@@ -45,6 +46,7 @@ use crate::run::definition::{DefinitionRun, Described, Extent, ValidationRun, Wr
 use crate::settings::table::{Context, SettingId, find};
 use crate::statement::Prepared;
 use crate::wire::output::Severity;
+use latch::may_change_shared;
 use lock::weaker_mode;
 use source::Source;
 
@@ -197,19 +199,19 @@ impl Session {
         let wanted = self.locks_of(first.operations.iter().map(|operation| (operation, weaker)), named);
         let mut locks = self.lock_for_definitions(wanted).await?;
         let (mut first, mut tell) = (Some(first), tell);
+        let mut with_shared = may_change_shared(&source);
         loop {
-            let one_at_a_time = tokio::select! {
-                biased;
-                latch = server.definitions.lock() => latch,
-                () = self.entry().cancel_asked() => return Err(self.entry().cancel_error()),
-                () = self.client_lost() => return Err(self.entry().cancel_error()),
-            };
+            let latches = self.latch_definitions(&server, with_shared).await?;
             // Nothing changes the catalog while the latch is held.
             let catalog = server.catalog.current().catalog.clone();
             let plan = match first.take().filter(|_| catalog.same_as(&seen)) {
                 Some(first) => first,
                 None => self.plan_definition(&source, &catalog, &Copies::default())?,
             };
+            if !latches.cover(&plan.changes) {
+                with_shared = true;
+                continue;
+            }
             if std::mem::take(&mut tell) {
                 self.definition_notices(&plan);
             }
@@ -221,7 +223,7 @@ impl Session {
             self.check_routines(&plan, &after, &source)?;
             let run = DefinitionRun { stops_at_locks: true, ..self.definition_run(plan)? };
             let ran = self.run_and_publish(run, after).await;
-            drop(one_at_a_time);
+            drop(latches);
             let Err(failed) = ran else { return Ok(tag) };
             match failed.refused {
                 // What functions read or lock: its holder may need the latch to end.
@@ -252,7 +254,7 @@ impl Session {
         let server = self.server.clone();
         let changes = run.changes.clone();
         self.try_definitions(run, None).await?;
-        server.catalog.publish(after);
+        server.catalog.publish(after, &changes);
         server.routines.forget_changed(&changes);
         self.host = None;
         Ok(())
