@@ -51,33 +51,48 @@ impl CatalogState {
     }
 }
 
+/// Where the numbers of snapshots come from: no two of a server have the same, of whichever database
+/// and whoever sees them.
+pub struct Versions(AtomicU64);
+
+impl Default for Versions {
+    /// Zero is nobody's: that of what was never prepared.
+    fn default() -> Versions {
+        Versions(AtomicU64::new(1))
+    }
+}
+
+impl Versions {
+    fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
 /// The snapshot in force.
 pub struct CatalogHandle {
     current: Mutex<Arc<CatalogState>>,
     version: AtomicU64,
+    versions: Arc<Versions>,
     /// The first numbers nobody has drawn, whether or not what drew them is committed.
     numbers: Mutex<Numbers>,
-    private_versions: AtomicU64,
     changed: tokio::sync::Notify,
 }
 
-/// Versions of catalogs that only one transaction sees: never equal to a published one.
-const FIRST_PRIVATE_VERSION: u64 = 1 << 63;
-
 impl CatalogHandle {
-    pub fn new(catalog: Catalog) -> CatalogHandle {
+    pub fn new(catalog: Catalog, versions: Arc<Versions>) -> CatalogHandle {
+        let version = versions.next();
         CatalogHandle {
             numbers: Mutex::new(catalog.numbers()),
-            current: Mutex::new(CatalogState::of(catalog, 1)),
-            version: AtomicU64::new(1),
-            private_versions: AtomicU64::new(FIRST_PRIVATE_VERSION),
+            current: Mutex::new(CatalogState::of(catalog, version)),
+            version: AtomicU64::new(version),
+            versions,
             changed: tokio::sync::Notify::new(),
         }
     }
 
     /// A catalog that only one transaction sees, and the labels it gave to enums.
     pub fn private(&self, catalog: Catalog, added_labels: Vec<Oid>) -> Arc<CatalogState> {
-        let version = self.private_versions.fetch_add(1, Ordering::Relaxed);
+        let version = self.versions.next();
         Arc::new(CatalogState { catalog, version, added_labels })
     }
 
@@ -121,7 +136,7 @@ impl CatalogHandle {
     /// Publishes the catalog a committed DDL statement leads to.
     pub fn publish(&self, catalog: Catalog) {
         let mut current = self.current.lock();
-        let version = current.version + 1;
+        let version = self.versions.next();
         *current = CatalogState::of(catalog, version);
         self.version.store(version, Ordering::Release);
         drop(current);

@@ -77,8 +77,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         "pg_isolation_test_session_is_blocked" => is_blocked_by_tested(host, args),
         "pg_current_xact_id" => Datum::Int8(host.memory.transaction.assigned(&host.server.transaction_ids)),
         "archipel_catalog_version" => {
-            let id = host.server.transaction_ids.of_catalog(host.server.catalog.version());
-            Datum::Oid(Oid(id as u32))
+            Datum::Oid(Oid(host.database.catalog_xid(&host.server.transaction_ids) as u32))
         }
         "xid_age" => match args {
             [Datum::Oid(id)] => Datum::Int4(host.server.transaction_ids.age(id.0)),
@@ -99,7 +98,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
             _ => Datum::Null,
         },
         "pg_trigger_depth" => Datum::Int4(0),
-        "pg_notification_queue_usage" => Datum::Float8(host.server.notifications.usage()),
+        "pg_notification_queue_usage" => Datum::Float8(host.database.notifications.usage()),
         "pg_listening_channels" => {
             let channels = host.memory.listening.lock().iter().map(|name| Datum::text(name)).collect();
             array(Oid::TEXT, channels)

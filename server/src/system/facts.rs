@@ -111,7 +111,7 @@ impl Facts {
     /// Islands, their executors, the partitions at home there.
     fn islands(&self, partitions: &[PartitionView]) -> Vec<Value> {
         let server = &self.0;
-        let catalog = server.catalog.current().catalog.clone();
+        let catalog = server.databases.catalog_of_roles().catalog.clone();
         // A group may have hundreds of partitions: its tables and key types are looked up once.
         let known = Groups::of(server, &catalog);
         let mut groups = BTreeMap::new();

@@ -122,7 +122,7 @@ impl SystemSource for Source<'_> {
     }
 
     fn row_count(&self, table: &Table) -> Option<f32> {
-        self.0.server.sizes.of(table).map(|size| size.rows)
+        self.0.database.sizes.of(table).map(|size| size.rows)
     }
 
     fn sequence_last_value(&self, sequence: Oid) -> Option<i64> {
@@ -138,7 +138,7 @@ impl SystemSource for Source<'_> {
     }
 
     fn page_count(&self, table: &Table) -> Option<i32> {
-        self.0.server.sizes.of(table).map(|size| size.pages)
+        self.0.database.sizes.of(table).map(|size| size.pages)
     }
 }
 

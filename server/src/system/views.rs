@@ -211,7 +211,8 @@ fn routines(host: &Host) -> Vec<Vec<Datum>> {
         .routines_all()
         .filter(|routine| routine.kind != RoutineKind::Aggregate && sight.routine(routine.oid))
         .map(|routine| {
-            let (class, routing, reason, tables) = match host.server.routines.program(routine, &environment) {
+            let (class, routing, reason, tables) = match host.database.routines.program(routine, &environment)
+            {
                 Ok(program) => {
                     let found = archipel_procedures::classify(&program);
                     (
@@ -223,7 +224,7 @@ fn routines(host: &Host) -> Vec<Vec<Datum>> {
                 }
                 Err(error) => (Datum::Null, Datum::Null, text(error.message()), Datum::Null),
             };
-            let counts = host.server.calls.sum(routine.oid);
+            let counts = host.database.calls.sum(routine.oid);
             vec![
                 text(&routine.schema),
                 text(&routine.name),
@@ -249,7 +250,7 @@ fn routines(host: &Host) -> Vec<Vec<Datum>> {
 /// Those whose calls `track_functions` has had counted since the start.
 fn user_functions(host: &Host) -> Vec<Vec<Datum>> {
     let routines = host.catalog.catalog.routines_all();
-    let used = routines.filter_map(|routine| Some((routine, host.server.calls.used(routine.oid)?)));
+    let used = routines.filter_map(|routine| Some((routine, host.database.calls.used(routine.oid)?)));
     let millis = |nanos: u64| Datum::Float8(nanos as f64 / 1e6);
     used.map(|(routine, used)| {
         vec![

@@ -98,7 +98,7 @@ impl Session {
         let database = crate::system::activity::DATABASE;
         let what = match lock.tag {
             LockTag::Table(tree) => {
-                let catalog = self.server.catalog.current().catalog.clone();
+                let catalog = self.database.catalog.current().catalog.clone();
                 let oid = catalog.table_by_tree(tree.0).map_or(0, |table| table.oid.0);
                 format!("relation {oid} of database {database}")
             }

@@ -172,7 +172,7 @@ impl Session {
         let deploys = matches!(&source, Source::Statement(statement, _) if is_deployment(statement));
         let tag = self.run_definition(source, true).await?;
         if deploys {
-            crate::design::settle(&self.server).await;
+            crate::design::settle(&self.server, &self.database).await;
             self.host = None;
         }
         Ok(tag)
@@ -188,9 +188,9 @@ impl Session {
 
     /// Runs a definition on its own. `tell` says whether the client hears of its notices.
     pub(super) async fn run_definition(&mut self, source: Source, tell: bool) -> Result<String> {
-        let server = self.server.clone();
+        let database = self.database.clone();
         // Others may define while this waits for the tables it changes.
-        let seen = server.catalog.current().catalog.clone();
+        let seen = database.catalog.current().catalog.clone();
         let first = self.plan_definition(&source, &seen, &Copies::default())?;
         let weaker = weaker_mode(&source);
         let named = self.named_table(&source);
@@ -200,12 +200,12 @@ impl Session {
         loop {
             let one_at_a_time = tokio::select! {
                 biased;
-                latch = server.definitions.lock() => latch,
+                latch = database.definitions.lock() => latch,
                 () = self.entry().cancel_asked() => return Err(self.entry().cancel_error()),
                 () = self.client_lost() => return Err(self.entry().cancel_error()),
             };
             // Nothing changes the catalog while the latch is held.
-            let catalog = server.catalog.current().catalog.clone();
+            let catalog = database.catalog.current().catalog.clone();
             let plan = match first.take().filter(|_| catalog.same_as(&seen)) {
                 Some(first) => first,
                 None => self.plan_definition(&source, &catalog, &Copies::default())?,
@@ -249,11 +249,10 @@ impl Session {
         run: DefinitionRun,
         after: Catalog,
     ) -> std::result::Result<(), Failed> {
-        let server = self.server.clone();
         let changes = run.changes.clone();
         self.try_definitions(run, None).await?;
-        server.catalog.publish(after);
-        server.routines.forget_changed(&changes);
+        self.database.catalog.publish(after);
+        self.database.routines.forget_changed(&changes);
         self.host = None;
         Ok(())
     }
@@ -370,7 +369,7 @@ impl Session {
                 Source::Distribution(call) => archipel_planner::ddl::plan_distribution(call, &environment),
             }
         };
-        self.server
+        self.database
             .catalog
             .drawing(catalog, plan, |planned| planned.as_ref().ok().map(|plan| &plan.changes[..]))
     }
@@ -384,7 +383,7 @@ impl Session {
                 if let Some(table) = after.table_by_oid(*table)
                     && let Some(trigger) = table.trigger(name)
                 {
-                    self.server.routines.validate_trigger(&table, trigger, &environment)?;
+                    self.database.routines.validate_trigger(&table, trigger, &environment)?;
                 }
             }
         }
@@ -397,7 +396,7 @@ impl Session {
         for routine in &plan.routines {
             self.settings.effective().with(&routine.traits.settings, None)?;
             self.tell_of_names(routine, source)?;
-            let validated = self.server.routines.validate(routine, &environment);
+            let validated = self.database.routines.validate(routine, &environment);
             validated.map_err(|error| self.in_definition(error, routine, &environment, source))?;
         }
         Ok(())
@@ -417,7 +416,7 @@ impl Session {
         };
         let mut written = Routine::clone(routine);
         written.traits.stored = None;
-        match self.server.routines.validate(&Arc::new(written), environment) {
+        match self.database.routines.validate(&Arc::new(written), environment) {
             Err(told) if told.state() == error.state() && told.message() == error.message() => {
                 told.moved(create.before)
             }
@@ -485,7 +484,7 @@ impl Session {
         let (bound, needed) = self.planning().bind_over_written(&statement, rows, &search_path)?;
         self.require_routines(&needed)?;
         let environment = self.environment();
-        let linker = self.server.routines.linker(&environment);
+        let linker = self.database.routines.linker(&environment);
         let compile = CompileEnv {
             tables: &self.server.engine,
             catalog: &environment.catalog,
@@ -532,7 +531,7 @@ impl Session {
                 let (bound, _, _, needed) = self.bind_rows_in(&statement, text, &declared, &search_path)?;
                 self.require_routines(&needed)?;
                 let environment = self.environment();
-                let linker = self.server.routines.linker(&environment);
+                let linker = self.database.routines.linker(&environment);
                 let compile = CompileEnv {
                     tables: &self.server.engine,
                     catalog: &environment.catalog,
