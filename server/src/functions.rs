@@ -113,7 +113,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         }
         "pg_indexes_size" => Datum::Int8(0),
         "pg_database_size_oid" | "pg_database_size_name" => {
-            Datum::Int8(host.server.engine.log().memory_used_bytes)
+            return crate::system::sizes::database_size(host, args);
         }
         _ => return from_catalog(host, name, args),
     })
@@ -168,7 +168,7 @@ fn is_blocked_by_tested(host: &Host, args: &[Datum]) -> Datum {
 fn export_snapshot(host: &Host) -> String {
     let snapshot = host.entry.engine.export_snapshot();
     let snapshot = snapshot.unwrap_or_else(|| host.server.engine.snapshot_for(host.entry.process_id as u64));
-    let (name, kept) = host.server.exported.export(snapshot);
+    let (name, kept) = host.server.exported.export(host.database.oid, snapshot);
     host.memory.transaction.keep_exported(kept);
     name
 }

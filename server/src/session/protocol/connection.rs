@@ -235,6 +235,7 @@ impl Session {
             user,
             superuser: role.superuser,
             // Whichever way led here.
+            database_oid: database.oid,
             database: database.name().to_string(),
             client,
             executor: executor.number,
