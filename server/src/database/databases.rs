@@ -5,8 +5,8 @@ use std::sync::Arc;
 use archipel_sql::catalog::{Catalog, DATABASE, SUPERUSER_NAME};
 use archipel_sql::types::Oid;
 
-use super::Database;
-use crate::catalog::{CatalogState, Versions};
+use super::{Database, SharedNumbers};
+use crate::catalog::CatalogState;
 
 /// The databases of a server. There is one so far.
 pub struct Databases {
@@ -16,8 +16,8 @@ pub struct Databases {
 impl Databases {
     /// What a data directory holds.
     pub fn new(catalog: Catalog) -> Databases {
-        let versions = Arc::<Versions>::default();
-        Databases { first: Arc::new(Database::new(DATABASE, SUPERUSER_NAME, catalog, versions)) }
+        let numbers = SharedNumbers::default();
+        Databases { first: Arc::new(Database::new(DATABASE, SUPERUSER_NAME, catalog, &numbers)) }
     }
 
     /// All of them, by their numbers.

@@ -19,12 +19,19 @@ use archipel_sql::types::Oid;
 use parking_lot::Mutex;
 
 use crate::catalog::{CatalogHandle, Versions};
-use crate::design::counts::AllCounts;
+use crate::design::counts::{AllCounts, Classes};
 use crate::design::{Designer, OpenBlocks};
 use crate::notifications::Hub;
 use crate::system::sizes::Sizes;
 use crate::transaction_ids::TransactionIds;
 pub use databases::Databases;
+
+/// What the databases of a server draw numbers from that are not stored.
+#[derive(Default)]
+pub struct SharedNumbers {
+    versions: Arc<Versions>,
+    classes: Arc<Classes>,
+}
 
 /// One database. See the module's head.
 pub struct Database {
@@ -47,18 +54,18 @@ pub struct Database {
 
 impl Database {
     /// A database as its catalog says.
-    pub fn new(oid: Oid, name: &str, catalog: Catalog, versions: Arc<Versions>) -> Database {
+    pub fn new(oid: Oid, name: &str, catalog: Catalog, numbers: &SharedNumbers) -> Database {
         Database {
             oid,
             name: Mutex::new(name.into()),
-            catalog: CatalogHandle::new(catalog, versions),
+            catalog: CatalogHandle::new(catalog, numbers.versions.clone()),
             routines: Registry::new(),
             notifications: Arc::default(),
             definitions: tokio::sync::Mutex::new(()),
             open_blocks: OpenBlocks::default(),
             sizes: Sizes::default(),
             designer: Designer::default(),
-            calls: AllCounts::default(),
+            calls: AllCounts::new(numbers.classes.clone()),
             catalog_xid: Mutex::default(),
         }
     }
@@ -81,5 +88,53 @@ impl Database {
                 id
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two() -> [Database; 2] {
+        let numbers = SharedNumbers::default();
+        [(Oid(5), "one"), (Oid(6), "other")]
+            .map(|(oid, name)| Database::new(oid, name, Catalog::new(Vec::new()), &numbers))
+    }
+
+    #[test]
+    fn no_two_catalogs_have_one_version() {
+        let [one, other] = two();
+        let private = one.catalog.private(Catalog::new(Vec::new()), Vec::new()).version;
+        let first = [one.catalog.version(), other.catalog.version(), private];
+        other.catalog.publish(Catalog::new(Vec::new()));
+        one.catalog.publish(Catalog::new(Vec::new()));
+        let mut all = first.to_vec();
+        all.extend([one.catalog.version(), other.catalog.version()]);
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 5);
+    }
+
+    #[test]
+    fn databases_asked_in_turns_keep_the_ids_of_their_catalogs() {
+        let [one, other] = two();
+        let ids = TransactionIds::of_start(0);
+        let ask = || (one.catalog_xid(&ids), other.catalog_xid(&ids));
+        let (of_one, of_other) = ask();
+        assert_eq!(ask(), (of_one, of_other));
+        one.catalog.publish(Catalog::new(Vec::new()));
+        let (newer, as_before) = ask();
+        assert!(newer > of_other && as_before == of_other);
+    }
+
+    #[test]
+    fn routines_of_one_number_are_two_to_the_monitor() {
+        let [one, other] = two();
+        let catalog = Catalog::new(Vec::new());
+        let [of_one, of_other] = [&one, &other].map(|database| database.calls.of(Oid(16_384), 1, &catalog));
+        assert_ne!(of_one.class, of_other.class);
+        assert_eq!(one.calls.routine_of(of_one.class), Some(Oid(16_384)));
+        assert_eq!(one.calls.routine_of(of_other.class), None);
+        assert_eq!(one.calls.of(Oid(16_384), 1, &catalog).class, of_one.class);
     }
 }

@@ -345,7 +345,7 @@ impl Program for StatementRun {
     fn class(&self) -> u32 {
         match &self.plan.code {
             Code::Native(_) | Code::Trigger(_) => 0,
-            Code::Call(call) => call.class(),
+            Code::Call(_) => self.plan.counts.as_ref().map_or(0, |counts| counts.class),
         }
     }
 

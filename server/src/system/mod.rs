@@ -7,7 +7,7 @@
 //! - [`islands`] `archipel.islands` and `archipel.executors`
 //! - [`monitor`] `archipel.monitor_decisions`, `sync_points` and `actions`
 //! - [`locks`] `pg_locks`
-//! - [`groups`] co-location groups in words
+//! - [`relations`] whose the engine's tables are; [`groups`] co-location groups in words
 //! - [`visibility`] who is shown what of all this
 //! - [`repartition`] the functions that change partitions
 //! - [`statements`] `archipel.statement_cache`
@@ -26,6 +26,7 @@ mod groups;
 mod islands;
 mod locks;
 mod monitor;
+pub(crate) mod relations;
 pub mod repartition;
 pub mod sizes;
 mod statements;
