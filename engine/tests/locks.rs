@@ -12,7 +12,12 @@ use archipel_engine::{
 use common::*;
 use std::sync::Arc;
 
-const KEY: LockTag = LockTag::Advisory(0, 7, false);
+const KEY: LockTag = advisory(7);
+
+/// An advisory lock of one number.
+const fn advisory(number: u32) -> LockTag {
+    LockTag::Advisory { database: 5, first: 0, second: number, two: false }
+}
 
 fn bank() -> Engine {
     let (engine, _) = stepped();
@@ -206,9 +211,24 @@ fn an_undone_run_has_taken_nothing_and_a_failed_one_keeps_what_is_the_sessions()
 }
 
 #[test]
+fn locks_of_one_number_in_two_databases_are_two() {
+    let engine = bank();
+    let (client, other) = (engine.client(1), engine.client(2));
+    let try_lock = |client: &Arc<Client>, tag| {
+        let body =
+            move |txn: &mut Txn<'_>| txn.try_lock_object(tag, ObjectMode::Exclusive, LockScope::Session);
+        as_client(&engine, client, body).wait().program.value
+    };
+    let elsewhere = LockTag::Advisory { database: 6, first: 0, second: 7, two: false };
+    assert_eq!(try_lock(&client, KEY), Some(true));
+    assert_eq!(try_lock(&other, KEY), Some(false));
+    assert_eq!(try_lock(&other, elsewhere), Some(true));
+}
+
+#[test]
 fn a_cycle_over_places_in_a_queue_is_rearranged_and_nobody_gives_up() {
     let engine = bank();
-    let (first, second) = (LockTag::Advisory(0, 1, false), LockTag::Advisory(0, 2, false));
+    let (first, second) = (advisory(1), advisory(2));
     let [one, two, three, four] = [(); 4].map(|()| engine.begin());
     let lock = |transaction: &Interactive, tag, mode| {
         let options = SubmitOptions { transaction: Some(transaction), ..SubmitOptions::default() };

@@ -81,14 +81,8 @@ pub struct CatalogHandle {
 }
 
 impl CatalogHandle {
-    /// That of a server's first database, whose shared part is all databases'.
-    pub fn new(catalog: Catalog) -> Arc<CatalogHandle> {
-        let shared = SharedCatalogHandle::of(&catalog);
-        CatalogHandle::of_database(catalog, &shared)
-    }
-
-    /// That of a database beside others.
-    pub fn of_database(catalog: Catalog, shared: &Arc<SharedCatalogHandle>) -> Arc<CatalogHandle> {
+    /// That of a database, which has what all have in common.
+    pub fn new(catalog: Catalog, shared: &Arc<SharedCatalogHandle>) -> Arc<CatalogHandle> {
         let version = shared.versions.next();
         let handle = Arc::new(CatalogHandle {
             numbers: Mutex::new(catalog.numbers()),

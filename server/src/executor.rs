@@ -67,7 +67,6 @@ pub fn run(
         statements: RefCell::new(Cache::new(STATEMENTS_CACHED)),
         shapes: RefCell::new(Cache::new(STATEMENTS_CACHED)),
         outbox: Rc::default(),
-        catalog: RefCell::new(server.catalog.current()),
     });
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async move {

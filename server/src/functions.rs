@@ -77,8 +77,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         "pg_isolation_test_session_is_blocked" => is_blocked_by_tested(host, args),
         "pg_current_xact_id" => Datum::Int8(host.memory.transaction.assigned(&host.server.transaction_ids)),
         "archipel_catalog_version" => {
-            let id = host.server.transaction_ids.of_catalog(host.server.catalog.version());
-            Datum::Oid(Oid(id as u32))
+            Datum::Oid(Oid(host.database.catalog_xid(&host.server.transaction_ids) as u32))
         }
         "xid_age" => match args {
             [Datum::Oid(id)] => Datum::Int4(host.server.transaction_ids.age(id.0)),
@@ -99,7 +98,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
             _ => Datum::Null,
         },
         "pg_trigger_depth" => Datum::Int4(0),
-        "pg_notification_queue_usage" => Datum::Float8(host.server.notifications.usage()),
+        "pg_notification_queue_usage" => Datum::Float8(host.database.notifications.usage()),
         "pg_listening_channels" => {
             let channels = host.memory.listening.lock().iter().map(|name| Datum::text(name)).collect();
             array(Oid::TEXT, channels)
@@ -114,7 +113,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         }
         "pg_indexes_size" => Datum::Int8(0),
         "pg_database_size_oid" | "pg_database_size_name" => {
-            Datum::Int8(host.server.engine.log().memory_used_bytes)
+            return crate::system::sizes::database_size(host, args);
         }
         _ => return from_catalog(host, name, args),
     })
@@ -169,7 +168,7 @@ fn is_blocked_by_tested(host: &Host, args: &[Datum]) -> Datum {
 fn export_snapshot(host: &Host) -> String {
     let snapshot = host.entry.engine.export_snapshot();
     let snapshot = snapshot.unwrap_or_else(|| host.server.engine.snapshot_for(host.entry.process_id as u64));
-    let (name, kept) = host.server.exported.export(snapshot);
+    let (name, kept) = host.server.exported.export(host.database.oid, snapshot);
     host.memory.transaction.keep_exported(kept);
     name
 }

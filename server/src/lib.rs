@@ -12,7 +12,8 @@
 //! - [`run`]        the programs handed to the engine
 //! - [`notifications`] NOTIFY from session to session; [`transaction_ids`] ids of transactions that ask for one; [`snapshot_export`] their snapshots
 //! - [`replies`]    replies held until what they depend on is durable; [`outbox`] those of a turn
-//! - [`catalog`]    the catalog snapshot in force; [`functions`], [`system`] what SQL can ask
+//! - [`database`]   what each database has of its own; [`catalog`] its catalog snapshot in force
+//! - [`functions`], [`system`] what SQL can ask
 //! - [`design`]     where tables live, by the evidence of deployed routines
 //! - [`threads`]    threads beside the executors
 //! - [`memory`]     how much the server may take, and a watch over it
@@ -28,6 +29,7 @@ pub mod cli;
 mod clock;
 pub mod config;
 pub mod core_change;
+pub mod database;
 pub mod design;
 pub mod encode;
 pub mod executor;

@@ -14,18 +14,15 @@ use archipel_engine::log::LogStore;
 use archipel_engine::log::discard::DiscardUnsynced;
 use archipel_engine::spawn::DeepSpawn;
 use archipel_engine::{Engine, Seams};
-use archipel_procedures::Registry;
 use archipel_rocksdb::{RocksLogStore, RocksOptions};
 use archipel_sql::stack::THREAD_BYTES;
 use engine_settings::{asked_for, check_connections, engine_config};
 use tokio::sync::{mpsc, watch};
 
-use crate::catalog::CatalogHandle;
 use crate::clock::now;
 use crate::config::Config;
 use crate::core_change::Following;
-use crate::design::counts::AllCounts;
-use crate::design::{Designer, OpenBlocks};
+use crate::database::Databases;
 use crate::front::{Arrival, Door, Doors, Front};
 use crate::listen;
 use crate::listen::SocketAccess;
@@ -157,19 +154,12 @@ pub fn run(config: Config) -> Result<(), StartError> {
             config.integer("max_connections") as usize,
             config.integer("superuser_reserved_connections") as usize,
         ),
-        notifications: Arc::default(),
         transaction_ids: TransactionIds::of_start(engine.number_start()),
         exported: ExportedSnapshots::default(),
         engine: engine.clone(),
-        catalog: CatalogHandle::new(catalog),
-        routines: Registry::new(),
+        databases: Databases::new(catalog),
         started: Instant::now(),
         started_at: now(),
-        definitions: tokio::sync::Mutex::new(()),
-        open_blocks: OpenBlocks::default(),
-        sizes: Default::default(),
-        designer: Designer::default(),
-        calls: AllCounts::default(),
         statement_memory_max: config.integer("archipel.statement_memory"),
         counters: doors.0.iter().map(|_| Counters::default()).collect(),
         doors: doors.clone(),
@@ -184,7 +174,9 @@ pub fn run(config: Config) -> Result<(), StartError> {
         config,
     });
     // Reading routines compiles them, which may take its time.
-    analytical_threads.spawn(crate::design::follow(server.clone()));
+    for database in server.databases.all() {
+        analytical_threads.spawn(crate::design::follow(server.clone(), database));
+    }
     let _memory_watch = crate::memory::Watch::begin(server.config.integer("max_memory"))
         .map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))?;
     let (stop, stopped) = watch::channel(false);

@@ -13,6 +13,7 @@ use archipel_engine::Client;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::SessionHost;
 use archipel_sql::strong_random::random_bytes;
+use archipel_sql::types::Oid;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::sync::{Notify, watch};
@@ -158,6 +159,7 @@ pub struct SessionEntry {
     pub process_id: i32,
     secret: Secret,
     pub user: String,
+    pub database_oid: Oid,
     pub database: String,
     pub client: Option<std::net::SocketAddr>,
     executor: AtomicU16,
@@ -312,6 +314,7 @@ pub struct Registered {
 pub struct NewSession<'e> {
     pub user: String,
     pub superuser: bool,
+    pub database_oid: Oid,
     pub database: String,
     pub client: Option<std::net::SocketAddr>,
     pub executor: u16,
@@ -354,6 +357,7 @@ impl Sessions {
             process_id,
             secret: new.secret,
             user: new.user,
+            database_oid: new.database_oid,
             database: new.database,
             client: new.client,
             executor: AtomicU16::new(new.executor),
@@ -497,6 +501,7 @@ mod tests {
         NewSession {
             user: "archipel".into(),
             superuser: true,
+            database_oid: Oid(5),
             database: "archipel".into(),
             client: None,
             executor: 0,

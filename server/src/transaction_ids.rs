@@ -38,8 +38,6 @@ struct State {
     completed: i64,
     under_way: BTreeSet<i64>,
     aborted: BTreeSet<i64>,
-    /// The version of the catalog that somebody asked about last, and the id it was given.
-    catalog: Option<(u64, i64)>,
 }
 
 impl TransactionIds {
@@ -53,7 +51,6 @@ impl TransactionIds {
                 completed: first,
                 under_way: BTreeSet::new(),
                 aborted: BTreeSet::new(),
-                catalog: None,
             }),
         })
     }
@@ -66,20 +63,13 @@ impl TransactionIds {
         id
     }
 
-    /// The id that stands for a version of the catalog: a later one than all that were given out before
-    /// somebody first saw that version.
-    pub fn of_catalog(&self, version: u64) -> i64 {
+    /// The next id, of something that is over.
+    pub fn assign_completed(&self) -> i64 {
         let mut state = self.state.lock();
-        match state.catalog {
-            Some((known, id)) if known == version => id,
-            _ => {
-                let id = state.next;
-                state.next += 1;
-                state.completed = state.completed.max(id + 1);
-                state.catalog = Some((version, id));
-                id
-            }
-        }
+        let id = state.next;
+        state.next += 1;
+        state.completed = state.completed.max(id + 1);
+        id
     }
 
     /// How many ids were given out since one, of which the lower half is known (age(xid)).

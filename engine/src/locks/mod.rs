@@ -116,8 +116,14 @@ impl ObjectMode {
 pub enum LockTag {
     Table(TreeId),
     Sequence(SequenceId),
-    /// The two halves of a number, and whether it was given as two (`pg_locks.objsubid` 2).
-    Advisory(u32, u32, bool),
+    Advisory {
+        /// Of which database: each has locks of its own.
+        database: u32,
+        /// The two halves of a number, and whether it was given as two (`pg_locks.objsubid` 2).
+        first: u32,
+        second: u32,
+        two: bool,
+    },
 }
 
 #[cfg(test)]

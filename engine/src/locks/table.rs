@@ -246,13 +246,13 @@ impl LockTable {
     }
 
     fn henceforth(&self, tag: LockTag, mode: ObjectMode) {
-        if mode.is_strong() && !matches!(tag, LockTag::Advisory(..)) {
+        if mode.is_strong() && !matches!(tag, LockTag::Advisory { .. }) {
             self.announce();
         }
     }
 
     fn no_longer(&self, tag: LockTag, mode: ObjectMode) {
-        if mode.is_strong() && !matches!(tag, LockTag::Advisory(..)) {
+        if mode.is_strong() && !matches!(tag, LockTag::Advisory { .. }) {
             self.announced();
         }
     }

@@ -86,7 +86,7 @@ impl RowWaiter {
     ) -> Arc<Self> {
         let tree = match object.tag {
             LockTag::Table(tree) => tree,
-            LockTag::Sequence(_) | LockTag::Advisory(..) => TreeId(0),
+            LockTag::Sequence(_) | LockTag::Advisory { .. } => TreeId(0),
         };
         Arc::new(Self {
             who,

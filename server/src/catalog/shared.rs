@@ -80,8 +80,8 @@ mod tests {
     fn a_role_is_published_in_every_database_and_a_schema_in_its_own() {
         let catalog = Catalog::initial(Vec::new());
         let shared = SharedCatalogHandle::of(&catalog);
-        let one = CatalogHandle::of_database(catalog.clone(), &shared);
-        let other = CatalogHandle::of_database(catalog, &shared);
+        let one = CatalogHandle::new(catalog.clone(), &shared);
+        let other = CatalogHandle::new(catalog, &shared);
         let (planned_one, planned_other) = (one.current(), other.current());
         assert_ne!(planned_one.version, planned_other.version);
 
@@ -104,10 +104,10 @@ mod tests {
     fn a_database_that_comes_later_has_the_roles_of_all() {
         let catalog = Catalog::initial(Vec::new());
         let shared = SharedCatalogHandle::of(&catalog);
-        let one = CatalogHandle::of_database(catalog.clone(), &shared);
+        let one = CatalogHandle::new(catalog.clone(), &shared);
         let role = [CatalogChange::Put(Object::Role(Role::new(Oid(20_001), "alice")))];
         one.publish(catalog.apply(&role), &role);
-        let later = CatalogHandle::of_database(catalog, &shared);
+        let later = CatalogHandle::new(catalog, &shared);
         assert!(later.current().catalog.role("alice").is_some());
     }
 }

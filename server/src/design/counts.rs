@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use archipel_planner::native::{Usage, Used};
 use archipel_sql::catalog::Catalog;
@@ -61,17 +61,21 @@ struct Cell {
 }
 
 /// One routine's.
-pub struct RoutineCounts(Box<[Cell]>);
+pub struct RoutineCounts {
+    /// The monitor's number of it: 0 is that of all that is no call.
+    pub class: u32,
+    cells: Box<[Cell]>,
+}
 
 impl RoutineCounts {
     /// For calls that come from up to so many executors.
-    pub fn new(executors: usize) -> RoutineCounts {
-        RoutineCounts((0..executors.max(1)).map(|_| Cell::default()).collect())
+    pub fn new(executors: usize, class: u32) -> RoutineCounts {
+        RoutineCounts { class, cells: (0..executors.max(1)).map(|_| Cell::default()).collect() }
     }
 
     /// Counts a call, or what came of it after it had ended a transaction.
     pub fn add(&self, executor: u16, call: &Counted) {
-        let cell = &self.0[usize::from(executor) % self.0.len()];
+        let cell = &self.cells[usize::from(executor) % self.cells.len()];
         // One thread writes a cell, but while a session moves: a lost count is no harm.
         let add = |counter: &AtomicU64, more: u64| {
             counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
@@ -95,7 +99,7 @@ impl RoutineCounts {
     /// All executors' together.
     pub fn sum(&self) -> CallCounts {
         let mut sum = CallCounts::default();
-        for cell in &self.0 {
+        for cell in &self.cells {
             let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
             sum.calls += of(&cell.calls);
             sum.rows += of(&cell.rows);
@@ -110,15 +114,37 @@ impl RoutineCounts {
     }
 }
 
-/// Those of all routines that were called since the start.
+/// Where the monitor's numbers of routines come from: no two of a server have the same, of whichever
+/// database.
 #[derive(Default)]
+pub struct Classes(AtomicU32);
+
+impl Classes {
+    fn next(&self) -> u32 {
+        self.0.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+/// Those of all routines of a database that were called since the start.
 pub struct AllCounts {
+    classes: Arc<Classes>,
     calls: RwLock<FxHashMap<Oid, Arc<RoutineCounts>>>,
     /// What `track_functions` has asked for, nested calls included.
     used: Mutex<FxHashMap<Oid, Used>>,
 }
 
 impl AllCounts {
+    /// Of no routine so far.
+    pub fn new(classes: Arc<Classes>) -> AllCounts {
+        AllCounts { classes, calls: RwLock::default(), used: Mutex::default() }
+    }
+
+    /// The routine of the monitor's number.
+    pub fn routine_of(&self, class: u32) -> Option<Oid> {
+        let calls = self.calls.read();
+        calls.iter().find(|(_, counts)| counts.class == class).map(|(routine, _)| *routine)
+    }
+
     /// The counters of a routine, which last beyond the plan of one statement.
     /// A new one is the occasion to forget those of routines that are not in `catalog` any more.
     pub fn of(&self, routine: Oid, executors: usize, catalog: &Catalog) -> Arc<RoutineCounts> {
@@ -129,7 +155,8 @@ impl AllCounts {
         if !all.contains_key(&routine) {
             all.retain(|oid, _| catalog.routine_by_oid(*oid).is_some());
         }
-        all.entry(routine).or_insert_with(|| Arc::new(RoutineCounts::new(executors))).clone()
+        let new = || Arc::new(RoutineCounts::new(executors, self.classes.next()));
+        all.entry(routine).or_insert_with(new).clone()
     }
 
     /// How often each routine was called.

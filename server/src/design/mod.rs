@@ -40,6 +40,7 @@ use archipel_sql::types::Oid;
 use relocation::{changes_keys, is_on, lock_out, planned};
 
 use self::cache::Known;
+use crate::database::Database;
 use crate::run::definition::DefinitionRun;
 use crate::server::Server;
 use crate::settings::session::default_search_path;
@@ -73,7 +74,7 @@ struct Counted {
 }
 
 impl Counted {
-    fn of(server: &Server) -> Counted {
+    fn of(server: &Server, database: &Database) -> Counted {
         let mut groups: BTreeMap<GroupId, (u64, usize)> = BTreeMap::new();
         for partition in server.engine.partitions() {
             let (rows, partitions) = groups.entry(partition.group).or_default();
@@ -87,7 +88,7 @@ impl Counted {
                 *trees.entry(group).or_default() += 1;
             }
         }
-        Counted { groups, trees, calls: server.calls.calls() }
+        Counted { groups, trees, calls: database.calls.calls() }
     }
 }
 
@@ -112,43 +113,47 @@ impl Sizes for Counted {
 
 /// What the routines of a catalog show, and what follows. Routines that do not compile show
 /// nothing.
-pub(crate) fn design_of(server: &Server, environment: &Environment) -> (Vec<Evidence>, Design) {
+pub(crate) fn design_of(
+    server: &Server,
+    database: &Database,
+    environment: &Environment,
+) -> (Vec<Evidence>, Design) {
     let mut known = Known::default();
-    known.read(&server.routines, environment);
+    known.read(&database.routines, environment);
     let evidence = known.evidence();
-    let design = advice::design(&environment.catalog, &evidence, &Counted::of(server));
+    let design = advice::design(&environment.catalog, &evidence, &Counted::of(server, database));
     (evidence, design)
 }
 
 /// Looks at the catalog as it is now, if it is not what was looked at last; whether to look
 /// again, because somebody was in the way, or there may be more to do.
-async fn look(server: &Arc<Server>) -> bool {
-    let mut known = server.designer.known.lock().await;
+async fn look(server: &Arc<Server>, database: &Database) -> bool {
+    let mut known = database.designer.known.lock().await;
     if !is_on(server) {
         // It may be turned on again.
         known.open = true;
         return false;
     }
-    let catalog = server.catalog.current().catalog.clone();
+    let catalog = database.catalog.current().catalog.clone();
     if known.is_current(&catalog) && !known.open {
         return false;
     }
-    let again = step(server, &catalog, &mut known).await;
+    let again = step(server, database, &catalog, &mut known).await;
     known.open = again;
     again
 }
 
 /// After a deployment: waits until tables are where its routines want them, or until that takes
 /// longer than anybody should wait for it.
-pub async fn settle(server: &Arc<Server>) {
-    if server.catalog.current().catalog.routines_all().next().is_none() {
+pub async fn settle(server: &Arc<Server>, database: &Arc<Database>) {
+    if database.catalog.current().catalog.routines_all().next().is_none() {
         return;
     }
-    let own = server.clone();
+    let (own, its) = (server.clone(), database.clone());
     // Reading routines compiles them: not on an executor's thread.
     let looked = server.analytical_threads.spawn(async move {
         let mut looks = 0;
-        while looks < LOOKS_MAX && look(&own).await {
+        while looks < LOOKS_MAX && look(&own, &its).await {
             looks += 1;
         }
     });
@@ -156,60 +161,60 @@ pub async fn settle(server: &Arc<Server>) {
     let _ = tokio::time::timeout(SETTLE_MAX, looked).await;
 }
 
-/// Follows the evidence until the server ends.
-pub async fn follow(server: Arc<Server>) {
+/// Follows the evidence in a database until the server ends.
+pub async fn follow(server: Arc<Server>, database: Arc<Database>) {
     let mut retry = RETRY_MIN;
     loop {
-        if look(&server).await {
+        if look(&server, &database).await {
             // A change of the catalog does not end the wait: whoever is in the way still is.
             tokio::time::sleep(retry).await;
             retry = (retry * 2).min(RETRY_MAX);
             continue;
         }
-        let copies = std::mem::take(&mut *server.designer.copies.lock());
+        let copies = std::mem::take(&mut *database.designer.copies.lock());
         if !copies.is_empty() {
             let mut done = true;
             for (table, place) in copies {
-                let copied = rekey::copy(&server, table, place).await.unwrap_or_else(|error| {
+                let copied = rekey::copy(&server, &database, table, place).await.unwrap_or_else(|error| {
                     tracing::warn!("a table could not be co-located: {}", error.message());
                     false
                 });
                 if !copied {
-                    server.designer.note_failure(table, &server.catalog.current().catalog);
+                    database.designer.note_failure(table, &database.catalog.current().catalog);
                 }
                 done &= copied;
             }
             if !done {
                 tokio::time::sleep(retry).await;
                 retry = (retry * 2).min(RETRY_MAX);
-                server.designer.known.lock().await.open = true;
+                database.designer.known.lock().await.open = true;
             }
         } else {
             retry = RETRY_MIN;
-            server.catalog.changed().await;
-            let _ = tokio::time::timeout(QUIET_MAX, quiet(&server)).await;
+            database.catalog.changed().await;
+            let _ = tokio::time::timeout(QUIET_MAX, quiet(&database)).await;
         }
     }
 }
 
 /// Waits until nothing has been defined for a moment.
-async fn quiet(server: &Server) {
-    while tokio::time::timeout(QUIET, server.catalog.changed()).await.is_ok() {}
+async fn quiet(database: &Database) {
+    while tokio::time::timeout(QUIET, database.catalog.changed()).await.is_ok() {}
 }
 
-async fn step(server: &Arc<Server>, catalog: &Catalog, known: &mut Known) -> bool {
+async fn step(server: &Arc<Server>, database: &Database, catalog: &Catalog, known: &mut Known) -> bool {
     let environment = Environment::new(
         catalog.clone(),
         Arc::new(server.engine.clone()),
         default_search_path(&server.live.values()),
         SUPERUSER,
     );
-    known.read(&server.routines, &environment);
+    known.read(&database.routines, &environment);
     if !known.open {
         return false;
     }
     let evidence = known.evidence();
-    let sizes = Counted::of(server);
+    let sizes = Counted::of(server, database);
     let design = advice::design(catalog, &evidence, &sizes);
     let is_large = |oid: Oid, place: EvidentPlace| {
         let table = catalog.table_by_oid(oid);
@@ -218,11 +223,11 @@ async fn step(server: &Arc<Server>, catalog: &Catalog, known: &mut Known) -> boo
     let (copies, moves): (Vec<_>, Vec<_>) =
         design.moves.into_iter().partition(|(oid, place)| is_large(*oid, *place));
     if moves.is_empty() {
-        let wanted = copies.into_iter().filter(|(oid, _)| !server.designer.gave_up(*oid));
-        *server.designer.copies.lock() = wanted.collect();
+        let wanted = copies.into_iter().filter(|(oid, _)| !database.designer.gave_up(*oid));
+        *database.designer.copies.lock() = wanted.collect();
         return false;
     }
-    match apply(server, catalog, moves).await {
+    match apply(server, database, catalog, moves).await {
         Ok(_) => true,
         Err(error) => {
             tracing::warn!("tables could not be co-located: {}", error.message());
@@ -232,19 +237,24 @@ async fn step(server: &Arc<Server>, catalog: &Catalog, known: &mut Known) -> boo
 }
 
 /// Puts tables where the evidence says, in one commit; `false` if somebody is in the way.
-async fn apply(server: &Server, seen: &Catalog, moves: Vec<(Oid, EvidentPlace)>) -> Result<bool> {
-    let _no_blocks = server.open_blocks.latch.lock().await;
-    if server.open_blocks.count.load(Ordering::SeqCst) > 0 {
+async fn apply(
+    server: &Server,
+    database: &Database,
+    seen: &Catalog,
+    moves: Vec<(Oid, EvidentPlace)>,
+) -> Result<bool> {
+    let _no_blocks = database.open_blocks.latch.lock().await;
+    if database.open_blocks.count.load(Ordering::SeqCst) > 0 {
         return Ok(false);
     }
-    let Ok(_one_at_a_time) = server.definitions.try_lock() else { return Ok(false) };
-    let catalog = server.catalog.current().catalog.clone();
+    let Ok(_one_at_a_time) = database.definitions.try_lock() else { return Ok(false) };
+    let catalog = database.catalog.current().catalog.clone();
     if !catalog.same_as(seen) || (rewrites(&catalog, &moves) && !server.engine.snapshots().is_empty()) {
         return Ok(false);
     }
     let told: Vec<String> =
         moves.iter().filter_map(|(oid, _)| Some(catalog.table_by_oid(*oid)?.name.clone())).collect();
-    let plan = planned(server, &catalog, &DistributionCall::Evidence(moves), &[])?;
+    let plan = planned(database, &catalog, &DistributionCall::Evidence(moves), &[])?;
     let tables = plan.operations.iter().filter_map(|operation| match operation {
         DdlOp::AlterTable { def, .. } => Some(def.id),
         _ => None,
@@ -261,7 +271,7 @@ async fn apply(server: &Server, seen: &Catalog, moves: Vec<(Oid, EvidentPlace)>)
         let error = done.program.error;
         return Err(error.unwrap_or_else(|| SqlError::internal(format!("the engine stopped it: {stop:?}"))));
     }
-    server.catalog.publish(after, &done.program.changes);
+    database.catalog.publish(after, &done.program.changes);
     tracing::info!(
         "moved by the evidence of deployed routines, in {:.1} ms: {}",
         began.elapsed().as_secs_f64() * 1e3,

@@ -17,6 +17,7 @@ use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
 
 use super::relocation::{changes_keys, is_on, lock_out, planned};
+use crate::database::Database;
 use crate::run::definition::DefinitionRun;
 use crate::server::Server;
 
@@ -49,14 +50,14 @@ enum End {
 }
 
 /// Copies a table and puts the copy in its place; `false` if that is to be tried again.
-pub async fn copy(server: &Arc<Server>, oid: Oid, place: EvidentPlace) -> Result<bool> {
-    let catalog = server.catalog.current().catalog.clone();
+pub async fn copy(server: &Arc<Server>, database: &Database, oid: Oid, place: EvidentPlace) -> Result<bool> {
+    let catalog = database.catalog.current().catalog.clone();
     let Some(table) = catalog.table_by_oid(oid) else { return Ok(true) };
     if !changes_keys(&table, place) {
         return Ok(true);
     }
     let call = DistributionCall::Evidence(vec![(oid, place)]);
-    let DdlPlan { operations, changes, .. } = planned(server, &catalog, &call, &[TreeId(table.tree)])?;
+    let DdlPlan { operations, changes, .. } = planned(database, &catalog, &call, &[TreeId(table.tree)])?;
     let Some(DdlOp::CopyTable { from, def, columns, .. }) = operations.into_iter().next() else {
         return Ok(true);
     };
@@ -64,7 +65,7 @@ pub async fn copy(server: &Arc<Server>, oid: Oid, place: EvidentPlace) -> Result
     let began = server.engine.submit(BeginCopy { def, since: 0 }, SubmitOptions::default()).await;
     began.outcome.result.map_err(stopped)?;
     let copy = Copy { table, from, to, columns, changes, since: began.program.since };
-    let done = copy.run(server).await;
+    let done = copy.run(server, database).await;
     if !matches!(done, Ok(true)) {
         let operations = vec![DdlOp::DropTable(to)];
         let run = DefinitionRun::of_operations(operations, Vec::new());
@@ -80,7 +81,7 @@ fn stopped(stop: Stop) -> SqlError {
 }
 
 impl Copy {
-    async fn run(&self, server: &Arc<Server>) -> Result<bool> {
+    async fn run(&self, server: &Arc<Server>, database: &Database) -> Result<bool> {
         let mut after = None;
         let group = |tree: TreeId| server.engine.table(tree).map(|table| table.group());
         loop {
@@ -109,7 +110,7 @@ impl Copy {
             tokio::time::sleep(SLICE_REST).await;
         }
         for _ in 0..END_TRIES {
-            match self.end(server).await? {
+            match self.end(server, database).await? {
                 End::Done => return Ok(true),
                 End::Busy => tokio::time::sleep(END_REST).await,
                 End::Outdated => break,
@@ -119,13 +120,13 @@ impl Copy {
     }
 
     /// Puts the copy in the table's place.
-    async fn end(&self, server: &Arc<Server>) -> Result<End> {
-        let _no_blocks = server.open_blocks.latch.lock().await;
-        if server.open_blocks.count.load(Ordering::SeqCst) > 0 {
+    async fn end(&self, server: &Arc<Server>, database: &Database) -> Result<End> {
+        let _no_blocks = database.open_blocks.latch.lock().await;
+        if database.open_blocks.count.load(Ordering::SeqCst) > 0 {
             return Ok(End::Busy);
         }
-        let Ok(_one_at_a_time) = server.definitions.try_lock() else { return Ok(End::Busy) };
-        let catalog = server.catalog.current().catalog.clone();
+        let Ok(_one_at_a_time) = database.definitions.try_lock() else { return Ok(End::Busy) };
+        let catalog = database.catalog.current().catalog.clone();
         if catalog.table_by_oid(self.table.oid).is_none_or(|now| now.version != self.table.version) {
             return Ok(End::Outdated);
         }
@@ -150,7 +151,7 @@ impl Copy {
         if done.outcome.result.is_err() {
             return Ok(End::Outdated);
         }
-        server.catalog.publish(after, &done.program.changes);
+        database.catalog.publish(after, &done.program.changes);
         tracing::info!(
             "moved by the evidence of deployed routines, copied and then put in place in {:.1} ms: {}",
             began.elapsed().as_secs_f64() * 1e3,

@@ -9,6 +9,7 @@ use archipel_sql::catalog::{Catalog, Distribution, Table};
 use archipel_sql::error::Result;
 use archipel_sql::function::FunctionContext;
 
+use crate::database::Database;
 use crate::server::Server;
 
 /// Whether the server may follow the evidence.
@@ -18,13 +19,13 @@ pub(crate) fn is_on(server: &Server) -> bool {
 
 /// Plans a distribution call, with copies of some tables in the place of those.
 pub(super) fn planned(
-    server: &Server,
+    database: &Database,
     catalog: &Catalog,
     call: &DistributionCall,
     copies: &[TreeId],
 ) -> Result<DdlPlan> {
     let context = FunctionContext::detached();
-    server.catalog.drawing(
+    database.catalog.drawing(
         catalog,
         |catalog| {
             let environment = DdlEnv {

@@ -30,7 +30,7 @@ pub const COLUMNS: &[(&str, Type)] = &[
 /// A row for what one routine shows of some tables.
 pub fn rows(host: &Host) -> Vec<Vec<Datum>> {
     let environment = host.environment();
-    let (evidence, design) = design_of(&host.server, &environment);
+    let (evidence, design) = design_of(&host.server, &host.database, &environment);
     let sight = Sight::of(host);
     let is_seen = |advice: &&Advice| {
         sight.routine(evidence[advice.evidence].routine)
@@ -42,7 +42,7 @@ pub fn rows(host: &Host) -> Vec<Vec<Datum>> {
 
 fn row(host: &Host, evidence: &Evidence, advice: &Advice) -> Vec<Datum> {
     let catalog = &host.catalog.catalog;
-    let calls = host.server.calls.sum(evidence.routine).calls;
+    let calls = host.database.calls.sum(evidence.routine).calls;
     let tables: Vec<String> =
         advice.tables.iter().map(|(oid, column)| table_text(catalog, *oid, *column)).collect();
     let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
@@ -99,7 +99,7 @@ fn reason(host: &Host, advice: &Advice) -> String {
     match &advice.refused {
         Some(refused) => format!("{why}; not done: {refused}"),
         None if advice.applied => why.to_owned(),
-        None if advice.tables.iter().any(|(table, _)| host.server.designer.gave_up(*table)) => {
+        None if advice.tables.iter().any(|(table, _)| host.database.designer.gave_up(*table)) => {
             format!("{why}; not done: rows are deleted, or always being read, while they are copied")
         }
         None if !is_on(&host.server) => format!("{why}; not done: archipel.colocate is off"),

@@ -43,11 +43,6 @@ impl CallPlan {
         Ok(CallPlan { program, bound: call.args.clone(), compiled, known_before })
     }
 
-    /// The routine's number: what the monitor tells calls apart by.
-    pub fn class(&self) -> u32 {
-        self.program.routine.oid.0
-    }
-
     /// Adds what the call will touch with these statement parameters.
     pub fn predict(
         &self,

@@ -167,7 +167,7 @@ impl LoadRun {
         }
         done?;
         if !self.notifications.is_empty() && self.one_shot {
-            self.ticket = Some(host.server.notifications.ticket(&self.notifications)?);
+            self.ticket = Some(host.database.notifications.ticket(&self.notifications)?);
         }
         Ok(())
     }

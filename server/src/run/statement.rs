@@ -312,7 +312,7 @@ impl StatementRun {
         self.rows = done?;
         // It holds its partitions: whoever comes after it draws later.
         if !self.notifications.is_empty() && self.one_shot && !self.plan.is_read_only() {
-            self.ticket = Some(host.server.notifications.ticket(&self.notifications)?);
+            self.ticket = Some(host.database.notifications.ticket(&self.notifications)?);
         }
         Ok(())
     }
@@ -345,7 +345,7 @@ impl Program for StatementRun {
     fn class(&self) -> u32 {
         match &self.plan.code {
             Code::Native(_) | Code::Trigger(_) => 0,
-            Code::Call(call) => call.class(),
+            Code::Call(_) => self.plan.counts.as_ref().map_or(0, |counts| counts.class),
         }
     }
 

@@ -7,16 +7,11 @@ use std::time::Instant;
 use archipel_analytics::Analytics;
 use archipel_engine::Engine;
 use archipel_engine::id::Epoch;
-use archipel_procedures::Registry;
-use archipel_sql::catalog::SUPERUSER_NAME;
 
 use super::engine_settings::{check_config, monitor_settings};
-use crate::catalog::CatalogHandle;
 use crate::config::Config;
-use crate::design::counts::AllCounts;
-use crate::design::{Designer, OpenBlocks};
+use crate::database::Databases;
 use crate::front::Doors;
-use crate::notifications::Hub;
 use crate::replies::Durability;
 use crate::sessions::Sessions;
 use crate::settings::live::Live;
@@ -31,23 +26,13 @@ pub struct Server {
     pub config: Config,
     pub live: Live,
     pub engine: Engine,
-    pub catalog: Arc<CatalogHandle>,
-    pub routines: Arc<Registry>,
+    pub databases: Databases,
     pub sessions: Arc<Sessions>,
-    pub notifications: Arc<Hub>,
     pub transaction_ids: Arc<TransactionIds>,
     pub exported: ExportedSnapshots,
     pub doors: Arc<Doors>,
     pub started: Instant,
     pub started_at: i64,
-    /// One definition at a time: each is planned on the catalog its predecessor left.
-    pub definitions: tokio::sync::Mutex<()>,
-    pub open_blocks: OpenBlocks,
-    /// How large tables were when they were counted.
-    pub sizes: crate::system::sizes::Sizes,
-    pub designer: Designer,
-    /// How calls of routines went.
-    pub calls: AllCounts,
     /// What the values of a statement's routines may take, in bytes.
     pub statement_memory_max: i64,
     /// Transactions and statements that have ended well, by executor.
@@ -82,12 +67,6 @@ pub struct Counters {
 }
 
 impl Server {
-    /// Whether a name leads to the database: its own, or one of those that tools expect every server of
-    /// PostgreSQL's to have.
-    pub fn is_database(&self, name: &str) -> bool {
-        matches!(name, SUPERUSER_NAME | "postgres" | "template1")
-    }
-
     /// Reads the configuration again and takes up what does not need a restart. `false`: a source
     /// cannot be used, and everything stays as it is. Reads files.
     pub fn reload(&self) -> bool {
@@ -103,7 +82,7 @@ impl Server {
                 for name in waiting {
                     tracing::warn!("parameter \"{name}\" cannot be changed without restarting the server");
                 }
-                self.catalog.note_change();
+                self.databases.all().iter().for_each(|database| database.catalog.note_change());
                 tracing::info!("the configuration was read again");
                 true
             }

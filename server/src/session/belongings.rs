@@ -6,6 +6,7 @@ use archipel_planner::native::cursor::Cursors;
 use rustc_hash::FxHashMap;
 
 use super::host;
+use crate::database::Database;
 use crate::notifications::Listener;
 use crate::sessions::Registered;
 use crate::settings::SessionSettings;
@@ -22,6 +23,7 @@ pub struct MovingSession {
 /// What it takes along, but for its connection.
 pub(super) struct Belongings {
     pub(super) registered: Registered,
+    pub(super) database: Arc<Database>,
     pub(super) settings: SessionSettings,
     pub(super) statements: FxHashMap<String, Arc<Prepared>>,
     pub(super) unnamed_statement: Option<Arc<Prepared>>,

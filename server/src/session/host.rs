@@ -24,6 +24,7 @@ use rustc_hash::FxHashSet;
 pub use super::memory::{CursorShown, Memory, PreparedByName};
 use super::role_setting;
 use crate::catalog::CatalogState;
+use crate::database::Database;
 use crate::server::Server;
 use crate::sessions::SessionEntry;
 use crate::settings::session::Effective;
@@ -39,6 +40,7 @@ pub struct PendingSetting {
 /// See the module's head.
 pub struct Host {
     pub server: Arc<Server>,
+    pub database: Arc<Database>,
     pub entry: Arc<SessionEntry>,
     pub settings: Arc<Effective>,
     pub catalog: Arc<CatalogState>,
@@ -76,7 +78,7 @@ pub struct WithSettings {
 impl Host {
     /// The host of a session's settings and catalog.
     pub fn new(
-        (server, entry): (Arc<Server>, Arc<SessionEntry>),
+        (server, database, entry): (Arc<Server>, Arc<Database>, Arc<SessionEntry>),
         settings: Arc<Effective>,
         catalog: Arc<CatalogState>,
         memory: Arc<Memory>,
@@ -85,6 +87,7 @@ impl Host {
         let search_path = authority.path(&settings.written_path);
         Host {
             server,
+            database,
             entry,
             settings,
             catalog,
@@ -127,7 +130,7 @@ impl Host {
             given_up: self.given_up.clone(),
             outlives: self.outlives,
             ..Host::new(
-                (self.server.clone(), self.entry.clone()),
+                (self.server.clone(), self.database.clone(), self.entry.clone()),
                 settings,
                 self.catalog.clone(),
                 self.memory.clone(),
@@ -143,6 +146,7 @@ impl Host {
         let catalog = Arc::new(CatalogState { catalog, version: self.catalog.version, added_labels });
         let host = Host {
             server: self.server.clone(),
+            database: self.database.clone(),
             entry: self.entry.clone(),
             settings: self.settings.clone(),
             catalog,

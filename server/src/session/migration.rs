@@ -5,6 +5,7 @@
 //! and what its client has sent already go along, and the client notices nothing. A session in
 //! the middle of a transaction goes after it; one with a cursor that is held, after that.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -56,6 +57,7 @@ impl Session {
         self.entry().arrive_at_destination();
         let belongings = Box::new(Belongings {
             registered: self.registered,
+            database: self.database,
             settings: self.settings,
             statements: self.statements,
             unnamed_statement: self.unnamed_statement,
@@ -78,6 +80,8 @@ impl Session {
             server,
             executor,
             registered: belongings.registered,
+            catalog: RefCell::new(belongings.database.catalog.current()),
+            database: belongings.database,
             settings: belongings.settings,
             output: Output::new(),
             replies,

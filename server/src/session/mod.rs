@@ -31,6 +31,7 @@ pub(crate) mod role_setting;
 mod transaction;
 mod utility;
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,6 +43,8 @@ use archipel_sql::error::SqlError;
 use archipel_sql::stack;
 use rustc_hash::FxHashMap;
 
+use crate::catalog::CatalogState;
+use crate::database::Database;
 use crate::executor::Executor;
 use crate::notifications::Listener;
 use crate::replies::Replies;
@@ -61,6 +64,10 @@ use transaction::Transaction;
 pub struct Session {
     pub(crate) server: Arc<Server>,
     pub(crate) executor: Rc<Executor>,
+    /// The one its client has asked for.
+    pub(crate) database: Arc<Database>,
+    /// Its catalog, fetched anew when another one is in force.
+    catalog: RefCell<Arc<CatalogState>>,
     /// Gives the place among the sessions back when the session ends.
     registered: Registered,
     pub(crate) settings: SessionSettings,
@@ -76,7 +83,7 @@ pub struct Session {
     pipeline: Pipeline,
     cursors: Cursors,
     /// The cycle this session was the victim of, until its error tells it.
-    deadlock: std::cell::RefCell<Option<String>>,
+    deadlock: RefCell<Option<String>>,
     /// The block whose definition runs beside it, in no transaction: it keeps its locks while that waits.
     beside: std::cell::Cell<Option<archipel_engine::id::TxnId>>,
     /// An error in the extended protocol: everything up to Sync is skipped.

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use archipel_sql::catalog::{Authority, DATABASE, ObjectClass, Privileges, Role, SessionRoles};
+use archipel_sql::catalog::{Authority, ObjectClass, Privileges, Role, SessionRoles};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::Session;
 use super::role_setting::{ROLE, check_role};
+use crate::database::Database;
 use crate::server::Server;
 
 /// Whoever connects must be a role that may log in.
 pub(super) fn admit(server: &Server, user: &str) -> Result<Arc<Role>> {
-    let state = server.catalog.current();
+    let state = server.databases.catalog_of_roles();
     let catalog = &state.catalog;
     let refused = |message: String| SqlError::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, message);
     let role = catalog.role(user).ok_or_else(|| refused(format!("role \"{user}\" does not exist")))?;
@@ -28,12 +29,12 @@ pub(super) fn admit(server: &Server, user: &str) -> Result<Arc<Role>> {
 }
 
 /// And may use the database.
-pub(super) fn require_connect(server: &Server, role: &Role) -> Result<()> {
-    let state = server.catalog.current();
-    let held =
-        Authority { catalog: &state.catalog, role: role.oid }.privileges(DATABASE, ObjectClass::Database);
+pub(super) fn require_connect(database: &Database, role: &Role) -> Result<()> {
+    let state = database.catalog.current();
+    let authority = Authority { catalog: &state.catalog, role: role.oid };
+    let held = authority.privileges(database.oid, ObjectClass::Database);
     if !held.contains(Privileges::CONNECT) {
-        let message = "permission denied for database \"archipel\"";
+        let message = format!("permission denied for database \"{}\"", database.name());
         return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
             .with_detail("User does not have CONNECT privilege."));
     }

@@ -12,6 +12,8 @@ use rustc_hash::FxHashMap;
 /// checked on the entry, so that a statement prepared before DDL makes room for its successor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
+    /// Whose names it is about.
+    pub database: Oid,
     pub text: Arc<str>,
     pub declared: Rc<[Oid]>,
     pub search_path: Arc<[String]>,
@@ -78,12 +80,24 @@ mod tests {
 
     fn key(text: &str) -> Key {
         Key {
+            database: Oid(5),
             text: text.into(),
             declared: Rc::from([]),
             search_path: Arc::from([]),
             role: Oid(10),
             conflict: Conflict::Error,
         }
+    }
+
+    #[test]
+    fn a_text_means_something_else_in_another_database() {
+        let mut cache = Cache::new(4);
+        cache.insert(key("a"), "of one".to_owned());
+        let other = Key { database: Oid(6), ..key("a") };
+        assert_eq!(cache.get(&other), None);
+        cache.insert(other.clone(), "of the other".to_owned());
+        assert_eq!(cache.get(&key("a")).as_deref(), Some("of one"));
+        assert_eq!(cache.get(&other).as_deref(), Some("of the other"));
     }
 
     #[test]

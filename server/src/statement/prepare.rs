@@ -244,7 +244,7 @@ impl Session {
         let environment = Environment { in_pieces: true, ..self.environment_of_binding() };
         let environment = environment.around_calls(renewed.search_path.clone());
         let Body::Rows(plan) = &renewed.body else { return Ok(renewed) };
-        let routines = self.server.routines.clone();
+        let routines = self.database.routines.clone();
         let linker = routines.linker(&environment);
         let compile = CompileEnv {
             tables: &self.server.engine,
@@ -490,7 +490,7 @@ impl Planning {
         options: ExplainOptions,
     ) -> Result<CompiledStatement> {
         let (server, environment) = (&self.host.server, self.host.environment());
-        let linker = server.routines.linker(&environment);
+        let linker = self.host.database.routines.linker(&environment);
         let compile = CompileEnv {
             tables: &server.engine,
             catalog: &environment.catalog,
@@ -514,8 +514,8 @@ impl Planning {
     }
 
     fn compile_in(&self, bound: BoundStatement, environment: &Environment) -> Result<RowPlan> {
-        let server = &self.host.server;
-        let linker = server.routines.linker(environment);
+        let (server, database) = (&self.host.server, &self.host.database);
+        let linker = database.routines.linker(environment);
         let compile = CompileEnv {
             tables: &server.engine,
             catalog: &environment.catalog,
@@ -525,7 +525,7 @@ impl Planning {
         let code = match &bound {
             BoundStatement::Call(call) => Code::Call(CallPlan::new(
                 call,
-                server.routines.program(&call.routine, environment)?,
+                database.routines.program(&call.routine, environment)?,
                 &compile,
             )?),
             rows => Code::Native(compile_statement(rows, &compile)?),
@@ -545,7 +545,7 @@ impl Planning {
         let executors = server.engine.executors_max();
         // That is none of the plan's look-ups.
         let catalog = environment.catalog.without_notes();
-        let counts = called(&bound).map(|routine| server.calls.of(routine.oid, executors, &catalog));
+        let counts = called(&bound).map(|routine| database.calls.of(routine.oid, executors, &catalog));
         Ok(RowPlan::new(bound, code, effect).counting(counts))
     }
 }

@@ -9,12 +9,11 @@ use archipel_sql::catalog::role::READ_ALL_STATS;
 use archipel_sql::datum::Datum;
 use archipel_sql::types::Oid;
 
-use super::cells::{optional, text};
+use super::cells::{count, optional, text};
+use crate::database::Database;
 use crate::session::host::Host;
 use crate::sessions::SessionEntry;
 
-/// The one database.
-pub const DATABASE: Oid = Oid(5);
 /// What `pg_stat_activity` shows of a session to everybody: the database, the process, who it is,
 /// the application and the numbers of its transaction.
 const OF_EVERYBODY: [std::ops::Range<usize>; 2] = [0..7, 17..19];
@@ -27,7 +26,7 @@ pub(super) fn wait_event(on: &WaitOn) -> &'static str {
         WaitOn::Row(_) => "transactionid",
         WaitOn::Object(lock) => match lock.tag {
             LockTag::Table(_) | LockTag::Sequence(_) => "relation",
-            LockTag::Advisory(..) => "advisory",
+            LockTag::Advisory { .. } => "advisory",
         },
     }
 }
@@ -82,7 +81,7 @@ fn row(session: &SessionEntry, role: Option<Oid>) -> Vec<Datum> {
     };
     let written = transaction.filter(|(_, wrote)| *wrote).map(|(id, _)| id);
     vec![
-        Datum::Oid(DATABASE),
+        Datum::Oid(session.database_oid),
         text(&session.database),
         Datum::Int4(session.process_id),
         Datum::Null,
@@ -125,13 +124,16 @@ pub(super) fn ssl(host: &Host) -> Vec<Vec<Datum>> {
     host.server.sessions.list().iter().map(row).collect()
 }
 
-/// The row of `pg_stat_database`, with NULL for what is not counted.
+/// The rows of `pg_stat_database`, with NULL for what is not counted.
 pub(super) fn databases(host: &Host) -> Vec<Vec<Datum>> {
-    let sessions = i32::try_from(host.server.sessions.list().len()).unwrap_or(i32::MAX);
-    let mut row =
-        vec![Datum::Oid(DATABASE), text(archipel_sql::catalog::SUPERUSER_NAME), Datum::Int4(sessions)];
-    row.resize(28, Datum::Null);
-    vec![row]
+    let sessions = host.server.sessions.list();
+    let row = |database: &std::sync::Arc<Database>| {
+        let there = sessions.iter().filter(|session| session.database_oid == database.oid).count();
+        let mut row = vec![Datum::Oid(database.oid), text(database.name()), count(there)];
+        row.resize(28, Datum::Null);
+        row
+    };
+    host.server.databases.all().iter().map(row).collect()
 }
 
 /// `pg_blocking_pids`: the sessions in whose way the given one is stuck.

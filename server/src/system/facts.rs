@@ -10,6 +10,7 @@ use archipel_engine::id::{ExecutorId, IslandId};
 use serde_json::{Value, json};
 
 use super::groups::Groups;
+use super::relations::Relations;
 use crate::http;
 use crate::server::Server;
 
@@ -111,21 +112,24 @@ impl Facts {
     /// Islands, their executors, the partitions at home there.
     fn islands(&self, partitions: &[PartitionView]) -> Vec<Value> {
         let server = &self.0;
-        let catalog = server.catalog.current().catalog.clone();
         // A group may have hundreds of partitions: its tables and key types are looked up once.
-        let known = Groups::of(server, &catalog);
+        let known = Groups::of(server, Relations::of(server));
         let mut groups = BTreeMap::new();
         let mut homes: BTreeMap<ExecutorId, (u64, Vec<Value>)> = BTreeMap::new();
         for partition in partitions {
-            let (tables, keys) = groups
-                .entry(partition.group)
-                .or_insert_with(|| (known.tables(partition.group).join(", "), known.keys(partition.group)));
+            let group = partition.group;
+            let (database, tables, keys) = groups.entry(group).or_insert_with(|| {
+                let database = known.database(group).map(|database| database.name().to_string());
+                (database, known.tables(group).join(", "), known.keys(group))
+            });
             let high = partition.high.as_deref().and_then(|high| keys.show(high));
             let home = homes.entry(partition.home).or_default();
             home.0 += partition.busy_nanos / 1_000;
             home.1.push(json!({
                 "id": partition.id.0,
                 "group": tables,
+                // None is that of the reference tables of all.
+                "database": database,
                 "low": keys.show(&partition.low).unwrap_or_else(|| "-∞".to_owned()),
                 "high": high.unwrap_or_else(|| "∞".to_owned()),
                 "rows": partition.rows,

@@ -30,7 +30,7 @@ pub(super) fn rows(host: &Host) -> Vec<Vec<Datum>> {
     let sight = Sight::of(host);
     let mut rows = Vec::new();
     for routine in host.catalog.catalog.routines_all().filter(|routine| sight.routine(routine.oid)) {
-        let Ok(program) = host.server.routines.program(routine, &environment) else { continue };
+        let Ok(program) = host.database.routines.program(routine, &environment) else { continue };
         rows.extend(flow::rows(&program).into_iter().map(|mut action| {
             // Whoever may call it need not know what it does in its owner's name.
             let is_seen = sight.owns(routine.oid) || sight.table(action.table_oid);

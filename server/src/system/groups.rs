@@ -9,7 +9,6 @@ use archipel_engine::storage::KeyBuf;
 use archipel_engine::storage::key::{decode_cell, encode_cell};
 use archipel_engine::{REFERENCE_GROUP, TableMeta};
 use archipel_planner::row::{Codec, stored_name, stored_type};
-use archipel_sql::catalog::Catalog;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::FunctionContext;
@@ -17,6 +16,8 @@ use archipel_sql::io;
 use archipel_sql::types::{Oid, Type};
 use rustc_hash::FxHashMap;
 
+use super::relations::Relations;
+use crate::database::Database;
 use crate::server::Server;
 
 /// A table of the engine, or one of its indexes by position.
@@ -27,14 +28,14 @@ struct Member {
 
 /// What is in which co-location group. Read once for all groups that a view or page shows: their
 /// number grows with that of the tables.
-pub(super) struct Groups<'c> {
-    catalog: &'c Catalog,
+pub(super) struct Groups {
+    relations: Relations,
     members: FxHashMap<GroupId, Vec<Member>>,
 }
 
-impl<'c> Groups<'c> {
-    /// All of them, as they are now.
-    pub fn of(server: &Server, catalog: &'c Catalog) -> Groups<'c> {
+impl Groups {
+    /// All of them, as they are now; `relations` says whose they are.
+    pub fn of(server: &Server, relations: Relations) -> Groups {
         let mut members: FxHashMap<GroupId, Vec<Member>> = FxHashMap::default();
         for table in server.engine.tables() {
             for (at, index) in table.indexes.iter().enumerate() {
@@ -43,7 +44,21 @@ impl<'c> Groups<'c> {
             }
             members.entry(table.group()).or_default().push(Member { table, index: None });
         }
-        Groups { catalog, members }
+        Groups { relations, members }
+    }
+
+    /// Whose tables and sequences the engine's are.
+    pub fn relations(&self) -> &Relations {
+        &self.relations
+    }
+
+    /// The database that a group is of; none is that of the reference tables of all.
+    pub fn database(&self, group: GroupId) -> Option<&Database> {
+        if group == REFERENCE_GROUP {
+            return None;
+        }
+        let known = |member: &Member| self.relations.table(member.table.def.id).map(|(database, _)| database);
+        self.members_of(group).iter().find_map(known)
     }
 
     fn members_of(&self, group: GroupId) -> &[Member] {
@@ -58,19 +73,20 @@ impl<'c> Groups<'c> {
         self.named(group).into_iter().map(|(_, name)| name).collect()
     }
 
-    /// The same, each with the table that it is or belongs to, where the catalog knows it.
-    pub fn named(&self, group: GroupId) -> Vec<(Option<Oid>, String)> {
+    /// The same, each with the table that it is or belongs to and that one's database, where a catalog
+    /// knows it.
+    pub fn named(&self, group: GroupId) -> Vec<(Option<(&Database, Oid)>, String)> {
         let named = |member: &Member| {
-            let table = self.catalog.table_by_tree(member.table.def.id.0);
-            let oid = table.as_ref().map(|table| table.oid);
+            let known = self.relations.table(member.table.def.id);
+            let of = known.map(|(database, table)| (database, table.oid));
             match member.index {
                 None => {
-                    let name = table.map_or_else(|| member.table.def.name.clone(), |it| it.name.clone());
-                    Some((oid, name))
+                    let name = known.map_or(&member.table.def.name, |(_, table)| &table.name);
+                    Some((of, name.clone()))
                 }
                 // Local ones go without saying.
                 Some(_) if member.table.group() == group => None,
-                Some(at) => Some((oid, member.table.indexes[at].def.name.clone())),
+                Some(at) => Some((of, member.table.indexes[at].def.name.clone())),
             }
         };
         self.members_of(group).iter().filter_map(named).collect()
@@ -80,9 +96,9 @@ impl<'c> Groups<'c> {
     pub fn keys(&self, group: GroupId) -> GroupKeys {
         let described = |meta: &TableMeta, column: &KeyColumn| {
             let kind = *meta.def.columns.get(usize::from(column.column))?;
-            let table = self.catalog.table_by_tree(meta.def.id.0)?;
-            let (ty, name) = match stored_type(&table, column.column) {
-                Some(ty) => (ty, stored_name(&table, column.column)),
+            let (_, table) = self.relations.table(meta.def.id)?;
+            let (ty, name) = match stored_type(table, column.column) {
+                Some(ty) => (ty, stored_name(table, column.column)),
                 None => (Type::INT8, "hidden row id".to_owned()),
             };
             Some((*column, kind, ty, name))

@@ -5,14 +5,16 @@
 //! own number. A statement that writes a table reads it first, here: the table is listed in both
 //! modes.
 
-use archipel_engine::id::{TreeId, TxnId};
-use archipel_engine::{Client, LockTag, ObjectMode, WaitOn};
+use archipel_engine::id::TxnId;
+use archipel_engine::{LockTag, ObjectMode, WaitOn};
 use archipel_sql::datum::Datum;
 use archipel_sql::types::Oid;
 
-use super::activity::{DATABASE, xid};
+use super::activity::xid;
 use super::cells::text;
+use super::relations::Relations;
 use crate::session::host::Host;
+use crate::sessions::SessionEntry;
 
 /// Where advisory locks of one number, and of two, are told apart.
 const ONE_NUMBER: i16 = 1;
@@ -22,28 +24,23 @@ const TWO_NUMBERS: i16 = 2;
 pub(super) fn rows(host: &Host) -> Vec<Vec<Datum>> {
     let mut rows = Vec::new();
     let sessions = host.server.sessions.list();
-    let clients: Vec<(&Client, i32)> =
-        sessions.iter().map(|session| (&*session.engine, session.process_id)).collect();
-    let waits_since = |number: i32| {
-        let client = clients.iter().find(|(client, _)| client.number() == number);
-        client
-            .and_then(|(client, _)| client.wait())
-            .map_or(Datum::Null, |wait| Datum::TimestampTz(wait.since))
-    };
+    let relations = Relations::seen_by(host);
+    let session_of = |number: i32| sessions.iter().find(|session| session.engine.number() == number);
     for view in host.server.engine.object_locks() {
-        let Some((client, pid)) = clients.iter().find(|(client, _)| client.number() == view.client) else {
-            continue;
-        };
-        let since = if view.granted { Datum::Null } else { waits_since(view.client) };
-        rows.push(row(object(host, view.lock.tag), client, *pid, view.lock.mode, view.granted, since));
+        let Some(session) = session_of(view.client) else { continue };
+        let wait = if view.granted { None } else { session.engine.wait() };
+        let since = wait.map_or(Datum::Null, |wait| Datum::TimestampTz(wait.since));
+        let locked = object(&relations, session, view.lock.tag);
+        rows.push(row(locked, session, view.lock.mode, view.granted, since));
     }
-    for (client, pid) in &clients {
+    for session in &sessions {
+        let client = &session.engine;
         for (tag, mode) in client.weak_locks() {
-            rows.push(row(object(host, tag), client, *pid, mode, true, Datum::Null));
+            rows.push(row(object(&relations, session, tag), session, mode, true, Datum::Null));
         }
         if let Some((id, true)) = client.transaction() {
             let own = Object { transaction: Some(id), ..Object::of("transactionid") };
-            rows.push(row(own, client, *pid, ObjectMode::Exclusive, true, Datum::Null));
+            rows.push(row(own, session, ObjectMode::Exclusive, true, Datum::Null));
         }
         let Some(wait) = client.wait() else { continue };
         let since = Datum::TimestampTz(wait.since);
@@ -51,12 +48,13 @@ pub(super) fn rows(host: &Host) -> Vec<Vec<Datum>> {
             WaitOn::Row(_) => {
                 let other =
                     Object { transaction: wait.blockers.first().copied(), ..Object::of("transactionid") };
-                rows.push(row(other, client, *pid, ObjectMode::Share, false, since));
+                rows.push(row(other, session, ObjectMode::Share, false, since));
             }
             // A session that takes part in a queue is listed with the lock; one that only looks
             // on, a statement of its own, is not.
             WaitOn::Object(lock) if !client.is_queued() => {
-                rows.push(row(object(host, lock.tag), client, *pid, lock.mode, false, since));
+                let locked = object(&relations, session, lock.tag);
+                rows.push(row(locked, session, lock.mode, false, since));
             }
             WaitOn::Object(_) => {}
         }
@@ -67,6 +65,7 @@ pub(super) fn rows(host: &Host) -> Vec<Vec<Datum>> {
 /// What is locked, in the view's columns.
 struct Object {
     kind: &'static str,
+    database: Option<Oid>,
     relation: Option<Oid>,
     transaction: Option<TxnId>,
     numbers: Option<(u32, u32, i16)>,
@@ -74,38 +73,34 @@ struct Object {
 
 impl Object {
     fn of(kind: &'static str) -> Object {
-        Object { kind, relation: None, transaction: None, numbers: None }
+        Object { kind, database: None, relation: None, transaction: None, numbers: None }
     }
 }
 
-fn object(host: &Host, tag: LockTag) -> Object {
+/// What a session has locked; what no catalog knows yet is of its own database.
+fn object(relations: &Relations, session: &SessionEntry, tag: LockTag) -> Object {
     match tag {
-        LockTag::Table(tree) => Object { relation: relation(host, tree), ..Object::of("relation") },
-        LockTag::Sequence(id) => Object { relation: Some(Oid(id.0)), ..Object::of("relation") },
-        LockTag::Advisory(first, second, two) => {
+        LockTag::Table(_) | LockTag::Sequence(_) => {
+            let known = relations.locked(tag);
+            let database = known.map_or(session.database_oid, |(database, _)| database.oid);
+            let relation = known.map(|(_, relation)| relation);
+            Object { database: Some(database), relation, ..Object::of("relation") }
+        }
+        LockTag::Advisory { database, first, second, two } => {
             let kind = if two { TWO_NUMBERS } else { ONE_NUMBER };
-            Object { numbers: Some((first, second, kind)), ..Object::of("advisory") }
+            let numbers = Some((first, second, kind));
+            Object { database: Some(Oid(database)), numbers, ..Object::of("advisory") }
         }
     }
 }
 
-fn relation(host: &Host, tree: TreeId) -> Option<Oid> {
-    host.catalog.catalog.table_by_tree(tree.0).map(|table| table.oid)
-}
-
-fn row(
-    object: Object,
-    client: &Client,
-    pid: i32,
-    mode: ObjectMode,
-    granted: bool,
-    since: Datum,
-) -> Vec<Datum> {
+fn row(object: Object, session: &SessionEntry, mode: ObjectMode, granted: bool, since: Datum) -> Vec<Datum> {
     let number = |number: Option<u32>| number.map_or(Datum::Null, |number| Datum::Oid(Oid(number)));
+    let (client, pid) = (&session.engine, session.process_id);
     let owner = client.transaction().map_or(client.owner(), |(id, _)| id);
     vec![
         text(object.kind),
-        if object.transaction.is_some() { Datum::Null } else { Datum::Oid(DATABASE) },
+        object.database.map_or(Datum::Null, Datum::Oid),
         object.relation.map_or(Datum::Null, Datum::Oid),
         Datum::Null,
         Datum::Null,

@@ -7,7 +7,7 @@
 //! - [`islands`] `archipel.islands` and `archipel.executors`
 //! - [`monitor`] `archipel.monitor_decisions`, `sync_points` and `actions`
 //! - [`locks`] `pg_locks`
-//! - [`groups`] co-location groups in words
+//! - [`relations`] whose the engine's tables are; [`groups`] co-location groups in words
 //! - [`visibility`] who is shown what of all this
 //! - [`repartition`] the functions that change partitions
 //! - [`statements`] `archipel.statement_cache`
@@ -26,6 +26,7 @@ mod groups;
 mod islands;
 mod locks;
 mod monitor;
+pub(crate) mod relations;
 pub mod repartition;
 pub mod sizes;
 mod statements;
@@ -122,7 +123,7 @@ impl SystemSource for Source<'_> {
     }
 
     fn row_count(&self, table: &Table) -> Option<f32> {
-        self.0.server.sizes.of(table).map(|size| size.rows)
+        self.0.database.sizes.of(table).map(|size| size.rows)
     }
 
     fn sequence_last_value(&self, sequence: Oid) -> Option<i64> {
@@ -138,7 +139,7 @@ impl SystemSource for Source<'_> {
     }
 
     fn page_count(&self, table: &Table) -> Option<i32> {
-        self.0.server.sizes.of(table).map(|size| size.pages)
+        self.0.database.sizes.of(table).map(|size| size.pages)
     }
 }
 

@@ -2,12 +2,13 @@
 
 use archipel_engine::id::GroupId;
 use archipel_engine::{Advice, Decision};
-use archipel_sql::catalog::Catalog;
 use archipel_sql::datum::Datum;
-use archipel_sql::types::{Oid, Type};
+use archipel_sql::types::Type;
 
 use super::cells::{big, count, optional, text};
+use super::relations::Relations;
 use super::visibility::Sight;
+use crate::database::Database;
 use crate::session::host::Host;
 
 pub(super) const DECISIONS: &[(&str, Type)] = &[
@@ -120,17 +121,17 @@ pub(super) const SYNC_POINTS: &[(&str, Type)] = &[
     ("islands", Type::INT4),
     ("bytes", Type::INT8),
     ("cost", Type::FLOAT8),
+    ("datname", Type::NAME),
 ];
 
 pub(super) fn sync_points(host: &Host) -> Vec<Vec<Datum>> {
-    let catalog = &host.catalog.catalog;
     let mut points = host.server.engine.sync_points();
     points.sort_by_key(|point| std::cmp::Reverse(point.bytes));
     let sight = Sight::of(host);
     let is_seen = |point: &archipel_engine::SyncPointView| {
-        let routine = catalog.routine_by_oid(Oid(point.class));
+        let routine = sight.groups().relations().routine(point.class);
         let mut groups = point.participants.iter().map(|(_, group, _)| *group);
-        routine.is_none_or(|routine| sight.routine(routine.oid))
+        routine.is_none_or(|(database, routine)| sight.routine_of(database, routine.oid))
             && groups.all(|group| sight.group(group).is_some_and(|group| group.keys))
     };
     points.retain(is_seen);
@@ -144,7 +145,7 @@ pub(super) fn sync_points(host: &Host) -> Vec<Vec<Datum>> {
             shown.join(", ")
         };
         vec![
-            text(class_name(catalog, point.class)),
+            text(class_name(sight.groups().relations(), point.class)),
             text(list(&|partition, _, _| partition.to_string())),
             text(list(&|_, group, _| sight.groups().tables(group).join("+"))),
             text(list(&|_, group, key| {
@@ -153,15 +154,22 @@ pub(super) fn sync_points(host: &Host) -> Vec<Vec<Datum>> {
             count(point.islands),
             big(point.bytes),
             Datum::Float8(point.cost),
+            optional(
+                point
+                    .participants
+                    .iter()
+                    .find_map(|(_, group, _)| sight.groups().database(*group))
+                    .map(Database::name),
+            ),
         ]
     };
     points.into_iter().map(row).collect()
 }
 
 /// A routine's name, or what is not one's.
-fn class_name(catalog: &Catalog, class: u32) -> String {
-    match catalog.routines_all().find(|routine| routine.oid == Oid(class)) {
-        Some(routine) => routine.name.clone(),
+fn class_name(relations: &Relations, class: u32) -> String {
+    match relations.routine(class) {
+        Some((_, routine)) => routine.name.clone(),
         None => "statements".to_owned(),
     }
 }

@@ -11,6 +11,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::groups::Groups;
+use super::relations::Relations;
 use crate::server::Server;
 use crate::session::host::Host;
 
@@ -106,7 +107,7 @@ fn split(host: &Host, args: &[Datum]) -> Result<Repartition> {
         return Err(wrong(format!("{what} is not distributed")));
     };
     let group = archipel_engine::id::GroupId(group);
-    let at = Groups::of(&host.server, catalog).keys(group).encode(value, &host.context())?;
+    let at = Groups::of(&host.server, Relations::seen_by(host)).keys(group).encode(value, &host.context())?;
     let at = at.ok_or_else(|| wrong(format!("{what} cannot be split at a value")))?;
     Ok(Repartition::Split { group, at })
 }

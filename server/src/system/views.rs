@@ -1,6 +1,7 @@
 //! System views over the running server.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use archipel_engine::id::{GroupId, PartitionId};
 use archipel_sql::catalog::{Column, Table, TableKind, TableRef};
@@ -12,6 +13,7 @@ use super::cells::{big, count, optional, text};
 use super::groups::GroupKeys;
 use super::visibility::{Sight, examine_setting};
 use super::{durability, monitor};
+use crate::database::Database;
 use crate::session::host::Host;
 use crate::settings::foreign;
 use crate::settings::table::{Context, SETTINGS, SettingId};
@@ -40,9 +42,9 @@ const INDEX_STATISTICS: &[(&str, Type)] = &[("relid", Type::OID), ("indexrelid",
 static VIEWS: &[View] = &[
     View { schema: "archipel", name: "islands", columns: &[("island", Type::INT4), ("executors", Type::INT4), ("cores", Type::TEXT), ("partitions", Type::INT4), ("state", Type::TEXT), ("since", Type::TIMESTAMPTZ), ("memory_node", Type::INT4), ("memory_followed", Type::FLOAT8)], rows: super::islands::islands },
     View { schema: "archipel", name: "executors", columns: &[("executor", Type::INT4), ("island", Type::INT4), ("core", Type::INT4), ("sessions", Type::INT4), ("partitions", Type::INT4), ("queued_partitions", Type::INT4), ("slices", Type::INT8), ("actions_served", Type::INT8), ("stolen", Type::INT8), ("statements", Type::INT8), ("state", Type::TEXT), ("since", Type::TIMESTAMPTZ), ("speed", Type::FLOAT8)], rows: super::islands::executors },
-    View { schema: "archipel", name: "partitions", columns: &[("partition", Type::INT4), ("group_id", Type::INT4), ("tables", Type::TEXT), ("low", Type::TEXT), ("high", Type::TEXT), ("executor", Type::INT4), ("rows", Type::INT8), ("bytes", Type::INT8), ("actions", Type::INT8), ("busy_us", Type::INT8), ("queued", Type::INT4), ("queued_total", Type::INT8), ("load", Type::FLOAT8), ("pinned", Type::BOOL), ("frozen", Type::BOOL), ("memory_node", Type::INT4), ("memory_followed", Type::FLOAT8)], rows: partitions },
-    View { schema: "archipel", name: "routing", columns: &[("group_id", Type::INT4), ("distribution_column", Type::TEXT), ("low", Type::TEXT), ("high", Type::TEXT), ("partition", Type::INT4), ("executor", Type::INT4)], rows: routing },
-    View { schema: "archipel", name: "repartitions", columns: &[("at", Type::TIMESTAMPTZ), ("action", Type::TEXT), ("group_id", Type::INT4), ("tables", Type::TEXT), ("partition", Type::INT4), ("other_partition", Type::INT4), ("key", Type::TEXT), ("executor", Type::INT4), ("reason", Type::TEXT), ("duration_us", Type::INT8), ("decision", Type::INT8)], rows: repartitions },
+    View { schema: "archipel", name: "partitions", columns: &[("partition", Type::INT4), ("group_id", Type::INT4), ("tables", Type::TEXT), ("low", Type::TEXT), ("high", Type::TEXT), ("executor", Type::INT4), ("rows", Type::INT8), ("bytes", Type::INT8), ("actions", Type::INT8), ("busy_us", Type::INT8), ("queued", Type::INT4), ("queued_total", Type::INT8), ("load", Type::FLOAT8), ("pinned", Type::BOOL), ("frozen", Type::BOOL), ("memory_node", Type::INT4), ("memory_followed", Type::FLOAT8), ("datname", Type::NAME)], rows: partitions },
+    View { schema: "archipel", name: "routing", columns: &[("group_id", Type::INT4), ("distribution_column", Type::TEXT), ("low", Type::TEXT), ("high", Type::TEXT), ("partition", Type::INT4), ("executor", Type::INT4), ("datname", Type::NAME)], rows: routing },
+    View { schema: "archipel", name: "repartitions", columns: &[("at", Type::TIMESTAMPTZ), ("action", Type::TEXT), ("group_id", Type::INT4), ("tables", Type::TEXT), ("partition", Type::INT4), ("other_partition", Type::INT4), ("key", Type::TEXT), ("executor", Type::INT4), ("reason", Type::TEXT), ("duration_us", Type::INT8), ("decision", Type::INT8), ("datname", Type::NAME)], rows: repartitions },
     View { schema: "archipel", name: "monitor_decisions", columns: monitor::DECISIONS, rows: monitor::decisions },
     View { schema: "archipel", name: "sync_points", columns: monitor::SYNC_POINTS, rows: monitor::sync_points },
     View { schema: "archipel", name: "actions", columns: monitor::ACTIONS, rows: monitor::actions },
@@ -97,6 +99,8 @@ pub(super) fn rows(host: &Host, table: &Table) -> Option<Result<Vec<Vec<Datum>>>
 /// What the role in force is shown of a group, for all rows about it.
 struct ShownGroup {
     tables: String,
+    /// None for that of the reference tables of all databases.
+    database: Option<Arc<str>>,
     keys: GroupKeys,
     /// Whether it may see values of the keys.
     values: bool,
@@ -106,7 +110,8 @@ impl ShownGroup {
     fn of(sight: &Sight<'_>, group: GroupId) -> Option<ShownGroup> {
         let seen = sight.group(group)?;
         let (tables, keys) = (seen.tables.join(", "), sight.groups().keys(group));
-        Some(ShownGroup { tables, keys, values: seen.keys })
+        let database = sight.groups().database(group).map(Database::name);
+        Some(ShownGroup { tables, database, keys, values: seen.keys })
     }
 
     /// A boundary as a value.
@@ -116,15 +121,14 @@ impl ShownGroup {
 }
 
 fn repartitions(host: &Host) -> Vec<Vec<Datum>> {
-    let catalog = &host.catalog.catalog;
     let sight = Sight::of(host);
     let mut groups = BTreeMap::new();
     let row = |done: archipel_engine::RepartitionView| {
         let group = groups.entry(done.group).or_insert_with(|| ShownGroup::of(&sight, done.group)).as_ref();
-        let table = done.table.and_then(|tree| catalog.table_by_tree(tree.0));
-        let tables = match (table, group) {
-            (Some(table), _) if sight.table(table.oid) => table.name.clone(),
-            (None, Some(group)) => group.tables.clone(),
+        let table = done.table.and_then(|tree| sight.groups().relations().table(tree));
+        let (tables, database) = match (table, group) {
+            (Some((of, table)), _) if sight.table_of(of, table.oid) => (table.name.clone(), Some(of.name())),
+            (None, Some(group)) => (group.tables.clone(), group.database.clone()),
             _ => return None,
         };
         Some(vec![
@@ -139,6 +143,7 @@ fn repartitions(host: &Host) -> Vec<Vec<Datum>> {
             text(done.reason),
             big(done.duration_nanos / 1_000),
             if done.decision == 0 { Datum::Null } else { big(done.decision) },
+            optional(database),
         ])
     };
     host.server.engine.repartitions().into_iter().filter_map(row).collect()
@@ -175,6 +180,7 @@ fn partitions(host: &Host) -> Vec<Vec<Datum>> {
                 Datum::Bool(partition.frozen),
                 partition.memory_node.map_or(Datum::Null, |node| Datum::Int4(i32::from(node))),
                 Datum::Float8(partition.memory_followed),
+                optional(group.database.as_ref()),
             ])
         })
         .collect()
@@ -197,6 +203,7 @@ fn routing(host: &Host) -> Vec<Vec<Datum>> {
                 optional(partition.high.as_deref().and_then(|high| group.show(high))),
                 Datum::Int4(partition.id.0 as i32),
                 Datum::Int4(i32::from(partition.home.0)),
+                optional(group.database.as_ref()),
             ])
         })
         .collect()
@@ -211,7 +218,8 @@ fn routines(host: &Host) -> Vec<Vec<Datum>> {
         .routines_all()
         .filter(|routine| routine.kind != RoutineKind::Aggregate && sight.routine(routine.oid))
         .map(|routine| {
-            let (class, routing, reason, tables) = match host.server.routines.program(routine, &environment) {
+            let (class, routing, reason, tables) = match host.database.routines.program(routine, &environment)
+            {
                 Ok(program) => {
                     let found = archipel_procedures::classify(&program);
                     (
@@ -223,7 +231,7 @@ fn routines(host: &Host) -> Vec<Vec<Datum>> {
                 }
                 Err(error) => (Datum::Null, Datum::Null, text(error.message()), Datum::Null),
             };
-            let counts = host.server.calls.sum(routine.oid);
+            let counts = host.database.calls.sum(routine.oid);
             vec![
                 text(&routine.schema),
                 text(&routine.name),
@@ -249,7 +257,7 @@ fn routines(host: &Host) -> Vec<Vec<Datum>> {
 /// Those whose calls `track_functions` has had counted since the start.
 fn user_functions(host: &Host) -> Vec<Vec<Datum>> {
     let routines = host.catalog.catalog.routines_all();
-    let used = routines.filter_map(|routine| Some((routine, host.server.calls.used(routine.oid)?)));
+    let used = routines.filter_map(|routine| Some((routine, host.database.calls.used(routine.oid)?)));
     let millis = |nanos: u64| Datum::Float8(nanos as f64 / 1e6);
     used.map(|(routine, used)| {
         vec![

@@ -15,6 +15,8 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::groups::Groups;
+use super::relations::Relations;
+use crate::database::Database;
 use crate::session::host::Host;
 
 /// What the role in force is shown.
@@ -24,7 +26,7 @@ pub(crate) struct Sight<'h> {
     /// Everything.
     all: bool,
     /// Once somebody asks for one.
-    groups: OnceCell<Groups<'h>>,
+    groups: OnceCell<Groups>,
 }
 
 /// What it is shown of a co-location group.
@@ -39,6 +41,21 @@ impl<'h> Sight<'h> {
     pub fn of(host: &'h Host) -> Sight<'h> {
         let rights = host.rights();
         Sight { host, rights, all: rights.acts_as(READ_ALL_STATS), groups: OnceCell::new() }
+    }
+
+    /// Whether it is the session's database: of others' objects no rights are known.
+    fn is_own(&self, database: &Database) -> bool {
+        database.oid == self.host.database.oid
+    }
+
+    /// A table of some database.
+    pub fn table_of(&self, database: &Database, table: Oid) -> bool {
+        self.all || self.is_own(database) && self.table(table)
+    }
+
+    /// A routine of some database.
+    pub fn routine_of(&self, database: &Database, routine: Oid) -> bool {
+        self.all || self.is_own(database) && self.routine(routine)
     }
 
     /// What only owners are shown.
@@ -77,9 +94,9 @@ impl<'h> Sight<'h> {
     }
 
     /// What is in which group, whoever may know of it.
-    pub(super) fn groups(&self) -> &Groups<'h> {
+    pub(super) fn groups(&self) -> &Groups {
         let host = self.host;
-        self.groups.get_or_init(|| Groups::of(&host.server, &host.catalog.catalog))
+        self.groups.get_or_init(|| Groups::of(&host.server, Relations::seen_by(host)))
     }
 
     /// A group; `None` where it may know of none of its tables. That of the reference tables is
@@ -89,10 +106,11 @@ impl<'h> Sight<'h> {
             return Some(GroupSight { tables: self.groups().tables(group), keys: true });
         }
         let members = self.groups().named(group);
-        let known = |table: &Option<Oid>| table.is_some_and(|table| self.table(table));
-        let keys = members.iter().all(|(table, _)| table.is_some_and(|table| self.rows_of(table)));
+        let own = |(database, table): (&Database, Oid)| self.is_own(database).then_some(table);
+        let known = |of: &Option<(&Database, Oid)>| of.and_then(own).is_some_and(|table| self.table(table));
+        let keys = members.iter().all(|(of, _)| of.and_then(own).is_some_and(|table| self.rows_of(table)));
         let tables: Vec<String> =
-            members.into_iter().filter(|(table, _)| known(table)).map(|(_, name)| name).collect();
+            members.into_iter().filter(|(of, _)| known(of)).map(|(_, name)| name).collect();
         (!tables.is_empty()).then_some(GroupSight { tables, keys })
     }
 }

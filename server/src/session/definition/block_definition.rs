@@ -49,7 +49,7 @@ impl Session {
     /// Begins a block's definitions on the newest catalog; also anew, if there are none yet.
     async fn begin_staging(&mut self) {
         if let Some(staged) = self.transaction.staged_mut() {
-            let current = self.server.catalog.current();
+            let current = self.database.catalog.current();
             if staged.steps.is_empty() && staged.base_version != current.version {
                 staged.base = current.catalog.clone();
                 staged.base_version = current.version;
@@ -58,8 +58,8 @@ impl Session {
             }
             return;
         }
-        let open = self.server.open_blocks.enter().await;
-        let current = self.server.catalog.current();
+        let open = self.database.open_blocks.enter().await;
+        let current = self.database.catalog.current();
         self.transaction.set_staged(Staged {
             base: current.catalog.clone(),
             base_version: current.version,
@@ -138,11 +138,11 @@ impl Session {
             (step.made, step.dropped) = made_by(now.ddl());
             self.make_early(now).await?;
         }
-        let server = self.server.clone();
+        let database = self.database.clone();
         self.host = None;
         if let Some(staged) = self.transaction.staged_mut() {
             staged.steps.push(step);
-            staged.state = server.catalog.private(after, staged.added_labels());
+            staged.state = database.catalog.private(after, staged.added_labels());
         }
         if let (Some(open), Some(staged)) = (self.transaction.interactive(), self.transaction.staged()) {
             open.own(&staged.own_trees());
@@ -193,7 +193,7 @@ impl Session {
         }
         // What was planned on must be what is copied.
         let Some(staged) = self.transaction.staged() else { return Ok(()) };
-        let current = self.server.catalog.current();
+        let current = self.database.catalog.current();
         let is_current = |table: &TableRef| {
             let now = current.catalog.table_by_oid(table.oid);
             now.is_some_and(|now| Arc::ptr_eq(table, &now) || *table == now)
@@ -284,13 +284,13 @@ impl Session {
             let run = DefinitionRun::of_operations(operations, Vec::new());
             self.run_definitions(run, None).await?;
         }
-        let server = self.server.clone();
+        let database = self.database.clone();
         self.host = None;
         if let Some(staged) = self.transaction.staged_mut() {
             staged.steps.truncate(count);
             let changes: Vec<CatalogChange> =
                 staged.steps.iter().flat_map(|step| step.run.changes.iter().cloned()).collect();
-            staged.state = server.catalog.private(staged.base.apply(&changes), staged.added_labels());
+            staged.state = database.catalog.private(staged.base.apply(&changes), staged.added_labels());
         }
         Ok(())
     }
@@ -336,7 +336,7 @@ impl Session {
 
     /// Takes the locks and the latch of definitions, and commits.
     async fn commit_latched(&mut self, staged: Staged, open: Option<&Interactive>) -> Result<Epoch> {
-        let server = self.server.clone();
+        let database = self.database.clone();
         let operations = staged.steps.iter().flat_map(|step| {
             let weaker = step.weaker;
             step.run.ddl().map(move |operation| (operation, weaker))
@@ -344,8 +344,8 @@ impl Session {
         let wanted = self.locks_of(operations, None);
         let _locks = self.lock_for_definitions(wanted).await?;
         let with_shared = staged.steps.iter().any(|step| any_shared(&step.run.changes));
-        let _latches = self.latch_definitions(&server, with_shared).await?;
-        let current = server.catalog.current();
+        let _latches = self.latch_definitions(&database, with_shared).await?;
+        let current = database.catalog.current();
         let (base, own) = (staged.base.clone(), staged.state.catalog.clone());
         let unchanged = current.version == staged.base_version;
         let mut run = staged.into_run();
@@ -385,8 +385,8 @@ impl Session {
         if let Err(stop) = completed.outcome.result {
             return Err(completed.program.definitions.error.unwrap_or_else(|| self.stop_error(stop)));
         }
-        server.catalog.publish(after, &changes);
-        server.routines.forget_changed(&changes);
+        self.database.catalog.publish(after, &changes);
+        self.database.routines.forget_changed(&changes);
         self.host = None;
         Ok(completed.outcome.depends_on)
     }
@@ -432,8 +432,8 @@ impl Session {
         if self.transaction.staged().is_none() {
             return;
         }
-        let server = self.server.clone();
-        if self.transaction.staged_mut().is_some_and(|staged| staged.rebase(&server)) {
+        let database = self.database.clone();
+        if self.transaction.staged_mut().is_some_and(|staged| staged.rebase(&database)) {
             self.host = None;
         }
     }

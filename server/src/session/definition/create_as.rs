@@ -108,7 +108,7 @@ impl Session {
         self.commit_implicit().await?;
         let mut rounds = 0;
         loop {
-            let version = self.server.catalog.version();
+            let version = self.database.catalog.version();
             self.begin(&TransactionModes::default())?;
             match Box::pin(self.define_and_fill(create, &filling)).await {
                 Ok(tag) => {
@@ -119,7 +119,7 @@ impl Session {
                     self.rollback_transaction().await;
                     // What it reads may have got other columns while it waited for it.
                     rounds += 1;
-                    let as_before = self.server.catalog.version() == version;
+                    let as_before = self.database.catalog.version() == version;
                     if rounds == ROUNDS_MAX || as_before || !is_of_shape(&error) {
                         return Err(error);
                     }
@@ -130,11 +130,11 @@ impl Session {
 
     /// Makes a table of a query's columns and gives it the rows, which must have those columns still.
     async fn define_and_fill(&mut self, create: &CreateTableAs, filling: &Filling) -> Result<String> {
-        let version = self.server.catalog.version();
+        let version = self.database.catalog.version();
         let definition = self.table_of_query(create, filling).await?;
         let columns = definition.columns.clone();
         let tag = self.create_and_fill(create, definition, filling.clone()).await?;
-        if self.server.catalog.version() != version
+        if self.database.catalog.version() != version
             && self.table_of_query(create, filling).await?.columns != columns
         {
             return Err(other_definitions());

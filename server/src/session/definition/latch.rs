@@ -10,13 +10,13 @@ use archipel_sql::error::Result;
 use tokio::sync::MutexGuard;
 
 use super::source::Source;
-use crate::server::Server;
+use crate::database::Database;
 use crate::session::Session;
 
 /// What is held while a definition is planned, run and published.
-pub(super) struct Latches<'s> {
-    shared: Option<MutexGuard<'s, ()>>,
-    _own: MutexGuard<'s, ()>,
+pub(super) struct Latches<'d> {
+    shared: Option<MutexGuard<'d, ()>>,
+    _own: MutexGuard<'d, ()>,
 }
 
 impl Latches<'_> {
@@ -50,17 +50,17 @@ pub(super) fn may_change_shared(source: &Source) -> bool {
 
 impl Session {
     /// Waits for the latch of the database's definitions, with `shared` after that of what all databases share.
-    pub(super) async fn latch_definitions<'s>(
+    pub(super) async fn latch_definitions<'d>(
         &self,
-        server: &'s Server,
+        database: &'d Database,
         shared: bool,
-    ) -> Result<Latches<'s>> {
+    ) -> Result<Latches<'d>> {
         let latched = async {
             let shared = match shared {
-                true => Some(server.catalog.shared().definitions.lock().await),
+                true => Some(database.catalog.shared().definitions.lock().await),
                 false => None,
             };
-            Latches { shared, _own: server.definitions.lock().await }
+            Latches { shared, _own: database.definitions.lock().await }
         };
         tokio::select! {
             biased;

@@ -14,11 +14,13 @@ use archipel_sql::ast::{
 };
 use archipel_sql::catalog::{Privileges, TableKind};
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
 
 use super::operations::keeps_rows;
 use super::source::Source;
 use crate::session::Session;
 use crate::statement::{Code, RowPlan};
+use crate::system::relations::Relations;
 
 /// How often CONCURRENTLY looks whether those it waits for have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -95,15 +97,14 @@ pub(super) fn weaker_mode(source: &Source) -> Option<ObjectMode> {
 impl Session {
     /// A lock as the detail of a deadlock names it.
     pub(in crate::session) fn describe_lock(&self, lock: ObjectLock) -> String {
-        let database = crate::system::activity::DATABASE;
         let what = match lock.tag {
-            LockTag::Table(tree) => {
-                let catalog = self.server.catalog.current().catalog.clone();
-                let oid = catalog.table_by_tree(tree.0).map_or(0, |table| table.oid.0);
-                format!("relation {oid} of database {database}")
+            LockTag::Table(_) | LockTag::Sequence(_) => {
+                let relations = Relations::of(&self.server);
+                let known = relations.locked(lock.tag).map(|(database, relation)| (database.oid, relation));
+                let (database, relation) = known.unwrap_or((self.database.oid, Oid(0)));
+                format!("relation {relation} of database {database}")
             }
-            LockTag::Sequence(id) => format!("relation {} of database {database}", id.0),
-            LockTag::Advisory(first, second, two) => {
+            LockTag::Advisory { database, first, second, two } => {
                 format!("advisory lock [{database},{first},{second},{}]", if two { 2 } else { 1 })
             }
         };
@@ -165,7 +166,7 @@ impl Session {
         wanted.retain(|(tag, _)| match tag {
             LockTag::Table(tree) => engine.table(*tree).is_some(),
             LockTag::Sequence(id) => engine.sequence(*id).is_some(),
-            LockTag::Advisory(..) => false,
+            LockTag::Advisory { .. } => false,
         });
         wanted.reverse();
         // A statement locks what it names before what that refers to.
@@ -207,7 +208,7 @@ impl Session {
             LockTag::Sequence(id) => {
                 self.cancellable(engine.submit(LockSequence { id, mode }, options)).await.outcome.result
             }
-            LockTag::Advisory(..) => {
+            LockTag::Advisory { .. } => {
                 self.cancellable(engine.submit(LockAdvisory { tag, mode }, options)).await.outcome.result
             }
         };

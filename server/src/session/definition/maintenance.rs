@@ -10,7 +10,7 @@ use archipel_engine::id::TreeId;
 use archipel_sql::ast::{QualifiedName, Vacuum};
 use archipel_sql::catalog::authority::must_be_owner;
 use archipel_sql::catalog::names::quote_qualified;
-use archipel_sql::catalog::{DATABASE, Relation, Table, TableKind, TableRef};
+use archipel_sql::catalog::{Relation, Table, TableKind, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -42,7 +42,7 @@ impl Session {
     /// Whether the current user may maintain a relation.
     fn maintains(&mut self, relation: Oid) -> bool {
         let host = self.host();
-        host.rights().owns(relation) || host.rights().owns(DATABASE)
+        host.rights().owns(relation) || host.rights().owns(host.database.oid)
     }
 
     /// Waits at a table, if it is one whose rows others may be using.
@@ -103,7 +103,7 @@ impl Session {
             self.run_analytic(plan, Vec::new(), &RowsTo::Kept, RowsLeave::AtEnd).await?
             && let Some([Datum::Int8(rows)]) = rows.first().map(Vec::as_slice)
         {
-            self.server.sizes.note(&self.server.catalog.current().catalog, table, *rows);
+            self.database.sizes.note(&self.database.catalog.current().catalog, table, *rows);
         }
         Ok(())
     }

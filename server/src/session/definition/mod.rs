@@ -174,7 +174,7 @@ impl Session {
         let deploys = matches!(&source, Source::Statement(statement, _) if is_deployment(statement));
         let tag = self.run_definition(source, true).await?;
         if deploys {
-            crate::design::settle(&self.server).await;
+            crate::design::settle(&self.server, &self.database).await;
             self.host = None;
         }
         Ok(tag)
@@ -190,9 +190,9 @@ impl Session {
 
     /// Runs a definition on its own. `tell` says whether the client hears of its notices.
     pub(super) async fn run_definition(&mut self, source: Source, tell: bool) -> Result<String> {
-        let server = self.server.clone();
+        let database = self.database.clone();
         // Others may define while this waits for the tables it changes.
-        let seen = server.catalog.current().catalog.clone();
+        let seen = database.catalog.current().catalog.clone();
         let first = self.plan_definition(&source, &seen, &Copies::default())?;
         let weaker = weaker_mode(&source);
         let named = self.named_table(&source);
@@ -201,9 +201,9 @@ impl Session {
         let (mut first, mut tell) = (Some(first), tell);
         let mut with_shared = may_change_shared(&source);
         loop {
-            let latches = self.latch_definitions(&server, with_shared).await?;
+            let latches = self.latch_definitions(&database, with_shared).await?;
             // Nothing changes the catalog while the latch is held.
-            let catalog = server.catalog.current().catalog.clone();
+            let catalog = database.catalog.current().catalog.clone();
             let plan = match first.take().filter(|_| catalog.same_as(&seen)) {
                 Some(first) => first,
                 None => self.plan_definition(&source, &catalog, &Copies::default())?,
@@ -251,11 +251,10 @@ impl Session {
         run: DefinitionRun,
         after: Catalog,
     ) -> std::result::Result<(), Failed> {
-        let server = self.server.clone();
         let changes = run.changes.clone();
         self.try_definitions(run, None).await?;
-        server.catalog.publish(after, &changes);
-        server.routines.forget_changed(&changes);
+        self.database.catalog.publish(after, &changes);
+        self.database.routines.forget_changed(&changes);
         self.host = None;
         Ok(())
     }
@@ -372,7 +371,7 @@ impl Session {
                 Source::Distribution(call) => archipel_planner::ddl::plan_distribution(call, &environment),
             }
         };
-        self.server
+        self.database
             .catalog
             .drawing(catalog, plan, |planned| planned.as_ref().ok().map(|plan| &plan.changes[..]))
     }
@@ -386,7 +385,7 @@ impl Session {
                 if let Some(table) = after.table_by_oid(*table)
                     && let Some(trigger) = table.trigger(name)
                 {
-                    self.server.routines.validate_trigger(&table, trigger, &environment)?;
+                    self.database.routines.validate_trigger(&table, trigger, &environment)?;
                 }
             }
         }
@@ -399,7 +398,7 @@ impl Session {
         for routine in &plan.routines {
             self.settings.effective().with(&routine.traits.settings, None)?;
             self.tell_of_names(routine, source)?;
-            let validated = self.server.routines.validate(routine, &environment);
+            let validated = self.database.routines.validate(routine, &environment);
             validated.map_err(|error| self.in_definition(error, routine, &environment, source))?;
         }
         Ok(())
@@ -419,7 +418,7 @@ impl Session {
         };
         let mut written = Routine::clone(routine);
         written.traits.stored = None;
-        match self.server.routines.validate(&Arc::new(written), environment) {
+        match self.database.routines.validate(&Arc::new(written), environment) {
             Err(told) if told.state() == error.state() && told.message() == error.message() => {
                 told.moved(create.before)
             }
@@ -487,7 +486,7 @@ impl Session {
         let (bound, needed) = self.planning().bind_over_written(&statement, rows, &search_path)?;
         self.require_routines(&needed)?;
         let environment = self.environment();
-        let linker = self.server.routines.linker(&environment);
+        let linker = self.database.routines.linker(&environment);
         let compile = CompileEnv {
             tables: &self.server.engine,
             catalog: &environment.catalog,
@@ -534,7 +533,7 @@ impl Session {
                 let (bound, _, _, needed) = self.bind_rows_in(&statement, text, &declared, &search_path)?;
                 self.require_routines(&needed)?;
                 let environment = self.environment();
-                let linker = self.server.routines.linker(&environment);
+                let linker = self.database.routines.linker(&environment);
                 let compile = CompileEnv {
                     tables: &self.server.engine,
                     catalog: &environment.catalog,

@@ -11,9 +11,9 @@ use archipel_sql::types::Oid;
 use super::operations::{Made, changes_one_of, trees_of_made};
 use super::rebase::rebased;
 use crate::catalog::CatalogState;
+use crate::database::Database;
 use crate::design::OpenBlock;
 use crate::run::definition::DefinitionRun;
-use crate::server::Server;
 
 /// The definitions of a block so far.
 pub(in crate::session) struct Staged {
@@ -114,8 +114,8 @@ impl Staged {
 
     /// Lets the definitions stand on the newest catalog, where they have nothing to do with what others
     /// have defined meanwhile. Whether it is another catalog now.
-    pub(in crate::session) fn rebase(&mut self, server: &Server) -> bool {
-        let current = server.catalog.current();
+    pub(in crate::session) fn rebase(&mut self, database: &Database) -> bool {
+        let current = database.catalog.current();
         if std::mem::replace(&mut self.seen, current.version) == current.version {
             return false;
         }
@@ -132,7 +132,7 @@ impl Staged {
             step.run.changes = adapted.by_ref().take(count).collect();
         }
         (self.base, self.base_version) = (current.catalog.clone(), current.version);
-        self.state = server.catalog.private(after, self.added_labels());
+        self.state = database.catalog.private(after, self.added_labels());
         true
     }
 

@@ -53,7 +53,7 @@ impl Session {
 
     /// Compiles the body of a block, in the form that stops for the session if it is to run `in_pieces`.
     pub(crate) async fn prepare_block(&mut self, text: &str, in_pieces: bool) -> Result<Arc<Prepared>> {
-        let routines = self.server.routines.clone();
+        let routines = self.database.routines.clone();
         let body: Arc<str> = text.into();
         let compile = move |planning: &Planning| -> Result<Arc<Program>> {
             let environment = Environment { in_pieces, ..planning.host.environment() };

@@ -65,15 +65,25 @@ impl Session {
     pub(crate) fn catalog_state(&self) -> Arc<CatalogState> {
         match self.transaction.staged() {
             Some(staged) => staged.catalog_state().clone(),
-            None => self.executor.catalog(&self.server),
+            None => self.published_catalog(),
         }
+    }
+
+    /// The newest catalog of the database; the session's copy is renewed only when DDL has published
+    /// another.
+    fn published_catalog(&self) -> Arc<CatalogState> {
+        let mut cached = self.catalog.borrow_mut();
+        if cached.version != self.database.catalog.version() {
+            *cached = self.database.catalog.current();
+        }
+        cached.clone()
     }
 
     /// The version of that catalog.
     pub(crate) fn catalog_version(&self) -> u64 {
         match self.transaction.staged() {
             Some(staged) => staged.catalog_state().version,
-            None => self.server.catalog.version(),
+            None => self.database.catalog.version(),
         }
     }
 
@@ -86,7 +96,7 @@ impl Session {
         }
         let catalog = self.catalog_state();
         let host = Arc::new(Host::new(
-            (self.server.clone(), self.entry().clone()),
+            (self.server.clone(), self.database.clone(), self.entry().clone()),
             self.settings.effective().clone(),
             catalog,
             self.memory.clone(),
@@ -412,7 +422,7 @@ impl Session {
     /// Waits until whoever has changed definitions in the engine has published the catalog that
     /// says so: before that, a plan would be made of what was.
     pub(crate) async fn await_definitions(&self) {
-        let _ = tokio::time::timeout(DEFINED_WITHIN, self.server.definitions.lock()).await;
+        let _ = tokio::time::timeout(DEFINED_WITHIN, self.database.definitions.lock()).await;
     }
 
     /// Takes what a run that has paused said, drew and depends on.

@@ -56,7 +56,7 @@ impl Session {
             counts.add(self.entry().executor(), &call);
         }
         if let Some(usage) = run.usage.take() {
-            self.server.calls.add_usage(&usage, &run.host.catalog.catalog);
+            self.database.calls.add_usage(&usage, &run.host.catalog.catalog);
         }
         (run, outcome)
     }

@@ -40,7 +40,7 @@ impl Session {
         asked: bool,
     ) -> Result<Arc<Prepared>> {
         let environment = self.environment();
-        let linker = self.server.routines.linker(&environment);
+        let linker = self.database.routines.linker(&environment);
         let found = table.triggers.iter().find(|known| known.oid == trigger);
         let found = found.ok_or_else(|| SqlError::internal("a trigger that is about to fire has gone"))?;
         let function = linker.link_trigger(table, found, event, TriggerPart::Function)?;

@@ -39,6 +39,10 @@ impl SessionHost for Host {
         self.catalog.check_labels([&Datum::Oid(label)])
     }
 
+    fn database_oid(&self) -> Result<Oid> {
+        Ok(self.database.oid)
+    }
+
     fn style(&self) -> &Style {
         &self.settings.style
     }

@@ -6,6 +6,7 @@
 //! few messages the session yields, so that the executor's partitions and its other sessions
 //! get their turn.
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
@@ -22,6 +23,7 @@ use archipel_sql::{interrupt, memory, stack};
 use futures::FutureExt;
 use rustc_hash::FxHashMap;
 
+use crate::database::Database;
 use crate::executor::Executor;
 use crate::front::{Arrival, NewClient};
 use crate::replies::Replies;
@@ -222,20 +224,19 @@ impl Session {
         replies: Rc<Replies<EngineDurability>>,
         (client, minor_version, parameters): (Option<std::net::SocketAddr>, u16, &[(String, String)]),
     ) -> Result<Session, SqlError> {
-        let (user, database) = names_of(parameters)?;
+        let (user, database_name) = names_of(parameters)?;
         let role = role::admit(&server, &user)?;
-        if !server.is_database(&database) {
-            return Err(SqlError::new(
-                SqlState::INVALID_CATALOG_NAME,
-                format!("database \"{database}\" does not exist"),
-            ));
-        }
-        role::require_connect(&server, &role)?;
+        let database = server.databases.named(&database_name).ok_or_else(|| {
+            let message = format!("database \"{database_name}\" does not exist");
+            SqlError::new(SqlState::INVALID_CATALOG_NAME, message)
+        })?;
+        role::require_connect(&database, &role)?;
         let registered = server.sessions.register(NewSession {
             user,
             superuser: role.superuser,
             // Whichever way led here.
-            database: archipel_sql::catalog::SUPERUSER_NAME.to_owned(),
+            database_oid: database.oid,
+            database: database.name().to_string(),
             client,
             executor: executor.number,
             now: crate::clock::now(),
@@ -245,18 +246,18 @@ impl Session {
         let live = server.live.now();
         let mut settings = SessionSettings::new(live.values.clone()).at_version(live.version);
         settings.set_user(role_setting::role_value(&role));
-        set_as_role_says(&mut settings, &role, &server);
+        set_as_role_says(&mut settings, &role, &database);
         let mut refused_options = Vec::new();
         for (name, value) in parameters {
             match name.as_str() {
                 "user" | "database" | "replication" => {}
                 "options" => {
                     for (name, value) in startup_options(value)? {
-                        start_with(&mut settings, &role, &server, &name, &value)?;
+                        start_with(&mut settings, &role, &database, &name, &value)?;
                     }
                 }
                 name if name.starts_with("_pq_.") => refused_options.push(name),
-                name => start_with(&mut settings, &role, &server, name, value)?,
+                name => start_with(&mut settings, &role, &database, name, value)?,
             }
         }
         let mut output = Output::new();
@@ -276,6 +277,8 @@ impl Session {
         Ok(Session {
             server,
             executor,
+            catalog: RefCell::new(database.catalog.current()),
+            database,
             registered,
             settings,
             output,
@@ -585,9 +588,9 @@ impl Session {
 
 /// ALTER ROLE … SET: what a role's sessions begin with. What cannot be set any more is told to the
 /// log, and the session begins all the same.
-fn set_as_role_says(settings: &mut SessionSettings, role: &Role, server: &Server) {
+fn set_as_role_says(settings: &mut SessionSettings, role: &Role, database: &Database) {
     for (name, value) in &role.settings {
-        if let Err(error) = start_with(settings, role, server, name, value) {
+        if let Err(error) = start_with(settings, role, database, name, value) {
             tracing::warn!("setting \"{name}\" of role \"{}\" was not applied: {error}", role.name);
         }
     }
@@ -597,14 +600,14 @@ fn set_as_role_says(settings: &mut SessionSettings, role: &Role, server: &Server
 fn start_with(
     settings: &mut SessionSettings,
     role: &Role,
-    server: &Server,
+    database: &Database,
     name: &str,
     value: &str,
 ) -> Result<(), SqlError> {
     if !role_setting::is_role_setting(name) {
         return settings.set_at_startup(name, value);
     }
-    let state = server.catalog.current();
+    let state = database.catalog.current();
     let roles = settings.effective().roles;
     let chosen = role_setting::check_role(&state.catalog, roles, role.oid, &name.to_lowercase(), value)?;
     settings.start_as(name, chosen);

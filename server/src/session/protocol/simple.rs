@@ -188,6 +188,7 @@ impl Session {
 
     pub(crate) fn cache_key(&self, text: &Arc<str>, declared: &[archipel_sql::types::Oid]) -> cache::Key {
         cache::Key {
+            database: self.database.oid,
             text: text.clone(),
             declared: Rc::from(declared),
             search_path: self.settings.effective().search_path.clone(),

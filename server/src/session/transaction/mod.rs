@@ -296,7 +296,7 @@ impl Session {
                     return Err(error);
                 }
             }
-            crate::design::settle(&self.server).await;
+            crate::design::settle(&self.server, &self.database).await;
             self.host = None;
         } else if let Some(open) = transaction.interactive {
             let outcome = self.server.engine.commit(&open).await.outcome;

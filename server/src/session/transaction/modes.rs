@@ -108,11 +108,7 @@ impl Session {
                 "a snapshot-importing transaction must have isolation level SERIALIZABLE or REPEATABLE READ",
             ));
         }
-        let invalid = || {
-            let message = format!("invalid snapshot identifier: \"{name}\"");
-            SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
-        };
-        self.server.exported.find(name).ok_or_else(invalid)
+        self.server.exported.import(self.database.oid, name)
     }
 
     /// SET TRANSACTION SNAPSHOT: sees what another transaction sees, which is still open.

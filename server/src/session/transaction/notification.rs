@@ -44,7 +44,7 @@ impl Session {
 
     /// A turn for what a transaction says that is about to commit.
     pub(in crate::session) fn draw_ticket(&self, said: &Notifications) -> Result<Option<Ticket>> {
-        if said.is_empty() { Ok(None) } else { self.server.notifications.ticket(said).map(Some) }
+        if said.is_empty() { Ok(None) } else { self.database.notifications.ticket(said).map(Some) }
     }
 
     /// The same for the session's transaction.
@@ -97,7 +97,7 @@ impl Session {
         match change {
             Change::Listen(channel) => {
                 if !listening.contains(&channel) {
-                    let new = || Listener::new(self.server.notifications.clone());
+                    let new = || Listener::new(self.database.notifications.clone());
                     self.listener.get_or_insert_with(new).listen(&channel);
                     listening.push(channel);
                 }

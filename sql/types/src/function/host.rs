@@ -99,6 +99,10 @@ pub trait SessionHost: Interruptible + Sync {
     fn check_label(&self, _label: Oid) -> Result<()> {
         Err(SqlError::unsupported("a label of an enum in this context"))
     }
+    /// The number of the session's database: advisory locks are its own.
+    fn database_oid(&self) -> Result<Oid> {
+        Err(SqlError::unsupported("advisory locks in this context"))
+    }
     /// The wall clock, microseconds since 2000-01-01 UTC: `clock_timestamp()`.
     fn clock(&self) -> Option<i64> {
         None

@@ -27,15 +27,15 @@ pub(crate) fn compile(
     };
     Ok(Box::new(move |ctx| {
         let values = eval_all(&args, ctx)?;
-        let tag = match &values[..] {
+        let (first, second, two) = match &values[..] {
             [] => return all(act, ctx),
             // The halves of a number are told apart as pg_locks shows them.
-            [Datum::Int8(key)] => LockTag::Advisory((key >> 32) as u32, *key as u32, false),
-            [Datum::Int4(first), Datum::Int4(second)] => {
-                LockTag::Advisory(*first as u32, *second as u32, true)
-            }
+            [Datum::Int8(key)] => ((key >> 32) as u32, *key as u32, false),
+            [Datum::Int4(first), Datum::Int4(second)] => (*first as u32, *second as u32, true),
             _ => return Ok(Datum::Null),
         };
+        let database = ctx.functions.session.database_oid()?.0;
+        let tag = LockTag::Advisory { database, first, second, two };
         Ok(match act {
             AdvisoryLock::Take | AdvisoryLock::TakeForTransaction => {
                 if ctx.is_budgeted() && ctx.txn.transaction_id().is_none() {
