@@ -14,7 +14,7 @@ use super::{CatalogHandle, Versions};
 pub struct SharedCatalogHandle {
     /// One definition of shared objects at a time. Whoever needs this and the latches of databases takes this
     /// one first.
-    pub definitions: tokio::sync::Mutex<()>,
+    pub definitions: Arc<tokio::sync::Mutex<()>>,
     pub(super) versions: Versions,
     newest: Mutex<Newest>,
 }
@@ -28,7 +28,7 @@ impl SharedCatalogHandle {
     /// What this catalog says, which is that of a database.
     pub fn of(catalog: &Catalog) -> Arc<SharedCatalogHandle> {
         Arc::new(SharedCatalogHandle {
-            definitions: tokio::sync::Mutex::new(()),
+            definitions: Arc::default(),
             versions: Versions::default(),
             newest: Mutex::new(Newest { shared: catalog.shared(), databases: Vec::new() }),
         })

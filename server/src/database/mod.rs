@@ -40,7 +40,7 @@ pub struct Database {
     pub routines: Arc<Registry>,
     pub notifications: Arc<Hub>,
     /// One definition at a time: each is planned on the catalog its predecessor left.
-    pub definitions: tokio::sync::Mutex<()>,
+    pub definitions: Arc<tokio::sync::Mutex<()>>,
     pub open_blocks: OpenBlocks,
     /// How large tables were when they were counted.
     pub sizes: Sizes,
@@ -66,7 +66,7 @@ impl Database {
             catalog: CatalogHandle::new(catalog, shared),
             routines: Registry::new(),
             notifications: Arc::default(),
-            definitions: tokio::sync::Mutex::new(()),
+            definitions: Arc::default(),
             open_blocks: OpenBlocks::default(),
             sizes: Sizes::default(),
             designer: Designer::default(),

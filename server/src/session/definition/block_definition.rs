@@ -28,7 +28,7 @@ use archipel_planner::native::CompiledRoutine;
 use archipel_sql::catalog::{Catalog, CatalogChange, Table, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
-use super::latch::any_shared;
+use super::latch::Scope;
 use super::lock::weaker_mode;
 use super::operations::{Made, changes_something, keeps_rows, made_by, tables_of, trees_of_made};
 use super::rebase::{Apart, rebased};
@@ -343,8 +343,8 @@ impl Session {
         });
         let wanted = self.locks_of(operations, None);
         let _locks = self.lock_for_definitions(wanted).await?;
-        let with_shared = staged.steps.iter().any(|step| any_shared(&step.run.changes));
-        let _latches = self.latch_definitions(&database, with_shared).await?;
+        let scope = Scope::of_changes(staged.steps.iter().flat_map(|step| &step.run.changes));
+        let _latches = self.latch_definitions(scope).await?;
         let current = database.catalog.current();
         let (base, own) = (staged.base.clone(), staged.state.catalog.clone());
         let unchanged = current.version == staged.base_version;

@@ -1,66 +1,94 @@
 //! The latches of definitions: that of a database, and that of what all databases share.
 //!
 //! Definitions of one database run one at a time, and so do those that change roles, databases and what is
-//! said of them, of whichever database. Order: the shared latch first, then those of databases in the order of
-//! their oids. Nobody who holds a database's waits for the shared one.
+//! said of them, of whichever database. Who drops a role looks for it in all databases: nobody may give it
+//! anything in one of them until it is gone.
+//!
+//! Order: the shared latch first, then those of databases in the order of their oids. Nobody who holds a
+//! database's waits for the shared one.
 
 use archipel_sql::ast::{CommentObject, GrantObjects, Statement};
-use archipel_sql::catalog::CatalogChange;
+use archipel_sql::catalog::{CatalogChange, ObjectKind};
 use archipel_sql::error::Result;
-use tokio::sync::MutexGuard;
+use tokio::sync::OwnedMutexGuard;
 
 use super::source::Source;
-use crate::database::Database;
 use crate::session::Session;
 
-/// What is held while a definition is planned, run and published.
-pub(super) struct Latches<'d> {
-    shared: Option<MutexGuard<'d, ()>>,
-    _own: MutexGuard<'d, ()>,
+/// What a definition may change; each has what those before it have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Scope {
+    /// What is its database's own.
+    Own,
+    /// What all databases share.
+    Shared,
+    /// What objects of any database hang on.
+    All,
 }
 
-impl Latches<'_> {
-    /// Whether all that these changes are about is held.
-    pub(super) fn cover(&self, changes: &[CatalogChange]) -> bool {
-        self.shared.is_some() || !any_shared(changes)
+impl Scope {
+    /// That of a definition, by its statement.
+    pub(super) fn of(source: &Source) -> Scope {
+        let (Source::Statement(statement, _) | Source::System(statement)) = source else { return Scope::Own };
+        let shared = match &**statement {
+            Statement::DropRole(_) => return Scope::All,
+            Statement::CreateRole(_)
+            | Statement::AlterRole(_)
+            | Statement::GrantRole(_)
+            | Statement::OwnedObjects(_) => true,
+            Statement::Grant(grant) => matches!(grant.objects, GrantObjects::Databases(_)),
+            Statement::Comment(comment) => {
+                matches!(comment.object, CommentObject::Role(_) | CommentObject::Database(_))
+            }
+            _ => false,
+        };
+        if shared { Scope::Shared } else { Scope::Own }
+    }
+
+    /// That of definitions, by what they change.
+    pub(super) fn of_changes<'c>(changes: impl IntoIterator<Item = &'c CatalogChange>) -> Scope {
+        let scopes = changes.into_iter().map(|change| match change {
+            CatalogChange::Drop(ObjectKind::Role, _) => Scope::All,
+            change if change.is_shared() => Scope::Shared,
+            _ => Scope::Own,
+        });
+        scopes.max().unwrap_or(Scope::Own)
     }
 }
 
-/// Whether changes are about what all databases share.
-pub(super) fn any_shared(changes: &[CatalogChange]) -> bool {
-    changes.iter().any(CatalogChange::is_shared)
+/// What is held while a definition is planned, run and published.
+pub(super) struct Latches {
+    scope: Scope,
+    _shared: Option<OwnedMutexGuard<()>>,
+    _databases: Vec<OwnedMutexGuard<()>>,
 }
 
-/// Whether a definition may change what all databases share.
-pub(super) fn may_change_shared(source: &Source) -> bool {
-    let (Source::Statement(statement, _) | Source::System(statement)) = source else { return false };
-    match &**statement {
-        Statement::CreateRole(_)
-        | Statement::AlterRole(_)
-        | Statement::DropRole(_)
-        | Statement::GrantRole(_)
-        | Statement::OwnedObjects(_) => true,
-        Statement::Grant(grant) => matches!(grant.objects, GrantObjects::Databases(_)),
-        Statement::Comment(comment) => {
-            matches!(comment.object, CommentObject::Role(_) | CommentObject::Database(_))
-        }
-        _ => false,
+impl Latches {
+    /// Whether all that these changes are about is held.
+    pub(super) fn cover(&self, changes: &[CatalogChange]) -> bool {
+        self.scope >= Scope::of_changes(changes)
     }
 }
 
 impl Session {
-    /// Waits for the latch of the database's definitions, with `shared` after that of what all databases share.
-    pub(super) async fn latch_definitions<'d>(
-        &self,
-        database: &'d Database,
-        shared: bool,
-    ) -> Result<Latches<'d>> {
+    /// Waits for the latches of definitions of this scope.
+    pub(super) async fn latch_definitions(&self, scope: Scope) -> Result<Latches> {
         let latched = async {
-            let shared = match shared {
-                true => Some(database.catalog.shared().definitions.lock().await),
-                false => None,
+            let shared = match scope {
+                Scope::Own => None,
+                Scope::Shared | Scope::All => {
+                    Some(self.database.catalog.shared().definitions.clone().lock_owned().await)
+                }
             };
-            Latches { shared, _own: database.definitions.lock().await }
+            let databases = match scope {
+                Scope::Own | Scope::Shared => vec![self.database.clone()],
+                Scope::All => self.server.databases.all(),
+            };
+            let mut held = Vec::with_capacity(databases.len());
+            for database in databases {
+                held.push(database.definitions.clone().lock_owned().await);
+            }
+            Latches { scope, _shared: shared, _databases: held }
         };
         tokio::select! {
             biased;
@@ -68,5 +96,53 @@ impl Session {
             () = self.entry().cancel_asked() => Err(self.entry().cancel_error()),
             () = self.client_lost() => Err(self.entry().cancel_error()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use archipel_sql::catalog::{Object, Role, Schema};
+    use archipel_sql::types::Oid;
+
+    use super::*;
+
+    fn of(text: &str) -> Scope {
+        let statement = archipel_sql::parser::parse_statement(text).expect("a statement");
+        Scope::of(&Source::System(Arc::new(statement)))
+    }
+
+    #[test]
+    fn statements_say_what_they_may_change() {
+        for text in ["CREATE TABLE t (a int)", "GRANT SELECT ON t TO a", "COMMENT ON SCHEMA s IS 'x'"] {
+            assert_eq!(of(text), Scope::Own, "{text}");
+        }
+        for text in [
+            "CREATE ROLE a",
+            "ALTER ROLE a SET search_path = s",
+            "ALTER ROLE a RENAME TO b",
+            "GRANT a TO b",
+            "REVOKE a FROM b",
+            "GRANT CREATE ON DATABASE archipel TO a",
+            "COMMENT ON ROLE a IS 'x'",
+            "COMMENT ON DATABASE archipel IS 'x'",
+            "REASSIGN OWNED BY a TO b",
+            "DROP OWNED BY a",
+        ] {
+            assert_eq!(of(text), Scope::Shared, "{text}");
+        }
+        assert_eq!(of("DROP ROLE a"), Scope::All);
+    }
+
+    #[test]
+    fn changes_need_what_the_widest_of_them_needs() {
+        let schema = CatalogChange::Put(Object::Schema(Schema { oid: Oid(20_000), name: "s".to_owned() }));
+        let role = CatalogChange::Put(Object::Role(Role::new(Oid(20_001), "a")));
+        let dropped = CatalogChange::Drop(ObjectKind::Role, Oid(20_001));
+        assert_eq!(Scope::of_changes(&[]), Scope::Own);
+        assert_eq!(Scope::of_changes(std::slice::from_ref(&schema)), Scope::Own);
+        assert_eq!(Scope::of_changes(&[schema.clone(), role.clone()]), Scope::Shared);
+        assert_eq!(Scope::of_changes(&[schema, dropped, role]), Scope::All);
     }
 }

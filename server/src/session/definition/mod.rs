@@ -46,7 +46,7 @@ use crate::run::definition::{DefinitionRun, Described, Extent, ValidationRun, Wr
 use crate::settings::table::{Context, SettingId, find};
 use crate::statement::Prepared;
 use crate::wire::output::Severity;
-use latch::may_change_shared;
+use latch::Scope;
 use lock::weaker_mode;
 use source::Source;
 
@@ -199,17 +199,17 @@ impl Session {
         let wanted = self.locks_of(first.operations.iter().map(|operation| (operation, weaker)), named);
         let mut locks = self.lock_for_definitions(wanted).await?;
         let (mut first, mut tell) = (Some(first), tell);
-        let mut with_shared = may_change_shared(&source);
+        let mut scope = Scope::of(&source);
         loop {
-            let latches = self.latch_definitions(&database, with_shared).await?;
-            // Nothing changes the catalog while the latch is held.
+            let latches = self.latch_definitions(scope).await?;
+            // Nothing changes what is the database's own while its latch is held.
             let catalog = database.catalog.current().catalog.clone();
             let plan = match first.take().filter(|_| catalog.same_as(&seen)) {
                 Some(first) => first,
                 None => self.plan_definition(&source, &catalog, &Copies::default())?,
             };
             if !latches.cover(&plan.changes) {
-                with_shared = true;
+                scope = Scope::of_changes(&plan.changes);
                 continue;
             }
             if std::mem::take(&mut tell) {
