@@ -142,7 +142,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
     let Doorways { sockets, files } = open_doorways(&config)?;
     let http = config.http.map(listen::tcp).transpose()?;
     let engine = open_engine(&config)?;
-    let catalog = crate::catalog::load(&engine)?;
+    let (catalog, numbers) = crate::catalog::load(&engine)?;
     let front = start_front()?;
     let analytical_threads = start_analytical_threads(engine.active_executors())?;
     let niced = Threads::new("beside", begin_beside);
@@ -161,7 +161,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
         transaction_ids: TransactionIds::of_start(engine.number_start()),
         exported: ExportedSnapshots::default(),
         engine: engine.clone(),
-        catalog: CatalogHandle::new(catalog),
+        catalog: CatalogHandle::new(catalog, Arc::new(numbers)),
         routines: Registry::new(),
         started: Instant::now(),
         started_at: now(),

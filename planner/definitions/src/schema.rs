@@ -54,6 +54,7 @@ pub(super) fn plan_with_elements(create: &CreateSchema, env: &DdlEnv<'_>) -> Res
         system: env.system,
         temporary_schema: env.temporary_schema,
         copies: env.copies,
+        numbers: env.numbers,
         roles: SessionRoles { current: owner, ..env.roles },
     };
     let mut work = Work::new(env, TAG);
@@ -63,7 +64,7 @@ pub(super) fn plan_with_elements(create: &CreateSchema, env: &DdlEnv<'_>) -> Res
         work.plan_part(element)?;
     }
     work.check_expressions()?;
-    Ok(work.finish())
+    work.finish()
 }
 
 /// The definitions within CREATE SCHEMA, each in the new schema, in the order in which they can refer to

@@ -81,7 +81,10 @@ impl Object {
 fn object(host: &Host, tag: LockTag) -> Object {
     match tag {
         LockTag::Table(tree) => Object { relation: relation(host, tree), ..Object::of("relation") },
-        LockTag::Sequence(id) => Object { relation: Some(Oid(id.0)), ..Object::of("relation") },
+        LockTag::Sequence(id) => {
+            let sequence = host.catalog.catalog.sequence_by_file(id.0);
+            Object { relation: sequence.map(|sequence| sequence.oid), ..Object::of("relation") }
+        }
         LockTag::Advisory(first, second, two) => {
             let kind = if two { TWO_NUMBERS } else { ONE_NUMBER };
             Object { numbers: Some((first, second, kind)), ..Object::of("advisory") }

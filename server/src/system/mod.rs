@@ -128,12 +128,12 @@ impl SystemSource for Source<'_> {
     fn sequence_last_value(&self, sequence: Oid) -> Option<i64> {
         let Source(host) = self;
         host.require_sequence(sequence, Privileges::USAGE | Privileges::SELECT).ok()?;
-        host.server.engine.sequence(SequenceId(host.sequence_file(sequence)))?.last_value()
+        host.server.engine.sequence(SequenceId(host.sequence_file(sequence)?))?.last_value()
     }
 
     fn sequence_position(&self, sequence: Oid) -> Option<i64> {
         let Source(host) = self;
-        let running = host.server.engine.sequence(SequenceId(host.sequence_file(sequence)))?;
+        let running = host.server.engine.sequence(SequenceId(host.sequence_file(sequence)?))?;
         Some(running.position().last)
     }
 

@@ -102,7 +102,11 @@ impl Session {
                 let oid = catalog.table_by_tree(tree.0).map_or(0, |table| table.oid.0);
                 format!("relation {oid} of database {database}")
             }
-            LockTag::Sequence(id) => format!("relation {} of database {database}", id.0),
+            LockTag::Sequence(id) => {
+                let catalog = self.server.catalog.current().catalog.clone();
+                let oid = catalog.sequence_by_file(id.0).map_or(0, |sequence| sequence.oid.0);
+                format!("relation {oid} of database {database}")
+            }
             LockTag::Advisory(first, second, two) => {
                 format!("advisory lock [{database},{first},{second},{}]", if two { 2 } else { 1 })
             }

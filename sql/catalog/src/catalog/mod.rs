@@ -4,6 +4,7 @@
 //! - [`object`]    any object as a row of the system catalog: (kind, oid, payload)
 //! - [`snapshot`]  [`Catalog`]: all objects at one moment, with look-ups by name and oid
 //! - `state`       what it is made of; `shared_map` its maps
+//! - [`numbers`]   where new objects get their numbers from
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
 //! - [`stored_name`] what stands for names in the texts that the catalog keeps
 //! - [`dependency`] who would break if an object went
@@ -15,14 +16,15 @@
 //! - [`user_type`] enums, domains and composite types
 //! - [`access`]    owners, access control lists, roles and what they may do
 //!
-//! Numbers. Objects draw oids from one counter. A table's row type and the array of that are numbered
-//! after the table, in a range of their own ([`Table::row_type`]). A primary key and an index take
-//! two: the index relation's, and the constraint's ([`KeyConstraint::constraint_oid`]).
+//! Numbers. Objects of all databases draw oids from one counter. A table's row type and the array of that
+//! are numbered after the table, in a range of their own ([`Table::row_type`]). A primary key and an index
+//! take two: the index relation's, and the constraint's ([`KeyConstraint::constraint_oid`]).
 
 pub mod access;
 pub mod dependency;
 pub mod invalidation;
 pub mod names;
+pub mod numbers;
 pub mod object;
 pub mod operator_class;
 pub mod partition;
@@ -45,6 +47,7 @@ pub use access::role::{DefaultAccess, Membership, Role};
 pub use access::{Access, AclItem, ObjectClass, Privileges};
 pub use invalidation::lookup_recorder::{LookupRecorder, Lookups};
 pub use invalidation::validity::Validity;
+pub use numbers::{Numbered, ObjectNumbers};
 pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Schema};
 pub use partition::{
     PartitionBound, PartitionKey, PartitionKeyPart, PartitionStrategy, RangeDatum, RangeEnd, compare_ends,
@@ -549,6 +552,8 @@ pub const FIRST_OID: u32 = 16_384;
 pub const FIRST_TREE: u32 = 16;
 /// Group numbers of users' tables begin here.
 pub const FIRST_GROUP: u32 = 16;
+/// The engine's numbers of users' sequences begin here.
+pub const FIRST_SEQUENCE: u32 = 16;
 
 /// Shared handles, as the binder and the plans keep them.
 pub type TableRef = Arc<Table>;

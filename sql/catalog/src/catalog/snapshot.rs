@@ -79,7 +79,7 @@ impl Catalog {
         self.0.migration
     }
 
-    /// What new objects are numbered from.
+    /// What new objects are numbered from, by the row that was written last.
     pub fn numbers(&self) -> Numbers {
         self.0.numbers
     }
@@ -189,8 +189,14 @@ impl Catalog {
     }
 
     /// The engine's number of a sequence.
-    pub fn sequence_file(&self, oid: Oid) -> u32 {
-        self.sequence_by_oid(oid).map_or(oid.0, |sequence| sequence.file())
+    pub fn sequence_file(&self, oid: Oid) -> Option<u32> {
+        self.sequence_by_oid(oid).map(|sequence| sequence.file)
+    }
+
+    /// The sequence that has this number in the engine.
+    pub fn sequence_by_file(&self, file: u32) -> Option<SequenceRef> {
+        self.note_all(ObjectKind::Sequence);
+        self.sequence_by_oid(*self.0.sequence_files.get(&file)?)
     }
 
     pub fn operator_class_by_oid(&self, oid: Oid) -> Option<OperatorClassRef> {

@@ -10,8 +10,8 @@ use super::operator_class::{OperatorClassRef, OperatorFamilyRef};
 use super::relation::Relation;
 use super::shared_map::SharedMap;
 use super::{
-    Access, Comments, FIRST_GROUP, FIRST_OID, FIRST_TREE, Numbers, Object, ObjectKind, Role, RoutineRef,
-    Schema, SequenceRef, Table, TableRef, UserTypeRef,
+    Access, Comments, Numbers, Object, ObjectKind, Role, RoutineRef, Schema, SequenceRef, Table, TableRef,
+    UserTypeRef,
 };
 
 /// All of it. Copies share most of their maps.
@@ -47,6 +47,8 @@ pub(super) struct State {
     pub(super) index_tables: SharedMap<Oid, Oid>,
     /// Tables that store rows, by the engine's numbers.
     pub(super) trees: SharedMap<u32, Oid>,
+    /// Sequences, by the engine's numbers.
+    pub(super) sequence_files: SharedMap<u32, Oid>,
     /// Tables to those that inherit from them, by oid.
     pub(super) heirs: SharedMap<Oid, Arc<[Oid]>>,
     /// Tables to those that have foreign keys to them, by oid.
@@ -107,7 +109,7 @@ impl State {
         State {
             version: 1,
             migration: 0,
-            numbers: Numbers { oid: FIRST_OID, tree: FIRST_TREE, group: FIRST_GROUP },
+            numbers: Numbers::FIRST,
             schemas: SharedMap::default(),
             tables: SharedMap::default(),
             sequences: SharedMap::default(),
@@ -128,6 +130,7 @@ impl State {
             constraint_names: SharedMap::default(),
             index_tables: SharedMap::default(),
             trees: SharedMap::default(),
+            sequence_files: SharedMap::default(),
             heirs: SharedMap::default(),
             referencing: SharedMap::default(),
             marks: Default::default(),
@@ -181,7 +184,7 @@ impl State {
     pub(super) fn put(&mut self, object: &Object) {
         self.drop(object.kind(), object.oid());
         match object {
-            Object::Numbers(numbers) => self.numbers = *numbers,
+            Object::Numbers(numbers) => self.numbers = self.numbers.max(*numbers),
             Object::Migration(migration) => self.migration = self.migration.max(migration.version),
             Object::Schema(schema) => {
                 self.schema_names.insert(schema.name.as_str().into(), schema.oid);
@@ -200,6 +203,7 @@ impl State {
             Object::Table(table) => self.put_table(table),
             Object::Sequence(sequence) => {
                 self.sequences.insert(sequence.oid, sequence.clone());
+                self.sequence_files.insert(sequence.file, sequence.oid);
                 let name = Name::new(&sequence.schema, &sequence.name);
                 self.relation_names.insert(name, RelationOid::Sequence(sequence.oid));
             }
@@ -276,6 +280,7 @@ impl State {
             }
             ObjectKind::Sequence => {
                 if let Some(sequence) = self.sequences.remove(&oid) {
+                    self.sequence_files.remove(&sequence.file);
                     self.relation_names.remove(&Name::new(&sequence.schema, &sequence.name));
                 }
             }
