@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archipel_sql::catalog::{Authority, DATABASE, ObjectClass, Privileges, Role, SessionRoles};
+use archipel_sql::catalog::{Authority, ObjectClass, Privileges, Role, SessionRoles};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
@@ -30,10 +30,11 @@ pub(super) fn admit(server: &Server, user: &str) -> Result<Arc<Role>> {
 /// And may use the database.
 pub(super) fn require_connect(server: &Server, role: &Role) -> Result<()> {
     let state = server.catalog.current();
+    let catalog = &state.catalog;
     let held =
-        Authority { catalog: &state.catalog, role: role.oid }.privileges(DATABASE, ObjectClass::Database);
+        Authority { catalog, role: role.oid }.privileges(catalog.database_oid(), ObjectClass::Database);
     if !held.contains(Privileges::CONNECT) {
-        let message = "permission denied for database \"archipel\"";
+        let message = format!("permission denied for database \"{}\"", catalog.database_name());
         return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
             .with_detail("User does not have CONNECT privilege."));
     }

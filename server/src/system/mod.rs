@@ -117,10 +117,6 @@ impl SystemSource for Source<'_> {
         self.0.settings.style.quoting
     }
 
-    fn database(&self) -> &str {
-        &self.0.entry.database
-    }
-
     fn row_count(&self, table: &Table) -> Option<f32> {
         self.0.server.sizes.of(table).map(|size| size.rows)
     }

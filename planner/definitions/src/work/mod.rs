@@ -22,8 +22,8 @@ use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::ast::QualifiedName;
 use archipel_sql::catalog::names::{is_temporary_schema, undefined_schema};
 use archipel_sql::catalog::{
-    Catalog, CatalogChange, DATABASE, DefaultAccess, Numbered, Object, ObjectClass, ObjectKind, Persistence,
-    Privileges, Role, SUPERUSER_NAME, Schema, Sequence, Table, TableKind, TypesAlong, UserType,
+    Catalog, CatalogChange, DefaultAccess, Numbered, Object, ObjectClass, ObjectKind, Persistence,
+    Privileges, Role, Schema, Sequence, Table, TableKind, TypesAlong, UserType,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::{TypeNames, element_of};
@@ -461,11 +461,15 @@ impl<'a> Work<'a> {
                 undefined_schema(schema)
             });
         }
-        let allowed = self.authority().privileges(DATABASE, ObjectClass::Database);
+        let database = self.catalog.database_oid();
+        let allowed = self.authority().privileges(database, ObjectClass::Database);
         if !self.env.system && !allowed.contains(Privileges::TEMPORARY) {
             return Err(SqlError::new(
                 SqlState::INSUFFICIENT_PRIVILEGE,
-                format!("permission denied to create temporary tables in database \"{SUPERUSER_NAME}\""),
+                format!(
+                    "permission denied to create temporary tables in database \"{}\"",
+                    self.catalog.database_name()
+                ),
             ));
         }
         Ok(self.temporary_schema())

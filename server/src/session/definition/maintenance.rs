@@ -10,7 +10,7 @@ use archipel_engine::id::TreeId;
 use archipel_sql::ast::{QualifiedName, Vacuum};
 use archipel_sql::catalog::authority::must_be_owner;
 use archipel_sql::catalog::names::quote_qualified;
-use archipel_sql::catalog::{DATABASE, Relation, Table, TableKind, TableRef};
+use archipel_sql::catalog::{Relation, Table, TableKind, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -42,7 +42,8 @@ impl Session {
     /// Whether the current user may maintain a relation.
     fn maintains(&mut self, relation: Oid) -> bool {
         let host = self.host();
-        host.rights().owns(relation) || host.rights().owns(DATABASE)
+        let database = host.catalog.catalog.database_oid();
+        host.rights().owns(relation) || host.rights().owns_database(database)
     }
 
     /// Waits at a table, if it is one whose rows others may be using.

@@ -540,11 +540,13 @@ pub const PG_CATALOG: Oid = Oid(11);
 pub const PUBLIC: Oid = Oid(2200);
 pub const INFORMATION_SCHEMA: Oid = Oid(13_000);
 pub const ARCHIPEL: Oid = Oid(13_001);
-/// The database's.
+/// The database that a new data directory has.
 pub const DATABASE: Oid = Oid(5);
+/// What that is called.
+pub const DATABASE_NAME: &str = "archipel";
 /// The superuser's role.
 pub const SUPERUSER: Oid = Oid(10);
-/// The superuser's and the database's name.
+/// The superuser's name.
 pub const SUPERUSER_NAME: &str = "archipel";
 /// Oids of users' objects begin here.
 pub const FIRST_OID: u32 = 16_384;

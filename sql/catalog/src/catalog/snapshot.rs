@@ -31,7 +31,8 @@ impl CatalogMark {
 }
 
 impl Catalog {
-    /// The catalog of an empty data directory: the schemas of the system with their views.
+    /// The catalog of an empty data directory: the schemas of the system with their views. It is that of the
+    /// database which such a directory has; see [`Catalog::of_database`].
     pub fn new(system: Vec<Table>) -> Catalog {
         let mut state = State::empty();
         for (oid, name) in
@@ -53,6 +54,25 @@ impl Catalog {
     pub fn initial(system: Vec<Table>) -> Catalog {
         Catalog::new(system)
             .apply(&[CatalogChange::Put(Object::Schema(Schema { oid: PUBLIC, name: "public".to_string() }))])
+    }
+
+    /// The next version, as one of another database.
+    #[must_use]
+    pub fn of_database(&self, oid: Oid, name: &str) -> Catalog {
+        let mut state = State::clone(&self.0);
+        state.version += 1;
+        (state.database, state.database_name) = (oid, name.into());
+        Catalog(Arc::new(state), None)
+    }
+
+    /// The database that it is of.
+    pub fn database_oid(&self) -> Oid {
+        self.0.database
+    }
+
+    /// What that is called.
+    pub fn database_name(&self) -> &str {
+        &self.0.database_name
     }
 
     /// The next version.

@@ -10,13 +10,16 @@ use super::operator_class::{OperatorClassRef, OperatorFamilyRef};
 use super::relation::Relation;
 use super::shared_map::SharedMap;
 use super::{
-    Access, Comments, Numbers, Object, ObjectKind, Role, RoutineRef, Schema, SequenceRef, Table, TableRef,
-    UserTypeRef,
+    Access, Comments, DATABASE, DATABASE_NAME, Numbers, Object, ObjectKind, Role, RoutineRef, Schema,
+    SequenceRef, Table, TableRef, UserTypeRef,
 };
 
 /// All of it. Copies share most of their maps.
 #[derive(Clone, Debug)]
 pub(super) struct State {
+    /// The database that it is of, and what that is called.
+    pub(super) database: Oid,
+    pub(super) database_name: Arc<str>,
     pub(super) version: u64,
     /// The newest [`super::Migration`]; 0 for a new data directory.
     pub(super) migration: u32,
@@ -107,6 +110,8 @@ impl State {
     /// Without any object.
     pub(super) fn empty() -> State {
         State {
+            database: DATABASE,
+            database_name: DATABASE_NAME.into(),
             version: 1,
             migration: 0,
             numbers: Numbers::FIRST,
