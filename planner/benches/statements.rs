@@ -19,7 +19,7 @@ use archipel_planner::native::{
     CompileEnv, CompiledStatement, ExecContext, ExecError, NoRoutines, NoRows, NoSystemRows,
     compile_statement,
 };
-use archipel_sql::catalog::Catalog;
+use archipel_sql::catalog::{Catalog, ObjectNumbers};
 use archipel_sql::datum::Datum;
 use archipel_sql::function::FunctionContext;
 
@@ -81,6 +81,7 @@ impl Database {
                 system: false,
                 temporary_schema: "pg_temp_1",
                 copies: &Default::default(),
+                numbers: &ObjectNumbers::new(self.catalog.numbers()),
                 roles: Default::default(),
             };
             let plan = ddl::plan(&parsed.statement, &env).expect("is planned");

@@ -10,7 +10,7 @@ pub(crate) mod startup;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object};
+use archipel_sql::catalog::{Catalog, ObjectNumbers};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -75,20 +75,24 @@ pub struct CatalogHandle {
     current: Mutex<Arc<CatalogState>>,
     version: AtomicU64,
     shared: Arc<SharedCatalogHandle>,
-    /// The first numbers nobody has drawn, whether or not what drew them is committed.
-    numbers: Mutex<Numbers>,
+    /// All databases share it.
+    numbers: Arc<ObjectNumbers>,
     changed: tokio::sync::Notify,
 }
 
 impl CatalogHandle {
-    /// That of a database, which has what all have in common.
-    pub fn new(catalog: Catalog, shared: &Arc<SharedCatalogHandle>) -> Arc<CatalogHandle> {
+    /// That of a database, which has what all have in common, and draws numbers where they do.
+    pub fn new(
+        catalog: Catalog,
+        shared: &Arc<SharedCatalogHandle>,
+        numbers: Arc<ObjectNumbers>,
+    ) -> Arc<CatalogHandle> {
         let version = shared.versions.next();
         let handle = Arc::new(CatalogHandle {
-            numbers: Mutex::new(catalog.numbers()),
             current: Mutex::new(CatalogState::of(catalog, version)),
             version: AtomicU64::new(version),
             shared: shared.clone(),
+            numbers,
             changed: tokio::sync::Notify::new(),
         });
         shared.keep(&handle);
@@ -106,33 +110,9 @@ impl CatalogHandle {
         Arc::new(CatalogState { catalog, version, added_labels })
     }
 
-    /// Calls `plan` with `catalog`, whose next numbers are ones that nobody has drawn, and keeps
-    /// what the plan draws from others: plans may commit in any order, or not at all.
-    pub fn drawing<R>(
-        &self,
-        catalog: &Catalog,
-        plan: impl FnOnce(&Catalog) -> R,
-        changes_of: impl Fn(&R) -> Option<&[CatalogChange]>,
-    ) -> R {
-        let mut numbers = self.numbers.lock();
-        let own = catalog.numbers();
-        let lifted = Numbers {
-            oid: numbers.oid.max(own.oid),
-            tree: numbers.tree.max(own.tree),
-            group: numbers.group.max(own.group),
-        };
-        let planned = if lifted == own {
-            plan(catalog)
-        } else {
-            plan(&catalog.apply(&[CatalogChange::Put(Object::Numbers(lifted))]))
-        };
-        *numbers = lifted;
-        for change in changes_of(&planned).unwrap_or_default() {
-            if let CatalogChange::Put(Object::Numbers(drawn)) = change {
-                *numbers = *drawn;
-            }
-        }
-        planned
+    /// Where what is new gets its numbers from.
+    pub fn numbers(&self) -> &ObjectNumbers {
+        &self.numbers
     }
 
     pub fn version(&self) -> u64 {

@@ -13,7 +13,7 @@ use archipel_planner::native::{
     CompileEnv, NoRoutines, StatementProgram, SystemRows, compile_statement, stop_error,
 };
 use archipel_sql::ast::Statement;
-use archipel_sql::catalog::{Catalog, Privileges, Requirement, Table};
+use archipel_sql::catalog::{Catalog, ObjectNumbers, Privileges, Requirement, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::{FunctionContext, NoSession, SessionHost};
@@ -94,6 +94,7 @@ impl Database {
             system: false,
             temporary_schema: "pg_temp_1",
             copies: &Default::default(),
+            numbers: &ObjectNumbers::new(self.catalog.numbers()),
             roles: Default::default(),
         };
         let plan = ddl::plan(statement, &env).unwrap();

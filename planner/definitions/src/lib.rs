@@ -60,7 +60,7 @@ pub fn plan(statement: &Statement, env: &DdlEnv<'_>) -> Result<DdlPlan> {
     let mut work = Work::new(env, statement.tag());
     plan_into(statement, &mut work)?;
     work.check_expressions()?;
-    Ok(work.finish())
+    work.finish()
 }
 
 /// Plans a migration step: all definitions of its script, and the row that says it ran.
@@ -71,20 +71,20 @@ pub fn plan_migration(version: u32, name: &str, script: &str, env: &DdlEnv<'_>) 
     }
     work.check_expressions()?;
     work.put(Object::Migration(Migration { version, name: name.to_string() }));
-    Ok(work.finish())
+    work.finish()
 }
 
 /// Plans the migration step that puts ids into texts which say names, and the row that says it ran; and the texts
 /// that mean nothing, with the reasons.
-pub fn plan_ids(version: u32, name: &str, env: &DdlEnv<'_>) -> (DdlPlan, Vec<String>) {
+pub fn plan_ids(version: u32, name: &str, env: &DdlEnv<'_>) -> Result<(DdlPlan, Vec<String>)> {
     let mut work = Work::new(env, "MIGRATION");
     let left = expression::names_to_ids::put_ids(&mut work);
     work.put(Object::Migration(Migration { version, name: name.to_string() }));
-    (work.finish(), left)
+    Ok((work.finish()?, left))
 }
 
 /// Plans the migration step that writes rows as they are written now, and the row that says it ran.
-pub fn plan_rewritten_rows(version: u32, name: &str, env: &DdlEnv<'_>) -> DdlPlan {
+pub fn plan_rewritten_rows(version: u32, name: &str, env: &DdlEnv<'_>) -> Result<DdlPlan> {
     let mut work = Work::new(env, "MIGRATION");
     for change in earlier_form::rewritten(env.catalog) {
         match change {
@@ -192,7 +192,7 @@ pub fn is_definition(statement: &Statement) -> bool {
 pub fn plan_distribution(call: &DistributionCall, env: &DdlEnv<'_>) -> Result<DdlPlan> {
     let mut work = Work::new(env, "SELECT");
     distribution::apply(call, &mut work)?;
-    Ok(work.finish())
+    work.finish()
 }
 
 impl Work<'_> {

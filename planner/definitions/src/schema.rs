@@ -9,9 +9,8 @@ use archipel_sql::ast::{
 use archipel_sql::catalog::authority::{must_be_owner, undefined_role};
 use archipel_sql::catalog::names::{undefined_column, undefined_relation, undefined_schema};
 use archipel_sql::catalog::{
-    ARCHIPEL, Comments, DATABASE, INFORMATION_SCHEMA, Object, ObjectClass, ObjectKind, PG_CATALOG, PUBLIC,
-    Privileges, Relation, Routine, RoutineKind, RoutineRef, SUPERUSER_NAME, Schema, SequenceRef,
-    SessionRoles, Table, TableKind,
+    ARCHIPEL, Comments, INFORMATION_SCHEMA, Object, ObjectKind, PG_CATALOG, PUBLIC, Privileges, Relation,
+    Routine, RoutineKind, RoutineRef, Schema, SequenceRef, SessionRoles, Table, TableKind,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::TypeNames;
@@ -54,6 +53,7 @@ pub(super) fn plan_with_elements(create: &CreateSchema, env: &DdlEnv<'_>) -> Res
         system: env.system,
         temporary_schema: env.temporary_schema,
         copies: env.copies,
+        numbers: env.numbers,
         roles: SessionRoles { current: owner, ..env.roles },
     };
     let mut work = Work::new(env, TAG);
@@ -63,7 +63,7 @@ pub(super) fn plan_with_elements(create: &CreateSchema, env: &DdlEnv<'_>) -> Res
         work.plan_part(element)?;
     }
     work.check_expressions()?;
-    Ok(work.finish())
+    work.finish()
 }
 
 /// The definitions within CREATE SCHEMA, each in the new schema, in the order in which they can refer to
@@ -105,7 +105,7 @@ pub(super) fn create_schema(create: &CreateSchema, work: &mut Work<'_>) -> Resul
         work.put(Object::Schema((*schema).clone()));
         return Ok(());
     }
-    work.require(DATABASE, ObjectClass::Database, Privileges::CREATE)?;
+    work.require_in_database(Privileges::CREATE)?;
     work.authority().require_member(owner)?;
     if work.catalog.schema_exists(&name) {
         let message = format!("schema \"{name}\" already exists");
@@ -486,10 +486,7 @@ fn comment_target(object: &CommentObject, work: &Work<'_>) -> Result<(Oid, u16)>
         CommentObject::Role(name) => {
             work.catalog.role(name).map(|role| (role.oid, 0)).ok_or_else(|| undefined_role(name))
         }
-        CommentObject::Database(name) if name == SUPERUSER_NAME => Ok((DATABASE, 0)),
-        CommentObject::Database(name) => {
-            Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, format!("database \"{name}\" does not exist")))
-        }
+        CommentObject::Database(name) => work.database(name).map(|database| (database, 0)),
         CommentObject::Routine(word, signature) => {
             routine::find(&work.catalog, signature, *word, work.search_path()).map(|routine| (routine.oid, 0))
         }

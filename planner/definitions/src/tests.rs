@@ -1,6 +1,6 @@
 use archipel_engine::schema::{IndexPlacement, Placement};
 use archipel_engine::txn::DdlOp;
-use archipel_sql::catalog::{Catalog, CatalogChange, Distribution, Numbers, Table, TableRef};
+use archipel_sql::catalog::{Catalog, CatalogChange, Distribution, Numbers, ObjectNumbers, Table, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlState;
 use archipel_sql::function::FunctionContext;
@@ -35,6 +35,7 @@ impl Database {
                 system: false,
                 temporary_schema: "pg_temp_1",
                 copies: &Copies::default(),
+                numbers: &ObjectNumbers::new(self.catalog.numbers()),
                 roles: Default::default(),
             };
             let plan = plan(&statement.statement, &env)?;
@@ -66,6 +67,7 @@ impl Database {
             system: false,
             temporary_schema: "pg_temp_1",
             copies: &Copies::default(),
+            numbers: &ObjectNumbers::new(self.catalog.numbers()),
             roles: Default::default(),
         };
         let plan = plan_distribution(&call, &env)?;
@@ -406,6 +408,7 @@ fn a_migration_runs_as_the_system_and_says_so() {
         system: true,
         temporary_schema: "pg_temp_1",
         copies: &Copies::default(),
+        numbers: &ObjectNumbers::new(catalog.numbers()),
         roles: Default::default(),
     };
     let script = "create schema if not exists pg_catalog; create schema if not exists public;

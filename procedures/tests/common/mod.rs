@@ -18,7 +18,7 @@ use archipel_planner::ddl::{self, DdlEnv, DdlPlan, DistributionCall};
 use archipel_planner::native::{self, CompileEnv, StatementProgram, SystemRows, TableSource, stop_error};
 use archipel_procedures::{CallProgram, Classification, Environment, Program, Registry, classify};
 use archipel_sql::ast::Statement;
-use archipel_sql::catalog::{Catalog, Privileges, Requirement, RoutineRef, SUPERUSER, Table};
+use archipel_sql::catalog::{Catalog, ObjectNumbers, Privileges, Requirement, RoutineRef, SUPERUSER, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, SessionHost};
@@ -205,6 +205,7 @@ impl Database {
                 system: false,
                 temporary_schema: "pg_temp_1",
                 copies: &Default::default(),
+                numbers: &ObjectNumbers::new(catalog.numbers()),
                 roles: Default::default(),
             };
             let plan = ddl::plan(statement, &env)?;
@@ -281,6 +282,7 @@ impl Database {
                 system: false,
                 temporary_schema: "pg_temp_1",
                 copies: &Default::default(),
+                numbers: &ObjectNumbers::new(catalog.numbers()),
                 roles: Default::default(),
             };
             let plan = call.and_then(|call| ddl::plan_distribution(&call, &env));

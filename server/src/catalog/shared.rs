@@ -67,7 +67,7 @@ impl SharedCatalogHandle {
 
 #[cfg(test)]
 mod tests {
-    use archipel_sql::catalog::{Object, Role, Schema};
+    use archipel_sql::catalog::{Object, ObjectNumbers, Role, Schema};
     use archipel_sql::types::Oid;
 
     use super::*;
@@ -76,12 +76,17 @@ mod tests {
         CatalogChange::Put(Object::Schema(Schema { oid: Oid(20_000), name: name.to_owned() }))
     }
 
+    fn handle(catalog: &Catalog, shared: &Arc<SharedCatalogHandle>) -> Arc<CatalogHandle> {
+        let numbers = Arc::new(ObjectNumbers::new(catalog.numbers()));
+        CatalogHandle::new(catalog.clone(), shared, numbers)
+    }
+
     #[test]
     fn a_role_is_published_in_every_database_and_a_schema_in_its_own() {
         let catalog = Catalog::initial(Vec::new());
         let shared = SharedCatalogHandle::of(&catalog);
-        let one = CatalogHandle::new(catalog.clone(), &shared);
-        let other = CatalogHandle::new(catalog, &shared);
+        let one = handle(&catalog, &shared);
+        let other = handle(&catalog, &shared);
         let (planned_one, planned_other) = (one.current(), other.current());
         assert_ne!(planned_one.version, planned_other.version);
 
@@ -104,10 +109,10 @@ mod tests {
     fn a_database_that_comes_later_has_the_roles_of_all() {
         let catalog = Catalog::initial(Vec::new());
         let shared = SharedCatalogHandle::of(&catalog);
-        let one = CatalogHandle::new(catalog.clone(), &shared);
+        let one = handle(&catalog, &shared);
         let role = [CatalogChange::Put(Object::Role(Role::new(Oid(20_001), "alice")))];
         one.publish(catalog.apply(&role), &role);
-        let later = CatalogHandle::new(catalog, &shared);
+        let later = handle(&catalog, &shared);
         assert!(later.current().catalog.role("alice").is_some());
     }
 }

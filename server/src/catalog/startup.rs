@@ -6,7 +6,7 @@ use archipel_engine::{DdlOp, Engine, FIRST_FREE_TREE, Stop, SubmitOptions};
 use archipel_migrations::Change;
 use archipel_planner::ddl::{Copies, DdlEnv, DdlPlan, plan_ids, plan_migration, plan_rewritten_rows};
 use archipel_sql::catalog::names::is_temporary_schema;
-use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object, earlier_form};
+use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, ObjectNumbers, earlier_form};
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
 use rustc_hash::FxHashSet;
@@ -28,23 +28,32 @@ pub fn read(engine: &Engine) -> Result<Catalog, CatalogError> {
 }
 
 /// Reads the catalog of an engine just opened, and runs the migration steps it still needs; a
-/// new data directory needs them all.
-pub fn load(engine: &Engine) -> Result<Catalog, CatalogError> {
+/// new data directory needs them all. Answers also where new objects get their numbers from.
+pub fn load(engine: &Engine) -> Result<(Catalog, ObjectNumbers), CatalogError> {
     let mut catalog = read(engine)?;
     let contradictions = contradictions(engine, &catalog);
     if !contradictions.is_empty() {
         return Err(CatalogError::Contradicts(contradictions.join("; ")));
     }
-    // Transactions that came to nothing have drawn numbers, too.
-    let numbers = catalog.numbers();
-    let tree = numbers.tree.max(engine.first_unused_tree().0);
-    catalog = catalog.apply(&[CatalogChange::Put(Object::Numbers(Numbers { tree, ..numbers }))]);
+    let numbers = ObjectNumbers::new(first_numbers(engine, &catalog));
     for step in archipel_migrations::pending(catalog.migration())? {
-        catalog = migrate(engine, &catalog, step).map_err(CatalogError::Migration)?;
+        catalog = migrate(engine, &catalog, &numbers, step).map_err(CatalogError::Migration)?;
         tracing::info!("system catalog: step {} ({})", step.version, step.name);
     }
     drop_unknown(engine, &catalog).map_err(CatalogError::Migration)?;
-    drop_temporary(engine, catalog).map_err(CatalogError::Migration)
+    let catalog = drop_temporary(engine, catalog, &numbers).map_err(CatalogError::Migration)?;
+    Ok((catalog, numbers))
+}
+
+/// The numbers that new objects begin with: behind those that were written, and behind the engine's, since
+/// transactions that came to nothing have drawn numbers, too.
+fn first_numbers(engine: &Engine, catalog: &Catalog) -> Numbers {
+    let written = catalog.numbers();
+    let known = catalog.sequences().map(|sequence| sequence.file);
+    let sequences = engine.sequences().into_iter().map(|id| id.0).chain(known);
+    let behind = sequences.max().map_or(0, |last| last.saturating_add(1));
+    let tree = engine.first_unused_tree().0;
+    Numbers { tree: written.tree.max(tree), sequence: written.sequence.max(behind), ..written }
 }
 
 /// What the catalog says of tables and indexes and the engine does not know. Nothing that a crash
@@ -79,7 +88,7 @@ pub(crate) fn unknown(engine: &Engine, catalog: &Catalog) -> (Vec<TreeId>, Vec<S
     let known: FxHashSet<u32> = catalog.tables().map(|table| table.tree).collect();
     let tables = engine.tables().into_iter().map(|table| table.def.id);
     let tables = tables.filter(|id| *id >= FIRST_FREE_TREE && !known.contains(&id.0)).collect();
-    let known: FxHashSet<u32> = catalog.sequences().map(|sequence| sequence.file()).collect();
+    let known: FxHashSet<u32> = catalog.sequences().map(|sequence| sequence.file).collect();
     let sequences = engine.sequences().into_iter().filter(|id| !known.contains(&id.0)).collect();
     (tables, sequences)
 }
@@ -103,8 +112,11 @@ fn drop_unknown(engine: &Engine, catalog: &Catalog) -> Result<(), SqlError> {
 }
 
 /// Drops what sessions left that had no end: their temporary relations.
-fn drop_temporary(engine: &Engine, catalog: Catalog) -> Result<Catalog, SqlError> {
-    let mut catalog = catalog;
+fn drop_temporary(
+    engine: &Engine,
+    mut catalog: Catalog,
+    numbers: &ObjectNumbers,
+) -> Result<Catalog, SqlError> {
     let left: Vec<String> = catalog
         .schemas()
         .map(|schema| schema.name.clone())
@@ -119,6 +131,7 @@ fn drop_temporary(engine: &Engine, catalog: Catalog) -> Result<Catalog, SqlError
             system: true,
             temporary_schema: &schema,
             copies: &Copies::default(),
+            numbers,
             roles: Default::default(),
         };
         let plan = archipel_planner::ddl::plan(&drop_schema_statement(&schema), &environment)?;
@@ -130,6 +143,7 @@ fn drop_temporary(engine: &Engine, catalog: Catalog) -> Result<Catalog, SqlError
 fn migrate(
     engine: &Engine,
     catalog: &Catalog,
+    numbers: &ObjectNumbers,
     step: &archipel_migrations::Step,
 ) -> Result<Catalog, SqlError> {
     let context = FunctionContext::detached();
@@ -140,18 +154,19 @@ fn migrate(
         system: true,
         temporary_schema: "pg_temp_0",
         copies: &Copies::default(),
+        numbers,
         roles: Default::default(),
     };
     let plan = match step.change {
         Change::Script(script) => plan_migration(step.version, step.name, script, &environment)?,
         Change::NamesToIds => {
-            let (plan, left) = plan_ids(step.version, step.name, &environment);
+            let (plan, left) = plan_ids(step.version, step.name, &environment)?;
             for text in left {
                 tracing::warn!("system catalog: a definition means nothing: {text}");
             }
             plan
         }
-        Change::RewrittenRows => plan_rewritten_rows(step.version, step.name, &environment),
+        Change::RewrittenRows => plan_rewritten_rows(step.version, step.name, &environment)?,
     };
     run_plan(engine, catalog, plan)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archipel_sql::catalog::{Catalog, DATABASE, SUPERUSER_NAME};
+use archipel_sql::catalog::{Catalog, ObjectNumbers};
 use archipel_sql::types::Oid;
 
 use super::{Database, SharedNumbers};
@@ -15,9 +15,9 @@ pub struct Databases {
 
 impl Databases {
     /// What a data directory holds.
-    pub fn new(catalog: Catalog) -> Databases {
-        let (shared, numbers) = (SharedCatalogHandle::of(&catalog), SharedNumbers::default());
-        let first = Database::new(DATABASE, SUPERUSER_NAME, catalog, &shared, &numbers);
+    pub fn new(catalog: Catalog, numbers: ObjectNumbers) -> Databases {
+        let (shared, numbers) = (SharedCatalogHandle::of(&catalog), SharedNumbers::of(numbers));
+        let first = Database::new(catalog, &shared, &numbers);
         Databases { first: Arc::new(first) }
     }
 

@@ -14,7 +14,7 @@ mod databases;
 use std::sync::Arc;
 
 use archipel_procedures::Registry;
-use archipel_sql::catalog::Catalog;
+use archipel_sql::catalog::{Catalog, ObjectNumbers};
 use archipel_sql::types::Oid;
 use parking_lot::Mutex;
 
@@ -27,9 +27,16 @@ use crate::transaction_ids::TransactionIds;
 pub use databases::Databases;
 
 /// What the databases of a server draw numbers from that are not stored.
-#[derive(Default)]
 pub struct SharedNumbers {
+    objects: Arc<ObjectNumbers>,
     classes: Arc<Classes>,
+}
+
+impl SharedNumbers {
+    /// Those of a server whose objects are numbered from this source.
+    pub fn of(objects: ObjectNumbers) -> SharedNumbers {
+        SharedNumbers { objects: Arc::new(objects), classes: Arc::default() }
+    }
 }
 
 /// One database. See the module's head.
@@ -53,17 +60,11 @@ pub struct Database {
 
 impl Database {
     /// A database as its catalog says.
-    pub fn new(
-        oid: Oid,
-        name: &str,
-        catalog: Catalog,
-        shared: &Arc<SharedCatalogHandle>,
-        numbers: &SharedNumbers,
-    ) -> Database {
+    pub fn new(catalog: Catalog, shared: &Arc<SharedCatalogHandle>, numbers: &SharedNumbers) -> Database {
         Database {
-            oid,
-            name: Mutex::new(name.into()),
-            catalog: CatalogHandle::new(catalog, shared),
+            oid: catalog.database_oid(),
+            name: Mutex::new(catalog.database_name().into()),
+            catalog: CatalogHandle::new(catalog, shared, numbers.objects.clone()),
             routines: Registry::new(),
             notifications: Arc::default(),
             definitions: Arc::default(),
@@ -101,10 +102,11 @@ mod tests {
     use super::*;
 
     fn two() -> [Database; 2] {
-        let (catalog, numbers) = (Catalog::new(Vec::new()), SharedNumbers::default());
+        let catalog = Catalog::new(Vec::new());
+        let numbers = SharedNumbers::of(ObjectNumbers::new(catalog.numbers()));
         let shared = SharedCatalogHandle::of(&catalog);
         [(Oid(5), "one"), (Oid(6), "other")]
-            .map(|(oid, name)| Database::new(oid, name, catalog.clone(), &shared, &numbers))
+            .map(|(oid, name)| Database::new(catalog.of_database(oid, name), &shared, &numbers))
     }
 
     #[test]

@@ -12,7 +12,7 @@ use archipel_engine::id::TreeId;
 use archipel_engine::txn::{BeginCopy, CopySlice};
 use archipel_engine::{ColumnSource, DdlOp, Start, Stop, SubmitOptions};
 use archipel_planner::ddl::{DdlPlan, DistributionCall, EvidentPlace};
-use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object, TableRef};
+use archipel_sql::catalog::{CatalogChange, TableRef};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
 
@@ -141,7 +141,7 @@ impl Copy {
             DdlOp::CatchUp { from, to, columns: self.columns.clone(), since: self.since },
             DdlOp::DropTable(from),
         ];
-        let changes = on_top_of(&self.changes, &catalog);
+        let changes = self.changes.clone();
         let after = catalog.apply(&changes);
         let run = DefinitionRun::of_operations(operations, changes);
         let start = Start::apart_if(run.goes_far(&server.engine));
@@ -159,18 +159,4 @@ impl Copy {
         );
         Ok(End::Done)
     }
-}
-
-/// Changes planned on an older catalog; numbers that others drew since stay drawn.
-fn on_top_of(changes: &[CatalogChange], catalog: &Catalog) -> Vec<CatalogChange> {
-    let now = catalog.numbers();
-    let lifted = |change: &CatalogChange| match change {
-        CatalogChange::Put(Object::Numbers(own)) => CatalogChange::Put(Object::Numbers(Numbers {
-            oid: own.oid.max(now.oid),
-            tree: own.tree.max(now.tree),
-            group: own.group.max(now.group),
-        })),
-        other => other.clone(),
-    };
-    changes.iter().map(lifted).collect()
 }

@@ -25,22 +25,17 @@ pub(super) fn planned(
     copies: &[TreeId],
 ) -> Result<DdlPlan> {
     let context = FunctionContext::detached();
-    database.catalog.drawing(
+    let environment = DdlEnv {
         catalog,
-        |catalog| {
-            let environment = DdlEnv {
-                catalog,
-                search_path: &[],
-                context: &context,
-                system: false,
-                temporary_schema: "pg_temp_0",
-                copies: &Copies::of_tables(copies),
-                roles: Default::default(),
-            };
-            plan_distribution(call, &environment)
-        },
-        |planned| planned.as_ref().ok().map(|plan| &plan.changes[..]),
-    )
+        search_path: &[],
+        context: &context,
+        system: false,
+        temporary_schema: "pg_temp_0",
+        copies: &Copies::of_tables(copies),
+        numbers: database.catalog.numbers(),
+        roles: Default::default(),
+    };
+    plan_distribution(call, &environment)
 }
 
 /// Keeps everybody away from tables until the answer is dropped; `None` if somebody uses one of

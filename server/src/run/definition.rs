@@ -19,7 +19,7 @@ use archipel_planner::ddl::{FaultyKey, WrittenPart};
 use archipel_planner::native::{
     CompiledStatement, ExecContext, ExecError, ExecResult, Notice, RowSink, RunOf,
 };
-use archipel_sql::catalog::{CatalogChange, Object, ObjectKind, earlier_form};
+use archipel_sql::catalog::{CatalogChange, Numbers, Object, ObjectKind, earlier_form};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
@@ -283,7 +283,10 @@ impl DefinitionRun {
 fn apply(txn: &mut Txn<'_>, catalog: &TableMeta, change: &CatalogChange) -> ExecResult<()> {
     match change {
         CatalogChange::Put(object) => {
-            let payload = object.to_payload()?;
+            let payload = match object {
+                Object::Numbers(numbers) => Object::Numbers(lifted(txn, catalog, *numbers)?).to_payload()?,
+                other => other.to_payload()?,
+            };
             let (row, key) = catalog_row(catalog, object.kind(), object.oid(), &payload);
             txn.delete(catalog, &key)?;
             match txn.insert(catalog, &key, &row)? {
@@ -298,6 +301,19 @@ fn apply(txn: &mut Txn<'_>, catalog: &TableMeta, change: &CatalogChange) -> Exec
             txn.delete(catalog, &key)?;
             Ok(())
         }
+    }
+}
+
+/// The larger ones of these numbers and of those that are written: definitions commit in another order
+/// than they draw.
+fn lifted(txn: &mut Txn<'_>, catalog: &TableMeta, numbers: Numbers) -> ExecResult<Numbers> {
+    let (_, key) = catalog_row(catalog, ObjectKind::Numbers, Oid(0), b"");
+    let Some(row) = txn.get_newest(catalog, &key)? else {
+        return Ok(numbers.max(Numbers::FIRST));
+    };
+    match object(&catalog.layout, row)? {
+        Object::Numbers(written) => Ok(written.max(numbers)),
+        other => Err(SqlError::internal(format!("numbers are of kind {}", other.kind().as_str())).into()),
     }
 }
 
@@ -420,5 +436,41 @@ impl Program for CatalogScan {
         self.objects.clear();
         self.error = None;
         self.read(txn).map_err(|error| stop_with(error, &mut self.error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archipel_engine::log::MemoryStore;
+    use archipel_engine::{EngineConfig, SubmitOptions};
+
+    use super::*;
+
+    fn written(engine: &Engine) -> Option<Numbers> {
+        let scan = engine.submit(CatalogScan::default(), SubmitOptions::default()).wait();
+        scan.program.objects.iter().find_map(|object| match object {
+            Object::Numbers(numbers) => Some(*numbers),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn numbers_stay_the_larger_ones_in_whatever_order_definitions_commit() {
+        let early = Numbers { oid: 20_000, tree: 30, group: 0, sequence: 0 };
+        let late = Numbers { oid: 20_010, tree: 0, group: 17, sequence: 0 };
+        for order in [[early, late], [late, early]] {
+            let config = EngineConfig::with_executors(1);
+            let engine = Engine::open(config, Arc::new(MemoryStore::new())).expect("memory opens");
+            assert_eq!(written(&engine), None);
+            for numbers in order {
+                let changes = vec![CatalogChange::Put(Object::Numbers(numbers))];
+                let run = DefinitionRun::of_changes(changes);
+                let done = engine.submit(run, SubmitOptions::default()).wait();
+                assert!(done.outcome.result.is_ok(), "{:?}", done.program.error);
+            }
+            let sequence = Numbers::FIRST.sequence;
+            let larger = Numbers { oid: 20_010, tree: 30, group: 17, sequence };
+            assert_eq!(written(&engine), Some(larger));
+        }
     }
 }

@@ -118,10 +118,6 @@ impl SystemSource for Source<'_> {
         self.0.settings.style.quoting
     }
 
-    fn database(&self) -> &str {
-        &self.0.entry.database
-    }
-
     fn row_count(&self, table: &Table) -> Option<f32> {
         self.0.database.sizes.of(table).map(|size| size.rows)
     }
@@ -129,12 +125,12 @@ impl SystemSource for Source<'_> {
     fn sequence_last_value(&self, sequence: Oid) -> Option<i64> {
         let Source(host) = self;
         host.require_sequence(sequence, Privileges::USAGE | Privileges::SELECT).ok()?;
-        host.server.engine.sequence(SequenceId(host.sequence_file(sequence)))?.last_value()
+        host.server.engine.sequence(SequenceId(host.sequence_file(sequence)?))?.last_value()
     }
 
     fn sequence_position(&self, sequence: Oid) -> Option<i64> {
         let Source(host) = self;
-        let running = host.server.engine.sequence(SequenceId(host.sequence_file(sequence)))?;
+        let running = host.server.engine.sequence(SequenceId(host.sequence_file(sequence)?))?;
         Some(running.position().last)
     }
 

@@ -65,7 +65,7 @@ impl Relations {
     pub fn sequence(&self, id: SequenceId) -> Option<(&Database, Oid)> {
         let sequences = self.sequences.get_or_init(|| {
             let all = self.databases.iter().enumerate().rev().flat_map(|(at, (_, state))| {
-                state.catalog.sequences().map(move |sequence| (sequence.file(), (at, sequence.oid)))
+                state.catalog.sequences().map(move |sequence| (sequence.file, (at, sequence.oid)))
             });
             all.collect()
         });
@@ -94,7 +94,7 @@ impl Relations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use archipel_sql::catalog::{Catalog, CatalogChange, Object, Sequence, Table, TableKind};
+    use archipel_sql::catalog::{Catalog, CatalogChange, Object, ObjectNumbers, Sequence, Table, TableKind};
     use archipel_sql::types::Type;
 
     use crate::catalog::SharedCatalogHandle;
@@ -117,17 +117,17 @@ mod tests {
             cache: 1,
             owned_by: None,
             persistence: Default::default(),
-            file: Some(file),
+            file,
         };
         let changes = [Object::Table(Arc::new(table)), Object::Sequence(Arc::new(sequence))];
         let catalog = Catalog::new(Vec::new()).apply(&changes.map(CatalogChange::Put));
         let shared = SharedCatalogHandle::of(&catalog);
-        Arc::new(Database::new(Oid(oid), "d", catalog, &shared, numbers))
+        Arc::new(Database::new(catalog.of_database(Oid(oid), "d"), &shared, numbers))
     }
 
     #[test]
     fn the_engines_numbers_say_whose_a_relation_is() {
-        let numbers = SharedNumbers::default();
+        let numbers = SharedNumbers::of(ObjectNumbers::new(Catalog::new(Vec::new()).numbers()));
         let both = [database(5, 20, 100, &numbers), database(6, 30, 101, &numbers)];
         let databases = both.map(|database| (database.clone(), database.catalog.current())).into();
         let relations = Relations { databases, tables: OnceCell::new(), sequences: OnceCell::new() };

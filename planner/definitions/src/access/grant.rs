@@ -6,8 +6,7 @@ use archipel_sql::ast::{
 use archipel_sql::catalog::access::{AclChange, AclItem, EVERYBODY};
 use archipel_sql::catalog::names::{undefined_column, undefined_schema};
 use archipel_sql::catalog::{
-    Access, DATABASE, DefaultAccess, Object, ObjectClass, ObjectKind, Privileges, Relation, RoutineKind,
-    SUPERUSER_NAME,
+    Access, DefaultAccess, Object, ObjectClass, ObjectKind, Privileges, Relation, RoutineKind,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::{TypeInfo, type_by_name};
@@ -114,7 +113,7 @@ pub(crate) fn grant(grant: &Grant, work: &mut Work<'_>) -> Result<()> {
         privileges |= named(privilege.name.as_deref(), valid, class.all(), word)?;
     }
     for target in targets(&grant.objects, class, work)? {
-        let mut access = work.catalog.access_of(target.object);
+        let mut access = work.catalog.access_by_class(target.object, target.class);
         if !privileges.is_empty() {
             let wanted = match (everything, target.class) {
                 (true, class) => class.all(),
@@ -197,7 +196,9 @@ fn targets(objects: &GrantObjects, class: ObjectClass, work: &Work<'_>) -> Resul
             names.iter().map(|name| sequence_target(name, class, work)).collect()
         }
         GrantObjects::Schemas(names) => names.iter().map(|name| schema_target(name, class, work)).collect(),
-        GrantObjects::Databases(names) => names.iter().map(|name| database_target(name, class)).collect(),
+        GrantObjects::Databases(names) => {
+            names.iter().map(|name| database_target(name, class, work)).collect()
+        }
         GrantObjects::Languages(_) => Ok(Vec::new()),
         GrantObjects::Types(names) => names.iter().map(|name| type_target(name, class, work)).collect(),
         GrantObjects::Domains(names) => names.iter().map(|name| domain_target(name, class, work)).collect(),
@@ -228,13 +229,9 @@ fn schema_target(name: &str, class: ObjectClass, work: &Work<'_>) -> Result<Targ
     Ok(Target::new(schema.oid, class, name))
 }
 
-/// What GRANT ON DATABASE names: there is one.
-fn database_target(name: &str, class: ObjectClass) -> Result<Target> {
-    if name != SUPERUSER_NAME {
-        let message = format!("database \"{name}\" does not exist");
-        return Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, message));
-    }
-    Ok(Target::new(DATABASE, class, name))
+/// What GRANT ON DATABASE names.
+fn database_target(name: &str, class: ObjectClass, work: &Work<'_>) -> Result<Target> {
+    Ok(Target::new(work.database(name)?, class, name))
 }
 
 /// What GRANT ON FUNCTION and its kin name: a routine of users or one that is built in.
@@ -337,7 +334,7 @@ fn restricted(
     (target, column): (&Target, Option<&str>),
     work: &mut Work<'_>,
 ) -> Result<Privileges> {
-    let (what, called) = work.catalog.kind_and_name(target.object);
+    let (what, called) = work.catalog.kind_and_name_by_class(target.object, target.class);
     if available.is_empty() && !any_right {
         let message = match column {
             None => format!("permission denied for {what} {called}"),

@@ -4,8 +4,8 @@ use archipel_sql::ast::{OwnedObjects, RoleName, TypeName};
 use archipel_sql::catalog::authority::undefined_role;
 use archipel_sql::catalog::names::{is_temporary_schema, quote_identifier};
 use archipel_sql::catalog::{
-    Access, Authority, Catalog, DATABASE, Database, Object, ObjectClass, ObjectKind, PUBLIC, Privileges,
-    Relation, Role, RoutineRef, SUPERUSER, SequenceRef, TableKind, TableRef, UserTypeRef,
+    Access, Authority, Catalog, Database, Object, ObjectClass, ObjectKind, PUBLIC, Privileges, Relation,
+    Role, RoutineRef, SUPERUSER, SequenceRef, TableKind, TableRef, UserTypeRef,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -49,6 +49,20 @@ impl Work<'_> {
     /// 42501 without these rights.
     pub fn require(&self, object: Oid, class: ObjectClass, privileges: Privileges) -> Result<()> {
         if self.env.system { Ok(()) } else { self.authority().require(object, class, privileges) }
+    }
+
+    /// 42501 without these rights on the database that the definition is for.
+    pub fn require_in_database(&self, privileges: Privileges) -> Result<()> {
+        self.require(self.catalog.database_oid(), ObjectClass::Database, privileges)
+    }
+
+    /// The database that a statement names, or 3D000.
+    pub fn database(&self, name: &str) -> Result<Oid> {
+        if name == self.catalog.database_name() {
+            return Ok(self.catalog.database_oid());
+        }
+        let message = format!("database \"{name}\" does not exist");
+        Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, message))
     }
 
     /// 42501 for a type in a schema that the role may not look into.
@@ -147,7 +161,7 @@ pub(crate) fn change(object: Oid, schema: Option<&str>, to: &RoleName, work: &mu
                 let new = Authority { catalog: &work.catalog, role: to };
                 new.require(schema.oid, ObjectClass::Schema, Privileges::CREATE)?;
             }
-            None => work.require(DATABASE, ObjectClass::Database, Privileges::CREATE)?,
+            None => work.require_in_database(Privileges::CREATE)?,
         }
     }
     work.set_owner(object, to);

@@ -6,9 +6,7 @@ use archipel_sql::ast::{
 use archipel_sql::catalog::dependency::routine_signature;
 use archipel_sql::catalog::extension::{Extension, find};
 use archipel_sql::catalog::names::undefined_schema;
-use archipel_sql::catalog::{
-    Comments, DATABASE, Object, ObjectClass, ObjectKind, Privileges, RoutineKind, RoutineRef,
-};
+use archipel_sql::catalog::{Comments, Object, ObjectKind, Privileges, RoutineKind, RoutineRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
@@ -42,7 +40,7 @@ pub(crate) fn create(create: &CreateExtension, work: &mut Work<'_>) -> Result<()
     if let Some(version) = create.version.as_deref().filter(|version| *version != extension.version) {
         return Err(no_version(name, version));
     }
-    let denied = work.require(DATABASE, ObjectClass::Database, Privileges::CREATE).is_err();
+    let denied = work.require_in_database(Privileges::CREATE).is_err();
     if denied && !work.env.system {
         let message = format!("permission denied to create extension \"{name}\"");
         return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)

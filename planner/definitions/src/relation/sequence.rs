@@ -15,7 +15,7 @@ use crate::work::Work;
 
 /// The engine's number of a sequence.
 pub(crate) fn id(sequence: &Sequence) -> SequenceId {
-    SequenceId(sequence.file())
+    SequenceId(sequence.file)
 }
 
 /// The sequence as the engine runs it.
@@ -44,14 +44,14 @@ fn type_range(ty: Type) -> (i64, i64) {
 
 /// A new sequence with its options.
 pub(super) fn make(
-    oid: Oid,
+    work: &mut Work<'_>,
     schema: &str,
     name: &str,
     ty: Type,
     options: &[SequenceOption],
 ) -> Result<Sequence> {
     let sequence = Sequence {
-        oid,
+        oid: work.oids(1),
         schema: schema.to_string(),
         name: name.to_string(),
         ty,
@@ -63,7 +63,7 @@ pub(super) fn make(
         cache: 1,
         owned_by: None,
         persistence: Persistence::Permanent,
-        file: None,
+        file: work.sequence_file(),
     };
     apply_options(sequence, options, true)
 }
@@ -266,7 +266,7 @@ pub(crate) fn create_sequence(create: &CreateSequence, work: &mut Work<'_>) -> R
     }
     // It has no row type, and yet PostgreSQL looks.
     type_name::check_row_type(&schema, name, work)?;
-    let mut sequence = make(work.oids(1), &schema, name, Type::INT8, &create.options)?;
+    let mut sequence = make(work, &schema, name, Type::INT8, &create.options)?;
     sequence.persistence = persistence;
     apply_owner(&mut sequence, &create.options, work)?;
     add(sequence, &create.options, work)
@@ -351,7 +351,7 @@ pub(crate) fn alter(mut sequence: Sequence, restart: Option<i64>, work: &mut Wor
     let another = restart.is_some() || known.is_none_or(|known| definition(&known) != definition(&sequence));
     let copied = another && work.env.copies.sequences.contains(&before);
     if copied {
-        sequence.file = Some(work.oids(1).0);
+        sequence.file = work.sequence_file();
         work.operation(DdlOp::CreateSequence(definition(&sequence)));
     }
     work.operation(DdlOp::AlterSequence { def: definition(&sequence), restart, from: before });

@@ -524,7 +524,7 @@ pub(crate) fn make_owned_sequence(
     };
     let options = request.options.iter().filter(|option| !matches!(option, SequenceOption::Name(_)));
     let options: Vec<SequenceOption> = options.cloned().collect();
-    let mut owned = sequence::make(work.oids(1), &table.schema, &name, request.ty, &options)?;
+    let mut owned = sequence::make(work, &table.schema, &name, request.ty, &options)?;
     owned.owned_by = Some((table.oid, place));
     owned.persistence = table.persistence;
     table.columns[usize::from(place)].default = Some(sequence_default(&owned));

@@ -3,12 +3,14 @@
 //!
 //! - [`plan`] what a definition is planned in, and what it changes
 //! - [`change`] changed tables on their way into it
+//! - `numbers`  what it draws for new objects
 //! - [`validation`] that rows which are there keep a constraint
 //! - [`rewrite`] values made for rows that are there
 //! - [`column_source`] where the columns of altered rows come from
 
 pub(crate) mod change;
 pub(crate) mod column_source;
+mod numbers;
 pub(crate) mod plan;
 pub mod rewrite;
 pub(crate) mod validation;
@@ -20,11 +22,10 @@ use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::ast::QualifiedName;
 use archipel_sql::catalog::names::{is_temporary_schema, undefined_schema};
 use archipel_sql::catalog::{
-    Catalog, CatalogChange, DATABASE, Numbers, Object, ObjectClass, ObjectKind, Persistence, Privileges,
-    SUPERUSER_NAME, Schema, Sequence, Table, TableKind, TypesAlong, UserType,
+    Catalog, CatalogChange, Numbered, Object, ObjectClass, ObjectKind, Persistence, Privileges, Schema,
+    Sequence, Table, TableKind, TypesAlong, UserType,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::type_kind::NUMBERS_END;
 use archipel_sql::type_table::{TypeNames, element_of};
 use archipel_sql::types::{Oid, Type};
 use rustc_hash::FxHashSet;
@@ -34,13 +35,14 @@ use crate::bind::modify::check_table_expressions;
 use crate::bind::stored_expression::DEFINITION_PATH;
 use crate::row::table_def;
 use crate::{Computed, DdlEnv, DdlPlan, FaultyKey, Validation};
+use numbers::Draws;
 use plan::Gathered;
 
 pub(crate) struct Work<'a> {
     pub env: &'a DdlEnv<'a>,
     /// The catalog as the plan so far leaves it.
     pub catalog: Catalog,
-    numbers: Numbers,
+    draws: Draws<'a>,
     computed: Vec<Computed>,
     /// The columns that rows get, or get new values in: of these tables, with these names.
     pub rewritten: Vec<(Oid, String)>,
@@ -82,7 +84,7 @@ impl<'a> Work<'a> {
         let mut work = Work {
             env,
             catalog: env.catalog.clone(),
-            numbers: env.catalog.numbers(),
+            draws: Draws::of(env.numbers),
             computed: Vec::new(),
             rewritten: Vec::new(),
             gathered: Vec::new(),
@@ -162,21 +164,25 @@ impl<'a> Work<'a> {
         }
     }
 
-    pub fn finish(mut self) -> DdlPlan {
+    /// The plan as a whole.
+    ///
+    /// Errors: 54000 if there was no number left for something new.
+    pub fn finish(mut self) -> Result<DdlPlan> {
+        self.draws.check()?;
         self.settle_validations();
         self.plan.duplicates = self.duplicate_queries();
         self.finish_copies();
         self.name_trees();
-        if self.numbers != self.env.catalog.numbers() {
-            self.plan.changes.push(CatalogChange::Put(Object::Numbers(self.numbers)));
+        if let Some(numbers) = self.draws.keep() {
+            self.plan.changes.push(CatalogChange::Put(Object::Numbers(numbers)));
         }
-        self.plan
+        Ok(self.plan)
     }
 
     /// Binds the defaults and conditions of the tables that changed, in the catalog as it will be.
     /// What their names mean to the session they mean to everybody afterwards.
     pub fn check_expressions(&mut self) -> Result<()> {
-        self.check_numbers()?;
+        self.draws.check()?;
         for at in 0..self.plan.changes.len() {
             if let Some(settled) = self.settled_change(&self.plan.changes[at])? {
                 if self.is_latest(&self.plan.changes[at]) {
@@ -219,31 +225,22 @@ impl<'a> Work<'a> {
 
     // -- numbers
 
-    /// Those of types are made of drawn ones, which have so much room in them.
-    fn check_numbers(&self) -> Result<()> {
-        if self.numbers.oid <= NUMBERS_END || self.numbers == self.env.catalog.numbers() {
-            return Ok(());
-        }
-        Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "there are no numbers left for new objects"))
-    }
-
     /// The first of `count` new oids in a row.
     pub fn oids(&mut self, count: u32) -> Oid {
-        let oid = self.numbers.oid;
-        self.numbers.oid += count;
-        Oid(oid)
+        Oid(self.draws.draw(Numbered::Oid, count))
     }
 
     pub fn tree(&mut self) -> u32 {
-        let tree = self.numbers.tree;
-        self.numbers.tree += 1;
-        tree
+        self.draws.draw(Numbered::Tree, 1)
     }
 
     pub fn group(&mut self) -> u32 {
-        let group = self.numbers.group;
-        self.numbers.group += 1;
-        group
+        self.draws.draw(Numbered::Group, 1)
+    }
+
+    /// The engine's number of a sequence that is made.
+    pub fn sequence_file(&mut self) -> u32 {
+        self.draws.draw(Numbered::Sequence, 1)
     }
 
     // -- changes
@@ -468,11 +465,15 @@ impl<'a> Work<'a> {
                 undefined_schema(schema)
             });
         }
-        let allowed = self.authority().privileges(DATABASE, ObjectClass::Database);
+        let database = self.catalog.database_oid();
+        let allowed = self.authority().privileges(database, ObjectClass::Database);
         if !self.env.system && !allowed.contains(Privileges::TEMPORARY) {
             return Err(SqlError::new(
                 SqlState::INSUFFICIENT_PRIVILEGE,
-                format!("permission denied to create temporary tables in database \"{SUPERUSER_NAME}\""),
+                format!(
+                    "permission denied to create temporary tables in database \"{}\"",
+                    self.catalog.database_name()
+                ),
             ));
         }
         Ok(self.temporary_schema())

@@ -2,7 +2,7 @@
 
 use archipel_engine::id::{SequenceId, TreeId};
 use archipel_engine::txn::DdlOp;
-use archipel_sql::catalog::{Catalog, CatalogChange, RoutineRef, SessionRoles, TableRef};
+use archipel_sql::catalog::{Catalog, CatalogChange, ObjectNumbers, RoutineRef, SessionRoles, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
@@ -21,6 +21,8 @@ pub struct DdlEnv<'a> {
     /// The schema of the session's temporary relations, whether or not there is one yet.
     pub temporary_schema: &'a str,
     pub copies: &'a Copies,
+    /// Where what is new gets its numbers from.
+    pub numbers: &'a ObjectNumbers,
     /// In whose name it is done.
     pub roles: SessionRoles,
 }

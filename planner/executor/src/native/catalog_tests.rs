@@ -32,9 +32,6 @@ impl SystemSource for Host {
     fn roles(&self) -> SessionRoles {
         SessionRoles::default()
     }
-    fn database(&self) -> &str {
-        "archipel"
-    }
 }
 
 impl SessionHost for Host {

@@ -42,7 +42,7 @@ impl Session {
     /// Whether the current user may maintain a relation.
     fn maintains(&mut self, relation: Oid) -> bool {
         let host = self.host();
-        host.rights().owns(relation) || host.rights().owns(host.database.oid)
+        host.rights().owns(relation) || host.rights().owns_database(host.database.oid)
     }
 
     /// Waits at a table, if it is one whose rows others may be using.

@@ -352,28 +352,24 @@ impl Session {
         let context = self.context(&host);
         let (search_path, roles) = (self.search_path(), self.roles());
         let temporary_schema = &self.temporary_schema_name();
-        let plan = |catalog: &Catalog| {
-            let environment = DdlEnv {
-                catalog,
-                search_path: &search_path,
-                context: &context,
-                system: matches!(source, Source::System(_)),
-                temporary_schema,
-                copies,
-                roles,
-            };
-            match source {
-                Source::Statement(statement, text) => {
-                    archipel_planner::ddl::require_schemas(text, &environment)?;
-                    archipel_planner::ddl::plan(statement, &environment)
-                }
-                Source::System(statement) => archipel_planner::ddl::plan(statement, &environment),
-                Source::Distribution(call) => archipel_planner::ddl::plan_distribution(call, &environment),
-            }
+        let environment = DdlEnv {
+            catalog,
+            search_path: &search_path,
+            context: &context,
+            system: matches!(source, Source::System(_)),
+            temporary_schema,
+            copies,
+            numbers: self.database.catalog.numbers(),
+            roles,
         };
-        self.database
-            .catalog
-            .drawing(catalog, plan, |planned| planned.as_ref().ok().map(|plan| &plan.changes[..]))
+        match source {
+            Source::Statement(statement, text) => {
+                archipel_planner::ddl::require_schemas(text, &environment)?;
+                archipel_planner::ddl::plan(statement, &environment)
+            }
+            Source::System(statement) => archipel_planner::ddl::plan(statement, &environment),
+            Source::Distribution(call) => archipel_planner::ddl::plan_distribution(call, &environment),
+        }
     }
 
     /// Compiles new routines against the catalog as it will be: what PostgreSQL reports at

@@ -4,7 +4,7 @@
 //! is not in force any more at its COMMIT, they stand nevertheless where the two sides have nothing to
 //! do with each other: neither has given a name that the other gave, changed or dropped what the other
 //! changed or dropped, nor built on what the other did that to. Numbers are drawn from one place
-//! ([`crate::catalog::CatalogHandle::drawing`]), so those of two sides differ.
+//! ([`archipel_sql::catalog::ObjectNumbers`]), so those of two sides differ.
 //!
 //! Who depends on a table, a sequence or a schema is known exactly. Whoever drops a routine, a type, an
 //! operator class or a role stands only beside a side that made nothing that could name them.
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use archipel_engine::DdlOp;
 use archipel_engine::id::TreeId;
 use archipel_sql::catalog::operator_class::{OperatorClassRef, access_method};
-use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object, ObjectKind, Relation, Table};
+use archipel_sql::catalog::{Catalog, CatalogChange, Object, ObjectKind, Relation, Table};
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::types::Oid;
 
@@ -58,24 +58,12 @@ pub(super) fn rebased<'o>(
         if known.is_none() && before.contains_key(&(object.kind(), object.oid())) {
             return Err(Apart::Changed);
         }
-        match object {
-            Object::Numbers(numbers) => {
-                let known = current.numbers();
-                *numbers = Numbers {
-                    oid: numbers.oid.max(known.oid),
-                    tree: numbers.tree.max(known.tree),
-                    group: numbers.group.max(known.group),
-                };
-            }
-            Object::Table(table) => {
-                let Some(Object::Table(known)) = known else { continue };
-                let version = table.version.max(known.version + 1);
-                // Both sides point at it, and that is all this one has to say of it.
-                let pointed_at = !mine.changed.contains(&(ObjectKind::Table, table.oid));
-                let table_now = if pointed_at { &**known } else { &**table };
-                *table = Arc::new(Table { version, ..table_now.clone() });
-            }
-            _ => {}
+        if let (Object::Table(table), Some(Object::Table(known))) = (object, known) {
+            let version = table.version.max(known.version + 1);
+            // Both sides point at it, and that is all this one has to say of it.
+            let pointed_at = !mine.changed.contains(&(ObjectKind::Table, table.oid));
+            let table_now = if pointed_at { &**known } else { &**table };
+            *table = Arc::new(Table { version, ..table_now.clone() });
         }
     }
     Ok(current.apply(changes))

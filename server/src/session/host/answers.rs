@@ -173,7 +173,7 @@ impl SessionHost for Host {
         }
     }
 
-    fn sequence_file(&self, sequence: Oid) -> u32 {
+    fn sequence_file(&self, sequence: Oid) -> Option<u32> {
         self.catalog.catalog.sequence_file(sequence)
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, AclItem, DATABASE, SUPERUSER, SUPERUSER_NAME};
+use super::{Access, AclItem, DATABASE, DATABASE_NAME, SUPERUSER};
 use crate::types::Oid;
 
 /// A database. See the module's head.
@@ -62,7 +62,7 @@ impl Database {
 
     /// The one that a new data directory has.
     pub(super) fn initial() -> Database {
-        Database::new(DATABASE, SUPERUSER_NAME, SUPERUSER)
+        Database::new(DATABASE, DATABASE_NAME, SUPERUSER)
     }
 
     /// Whose it is and who may do what with it.

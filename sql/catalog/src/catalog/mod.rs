@@ -6,6 +6,7 @@
 //! - `state`       what it is made of; `shared_map` its maps
 //! - [`shared_state`] what all databases have in common; [`database`] they themselves
 //! - [`earlier_form`] rows as earlier versions wrote them
+//! - [`numbers`]   where new objects get their numbers from
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
 //! - [`stored_name`] what stands for names in the texts that the catalog keeps
 //! - [`dependency`] who would break if an object went
@@ -17,9 +18,9 @@
 //! - [`user_type`] enums, domains and composite types
 //! - [`access`]    owners, access control lists, roles and what they may do
 //!
-//! Numbers. Objects draw oids from one counter. A table's row type and the array of that are numbered
-//! after the table, in a range of their own ([`Table::row_type`]). A primary key and an index take
-//! two: the index relation's, and the constraint's ([`KeyConstraint::constraint_oid`]).
+//! Numbers. Objects of all databases draw oids from one counter. A table's row type and the array of that
+//! are numbered after the table, in a range of their own ([`Table::row_type`]). A primary key and an index
+//! take two: the index relation's, and the constraint's ([`KeyConstraint::constraint_oid`]).
 
 pub mod access;
 pub mod database;
@@ -27,6 +28,7 @@ pub mod dependency;
 pub mod earlier_form;
 pub mod invalidation;
 pub mod names;
+pub mod numbers;
 pub mod object;
 pub mod operator_class;
 pub mod partition;
@@ -52,6 +54,7 @@ pub use access::{Access, AclItem, ObjectClass, Privileges};
 pub use database::{Database, DatabaseSettings};
 pub use invalidation::lookup_recorder::{LookupRecorder, Lookups};
 pub use invalidation::validity::Validity;
+pub use numbers::{Numbered, ObjectNumbers};
 pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Schema};
 pub use partition::{
     PartitionBound, PartitionKey, PartitionKeyPart, PartitionStrategy, RangeDatum, RangeEnd, compare_ends,
@@ -545,11 +548,13 @@ pub const PG_CATALOG: Oid = Oid(11);
 pub const PUBLIC: Oid = Oid(2200);
 pub const INFORMATION_SCHEMA: Oid = Oid(13_000);
 pub const ARCHIPEL: Oid = Oid(13_001);
-/// The database's.
+/// The database that a new data directory has.
 pub const DATABASE: Oid = Oid(5);
+/// What that is called.
+pub const DATABASE_NAME: &str = "archipel";
 /// The superuser's role.
 pub const SUPERUSER: Oid = Oid(10);
-/// The superuser's and the database's name.
+/// The superuser's name.
 pub const SUPERUSER_NAME: &str = "archipel";
 /// Oids of users' objects begin here.
 pub const FIRST_OID: u32 = 16_384;
@@ -557,6 +562,8 @@ pub const FIRST_OID: u32 = 16_384;
 pub const FIRST_TREE: u32 = 16;
 /// Group numbers of users' tables begin here.
 pub const FIRST_GROUP: u32 = 16;
+/// The engine's numbers of users' sequences begin here.
+pub const FIRST_SEQUENCE: u32 = 16;
 
 /// Shared handles, as the binder and the plans keep them.
 pub type TableRef = Arc<Table>;

@@ -8,7 +8,7 @@ pub use crate::parser::{quote_identifier, quote_qualified, too_many_dots};
 use crate::types::{Oid, Type};
 
 use super::stored_name::{routine_id, sequence_id, type_id};
-use super::{Catalog, Relation, RoutineRef, SUPERUSER_NAME, SequenceRef, TableRef};
+use super::{Catalog, Relation, RoutineRef, SequenceRef, TableRef};
 
 impl Catalog {
     /// The schemas of a search path that exist, in the order names are looked up: `pg_catalog`
@@ -201,7 +201,8 @@ impl Catalog {
     /// 0A000 for a name with a database that is not this one.
     fn check_database(&self, name: &QualifiedName) -> Result<()> {
         match name.catalog.as_deref() {
-            None | Some(SUPERUSER_NAME) => Ok(()),
+            None => Ok(()),
+            Some(database) if database == self.database_name() => Ok(()),
             Some(_) => Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
                 format!("cross-database references are not implemented: {name}"),

@@ -7,7 +7,10 @@ use crate::error::{Result, SqlError};
 use crate::types::Oid;
 
 use super::operator_class::{OperatorClassRef, OperatorFamilyRef};
-use super::{Access, Database, DefaultAccess, Role, RoutineRef, SequenceRef, TableRef, UserTypeRef};
+use super::{
+    Access, Database, DefaultAccess, FIRST_GROUP, FIRST_OID, FIRST_SEQUENCE, FIRST_TREE, Role, RoutineRef,
+    Sequence, SequenceRef, TableRef, UserTypeRef,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schema {
@@ -29,13 +32,33 @@ impl Comments {
     }
 }
 
-/// The counters new objects are numbered from. They never go back, so that what is dropped is
-/// never confused with what comes after it.
+/// The numbers that new objects begin with ([`super::numbers`]). They never go back, so that what is
+/// dropped is never confused with what comes after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Numbers {
     pub oid: u32,
     pub tree: u32,
     pub group: u32,
+    /// 0 in rows of before sequences had numbers of their own.
+    #[serde(default)]
+    pub sequence: u32,
+}
+
+impl Numbers {
+    /// Those of a new data directory.
+    pub const FIRST: Numbers =
+        Numbers { oid: FIRST_OID, tree: FIRST_TREE, group: FIRST_GROUP, sequence: FIRST_SEQUENCE };
+
+    /// The larger of each.
+    #[must_use]
+    pub fn max(self, other: Numbers) -> Numbers {
+        Numbers {
+            oid: self.oid.max(other.oid),
+            tree: self.tree.max(other.tree),
+            group: self.group.max(other.group),
+            sequence: self.sequence.max(other.sequence),
+        }
+    }
 }
 
 /// A step that brought the catalog to a version (crate `migrations`). Its oid is the version.
@@ -210,7 +233,7 @@ impl Object {
             ObjectKind::Schema => read(payload).map(Object::Schema),
             ObjectKind::Table => read(payload).map(|table| Object::Table(TableRef::new(table))),
             ObjectKind::Sequence => {
-                read(payload).map(|sequence| Object::Sequence(SequenceRef::new(sequence)))
+                read(payload).map(|sequence| Object::Sequence(SequenceRef::new(Sequence::filed(sequence))))
             }
             ObjectKind::Routine => read(payload).map(|routine| Object::Routine(RoutineRef::new(routine))),
             ObjectKind::Role => read(payload).map(Object::Role),
@@ -237,7 +260,7 @@ impl Object {
 /// One change of the catalog: what DDL consists of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CatalogChange {
-    /// Adds the object, or replaces the one of the same kind and oid.
+    /// Adds the object, or replaces the one of the same kind and oid. Of numbers, the larger ones stay.
     Put(Object),
     Drop(ObjectKind, Oid),
 }

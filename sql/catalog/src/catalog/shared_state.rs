@@ -141,7 +141,7 @@ impl Catalog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{DATABASE, SUPERUSER_NAME, Schema};
+    use crate::catalog::{DATABASE, DATABASE_NAME, Schema};
 
     fn role(oid: u32, name: &str) -> CatalogChange {
         CatalogChange::Put(Object::Role(Role::new(Oid(oid), name)))
@@ -251,7 +251,7 @@ mod tests {
     fn rights_on_a_database_are_its_own() {
         let catalog = Catalog::initial(Vec::new());
         let known = catalog.database(DATABASE).expect("every server has it");
-        assert_eq!((known.name.as_str(), catalog.access(DATABASE)), (SUPERUSER_NAME, None));
+        assert_eq!((known.name.as_str(), catalog.access(DATABASE)), (DATABASE_NAME, None));
         let given = Database { owner: Oid(20_000), ..Database::clone(&known) };
         let after = catalog.apply(&[CatalogChange::Put(Object::Database(given))]);
         assert_eq!((after.owner(DATABASE), catalog.owner(DATABASE)), (Oid(20_000), SUPERUSER));

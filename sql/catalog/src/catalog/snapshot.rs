@@ -32,7 +32,8 @@ impl CatalogMark {
 }
 
 impl Catalog {
-    /// The catalog of an empty data directory: the schemas of the system with their views.
+    /// The catalog of an empty data directory: the schemas of the system with their views. It is that of the
+    /// database which such a directory has; see [`Catalog::of_database`].
     pub fn new(system: Vec<Table>) -> Catalog {
         let mut state = State::empty();
         for (oid, name) in
@@ -55,6 +56,25 @@ impl Catalog {
     pub fn initial(system: Vec<Table>) -> Catalog {
         Catalog::new(system)
             .apply(&[CatalogChange::Put(Object::Schema(Schema { oid: PUBLIC, name: "public".to_string() }))])
+    }
+
+    /// The next version, as one of another database.
+    #[must_use]
+    pub fn of_database(&self, oid: Oid, name: &str) -> Catalog {
+        let mut state = State::clone(&self.0);
+        state.version += 1;
+        (state.database, state.database_name) = (oid, name.into());
+        Catalog(Arc::new(state), None)
+    }
+
+    /// The database that it is of.
+    pub fn database_oid(&self) -> Oid {
+        self.0.database
+    }
+
+    /// What that is called.
+    pub fn database_name(&self) -> &str {
+        &self.0.database_name
     }
 
     /// The next version.
@@ -90,7 +110,7 @@ impl Catalog {
         self.0.migration
     }
 
-    /// What new objects are numbered from.
+    /// What new objects are numbered from, by the row that was written last.
     pub fn numbers(&self) -> Numbers {
         self.0.numbers
     }
@@ -200,8 +220,14 @@ impl Catalog {
     }
 
     /// The engine's number of a sequence.
-    pub fn sequence_file(&self, oid: Oid) -> u32 {
-        self.sequence_by_oid(oid).map_or(oid.0, |sequence| sequence.file())
+    pub fn sequence_file(&self, oid: Oid) -> Option<u32> {
+        self.sequence_by_oid(oid).map(|sequence| sequence.file)
+    }
+
+    /// The sequence that has this number in the engine.
+    pub fn sequence_by_file(&self, file: u32) -> Option<SequenceRef> {
+        self.note_all(ObjectKind::Sequence);
+        self.sequence_by_oid(*self.0.sequence_files.get(&file)?)
     }
 
     pub fn operator_class_by_oid(&self, oid: Oid) -> Option<OperatorClassRef> {

@@ -11,13 +11,16 @@ use super::relation::Relation;
 use super::shared_map::SharedMap;
 use super::shared_state::SharedState;
 use super::{
-    Access, Comments, DefaultAccess, FIRST_GROUP, FIRST_OID, FIRST_TREE, Numbers, Object, ObjectKind,
-    RoutineRef, Schema, SequenceRef, Table, TableRef, UserTypeRef,
+    Access, Comments, DATABASE, DATABASE_NAME, DefaultAccess, Numbers, Object, ObjectKind, RoutineRef,
+    Schema, SequenceRef, Table, TableRef, UserTypeRef,
 };
 
 /// All of it. Copies share most of their maps.
 #[derive(Clone, Debug)]
 pub(super) struct State {
+    /// The database that it is of, and what that is called.
+    pub(super) database: Oid,
+    pub(super) database_name: Arc<str>,
     pub(super) version: u64,
     /// The newest [`super::Migration`]; 0 for a new data directory.
     pub(super) migration: u32,
@@ -50,6 +53,8 @@ pub(super) struct State {
     pub(super) index_tables: SharedMap<Oid, Oid>,
     /// Tables that store rows, by the engine's numbers.
     pub(super) trees: SharedMap<u32, Oid>,
+    /// Sequences, by the engine's numbers.
+    pub(super) sequence_files: SharedMap<u32, Oid>,
     /// Tables to those that inherit from them, by oid.
     pub(super) heirs: SharedMap<Oid, Arc<[Oid]>>,
     /// Tables to those that have foreign keys to them, by oid.
@@ -108,9 +113,11 @@ impl State {
     /// Without any object.
     pub(super) fn empty() -> State {
         State {
+            database: DATABASE,
+            database_name: DATABASE_NAME.into(),
             version: 1,
             migration: 0,
-            numbers: Numbers { oid: FIRST_OID, tree: FIRST_TREE, group: FIRST_GROUP },
+            numbers: Numbers::FIRST,
             shared: Arc::default(),
             schemas: SharedMap::default(),
             tables: SharedMap::default(),
@@ -131,6 +138,7 @@ impl State {
             constraint_names: SharedMap::default(),
             index_tables: SharedMap::default(),
             trees: SharedMap::default(),
+            sequence_files: SharedMap::default(),
             heirs: SharedMap::default(),
             referencing: SharedMap::default(),
             marks: Default::default(),
@@ -184,7 +192,7 @@ impl State {
         }
         self.drop(object.kind(), object.oid());
         match object {
-            Object::Numbers(numbers) => self.numbers = *numbers,
+            Object::Numbers(numbers) => self.numbers = self.numbers.max(*numbers),
             Object::Migration(migration) => self.migration = self.migration.max(migration.version),
             Object::Schema(schema) => {
                 self.schema_names.insert(schema.name.as_str().into(), schema.oid);
@@ -202,6 +210,7 @@ impl State {
             Object::Table(table) => self.put_table(table),
             Object::Sequence(sequence) => {
                 self.sequences.insert(sequence.oid, sequence.clone());
+                self.sequence_files.insert(sequence.file, sequence.oid);
                 let name = Name::new(&sequence.schema, &sequence.name);
                 self.relation_names.insert(name, RelationOid::Sequence(sequence.oid));
             }
@@ -282,6 +291,7 @@ impl State {
             }
             ObjectKind::Sequence => {
                 if let Some(sequence) = self.sequences.remove(&oid) {
+                    self.sequence_files.remove(&sequence.file);
                     self.relation_names.remove(&Name::new(&sequence.schema, &sequence.name));
                 }
             }

@@ -15,7 +15,7 @@ use super::relation::{index_property, inheritance};
 use super::shape::array;
 use super::{Changeable, KeptExpression, SystemSource};
 use crate::catalog::stored_name::literal_id;
-use crate::catalog::{DATABASE, Relation, Table, TableKind, TriggerEvent};
+use crate::catalog::{Relation, Table, TableKind, TriggerEvent};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{Oid, Type};
@@ -345,7 +345,7 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         }
         "pg_relation_filepath" => match catalog.relation_by_oid(first) {
             Some(relation) if has_file(&relation) => {
-                text(format!("base/{}/{}", DATABASE.0, relation.oid().0))
+                text(format!("base/{}/{}", catalog.database_oid(), relation.oid().0))
             }
             _ => Datum::Null,
         },

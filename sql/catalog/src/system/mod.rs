@@ -91,9 +91,6 @@ mod tests {
         fn roles(&self) -> SessionRoles {
             SessionRoles::default()
         }
-        fn database(&self) -> &str {
-            "archipel"
-        }
     }
 
     fn source() -> Source {

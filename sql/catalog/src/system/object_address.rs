@@ -8,7 +8,7 @@ use super::relation::index_view::default_oid;
 use super::relation::relation_name::relation_name;
 use super::relation::relations::kind_of;
 use super::shape::text;
-use crate::catalog::{DATABASE, Relation, Table};
+use crate::catalog::{Relation, Table};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError};
 use crate::function;
@@ -60,7 +60,7 @@ fn identity(source: &dyn SystemSource, class: Oid, object: Oid, part: i32) -> Re
         2604 => default_value(source, object),
         2615 => named(source, catalog.schema_by_oid(object).map(|schema| schema.name.clone()), "schema"),
         1260 => named(source, catalog.role_by_oid(object).map(|role| role.name.clone()), "role"),
-        1262 => named(source, (object == DATABASE).then(|| source.database().to_owned()), "database"),
+        1262 => named(source, catalog.name_of_database(object).map(str::to_owned), "database"),
         2620 => match catalog.trigger_by_oid(object) {
             None => Identity::missing("trigger"),
             Some((table, place)) => {

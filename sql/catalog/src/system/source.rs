@@ -75,7 +75,10 @@ pub trait SystemSource {
     fn search_path(&self) -> &[String];
     /// In whose name is asked.
     fn roles(&self) -> SessionRoles;
-    fn database(&self) -> &str;
+    /// What the database is called.
+    fn database(&self) -> &str {
+        self.catalog().database_name()
+    }
     /// What functions behind relations may ask.
     fn context(&self) -> FunctionContext<'_> {
         FunctionContext::detached()

@@ -177,9 +177,9 @@ pub trait SessionHost: Interruptible + Sync {
     fn require_sequence(&self, _sequence: Oid, _one_of: Privileges) -> Result<()> {
         Err(nobody())
     }
-    /// The engine's number of a sequence.
-    fn sequence_file(&self, sequence: Oid) -> u32 {
-        sequence.0
+    /// The engine's number of a sequence, where the session knows the sequence.
+    fn sequence_file(&self, _sequence: Oid) -> Option<u32> {
+        None
     }
     /// How many numbers of a sequence its session draws at once.
     fn sequence_cache(&self, _sequence: Oid) -> i64 {

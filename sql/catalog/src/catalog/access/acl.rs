@@ -5,7 +5,7 @@ use std::fmt;
 use super::role::DATABASE_OWNER;
 use super::{Access, AclItem, EVERYBODY, ObjectClass};
 use crate::catalog::{
-    ARCHIPEL, Catalog, DATABASE, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, SUPERUSER, Table, TableKind,
+    ARCHIPEL, Catalog, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, SUPERUSER, Table, TableKind,
 };
 use crate::rights::Privileges;
 use crate::types::Oid;
@@ -61,7 +61,7 @@ fn is_secret(table: &Table) -> bool {
 impl Catalog {
     /// What kind of object has this oid, as far as rights go.
     pub fn class_of(&self, object: Oid) -> Option<ObjectClass> {
-        if object == DATABASE {
+        if self.name_of_database(object).is_some() {
             return Some(ObjectClass::Database);
         }
         if self.table_in_place(object).is_some() {
@@ -120,7 +120,7 @@ impl Catalog {
 
     /// The rights in force on an object.
     pub fn acl_of(&self, object: Oid, class: ObjectClass) -> Vec<AclItem> {
-        let access = self.access_of(object);
+        let access = self.access_by_class(object, class);
         access.acl.unwrap_or_else(|| class.default_acl(access.owner))
     }
 }

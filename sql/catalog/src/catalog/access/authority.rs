@@ -65,7 +65,10 @@ impl Catalog {
         if let Some(info) = crate::type_table::type_info(object) {
             return ("type", info.name.to_owned());
         }
-        ("database", crate::catalog::SUPERUSER_NAME.to_owned())
+        match self.name_of_database(object) {
+            Some(name) => ("database", name.to_owned()),
+            None => ("object", object.to_string()),
+        }
     }
 }
 
@@ -91,6 +94,11 @@ impl Authority<'_> {
 
     pub fn owns(&self, object: Oid) -> bool {
         self.acts_as(self.catalog.owner(object))
+    }
+
+    /// As [`Authority::owns`], of a database.
+    pub fn owns_database(&self, database: Oid) -> bool {
+        self.acts_as(self.catalog.owner_of_database(database))
     }
 
     /// 42501 unless it owns the object.
@@ -154,10 +162,10 @@ impl Authority<'_> {
 
     /// Its grant options on an object.
     pub fn grant_options(&self, object: Oid, class: ObjectClass) -> Privileges {
-        let owner = self.catalog.owner(object);
         if self.is_superuser() {
             return Privileges(u16::MAX);
         }
+        let owner = self.catalog.owner_by_class(object, class);
         let roles = self.catalog.roles_of(self.role, true);
         self.options(&self.catalog.acl_of(object, class), owner, &roles)
     }
@@ -179,7 +187,7 @@ impl Authority<'_> {
         if self.privileges(object, class).contains(privileges) {
             return Ok(());
         }
-        let (what, name) = self.catalog.kind_and_name(object);
+        let (what, name) = self.catalog.kind_and_name_by_class(object, class);
         Err(denied(what, &name))
     }
 
@@ -188,7 +196,7 @@ impl Authority<'_> {
         if !(self.privileges(object, class) & privileges).is_empty() {
             return Ok(());
         }
-        let (what, name) = self.catalog.kind_and_name(object);
+        let (what, name) = self.catalog.kind_and_name_by_class(object, class);
         Err(denied(what, &name))
     }
 

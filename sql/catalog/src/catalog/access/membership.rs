@@ -1,7 +1,7 @@
 //! Whose member a role is, in a catalog.
 
 use super::role::Role;
-use crate::catalog::{Catalog, DATABASE, DATABASE_OWNER};
+use crate::catalog::{Catalog, DATABASE_OWNER};
 use crate::types::Oid;
 
 impl Catalog {
@@ -17,7 +17,7 @@ impl Catalog {
             if inherited && !member.inherit {
                 continue;
             }
-            if of == self.owner(DATABASE) && !found.contains(&DATABASE_OWNER) {
+            if of == self.owner_of_database(self.database_oid()) && !found.contains(&DATABASE_OWNER) {
                 found.push(DATABASE_OWNER);
             }
             for membership in &member.member_of {

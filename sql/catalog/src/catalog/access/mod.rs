@@ -5,12 +5,14 @@
 //! the owner's own rights begin as a grant by himself, and his grant options go without saying.
 //!
 //! - [`acl`]        who owns an object and what its list says, in a catalog; lists as text
+//! - `database`     the same of databases, which are told by their class
 //! - [`authority`]  what a role may do, and the errors when it may not
 //! - [`default_access`] what new objects begin with
 //! - [`role`]       roles; [`membership`] whose member one is
 
 pub(crate) mod acl;
 pub mod authority;
+mod database;
 pub mod default_access;
 mod membership;
 pub mod role;

@@ -5,7 +5,7 @@ use crate::catalog::access::EVERYBODY;
 use crate::catalog::access::acl::AclText;
 use crate::catalog::access::authority::undefined_role;
 use crate::catalog::names::{undefined_column, undefined_schema};
-use crate::catalog::{AclItem, Authority, DATABASE, ObjectClass, Privileges, Relation};
+use crate::catalog::{AclItem, Authority, ObjectClass, Privileges, Relation};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::system::SystemSource;
@@ -194,12 +194,12 @@ fn type_argument(source: &dyn SystemSource, value: &Datum) -> Result<Oid> {
 
 fn database_argument(source: &dyn SystemSource, value: &Datum) -> Result<Oid> {
     match value {
-        Datum::Text(name) if name == source.database() => Ok(DATABASE),
+        Datum::Text(name) if name == source.database() => Ok(source.catalog().database_oid()),
         Datum::Text(name) => {
             let message = format!("database \"{name}\" does not exist");
             Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, message))
         }
-        Datum::Oid(oid) if *oid == DATABASE => Ok(DATABASE),
+        Datum::Oid(oid) if source.catalog().name_of_database(*oid).is_some() => Ok(*oid),
         _ => Ok(Oid(0)),
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use archipel_engine::Stop;
 use archipel_engine::id::SequenceId;
 use archipel_sql::catalog::Privileges;
 use archipel_sql::datum::Datum;
@@ -75,7 +76,7 @@ pub(crate) fn call(
                 };
                 require_writable(ctx, oid, "setval()")?;
                 ctx.functions.session.require_sequence(oid, Privileges::UPDATE)?;
-                let file = file_of(ctx, oid);
+                let file = file_of(ctx, oid)?;
                 let running = ctx.txn.sequence(file)?;
                 let def = running.def;
                 if *value < def.min || *value > def.max {
@@ -107,7 +108,7 @@ pub(crate) fn call(
             Box::new(move |ctx| {
                 let Some(oid) = sequence_of(&args[0].eval(ctx)?) else { return Ok(Datum::Null) };
                 ctx.functions.session.require_sequence(oid, Privileges::SELECT)?;
-                let (position, logged) = ctx.txn.sequence(file_of(ctx, oid))?.shown();
+                let (position, logged) = ctx.txn.sequence(file_of(ctx, oid)?)?.shown();
                 let row = [Datum::Int8(position.last), Datum::Int8(logged), Datum::Bool(position.called)];
                 Ok(Datum::Record(row.into()))
             })
@@ -127,9 +128,10 @@ pub(crate) fn call(
     }
 }
 
-/// The engine's number of a sequence.
-fn file_of(ctx: &ExecContext<'_, '_>, sequence: Oid) -> SequenceId {
-    SequenceId(ctx.functions.session.sequence_file(sequence))
+/// The engine's number of a sequence. [`Stop::Recompile`] if there is no such sequence.
+fn file_of(ctx: &ExecContext<'_, '_>, sequence: Oid) -> ExecResult<SequenceId> {
+    let file = ctx.functions.session.sequence_file(sequence);
+    Ok(SequenceId(file.ok_or(Stop::Recompile)?))
 }
 
 fn sequence_of(value: &Datum) -> Option<Oid> {
@@ -162,7 +164,7 @@ pub fn numbers_for_next_attempt(drawn: &[Drawn], set: &[Oid], left: VecDeque<Dra
 }
 
 fn next_value(ctx: &mut ExecContext<'_, '_>, oid: Oid) -> ExecResult<i64> {
-    let file = file_of(ctx, oid);
+    let file = file_of(ctx, oid)?;
     let incarnation = ctx.txn.sequence(file)?.incarnation();
     // One that was restarted meanwhile gives what it had given to others.
     let same = |left: &Drawn| left.sequence == oid && left.incarnation == incarnation;
