@@ -10,7 +10,7 @@ pub(crate) mod startup;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archipel_sql::catalog::{Catalog, ObjectNumbers};
+use archipel_sql::catalog::{Catalog, CatalogChange, ObjectNumbers};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::types::Oid;

@@ -311,9 +311,9 @@ fn lifted(txn: &mut Txn<'_>, catalog: &TableMeta, numbers: Numbers) -> ExecResul
     let Some(row) = txn.get_newest(catalog, &key)? else {
         return Ok(numbers.max(Numbers::FIRST));
     };
-    match object(&catalog.layout, row)? {
-        Object::Numbers(written) => Ok(written.max(numbers)),
-        other => Err(SqlError::internal(format!("numbers are of kind {}", other.kind().as_str())).into()),
+    match objects_of(&catalog.layout, row)?.first() {
+        Some(Object::Numbers(written)) => Ok((*written).max(numbers)),
+        _ => Err(SqlError::internal("the row of numbers says none").into()),
     }
 }
 
