@@ -16,7 +16,7 @@ pub(crate) enum Bug {
     EarlyAcknowledgement,
     /// A ticket whose range moved is forgotten instead of forwarded.
     DropForwarded,
-    /// A queue is divided when others know the upper part of the split, and may stand in both.
+    /// A queue is divided when others know the upper part of the split, as if nobody stood in both.
     LateDivision,
     /// A held partition is used for a key that it does not cover any more.
     StaleRouting,

@@ -116,7 +116,10 @@ impl Ticket {
         // Only what lies wholly above goes: whatever else brought it here keeps it here.
         let below = !above || claims.means(lower.group(), ranges.low, Some(ranges.at));
         // It may stand there already: by an old routing table, for what the upper part was before.
-        if above && partitions.iter().all(|partition| partition.id != upper.id) {
+        let is_there = partitions.iter().any(|partition| partition.id == upper.id);
+        #[cfg(test)]
+        let is_there = is_there && !crate::planted::has(crate::planted::Bug::LateDivision);
+        if above && !is_there {
             partitions.push(upper);
         }
         if !below {

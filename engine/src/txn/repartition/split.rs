@@ -130,8 +130,8 @@ impl Txn<'_> {
         self.held.push(upper);
         partition.share_counters(upper);
         let ranges = SplitRanges { low: &low, at, high: high.as_deref() };
-        // Before anybody knows the upper part: a ticket that comes by the new routes stands in both
-        // queues already, and would be given a second place behind those it came after.
+        // Before anybody knows the upper part: a ticket that comes by the new routes would stand in both
+        // queues already, and those that stand in both are to be few.
         #[cfg(not(test))]
         let late = false;
         #[cfg(test)]
