@@ -4,7 +4,7 @@
 //! ALTER DATABASE changes the catalog alone and is planned like other definitions
 //! ([`archipel_planner::ddl::database`]).
 
-use archipel_planner::ddl::database::{DatabaseOptions, require_creator, require_database};
+use archipel_planner::ddl::database::{DatabaseOptions, require_creator, require_database, require_free};
 use archipel_sql::ast::{CreateDatabase, DropDatabase, Set, SetValue, SettingChange};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
@@ -24,10 +24,7 @@ impl Session {
         let host = self.host();
         require_creator(options, &host.rights())?;
         options.require_like_template(&host.rights())?;
-        if require_database(&create.name).is_ok() {
-            let message = format!("database \"{}\" already exists", create.name);
-            return Err(SqlError::new(SqlState::DUPLICATE_DATABASE, message));
-        }
+        require_free(&create.name)?;
         Err(SqlError::unsupported("CREATE DATABASE"))
     }
 
@@ -45,6 +42,15 @@ impl Session {
         };
         self.host().rights().require_owner(database)?;
         Err(SqlError::new(SqlState::OBJECT_IN_USE, "cannot drop the currently open database"))
+    }
+
+    /// REINDEX DATABASE and SYSTEM are of the database that the session is in, and its owner's.
+    pub(super) fn require_own_database(&mut self, name: &str) -> Result<()> {
+        let Ok(database) = require_database(name) else {
+            let message = "can only reindex the currently open database";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        };
+        self.host().rights().require_owner(database)
     }
 
     /// What a role or a database is to begin its sessions with: the setting must exist, the role in force

@@ -265,6 +265,14 @@ impl Cursor<'_> {
         if !explainable && *self.peek() != Token::LParen {
             return Err(self.unexpected());
         }
+        let makes_table = matches!(
+            self.word_at(1).as_str(),
+            "table" | "temporary" | "temp" | "local" | "global" | "unlogged" | "materialized"
+        );
+        if self.at("create") && !makes_table {
+            self.skip(1);
+            return Err(self.unexpected());
+        }
         let statement = Box::new(self.nested_statement()?);
         Ok(Statement::Explain(Explain { options, statement }))
     }

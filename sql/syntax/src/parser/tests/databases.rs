@@ -28,8 +28,8 @@ fn altered(statement: &str) -> DatabaseAction {
 
 #[test]
 fn options_stand_with_and_without_equals_signs() {
-    assert_eq!(created("create database d"), []);
-    assert_eq!(created("create database d with"), []);
+    assert!(created("create database d").is_empty());
+    assert!(created("create database d with").is_empty());
     assert_eq!(
         created(
             "create database \"D\" with owner = r template template0 encoding 'UTF8' connection limit -1"
