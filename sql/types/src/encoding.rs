@@ -56,6 +56,7 @@ const LAST_OF_SERVERS: i32 = 34;
 pub struct Encoding(i32);
 
 impl Encoding {
+    /// What all text here is.
     pub const UTF8: Encoding = Encoding(6);
 
     /// The one with this number (`pg_database.encoding`).

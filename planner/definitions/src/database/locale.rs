@@ -16,8 +16,26 @@ fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
+impl DatabaseOptions {
+    /// What CREATE DATABASE checks once it has found its template and may copy it: the strategy, whether the
+    /// encoding and the locale are the template's, the tablespace. Every database has the encoding UTF8 and
+    /// the locale C; others are refused by name.
+    pub fn require_like_template(&self, authority: &Authority<'_>) -> Result<()> {
+        require_strategy(self.strategy.as_deref())?;
+        require_locale(self)?;
+        if let Some(tablespace) = &self.tablespace {
+            require_tablespace(tablespace, authority)?;
+        }
+        // All objects' numbers come from one source.
+        match self.oid {
+            Some(_) => Err(SqlError::unsupported("CREATE DATABASE … OID")),
+            None => Ok(()),
+        }
+    }
+}
+
 /// The strategy of CREATE DATABASE. What it says of files and the log has no meaning here.
-pub(super) fn require_strategy(strategy: Option<&str>) -> Result<()> {
+fn require_strategy(strategy: Option<&str>) -> Result<()> {
     let known = |strategy: &str| ["wal_log", "file_copy"].iter().any(|it| it.eq_ignore_ascii_case(strategy));
     match strategy.filter(|strategy| !known(strategy)) {
         None => Ok(()),
@@ -27,7 +45,7 @@ pub(super) fn require_strategy(strategy: Option<&str>) -> Result<()> {
 }
 
 /// The encoding and the locale of a new database must be its template's.
-pub(super) fn require_locale(options: &DatabaseOptions) -> Result<()> {
+fn require_locale(options: &DatabaseOptions) -> Result<()> {
     [&options.collate, &options.ctype].into_iter().flatten().try_for_each(|name| require_c(name))?;
     match &options.icu_locale {
         None if options.uses_icu => return Err(invalid("ICU locale must be specified")),

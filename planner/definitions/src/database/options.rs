@@ -1,13 +1,11 @@
 //! What CREATE and ALTER DATABASE ask for, from what they say.
 
 use archipel_sql::ast::{DatabaseOption, OptionValue};
-use archipel_sql::catalog::{Authority, FIRST_OID};
+use archipel_sql::catalog::FIRST_OID;
 use archipel_sql::encoding::Encoding;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::io::parse_oid;
 use archipel_sql::types::Oid;
-
-use super::locale;
 
 /// The template of whoever names none.
 const TEMPLATE: &str = "template1";
@@ -26,7 +24,7 @@ pub struct DatabaseOptions {
     /// −1: none.
     pub connection_limit: i32,
     pub collation_version: Option<String>,
-    oid: Option<Oid>,
+    pub(super) oid: Option<Oid>,
     pub(super) tablespace: Option<String>,
     pub(super) strategy: Option<String>,
     pub(super) encoding: Option<Encoding>,
@@ -60,22 +58,6 @@ impl DatabaseOptions {
             collation_version: given.required_text("collation_version")?,
             oid,
         })
-    }
-
-    /// What CREATE DATABASE checks once it has found its template and may copy it: the strategy, whether the
-    /// encoding and the locale are the template's, the tablespace. Every database has the encoding UTF8 and
-    /// the locale C; others are refused by name.
-    pub fn require_like_template(&self, authority: &Authority<'_>) -> Result<()> {
-        locale::require_strategy(self.strategy.as_deref())?;
-        locale::require_locale(self)?;
-        if let Some(tablespace) = &self.tablespace {
-            locale::require_tablespace(tablespace, authority)?;
-        }
-        // All objects' numbers come from one source.
-        match self.oid {
-            Some(_) => Err(SqlError::unsupported("CREATE DATABASE … OID")),
-            None => Ok(()),
-        }
     }
 }
 

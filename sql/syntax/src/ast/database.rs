@@ -3,6 +3,7 @@
 use super::name::RoleName;
 use super::setting::SettingChange;
 
+/// CREATE DATABASE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateDatabase {
     pub name: String,
@@ -31,12 +32,14 @@ pub enum OptionValue {
     Text(String),
 }
 
+/// ALTER DATABASE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AlterDatabase {
     pub name: String,
     pub action: DatabaseAction,
 }
 
+/// What ALTER DATABASE changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabaseAction {
     Options(Vec<DatabaseOption>),
@@ -58,6 +61,7 @@ impl AlterDatabase {
     }
 }
 
+/// DROP DATABASE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DropDatabase {
     pub name: String,
