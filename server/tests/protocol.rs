@@ -419,6 +419,12 @@ fn what_may_not_be_part_of_a_transaction_says_whether_that_is_a_pipeline() {
     assert_eq!(kinds(&raw.pipeline(&[run("VACUUM t"), run("SELECT 1")])), "12C12DCZ");
     assert_eq!(kinds(&raw.pipeline(&[run("BEGIN"), run("COMMIT"), run("VACUUM t")])), "12C12C12CZ");
     assert_eq!(kinds(&raw.pipeline(&[run(""), run("VACUUM t")])), "12I12CZ");
+    // A database comes or goes in a commit of its own.
+    let gone = "DROP DATABASE IF EXISTS nosuch";
+    assert_eq!(kinds(&raw.pipeline(&[run(gone), run(gone), run("VACUUM t")])), "12NC12NC12CZ");
+    let told = raw.pipeline(&[run("SELECT 1"), run(gone)]);
+    let message = common::field(&told, b'M');
+    assert_eq!(message.as_deref(), Some("DROP DATABASE cannot be executed within a pipeline"));
     raw.query("BEGIN");
     let told = raw.pipeline(&[run("VACUUM t")]);
     let message = common::field(&told, b'M');

@@ -14,11 +14,12 @@
 //! - [`function`]  routines, aggregates, extensions, operator classes
 //! - [`expression`] defaults and conditions as the catalog keeps them
 //! - [`schema`]    schemas, comments; [`namespace`] schemas that objects move to
-//! - [`access`]    roles, owners, privileges
+//! - [`access`]    roles, owners, privileges; [`database`] databases
 
 pub(crate) mod access;
 pub(crate) mod alter;
 pub(crate) mod data_type;
+pub mod database;
 pub(crate) mod drop;
 pub(crate) mod expression;
 pub(crate) mod function;
@@ -133,6 +134,8 @@ fn plan_into(statement: &Statement, work: &mut Work<'_>) -> Result<()> {
         Statement::CreateRole(create) => role::create_role(create, work)?,
         Statement::AlterRole(alter) => role::alter_role(alter, work)?,
         Statement::DropRole(drop) => role::drop_role(drop, work)?,
+        Statement::AlterRoleSetting(alter) => database::alter_role_setting(alter, work)?,
+        Statement::AlterDatabase(alter) => database::alter_database(alter, work)?,
         Statement::AlterDefaultPrivileges(alter) => default_privileges::alter(alter, work)?,
         Statement::OwnedObjects(owned) => owner::owned_objects(owned, work)?,
         Statement::CreateExtension(create) => extension::create(create, work)?,
@@ -180,6 +183,8 @@ pub fn is_definition(statement: &Statement) -> bool {
             | Statement::CreateRole(_)
             | Statement::AlterRole(_)
             | Statement::DropRole(_)
+            | Statement::AlterRoleSetting(_)
+            | Statement::AlterDatabase(_)
             | Statement::AlterDefaultPrivileges(_)
             | Statement::OwnedObjects(_)
             | Statement::CreateExtension(_)

@@ -344,7 +344,13 @@ pub(super) fn move_table(mut table: Table, schema: &str, work: &mut Work<'_>) ->
 }
 
 pub(super) fn comment(comment: &Comment, work: &mut Work<'_>) -> Result<()> {
-    let (oid, column) = comment_target(&comment.object, work)?;
+    let target = comment_target(&comment.object, work);
+    // A dump that is restored under another name speaks of the database it came from.
+    if let (CommentObject::Database(_), Err(undefined)) = (&comment.object, &target) {
+        work.notice_as(undefined.state(), undefined.message());
+        return Ok(());
+    }
+    let (oid, column) = target?;
     check_commenter(&comment.object, oid, work)?;
     let is_shared = is_of_shared(&comment.object);
     let known = if is_shared { work.catalog.shared_comments(oid) } else { work.catalog.comments(oid) };

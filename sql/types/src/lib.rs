@@ -6,7 +6,7 @@
 //!   [`type_kind`] those that users make
 //! - [`datum`]    values at run time; [`record`] composite ones
 //! - [`numeric`], [`datetime`], [`json`] values with an arithmetic or a structure of their own
-//! - [`keyword`]  the words of the grammar, and which names need quotes
+//! - [`keyword`]  the words of the grammar, and which names need quotes; [`encoding`] character sets
 //! - [`io`]       their text and binary forms, as [`style`] says; [`cast`], [`compare`]
 //! - [`function`] scalar functions and operators; [`aggregate`], [`ordered_set`]
 //! - [`stack`], [`memory`], [`written_size`], [`interrupt`] bounds of what a statement may take
@@ -18,6 +18,7 @@ pub mod cast;
 pub mod compare;
 pub mod datetime;
 pub mod datum;
+pub mod encoding;
 pub mod error;
 pub mod function;
 pub mod interrupt;

@@ -133,11 +133,30 @@ pub(crate) fn create_role(create: &CreateRole, work: &mut Work<'_>) -> Result<()
     Ok(())
 }
 
+/// Roles of the system stay as they are (check_rolespec_name).
+pub(crate) fn require_alterable(role: &Role) -> Result<()> {
+    if role.name.starts_with("pg_") {
+        return Err(reserved(&role.name, "Cannot alter reserved roles."));
+    }
+    Ok(())
+}
+
+/// 42501 unless the role in force may change what sessions of `role` begin with.
+pub(crate) fn require_setter(role: &Role, work: &Work<'_>) -> Result<()> {
+    if role.superuser && !work.authority().is_superuser() {
+        return Err(denied("must be superuser to alter superusers"));
+    }
+    if !work.authority().creates_roles() && role.oid != work.env.roles.current {
+        return Err(denied("permission denied"));
+    }
+    Ok(())
+}
+
 pub(crate) fn alter_role(alter: &AlterRole, work: &mut Work<'_>) -> Result<()> {
     let oid = work.role(&alter.role)?;
     let mut role = work.role_object(oid)?;
-    if role.name.starts_with("pg_") && !matches!(alter.action, RoleAction::RenameTo(_)) {
-        return Err(reserved(&role.name, "Cannot alter reserved roles."));
+    if !matches!(alter.action, RoleAction::RenameTo(_)) {
+        require_alterable(&role)?;
     }
     let own = oid == work.env.roles.current;
     let (superuser, creates) = (work.authority().is_superuser(), work.authority().creates_roles());
@@ -192,12 +211,7 @@ pub(crate) fn alter_role(alter: &AlterRole, work: &mut Work<'_>) -> Result<()> {
             role.name.clone_from(name);
         }
         RoleAction::Set(_) | RoleAction::Reset(_) | RoleAction::ResetAll => {
-            if role.superuser && !superuser {
-                return Err(denied("must be superuser to alter superusers"));
-            }
-            if !creates && !own {
-                return Err(denied("permission denied"));
-            }
+            require_setter(&role, work)?;
             let (name, value) = match &alter.action {
                 RoleAction::Set(set) => (&set.name, routine::setting_text(set, work.env.context.session)?),
                 RoleAction::Reset(name) => (name, None),

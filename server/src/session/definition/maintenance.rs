@@ -137,6 +137,10 @@ impl Session {
                 tables.sort_by_key(|table| table.oid.0);
                 tables
             }
+            ("database" | "system", Some(name)) => {
+                self.require_own_database(&name.name)?;
+                Vec::new()
+            }
             _ => Vec::new(),
         };
         for table in tables {

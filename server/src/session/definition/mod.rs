@@ -6,13 +6,14 @@
 //!
 //! - [`block_definition`]   those of a block, until COMMIT; [`operations`] what they do to the engine's tables; [`rebase`] onto a
 //!   catalog that others have changed
-//! - [`create_as`] CREATE TABLE AS; [`temporary`] what goes with the session
+//! - [`create_as`] CREATE TABLE AS; [`temporary`] what goes with the session; [`database`] databases
 //! - [`lock`]      LOCK TABLE, and the locks of definitions; [`latch`] one definition at a time
 //! - [`maintenance`] VACUUM, ANALYZE, REINDEX, CLUSTER
 //! - [`staged`]    the definitions of a block; [`source`] where one stands
 
 pub(super) mod block_definition;
 mod create_as;
+mod database;
 mod latch;
 mod lock;
 mod maintenance;
@@ -31,7 +32,8 @@ use archipel_procedures::Environment;
 use archipel_procedures::plpgsql::lexer::long_names;
 use archipel_procedures::plpgsql::shadowed_variables;
 use archipel_sql::ast::{
-    AlterRole, Rename, RenameAction, RoleAction, RoutineClauses, RoutineSetting, Statement,
+    AlterDatabase, AlterRole, DatabaseAction, Rename, RenameAction, RoleAction, RoutineClauses,
+    RoutineSetting, Statement,
 };
 use archipel_sql::catalog::{Catalog, Language, Required, Requirement, Routine, RoutineRef};
 use archipel_sql::datum::Datum;
@@ -39,8 +41,8 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CheckLevel, ExtraCheck};
 use parking_lot::Mutex;
 
+use super::Session;
 use super::execute::severity_of;
-use super::{Session, role_setting};
 use crate::run::computed_value::{ComputedRun, ValueRun};
 use crate::run::definition::{DefinitionRun, Described, Extent, ValidationRun, WrittenRows};
 use crate::settings::table::{Context, SettingId, find};
@@ -71,28 +73,18 @@ impl Session {
     ) -> Result<String> {
         if self.transaction.is_open() {
             if !self.transaction.is_block() && !self.in_script {
-                Self::require_outside_of_pipeline(statement)?;
+                self.require_outside_of_pipeline(statement)?;
             }
-            Self::require_outside_of_block(statement)?;
+            self.require_outside_of_block(statement)?;
             self.require_nothing_pending(statement)?;
         } else if self.is_behind_others() {
-            Self::require_outside_of_pipeline(statement)?;
+            self.require_outside_of_pipeline(statement)?;
         }
+        if self.run_unplanned(statement, prepared.tag).await? {
+            return Ok(prepared.tag.to_owned());
+        }
+        self.check_settings(statement)?;
         match &**statement {
-            Statement::Vacuum(vacuum) | Statement::Analyze(vacuum) => {
-                self.maintain(vacuum, prepared.tag).await?;
-                return Ok(prepared.tag.to_owned());
-            }
-            Statement::Reindex { what, name, concurrently } => {
-                self.reindex(what, name.as_ref(), *concurrently).await?;
-                return Ok(prepared.tag.to_owned());
-            }
-            Statement::Cluster { table, index } => {
-                if let Some(table) = table {
-                    self.cluster(table, index.as_deref()).await?;
-                }
-                return Ok(prepared.tag.to_owned());
-            }
             Statement::Truncate(truncate) if self.fires_truncate(truncate)? => {
                 self.require_writable(prepared.tag)?;
                 return Box::pin(self.truncate_with_triggers(truncate, alone)).await;
@@ -101,16 +93,6 @@ impl Session {
                 self.require_writable(prepared.tag)?;
                 self.truncate_in_block(truncate).await?;
                 return Ok(prepared.tag.to_owned());
-            }
-            Statement::AlterRole(alter) => self.check_role_setting(alter)?,
-            Statement::CreateRoutine(create) => {
-                self.check_routine_settings(&create.clauses)?;
-                if self.is_temporary_target(&create.name) {
-                    self.use_temporary_schema()?;
-                }
-            }
-            Statement::Rename(Rename { action: RenameAction::Clauses(clauses), .. }) => {
-                self.check_routine_settings(clauses)?;
             }
             Statement::CreateTableAs(create) => {
                 let known = prepared.params.iter().map(|ty| ty.oid);
@@ -131,16 +113,42 @@ impl Session {
         self.run_or_stage(source, prepared.tag, alone).await
     }
 
-    /// ALTER ROLE … SET: the setting must exist, and take the value.
-    fn check_role_setting(&self, alter: &AlterRole) -> Result<()> {
-        match &alter.action {
-            RoleAction::Reset(name) => self.require_settable(name),
-            RoleAction::Set(set) if !role_setting::is_role_setting(&set.name) => {
-                self.require_settable(&set.name)?;
-                match super::utility::setting_text(&set.name, &set.value)? {
-                    Some(text) => self.settings.effective().with(&[(set.name.clone(), text)], None).map(drop),
-                    None => Ok(()),
-                }
+    /// Runs what needs no plan: maintenance, and databases that come and go. Whether it was such.
+    async fn run_unplanned(&mut self, statement: &Statement, tag: &str) -> Result<bool> {
+        match statement {
+            Statement::Vacuum(vacuum) | Statement::Analyze(vacuum) => self.maintain(vacuum, tag).await?,
+            Statement::Reindex { what, name, concurrently } => {
+                self.reindex(what, name.as_ref(), *concurrently).await?;
+            }
+            Statement::Cluster { table: Some(table), index } => self.cluster(table, index.as_deref()).await?,
+            Statement::Cluster { table: None, .. } => {}
+            Statement::CreateDatabase(create) => {
+                self.require_writable(tag)?;
+                self.run_create_database(create).await?;
+            }
+            Statement::DropDatabase(drop) => {
+                self.require_writable(tag)?;
+                self.drop_database(drop).await?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// What others are to begin with must be settings that the role in force may set, to values they take.
+    fn check_settings(&self, statement: &Statement) -> Result<()> {
+        match statement {
+            Statement::AlterDatabase(AlterDatabase { action: DatabaseAction::Setting(change), .. }) => {
+                self.check_setting_change(change)
+            }
+            Statement::AlterRoleSetting(alter) => self.check_setting_change(&alter.change),
+            Statement::AlterRole(AlterRole { action: RoleAction::Set(set), .. }) => self.check_set(set),
+            Statement::AlterRole(AlterRole { action: RoleAction::Reset(name), .. }) => {
+                self.require_settable(name)
+            }
+            Statement::CreateRoutine(create) => self.check_routine_settings(&create.clauses),
+            Statement::Rename(Rename { action: RenameAction::Clauses(clauses), .. }) => {
+                self.check_routine_settings(clauses)
             }
             _ => Ok(()),
         }
@@ -238,8 +246,10 @@ impl Session {
 
     pub(super) fn definition_notices(&mut self, plan: &DdlPlan) {
         for notice in &plan.notices {
-            // Class 01, and values that are not taken as they are.
-            let warns = notice.state().0.starts_with(b"01") || notice.state().0.starts_with(b"22");
+            // Class 01, values that are not taken as they are, databases that are not there.
+            let warns = notice.state().0.starts_with(b"01")
+                || notice.state().0.starts_with(b"22")
+                || notice.state() == SqlState::INVALID_CATALOG_NAME;
             self.notice(if warns { Severity::Warning } else { Severity::Notice }, notice);
         }
     }

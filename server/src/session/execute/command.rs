@@ -66,6 +66,7 @@ impl Session {
             Begun::Pretence
         } else {
             self.begin(modes)?;
+            self.transaction.begun_for_routine();
             Begun::Block
         };
         self.enter_transaction(false);

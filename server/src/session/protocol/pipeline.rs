@@ -183,7 +183,13 @@ impl Session {
     pub(in crate::session) fn step_has_run(&mut self, prepared: &Prepared) {
         match &prepared.body {
             Body::Empty => {}
-            Body::Utility(statement) if matches!(**statement, Statement::Transaction(_)) => {
+            // Databases come and go in a commit of their own.
+            Body::Utility(statement)
+                if matches!(
+                    **statement,
+                    Statement::Transaction(_) | Statement::CreateDatabase(_) | Statement::DropDatabase(_)
+                ) =>
+            {
                 self.pipeline.has_run = false;
             }
             Body::Rows(_) | Body::Utility(_) => self.pipeline.has_run = true,

@@ -124,7 +124,7 @@ impl Session {
             let prepared = self.prepare_settled(&text, reparsed, &[]).await.map_err(shift)?;
             // A text of several statements is a block.
             if let Body::Utility(statement) = &prepared.body {
-                Self::require_outside_of_block(statement)?;
+                self.require_outside_of_block(statement)?;
             }
             self.run_simple(&text, prepared, Vec::new(), last).await.map_err(shift)?;
             if let Some(copy) = &mut self.copy_in {

@@ -30,21 +30,30 @@ impl Session {
     }
 
     /// 25001 for a command that may not be part of a transaction block, which the caller stands in.
-    pub(in crate::session) fn require_outside_of_block(statement: &Statement) -> Result<()> {
-        let Some(command) = statement.refused_in_blocks() else { return Ok(()) };
-        Err(SqlError::new(
-            SqlState::ACTIVE_SQL_TRANSACTION,
-            format!("{command} cannot run inside a transaction block"),
-        ))
+    pub(in crate::session) fn require_outside_of_block(&self, statement: &Statement) -> Result<()> {
+        let of_routine = self.transaction.is_of_routine() && !self.transaction.is_inside_savepoint();
+        let what = if of_routine {
+            "cannot be executed from a function"
+        } else {
+            "cannot run inside a transaction block"
+        };
+        self.require_alone(statement, what)
     }
 
     /// The same for what stands behind others in a pipeline.
-    pub(in crate::session) fn require_outside_of_pipeline(statement: &Statement) -> Result<()> {
+    pub(in crate::session) fn require_outside_of_pipeline(&self, statement: &Statement) -> Result<()> {
+        self.require_alone(statement, "cannot be executed within a pipeline")
+    }
+
+    /// 25006 goes before 25001, but for commands that READ ONLY transactions may run.
+    fn require_alone(&self, statement: &Statement, what: &str) -> Result<()> {
         let Some(command) = statement.refused_in_blocks() else { return Ok(()) };
-        Err(SqlError::new(
-            SqlState::ACTIVE_SQL_TRANSACTION,
-            format!("{command} cannot be executed within a pipeline"),
-        ))
+        let maintains =
+            matches!(statement, Statement::Vacuum(_) | Statement::Reindex { .. } | Statement::Cluster { .. });
+        if !maintains {
+            self.require_writable(statement.tag())?;
+        }
+        Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, format!("{command} {what}")))
     }
 
     /// How a transaction of this session sees others' work.

@@ -22,6 +22,8 @@ pub struct Transaction {
     /// Definitions that wait for COMMIT.
     pub(super) staged: Option<Staged>,
     pub(super) failed: bool,
+    /// The block was begun for a routine that needs one: the client has said no BEGIN.
+    of_routine: bool,
     pub(super) start: i64,
     /// Whether a statement saw the database: its isolation can no longer change.
     pub(super) queried: bool,
@@ -77,6 +79,16 @@ impl Transaction {
     /// Whether the client said BEGIN.
     pub(in crate::session) fn is_block(&self) -> bool {
         self.kind == Kind::Block
+    }
+
+    /// Whether the block was begun for a routine alone.
+    pub(in crate::session) fn is_of_routine(&self) -> bool {
+        self.of_routine
+    }
+
+    /// The block has been begun for a routine.
+    pub(in crate::session) fn begun_for_routine(&mut self) {
+        self.of_routine = true;
     }
 
     /// Whether a statement of the transaction has seen the database.

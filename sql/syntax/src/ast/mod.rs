@@ -12,12 +12,13 @@
 //! - [`partition`] partitioned tables and their partitions
 //! - [`utility`]   transactions, settings, COPY, cursors, prepared statements, maintenance
 //! - [`type_name`] types as written
-//! - [`role`]      roles, GRANT and REVOKE
+//! - [`role`]      roles, GRANT and REVOKE; [`database`] databases
 //! - [`extension`] extensions; [`words`] words that statements say and the catalog keeps
 //! - [`lock`]      row locking clauses, which sqlparser knows only in part
 
 pub mod aggregate;
 pub mod constraint;
+pub mod database;
 pub mod ddl;
 pub mod extension;
 pub mod lock;
@@ -34,6 +35,7 @@ pub mod words;
 
 pub use aggregate::*;
 pub use constraint::*;
+pub use database::*;
 pub use ddl::*;
 pub use extension::*;
 pub use lock::*;

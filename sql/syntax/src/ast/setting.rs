@@ -1,4 +1,4 @@
-//! SET of one setting: by itself, of a role, of a routine.
+//! SET of one setting: by itself, of a role, of a database, of a routine.
 
 /// SET [SESSION | LOCAL] name TO value. Names are folded; `SET TIME ZONE` is `timezone`,
 /// `SET NAMES` is `client_encoding`, `SET SCHEMA` is `search_path`.
@@ -16,4 +16,12 @@ pub enum SetValue {
     Current,
     /// The items of the list, unquoted; most settings take one.
     List(Vec<String>),
+}
+
+/// What a role or a database says of the settings that its sessions begin with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettingChange {
+    Set(Set),
+    Reset(String),
+    ResetAll,
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::aggregate::CreateAggregate;
+use super::database::{AlterDatabase, AlterRoleSetting, CreateDatabase, DropDatabase};
 use super::ddl::{
     AlterDomain, AlterSequence, AlterTable, AlterTableAction, AlterType, AlteredObject, Comment,
     CreateDomain, CreateIndex, CreateSchema, CreateSequence, CreateTable, CreateTableAs, CreateTrigger,
@@ -78,6 +79,10 @@ pub enum Statement {
     CreateRole(CreateRole),
     AlterRole(AlterRole),
     DropRole(DropRole),
+    AlterRoleSetting(AlterRoleSetting),
+    CreateDatabase(CreateDatabase),
+    AlterDatabase(AlterDatabase),
+    DropDatabase(DropDatabase),
     AlterDefaultPrivileges(AlterDefaultPrivileges),
     OwnedObjects(OwnedObjects),
     CreateExtension(CreateExtension),
@@ -139,6 +144,9 @@ impl Statement {
     pub fn refused_in_blocks(&self) -> Option<&'static str> {
         match self {
             Statement::Vacuum(_) => Some("VACUUM"),
+            Statement::CreateDatabase(_) => Some("CREATE DATABASE"),
+            Statement::AlterDatabase(alter) if alter.moves() => Some("ALTER DATABASE SET TABLESPACE"),
+            Statement::DropDatabase(_) => Some("DROP DATABASE"),
             Statement::CreateIndex(create) if create.concurrently => Some("CREATE INDEX CONCURRENTLY"),
             Statement::Drop(drop) if drop.concurrently => Some("DROP INDEX CONCURRENTLY"),
             Statement::Reindex { concurrently: true, .. } => Some("REINDEX CONCURRENTLY"),
@@ -241,8 +249,11 @@ impl Statement {
             Statement::GrantRole(grant) if grant.revoke => "REVOKE ROLE",
             Statement::GrantRole(_) => "GRANT ROLE",
             Statement::CreateRole(_) => "CREATE ROLE",
-            Statement::AlterRole(_) => "ALTER ROLE",
+            Statement::AlterRole(_) | Statement::AlterRoleSetting(_) => "ALTER ROLE",
             Statement::DropRole(_) => "DROP ROLE",
+            Statement::CreateDatabase(_) => "CREATE DATABASE",
+            Statement::AlterDatabase(_) => "ALTER DATABASE",
+            Statement::DropDatabase(_) => "DROP DATABASE",
             Statement::AlterDefaultPrivileges(_) => "ALTER DEFAULT PRIVILEGES",
             Statement::CreateExtension(_) => "CREATE EXTENSION",
             Statement::AlterExtension(_) => "ALTER EXTENSION",

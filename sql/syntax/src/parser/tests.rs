@@ -5,6 +5,7 @@ use super::*;
 use crate::ast::*;
 use crate::types::Type;
 
+mod databases;
 mod endings;
 
 #[track_caller]

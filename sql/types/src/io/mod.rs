@@ -274,7 +274,8 @@ fn registered_name(ty: Oid, oid: Oid, ctx: &FunctionContext<'_>, out: &mut dyn W
     }
 }
 
-fn parse_oid(text: &str) -> Result<Oid> {
+/// A number of an object from its text.
+pub fn parse_oid(text: &str) -> Result<Oid> {
     // oidin takes what strtoul takes: negative numbers wrap.
     let value = parse_integer(text, "oid", i64::from(i32::MIN), i64::from(u32::MAX))?;
     Ok(Oid(value as u32))

@@ -19,7 +19,6 @@ const FOREIGN_OBJECTS: &[&[&str]] = &[
     &["cast"],
     &["collation"],
     &["conversion"],
-    &["database"],
     &["event", "trigger"],
     &["foreign", "data", "wrapper"],
     &["foreign", "table"],
@@ -59,6 +58,7 @@ impl Cursor<'_> {
             }
             "trigger" => return self.create_trigger(or_replace),
             "extension" if !or_replace => return self.create_extension(),
+            "database" if !or_replace => return self.create_database(),
             "constraint" if self.at_words(&["constraint", "trigger"]) => {
                 return self.create_trigger(or_replace);
             }
@@ -212,6 +212,7 @@ impl Cursor<'_> {
             "domain" => self.alter_domain(),
             "trigger" => self.alter_trigger(),
             "extension" => self.alter_extension(),
+            "database" => self.alter_database(),
             "system" => {
                 self.skip(1);
                 self.alter_system()
@@ -284,6 +285,7 @@ impl Cursor<'_> {
             }
             "trigger" => return self.drop_trigger(),
             "extension" => return self.drop_extension(),
+            "database" => return self.drop_database(),
             "owned" => return self.owned(false),
             _ => {
                 return match self.role_word() {

@@ -7,13 +7,14 @@
 //! - [`routine`]     functions and procedures, CALL, DO; [`aggregate`] CREATE AGGREGATE; [`operator_class`]
 //!   operator classes and families; [`extension`] extensions
 //! - [`definition`]  CREATE and ALTER by what follows, schemas, DROP, TRUNCATE, COMMENT
-//! - [`role`]        roles, GRANT and REVOKE
+//! - [`role`]        roles, GRANT and REVOKE; [`database`] databases
 //! - [`session`]     SET, SHOW, PREPARE, cursors, EXPLAIN, maintenance; [`transaction`] BEGIN … ROLLBACK
 //! - [`copy`]        COPY
 
 mod aggregate;
 mod constraint_timing;
 mod copy;
+mod database;
 mod definition;
 mod domain;
 mod extension;

@@ -4,7 +4,7 @@ use sqlparser::tokenizer::Token;
 
 use crate::ast::{
     AlterDefaultPrivileges, AlterRole, CreateRole, DropRole, Grant, GrantObjects, GrantRole,
-    GrantedPrivilege, OwnedObjects, RoleAction, RoleName, RoleOption, RoleWord, Statement,
+    GrantedPrivilege, OwnedObjects, RoleAction, RoleName, RoleOption, RoleWord, SettingChange, Statement,
 };
 use crate::error::{Result, SqlError, SqlState};
 
@@ -158,8 +158,8 @@ impl Cursor<'_> {
     }
 
     pub(super) fn alter_role(&mut self, word: RoleWord) -> Result<Statement> {
-        if word != RoleWord::Group && self.at("all") {
-            return Ok(self.refuse("ALTER ROLE ALL"));
+        if word != RoleWord::Group && self.take("all") {
+            return self.alter_role_setting(None);
         }
         let role = self.role()?;
         if self.take_words(&["rename", "to"]) {
@@ -175,15 +175,15 @@ impl Cursor<'_> {
             let action = RoleAction::Members { add, members: self.list(Self::role)? };
             return Ok(Statement::AlterRole(AlterRole { role, action }));
         }
-        if self.at_words(&["in", "database"]) {
-            return Ok(self.refuse("ALTER ROLE … IN DATABASE"));
+        if self.at("in") {
+            return self.alter_role_setting(Some(role));
         }
-        let action = if self.take("set") {
-            RoleAction::Set(self.set_clause(false)?)
-        } else if self.take_words(&["reset", "all"]) {
-            RoleAction::ResetAll
-        } else if self.take("reset") {
-            RoleAction::Reset(self.setting_name()?)
+        let action = if self.at("set") || self.at("reset") {
+            match self.setting_change()? {
+                SettingChange::Set(set) => RoleAction::Set(set),
+                SettingChange::Reset(name) => RoleAction::Reset(name),
+                SettingChange::ResetAll => RoleAction::ResetAll,
+            }
         } else {
             self.take("with");
             let mut options = Vec::new();

@@ -66,7 +66,8 @@ impl Cursor<'_> {
                     return Err(SqlError::new(
                         SqlState::FEATURE_NOT_SUPPORTED,
                         "current database cannot be changed",
-                    ));
+                    )
+                    .at(Some(self.position())));
                 }
                 let missing = self.at_end() && name == "client_encoding";
                 let value = if missing || self.take("default") {
@@ -111,7 +112,7 @@ impl Cursor<'_> {
         }
     }
 
-    fn signed_number(&mut self) -> Result<String> {
+    pub(super) fn signed_number(&mut self) -> Result<String> {
         let negative = self.take_token(&Token::Minus);
         if !negative {
             self.take_token(&Token::Plus);
@@ -162,7 +163,7 @@ impl Cursor<'_> {
     }
 
     /// RESET and SHOW name settings alike.
-    fn setting_or_phrase(&mut self) -> Result<String> {
+    pub(super) fn setting_or_phrase(&mut self) -> Result<String> {
         if self.take_words(&["time", "zone"]) {
             return Ok("timezone".into());
         }
@@ -262,6 +263,14 @@ impl Cursor<'_> {
                 | "create"
         );
         if !explainable && *self.peek() != Token::LParen {
+            return Err(self.unexpected());
+        }
+        let makes_table = matches!(
+            self.word_at(1).as_str(),
+            "table" | "temporary" | "temp" | "local" | "global" | "unlogged" | "materialized"
+        );
+        if self.at("create") && !makes_table {
+            self.skip(1);
             return Err(self.unexpected());
         }
         let statement = Box::new(self.nested_statement()?);

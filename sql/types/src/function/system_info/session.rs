@@ -3,6 +3,7 @@
 //! [`SessionHost::call`](super::SessionHost::call) under the name given here.
 
 use crate::datum::Datum;
+use crate::encoding::Encoding;
 use crate::error::{Result, SqlState};
 use crate::function::Eval;
 use crate::function::args::*;
@@ -189,16 +190,8 @@ pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
     ("pg_size_pretty", |_, v| Ok(text_datum(size_pretty(i128::from(int8(v, 0)?))))),
     ("pg_size_pretty_numeric", |_, v| Ok(text_datum(size_pretty(i128::from(numeric(v, 0)?.to_i64()?))))),
     ("pg_size_bytes", |_, v| Ok(Datum::Int8(size_bytes(text(v, 0)?)?))),
-    ("PG_encoding_to_char", |_, v| {
-        Ok(text_datum(match int4(v, 0)? {
-            6 => "UTF8",
-            0 => "SQL_ASCII",
-            _ => "",
-        }))
-    }),
-    ("PG_char_to_encoding", |_, v| {
-        Ok(Datum::Int4(if text(v, 0)?.eq_ignore_ascii_case("utf8") { 6 } else { -1 }))
-    }),
+    ("PG_encoding_to_char", |_, v| Ok(text_datum(Encoding::of_code(int4(v, 0)?).map_or("", Encoding::name)))),
+    ("PG_char_to_encoding", |_, v| Ok(Datum::Int4(Encoding::named(text(v, 0)?).map_or(-1, Encoding::code)))),
     ("getdatabaseencoding", |_, _| Ok(text_datum("UTF8"))),
     ("pg_client_encoding", |_, _| Ok(text_datum("UTF8"))),
     ("pg_my_temp_schema", |_, _| Ok(Datum::Oid(Oid(0)))),
@@ -215,7 +208,10 @@ pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
     ("pg_ts_template_is_visible", |_, _| Ok(Datum::Bool(true))),
     ("pg_statistics_obj_is_visible", |_, _| Ok(Datum::Bool(true))),
     ("pg_tablespace_location", |_, _| Ok(text_datum(""))),
-    ("pg_encoding_max_length_sql", |_, v| Ok(if int4(v, 0)? == 6 { Datum::Int4(4) } else { Datum::Int4(1) })),
+    ("pg_encoding_max_length_sql", |_, v| {
+        let encoding = Encoding::of_code(int4(v, 0)?);
+        Ok(encoding.map_or(Datum::Null, |encoding| Datum::Int4(encoding.character_bytes_max())))
+    }),
 ];
 
 fn column_size(value: &Datum) -> i32 {
