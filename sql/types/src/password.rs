@@ -1,14 +1,20 @@
-//! Passwords as PostgreSQL keeps them: verifiers of SCRAM-SHA-256 (RFC 5802, RFC 7677).
+//! Passwords as PostgreSQL keeps them: verifiers of SCRAM-SHA-256 (RFC 5802, RFC 7677), and the MD5
+//! hashes of old; and whether somebody who connects knows them.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
+use md5::Md5;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Result, SqlError};
 
 /// PostgreSQL's number of rounds.
 const ROUNDS: u32 = 4096;
+
+/// More rounds than this, a fraction of a second, nobody is made to wait for: such a verifier fits no
+/// password that is sent as it is. (In an exchange of SCRAM the client does the rounds.)
+const ROUNDS_COMPUTED_MAX: u32 = 250_000;
 
 /// An HMAC-SHA-256 keyed with some bytes, to be given a message.
 fn keyed(key: &[u8]) -> Result<Hmac<Sha256>> {
@@ -22,8 +28,8 @@ fn hmac(key: &[u8], message: &[u8]) -> Result<[u8; 32]> {
 }
 
 /// Hi() of RFC 5802, that is PBKDF2 with one block.
-fn salted(password: &str, salt: &[u8], rounds: u32) -> Result<[u8; 32]> {
-    let mac = keyed(password.as_bytes())?;
+fn salted(password: &[u8], salt: &[u8], rounds: u32) -> Result<[u8; 32]> {
+    let mac = keyed(password)?;
     let next = |message: &[&[u8]]| -> [u8; 32] {
         let mut mac = mac.clone();
         message.iter().for_each(|part| mac.update(part));
@@ -40,33 +46,158 @@ fn salted(password: &str, salt: &[u8], rounds: u32) -> Result<[u8; 32]> {
     Ok(result)
 }
 
-/// Whether a text is a verifier already, as dumps carry them.
-fn is_verifier(text: &str) -> bool {
-    let md5 = text
-        .strip_prefix("md5")
-        .is_some_and(|hash| hash.len() == 32 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    let mut parts = text.split('$');
-    let scram = parts.next() == Some("SCRAM-SHA-256")
-        && parts
-            .next()
-            .and_then(|rounds| rounds.split_once(':'))
-            .is_some_and(|(n, _)| n.parse::<u32>().is_ok())
-        && parts.next().is_some_and(|keys| keys.contains(':'))
-        && parts.next().is_none();
-    md5 || scram
+/// The same after SASLprep (RFC 4013). Passwords that it refuses are taken as they are, as PostgreSQL does.
+fn prepared_and_salted(password: &[u8], salt: &[u8], rounds: u32) -> Result<[u8; 32]> {
+    let text = std::str::from_utf8(password).ok();
+    match text.and_then(|text| stringprep::saslprep(text).ok()) {
+        Some(prepared) => salted(prepared.as_bytes(), salt, rounds),
+        None => salted(password, salt, rounds),
+    }
 }
 
-/// What is kept of a password (pg_authid.rolpassword). Passwords are prepared by SASLprep (RFC 4013),
-/// and taken as they are where it refuses them, as PostgreSQL does.
-pub fn verifier(password: &str, salt: [u8; 16]) -> Result<String> {
-    if is_verifier(password) {
+/// Whether two secrets are the same, in a time that does not tell where they differ.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+}
+
+fn md5_hex(parts: &[&[u8]]) -> String {
+    let mut digest = Md5::new();
+    parts.iter().for_each(|part| digest.update(part));
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What is kept of a password (pg_authid.rolpassword).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verifier {
+    Scram(ScramVerifier),
+    Md5(Md5Verifier),
+}
+
+/// `SCRAM-SHA-256$ROUNDS:SALT$STORED_KEY:SERVER_KEY`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScramVerifier {
+    pub rounds: u32,
+    pub salt: Vec<u8>,
+    stored_key: [u8; 32],
+    server_key: [u8; 32],
+}
+
+/// `md5` and 32 digits: the hash of the password and the role's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Md5Verifier(String);
+
+impl Verifier {
+    /// Reads a verifier; `None`: it is a password (get_password_type).
+    pub fn parse(text: &str) -> Option<Verifier> {
+        let digits = |hash: &&str| {
+            hash.len() == 32 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        match text.strip_prefix("md5").filter(digits) {
+            Some(hash) => Some(Verifier::Md5(Md5Verifier(hash.to_owned()))),
+            None => ScramVerifier::parse(text).map(Verifier::Scram),
+        }
+    }
+
+    pub fn is_md5(&self) -> bool {
+        matches!(self, Verifier::Md5(_))
+    }
+
+    /// Whether this is the password of a role. It takes milliseconds, and at most a fraction of a second.
+    pub fn matches(&self, password: &[u8], role: &str) -> Result<bool> {
+        match self {
+            Verifier::Scram(scram) => scram.matches(password),
+            Verifier::Md5(Md5Verifier(hash)) => {
+                Ok(is_same(md5_hex(&[password, role.as_bytes()]).as_bytes(), hash.as_bytes()))
+            }
+        }
+    }
+}
+
+impl Md5Verifier {
+    /// Whether a client has answered a salt as one does who knows the password.
+    pub fn accepts(&self, response: &[u8], salt: [u8; 4]) -> bool {
+        is_same(response, format!("md5{}", md5_hex(&[self.0.as_bytes(), &salt])).as_bytes())
+    }
+}
+
+impl ScramVerifier {
+    fn new(password: &[u8], salt: &[u8], rounds: u32) -> Result<ScramVerifier> {
+        let salted = prepared_and_salted(password, salt, rounds)?;
+        Ok(ScramVerifier {
+            rounds,
+            salt: salt.to_vec(),
+            stored_key: Sha256::digest(hmac(&salted, b"Client Key")?).into(),
+            server_key: hmac(&salted, b"Server Key")?,
+        })
+    }
+
+    fn parse(text: &str) -> Option<ScramVerifier> {
+        let (rounds, rest) = text.strip_prefix("SCRAM-SHA-256$")?.split_once(':')?;
+        let (salt, keys) = rest.split_once('$')?;
+        let (stored, server) = keys.split_once(':')?;
+        let key = |text: &str| <[u8; 32]>::try_from(STANDARD.decode(text).ok()?).ok();
+        Some(ScramVerifier {
+            rounds: rounds.parse().ok().filter(|rounds| *rounds > 0)?,
+            salt: STANDARD.decode(salt).ok()?,
+            stored_key: key(stored)?,
+            server_key: key(server)?,
+        })
+    }
+
+    /// One that no password fits, for a name that nobody has or that has none: who asks twice gets the same
+    /// salt, and nobody who does not know the server's `secret` can tell it from another.
+    pub fn mock(name: &str, secret: &[u8]) -> ScramVerifier {
+        let digest: [u8; 32] = Sha256::new().chain_update(name).chain_update(secret).finalize().into();
+        ScramVerifier {
+            rounds: ROUNDS,
+            salt: digest[..16].to_vec(),
+            stored_key: [0; 32],
+            server_key: [0; 32],
+        }
+    }
+
+    fn matches(&self, password: &[u8]) -> Result<bool> {
+        if self.rounds > ROUNDS_COMPUTED_MAX {
+            return Ok(false);
+        }
+        let salted = prepared_and_salted(password, &self.salt, self.rounds)?;
+        Ok(is_same(&hmac(&salted, b"Server Key")?, &self.server_key))
+    }
+
+    /// Whether a client that has said these messages, and proves them so, knows the password.
+    pub fn accepts(&self, messages: &[u8], proof: &[u8; 32]) -> Result<bool> {
+        let mut key = hmac(&self.stored_key, messages)?;
+        key.iter_mut().zip(proof).for_each(|(byte, proof)| *byte ^= proof);
+        Ok(is_same(&Sha256::digest(key), &self.stored_key))
+    }
+
+    /// What proves to the client that the server knows the verifier.
+    pub fn signature(&self, messages: &[u8]) -> Result<[u8; 32]> {
+        hmac(&self.server_key, messages)
+    }
+}
+
+/// How a password is to be kept (`password_encryption`).
+#[derive(Clone, Copy, Debug)]
+pub enum Encryption {
+    ScramSha256 { salt: [u8; 16] },
+    Md5,
+}
+
+/// What is kept of a password of a role. Verifiers are kept as they are: dumps carry them.
+pub fn verifier(password: &str, role: &str, encryption: Encryption) -> Result<String> {
+    if Verifier::parse(password).is_some() {
         return Ok(password.to_owned());
     }
-    let prepared = stringprep::saslprep(password);
-    let salted = salted(prepared.as_deref().unwrap_or(password), &salt, ROUNDS)?;
-    let stored = STANDARD.encode(Sha256::digest(hmac(&salted, b"Client Key")?));
-    let server = STANDARD.encode(hmac(&salted, b"Server Key")?);
-    Ok(format!("SCRAM-SHA-256${ROUNDS}:{}${stored}:{server}", STANDARD.encode(salt)))
+    match encryption {
+        Encryption::Md5 => Ok(format!("md5{}", md5_hex(&[password.as_bytes(), role.as_bytes()]))),
+        Encryption::ScramSha256 { salt } => {
+            let made = ScramVerifier::new(password.as_bytes(), &salt, ROUNDS)?;
+            let [salt, stored, server] =
+                [&made.salt[..], &made.stored_key, &made.server_key].map(|bytes| STANDARD.encode(bytes));
+            Ok(format!("SCRAM-SHA-256${ROUNDS}:{salt}${stored}:{server}"))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -81,27 +212,79 @@ mod tests {
         assert_eq!(STANDARD.encode(salt), "W22ZaJ0SNY7soEsUEjb6gQ==");
         let messages = "n=user,r=rOprNGfwEbeRWgbNEkqO,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
                         s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096,c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
-        let salted = salted("pencil", &salt, ROUNDS).expect("any key will do");
-        let server = hmac(&salted, b"Server Key").expect("any key will do");
-        let signature = hmac(&server, messages.as_bytes()).expect("any key will do");
+        let made = ScramVerifier::new(b"pencil", &salt, ROUNDS).expect("any key will do");
+        let signature = made.signature(messages.as_bytes()).expect("any key will do");
         assert_eq!(STANDARD.encode(signature), "6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
-        assert!(verifier("pencil", salt).expect("made").ends_with(&STANDARD.encode(server)));
+        let proof = STANDARD.decode("dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=").expect("base64");
+        let mut proof: [u8; 32] = proof.try_into().expect("32 bytes");
+        assert!(made.accepts(messages.as_bytes(), &proof).expect("any key will do"));
+        assert!(!made.accepts(b"other messages", &proof).expect("any key will do"));
+        proof[31] ^= 1;
+        assert!(!made.accepts(messages.as_bytes(), &proof).expect("any key will do"));
+        let kept = verifier("pencil", "user", Encryption::ScramSha256 { salt }).expect("made");
+        assert_eq!(Verifier::parse(&kept), Some(Verifier::Scram(made)));
+    }
+
+    fn scram(password: &str, salt: u8) -> String {
+        verifier(password, "ann", Encryption::ScramSha256 { salt: [salt; 16] }).expect("made")
+    }
+
+    fn fits(kept: &str, password: &str) -> bool {
+        let verifier = Verifier::parse(kept).expect("a verifier");
+        verifier.matches(password.as_bytes(), "ann").expect("any key will do")
     }
 
     #[test]
     fn verifiers_are_kept_as_they_are() {
-        let made = |password: &str, salt| verifier(password, salt).expect("made");
-        let kept = made("secret", [7; 16]);
-        assert_eq!(made(&kept, [8; 16]), kept);
-        assert_ne!(made("secret", [8; 16]), kept);
+        let kept = scram("secret", 7);
+        assert_eq!(scram(&kept, 8), kept);
+        assert_ne!(scram("secret", 8), kept);
+        let md5 = verifier("secret", "ann", Encryption::Md5).expect("made");
+        assert_eq!(scram(&md5, 8), md5);
+    }
+
+    /// As PostgreSQL 15 keeps it: `md5` and md5('secretann').
+    #[test]
+    fn hashes_of_old_are_those_of_postgresql() {
+        let md5 = verifier("secret", "ann", Encryption::Md5).expect("made");
+        assert_eq!(md5, "md59d792a3a8853c2411afb9163d088c036");
+        assert!(fits(&md5, "secret") && !fits(&md5, "other"));
+        let Some(Verifier::Md5(kept)) = Verifier::parse(&md5) else { panic!("{md5}") };
+        let response = format!("md5{}", md5_hex(&[kept.0.as_bytes(), &[1, 2, 3, 4]]));
+        assert!(kept.accepts(response.as_bytes(), [1, 2, 3, 4]));
+        assert!(!kept.accepts(response.as_bytes(), [1, 2, 3, 5]) && !kept.accepts(b"", [1, 2, 3, 4]));
+    }
+
+    #[test]
+    fn only_whole_verifiers_are_verifiers() {
+        for password in [
+            "md5",
+            "md59dd4e461268c8034f5c8564e155c67a60",
+            "md5D577ADC54E95F42F15DE2E7C134669B7",
+            "SCRAM-SHA-256$4096:AAAA$AAAA:AAAA",
+            "SCRAM-SHA-256$0:AAAA$x:y",
+            "SCRAM-SHA-256$",
+        ] {
+            assert_eq!(Verifier::parse(password), None, "{password}");
+        }
+    }
+
+    #[test]
+    fn a_password_fits_its_verifier_and_no_mock() {
+        let kept = scram("secret", 7);
+        assert!(fits(&kept, "secret") && !fits(&kept, "Secret") && !fits(&kept, ""));
+        let mock = ScramVerifier::mock("ann", b"nonce");
+        assert_eq!(mock, ScramVerifier::mock("ann", b"nonce"));
+        assert_ne!(mock.salt, ScramVerifier::mock("bob", b"nonce").salt);
+        assert_ne!(mock.salt, ScramVerifier::mock("ann", b"other").salt);
+        assert!(!mock.matches(b"secret").expect("any key will do"));
     }
 
     /// RFC 4013, section 3: a soft hyphen is mapped to nothing, and ª to a.
     #[test]
     fn passwords_are_prepared() {
-        let made = |password: &str| verifier(password, [7; 16]).expect("made");
-        assert_eq!(made("I\u{ad}X"), made("IX"));
-        assert_eq!(made("\u{aa}"), made("a"));
-        assert_ne!(made("\u{7}"), made(""));
+        assert_eq!(scram("I\u{ad}X", 7), scram("IX", 7));
+        assert_eq!(scram("\u{aa}", 7), scram("a", 7));
+        assert_ne!(scram("\u{7}", 7), scram("", 7));
     }
 }

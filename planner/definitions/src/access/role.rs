@@ -7,6 +7,7 @@ use archipel_sql::catalog::authority::undefined_role;
 use archipel_sql::catalog::role::DATABASE_OWNER;
 use archipel_sql::catalog::{FIRST_OID, Membership, Object, ObjectKind, Role};
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::password::{self, Encryption, Verifier};
 use archipel_sql::types::Oid;
 
 use super::{grant, owner};
@@ -44,6 +45,22 @@ fn check_options(options: &[RoleOption]) -> Result<()> {
     Ok(())
 }
 
+/// Whether a password, or what is given as its verifier, is the empty one.
+fn is_empty(password: &str, role: &str) -> Result<bool> {
+    match Verifier::parse(password) {
+        Some(verifier) => verifier.matches(b"", role),
+        None => Ok(password.is_empty()),
+    }
+}
+
+/// How `password_encryption` asks passwords to be kept.
+fn encryption(work: &Work<'_>) -> Result<Encryption> {
+    match work.env.context.session.setting("password_encryption").as_deref() {
+        Some("md5") => Ok(Encryption::Md5),
+        _ => Ok(Encryption::ScramSha256 { salt: archipel_sql::strong_random::random_bytes()? }),
+    }
+}
+
 /// What options say of the role itself.
 fn apply(role: &mut Role, options: &[RoleOption], work: &mut Work<'_>) -> Result<()> {
     for option in options {
@@ -63,15 +80,13 @@ fn apply(role: &mut Role, options: &[RoleOption], work: &mut Work<'_>) -> Result
                     })?;
             }
             RoleOption::Password(password) => {
-                if password.as_deref() == Some("") {
-                    work.notice("empty string is not a valid password, clearing password");
-                }
                 role.password = match password.as_deref() {
-                    None | Some("") => None,
-                    Some(password) => {
-                        let salt = archipel_sql::strong_random::random_bytes()?;
-                        Some(archipel_sql::password::verifier(password, salt)?)
+                    None => None,
+                    Some(password) if is_empty(password, &role.name)? => {
+                        work.notice("empty string is not a valid password, clearing password");
+                        None
                     }
+                    Some(new) => Some(password::verifier(new, &role.name, encryption(work)?)?),
                 };
             }
             RoleOption::ValidUntil(text) => {
@@ -209,6 +224,11 @@ pub(crate) fn alter_role(alter: &AlterRole, work: &mut Work<'_>) -> Result<()> {
                 return Err(denied("permission denied to rename role"));
             }
             role.name.clone_from(name);
+            // The name is part of what was hashed.
+            if role.password.as_deref().and_then(Verifier::parse).is_some_and(|kept| kept.is_md5()) {
+                role.password = None;
+                work.notice("MD5 password cleared because of role rename");
+            }
         }
         RoleAction::Set(_) | RoleAction::Reset(_) | RoleAction::ResetAll => {
             require_setter(&role, work)?;

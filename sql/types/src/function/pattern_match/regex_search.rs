@@ -146,6 +146,12 @@ impl Pattern {
         Ok(self.regex.is_match(text))
     }
 
+    /// What the first group of the first match has matched: nothing where the match goes without it.
+    /// `None`: there is no match.
+    pub fn first_group<'t>(&self, text: &'t str) -> Result<Option<Option<&'t str>>> {
+        Ok(self.captures_at(text, 0)?.map(|found| found.get(1).map(|group| group.as_str())))
+    }
+
     /// The first match from a place on.
     pub(super) fn find_at<'t>(&self, text: &'t str, from: usize) -> Result<Option<Group<'t>>> {
         let Some(found) = self.library_finds_at(text, from)? else { return Ok(None) };
