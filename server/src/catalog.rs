@@ -17,7 +17,7 @@ use archipel_sql::types::Oid;
 use parking_lot::Mutex;
 
 pub use shared::SharedCatalogHandle;
-pub use startup::{load, read};
+pub use startup::{load, read, set_first_password};
 
 /// One snapshot.
 pub struct CatalogState {

@@ -45,8 +45,9 @@ struct Serve {
     /// Where the data lives; created if it does not exist.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Address for PostgreSQL clients; loopback only, as connections are trusted.
-    #[arg(long, value_name = "ADDR:PORT", help = format!("Address for PostgreSQL clients (loopback only) [default: {LISTEN_DEFAULT}]"))]
+    /// Address for PostgreSQL clients. Clients of other machines have passwords: one that is not loopback needs a
+    /// superuser with one (ARCHIPEL_PASSWORD), or a pg_hba.conf that says how they come in.
+    #[arg(long, value_name = "ADDR:PORT", help = format!("Address for PostgreSQL clients; beyond loopback, a superuser needs a password (ARCHIPEL_PASSWORD, ARCHIPEL_PASSWORD_FILE), or pg_hba.conf says who comes in [default: {LISTEN_DEFAULT}]"))]
     listen: Option<String>,
     #[arg(long, value_name = "ADDR:PORT", help = format!("Address for health, metrics and the live page (loopback only), or \"off\" [default: {HTTP_DEFAULT}]"))]
     http: Option<String>,
@@ -166,6 +167,7 @@ fn exit_code(error: &StartError) -> u8 {
         StartError::DirectoryInUse { .. } => 4,
         StartError::Damaged(_) => DAMAGED,
         StartError::NewerFormat(_) => NEWER_FORMAT,
+        StartError::Configuration(_) => 2,
         StartError::Listen(_) | StartError::Other(_) => 1,
     }
 }

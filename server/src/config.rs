@@ -22,6 +22,16 @@ pub const LISTEN_DEFAULT: &str = "127.0.0.1:5432";
 /// Where health, metrics and the live page are served unless told otherwise.
 pub const HTTP_DEFAULT: &str = "127.0.0.1:8432";
 
+/// Who may come in, in the data directory unless `hba_file` says otherwise.
+pub const HBA_FILE: &str = "pg_hba.conf";
+/// Who may come in as whom, in the data directory unless `ident_file` says otherwise.
+pub const IDENT_FILE: &str = "pg_ident.conf";
+
+/// The path from the root, for whoever asks later or from elsewhere.
+pub fn absolute(path: PathBuf) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
+}
+
 /// A complete configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -48,10 +58,6 @@ pub enum ConfigError {
     Unknown { origin: String, name: String },
     #[error("{origin}: {reason}")]
     Invalid { origin: String, reason: String },
-    #[error(
-        "refusing to listen on {0}: connections are trusted without a password, which is safe on loopback addresses only"
-    )]
-    NotLoopback(SocketAddr),
     #[error(
         "refusing to serve HTTP on {0}: it answers whoever asks, without a password, which is safe on loopback addresses only"
     )]
@@ -273,16 +279,13 @@ impl Config {
 impl Builder {
     fn finish(mut self, given: &Given) -> Result<Config, ConfigError> {
         let address = |name: &str, text: &str| -> Result<SocketAddr, ConfigError> {
-            let text = text.replacen("localhost:", "127.0.0.1:", 1);
+            let text = text.replacen("localhost:", "127.0.0.1:", 1).replacen("*:", "0.0.0.0:", 1);
             text.parse().map_err(|_| ConfigError::Invalid {
                 origin: name.to_owned(),
                 reason: format!("\"{text}\" is not ADDRESS:PORT"),
             })
         };
         let listen = address("listen", self.listen.as_deref().unwrap_or(LISTEN_DEFAULT))?;
-        if !listen.ip().is_loopback() {
-            return Err(ConfigError::NotLoopback(listen));
-        }
         let http = match self.http.as_deref().unwrap_or(HTTP_DEFAULT) {
             "off" | "" => None,
             text => Some(address("http", text)?),
@@ -303,6 +306,14 @@ impl Builder {
             if let Some(id) = find(name) {
                 self.values[id.0] = value;
             }
+        }
+        for (name, file) in [("hba_file", HBA_FILE), ("ident_file", IDENT_FILE)] {
+            let Some(id) = find(name) else { continue };
+            let path = match &self.values[id.0] {
+                Value::Text(path) if !path.is_empty() => absolute(PathBuf::from(path)),
+                _ => absolute(data_directory.join(file)),
+            };
+            self.values[id.0] = Value::Text(path.display().to_string());
         }
         debug_assert_eq!(self.values.len(), SETTINGS.len());
         let directories = sockets.split(',').map(|name| name.trim().trim_matches('"'));
@@ -386,8 +397,6 @@ mod tests {
         assert!(matches!(load(&set("nonsense=1"), &[]), Err(ConfigError::Unknown { .. })));
         assert!(matches!(load(&set("max_connections=0"), &[]), Err(ConfigError::Invalid { .. })));
         assert!(matches!(load(&set("max_connections"), &[]), Err(ConfigError::Invalid { .. })));
-        let open = Given { listen: Some("0.0.0.0:5432".into()), ..Given::default() };
-        assert!(matches!(load(&open, &[]), Err(ConfigError::NotLoopback(_))));
         for address in ["0.0.0.0:8432", "[::]:8432", "192.0.2.1:8432"] {
             let open = Given { http: Some(address.into()), ..Given::default() };
             assert!(matches!(load(&open, &[]), Err(ConfigError::HttpNotLoopback(_))), "{address}");

@@ -1,6 +1,6 @@
 //! The front door: accepts connections and reads their opening packets on a thread of its own,
 //! so that a cancel request gets through while every executor is busy, and so that an executor
-//! only ever sees clients that have said who they are.
+//! only ever sees clients that have said who they are ([`crate::authentication`]).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use std::time::Duration;
 use archipel_sql::error::{SqlError, SqlState};
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::authentication::admission::Stranger;
+use crate::authentication::lobby::Lobby;
+use crate::authentication::state;
 use crate::session::belongings::MovingSession;
 use crate::sessions::Sessions;
 use crate::wire::frame::SMALL_MESSAGE_BYTES_MAX;
 use crate::wire::output::{Output, Severity};
 use crate::wire::socket::Socket;
 use crate::wire::startup::{Opening, opening};
-
-/// Longest time a client may take to say who it is, as PostgreSQL's `authentication_timeout`.
-const OPENING_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Somebody for an executor to serve.
 pub enum Arrival {
@@ -52,7 +52,7 @@ fn shutting_down() -> SqlError {
     SqlError::new(SqlState::CANNOT_CONNECT_NOW, "the database system is shutting down")
 }
 
-/// A client that asked to start a session.
+/// A client that asked to start a session, and has shown who it is.
 pub struct NewClient {
     pub socket: socket2::Socket,
     /// `None` for a Unix socket.
@@ -128,19 +128,22 @@ pub struct Front {
     pub doors: Arc<Doors>,
     pub sessions: Arc<Sessions>,
     pub closing: Arc<AtomicBool>,
+    /// What authentication has to know.
+    pub host: Arc<dyn state::Host>,
 }
 
 impl Front {
     /// Accepts clients of a listening socket, in the current runtime, until the task is dropped.
     pub async fn serve(self: Arc<Self>, listener: Socket) {
+        let lobby = Lobby::new();
         loop {
+            let place = lobby.enter().await;
             match listener.accept().await {
                 Ok((socket, address)) => {
                     let front = self.clone();
                     tokio::spawn(async move {
-                        let admitted = front.admit(socket, address.as_socket());
-                        // A client that is too slow or gone needs no answer.
-                        let _ = tokio::time::timeout(OPENING_DEADLINE, admitted).await;
+                        let limit = state::time_limit(&*front.host);
+                        place.occupied_by(limit, front.admit(socket, address.as_socket())).await;
                     });
                 }
                 Err(error) => {
@@ -189,6 +192,13 @@ impl Front {
                         return refuse(&socket, &shutting_down()).await;
                     }
                     let rest = pending.split_off(length);
+                    let (host, said) = (&*self.host, &parameters);
+                    let stranger =
+                        Stranger { host, socket: &socket, client, minor_version, parameters: said };
+                    let rest = match stranger.authenticate(rest).await? {
+                        Ok(rest) => rest,
+                        Err(error) => return refuse(&socket, &error).await,
+                    };
                     let socket = socket.into_inner();
                     self.doors.welcome(NewClient { socket, client, minor_version, parameters, rest });
                     return Ok(());

@@ -4,7 +4,7 @@
 //!
 //! - [`cli`], [`config`], [`settings`]  how a server is told what to be
 //! - [`server`]     start, recovery, shutdown; what all threads share
-//! - [`listen`]     TCP addresses and Unix sockets; [`front`] the front door: accepts, reads opening packets, hands clients to executors
+//! - [`listen`]     TCP addresses and Unix sockets; [`front`] the front door: accepts, reads opening packets, hands clients to executors; [`authentication`] who they are
 //! - [`executor`]   one pinned thread: its sessions and its partitions, in turns; [`core_change`] what happens when cores come and go
 //! - [`wire`]       bytes ⇄ messages; [`encode`] values in them
 //! - [`session`]    one client: messages → statements → programs
@@ -22,6 +22,7 @@
 //!
 //! Invariant: an executor thread never blocks; whatever would block runs elsewhere.
 
+pub mod authentication;
 pub mod backup;
 pub mod catalog;
 pub mod check;

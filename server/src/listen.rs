@@ -2,10 +2,10 @@
 //!
 //! A Unix socket is the file `.s.PGSQL.PORT` in a directory of `unix_socket_directories`, beside a
 //! lock file with the server's process number. Who may come in through it the file's rights say
-//! (`unix_socket_permissions`, `unix_socket_group`): there is no password, so that they leave out
-//! everybody but the server's own user and group, where PostgreSQL's let everybody ask. A socket whose owner is gone is replaced; one whose owner lives is left alone, a
-//! PostgreSQL server's too, which writes and honours the same lock files. Both files go when the
-//! server stops.
+//! (`unix_socket_permissions`, `unix_socket_group`): nobody is asked for a password there unless `pg_hba.conf` says
+//! so, and they leave out everybody but the server's own user and group, where PostgreSQL's let everybody
+//! ask. A socket whose owner is gone is replaced; one whose owner lives is left alone, a PostgreSQL server's
+//! too, which writes and honours the same lock files. Both files go when the server stops.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write};

@@ -15,10 +15,14 @@ use archipel_engine::log::discard::DiscardUnsynced;
 use archipel_engine::spawn::DeepSpawn;
 use archipel_engine::{Engine, Seams};
 use archipel_rocksdb::{RocksLogStore, RocksOptions};
+use archipel_sql::catalog::{Catalog, ObjectNumbers};
 use archipel_sql::stack::THREAD_BYTES;
 use engine_settings::{asked_for, check_connections, engine_config};
 use tokio::sync::{mpsc, watch};
 
+use crate::authentication::first_password;
+use crate::authentication::rules::{Rules, Sources};
+use crate::authentication::state::Authentication;
 use crate::clock::now;
 use crate::config::Config;
 use crate::core_change::Following;
@@ -136,10 +140,16 @@ pub fn run(config: Config) -> Result<(), StartError> {
     start_logging();
     // From the first row that recovery reads.
     crate::memory::bound(config.integer("max_memory"));
+    let (sources, password) = (Sources::of(&config), first_password::given());
+    let password = password.map_err(StartError::Configuration)?;
+    let rules = Rules::read(&sources).map_err(StartError::Configuration)?;
     let Doorways { sockets, files } = open_doorways(&config)?;
     let http = config.http.map(listen::tcp).transpose()?;
     let engine = open_engine(&config)?;
     let (catalog, numbers) = crate::catalog::load(&engine)?;
+    let catalog = with_first_password(&engine, catalog, &numbers, password)?;
+    first_password::check_listen(config.listen, &rules, &catalog, sources.hba_file())
+        .map_err(StartError::Configuration)?;
     let front = start_front()?;
     let analytical_threads = start_analytical_threads(engine.active_executors())?;
     let niced = Threads::new("beside", begin_beside);
@@ -171,6 +181,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
         waiting: waiting.clone(),
         planning,
         live: Live::new(config.values.clone()),
+        authentication: Authentication::new(rules, &config.data_directory),
         config,
     });
     // Reading routines compiles them, which may take its time.
@@ -185,8 +196,8 @@ pub fn run(config: Config) -> Result<(), StartError> {
         following.begin(info.id)?;
     }
     engine.on_topology_change(Some(following.clone()));
-    let entrance =
-        Arc::new(Front { doors, sessions: server.sessions.clone(), closing: server.closing.clone() });
+    let (sessions, closing) = (server.sessions.clone(), server.closing.clone());
+    let entrance = Arc::new(Front { doors, sessions, closing, host: server.clone() });
     let signal = front.block_on(serve_until_told(&server, &entrance, (sockets, &files), http))?;
     tracing::info!("{signal}: shutting down");
     server.closing.store(true, Ordering::Release);
@@ -201,6 +212,17 @@ pub fn run(config: Config) -> Result<(), StartError> {
     drop(files);
     shut_down(&engine);
     Ok(())
+}
+
+/// The superuser has this password, if it has had none.
+fn with_first_password(
+    engine: &Engine,
+    catalog: Catalog,
+    numbers: &ObjectNumbers,
+    password: Option<String>,
+) -> Result<Catalog, StartError> {
+    let Some(password) = password else { return Ok(catalog) };
+    Ok(crate::catalog::set_first_password(engine, catalog, numbers, &password)?)
 }
 
 fn shut_down(engine: &Engine) {

@@ -5,8 +5,9 @@ use archipel_engine::id::{SequenceId, TreeId};
 use archipel_engine::{DdlOp, Engine, FIRST_FREE_TREE, Stop, SubmitOptions};
 use archipel_migrations::Change;
 use archipel_planner::ddl::{Copies, DdlEnv, DdlPlan, plan_ids, plan_migration, plan_rewritten_rows};
+use archipel_sql::ast::{AlterRole, RoleAction, RoleName, RoleOption, Statement};
 use archipel_sql::catalog::names::is_temporary_schema;
-use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, ObjectNumbers, earlier_form};
+use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, ObjectNumbers, SUPERUSER, earlier_form};
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
 use rustc_hash::FxHashSet;
@@ -138,6 +139,38 @@ fn drop_temporary(
         catalog = run_plan(engine, &catalog, plan)?;
     }
     Ok(catalog)
+}
+
+/// Gives the superuser a password if it has none.
+pub fn set_first_password(
+    engine: &Engine,
+    catalog: Catalog,
+    numbers: &ObjectNumbers,
+    password: &str,
+) -> Result<Catalog, CatalogError> {
+    let Some(role) = catalog.role_by_oid(SUPERUSER).filter(|role| role.password.is_none()) else {
+        return Ok(catalog);
+    };
+    let options = vec![RoleOption::Password(Some(password.to_owned()))];
+    let statement = Statement::AlterRole(AlterRole {
+        role: RoleName::Name(role.name.clone()),
+        action: RoleAction::Options(options),
+    });
+    let context = FunctionContext::detached();
+    let environment = DdlEnv {
+        catalog: &catalog,
+        search_path: &[],
+        context: &context,
+        system: true,
+        temporary_schema: "pg_temp_0",
+        copies: &Copies::default(),
+        numbers,
+        roles: Default::default(),
+    };
+    let planned = archipel_planner::ddl::plan(&statement, &environment);
+    let after = planned.and_then(|plan| run_plan(engine, &catalog, plan)).map_err(CatalogError::Migration)?;
+    tracing::info!("the superuser \"{}\" has got its first password", role.name);
+    Ok(after)
 }
 
 fn migrate(

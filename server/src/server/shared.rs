@@ -9,12 +9,16 @@ use archipel_engine::Engine;
 use archipel_engine::id::Epoch;
 
 use super::engine_settings::{check_config, monitor_settings};
+use crate::authentication::rules::{Rules, Sources};
+use crate::authentication::state::{self, Authentication};
+use crate::catalog::CatalogState;
 use crate::config::Config;
 use crate::database::Databases;
 use crate::front::Doors;
 use crate::replies::Durability;
 use crate::sessions::Sessions;
 use crate::settings::live::Live;
+use crate::settings::value::Value;
 use crate::snapshot_export::ExportedSnapshots;
 use crate::statement::planning_threads::PlanningThreads;
 use crate::threads::Threads;
@@ -25,6 +29,7 @@ pub struct Server {
     /// As of the start; what may change since is in `live`.
     pub config: Config,
     pub live: Live,
+    pub authentication: Authentication,
     pub engine: Engine,
     pub databases: Databases,
     pub sessions: Arc<Sessions>,
@@ -74,6 +79,8 @@ impl Server {
             let config = self.config.reload().map_err(|error| error.to_string())?;
             check_config(&config).map_err(|error| error.to_string())?;
             let monitor = monitor_settings(&config).map_err(|error| error.to_string())?;
+            // Where they are does not change while the server runs.
+            self.authentication.set_rules(Rules::read(&Sources::of(&self.config))?);
             self.engine.set_monitor(monitor);
             Ok(config.values)
         };
@@ -96,6 +103,20 @@ impl Server {
     /// Statements that have ended well, on all executors.
     pub fn statements(&self) -> u64 {
         self.counters.iter().map(|counters| counters.statements.load(Ordering::Relaxed)).sum()
+    }
+}
+
+impl state::Host for Server {
+    fn catalog(&self) -> Arc<CatalogState> {
+        self.databases.catalog_of_roles()
+    }
+
+    fn settings(&self) -> Arc<Vec<Value>> {
+        self.live.values()
+    }
+
+    fn authentication(&self) -> &Authentication {
+        &self.authentication
     }
 }
 

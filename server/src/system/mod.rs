@@ -8,6 +8,7 @@
 //! - [`monitor`] `archipel.monitor_decisions`, `sync_points` and `actions`
 //! - [`locks`] `pg_locks`
 //! - [`relations`] whose the engine's tables are; [`groups`] co-location groups in words
+//! - [`authentication`] `pg_hba_file_rules` and `pg_ident_file_mappings`
 //! - [`visibility`] who is shown what of all this
 //! - [`repartition`] the functions that change partitions
 //! - [`statements`] `archipel.statement_cache`
@@ -18,6 +19,7 @@
 //! dialect.
 
 pub mod activity;
+mod authentication;
 pub(crate) mod cells;
 mod durability;
 mod facts;

@@ -12,7 +12,7 @@ use archipel_sql::types::{Oid, Type};
 use super::cells::{big, count, optional, text};
 use super::groups::GroupKeys;
 use super::visibility::{Sight, examine_setting};
-use super::{durability, monitor};
+use super::{authentication, durability, monitor};
 use crate::database::Database;
 use crate::session::host::Host;
 use crate::settings::foreign;
@@ -71,6 +71,8 @@ static VIEWS: &[View] = &[
     View { schema: "pg_catalog", name: "pg_stat_database", columns: &[("datid", Type::OID), ("datname", Type::NAME), ("numbackends", Type::INT4), ("xact_commit", Type::INT8), ("xact_rollback", Type::INT8), ("blks_read", Type::INT8), ("blks_hit", Type::INT8), ("tup_returned", Type::INT8), ("tup_fetched", Type::INT8), ("tup_inserted", Type::INT8), ("tup_updated", Type::INT8), ("tup_deleted", Type::INT8), ("conflicts", Type::INT8), ("temp_files", Type::INT8), ("temp_bytes", Type::INT8), ("deadlocks", Type::INT8), ("checksum_failures", Type::INT8), ("checksum_last_failure", Type::TIMESTAMPTZ), ("blk_read_time", Type::FLOAT8), ("blk_write_time", Type::FLOAT8), ("session_time", Type::FLOAT8), ("active_time", Type::FLOAT8), ("idle_in_transaction_time", Type::FLOAT8), ("sessions", Type::INT8), ("sessions_abandoned", Type::INT8), ("sessions_fatal", Type::INT8), ("sessions_killed", Type::INT8), ("stats_reset", Type::TIMESTAMPTZ)], rows: super::activity::databases },
     View { schema: "pg_catalog", name: "pg_stat_all_indexes", columns: INDEX_STATISTICS, rows: |host| known_indexes(host, true) },
     View { schema: "pg_catalog", name: "pg_stat_user_indexes", columns: INDEX_STATISTICS, rows: |host| known_indexes(host, false) },
+    View { schema: "pg_catalog", name: "pg_hba_file_rules", columns: authentication::HBA_FILE_RULES, rows: authentication::hba_file_rules },
+    View { schema: "pg_catalog", name: "pg_ident_file_mappings", columns: authentication::IDENT_FILE_MAPPINGS, rows: authentication::ident_file_mappings },
 ];
 
 /// The views as catalog tables.

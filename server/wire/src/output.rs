@@ -321,6 +321,32 @@ impl Output {
         self.message(&Authentication::Ok);
     }
 
+    /// Asks for a password as it is.
+    pub fn authentication_cleartext_password(&mut self) {
+        self.message(&Authentication::CleartextPassword);
+    }
+
+    /// Asks for the hash of a password's hash and a salt.
+    pub fn authentication_md5_password(&mut self, salt: [u8; 4]) {
+        self.message(&Authentication::MD5Password(salt.to_vec()));
+    }
+
+    /// Asks for an exchange of one of these mechanisms.
+    pub fn authentication_sasl(&mut self, mechanisms: &[&str]) {
+        let mechanisms = mechanisms.iter().map(|mechanism| (*mechanism).to_owned());
+        self.message(&Authentication::SASL(mechanisms.collect()));
+    }
+
+    /// The server's part of an exchange that goes on.
+    pub fn authentication_sasl_continue(&mut self, data: &str) {
+        self.message(&Authentication::SASLContinue(data.to_owned().into()));
+    }
+
+    /// The server's part of an exchange that has ended well.
+    pub fn authentication_sasl_final(&mut self, data: &str) {
+        self.message(&Authentication::SASLFinal(data.to_owned().into()));
+    }
+
     pub fn parameter_status(&mut self, name: &str, value: &str) {
         self.message(&ParameterStatus::new(name.to_owned(), value.to_owned()));
     }

@@ -17,12 +17,11 @@ use std::time::Duration;
 use archipel_engine::id::Epoch;
 use archipel_sql::catalog::Role;
 use archipel_sql::error::{SqlError, SqlState};
-use archipel_sql::io::parse_bool;
-use archipel_sql::parser::truncate_identifier;
 use archipel_sql::{interrupt, memory, stack};
 use futures::FutureExt;
 use rustc_hash::FxHashMap;
 
+use crate::authentication::names::names_of;
 use crate::database::Database;
 use crate::executor::Executor;
 use crate::front::{Arrival, NewClient};
@@ -37,7 +36,6 @@ use crate::settings::SessionSettings;
 use crate::wire::frame::{Desynchronized, Input, Message};
 use crate::wire::output::{Output, Severity};
 use crate::wire::socket::Socket;
-use crate::wire::startup::MINOR_VERSION_MAX;
 
 /// How long the last replies to a client that does not read keep a session that was ended.
 const DRAINED_WITHIN: Duration = Duration::from_secs(5);
@@ -103,7 +101,10 @@ pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival
             closing.pass_on_requests();
             session.flush().await;
             match session.work(&mut input, &closing).await {
-                Done::Ended => session.leave().await,
+                Done::Ended => {
+                    session.leave().await;
+                    session.log_disconnection();
+                }
                 Done::Leaves(socket) => {
                     closing.forget();
                     doors.forward(session.depart(socket, input));
@@ -185,39 +186,8 @@ impl Closing {
     }
 }
 
-/// Who a client says it is, and the database that it asks for: what it says last counts, and names are cut
-/// as those of roles and databases are.
-fn names_of(parameters: &[(String, String)]) -> Result<(String, String), SqlError> {
-    let parameter =
-        |name: &str| parameters.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-    if let Some(value) = parameter("replication") {
-        match parse_bool(value) {
-            Some(false) => {}
-            None if value != "database" => {
-                return Err(SqlError::new(
-                    SqlState::INVALID_PARAMETER_VALUE,
-                    format!("invalid value for parameter \"replication\": \"{value}\""),
-                )
-                .with_hint("Valid values are: \"false\", 0, \"true\", 1, \"database\"."));
-            }
-            _ => return Err(SqlError::unsupported("replication")),
-        }
-    }
-    let mut user = parameter("user").filter(|user| !user.is_empty()).map(str::to_owned).ok_or_else(|| {
-        SqlError::new(
-            SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
-            "no PostgreSQL user name specified in startup packet",
-        )
-    })?;
-    let database = parameter("database").filter(|name| !name.is_empty());
-    let mut database = database.map_or_else(|| user.clone(), str::to_owned);
-    truncate_identifier(&mut user);
-    truncate_identifier(&mut database);
-    Ok((user, database))
-}
-
 impl Session {
-    /// Checks who the client is and greets it.
+    /// Checks whether the client may have a session, and greets it.
     fn open(
         server: Arc<Server>,
         executor: Rc<Executor>,
@@ -247,7 +217,6 @@ impl Session {
         let mut settings = SessionSettings::new(live.values.clone()).at_version(live.version);
         settings.set_user(role_setting::role_value(&role));
         set_as_role_says(&mut settings, &role, &database);
-        let mut refused_options = Vec::new();
         for (name, value) in parameters {
             match name.as_str() {
                 "user" | "database" | "replication" => {}
@@ -256,14 +225,12 @@ impl Session {
                         start_with(&mut settings, &role, &database, &name, &value)?;
                     }
                 }
-                name if name.starts_with("_pq_.") => refused_options.push(name),
+                // It has been told before that they are not known.
+                name if name.starts_with("_pq_.") => {}
                 name => start_with(&mut settings, &role, &database, name, value)?,
             }
         }
         let mut output = Output::new();
-        if minor_version > MINOR_VERSION_MAX || !refused_options.is_empty() {
-            output.negotiate_protocol_version(minor_version.min(MINOR_VERSION_MAX), &refused_options);
-        }
         output.authentication_ok();
         for (name, value) in settings.effective().reported() {
             output.parameter_status(name, &value);
@@ -563,6 +530,22 @@ impl Session {
             self.output.ready_for_query(status);
         }
         self.flush().await;
+    }
+
+    /// `log_disconnections`
+    fn log_disconnection(&self) {
+        if self.server.live.show("log_disconnections").as_deref() != Some("on") {
+            return;
+        }
+        let entry = self.entry();
+        let took_us = crate::clock::now().saturating_sub(entry.backend_start);
+        tracing::info!(
+            user = ?entry.user,
+            database = ?entry.database,
+            host = entry.client.map_or_else(|| "[local]".to_owned(), |client| client.ip().to_string()),
+            seconds = took_us as f64 / 1e6,
+            "disconnection"
+        );
     }
 
     /// Ends the session: whatever it had begun is undone.

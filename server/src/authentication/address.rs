@@ -1,0 +1,183 @@
+//! The addresses of `pg_hba.conf`: which clients a line is about.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The addresses that a line is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AddressMatch {
+    All,
+    /// Those of this machine.
+    SameHost,
+    /// Those of the networks that this machine is in.
+    SameNet,
+    Network {
+        address: IpAddr,
+        mask: IpAddr,
+    },
+}
+
+impl AddressMatch {
+    /// Whether a client of this address is meant. An IPv4 client of a socket for both is an IPv4 client.
+    pub fn matches(&self, client: IpAddr) -> bool {
+        let client = client.to_canonical();
+        match self {
+            AddressMatch::All => true,
+            AddressMatch::Network { address, mask } => is_in(client, *address, *mask),
+            AddressMatch::SameHost => {
+                interfaces().iter().any(|(address, _)| is_in(client, *address, ones(*address)))
+            }
+            AddressMatch::SameNet => {
+                interfaces().iter().any(|(address, mask)| is_in(client, *address, *mask))
+            }
+        }
+    }
+
+    /// Whether it can be about clients of other machines.
+    pub fn reaches_beyond_loopback(&self) -> bool {
+        let AddressMatch::Network { address, mask } = self else { return true };
+        let loopback = match address {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::new(255, 0, 0, 0)),
+            IpAddr::V6(_) => ones(*address),
+        };
+        // Every address that is meant is a loopback address where the mask leaves none of its bits open.
+        !address.is_loopback() || bits(*mask) & bits(loopback) != bits(loopback)
+    }
+}
+
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => u128::from(address.to_bits()),
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+fn is_in(client: IpAddr, address: IpAddr, mask: IpAddr) -> bool {
+    client.is_ipv4() == address.is_ipv4() && (bits(client) ^ bits(address)) & bits(mask) == 0
+}
+
+fn ones(like: IpAddr) -> IpAddr {
+    match like {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::BROADCAST),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::from_bits(u128::MAX)),
+    }
+}
+
+/// The mask of so many bits, as long as an address is; `None` if it has not so many.
+pub fn prefix_mask(address: IpAddr, prefix: &str) -> Option<IpAddr> {
+    if !prefix.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let prefix: u32 = prefix.parse().ok()?;
+    match address {
+        IpAddr::V4(_) => {
+            let open = 32_u32.checked_sub(prefix)?;
+            Some(IpAddr::V4(Ipv4Addr::from_bits(u32::MAX.checked_shl(open).unwrap_or(0))))
+        }
+        IpAddr::V6(_) => {
+            let open = 128_u32.checked_sub(prefix)?;
+            Some(IpAddr::V6(Ipv6Addr::from_bits(u128::MAX.checked_shl(open).unwrap_or(0))))
+        }
+    }
+}
+
+/// The addresses of this machine's interfaces, with their masks.
+fn interfaces() -> Vec<(IpAddr, IpAddr)> {
+    let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
+    // SAFETY: getifaddrs writes a list's head where it is told to; the list is given back below.
+    if unsafe { libc::getifaddrs(&mut first) } != 0 {
+        tracing::warn!("error enumerating network interfaces: {}", std::io::Error::last_os_error());
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut next = first;
+    // SAFETY: the list's elements are valid until it is given back, and a null pointer ends it.
+    while let Some(interface) = unsafe { next.as_ref() } {
+        // SAFETY: both are null or lead to an address of the family that they name.
+        let pair = unsafe { (ip(interface.ifa_addr), ip(interface.ifa_netmask)) };
+        if let (Some(address), Some(mask)) = pair {
+            found.push((address, mask));
+        }
+        next = interface.ifa_next;
+    }
+    // SAFETY: the list is getifaddrs's, and nobody uses it any more.
+    unsafe { libc::freeifaddrs(first) };
+    found
+}
+
+/// The address of a socket address, if it is one of IP.
+///
+/// # Safety
+/// `address` is null, or leads to a socket address as long as its family has it.
+unsafe fn ip(address: *const libc::sockaddr) -> Option<IpAddr> {
+    // SAFETY: by the contract above.
+    let family = unsafe { address.as_ref() }?.sa_family;
+    match i32::from(family) {
+        libc::AF_INET => {
+            // SAFETY: of this family; a copy of it needs no alignment.
+            let address = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+            Some(IpAddr::V4(Ipv4Addr::from_bits(u32::from_be(address.sin_addr.s_addr))))
+        }
+        libc::AF_INET6 => {
+            // SAFETY: of this family; a copy of it needs no alignment.
+            let address = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
+            Some(IpAddr::V6(Ipv6Addr::from(address.sin6_addr.s6_addr)))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(text: &str) -> AddressMatch {
+        let (address, prefix) = text.split_once('/').unwrap();
+        let address = address.parse().unwrap();
+        AddressMatch::Network { address, mask: prefix_mask(address, prefix).unwrap() }
+    }
+
+    fn is_met(of: &AddressMatch, client: &str) -> bool {
+        of.matches(client.parse().unwrap())
+    }
+
+    #[test]
+    fn networks_hold_their_addresses() {
+        let net = network("10.1.2.3/8");
+        assert!(is_met(&net, "10.200.0.1") && is_met(&net, "::ffff:10.9.9.9"));
+        assert!(!is_met(&net, "11.0.0.1") && !is_met(&net, "::a01:203"));
+        assert!(is_met(&network("0.0.0.0/0"), "192.0.2.1") && !is_met(&network("0.0.0.0/0"), "2001:db8::1"));
+        assert!(is_met(&network("2001:db8::/32"), "2001:db8:1::1") && is_met(&network("::/0"), "::1"));
+        assert!(!is_met(&network("192.0.2.1/32"), "192.0.2.2"));
+        assert!(is_met(&AddressMatch::SameHost, "127.0.0.1") && is_met(&AddressMatch::SameNet, "127.9.9.9"));
+        assert!(
+            !is_met(&AddressMatch::SameHost, "127.9.9.9") && !is_met(&AddressMatch::SameNet, "192.0.2.77")
+        );
+    }
+
+    #[test]
+    fn prefixes_are_as_long_as_addresses() {
+        let mask = |address: &str, prefix| {
+            prefix_mask(address.parse().unwrap(), prefix).map(|mask| mask.to_string())
+        };
+        assert_eq!(mask("1.2.3.4", "20").as_deref(), Some("255.255.240.0"));
+        assert_eq!(mask("1.2.3.4", "0").as_deref(), Some("0.0.0.0"));
+        assert_eq!(mask("::1", "128").as_deref(), Some("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"));
+        assert_eq!(mask("::1", "64").as_deref(), Some("ffff:ffff:ffff:ffff::"));
+        for (address, prefix) in
+            [("1.2.3.4", "33"), ("::1", "129"), ("::1", ""), ("::1", "-1"), ("::1", "8x")]
+        {
+            assert_eq!(mask(address, prefix), None, "{address}/{prefix}");
+        }
+    }
+
+    #[test]
+    fn loopback_is_known() {
+        for loopback in ["127.0.0.1/32", "127.0.0.0/8", "127.1.0.0/16", "::1/128"] {
+            assert!(!network(loopback).reaches_beyond_loopback(), "{loopback}");
+        }
+        for beyond in ["127.0.0.0/7", "0.0.0.0/0", "10.0.0.0/8", "::1/127", "::/0"] {
+            assert!(network(beyond).reaches_beyond_loopback(), "{beyond}");
+        }
+        assert!(AddressMatch::All.reaches_beyond_loopback());
+    }
+}
