@@ -140,7 +140,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
     start_logging();
     // From the first row that recovery reads.
     crate::memory::bound(config.integer("max_memory"));
-    let (sources, password) = (Sources::of(&config), first_password::given());
+    let (sources, password) = (Sources::of(&config, config.boolean("ssl")), first_password::given());
     let password = password.map_err(StartError::Configuration)?;
     let rules = Rules::read(&sources).map_err(StartError::Configuration)?;
     let Doorways { sockets, files } = open_doorways(&config)?;

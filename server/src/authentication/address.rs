@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::host_name::HostName;
+
 /// The addresses that a line is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AddressMatch {
@@ -14,14 +16,18 @@ pub enum AddressMatch {
         address: IpAddr,
         mask: IpAddr,
     },
+    /// Those of a host, or of all whose names end so.
+    Host(String),
 }
 
 impl AddressMatch {
     /// Whether a client of this address is meant. An IPv4 client of a socket for both is an IPv4 client.
-    pub fn matches(&self, client: IpAddr) -> bool {
+    /// `name` is the client's, which name servers may be asked for.
+    pub fn matches(&self, client: IpAddr, name: &HostName) -> bool {
         let client = client.to_canonical();
         match self {
             AddressMatch::All => true,
+            AddressMatch::Host(pattern) => name.is(pattern, client),
             AddressMatch::Network { address, mask } => is_in(client, *address, *mask),
             AddressMatch::SameHost => {
                 interfaces().iter().any(|(address, _)| is_in(client, *address, ones(*address)))
@@ -137,7 +143,7 @@ mod tests {
     }
 
     fn is_met(of: &AddressMatch, client: &str) -> bool {
-        of.matches(client.parse().unwrap())
+        of.matches(client.parse().unwrap(), &HostName::default())
     }
 
     #[test]

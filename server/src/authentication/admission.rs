@@ -14,15 +14,15 @@ use archipel_sql::strong_random::random_bytes;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::exchange::{Exchange, Failure, SASL_BYTES_MAX, initial_response, violation};
+use super::exchange::{Exchange, Failure, SASL_BYTES_MAX, initial_data, mechanism, violation};
 use super::hba::{ClientCertificateCheck, HbaLine, Method};
+use super::host_name::HostName;
 use super::ident;
 use super::names::names_of;
 use super::peer;
 use super::rules::{Applicant, Rules};
 use super::scram::{PLAIN, PLUS, Scram};
 use super::state::{Authentication, Host, is_on, text_of};
-use crate::catalog::CatalogState;
 use crate::wire::socket::Socket;
 use crate::wire::startup::MINOR_VERSION_MAX;
 
@@ -49,9 +49,7 @@ enum Kept {
 /// One client and what is known of it.
 struct Case<'c> {
     stranger: &'c Stranger<'c>,
-    catalog: Arc<CatalogState>,
-    user: String,
-    database: String,
+    applicant: Arc<Applicant>,
 }
 
 impl Stranger<'_> {
@@ -69,9 +67,16 @@ impl Stranger<'_> {
     async fn prove(&self, exchange: &mut Exchange<'_>) -> Result<(), Failure> {
         let (user, database) = names_of(self.parameters)?;
         self.negotiate_version(exchange).await?;
-        let case = Case { stranger: self, catalog: self.host.catalog(), user, database };
-        let rules = self.host.authentication().rules();
-        case.prove(&rules, exchange).await
+        let applicant = Applicant {
+            address: self.client.map(|client| client.ip()),
+            name: HostName::default(),
+            encrypted: self.socket.tls().is_some(),
+            user,
+            database,
+            catalog: self.host.catalog(),
+        };
+        let case = Case { stranger: self, applicant: Arc::new(applicant) };
+        case.prove(&self.host.authentication().rules(), exchange).await
     }
 
     /// Tells a client that asks for more than is spoken here what is.
@@ -95,17 +100,11 @@ impl Case<'_> {
         self.stranger.client.map_or_else(|| "[local]".to_owned(), |client| client.ip().to_string())
     }
 
-    async fn prove(&self, rules: &Rules, exchange: &mut Exchange<'_>) -> Result<(), Failure> {
-        let applicant = Applicant {
-            address: self.stranger.client.map(|client| client.ip()),
-            encrypted: self.stranger.socket.tls().is_some(),
-            user: &self.user,
-            database: &self.database,
-            catalog: &self.catalog.catalog,
-        };
-        let Some(line) = rules.find(&applicant) else {
+    async fn prove(&self, rules: &Arc<Rules>, exchange: &mut Exchange<'_>) -> Result<(), Failure> {
+        let Some(line) = self.authentication().find(rules, &self.applicant).await? else {
             return Err(self.rejected("no pg_hba.conf entry for").into());
         };
+        let line = &line;
         if line.method == Method::Reject {
             return Err(self.rejected("pg_hba.conf rejects connection for").into());
         }
@@ -141,8 +140,8 @@ impl Case<'_> {
         let message = format!(
             "{what} host \"{}\", user \"{}\", database \"{}\", {encryption}",
             self.address(),
-            self.user,
-            self.database
+            self.applicant.user,
+            self.applicant.database
         );
         tracing::warn!("{message:?}");
         SqlError::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, message)
@@ -159,14 +158,14 @@ impl Case<'_> {
             Method::Trust => (SqlState::INVALID_AUTHORIZATION_SPECIFICATION, "\"trust\" authentication"),
             Method::Reject => (SqlState::INVALID_AUTHORIZATION_SPECIFICATION, "authentication"),
         };
-        SqlError::new(state, format!("{what} failed for user \"{}\"", self.user))
+        SqlError::new(state, format!("{what} failed for user \"{}\"", self.applicant.user))
     }
 
     /// Texts that a client has chosen are shown with their control characters escaped.
     fn log_failure(&self, line: &HbaLine, reason: &str) {
         tracing::warn!(
-            user = ?self.user,
-            database = ?self.database,
+            user = ?self.applicant.user,
+            database = ?self.applicant.database,
             host = self.address(),
             method = line.method.as_str(),
             reason = ?reason,
@@ -179,8 +178,8 @@ impl Case<'_> {
     fn log_connection(&self, line: &HbaLine) {
         if is_on(self.stranger.host, "log_connections") {
             tracing::info!(
-                user = ?self.user,
-                database = ?self.database,
+                user = ?self.applicant.user,
+                database = ?self.applicant.database,
                 host = self.address(),
                 port = self.stranger.client.map(|client| client.port()),
                 method = line.method.as_str(),
@@ -213,7 +212,7 @@ impl Case<'_> {
         let certificate = self.stranger.socket.tls().and_then(|tls| tls.client.as_ref());
         let name = certificate.and_then(|certificate| certificate.common_name.as_deref());
         match name.filter(|name| !name.is_empty()) {
-            Some(name) => ident::check(&rules.ident, line.map.as_deref(), name, &self.user).err(),
+            Some(name) => ident::check(&rules.ident, line.map.as_deref(), name, &self.applicant.user).err(),
             None => Some("client certificate contains no user name".to_owned()),
         }
     }
@@ -225,7 +224,9 @@ impl Case<'_> {
             Err(error) => return Some(format!("could not get peer credentials: {error}")),
         };
         match tokio::task::spawn_blocking(move || peer::user_name(id)).await {
-            Ok(Ok(name)) => ident::check(&rules.ident, line.map.as_deref(), &name, &self.user).err(),
+            Ok(Ok(name)) => {
+                ident::check(&rules.ident, line.map.as_deref(), &name, &self.applicant.user).err()
+            }
             Ok(Err(reason)) => Some(reason),
             Err(error) => Some(error.to_string()),
         }
@@ -233,8 +234,8 @@ impl Case<'_> {
 
     /// The role's verifier (get_role_password).
     fn kept(&self) -> Kept {
-        let user = &self.user;
-        let Some(role) = self.catalog.catalog.role(user) else {
+        let user = &self.applicant.user;
+        let Some(role) = self.applicant.catalog.catalog.role(user) else {
             return Kept::Nothing(format!("Role \"{user}\" does not exist."));
         };
         let Some(password) = &role.password else {
@@ -251,7 +252,7 @@ impl Case<'_> {
     }
 
     fn mismatch(&self) -> String {
-        format!("Password does not match for user \"{}\".", self.user)
+        format!("Password does not match for user \"{}\".", self.applicant.user)
     }
 
     /// A password as it is (CheckPasswordAuth).
@@ -262,9 +263,11 @@ impl Case<'_> {
             Kept::Scram(verifier) => (Verifier::Scram(verifier), None),
             Kept::Md5(verifier) => (Verifier::Md5(verifier), None),
             // As long as with a role that has one.
-            Kept::Nothing(reason) => (Verifier::Scram(self.authentication().mock(&self.user)), Some(reason)),
+            Kept::Nothing(reason) => {
+                (Verifier::Scram(self.authentication().mock(&self.applicant.user)), Some(reason))
+            }
         };
-        let fits = self.authentication().fits(verifier, password, self.user.clone()).await?;
+        let fits = self.authentication().fits(verifier, password, self.applicant.user.clone()).await?;
         Ok(reason.or_else(|| (!fits).then(|| self.mismatch())))
     }
 
@@ -293,18 +296,19 @@ impl Case<'_> {
             Kept::Nothing(reason) => Some(reason),
             Kept::Scram(_) => Some(format!(
                 "User \"{}\" has a password that cannot be used with MD5 authentication.",
-                self.user
+                self.applicant.user
             )),
         })
     }
 
     async fn scram(&self, kept: Kept, exchange: &mut Exchange<'_>) -> Result<Doubt, Failure> {
-        let mock = || self.authentication().mock(&self.user);
+        let mock = || self.authentication().mock(&self.applicant.user);
         let (verifier, doomed) = match kept {
             Kept::Scram(verifier) => (verifier, None),
-            Kept::Md5(_) => {
-                (mock(), Some(format!("User \"{}\" does not have a valid SCRAM secret.", self.user)))
-            }
+            Kept::Md5(_) => (
+                mock(),
+                Some(format!("User \"{}\" does not have a valid SCRAM secret.", self.applicant.user)),
+            ),
             Kept::Nothing(reason) => (mock(), Some(reason)),
         };
         let end_point = self.stranger.socket.tls().map(|tls| tls.server_end_point.as_slice());
@@ -312,12 +316,12 @@ impl Case<'_> {
         let mechanisms: &[&str] = if end_point.is_some() { &[PLUS, PLAIN] } else { &[PLAIN] };
         exchange.send(|output| output.authentication_sasl(mechanisms)).await?;
         let body = exchange.answer("SASL", SASL_BYTES_MAX).await?;
-        let mechanism = body.split(|byte| *byte == 0).next().unwrap_or_default();
+        let (mechanism, data) = mechanism(&body)?;
         if !mechanisms.iter().any(|known| known.as_bytes() == mechanism) {
             return Err(violation("client selected an invalid SASL authentication mechanism").into());
         }
         let scram = Scram { verifier, end_point, bound: mechanism == PLUS.as_bytes() };
-        let first = match initial_response(&body)?.1 {
+        let first = match initial_data(data)? {
             Some(data) => data.to_vec(),
             // It waits to be asked for it.
             None => {

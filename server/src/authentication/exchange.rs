@@ -113,22 +113,25 @@ impl<'s> Exchange<'s> {
     }
 }
 
-/// The mechanism and the data of a SASLInitialResponse; `None`: it has no data.
-pub fn initial_response(body: &[u8]) -> Result<(&[u8], Option<&[u8]>), SqlError> {
-    let end =
-        body.iter().position(|byte| *byte == 0).ok_or_else(|| violation("invalid string in message"))?;
-    let (mechanism, rest) = (&body[..end], &body[end + 1..]);
+/// The mechanism that a SASLInitialResponse chooses, and what follows it.
+pub fn mechanism(body: &[u8]) -> Result<(&[u8], &[u8]), SqlError> {
+    let end = body.iter().position(|byte| *byte == 0);
+    let end = end.ok_or_else(|| violation("invalid string in message"))?;
+    Ok((&body[..end], &body[end + 1..]))
+}
+
+/// The data that follow; `None`: there are none yet.
+pub fn initial_data(rest: &[u8]) -> Result<Option<&[u8]>, SqlError> {
     let (length, data) =
         rest.split_first_chunk::<4>().ok_or_else(|| violation("insufficient data left in message"))?;
-    let data = match i32::from_be_bytes(*length) {
-        -1 if data.is_empty() => None,
-        length if usize::try_from(length) == Ok(data.len()) => Some(data),
+    match i32::from_be_bytes(*length) {
+        -1 if data.is_empty() => Ok(None),
+        length if usize::try_from(length) == Ok(data.len()) => Ok(Some(data)),
         length if usize::try_from(length).is_ok_and(|length| length < data.len()) || length == -1 => {
-            return Err(violation("invalid message format"));
+            Err(violation("invalid message format"))
         }
-        _ => return Err(violation("insufficient data left in message")),
-    };
-    Ok((mechanism, data))
+        _ => Err(violation("insufficient data left in message")),
+    }
 }
 
 #[cfg(test)]
@@ -137,8 +140,12 @@ mod tests {
 
     #[test]
     fn initial_responses_are_checked() {
-        assert_eq!(initial_response(b"M\0\0\0\0\x02ab").unwrap(), (&b"M"[..], Some(&b"ab"[..])));
-        assert_eq!(initial_response(b"M\0\xff\xff\xff\xff").unwrap(), (&b"M"[..], None));
+        fn read(body: &[u8]) -> Result<(&[u8], Option<&[u8]>), SqlError> {
+            let (chosen, rest) = mechanism(body)?;
+            Ok((chosen, initial_data(rest)?))
+        }
+        assert_eq!(read(b"M\0\0\0\0\x02ab").unwrap(), (&b"M"[..], Some(&b"ab"[..])));
+        assert_eq!(read(b"M\0\xff\xff\xff\xff").unwrap(), (&b"M"[..], None));
         for (body, told) in [
             (&b"M"[..], "invalid string in message"),
             (b"M\0\0\0", "insufficient data left in message"),
@@ -147,7 +154,7 @@ mod tests {
             (b"M\0\0\0\0\x01ab", "invalid message format"),
             (b"M\0\xff\xff\xff\xffa", "invalid message format"),
         ] {
-            assert_eq!(initial_response(body).unwrap_err().message(), told, "{body:?}");
+            assert_eq!(read(body).unwrap_err().message(), told, "{body:?}");
         }
     }
 

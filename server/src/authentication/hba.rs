@@ -220,12 +220,12 @@ fn address(fields: &mut Fields<'_>) -> Result<AddressMatch, String> {
         Some((text, prefix)) => (text, Some(prefix)),
         None => (token.text.as_str(), None),
     };
-    let Ok(address) = text.parse::<IpAddr>() else {
-        return Err(match prefix {
-            Some(_) => format!("specifying both host name and CIDR mask is invalid: \"{}\"", token.text),
-            // Who comes from where would have to be asked of name servers, at each connection.
-            None => format!("host names are not supported: \"{text}\""),
-        });
+    let address: IpAddr = match (text.parse(), prefix) {
+        (Ok(address), _) => address,
+        (Err(_), None) => return Ok(AddressMatch::Host(text.to_owned())),
+        (Err(_), Some(_)) => {
+            return Err(format!("specifying both host name and CIDR mask is invalid: \"{}\"", token.text));
+        }
     };
     let mask = match prefix {
         Some(prefix) => prefix_mask(address, prefix)
@@ -281,6 +281,7 @@ mod tests {
         let (address, mask) = match &parsed.address {
             None => (String::new(), String::new()),
             Some(AddressMatch::Network { address, mask }) => (address.to_string(), mask.to_string()),
+            Some(AddressMatch::Host(name)) => (name.clone(), String::new()),
             Some(other) => (format!("{other:?}").to_lowercase(), String::new()),
         };
         [
@@ -316,6 +317,8 @@ mod tests {
             ("hostnossl all all samehost trust", "hostnossl|all|all|samehost||trust||"),
             ("hostnogssenc all all samenet trust", "hostnogssenc|all|all|samenet||trust||"),
             ("host all all all reject", "host|all|all|all||reject||"),
+            ("host all all .Example.com trust", "host|all|all|.Example.com||trust||"),
+            ("host all all \"all\" trust", "host|all|all|all||trust||"),
             ("host all all 127.0.0.1/8 trust", "host|all|all|127.0.0.1|255.0.0.0|trust||"),
             ("host all all 1.2.3.4/0 trust", "host|all|all|1.2.3.4|0.0.0.0|trust||"),
             ("host all all ::1 ffff:ffff:: trust", "host|all|all|::1|ffff:ffff::|trust||"),
@@ -389,7 +392,6 @@ mod tests {
     #[test]
     fn what_there_is_not_is_refused_by_name() {
         for (line, told) in [
-            ("host all all example.com trust", "host names are not supported: \"example.com\""),
             (
                 "host all all all ident",
                 "invalid authentication method \"ident\": not supported by this build",

@@ -1,7 +1,8 @@
 //! Who comes in: `pg_hba.conf`, `pg_ident.conf`, and how clients say who they are (PostgreSQL 15, chapter 21).
 //!
 //! - [`rules`]     both files, or what holds without them; which line is about a client
-//! - `tokens`      their lines and tokens; [`hba`] and [`ident`] what those mean, `address` which clients are meant
+//! - `tokens`      their lines and tokens; [`hba`] and [`ident`] what those mean
+//! - `address`     which clients are meant, [`host_name`] by name
 //! - [`lobby`]     where clients wait until they are known: so many, and so long
 //! - [`admission`] one client: the line about it, and what it proves
 //! - `exchange`    the messages in which it does, `scram` SCRAM-SHA-256, `peer` users of this machine
@@ -17,6 +18,7 @@ pub mod admission;
 mod exchange;
 pub mod first_password;
 pub mod hba;
+pub mod host_name;
 pub mod ident;
 pub mod lobby;
 pub mod names;

@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 use crate::wire::socket::Socket;
 
@@ -11,14 +11,13 @@ const ENTRY_BYTES_MAX: usize = 1 << 20;
 
 /// The number of the user that connected (getpeereid).
 pub fn user_id(socket: &Socket) -> io::Result<u32> {
-    let socket = socket.second()?;
     let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: the descriptor is open, and the kernel writes at most `length` bytes into the structure that
     // is as long.
     let failed = unsafe {
         libc::getsockopt(
-            socket.as_raw_fd(),
+            socket.as_fd().as_raw_fd(),
             libc::SOL_SOCKET,
             libc::SO_PEERCRED,
             (&raw mut credentials).cast(),

@@ -5,13 +5,17 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use archipel_sql::catalog::Catalog;
 use archipel_sql::types::Oid;
 
+use super::address::AddressMatch;
 use super::hba::{ConnectionType, HbaLine};
+use super::host_name::HostName;
 use super::ident::IdentLine;
 use super::tokens::{Line, Token, read_file, read_text, reason};
+use crate::catalog::CatalogState;
 use crate::config::{Config, HBA_FILE, absolute};
 
 /// What holds without a `pg_hba.conf`: whoever is on this machine is trusted, others have a password.
@@ -36,14 +40,14 @@ pub struct Sources {
 type Read<T> = Vec<(Line, Result<T, String>)>;
 
 impl Sources {
-    /// Those of a configuration.
-    pub fn of(config: &Config) -> Sources {
+    /// Those of a configuration. `ssl`: the server encrypts, as of now.
+    pub fn of(config: &Config, ssl: bool) -> Sources {
         let hba = PathBuf::from(config.text("hba_file"));
         Sources {
             hba_required: hba != absolute(config.data_directory.join(HBA_FILE)),
             hba,
             ident: PathBuf::from(config.text("ident_file")),
-            ssl: config.boolean("ssl"),
+            ssl,
         }
     }
 
@@ -104,13 +108,15 @@ fn all_good<T>(read: Read<T>, path: &Path) -> Result<Vec<T>, String> {
 }
 
 /// A client, as far as the rules look at it.
-pub struct Applicant<'a> {
+pub struct Applicant {
     /// `None`: it came through a Unix socket.
     pub address: Option<IpAddr>,
+    /// Known once a line asks for it.
+    pub name: HostName,
     pub encrypted: bool,
-    pub user: &'a str,
-    pub database: &'a str,
-    pub catalog: &'a Catalog,
+    pub user: String,
+    pub database: String,
+    pub catalog: Arc<CatalogState>,
 }
 
 /// The rules in force.
@@ -142,9 +148,14 @@ impl Rules {
         Ok(Rules { hba, ident, given })
     }
 
+    /// Whether name servers may have to be asked for a line.
+    pub fn name_hosts(&self) -> bool {
+        self.hba.iter().any(|line| matches!(line.address, Some(AddressMatch::Host(_))))
+    }
+
     /// The first line that is about a client (check_hba).
-    pub fn find(&self, applicant: &Applicant<'_>) -> Option<&HbaLine> {
-        let role = applicant.catalog.role(applicant.user).map(|role| role.oid);
+    pub fn find(&self, applicant: &Applicant) -> Option<&HbaLine> {
+        let role = applicant.catalog.catalog.role(&applicant.user).map(|role| role.oid);
         self.hba.iter().find(|line| {
             is_connected_so(line, applicant)
                 && line.databases.iter().any(|token| is_database(token, applicant, role))
@@ -159,7 +170,7 @@ impl Rules {
     }
 }
 
-fn is_connected_so(line: &HbaLine, applicant: &Applicant<'_>) -> bool {
+fn is_connected_so(line: &HbaLine, applicant: &Applicant) -> bool {
     let (Some(wanted), Some(address)) = (&line.address, applicant.address) else {
         return line.address.is_none() && applicant.address.is_none();
     };
@@ -168,7 +179,7 @@ fn is_connected_so(line: &HbaLine, applicant: &Applicant<'_>) -> bool {
         ConnectionType::HostNoSsl => !applicant.encrypted,
         _ => true,
     };
-    encryption_fits && wanted.matches(address)
+    encryption_fits && wanted.matches(address, &applicant.name)
 }
 
 /// Whether a role belongs to another, by grants alone: superusers belong to no role for being superusers.
@@ -177,22 +188,22 @@ fn is_member(role: Option<Oid>, of: &str, catalog: &Catalog) -> bool {
     catalog.roles_of(role, false).contains(&of.oid)
 }
 
-fn is_database(token: &Token, applicant: &Applicant<'_>, role: Option<Oid>) -> bool {
+fn is_database(token: &Token, applicant: &Applicant, role: Option<Oid>) -> bool {
     if token.is("all") {
         true
     } else if token.is("sameuser") {
         applicant.database == applicant.user
     } else if token.is("samerole") || token.is("samegroup") {
-        is_member(role, applicant.database, applicant.catalog)
+        is_member(role, &applicant.database, &applicant.catalog.catalog)
     } else {
         // Nobody connects to replicate.
         !token.is("replication") && token.text == applicant.database
     }
 }
 
-fn is_role(token: &Token, applicant: &Applicant<'_>, role: Option<Oid>) -> bool {
+fn is_role(token: &Token, applicant: &Applicant, role: Option<Oid>) -> bool {
     match token.text.strip_prefix('+') {
-        Some(of) if !token.quoted => is_member(role, of, applicant.catalog),
+        Some(of) if !token.quoted => is_member(role, of, &applicant.catalog.catalog),
         _ => token.is("all") || token.text == applicant.user,
     }
 }
@@ -220,11 +231,20 @@ mod tests {
         Catalog::new(Vec::new()).apply(&roles)
     }
 
+    fn applicant(address: Option<&str>, user: &str, database: &str) -> Applicant {
+        let state = CatalogState { catalog: catalog(), version: 1, added_labels: Vec::new() };
+        Applicant {
+            address: address.map(|address| address.parse().unwrap()),
+            name: HostName::default(),
+            encrypted: false,
+            user: user.to_owned(),
+            database: database.to_owned(),
+            catalog: Arc::new(state),
+        }
+    }
+
     fn found(rules: &Rules, address: Option<&str>, user: &str, database: &str) -> Option<u32> {
-        let catalog = catalog();
-        let address = address.map(|address| address.parse().unwrap());
-        let applicant = Applicant { address, encrypted: false, user, database, catalog: &catalog };
-        rules.find(&applicant).map(|line| line.number)
+        rules.find(&applicant(address, user, database)).map(|line| line.number)
     }
 
     #[test]
@@ -235,8 +255,10 @@ mod tests {
              host db,\"all\" bob 10.0.0.0/8 reject\n\
              host samerole all 10.0.0.0 255.0.0.0 trust\n\
              host all +staff all trust\n\
-             host replication all all trust\n",
+             host replication all all trust\n\
+             host none all .example.com trust\n",
         );
+        assert!(rules.name_hosts());
         assert_eq!(found(&rules, None, "ann", "ann"), Some(1));
         assert_eq!(found(&rules, None, "ann", "db"), None);
         assert_eq!(found(&rules, Some("10.1.1.1"), "bob", "db"), Some(3));
@@ -260,13 +282,7 @@ mod tests {
         };
         let built_in = Rules::read(&sources).unwrap();
         assert!(!built_in.speak_of_other_machines());
-        let catalog = catalog();
-        let method = |address: Option<&str>| {
-            let address = address.map(|address| address.parse().unwrap());
-            let applicant =
-                Applicant { address, encrypted: false, user: "x", database: "y", catalog: &catalog };
-            built_in.find(&applicant).unwrap().method
-        };
+        let method = |address: Option<&str>| built_in.find(&applicant(address, "x", "y")).unwrap().method;
         assert_eq!(method(None), Method::Trust);
         for loopback in ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"] {
             assert_eq!(method(Some(loopback)), Method::Trust, "{loopback}");

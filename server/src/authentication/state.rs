@@ -13,7 +13,8 @@ use archipel_sql::strong_random::random_bytes;
 use tokio::sync::Semaphore;
 
 use super::exchange::Failure;
-use super::rules::Rules;
+use super::hba::HbaLine;
+use super::rules::{Applicant, Rules};
 use crate::catalog::CatalogState;
 use crate::settings::table::find;
 use crate::settings::value::Value;
@@ -27,6 +28,8 @@ const FAILURE_DELAY: Duration = Duration::from_millis(300);
 const DELAYED_MAX: usize = 200;
 /// So many passwords are hashed at once: each takes a core for some milliseconds.
 const HASHED_MAX: usize = 2;
+/// For so many clients at once name servers are asked.
+const LOOKED_UP_MAX: usize = 8;
 
 /// See the module's head.
 pub struct Authentication {
@@ -34,6 +37,7 @@ pub struct Authentication {
     secret: [u8; 32],
     delayed: Semaphore,
     hashed: Semaphore,
+    looked_up: Semaphore,
 }
 
 /// What authentication has to know of the server.
@@ -75,6 +79,7 @@ impl Authentication {
             secret: secret(&data_directory.join(SECRET_FILE)),
             delayed: Semaphore::new(DELAYED_MAX),
             hashed: Semaphore::new(HASHED_MAX),
+            looked_up: Semaphore::new(LOOKED_UP_MAX),
         }
     }
 
@@ -86,6 +91,22 @@ impl Authentication {
     /// Takes up other rules: for clients from now on.
     pub fn set_rules(&self, rules: Rules) {
         self.rules.store(Arc::new(rules));
+    }
+
+    /// The first of these rules' lines that is about a client.
+    pub async fn find(
+        &self,
+        rules: &Arc<Rules>,
+        applicant: &Arc<Applicant>,
+    ) -> std::io::Result<Option<HbaLine>> {
+        if !rules.name_hosts() {
+            return Ok(rules.find(applicant).cloned());
+        }
+        // Nobody closes it.
+        let _place = self.looked_up.acquire().await;
+        let (rules, applicant) = (rules.clone(), applicant.clone());
+        let found = tokio::task::spawn_blocking(move || rules.find(&applicant).cloned());
+        found.await.map_err(std::io::Error::other)
     }
 
     /// A verifier for somebody who has none.

@@ -80,7 +80,8 @@ impl Server {
             check_config(&config).map_err(|error| error.to_string())?;
             let monitor = monitor_settings(&config).map_err(|error| error.to_string())?;
             // Where they are does not change while the server runs.
-            self.authentication.set_rules(Rules::read(&Sources::of(&self.config))?);
+            let sources = Sources::of(&self.config, config.boolean("ssl"));
+            self.authentication.set_rules(Rules::read(&sources)?);
             self.engine.set_monitor(monitor);
             Ok(config.values)
         };

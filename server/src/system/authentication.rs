@@ -9,6 +9,7 @@ use archipel_sql::types::Type;
 use super::cells::{optional, text, text_array};
 use crate::authentication::hba::HbaLine;
 use crate::authentication::rules::Sources;
+use crate::authentication::state::is_on;
 use crate::authentication::{AddressMatch, Token};
 use crate::session::host::Host;
 
@@ -39,6 +40,7 @@ fn rule(line: &HbaLine) -> Vec<Datum> {
         Some(AddressMatch::All) => (Some("all".to_owned()), None),
         Some(AddressMatch::SameHost) => (Some("samehost".to_owned()), None),
         Some(AddressMatch::SameNet) => (Some("samenet".to_owned()), None),
+        Some(AddressMatch::Host(name)) => (Some(name.clone()), None),
         Some(AddressMatch::Network { address, mask }) => (Some(address.to_string()), Some(mask.to_string())),
     };
     let options = line.options();
@@ -56,9 +58,13 @@ fn rule(line: &HbaLine) -> Vec<Datum> {
     ]
 }
 
+fn sources(host: &Host) -> Sources {
+    Sources::of(&host.server.config, is_on(&*host.server, "ssl"))
+}
+
 pub(super) fn hba_file_rules(host: &Host) -> Vec<Vec<Datum>> {
     let columns = HBA_FILE_RULES.len();
-    match Sources::of(&host.server.config).hba_lines() {
+    match sources(host).hba_lines() {
         Ok((lines, _)) => lines
             .iter()
             .map(|(line, parsed)| match parsed {
@@ -72,7 +78,7 @@ pub(super) fn hba_file_rules(host: &Host) -> Vec<Vec<Datum>> {
 
 pub(super) fn ident_file_mappings(host: &Host) -> Vec<Vec<Datum>> {
     let columns = IDENT_FILE_MAPPINGS.len();
-    match Sources::of(&host.server.config).ident_lines() {
+    match sources(host).ident_lines() {
         Ok(lines) => lines
             .iter()
             .map(|(line, parsed)| match parsed {

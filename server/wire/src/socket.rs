@@ -8,6 +8,7 @@
 use std::future::poll_fn;
 use std::io::{self, Read};
 use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::task::{Context, Poll, Waker};
 
 use tokio::io::Interest;
@@ -122,6 +123,12 @@ impl Socket {
             }
         }
         Ok(())
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.get_ref().as_fd()
     }
 }
 
