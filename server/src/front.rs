@@ -137,10 +137,10 @@ impl Front {
     pub async fn serve(self: Arc<Self>, listener: Socket) {
         let lobby = Lobby::new();
         loop {
-            let place = lobby.enter().await;
+            lobby.room().await;
             match listener.accept().await {
                 Ok((socket, address)) => {
-                    let front = self.clone();
+                    let (front, place) = (self.clone(), lobby.enter());
                     tokio::spawn(async move {
                         let limit = state::time_limit(&*front.host);
                         place.occupied_by(limit, front.admit(socket, address.as_socket())).await;

@@ -60,35 +60,37 @@ impl Lobby {
         Arc::new(Lobby { guests: Mutex::default(), left: Notify::new(), guests_max, patience })
     }
 
-    /// Waits for a place. For one task at a time.
-    pub async fn enter(self: &Arc<Lobby>) -> Place {
-        loop {
-            let wait = match self.try_enter() {
-                Ok(place) => return place,
-                Err(wait) => wait,
-            };
+    /// Waits until there is room for one more. For the one task that lets guests in.
+    pub async fn room(&self) {
+        while let Some(wait) = self.wait() {
             // Whichever it was, the next look tells.
             let _ = tokio::time::timeout(wait, self.left.notified()).await;
         }
     }
 
-    /// A place, or how long the oldest guest may stay.
-    fn try_enter(self: &Arc<Lobby>) -> Result<Place, Duration> {
+    /// How long the oldest guest may stay, if it is in the way of others. It goes when that is over.
+    fn wait(&self) -> Option<Duration> {
         let mut guests = self.guests.lock();
-        if guests.here.len() >= self.guests_max
-            && let Some(oldest) = guests.here.first_entry()
-        {
-            let waited = oldest.get().since.elapsed();
-            if waited < self.patience {
-                return Err(self.patience - waited);
-            }
-            oldest.remove().asked_to_go.notify_one();
+        if guests.here.len() < self.guests_max {
+            return None;
         }
+        let oldest = guests.here.first_entry()?;
+        let waited = oldest.get().since.elapsed();
+        if waited < self.patience {
+            return Some(self.patience - waited);
+        }
+        oldest.remove().asked_to_go.notify_one();
+        None
+    }
+
+    /// A place for somebody who has come.
+    pub fn enter(self: &Arc<Lobby>) -> Place {
+        let mut guests = self.guests.lock();
         let number = guests.next;
         guests.next += 1;
         let guest = Arc::new(Guest { since: Instant::now(), asked_to_go: Notify::new() });
         guests.here.insert(number, guest.clone());
-        Ok(Place { lobby: self.clone(), number, guest })
+        Place { lobby: self.clone(), number, guest }
     }
 }
 
@@ -131,9 +133,9 @@ mod tests {
     #[tokio::test]
     async fn a_full_lobby_waits_for_a_place() {
         let lobby = Lobby::of(2, Duration::from_secs(600));
-        let (first, _second) = (lobby.enter().await, lobby.enter().await);
+        let (first, _second) = (lobby.enter(), lobby.enter());
         let waiting = lobby.clone();
-        let third = tokio::spawn(async move { waiting.enter().await });
+        let third = tokio::spawn(async move { waiting.room().await });
         tokio::time::sleep(Duration::from_millis(20)).await;
         assert!(!third.is_finished());
         drop(first);
@@ -144,10 +146,11 @@ mod tests {
     #[tokio::test]
     async fn who_has_been_there_too_long_goes_for_others() {
         let lobby = Lobby::of(1, Duration::from_millis(50));
-        let place = lobby.enter().await;
+        let place = lobby.enter();
         let stays = place.occupied_by(Duration::from_secs(600), std::future::pending());
         let idle = tokio::spawn(stays);
-        let _next = lobby.enter().await;
+        lobby.room().await;
+        let _next = lobby.enter();
         idle.await.unwrap();
         assert_eq!(lobby.guests.lock().here.len(), 1, "the place that was taken is not given back twice");
     }
@@ -155,7 +158,7 @@ mod tests {
     #[tokio::test]
     async fn a_visit_ends_at_its_limit() {
         let lobby = Lobby::of(1, Duration::from_secs(600));
-        lobby.enter().await.occupied_by(Duration::from_millis(10), std::future::pending()).await;
+        lobby.enter().occupied_by(Duration::from_millis(10), std::future::pending()).await;
         assert!(lobby.guests.lock().here.is_empty());
     }
 }
