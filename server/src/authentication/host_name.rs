@@ -74,10 +74,12 @@ mod tests {
         assert!(!fits(".example.com", "example.com") && !fits(".example.com", "x.example.org"));
     }
 
+    /// The machine itself knows this one, without a name server.
     #[test]
-    fn an_address_without_a_name_has_none() {
-        // Of a network for documentation.
-        let client = "192.0.2.1".parse().unwrap();
+    fn loopback_has_its_own_name_alone() {
+        let client = "127.0.0.1".parse().unwrap();
         assert!(!HostName::default().is("db.example.com", client));
+        let name = name_of(client);
+        assert!(name.is_none_or(|name| HostName::default().is(&name, client) == has_address(&name, client)));
     }
 }

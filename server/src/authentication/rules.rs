@@ -156,10 +156,11 @@ impl Rules {
     /// The first line that is about a client (check_hba).
     pub fn find(&self, applicant: &Applicant) -> Option<&HbaLine> {
         let role = applicant.catalog.catalog.role(&applicant.user).map(|role| role.oid);
+        // The address last: name servers are asked for nothing else.
         self.hba.iter().find(|line| {
-            is_connected_so(line, applicant)
-                && line.databases.iter().any(|token| is_database(token, applicant, role))
+            line.databases.iter().any(|token| is_database(token, applicant, role))
                 && line.roles.iter().any(|token| is_role(token, applicant, role))
+                && is_connected_so(line, applicant)
         })
     }
 
