@@ -9,7 +9,6 @@ use std::sync::Arc;
 use archipel_engine::Stop;
 use archipel_planner::bound::OutputColumn;
 use archipel_planner::native::{ExecResult, RowSink};
-use archipel_sql::copy::CopyEncoder;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
@@ -17,6 +16,7 @@ use archipel_sql::function::length::check_buffer;
 use archipel_sql::types::{Oid, Type};
 use archipel_sql::{interrupt, io, memory, written_size};
 
+use crate::copy_rows::CopyRows;
 use crate::run::portions::Portions;
 use crate::wire::frame;
 
@@ -171,12 +171,17 @@ pub enum RowsTo {
     /// DataRow messages.
     Wire(RowEncoder),
     /// CopyData messages.
-    Copy { encoder: CopyEncoder, columns: Arc<[OutputColumn]> },
+    Copy(CopyRows),
     /// Kept as they are.
     Kept,
 }
 
 impl RowsTo {
+    /// Whether they are those of a COPY in binary form.
+    pub fn is_binary_copy(&self) -> bool {
+        matches!(self, RowsTo::Copy(rows) if rows.is_binary())
+    }
+
     /// To the client in these formats, if the statement answers rows.
     pub fn client(columns: Option<&Arc<[OutputColumn]>>, formats: &Formats) -> RowsTo {
         match columns {
@@ -207,7 +212,7 @@ impl RowSink for Sink<'_> {
         match self.rows_to {
             RowsTo::Nowhere => {}
             RowsTo::Wire(encoder) => encoder.encode(row, &self.context, self.out)?,
-            RowsTo::Copy { encoder, columns } => copy_row(encoder, columns, row, &self.context, self.out)?,
+            RowsTo::Copy(rows) => rows.row(row, self.rows == 1, &self.context, self.out)?,
             RowsTo::Kept => {
                 // Cursors stay, and there may be many small ones.
                 if self.kept.len().is_multiple_of(ROWS_BETWEEN_LOOKS) {
@@ -229,42 +234,6 @@ impl RowSink for Sink<'_> {
         }
         Ok(ControlFlow::Continue(()))
     }
-}
-
-/// Appends one row as a CopyData message; nothing of one that is too long.
-pub fn copy_row(
-    encoder: &CopyEncoder,
-    columns: &[OutputColumn],
-    row: &[Datum],
-    context: &FunctionContext<'_>,
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    let start = out.len();
-    out.extend_from_slice(b"d\0\0\0\0");
-    let mut text = String::new();
-    for (index, (datum, column)) in row.iter().zip(columns).enumerate() {
-        let at = out.len();
-        if datum.is_null() {
-            encoder.field(index, None, out);
-        } else {
-            text.clear();
-            let written = io::text_out(datum, column.ty, context, &mut text);
-            if written.is_err() {
-                out.truncate(start);
-                return Err(io::text_too_long());
-            }
-            encoder.field(index, Some(&text), out);
-        }
-        let fits = check_buffer(at.saturating_sub(start + 5), out.len() - at);
-        if let Err(error) = fits.and_then(|()| interrupt::steps(out.len() - at)) {
-            out.truncate(start);
-            return Err(error);
-        }
-    }
-    encoder.end_row(out);
-    let length = (out.len() - start - 1) as u32;
-    out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
-    Ok(())
 }
 
 #[cfg(test)]

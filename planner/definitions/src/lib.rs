@@ -41,6 +41,7 @@ use crate::alter::table as alter_table;
 use crate::data_type::{domain, user_type};
 use crate::drop::relation as drop_relation;
 pub use crate::drop::relation::{named_for_truncate, truncated_tables};
+pub use crate::expression::check::check_copied_condition;
 pub use crate::expression::schema_usage::require_schemas;
 use crate::function::{aggregate, create_operator_class, extension, operator_family, routine, routine_drop};
 pub use crate::relation::distribution::{DistributionCall, EvidentPlace, encoded_alike};

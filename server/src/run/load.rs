@@ -104,6 +104,8 @@ pub struct LoadRun {
     /// The turn to do so, if the batch is a transaction.
     pub ticket: Option<Ticket>,
     pub one_shot: bool,
+    /// How many rows it has written: those that WHERE and the triggers let pass.
+    pub inserted: u64,
     /// The row that failed, if one did.
     pub failed_row: Option<usize>,
     pub error: Option<SqlError>,
@@ -151,6 +153,7 @@ impl LoadRun {
             next += 1;
             Ok(there)
         });
+        self.inserted = *done.as_ref().unwrap_or(&0);
         // What fails behind the last row is about all of them.
         if done.is_err() && (1..=rows.len()).contains(&next) {
             let failed = next - 1;

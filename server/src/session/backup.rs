@@ -18,7 +18,7 @@ impl Session {
             Ok(Err(error)) => return Err(failed("the backup failed", &error)),
             Err(error) => return Err(failed("the backup failed", &error)),
         };
-        self.output.copy_out_response(0);
+        self.output.copy_out_response(0, false);
         loop {
             let next = move || {
                 let chunk = stream.next_chunk();

@@ -98,6 +98,7 @@ impl Session {
             skip_until_sync: false,
             message_start: None,
             copy_in: None,
+            copy_to: None,
             host: None,
             memory: belongings.memory,
             timer: None,

@@ -54,6 +54,7 @@ use crate::settings::SessionSettings;
 use crate::settings::session::Effective;
 use crate::statement::Prepared;
 use crate::wire::output::{Output, Severity, Status};
+use copy::sink::CopyTo;
 use copy::state::CopyIn;
 use cursor::portal_state::Portal;
 use host::Host;
@@ -91,6 +92,8 @@ pub struct Session {
     /// When the simple message came that is being run: there a transaction of its own begins.
     message_start: Option<i64>,
     copy_in: Option<Box<CopyIn>>,
+    /// Where the rows of the COPY that runs go, if not to the client.
+    copy_to: Option<Box<CopyTo>>,
     /// The host of the current settings and catalog, made anew when either changes.
     pub(crate) host: Option<Arc<Host>>,
     /// What functions keep for the session: last values of sequences, the random seed.

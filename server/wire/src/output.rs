@@ -357,13 +357,16 @@ impl Output {
         self.message(&BackendKeyData::new(process_id, secret));
     }
 
-    /// Asks the client for COPY data (`columns` text columns).
-    pub fn copy_in_response(&mut self, columns: usize) {
-        self.message(&CopyInResponse::new(0, columns as i16, vec![0; columns]));
+    /// Asks the client for COPY data: rows of so many columns, all in one format.
+    pub fn copy_in_response(&mut self, columns: usize, binary: bool) {
+        let format = i8::from(binary);
+        self.message(&CopyInResponse::new(format, columns as i16, vec![format.into(); columns]));
     }
 
-    pub fn copy_out_response(&mut self, columns: usize) {
-        self.message(&CopyOutResponse::new(0, columns as i16, vec![0; columns]));
+    /// Announces COPY data to the client.
+    pub fn copy_out_response(&mut self, columns: usize, binary: bool) {
+        let format = i8::from(binary);
+        self.message(&CopyOutResponse::new(format, columns as i16, vec![format.into(); columns]));
     }
 
     /// NegotiateProtocolVersion: the minor version that is spoken; `options` are the unknown `_pq_.`

@@ -32,6 +32,8 @@ pub enum Clause {
     TriggerWhen,
     /// USING of ALTER COLUMN … TYPE.
     Transform,
+    /// WHERE of COPY FROM.
+    CopyWhere,
     Expression,
 }
 
@@ -65,6 +67,7 @@ impl Clause {
             Clause::PartitionBound => "partition bound",
             Clause::TriggerWhen => "trigger WHEN conditions",
             Clause::Transform => "transform expressions",
+            Clause::CopyWhere => "COPY FROM WHERE conditions",
             Clause::Expression => "this expression",
         }
     }

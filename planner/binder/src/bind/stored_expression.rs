@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 use archipel_sql::catalog::{Catalog, TableRef, TypesAlong};
-use archipel_sql::error::Result;
+use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{CastContext, FunctionContext};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::Expr;
@@ -185,6 +185,33 @@ pub fn check_written(
         _ => return Ok(()),
     };
     binder.boolean(bound, what).map_err(|error| error.at(Some(1))).map(drop)
+}
+
+/// Binds the condition of a COPY FROM as it is written: over the columns of a new row.
+pub fn copied_condition(
+    catalog: &Catalog,
+    path: &[String],
+    text: &str,
+    table: &TableRef,
+    context: &FunctionContext<'_>,
+) -> Result<BoundExpr> {
+    let mut env = BindEnv::new(catalog, path, context);
+    env.text = text;
+    // The parameters of the INSERT are the row's values.
+    env.params_fixed = true;
+    let mut binder = Binder::new(&mut env);
+    let bound = binder.text(text, &About::Row(table.clone()), Clause::CopyWhere)?;
+    let bound = binder.boolean(bound, "WHERE").map_err(|error| error.at(Some(1)))?;
+    let mut is_of_row = true;
+    super::visit::visit_expr(&bound, 0, &mut |part, depth| {
+        is_of_row &= !matches!(&part.kind, ExprKind::Column { depth: of, index }
+            if *of == depth && usize::from(*index) >= table.columns.len());
+        true
+    });
+    match is_of_row {
+        true => Ok(bound),
+        false => Err(SqlError::unsupported("a system column in COPY FROM … WHERE")),
+    }
 }
 
 /// As [`check_written`], of a default for a value of this type; the type that it is of where it cannot be

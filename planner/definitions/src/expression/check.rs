@@ -307,6 +307,16 @@ pub(crate) fn rows_of_condition(expression: &Expression, columns: &[Column]) -> 
     Ok(read)
 }
 
+/// WHERE of COPY FROM, which no catalog keeps: no subqueries.
+pub fn check_copied_condition(expression: &Expression) -> Result<()> {
+    if has_subquery(&expression.expr) {
+        let message = "cannot use subquery in COPY FROM WHERE condition";
+        let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+        return Err(error.at(position_of_subquery(expression)));
+    }
+    Ok(())
+}
+
 /// The default of a routine's argument: like a column's, with its own words.
 pub(crate) fn check_argument_default(expression: &Expression) -> Result<()> {
     if has_subquery(&expression.expr) {

@@ -104,6 +104,7 @@ impl Session {
             notifications: Default::default(),
             ticket: None,
             one_shot: self.transaction.interactive().is_none(),
+            inserted: 0,
             failed_row: None,
             error: None,
         };
@@ -173,7 +174,8 @@ impl Session {
         }
         let in_transaction = self.transaction.interactive().is_some();
         if let Some(copy) = &mut self.copy_in {
-            copy.total += count;
+            // Rows that WHERE or a trigger keeps back do not count, but lie before an error as well.
+            copy.total += completed.program.inserted;
             if !in_transaction {
                 copy.committed += count;
             }
@@ -239,13 +241,20 @@ impl Session {
         let before = before.ok_or_else(|| SqlError::internal("there is no COPY"))?;
         let insert = self.renew(&before).await?;
         insert.allowed()?;
-        let plan = plan_of(&insert)?;
         let state = self.catalog_state();
+        let (table, filter) = match &self.copy_in {
+            Some(copy) => (state.catalog.table_by_oid(copy.table.oid), copy.filter.clone()),
+            None => (None, None),
+        };
+        let plan = match (&table, filter) {
+            (Some(table), Some(filter)) => self.filtered_plan(&insert, table, &filter)?,
+            _ => plan_of(&insert)?,
+        };
         if let Some(copy) = &mut self.copy_in {
             copy.plan = plan.clone();
             copy.insert = insert;
             // It may reference itself by now.
-            if let Some(table) = state.catalog.table_by_oid(copy.table.oid) {
+            if let Some(table) = table {
                 copy.references_itself = references_itself(&table);
                 copy.table = table;
             }

@@ -1,4 +1,4 @@
-//! COPY … FROM STDIN, and from a file ([`super::copy_file`]).
+//! COPY … FROM STDIN, and from files and programs of the server ([`super::source`]).
 //!
 //! Rows are decoded as they arrive and inserted in batches through the table's INSERT plan, so
 //! defaults, checks and indexes are those of INSERT. A COPY whose data fits into the first
@@ -14,16 +14,18 @@
 
 use std::sync::Arc;
 
-use archipel_sql::ast::{Copy, CopyDirection, CopyTarget};
+use archipel_sql::ast::{Copy, CopyDirection, CopyKind, CopyOptions, CopyTarget, QualifiedName};
 use archipel_sql::catalog::names::is_temporary_schema;
-use archipel_sql::catalog::{Column, Identity, TableKind, TableRef, Trigger, TriggerEvent};
-use archipel_sql::copy::{CopyDecoder, CopyFormat};
+use archipel_sql::catalog::{Column, Identity, TableRef, Trigger, TriggerEvent};
+use archipel_sql::copy::CopyFormat;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::memory;
 use archipel_sql::types::{Oid, Type};
 
 use super::copy_batch::{copy_detail, plan_of};
+use super::server_file::Place;
 use super::state::{COPY_CONTEXT, CopyIn, CopySent, references_itself};
+use super::target::{column_positions, decoder_of};
 use crate::run::load::Rows;
 use crate::session::Session;
 use crate::session::protocol::connection::Flow;
@@ -35,64 +37,79 @@ use crate::wire::output::Severity;
 const FIRST_BATCH_BYTES: usize = 8 << 20;
 
 impl Session {
-    /// Runs COPY. Data for COPY FROM arrives in messages to come.
+    /// Runs COPY. Data for COPY FROM STDIN arrives in messages to come.
     pub(in crate::session) async fn copy(
         &mut self,
         copy: &Copy,
         prepared: &Arc<Prepared>,
         alone: bool,
     ) -> Result<()> {
+        self.require_server_access(&copy.direction)?;
         match (&copy.direction, &copy.target) {
-            (CopyDirection::FromStdin | CopyDirection::FromFile(_), CopyTarget::Table { name, columns }) => {
-                if copy.filter.is_some() {
-                    return Err(SqlError::unsupported("COPY FROM … WHERE"));
-                }
-                if matches!(copy.direction, CopyDirection::FromFile(_)) {
-                    self.require_file_reader()?;
-                }
-                let host = self.host();
-                let path = self.search_path();
-                let table = host.catalog.catalog.require_table(name, &path)?;
-                if !is_temporary_schema(&table.schema) {
-                    self.require_writable("COPY FROM")?;
-                }
-                self.require_settled_table(&table)?;
-                self.begin_copy_in(copy, table, columns, alone).await?;
-                match (&copy.direction, &self.copy_in) {
-                    (CopyDirection::FromFile(file), _) => self.copy_from_file(file).await?,
-                    (_, Some(begun)) => self.output.copy_in_response(begun.types.len()),
-                    _ => {}
+            (CopyDirection::ToStdout | CopyDirection::ToFile(_) | CopyDirection::ToProgram(_), target) => {
+                self.copy_out(copy, target, prepared, alone).await
+            }
+            (_, CopyTarget::Table { name, columns }) => self.copy_in(copy, name, columns, alone).await,
+            (_, CopyTarget::Query(_)) => {
+                Err(SqlError::new(SqlState::SYNTAX_ERROR, "COPY FROM needs a table"))
+            }
+        }
+    }
+
+    async fn copy_in(
+        &mut self,
+        copy: &Copy,
+        name: &QualifiedName,
+        columns: &[String],
+        alone: bool,
+    ) -> Result<()> {
+        let table = self.table_to_copy_to(name)?;
+        if let Some(filter) = &copy.filter {
+            self.copied_condition(&table, filter)?;
+        }
+        if !is_temporary_schema(&table.schema) {
+            self.require_writable("COPY FROM")?;
+        }
+        let options = CopyOptions::read(&copy.options, true)?;
+        let format = CopyFormat::new(&options, true)?;
+        let positions = column_positions(&table, columns)?;
+        let binary = format.kind == CopyKind::Binary;
+        // PostgreSQL asks the client for rows before it finds that there is no place for them.
+        if let Err(refused) = self.takes_rows(&table, options.freeze) {
+            if copy.direction == CopyDirection::FromStdin {
+                self.output.copy_in_response(positions.len(), binary);
+            }
+            return Err(refused);
+        }
+        self.require_settled_table(&table)?;
+        self.begin_copy_in(copy, format, table, positions, alone).await?;
+        match Place::of(&copy.direction) {
+            Some(place) => self.copy_from_server(place).await,
+            None => {
+                if let Some(begun) = &self.copy_in {
+                    self.output.copy_in_response(begun.types.len(), binary);
                 }
                 Ok(())
             }
-            (CopyDirection::ToStdout, target) => self.copy_out(copy, target, prepared, alone).await,
-            (CopyDirection::FromStdin | CopyDirection::FromFile(_), CopyTarget::Query(_)) => {
-                Err(SqlError::new(SqlState::SYNTAX_ERROR, "COPY FROM needs a table"))
-            }
-            _ => Err(SqlError::unsupported("COPY to a file, or to or from a program on the server")
-                .with_hint("Use COPY … FROM STDIN or TO STDOUT, or psql's \\copy.")),
         }
     }
 
     async fn begin_copy_in(
         &mut self,
         copy: &Copy,
+        format: CopyFormat,
         table: TableRef,
-        columns: &[String],
+        positions: Vec<usize>,
         alone: bool,
     ) -> Result<()> {
-        if table.kind != TableKind::Table {
-            return Err(SqlError::new(
-                SqlState::WRONG_OBJECT_TYPE,
-                format!("cannot copy to view \"{}\"", table.name),
-            ));
-        }
-        let positions = column_positions(&table, columns)?;
         let names: Vec<String> = positions.iter().map(|at| table.columns[*at].name.clone()).collect();
         let types: Vec<Type> = positions.iter().map(|at| table.columns[*at].ty).collect();
-        let format = CopyFormat::new(&copy.options, true)?;
-        let decoder = CopyDecoder::new(format, &table.name, names.clone())?;
-        let (insert, plan) = self.insert_plan(&table, &names, &types).await?;
+        let decoder = decoder_of(format, &table, &names, &types)?;
+        let (insert, mut plan) = self.insert_plan(&table, &names, &types).await?;
+        let filter = copy.filter.clone().map(Arc::new);
+        if let Some(filter) = &filter {
+            plan = self.filtered_plan(&insert, &table, filter)?;
+        }
         // Rows are inserted in batches, each a statement of its own: where triggers tell, there is
         // one batch of all rows.
         let tells = |trigger: &Trigger| {
@@ -115,6 +132,7 @@ impl Session {
             table,
             insert,
             plan,
+            filter,
             types,
             positions,
             distribution,
@@ -307,7 +325,7 @@ impl Session {
         }
         let Some(copy) = &mut self.copy_in else { return Ok(()) };
         memory::require(data.len(), COPY_CONTEXT)?;
-        copy.decoder.push(data);
+        copy.decoder.push(data)?;
         self.copy_rows(false).await
     }
 
@@ -338,37 +356,4 @@ impl Session {
             }
         }
     }
-}
-
-/// Column numbers of a COPY's column list; all columns without one.
-pub(super) fn column_positions(table: &TableRef, names: &[String]) -> Result<Vec<usize>> {
-    if names.is_empty() {
-        // Generated columns make their own values.
-        let given = table.columns.iter().enumerate().filter(|(_, column)| column.generated.is_none());
-        return Ok(given.map(|(at, _)| at).collect());
-    }
-    let mut positions: Vec<usize> = Vec::with_capacity(names.len());
-    for name in names {
-        let at = table.column_index(name).ok_or_else(|| {
-            SqlError::new(
-                SqlState::UNDEFINED_COLUMN,
-                format!("column \"{name}\" of relation \"{}\" does not exist", table.name),
-            )
-        })?;
-        if table.columns[usize::from(at)].generated.is_some() {
-            return Err(SqlError::new(
-                SqlState::INVALID_COLUMN_REFERENCE,
-                format!("column \"{name}\" is a generated column"),
-            )
-            .with_detail("Generated columns cannot be used in COPY."));
-        }
-        if positions.contains(&usize::from(at)) {
-            return Err(SqlError::new(
-                SqlState::DUPLICATE_COLUMN,
-                format!("column \"{name}\" specified more than once"),
-            ));
-        }
-        positions.push(usize::from(at));
-    }
-    Ok(positions)
 }

@@ -1,39 +1,52 @@
-//! COPY … TO STDOUT.
+//! COPY … TO STDOUT, and to files and programs of the server ([`super::sink`]).
 
 use std::sync::Arc;
 
-use archipel_sql::ast::{Copy, CopyTarget, QualifiedName, Statement};
-use archipel_sql::catalog::TableKind;
+use archipel_planner::bound::OutputColumn;
+use archipel_sql::ast::{Copy, CopyColumns, CopyKind, CopyOptions, CopyTarget, QualifiedName, Statement};
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
+use archipel_sql::catalog::{Relation, TableKind, TableRef};
 use archipel_sql::copy::{CopyEncoder, CopyFormat};
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Type;
 
-use super::copy_in::column_positions;
+use super::server_file::Place;
+use super::target::{column_positions, require_binary};
+use crate::copy_rows::{CopyForm, CopyRows};
 use crate::encode::RowsTo;
 use crate::run::statement::{RowsLeave, Streaming};
 use crate::session::Session;
 use crate::session::execute::analytic::Analytic;
 use crate::session::utility::in_whole;
-use crate::statement::{Body, Prepared};
+use crate::statement::{Body, Prepared, RowPlan};
+use crate::wire::output::Output;
 
 impl Session {
-    /// The query of a table's own rows, of these columns or of all that are not generated.
-    fn table_query(&mut self, name: &QualifiedName, columns: &[String]) -> Result<String> {
+    /// The table of a COPY TO: one with rows of its own.
+    fn table_to_copy(&mut self, name: &QualifiedName) -> Result<TableRef> {
         let host = self.host();
         let path = self.search_path();
-        let table = host.catalog.catalog.require_table(name, &path)?;
-        let refused = |what: &str| {
-            let message = format!("cannot copy from {what} \"{}\"", table.name);
-            SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
-                .with_hint("Try the COPY (SELECT ...) TO variant.")
+        let refused = |message: String| SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
+        let table = match host.catalog.catalog.require_relation(name, &path)? {
+            Relation::Table(table) => table,
+            Relation::Sequence(sequence) => {
+                return Err(refused(format!("cannot copy from sequence \"{}\"", sequence.name)));
+            }
+            index => return Err(refused(format!("\"{}\" is an index", index.name()))),
         };
-        if table.kind == TableKind::View {
-            return Err(refused("view"));
-        }
-        if table.is_partitioned() {
-            return Err(refused("partitioned table"));
-        }
-        let columns: Vec<String> = column_positions(&table, columns)?
+        let what = match table.kind {
+            TableKind::View => "view",
+            _ if table.is_partitioned() => "partitioned table",
+            _ => return Ok(table),
+        };
+        Err(refused(format!("cannot copy from {what} \"{}\"", table.name))
+            .with_hint("Try the COPY (SELECT ...) TO variant."))
+    }
+
+    /// The query of a table's own rows, of these columns or of all that are not generated.
+    fn table_query(&mut self, table: &TableRef, columns: &[String]) -> Result<String> {
+        let host = self.host();
+        let columns: Vec<String> = column_positions(table, columns)?
             .into_iter()
             .map(|at| quote_identifier(&table.columns[at].name).to_string())
             .collect();
@@ -50,13 +63,19 @@ impl Session {
         outer: &Arc<Prepared>,
         alone: bool,
     ) -> Result<()> {
+        let table = match target {
+            CopyTarget::Table { name, .. } => Some(self.table_to_copy(name)?),
+            CopyTarget::Query(_) => None,
+        };
+        let format = CopyFormat::new(&CopyOptions::read(&copy.options, false)?, false)?;
         let mut before = "";
-        let text: Arc<str> = match target {
-            CopyTarget::Query(query) => {
+        let text: Arc<str> = match (target, &table) {
+            (CopyTarget::Query(query), _) => {
                 before = &outer.text[..query.range.start];
                 outer.text[query.range.clone()].into()
             }
-            CopyTarget::Table { name, columns } => self.table_query(name, columns)?.into(),
+            (CopyTarget::Table { columns, .. }, Some(table)) => self.table_query(table, columns)?.into(),
+            (CopyTarget::Table { .. }, None) => return Err(SqlError::internal("COPY of no table")),
         };
         let shift = |error: SqlError| in_whole(error, before);
         let statements = self.read(&text).await.map_err(shift)?;
@@ -71,51 +90,103 @@ impl Session {
                 "COPY query must have a RETURNING clause",
             ));
         };
-        let names = columns.iter().map(|column| column.name.clone()).collect();
-        let encoder = CopyEncoder::new(CopyFormat::new(&copy.options, false)?, names)?;
+        let rows = rows_of(format, table.as_ref(), columns)?;
+        let place = Place::of(&copy.direction);
         if !plan.is_read_only() || self.transaction.is_open() {
-            self.enter_transaction(alone);
+            // What cannot be written after all was not changed either.
+            self.enter_transaction(alone && place.is_none());
         }
-        let start = self.output.len();
-        self.output.copy_out_response(columns.len());
-        let mut header = Vec::new();
-        encoder.header(&mut header);
-        if !header.is_empty() {
-            // Appending to a buffer cannot fail.
-            let _ = self.output.copy_data(|bytes| {
-                bytes.extend_from_slice(&header);
-                Ok::<(), ()>(())
-            });
-        }
-        let rows_to = RowsTo::Copy { encoder, columns: columns.clone() };
+        let copied = match place {
+            Some(place) => {
+                self.open_copy_to(place).await?;
+                let copied = self.run_copy_out(&prepared, plan, rows).await;
+                self.close_copy_to(copied).await?
+            }
+            None => {
+                let start = self.output.len();
+                self.output.copy_out_response(columns.len(), rows.is_binary());
+                let copied = self.run_copy_out(&prepared, plan, rows).await;
+                if copied.is_err() {
+                    self.output.truncate(start);
+                }
+                let copied = copied?;
+                self.output.copy_done();
+                copied
+            }
+        };
+        self.output.command_complete_count("COPY", copied);
+        Ok(())
+    }
+
+    /// Runs the query of a COPY, and answers how many rows it has encoded.
+    async fn run_copy_out(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        plan: &Arc<RowPlan>,
+        rows: CopyRows,
+    ) -> Result<u64> {
+        self.encode_more(|out| rows.begin(out));
+        let rows_to = RowsTo::Copy(rows);
         let analytic = match self.is_analytic(plan) {
-            true => match self.run_analytic(plan, Vec::new(), &rows_to, RowsLeave::Early).await {
-                Ok(Analytic::Native(_)) => None,
-                Ok(Analytic::Ran(ran, kept)) => Some(Ok((ran, kept))),
-                Err(error) => Some(Err(error)),
+            true => match self.run_analytic(plan, Vec::new(), &rows_to, RowsLeave::Early).await? {
+                Analytic::Native(_) => None,
+                Analytic::Ran(ran, _) => Some(ran.rows),
             },
             false => None,
         };
-        let done = match analytic {
-            Some(done) => done,
+        let (binary, copied) = match analytic {
+            Some(copied) => (rows_to.is_binary_copy(), copied),
             None => {
+                let binary = rows_to.is_binary_copy();
                 let mut run = self.statement_run(plan.clone(), Vec::new(), rows_to);
                 if self.may_stream() {
                     run.streaming = Streaming::MayStream;
                 }
-                self.run_to_end(&prepared, run).await
+                (binary, self.run_to_end(prepared, run).await?.0.rows)
             }
         };
-        match done {
-            Ok((ran, _)) => {
-                self.output.copy_done();
-                self.output.command_complete_count("COPY", ran.rows);
-                Ok(())
-            }
-            Err(error) => {
-                self.output.truncate(start);
-                Err(error)
-            }
+        if binary {
+            self.encode_more(|out| CopyRows::end(copied, out));
+        }
+        Ok(copied)
+    }
+
+    /// Appends whole messages to the output.
+    fn encode_more(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
+        let mut out = self.output.take();
+        encode(&mut out);
+        self.output = Output::from_messages(out);
+    }
+}
+
+/// The form of the rows of these columns: of a table's, or of a query's.
+fn rows_of(format: CopyFormat, table: Option<&TableRef>, columns: &Arc<[OutputColumn]>) -> Result<CopyRows> {
+    let columns = columns.clone();
+    if format.kind == CopyKind::Binary {
+        let types: Vec<Type> = columns.iter().map(|column| column.ty).collect();
+        require_binary(&types, "output")?;
+        return Ok(CopyRows { form: CopyForm::Binary, columns });
+    }
+    let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+    match (&format.force_quote, table) {
+        (Some(CopyColumns::Some(forced)), Some(table)) => drop(column_positions(table, forced)?),
+        (Some(CopyColumns::Some(forced)), None) => require_columns(forced, &names)?,
+        (Some(CopyColumns::All) | None, _) => {}
+    }
+    Ok(CopyRows { form: CopyForm::Text(CopyEncoder::new(format, names)?), columns })
+}
+
+/// Refuses columns that a query does not have, or that are named twice.
+fn require_columns(forced: &[String], names: &[String]) -> Result<()> {
+    for (at, name) in forced.iter().enumerate() {
+        if !names.contains(name) {
+            let message = format!("column \"{name}\" does not exist");
+            return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
+        }
+        if forced[..at].contains(name) {
+            let message = format!("column \"{name}\" specified more than once");
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
         }
     }
+    Ok(())
 }

@@ -1,11 +1,17 @@
 //! COPY.
 //!
-//! - [`copy_in`]    FROM STDIN; [`copy_batch`] its rows, batch by batch; [`copy_file`] from a file
+//! - [`copy_in`]    FROM STDIN; [`target`] what its rows go to; [`copy_batch`] they, batch by batch
 //! - [`copy_out`]   TO STDOUT
+//! - [`source`], [`sink`] files and programs of the server instead of the client; [`server_file`] what both
+//!   have in common, [`program`] programs
 //! - [`state`]      a COPY FROM that is taking data
 
 mod copy_batch;
-mod copy_file;
 pub(super) mod copy_in;
 mod copy_out;
+mod program;
+mod server_file;
+pub(super) mod sink;
+mod source;
 pub(super) mod state;
+mod target;

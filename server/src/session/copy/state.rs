@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use archipel_engine::Submission;
+use archipel_sql::ast::Expression;
 use archipel_sql::catalog::{Table, TableRef};
-use archipel_sql::copy::CopyDecoder;
+use archipel_sql::copy::{BinaryDecoder, BinaryRow, CopyDecoder, CopyRow};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
@@ -37,13 +38,59 @@ pub(in crate::session) enum CopySent {
     Script(Script),
 }
 
-/// A COPY FROM STDIN that is taking data.
+/// What makes rows of the bytes that come.
+pub(super) enum Decoder {
+    /// Text or CSV.
+    Text(Box<CopyDecoder>),
+    Binary(Box<BinaryDecoder>),
+}
+
+impl Decoder {
+    pub(super) fn is_binary(&self) -> bool {
+        matches!(self, Decoder::Binary(_))
+    }
+
+    pub(super) fn push(&mut self, data: &[u8]) -> Result<()> {
+        match self {
+            Decoder::Text(decoder) => decoder.push(data),
+            Decoder::Binary(decoder) => {
+                decoder.push(data);
+                Ok(())
+            }
+        }
+    }
+
+    /// Says that no more bytes will come.
+    pub(super) fn finish(&mut self) {
+        match self {
+            Decoder::Text(decoder) => decoder.finish(),
+            Decoder::Binary(decoder) => decoder.finish(),
+        }
+    }
+
+    /// Whether the data has ended, whatever else comes. In binary nothing may.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self, Decoder::Text(decoder) if decoder.has_ended())
+    }
+
+    /// The CONTEXT of an error between rows.
+    pub(super) fn next_place(&self) -> String {
+        match self {
+            Decoder::Text(decoder) => decoder.next_place(),
+            Decoder::Binary(decoder) => decoder.next_place(),
+        }
+    }
+}
+
+/// A COPY FROM that is taking data.
 pub(in crate::session) struct CopyIn {
-    pub(super) decoder: CopyDecoder,
+    pub(super) decoder: Decoder,
     pub(in crate::session) table: TableRef,
     /// The INSERT of one row.
     pub(in crate::session) insert: Arc<Prepared>,
     pub(in crate::session) plan: Arc<RowPlan>,
+    /// WHERE, which the plan has in it.
+    pub(super) filter: Option<Arc<Expression>>,
     pub(super) types: Vec<Type>,
     /// Which columns of the table are copied.
     pub(super) positions: Vec<usize>,
@@ -81,31 +128,22 @@ impl CopyIn {
     /// Decodes the rows that have come, up to a batch; whether it is full.
     pub(super) fn gather(&mut self, context: &FunctionContext<'_>) -> Result<bool> {
         while self.bytes < self.batch_bytes {
-            let Some(row) = self.decoder.next_row()? else { return Ok(false) };
-            interrupt::steps(STEPS_PER_ROW)?;
-            if self.rows.is_empty() {
-                self.first_line = row.line();
-            } else if self.rows.len().is_multiple_of(ROWS_BETWEEN_LOOKS) {
-                memory::require(self.bytes, COPY_CONTEXT)?;
+            let mut batch = Gathered {
+                rows: &mut self.rows,
+                contexts: &mut self.contexts,
+                first_line: &mut self.first_line,
+                bytes: &mut self.bytes,
+            };
+            match &mut self.decoder {
+                Decoder::Text(decoder) => match decoder.next_row()? {
+                    Some(row) => batch.text_row(&row, &self.types, context)?,
+                    None => return Ok(false),
+                },
+                Decoder::Binary(decoder) => match decoder.next_row()? {
+                    Some(row) => batch.binary_row(&row, &self.types, context)?,
+                    None => return Ok(false),
+                },
             }
-            if self.contexts.len() < CONTEXTS_MAX {
-                self.contexts.push(row.row_context());
-            }
-            for (index, ty) in self.types.iter().enumerate() {
-                let value = match row.field(index) {
-                    None => Datum::Null,
-                    Some(text) => {
-                        self.bytes += text.len();
-                        io::text_in(text, *ty, context).map_err(|mut error| {
-                            error.fields_mut().context = Some(row.context(index));
-                            error
-                        })?
-                    }
-                };
-                self.rows.push(value);
-            }
-            self.bytes += self.types.len() * size_of::<Datum>();
-            self.rows.end_row();
         }
         if self.is_whole {
             let error = SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory");
@@ -115,6 +153,77 @@ impl CopyIn {
         }
         Ok(true)
     }
+}
+
+/// The batch that is gathered.
+struct Gathered<'c> {
+    rows: &'c mut Rows,
+    contexts: &'c mut Vec<String>,
+    first_line: &'c mut u64,
+    bytes: &'c mut usize,
+}
+
+impl Gathered<'_> {
+    fn begin_row(&mut self, line: u64, place: impl FnOnce() -> String) -> Result<()> {
+        interrupt::steps(STEPS_PER_ROW)?;
+        if self.rows.is_empty() {
+            *self.first_line = line;
+        } else if self.rows.len().is_multiple_of(ROWS_BETWEEN_LOOKS) {
+            memory::require(*self.bytes, COPY_CONTEXT)?;
+        }
+        if self.contexts.len() < CONTEXTS_MAX {
+            self.contexts.push(place());
+        }
+        Ok(())
+    }
+
+    fn end_row(&mut self, width: usize) {
+        *self.bytes += width * size_of::<Datum>();
+        self.rows.end_row();
+    }
+
+    fn text_row(&mut self, row: &CopyRow<'_>, types: &[Type], context: &FunctionContext<'_>) -> Result<()> {
+        self.begin_row(row.line(), || row.row_context())?;
+        for (index, ty) in types.iter().enumerate() {
+            let value = match row.field(index) {
+                None => Datum::Null,
+                Some(text) => {
+                    *self.bytes += text.len();
+                    io::text_in(text, *ty, context).map_err(|error| at(error, || row.context(index)))?
+                }
+            };
+            self.rows.push(value);
+        }
+        self.end_row(types.len());
+        Ok(())
+    }
+
+    fn binary_row(
+        &mut self,
+        row: &BinaryRow<'_>,
+        types: &[Type],
+        context: &FunctionContext<'_>,
+    ) -> Result<()> {
+        self.begin_row(row.line(), || row.row_context())?;
+        for (index, ty) in types.iter().enumerate() {
+            let value = match row.field(index).map_err(|error| at(error, || row.context(index)))? {
+                None => Datum::Null,
+                Some(bytes) => {
+                    *self.bytes += bytes.len();
+                    io::binary_in(bytes, *ty, context).map_err(|error| at(error, || row.context(index)))?
+                }
+            };
+            self.rows.push(value);
+        }
+        self.end_row(types.len());
+        Ok(())
+    }
+}
+
+/// An error with the place in the data that it is about.
+fn at(mut error: SqlError, place: impl FnOnce() -> String) -> SqlError {
+    error.fields_mut().context = Some(place());
+    error
 }
 
 /// A batch on its way.

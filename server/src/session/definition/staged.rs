@@ -67,6 +67,12 @@ impl Staged {
         trees_of_made(self.steps.iter().flat_map(|step| &step.made))
     }
 
+    /// Whether one of the definitions after the first `count` has made this table.
+    pub fn made_since(&self, count: usize, table: TreeId) -> bool {
+        let made = self.steps.iter().skip(count).flat_map(|step| &step.made);
+        trees_of_made(made).contains(&table)
+    }
+
     /// For each operation, whether it is about what the block made, or makes.
     pub(super) fn private(&self, operations: &[DdlOp]) -> Vec<bool> {
         let mut trees = self.own_trees();

@@ -31,7 +31,7 @@ use archipel_sql::types::Oid;
 use tokio::sync::mpsc;
 
 use super::outcome::Ran;
-use crate::encode::{RowsTo, copy_row};
+use crate::encode::RowsTo;
 use crate::run::statement::RowsLeave;
 use crate::server::Server;
 use crate::session::Session;
@@ -430,10 +430,11 @@ impl Session {
             match event {
                 Some(Event::Started(epoch)) => self.depend_on(epoch),
                 Some(Event::Rows(batch)) => {
+                    let before = rows;
                     rows += batch.len() as u64;
-                    self.take_batch(batch, rows_to, &mut kept)?;
+                    self.take_batch(batch, before, rows_to, &mut kept)?;
                     if leave == RowsLeave::Early && self.output.len() > PORTION_BYTES {
-                        self.flush_part().await?;
+                        self.pass_rows_on().await?;
                     }
                 }
                 Some(Event::Ended(Ok(()))) => return Ok(Analytic::Ran(Ran { rows }, kept)),
@@ -463,9 +464,11 @@ impl Session {
         }
     }
 
+    /// Takes rows, of which there were so many before.
     fn take_batch(
         &mut self,
         batch: Vec<Vec<Datum>>,
+        before: u64,
         rows_to: &RowsTo,
         kept: &mut Vec<Vec<Datum>>,
     ) -> Result<()> {
@@ -478,9 +481,10 @@ impl Session {
         let taken = match rows_to {
             RowsTo::Nowhere => Ok(()),
             RowsTo::Wire(encoder) => batch.iter().try_for_each(|row| encoder.encode(row, &context, &mut out)),
-            RowsTo::Copy { encoder, columns } => {
-                batch.iter().try_for_each(|row| copy_row(encoder, columns, row, &context, &mut out))
-            }
+            RowsTo::Copy(rows) => batch
+                .iter()
+                .enumerate()
+                .try_for_each(|(at, row)| rows.row(row, before + at as u64 == 0, &context, &mut out)),
             RowsTo::Kept => {
                 kept.extend(batch);
                 Ok(())

@@ -240,7 +240,7 @@ impl Session {
     async fn pass_on(&mut self, portion: Portion) -> Result<()> {
         self.depend_on(portion.epoch);
         self.output = Output::from_messages(portion.messages);
-        self.flush_part().await
+        self.pass_rows_on().await
     }
 
     async fn submit_in(

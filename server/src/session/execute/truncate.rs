@@ -132,6 +132,7 @@ impl Session {
             let prepared = self.prepare_emptying(table)?;
             self.enter_transaction(false);
             self.run_whole(&prepared).await?;
+            self.transaction.note_emptied(table.oid);
         }
         Ok(())
     }

@@ -263,6 +263,7 @@ impl Session {
             skip_until_sync: false,
             message_start: None,
             copy_in: None,
+            copy_to: None,
             host: None,
             memory: Arc::default(),
             timer: None,
@@ -551,6 +552,7 @@ impl Session {
     /// Ends the session: whatever it had begun is undone.
     async fn leave(&mut self) {
         self.copy_in = None;
+        self.copy_to = None;
         self.abandon_transaction().await;
         // What has ended the statement does not end what is left to be done.
         self.become_idle();

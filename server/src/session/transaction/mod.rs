@@ -133,7 +133,7 @@ impl Session {
                 self.block_only("RELEASE SAVEPOINT")?;
                 let index = self.savepoint(name)?;
                 let read_only = self.transaction.savepoints[index].read_only;
-                self.transaction.savepoints.truncate(index);
+                self.transaction.release(index);
                 // What a subtransaction says of itself ends with it.
                 if self.is_read_only() && !read_only {
                     self.change_settings(|all| all.set("transaction_read_only", Some("off"), true))?;
@@ -189,6 +189,8 @@ impl Session {
 
     pub(super) async fn rollback_to(&mut self, index: usize) -> Result<()> {
         self.transaction.savepoints.truncate(index + 1);
+        // The savepoint itself stays, and what was done inside of it is undone.
+        self.transaction.emptied.retain(|(inside, _)| *inside <= index);
         let savepoint = &self.transaction.savepoints[index];
         let (engine, settings, count) = (savepoint.engine, savepoint.settings, savepoint.staged);
         let cursors = savepoint.cursors;

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use archipel_engine::id::TreeId;
 use archipel_engine::txn::{Interactive, InteractiveSavepoint};
 use archipel_planner::native::{ConstraintModes, DeferredCheck};
+use archipel_sql::catalog::Table;
 use archipel_sql::types::Oid;
 
 use super::deferred::{Deferred, DeferredMark};
@@ -33,6 +35,8 @@ pub struct Transaction {
     pub(super) deferred: Deferred,
     /// What it tells and listens to, once a statement did.
     pub(super) pending: Option<Box<Pending>>,
+    /// Tables that TRUNCATE has emptied, each with the number of savepoints it did so inside of.
+    pub(super) emptied: Vec<(usize, Oid)>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,6 +123,21 @@ impl Transaction {
     /// Forgets the savepoints inside of so many.
     pub(in crate::session) fn release(&mut self, kept: usize) {
         self.savepoints.truncate(kept);
+        // What was done inside of them is the outer transaction's now.
+        self.emptied.iter_mut().for_each(|(inside, _)| *inside = (*inside).min(kept));
+    }
+
+    /// Notes that TRUNCATE has emptied a table.
+    pub(in crate::session) fn note_emptied(&mut self, table: Oid) {
+        self.emptied.push((self.savepoints.len(), table));
+    }
+
+    /// Whether the innermost savepoint, or the transaction without one, has made a table or emptied it
+    /// (rd_createSubid, rd_newRelfilenodeSubid).
+    pub(in crate::session) fn has_made_or_emptied(&self, table: &Table) -> bool {
+        let since = self.savepoints.last().map_or(0, |savepoint| savepoint.staged);
+        self.emptied.contains(&(self.savepoints.len(), table.oid))
+            || self.staged.as_ref().is_some_and(|staged| staged.made_since(since, TreeId(table.tree)))
     }
 
     /// Whether it stands inside a savepoint.

@@ -31,7 +31,8 @@ pub struct Do {
 pub struct Copy {
     pub target: CopyTarget,
     pub direction: CopyDirection,
-    pub options: CopyOptions,
+    /// As written: what they say is looked at when the statement runs (`CopyOptions::read`).
+    pub options: Vec<CopyOption>,
     /// COPY FROM … WHERE.
     pub filter: Option<Expression>,
 }
@@ -76,6 +77,25 @@ pub enum CopyHeader {
     Match,
 }
 
+/// One option of COPY, of either syntax, as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyOption {
+    pub name: String,
+    pub argument: CopyArgument,
+    pub position: u32,
+}
+
+/// What an option is given (copy_generic_opt_arg).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CopyArgument {
+    None,
+    /// A word or a string.
+    Text(String),
+    Number(String),
+    Star,
+    List(Vec<String>),
+}
+
 /// The options as given; `sql::copy::CopyFormat` checks them and fills in defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CopyOptions {
@@ -90,6 +110,8 @@ pub struct CopyOptions {
     pub force_not_null: Vec<String>,
     pub force_null: Vec<String>,
     pub encoding: Option<String>,
+    /// What PostgreSQL's file wrapper asks for: other columns than these stay NULL.
+    pub convert_selectively: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

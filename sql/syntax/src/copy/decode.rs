@@ -10,8 +10,10 @@ use memchr::{memchr, memchr3};
 
 use crate::ast::{CopyHeader, CopyKind};
 use crate::error::{Result, SqlError, SqlState};
+use crate::memory::ALLOCATION_MAX;
 
 use super::CopyFormat;
+use super::binary::too_large;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineEnd {
@@ -129,11 +131,8 @@ fn checked(bytes: &[u8]) -> std::result::Result<&str, ()> {
 }
 
 impl CopyDecoder {
-    /// A decoder for rows of `columns` of `table`. Formats other than text and CSV are refused.
+    /// A decoder for rows of `columns` of `table`, in text or CSV ([`super::BinaryDecoder`] has the other form).
     pub fn new(format: CopyFormat, table: &str, columns: Vec<String>) -> Result<CopyDecoder> {
-        if format.kind == CopyKind::Binary {
-            return Err(SqlError::unsupported("COPY in binary format"));
-        }
         let null_rules = columns
             .iter()
             .map(|column| NullRule {
@@ -172,10 +171,16 @@ impl CopyDecoder {
         })
     }
 
-    /// Takes bytes from the client, cut anywhere.
-    pub fn push(&mut self, chunk: &[u8]) {
+    /// Takes bytes from the client, cut anywhere. A line has an end before it has a gigabyte.
+    pub fn push(&mut self, chunk: &[u8]) -> Result<()> {
         if self.ended {
-            return;
+            return Ok(());
+        }
+        let held = self.buffer.len() - self.start;
+        if held >= ALLOCATION_MAX {
+            let mut error = too_large(held, chunk.len());
+            error.fields_mut().context = Some(self.next_place());
+            return Err(error);
         }
         if self.start > 0 {
             self.buffer.drain(..self.start);
@@ -183,6 +188,12 @@ impl CopyDecoder {
             self.start = 0;
         }
         self.buffer.extend_from_slice(chunk);
+        Ok(())
+    }
+
+    /// Whether `\.` has ended the data: nothing behind it counts.
+    pub fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// Says that no more bytes will come: a last line needs no end of its own.
@@ -193,11 +204,6 @@ impl CopyDecoder {
     /// The CONTEXT of an error between rows: the line that would come next.
     pub fn next_place(&self) -> String {
         format!("COPY {}, line {}", self.table, self.line + 1)
-    }
-
-    /// Bytes held back for want of a line end: a caller may bound it.
-    pub fn pending_bytes(&self) -> usize {
-        self.buffer.len() - self.start
     }
 
     /// The next row; `None` when more bytes are needed, or after [`CopyDecoder::finish`] at the end.

@@ -13,11 +13,8 @@ pub struct CopyEncoder {
 }
 
 impl CopyEncoder {
-    /// An encoder for rows of `columns`. Formats other than text and CSV are refused.
+    /// An encoder for rows of `columns`, to text or CSV.
     pub fn new(format: CopyFormat, columns: Vec<String>) -> Result<CopyEncoder> {
-        if format.kind == CopyKind::Binary {
-            return Err(SqlError::unsupported("COPY in binary format"));
-        }
         let force_quote = match &format.force_quote {
             None => vec![false; columns.len()],
             Some(CopyColumns::All) => vec![true; columns.len()],

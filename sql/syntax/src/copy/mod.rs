@@ -1,19 +1,25 @@
-//! COPY's text and CSV forms (PostgreSQL 15, COPY: File Formats).
+//! COPY's forms of rows (PostgreSQL 15, COPY: File Formats).
 //!
-//! - this file   options, checked and completed: [`CopyFormat`]
-//! - [`decode`]  [`CopyDecoder`]: bytes as they come from the client to rows of fields
+//! - [`options`] what the options say; this file: checked and completed, [`CopyFormat`]
+//! - [`decode`]  [`CopyDecoder`]: bytes of text or CSV as they come from the client to rows of fields
 //! - [`encode`]  [`CopyEncoder`]: rows of fields to bytes
+//! - [`binary`]  [`BinaryDecoder`]: the same of the binary form; what comes before and behind its rows
 
+pub mod binary;
 pub mod decode;
 pub mod encode;
+pub mod options;
 
+pub use binary::{BinaryDecoder, BinaryRow};
 pub use decode::{CopyDecoder, CopyRow, shorten};
 pub use encode::CopyEncoder;
+
+use options::encoding_key;
 
 use crate::ast::{CopyColumns, CopyHeader, CopyKind, CopyOptions};
 use crate::error::{Result, SqlError, SqlState};
 
-/// The form of one COPY: complete and consistent. Binary carries nothing but its kind.
+/// The form of one COPY: complete and consistent. Of binary it is the kind that counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyFormat {
     pub kind: CopyKind,
@@ -97,14 +103,15 @@ impl CopyFormat {
         if csv && null.contains(quote) {
             return Err(unavailable("CSV quote character must not appear in the NULL specification".into()));
         }
-        if options.header == Some(CopyHeader::Match) && !from {
-            return Err(unavailable("cannot use \"match\" with HEADER in COPY TO".into()));
+        if options.convert_selectively {
+            return Err(SqlError::unsupported("COPY with CONVERT_SELECTIVELY"));
         }
-        if let Some(encoding) = &options.encoding {
-            let name: String = encoding.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
-            if !matches!(name.as_str(), "utf8" | "unicode") {
-                return Err(SqlError::unsupported(format_args!("COPY in encoding {encoding}")));
-            }
+        // The strings of the binary form are in the client's encoding whatever this says; SQL_ASCII is taken
+        // as it comes, if it is text of the server.
+        if let Some(encoding) = options.encoding.as_ref().filter(|_| !binary)
+            && !matches!(encoding_key(encoding).as_str(), "utf8" | "unicode" | "sqlascii")
+        {
+            return Err(SqlError::unsupported(format_args!("COPY in encoding {encoding}")));
         }
         Ok(CopyFormat {
             kind: options.format,

@@ -23,7 +23,7 @@ fn decode(options: CopyOptions, columns: usize, chunks: &[&[u8]]) -> Result<Rows
         Ok(())
     };
     for chunk in chunks {
-        decoder.push(chunk);
+        decoder.push(chunk)?;
         drain(&mut decoder)?;
     }
     decoder.finish();
@@ -174,5 +174,120 @@ proptest! {
         let (left, right) = bytes.split_at(cut.min(bytes.len()));
         let whole = decode(options.clone(), 2, &[&bytes]);
         prop_assert_eq!(decode(options, 2, &[left, right]), whole);
+    }
+}
+
+/// A row of one field, behind a header.
+fn binary(rows: &[&[Option<&[u8]>]]) -> Vec<u8> {
+    let mut bytes = binary::HEADER.to_vec();
+    for row in rows {
+        bytes.extend_from_slice(&(row.len() as i16).to_be_bytes());
+        for field in *row {
+            match field {
+                Some(field) => {
+                    bytes.extend_from_slice(&(field.len() as i32).to_be_bytes());
+                    bytes.extend_from_slice(field);
+                }
+                None => bytes.extend_from_slice(&[0xff; 4]),
+            }
+        }
+    }
+    bytes.extend_from_slice(&binary::TRAILER);
+    bytes
+}
+
+/// The fields of each row, and the error with the place it is told of.
+fn decode_binary(columns: usize, chunks: &[&[u8]]) -> (Vec<Vec<Option<Vec<u8>>>>, Option<(String, String)>) {
+    let mut decoder = BinaryDecoder::new("t", (0..columns).map(|n| format!("c{n}")).collect());
+    let mut rows = Vec::new();
+    for end in 0..=chunks.len() {
+        match chunks.get(end) {
+            Some(chunk) => decoder.push(chunk),
+            None => decoder.finish(),
+        }
+        loop {
+            let row = match decoder.next_row() {
+                Ok(Some(row)) => row,
+                Ok(None) => break,
+                Err(error) => {
+                    let place = error.fields().context.clone().unwrap_or_default();
+                    return (rows, Some((error.message().to_owned(), place)));
+                }
+            };
+            let mut fields = Vec::new();
+            for index in 0..columns {
+                match row.field(index) {
+                    Ok(field) => fields.push(field.map(<[u8]>::to_vec)),
+                    Err(error) => return (rows, Some((error.message().to_owned(), row.context(index)))),
+                }
+            }
+            rows.push(fields);
+        }
+    }
+    (rows, None)
+}
+
+#[test]
+fn binary_rows_come_wherever_the_bytes_are_cut() {
+    let bytes = binary(&[&[Some(b"ab"), None], &[Some(b""), Some(b"c")]]);
+    let expected = vec![vec![Some(b"ab".to_vec()), None], vec![Some(Vec::new()), Some(b"c".to_vec())]];
+    for cut in 0..=bytes.len() {
+        let (left, right) = bytes.split_at(cut);
+        assert_eq!(decode_binary(2, &[left, right]), (expected.clone(), None), "{cut}");
+    }
+    let single: Vec<&[u8]> = bytes.chunks(1).collect();
+    assert_eq!(decode_binary(2, &single), (expected, None));
+}
+
+#[test]
+fn binary_streams_that_are_none_are_refused_in_postgresqls_words() {
+    let header = binary::HEADER;
+    let with = |rest: &[u8]| [&header[..], rest].concat();
+    let mut oids = header;
+    oids[12] = 1;
+    let mut critical = header;
+    critical[11] = 0x80;
+    let mut extension = header;
+    extension[18] = 3;
+    let row = [0, 1, 0, 0, 0, 1, b'x'];
+    let cases: [(Vec<u8>, &str, &str); 14] = [
+        (header[..7].to_vec(), "COPY file signature not recognized", ""),
+        (b"1,2,3\n4,5,6\n".to_vec(), "COPY file signature not recognized", ""),
+        (header[..13].to_vec(), "invalid COPY file header (missing flags)", ""),
+        (header[..17].to_vec(), "invalid COPY file header (missing length)", ""),
+        (extension.to_vec(), "invalid COPY file header (wrong length)", ""),
+        (oids.to_vec(), "invalid COPY file header (WITH OIDS)", ""),
+        (critical.to_vec(), "unrecognized critical flags in COPY file header", ""),
+        (with(&[0, 2]), "row field count is 2, expected 1", "COPY t, line 1"),
+        (with(&[&row[..], &[0xff, 0xfe]].concat()), "row field count is -2, expected 1", "COPY t, line 2"),
+        (with(&[0, 1, 0, 0]), "unexpected EOF in COPY data", "COPY t, line 1, column c0"),
+        (with(&[0, 1, 0, 0, 0, 2, b'x']), "unexpected EOF in COPY data", "COPY t, line 1, column c0"),
+        (with(&[0, 1, 0xff, 0xff, 0xff, 0xfe]), "invalid field size", "COPY t, line 1, column c0"),
+        (with(&[0, 1, 0x3f, 0xff, 0xff, 0xff]), "out of memory", "COPY t, line 1, column c0"),
+        (with(&[0xff, 0xff, 0]), "received copy data after EOF marker", "COPY t, line 1"),
+    ];
+    for (bytes, message, place) in cases {
+        let (_, error) = decode_binary(1, &[&bytes]);
+        assert_eq!(error, Some((message.to_owned(), place.to_owned())), "{bytes:?}");
+    }
+    // What PostgreSQL lets pass: no end marker, half of a count behind the last row, an extension.
+    for rest in [&row[..], &[&row[..], &[0]].concat()] {
+        assert_eq!(decode_binary(1, &[&with(rest)]), (vec![vec![Some(b"x".to_vec())]], None));
+    }
+    assert_eq!(decode_binary(1, &[&extension, b"abc", &row]).0.len(), 1);
+}
+
+proptest! {
+    /// Streams with bytes exchanged decode or fail; they never panic, and cutting them changes nothing.
+    #[test]
+    fn mutated_binary(changes in proptest::collection::vec((0_usize..60, any::<u8>()), 0..4), cut in 0_usize..60) {
+        let mut bytes = binary(&[&[Some(b"ab"), None], &[Some(b""), Some(b"cdefgh")], &[None, Some(b"i")]]);
+        for (at, byte) in changes {
+            let at = at % bytes.len();
+            bytes[at] = byte;
+        }
+        let whole = decode_binary(2, &[&bytes]);
+        let (left, right) = bytes.split_at(cut.min(bytes.len()));
+        prop_assert_eq!(decode_binary(2, &[left, right]), whole);
     }
 }

@@ -6,6 +6,7 @@ use crate::ast::*;
 use crate::types::Type;
 
 mod databases;
+mod copy;
 mod endings;
 
 #[track_caller]
@@ -184,28 +185,6 @@ fn settings() {
     assert!(
         matches!(one("set session characteristics as transaction read only"), Statement::SetTransaction(s) if s.session)
     );
-}
-
-#[test]
-fn copy_in_both_syntaxes() {
-    let Statement::Copy(copy) =
-        one("copy t (a, b) from stdin with (format csv, header, delimiter '|', freeze on, null 'x')")
-    else {
-        panic!()
-    };
-    assert_eq!(
-        (copy.options.format, copy.options.header, copy.options.freeze),
-        (CopyKind::Csv, Some(CopyHeader::Skip), true)
-    );
-    let Statement::Copy(old) =
-        one("copy t from stdin with csv header delimiter as ',' quote '''' force not null a, b")
-    else {
-        panic!()
-    };
-    assert_eq!((old.options.quote.as_deref(), old.options.force_not_null.len()), (Some("'"), 2));
-    let Statement::Copy(to) = one("copy (select 1) to stdout (format text)") else { panic!() };
-    assert!(matches!(to.target, CopyTarget::Query(_)) && to.direction == CopyDirection::ToStdout);
-    assert_eq!(fails("copy t from stdin (nonsense 1)").1, "option \"nonsense\" not recognized");
 }
 
 fn locks(text: &str) -> Vec<RowLockClause> {

@@ -354,9 +354,10 @@ impl CompiledStatement {
         next: &mut dyn FnMut(&mut ExecContext<'_, '_>) -> ExecResult<bool>,
     ) -> ExecResult<u64> {
         self.planned()?;
-        let Body::Insert(insert, _) = &self.body else {
-            return Err(SqlError::internal("many rows for something else than INSERT").into());
-        };
-        ctx.in_frame(&self.shape, |ctx| insert.run_each(ctx, next))
+        ctx.in_frame(&self.shape, |ctx| match &self.body {
+            Body::Insert(insert, _) => insert.run_each(ctx, next),
+            Body::Instead(instead, _) => instead.run_each(ctx, next),
+            _ => Err(SqlError::internal("many rows for something else than INSERT").into()),
+        })
     }
 }

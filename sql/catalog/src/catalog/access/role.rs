@@ -68,6 +68,8 @@ pub const CHECKPOINT: Oid = Oid(4544);
 pub const READ_ALL_SETTINGS: Oid = Oid(3374);
 pub const READ_ALL_STATS: Oid = Oid(3375);
 pub const READ_SERVER_FILES: Oid = Oid(4569);
+pub const WRITE_SERVER_FILES: Oid = Oid(4570);
+pub const EXECUTE_SERVER_PROGRAM: Oid = Oid(4571);
 const MONITOR: Oid = Oid(3373);
 
 /// PostgreSQL 15's predefined roles.
@@ -80,8 +82,8 @@ const PREDEFINED: [(Oid, &str); 12] = [
     (READ_ALL_STATS, "pg_read_all_stats"),
     (Oid(3377), "pg_stat_scan_tables"),
     (READ_SERVER_FILES, "pg_read_server_files"),
-    (Oid(4570), "pg_write_server_files"),
-    (Oid(4571), "pg_execute_server_program"),
+    (WRITE_SERVER_FILES, "pg_write_server_files"),
+    (EXECUTE_SERVER_PROGRAM, "pg_execute_server_program"),
     (SIGNAL_BACKEND, "pg_signal_backend"),
     (CHECKPOINT, "pg_checkpoint"),
 ];

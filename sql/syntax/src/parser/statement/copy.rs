@@ -2,24 +2,28 @@
 
 use sqlparser::tokenizer::Token;
 
-use crate::ast::{
-    Copy, CopyColumns, CopyDirection, CopyHeader, CopyKind, CopyOptions, CopyTarget, Statement,
-};
+use crate::ast::{Copy, CopyArgument, CopyDirection, CopyOption, CopyTarget, Statement};
 use crate::error::{Result, SqlError, SqlState};
 
 use crate::parser::cursor::Cursor;
 
+/// What a statement begins with whose rows may be copied (PreparableStmt).
+const QUERIES: [&str; 8] = ["select", "with", "values", "table", "insert", "update", "delete", "merge"];
+
 impl Cursor<'_> {
     pub(in crate::parser) fn copy(&mut self) -> Result<Statement> {
         self.skip(1);
-        let mut options = CopyOptions::default();
-        if self.take("binary") {
-            options.format = CopyKind::Binary;
+        let mut options = Vec::new();
+        if self.at("binary") {
+            options.push(self.copy_word_option("format", "binary"));
         }
         let target = if self.take_token(&Token::LParen) {
             if matches!(self.word_at(0).as_str(), "select" | "with") && self.find_into().is_some() {
                 let message = "COPY (SELECT INTO) is not supported";
                 return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).placeless());
+            }
+            if *self.peek() != Token::LParen && !QUERIES.contains(&self.word_at(0).as_str()) {
+                return Err(self.unexpected());
             }
             let statement = Box::new(self.nested_statement()?);
             self.expect_token(&Token::RParen)?;
@@ -34,22 +38,36 @@ impl Cursor<'_> {
             direction,
             CopyDirection::FromStdin | CopyDirection::FromFile(_) | CopyDirection::FromProgram(_)
         );
-        if self.take("using") {
+        let using = self.take("using");
+        let position = self.position();
+        if using {
             self.expect("delimiters")?;
-            options.delimiter = Some(self.string()?);
-        } else if self.take("delimiters") {
-            options.delimiter = Some(self.string()?);
+        }
+        if using || self.take("delimiters") {
+            let argument = CopyArgument::Text(self.string()?);
+            options.push(CopyOption { name: "delimiter".to_owned(), argument, position });
         }
         self.take("with");
         if *self.peek() == Token::LParen {
-            let mut seen = Vec::new();
-            self.parenthesized(|cursor| cursor.copy_option(&mut options, &mut seen))?;
+            options.extend(self.parenthesized(Self::copy_option)?);
         } else {
             while !self.at_end() && !self.at("where") && !self.at_closing() {
-                self.old_copy_option(&mut options)?;
+                options.push(self.old_copy_option()?);
             }
         }
-        let filter = if from && self.take("where") { Some(self.expression()?) } else { None };
+        let filter = match target {
+            CopyTarget::Table { .. } if self.at("where") => {
+                let position = self.position();
+                self.skip(1);
+                let filter = self.expression()?;
+                if !from {
+                    let message = "WHERE clause not allowed with COPY TO";
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(Some(position)));
+                }
+                Some(filter)
+            }
+            _ => None,
+        };
         Ok(Statement::Copy(Box::new(Copy { target, direction, options, filter })))
     }
 
@@ -65,6 +83,10 @@ impl Cursor<'_> {
             false
         };
         if self.take("program") {
+            if self.at("stdin") || self.at("stdout") {
+                let message = "STDIN/STDOUT not allowed with PROGRAM";
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(Some(self.position())));
+            }
             let command = self.string()?;
             return Ok(if from {
                 CopyDirection::FromProgram(command)
@@ -80,63 +102,42 @@ impl Cursor<'_> {
         Ok(if from { CopyDirection::FromFile(file) } else { CopyDirection::ToFile(file) })
     }
 
-    /// One option of the parenthesized list.
-    fn copy_option(&mut self, options: &mut CopyOptions, seen: &mut Vec<String>) -> Result<()> {
+    /// One option of the parenthesized list: which there are, and what they may be given, is found out when
+    /// the statement runs.
+    fn copy_option(&mut self) -> Result<CopyOption> {
         let position = self.position();
         let name = self.label()?;
-        if seen.contains(&name) {
-            return Err(
-                SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options").at(Some(position))
-            );
+        let argument = match self.peek() {
+            Token::Comma | Token::RParen => CopyArgument::None,
+            Token::LParen => CopyArgument::List(self.parenthesized(Self::word_or_string)?),
+            Token::Mul => {
+                self.skip(1);
+                CopyArgument::Star
+            }
+            Token::Number(..) | Token::Minus | Token::Plus => CopyArgument::Number(self.copy_number()?),
+            _ => CopyArgument::Text(self.word_or_string()?),
+        };
+        Ok(CopyOption { name, argument, position })
+    }
+
+    /// A number as it is written (NumericOnly).
+    fn copy_number(&mut self) -> Result<String> {
+        let negative = self.take_token(&Token::Minus);
+        if !negative {
+            self.take_token(&Token::Plus);
         }
-        match name.as_str() {
-            "format" => {
-                let format = self.word_or_string()?;
-                options.format = match format.as_str() {
-                    "text" => CopyKind::Text,
-                    "csv" => CopyKind::Csv,
-                    "binary" => CopyKind::Binary,
-                    _ => {
-                        return Err(SqlError::new(
-                            SqlState::INVALID_PARAMETER_VALUE,
-                            format!("COPY format \"{format}\" not recognized"),
-                        )
-                        .at(Some(position)));
-                    }
-                };
-            }
-            "freeze" => options.freeze = self.option_boolean("freeze")?,
-            "delimiter" => options.delimiter = Some(self.word_or_string()?),
-            "null" => options.null = Some(self.word_or_string()?),
-            "header" => {
-                options.header = if self.take("match") {
-                    Some(CopyHeader::Match)
-                } else {
-                    self.option_boolean("header")?.then_some(CopyHeader::Skip)
-                };
-            }
-            "quote" => options.quote = Some(self.word_or_string()?),
-            "escape" => options.escape = Some(self.word_or_string()?),
-            "encoding" => options.encoding = Some(self.word_or_string()?),
-            "force_quote" => {
-                options.force_quote = Some(if self.take_token(&Token::Mul) {
-                    CopyColumns::All
-                } else {
-                    CopyColumns::Some(self.columns()?)
-                });
-            }
-            "force_not_null" => options.force_not_null = self.columns()?,
-            "force_null" => options.force_null = self.columns()?,
-            _ => {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    format!("option \"{name}\" not recognized"),
-                )
-                .at(Some(position)));
-            }
-        }
-        seen.push(name);
-        Ok(())
+        let Token::Number(digits, _) = self.peek() else { return Err(self.unexpected()) };
+        let text = if negative { format!("-{digits}") } else { digits.clone() };
+        self.skip(1);
+        Ok(text)
+    }
+
+    /// An option that is one word of the older syntax, which is next.
+    fn copy_word_option(&mut self, name: &str, word: &str) -> CopyOption {
+        let (name, argument) = (name.to_owned(), CopyArgument::Text(word.to_owned()));
+        let option = CopyOption { name, argument, position: self.position() };
+        self.skip(1);
+        option
     }
 
     fn word_or_string(&mut self) -> Result<String> {
@@ -162,45 +163,41 @@ impl Cursor<'_> {
     }
 
     /// One option of the older syntax.
-    fn old_copy_option(&mut self, options: &mut CopyOptions) -> Result<()> {
-        let word = self.word_at(0);
-        let start = self.unexpected();
-        self.skip(1);
-        match word.as_str() {
-            "binary" => options.format = CopyKind::Binary,
-            "csv" => options.format = CopyKind::Csv,
-            "freeze" => options.freeze = true,
-            "header" => options.header = Some(CopyHeader::Skip),
-            "delimiter" => {
-                self.take("as");
-                options.delimiter = Some(self.string()?);
+    fn old_copy_option(&mut self) -> Result<CopyOption> {
+        let (word, position) = (self.word_at(0), self.position());
+        Ok(match word.as_str() {
+            "binary" | "csv" => self.copy_word_option("format", &word),
+            "freeze" | "header" => self.copy_word_option(&word, "true"),
+            "delimiter" | "null" | "quote" | "escape" | "encoding" => {
+                self.skip(1);
+                if word != "encoding" {
+                    self.take("as");
+                }
+                CopyOption { name: word, argument: CopyArgument::Text(self.string()?), position }
             }
-            "null" => {
-                self.take("as");
-                options.null = Some(self.string()?);
+            "force" => {
+                self.skip(1);
+                let (name, argument) = self.forced_columns()?;
+                CopyOption { name: name.to_owned(), argument, position }
             }
-            "quote" => {
-                self.take("as");
-                options.quote = Some(self.string()?);
+            _ => return Err(self.unexpected()),
+        })
+    }
+
+    /// What is behind FORCE.
+    fn forced_columns(&mut self) -> Result<(&'static str, CopyArgument)> {
+        let name = if self.take("quote") {
+            if self.take_token(&Token::Mul) {
+                return Ok(("force_quote", CopyArgument::Star));
             }
-            "escape" => {
-                self.take("as");
-                options.escape = Some(self.string()?);
-            }
-            "encoding" => options.encoding = Some(self.string()?),
-            "force" if self.take("quote") => {
-                options.force_quote = Some(if self.take_token(&Token::Mul) {
-                    CopyColumns::All
-                } else {
-                    CopyColumns::Some(self.list(Self::identifier)?)
-                });
-            }
-            "force" if self.take_words(&["not", "null"]) => {
-                options.force_not_null = self.list(Self::identifier)?
-            }
-            "force" if self.take("null") => options.force_null = self.list(Self::identifier)?,
-            _ => return Err(start),
-        }
-        Ok(())
+            "force_quote"
+        } else if self.take("not") {
+            self.expect("null")?;
+            "force_not_null"
+        } else {
+            self.expect("null")?;
+            "force_null"
+        };
+        Ok((name, CopyArgument::List(self.list(Self::identifier)?)))
     }
 }
