@@ -4,6 +4,7 @@ import argparse
 import os
 import pathlib
 import statistics
+import struct
 import subprocess
 
 from both import both_servers, psql, timed_ms, write_json
@@ -63,16 +64,34 @@ def pgbench(servers, arguments, directory):
     return results
 
 
+def narrow_rows(directory, count):
+    """The same rows in text and in binary: paths, by form."""
+    paths = {"text": directory / "rows.tsv", "binary": directory / "rows.bin"}
+    row = struct.Struct(">hiqiiii")
+    with open(paths["text"], "w", encoding="ascii") as text, open(paths["binary"], "wb") as binary:
+        binary.write(b"PGCOPY\n\xff\r\n\0" + bytes(8))
+        for number in range(count):
+            kind, amount = number % 1000, number * 7 % 100_003
+            text.write(f"{number}\t{kind}\t{amount}\n")
+            binary.write(row.pack(3, 8, number, 4, kind, 4, amount))
+        binary.write(b"\xff\xff")
+    return paths
+
+
 def copy(servers, arguments, directory):
-    """Seconds of a COPY of narrow rows."""
-    path = directory / "rows.tsv"
-    with open(path, "w", encoding="ascii") as file:
-        for number in range(arguments.copy_rows):
-            file.write(f"{number}\t{number % 1000}\t{number * 7 % 100_003}\n")
+    """Seconds of a COPY of narrow rows, in text and in binary."""
+    paths = narrow_rows(directory, arguments.copy_rows)
+    results = {f"copy {form}": copied(servers, arguments, form, path) for form, path in paths.items()}
+    for server, seconds in results["copy binary"]["medians"].items():
+        print(f"copy binary of copy text, {server}: {seconds / results['copy text']['medians'][server]:.2f}")
+    return results
+
+
+def copied(servers, arguments, form, path):
     runs = {server.name: [] for server in servers}
     for server in alternating(servers, arguments.rounds):
         psql(server, "-c", "DROP TABLE IF EXISTS narrow", "-c", "CREATE TABLE narrow (id bigint PRIMARY KEY, kind int, amount int)")
-        ms = timed_ms(server, ["SET synchronous_commit = off", f"\\copy narrow FROM '{path}'"])
+        ms = timed_ms(server, ["SET synchronous_commit = off", f"\\copy narrow FROM '{path}' (FORMAT {form})"])
         runs[server.name].append(ms[-1] / 1000)
         count = psql(server, "-c", "SELECT count(*) FROM narrow").strip()
         if count != str(arguments.copy_rows):
@@ -80,7 +99,7 @@ def copy(servers, arguments, directory):
     for server in servers:
         psql(server, "-c", "DROP TABLE narrow")
     result = compared(runs, False)
-    tell("copy", result, "s", TARGETS["copy"])
+    tell(f"copy {form}", result, "s", TARGETS["copy"])
     return result
 
 

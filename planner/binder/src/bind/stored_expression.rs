@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 use archipel_sql::catalog::{Catalog, TableRef, TypesAlong};
-use archipel_sql::error::{Result, SqlError};
+use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CastContext, FunctionContext};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::Expr;
@@ -202,16 +202,29 @@ pub fn copied_condition(
     let mut binder = Binder::new(&mut env);
     let bound = binder.text(text, &About::Row(table.clone()), Clause::CopyWhere)?;
     let bound = binder.boolean(bound, "WHERE").map_err(|error| error.at(Some(1)))?;
-    let mut is_of_row = true;
+    let mut read: Vec<usize> = Vec::new();
     super::visit::visit_expr(&bound, 0, &mut |part, depth| {
-        is_of_row &= !matches!(&part.kind, ExprKind::Column { depth: of, index }
-            if *of == depth && usize::from(*index) >= table.columns.len());
+        if let ExprKind::Column { depth: of, index } = &part.kind
+            && *of == depth
+        {
+            read.push(usize::from(*index));
+        }
         true
     });
-    match is_of_row {
-        true => Ok(bound),
-        false => Err(SqlError::unsupported("a system column in COPY FROM … WHERE")),
+    read.sort_unstable();
+    for place in read {
+        match table.columns.get(place) {
+            // It is computed from the row that is inserted.
+            Some(column) if column.generated.is_some() => {
+                let message = "generated columns are not supported in COPY FROM WHERE conditions";
+                let detail = format!("Column \"{}\" is a generated column.", column.name);
+                return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message).with_detail(detail));
+            }
+            Some(_) => {}
+            None => return Err(SqlError::unsupported("a system column in COPY FROM … WHERE")),
+        }
     }
+    Ok(bound)
 }
 
 /// As [`check_written`], of a default for a value of this type; the type that it is of where it cannot be

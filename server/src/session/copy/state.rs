@@ -46,10 +46,6 @@ pub(super) enum Decoder {
 }
 
 impl Decoder {
-    pub(super) fn is_binary(&self) -> bool {
-        matches!(self, Decoder::Binary(_))
-    }
-
     pub(super) fn push(&mut self, data: &[u8]) -> Result<()> {
         match self {
             Decoder::Text(decoder) => decoder.push(data),

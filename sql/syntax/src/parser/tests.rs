@@ -5,8 +5,8 @@ use super::*;
 use crate::ast::*;
 use crate::types::Type;
 
-mod databases;
 mod copy;
+mod databases;
 mod endings;
 
 #[track_caller]
