@@ -16,7 +16,7 @@ use archipel_sql::function::length::check_buffer;
 use archipel_sql::types::{Oid, Type};
 use archipel_sql::{interrupt, io, memory, written_size};
 
-use crate::copy_rows::CopyRows;
+use crate::run::copy_rows::CopyRows;
 use crate::run::portions::Portions;
 use crate::wire::frame;
 

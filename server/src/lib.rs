@@ -6,7 +6,7 @@
 //! - [`server`]     start, recovery, shutdown; what all threads share
 //! - [`listen`]     TCP addresses and Unix sockets; [`front`] the front door: accepts, reads opening packets, hands clients to executors; [`authentication`] who they are
 //! - [`executor`]   one pinned thread: its sessions and its partitions, in turns; [`core_change`] what happens when cores come and go
-//! - [`wire`]       bytes ⇄ messages; [`encode`] values in them; [`copy_rows`] the rows of COPY TO
+//! - [`wire`]       bytes ⇄ messages; [`encode`] values in them
 //! - [`session`]    one client: messages → statements → programs
 //! - [`statement`]  prepared statements and their cache
 //! - [`run`]        the programs handed to the engine
@@ -29,7 +29,6 @@ pub mod check;
 pub mod cli;
 mod clock;
 pub mod config;
-pub mod copy_rows;
 pub mod core_change;
 pub mod database;
 pub mod design;

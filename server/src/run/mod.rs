@@ -4,7 +4,7 @@
 //! - [`pipeline`]   several row statements that the client sent at once
 //! - [`call`]       a routine with the arguments of one CALL
 //! - [`definition`] one DDL statement
-//! - [`load`]       a batch of COPY rows
+//! - [`load`]       a batch of COPY rows; [`copy_rows`] those of COPY TO
 //! - [`portions`]   rows that leave while a run goes on
 //! - [`cursor`]     rows that come as a cursor fetches them
 //! - [`row_values`]   what a definition gives the rows that are there; [`computed_value`] of which columns
@@ -15,6 +15,7 @@
 
 pub mod call;
 pub(crate) mod computed_value;
+pub mod copy_rows;
 pub mod cursor;
 pub mod definition;
 pub mod load;

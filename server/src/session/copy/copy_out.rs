@@ -12,8 +12,8 @@ use archipel_sql::types::Type;
 
 use super::server_file::Place;
 use super::target::{column_positions, require_binary};
-use crate::copy_rows::{CopyForm, CopyRows};
 use crate::encode::RowsTo;
+use crate::run::copy_rows::{CopyForm, CopyRows};
 use crate::run::statement::{RowsLeave, Streaming};
 use crate::session::Session;
 use crate::session::execute::analytic::Analytic;

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use archipel_sql::error::{Result, SqlError, SqlState};
 
-use super::server_file::{StopCheck, file_error};
+use super::server_file::file_error;
+use super::stop::StopCheck;
 
 /// What a program that has to end before its time has to do so, before it is killed.
 const GRACE: Duration = Duration::from_secs(1);

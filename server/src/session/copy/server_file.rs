@@ -4,15 +4,13 @@
 use std::io::{Error, ErrorKind};
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use archipel_sql::ast::CopyDirection;
 use archipel_sql::catalog::role::{EXECUTE_SERVER_PROGRAM, READ_SERVER_FILES, WRITE_SERVER_FILES};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
+use super::stop::{Abandon, StopCheck};
 use crate::session::Session;
-use crate::sessions::SessionEntry;
 
 /// How long a wait for a pipe lasts before it is asked whether the statement is to stop.
 const LOOKED_FOR_STOP_MS: libc::c_int = 50;
@@ -35,35 +33,6 @@ impl Place {
                 Some(Place::Program(command.clone()))
             }
         }
-    }
-}
-
-/// Asked by threads that wait for a file or a program: whether they are to stop.
-#[derive(Clone)]
-pub(super) struct StopCheck {
-    entry: Arc<SessionEntry>,
-    abandoned: Arc<AtomicBool>,
-}
-
-impl StopCheck {
-    /// An error where the statement was asked to stop, or is over without what this is for.
-    pub(super) fn check(&self) -> Result<()> {
-        if self.entry.is_cancelled() {
-            return Err(self.entry.cancel_error());
-        }
-        match self.abandoned.load(Ordering::Acquire) {
-            true => Err(SqlError::new(SqlState::QUERY_CANCELED, "COPY has ended")),
-            false => Ok(()),
-        }
-    }
-}
-
-/// The session's side of it: what is dropped is given up.
-pub(super) struct Abandon(Arc<AtomicBool>);
-
-impl Drop for Abandon {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
     }
 }
 
@@ -95,8 +64,7 @@ impl Session {
 
     /// What a thread asks that works for the statement at hand, and what gives it up.
     pub(super) fn stop_check(&self) -> (StopCheck, Abandon) {
-        let abandoned = Arc::new(AtomicBool::new(false));
-        (StopCheck { entry: self.entry().clone(), abandoned: abandoned.clone() }, Abandon(abandoned))
+        StopCheck::new(self.entry().clone())
     }
 
     /// The path that a name of a file means: one that is relative begins at the data directory.

@@ -9,12 +9,13 @@ use std::path::Path;
 
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::memory;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::program::Program;
-use super::server_file::{Abandon, Place, StopCheck, failed_by_bug, file_error, is_out_of_reach, is_ready};
-use super::state::COPY_CONTEXT;
-use crate::copy_rows::divide;
+use super::server_file::{Place, failed_by_bug, file_error, is_out_of_reach, is_ready};
+use super::state::{COPY_CONTEXT, CopyTo};
+use super::stop::StopCheck;
+use crate::run::copy_rows::divide;
 use crate::session::Session;
 use crate::wire::output::Output;
 
@@ -29,16 +30,6 @@ const BLOCK_BYTES: usize = 4096;
 const LOOKED_FOR_READER: std::time::Duration = std::time::Duration::from_millis(50);
 
 const HINT: &str = "COPY TO instructs the PostgreSQL server process to write a file. You may want a client-side facility such as psql's \\copy.";
-
-/// A COPY TO that writes on the server.
-pub(in crate::session) struct CopyTo {
-    /// Dropped before the queue is, so that its end is not taken for that of the rows.
-    abandon: Abandon,
-    queue: mpsc::Sender<Vec<u8>>,
-    done: oneshot::Receiver<Result<()>>,
-    /// What the client gets at the end: what was there before, and notices.
-    messages: Vec<u8>,
-}
 
 impl Session {
     /// Opens what the rows of a COPY go to instead of the client.

@@ -11,7 +11,8 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use tokio::sync::mpsc;
 
 use super::program::Program;
-use super::server_file::{Place, StopCheck, failed_by_bug, file_error, is_out_of_reach, is_ready};
+use super::server_file::{Place, failed_by_bug, file_error, is_out_of_reach, is_ready};
+use super::stop::StopCheck;
 use crate::session::Session;
 
 /// How much is read of a file at a time, and of a pipe, which holds no more.

@@ -1,4 +1,5 @@
-//! A COPY FROM that is taking data: what it has decoded, and the batch on its way.
+//! A COPY FROM that is taking data: what it has decoded, and the batch on its way. A COPY TO that writes on the
+//! server.
 
 use std::sync::Arc;
 
@@ -11,7 +12,9 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::types::{Oid, Type};
 use archipel_sql::{interrupt, io, memory};
+use tokio::sync::{mpsc, oneshot};
 
+use super::stop::Abandon;
 use crate::run::load::{LoadRun, Rows};
 use crate::session::protocol::script::Script;
 use crate::statement::{Prepared, RowPlan};
@@ -36,6 +39,16 @@ pub(in crate::session) enum CopySent {
     Simple,
     /// The same, whose text goes on with this.
     Script(Script),
+}
+
+/// A COPY TO that writes on the server, by a thread ([`super::sink`]).
+pub(in crate::session) struct CopyTo {
+    /// Dropped before the queue is, so that its end is not taken for that of the rows.
+    pub(super) abandon: Abandon,
+    pub(super) queue: mpsc::Sender<Vec<u8>>,
+    pub(super) done: oneshot::Receiver<Result<()>>,
+    /// What the client gets at the end: what was there before, and notices.
+    pub(super) messages: Vec<u8>,
 }
 
 /// What makes rows of the bytes that come.
@@ -181,7 +194,7 @@ impl Gathered<'_> {
     fn text_row(&mut self, row: &CopyRow<'_>, types: &[Type], context: &FunctionContext<'_>) -> Result<()> {
         self.begin_row(row.line(), || row.row_context())?;
         for (index, ty) in types.iter().enumerate() {
-            let value = match row.field(index) {
+            let value = match row.field(index)? {
                 None => Datum::Null,
                 Some(text) => {
                     *self.bytes += text.len();

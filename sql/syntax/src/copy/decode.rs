@@ -74,19 +74,13 @@ pub struct CopyRow<'d> {
 }
 
 impl CopyRow<'_> {
-    /// Number of fields: the number of columns.
-    pub fn len(&self) -> usize {
-        self.decoder.fields.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.decoder.fields.is_empty()
-    }
-
-    /// A field's text; `None` is NULL.
-    pub fn field(&self, index: usize) -> Option<&str> {
-        let field = self.decoder.fields[index];
-        (!field.null).then(|| &self.decoder.text[field.start..field.end])
+    /// A field's text; `None` is NULL. Of a line that ends before it there is an error: whoever reads one field
+    /// after the other meets what is wrong with those before it first, as PostgreSQL does.
+    pub fn field(&self, index: usize) -> Result<Option<&str>> {
+        match self.decoder.fields.get(index) {
+            Some(field) => Ok(self.decoder.text_of(*field)),
+            None => Err(self.decoder.missing(index)),
+        }
     }
 
     /// One-based number of the line it ends at.
@@ -99,10 +93,10 @@ impl CopyRow<'_> {
         let table = &self.decoder.table;
         let column = &self.decoder.columns[index];
         match self.field(index) {
-            Some(text) => {
+            Ok(Some(text)) => {
                 format!("COPY {table}, line {}, column {column}: \"{}\"", self.decoder.line, shorten(text))
             }
-            None => format!("COPY {table}, line {}, column {column}: null input", self.decoder.line),
+            _ => format!("COPY {table}, line {}, column {column}: null input", self.decoder.line),
         }
     }
 
@@ -394,11 +388,17 @@ impl CopyDecoder {
                 None => break,
             }
         }
-        if self.fields.len() < self.columns.len() && !header {
-            let missing = format!("missing data for column \"{}\"", self.columns[self.fields.len()]);
-            return Err(self.broken_line(&missing));
-        }
         Ok(())
+    }
+
+    fn text_of(&self, field: Field) -> Option<&str> {
+        (!field.null).then(|| &self.text[field.start..field.end])
+    }
+
+    /// Why a line has no such field.
+    fn missing(&self, index: usize) -> SqlError {
+        let column = self.columns.get(index).map_or("", String::as_str);
+        self.broken_line(&format!("missing data for column \"{column}\""))
     }
 
     /// One text field at `at`; answers the start of the next one, if there is one.
@@ -543,9 +543,8 @@ impl CopyDecoder {
                 .broken(&format!("wrong number of fields in header line: got {got}, expected {expected}")));
         }
         for index in 0..self.columns.len() {
-            let row = CopyRow { decoder: self };
             let expected = &self.columns[index];
-            let got = match row.field(index) {
+            let got = match self.text_of(self.fields[index]) {
                 Some(name) if name == expected => continue,
                 Some(name) => format!("got \"{name}\""),
                 None => format!("got null value (\"{}\")", self.format.null),

@@ -18,7 +18,11 @@ fn decode(options: CopyOptions, columns: usize, chunks: &[&[u8]]) -> Result<Rows
     let mut rows = Rows::new();
     let mut drain = |decoder: &mut CopyDecoder| -> Result<()> {
         while let Some(row) = decoder.next_row()? {
-            rows.push((0..row.len()).map(|n| row.field(n).map(str::to_string)).collect());
+            let mut fields = Vec::new();
+            for n in 0..columns {
+                fields.push(row.field(n)?.map(str::to_string));
+            }
+            rows.push(fields);
         }
         Ok(())
     };

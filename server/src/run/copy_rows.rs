@@ -28,6 +28,7 @@ pub struct CopyRows {
 }
 
 impl CopyRows {
+    /// Whether they are in binary form.
     pub fn is_binary(&self) -> bool {
         matches!(self.form, CopyForm::Binary)
     }
