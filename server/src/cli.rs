@@ -49,7 +49,7 @@ struct Serve {
     /// superuser with one (ARCHIPEL_PASSWORD), or a pg_hba.conf that says how they come in.
     #[arg(long, value_name = "ADDR:PORT", help = format!("Address for PostgreSQL clients; beyond loopback, a superuser needs a password (ARCHIPEL_PASSWORD, ARCHIPEL_PASSWORD_FILE), or pg_hba.conf says who comes in [default: {LISTEN_DEFAULT}]"))]
     listen: Option<String>,
-    #[arg(long, value_name = "ADDR:PORT", help = format!("Address for health, metrics and the live page (loopback only), or \"off\" [default: {HTTP_DEFAULT}]"))]
+    #[arg(long, value_name = "ADDR:PORT", help = format!("Address for health, metrics and the live page (loopback only, unless archipel.http_tls or archipel.http_token_file is set), or \"off\" [default: {HTTP_DEFAULT}]"))]
     http: Option<String>,
     /// A TOML file of settings.
     #[arg(long, value_name = "FILE")]

@@ -59,7 +59,7 @@ pub enum ConfigError {
     #[error("{origin}: {reason}")]
     Invalid { origin: String, reason: String },
     #[error(
-        "refusing to serve HTTP on {0}: it answers whoever asks, without a password, which is safe on loopback addresses only"
+        "refusing to serve HTTP on {0}: without archipel.http_tls or archipel.http_token_file that is safe on loopback addresses only"
     )]
     HttpNotLoopback(SocketAddr),
 }
@@ -290,8 +290,10 @@ impl Builder {
             "off" | "" => None,
             text => Some(address("http", text)?),
         };
-        // It shows what statements run, and whose they are.
-        if let Some(http) = http.filter(|http| !http.ip().is_loopback()) {
+        let is_set = |name: &str, unset: Value| find(name).is_some_and(|id| self.values[id.0] != unset);
+        let guarded = is_set("archipel.http_tls", Value::Bool(false))
+            || is_set("archipel.http_token_file", Value::Text(String::new()));
+        if let Some(http) = http.filter(|http| !http.ip().is_loopback() && !guarded) {
             return Err(ConfigError::HttpNotLoopback(http));
         }
         let data_directory = self.data_directory.take().unwrap_or_else(default_data_directory);
@@ -400,6 +402,10 @@ mod tests {
         for address in ["0.0.0.0:8432", "[::]:8432", "192.0.2.1:8432"] {
             let open = Given { http: Some(address.into()), ..Given::default() };
             assert!(matches!(load(&open, &[]), Err(ConfigError::HttpNotLoopback(_))), "{address}");
+        }
+        for guard in ["archipel.http_tls=on", "archipel.http_token_file=token"] {
+            let guarded = Given { http: Some("0.0.0.0:8432".into()), ..set(guard) };
+            assert!(load(&guarded, &[]).is_ok(), "{guard}");
         }
         let off = Given { http: Some("off".into()), ..Given::default() };
         assert_eq!(load(&off, &[]).unwrap().http, None);

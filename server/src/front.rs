@@ -1,6 +1,10 @@
 //! The front door: accepts connections and reads their opening packets on a thread of its own,
 //! so that a cancel request gets through while every executor is busy, and so that an executor
-//! only ever sees clients that have said who they are ([`crate::authentication`]).
+//! only ever sees clients that have said who they are ([`crate::authentication`]). [`negotiation`]:
+//! whether they are encrypted; [`refusal`]: who is turned away.
+
+mod negotiation;
+mod refusal;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,6 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use archipel_sql::error::{SqlError, SqlState};
+use negotiation::Negotiation;
+use refusal::refuse;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::authentication::admission::Stranger;
@@ -15,9 +21,10 @@ use crate::authentication::lobby::Lobby;
 use crate::authentication::state;
 use crate::session::belongings::MovingSession;
 use crate::sessions::Sessions;
+use crate::tls::ServerTls;
 use crate::wire::frame::SMALL_MESSAGE_BYTES_MAX;
 use crate::wire::output::{Output, Severity};
-use crate::wire::socket::Socket;
+use crate::wire::socket::{Socket, Transport};
 use crate::wire::startup::{Opening, opening};
 
 /// Somebody for an executor to serve.
@@ -30,10 +37,10 @@ pub enum Arrival {
 impl Arrival {
     /// Tells it that the server goes down: nobody will serve it any more.
     pub fn turn_away(self) {
-        let (socket, error) = match self {
-            Arrival::Client(client) => (client.socket, shutting_down()),
+        let (transport, error) = match self {
+            Arrival::Client(client) => (client.transport, shutting_down()),
             Arrival::Session(session) => (
-                session.into_socket(),
+                session.into_transport(),
                 SqlError::new(
                     SqlState::ADMIN_SHUTDOWN,
                     "terminating connection due to administrator command",
@@ -42,9 +49,7 @@ impl Arrival {
         };
         let mut output = Output::new();
         output.report(Severity::Fatal, &error);
-        // Nobody waits for a client that has left no room for it.
-        let _ = socket.send(output.as_slice());
-        let _ = socket.shutdown(std::net::Shutdown::Write);
+        transport.end_with(output.as_slice());
     }
 }
 
@@ -54,7 +59,7 @@ fn shutting_down() -> SqlError {
 
 /// A client that asked to start a session, and has shown who it is.
 pub struct NewClient {
-    pub socket: socket2::Socket,
+    pub transport: Transport,
     /// `None` for a Unix socket.
     pub client: Option<SocketAddr>,
     pub minor_version: u16,
@@ -127,6 +132,7 @@ impl Doors {
 pub struct Front {
     pub doors: Arc<Doors>,
     pub sessions: Arc<Sessions>,
+    pub tls: Arc<ServerTls>,
     pub closing: Arc<AtomicBool>,
     /// What authentication has to know.
     pub host: Arc<dyn state::Host>,
@@ -158,10 +164,16 @@ impl Front {
         if client.is_some() {
             socket.set_tcp_nodelay(true)?;
         }
-        let socket = Socket::new(socket)?;
+        let mut socket = Socket::new(socket)?;
         let mut pending: Vec<u8> = Vec::with_capacity(1024);
         let mut room = [0; 1024];
+        let mut negotiation = Negotiation::new(&self.tls, client);
         loop {
+            if negotiation.begins_with_tls(&socket, &pending) {
+                let arrived = std::mem::take(&mut pending);
+                let Some(begun) = negotiation.begin_with_tls(socket, arrived).await? else { return Ok(()) };
+                socket = begun;
+            }
             match opening(&pending) {
                 Ok(None) if pending.len() > SMALL_MESSAGE_BYTES_MAX => return Ok(()),
                 Ok(None) => {
@@ -171,7 +183,10 @@ impl Front {
                     }
                     pending.extend_from_slice(&room[..count]);
                 }
-                Ok(Some((Opening::SslRequest | Opening::GssEncryptionRequest, length))) => {
+                Ok(Some((request @ (Opening::SslRequest | Opening::GssEncryptionRequest), length))) => {
+                    if let Err(error) = negotiation.note(&request, &socket) {
+                        return refuse(&socket, &error).await;
+                    }
                     if pending.len() > length {
                         // Bytes sent before the answer could have been put there by somebody else.
                         let error = SqlError::new(
@@ -181,10 +196,12 @@ impl Front {
                         return refuse(&socket, &error).await;
                     }
                     pending.clear();
-                    socket.write_all(b"N").await?;
+                    let Some(answered) = negotiation.answer(&request, socket).await? else { return Ok(()) };
+                    socket = answered;
                 }
                 Ok(Some((Opening::Cancel { process_id, secret }, _))) => {
                     self.sessions.cancel(process_id, &secret);
+                    socket.end_encryption();
                     return Ok(());
                 }
                 Ok(Some((Opening::Startup { minor_version, parameters }, length))) => {
@@ -199,21 +216,14 @@ impl Front {
                         Ok(rest) => rest,
                         Err(error) => return refuse(&socket, &error).await,
                     };
-                    let socket = socket.into_inner();
-                    self.doors.welcome(NewClient { socket, client, minor_version, parameters, rest });
+                    let transport = socket.into_inner();
+                    self.doors.welcome(NewClient { transport, client, minor_version, parameters, rest });
                     return Ok(());
                 }
                 Err(error) => return refuse(&socket, &error).await,
             }
         }
     }
-}
-
-async fn refuse(socket: &Socket, error: &SqlError) -> std::io::Result<()> {
-    let mut output = Output::new();
-    output.report(Severity::Fatal, error);
-    socket.write_all(output.as_slice()).await?;
-    socket.shutdown(std::net::Shutdown::Write)
 }
 
 #[cfg(test)]
@@ -229,9 +239,9 @@ mod tests {
         doors.set_open(0, true);
         drop(receiver);
         let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().expect("a pair of sockets");
-        let socket = socket2::Socket::from(std::os::fd::OwnedFd::from(ours));
+        let transport = socket2::Socket::from(std::os::fd::OwnedFd::from(ours)).into();
         let (parameters, rest) = (Vec::new(), Vec::new());
-        doors.welcome(NewClient { socket, client: None, minor_version: 0, parameters, rest });
+        doors.welcome(NewClient { transport, client: None, minor_version: 0, parameters, rest });
         let mut told = Vec::new();
         theirs.read_to_end(&mut told).expect("it is told and left");
         let told = String::from_utf8_lossy(&told);

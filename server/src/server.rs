@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwapOption;
 use archipel_analytics::Analytics;
 use archipel_engine::heap;
 use archipel_engine::log::LogStore;
@@ -28,6 +29,7 @@ use crate::config::Config;
 use crate::core_change::Following;
 use crate::database::Databases;
 use crate::front::{Arrival, Door, Doors, Front};
+use crate::http::token::Token;
 use crate::listen;
 use crate::listen::SocketAccess;
 use crate::sessions::Sessions;
@@ -35,6 +37,7 @@ use crate::settings::live::Live;
 use crate::snapshot_export::ExportedSnapshots;
 use crate::statement::planning_threads::PlanningThreads;
 use crate::threads::{self, Threads};
+use crate::tls::ServerTls;
 use crate::transaction_ids::TransactionIds;
 use crate::wire::socket::Socket;
 pub use engine_settings::{StartError, check_config};
@@ -143,6 +146,8 @@ pub fn run(config: Config) -> Result<(), StartError> {
     let (sources, password) = (Sources::of(&config, config.boolean("ssl")), first_password::given());
     let password = password.map_err(StartError::Configuration)?;
     let rules = Rules::read(&sources).map_err(StartError::Configuration)?;
+    let tls = Arc::new(ServerTls::start(&config)?);
+    let http_token = Token::read(&config).map_err(StartError::Configuration)?;
     let Doorways { sockets, files } = open_doorways(&config)?;
     let http = config.http.map(listen::tcp).transpose()?;
     let engine = open_engine(&config)?;
@@ -174,6 +179,8 @@ pub fn run(config: Config) -> Result<(), StartError> {
         counters: doors.0.iter().map(|_| Counters::default()).collect(),
         doors: doors.clone(),
         closing: Arc::default(),
+        tls: tls.clone(),
+        http_token: ArcSwapOption::from(http_token.map(Arc::new)),
         front: front.handle().clone(),
         analytics,
         analytical_threads: analytical_threads.handle().clone(),
@@ -197,7 +204,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
     }
     engine.on_topology_change(Some(following.clone()));
     let (sessions, closing) = (server.sessions.clone(), server.closing.clone());
-    let entrance = Arc::new(Front { doors, sessions, closing, host: server.clone() });
+    let entrance = Arc::new(Front { doors, sessions, tls, closing, host: server.clone() });
     let signal = front.block_on(serve_until_told(&server, &entrance, (sockets, &files), http))?;
     tracing::info!("{signal}: shutting down");
     server.closing.store(true, Ordering::Release);
@@ -244,15 +251,17 @@ async fn serve_until_told(
         tokio::spawn(entrance.clone().serve(socket));
     }
     if let Some(http) = http {
-        let http = tokio::net::TcpListener::from_std(http.into()).map_err(cannot_serve)?;
-        tokio::spawn(crate::http::serve(http, Arc::new(crate::system::Facts(server.clone()))));
+        let http = Socket::new(http).map_err(cannot_serve)?;
+        let facts = Arc::new(crate::system::Facts(server.clone()));
+        tokio::spawn(crate::http::serve(http, facts, server.tls.clone()));
     }
     reload_at_hangup(server.clone())?;
+    let scheme = if server.config.boolean("archipel.http_tls") { "https" } else { "http" };
     tracing::info!(
         "listening on {}{}{}, {} executors, data in {}",
         server.config.listen,
         files.iter().map(|file| format!(", {}", file.path().display())).collect::<String>(),
-        server.config.http.map(|http| format!(", http://{http}/")).unwrap_or_default(),
+        server.config.http.map(|http| format!(", {scheme}://{http}/")).unwrap_or_default(),
         server.engine.active_executors(),
         server.config.data_directory.display()
     );

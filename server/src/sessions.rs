@@ -18,6 +18,8 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::sync::{Notify, watch};
 
+use crate::wire::tls::TlsFacts;
+
 /// Why a running statement shall stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -162,6 +164,8 @@ pub struct SessionEntry {
     pub database_oid: Oid,
     pub database: String,
     pub client: Option<std::net::SocketAddr>,
+    /// What is known of its connection's encryption; `None`: it has none.
+    pub tls: Option<Arc<TlsFacts>>,
     executor: AtomicU16,
     /// The executor it shall go to; [`NOWHERE`]: it stays.
     destination: AtomicU32,
@@ -317,6 +321,7 @@ pub struct NewSession<'e> {
     pub database_oid: Oid,
     pub database: String,
     pub client: Option<std::net::SocketAddr>,
+    pub tls: Option<Arc<TlsFacts>>,
     pub executor: u16,
     pub now: i64,
     pub secret: Secret,
@@ -360,6 +365,7 @@ impl Sessions {
             database_oid: new.database_oid,
             database: new.database,
             client: new.client,
+            tls: new.tls,
             executor: AtomicU16::new(new.executor),
             destination: AtomicU32::new(NOWHERE),
             backend_start: new.now,
@@ -504,6 +510,7 @@ mod tests {
             database_oid: Oid(5),
             database: "archipel".into(),
             client: None,
+            tls: None,
             executor: 0,
             now: 0,
             secret: Secret::Short([0, 0, 0, 42]),

@@ -1,19 +1,29 @@
-//! Health, metrics and the live page, over plain HTTP/1.1: one request a connection, a bounded
-//! head, a deadline, GET and HEAD only. It serves facts and changes nothing.
+//! Health, metrics and the live page, over HTTP/1.1: one request a connection, a bounded head, a deadline,
+//! GET and HEAD only. It serves facts and changes nothing. Encrypted with `archipel.http_tls`.
 //!
-//! Clients that are slow to ask keep nobody waiting: beyond [`CONNECTIONS_MAX`] the one that has been
-//! there for longest makes room. And a page of elsewhere cannot have a browser on this machine read
-//! what is here under a name of its own (DNS rebinding): requests name a host by its address, as
-//! localhost, or by a name in `archipel.http_hosts`.
+//! Everybody may ask for the server's health; the rest is for clients on this machine, and for those that
+//! show the token of `archipel.http_token_file`.
+//!
+//! Clients that are slow to ask keep nobody waiting: beyond [`CONNECTIONS_MAX`] somebody makes room
+//! ([`places`]). What takes time to put together is put together elsewhere, a few at a time, so that health
+//! is told meanwhile. And a page of elsewhere cannot have a browser on this machine read what is here under
+//! a name of its own (DNS rebinding): requests name a host by its address, as localhost, or by a name in
+//! `archipel.http_hosts`.
 
-use std::collections::VecDeque;
-use std::net::IpAddr;
+mod places;
+pub mod token;
+
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use archipel_engine::heap;
+use tokio::sync::Semaphore;
+
+use crate::threads::Threads;
+use crate::tls::ServerTls;
+use crate::wire::socket::Socket;
+use places::Places;
 
 /// What the pages show.
 pub trait Facts: Send + Sync + 'static {
@@ -25,31 +35,50 @@ pub trait Facts: Send + Sync + 'static {
     fn stats(&self) -> String;
     /// Whether clients may know this server under a name.
     fn is_host(&self, name: &str) -> bool;
+    /// Whether somebody from elsewhere who shows this may be told more than the server's health.
+    fn is_token(&self, shown: &str) -> bool;
 }
 
 const HEAD_BYTES_MAX: usize = 8 * 1024;
 const CONNECTIONS_MAX: usize = 64;
 const DEADLINE: Duration = Duration::from_secs(5);
 const PAGE: &str = include_str!("page.html");
+/// Pages that are put together at once.
+const COMPUTED_MAX: usize = 2;
+
+/// What all connections share.
+struct Pages {
+    facts: Arc<dyn Facts>,
+    tls: Arc<ServerTls>,
+    /// Room to put a page together.
+    computing: Semaphore,
+    /// Where that is done.
+    threads: Threads,
+}
+
+impl Pages {
+    fn new(facts: Arc<dyn Facts>, tls: Arc<ServerTls>) -> Pages {
+        let threads = Threads::new("pages", heap::settle_at_end);
+        Pages { facts, tls, computing: Semaphore::new(COMPUTED_MAX), threads }
+    }
+}
 
 /// Serves until the task is dropped.
-pub async fn serve(listener: TcpListener, facts: Arc<dyn Facts>) {
-    // In the order they came.
-    let mut served: VecDeque<JoinHandle<()>> = VecDeque::new();
+pub async fn serve(listener: Socket, facts: Arc<dyn Facts>, tls: Arc<ServerTls>) {
+    let pages = Arc::new(Pages::new(facts, tls));
+    let mut places = Places::new(CONNECTIONS_MAX);
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => {
-                let facts = facts.clone();
-                served.retain(|client| !client.is_finished());
-                if served.len() >= CONNECTIONS_MAX
-                    && let Some(oldest) = served.pop_front()
-                {
-                    oldest.abort();
-                }
-                served.push_back(tokio::spawn(async move {
-                    // Past the deadline, or when the client went away, there is nobody to tell.
-                    let _ = tokio::time::timeout(DEADLINE, answer(stream, facts)).await;
-                }));
+            Ok((socket, address)) => {
+                let from = address.as_socket().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |from| from.ip());
+                let pages = pages.clone();
+                places.take(from.to_canonical(), || {
+                    tokio::spawn(async move {
+                        // Past the deadline, or when the client went away, there is nobody to tell.
+                        let _ =
+                            tokio::time::timeout(DEADLINE, pages.answer(socket, from.to_canonical())).await;
+                    })
+                });
             }
             // Out of file descriptors, most likely: others will close theirs.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
@@ -57,53 +86,121 @@ pub async fn serve(listener: TcpListener, facts: Arc<dyn Facts>) {
     }
 }
 
-async fn answer(mut stream: TcpStream, facts: Arc<dyn Facts>) -> std::io::Result<()> {
-    let mut head = Vec::with_capacity(1024);
-    while !head.windows(4).any(|window| window == b"\r\n\r\n") {
+/// An answer but for its body's length.
+type Answer = (&'static str, &'static str, String);
+
+impl Pages {
+    async fn answer(&self, socket: socket2::Socket, from: IpAddr) -> std::io::Result<()> {
+        socket.set_tcp_nodelay(true)?;
+        let Some(socket) = self.encrypted(Socket::new(socket)?).await else { return Ok(()) };
+        let Some(head) = read_head(&socket).await? else { return Ok(()) };
+        let head_only = head.starts_with("HEAD ");
+        let (status, kind, body) = match self.target(&head) {
+            Ok(target) => self.page(target, self.is_trusted(&head, from)).await,
+            Err((status, told)) => (status, TEXT, told.to_owned()),
+        };
+        respond(&socket, head_only, status, kind, &body).await
+    }
+
+    /// The connection, encrypted if it shall be; `None`: the handshake has failed.
+    async fn encrypted(&self, socket: Socket) -> Option<Socket> {
+        let Some(context) = self.tls.context() else { return Some(socket) };
+        let Some(config) = context.http.clone() else { return Some(socket) };
+        // Whoever does not speak TLS is told so by it.
+        let encrypted = self.tls.accept(&context, config, socket, Vec::new()).await.ok()?;
+        Some(encrypted.socket)
+    }
+
+    /// What a request asks for, or why it is refused.
+    fn target<'h>(&self, head: &'h str) -> Result<&'h str, (&'static str, &'static str)> {
         if head.len() >= HEAD_BYTES_MAX {
-            return respond(&mut stream, false, "431 Request Header Fields Too Large", TEXT, "").await;
+            return Err(("431 Request Header Fields Too Large", ""));
         }
-        if stream.read_buf(&mut head).await? == 0 {
-            return Ok(());
+        let mut words = head.lines().next().unwrap_or_default().split(' ');
+        let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        if method != "GET" && method != "HEAD" {
+            return Err(("405 Method Not Allowed", "only GET and HEAD\n"));
+        }
+        // Of two, whoever passed the request on may have looked at the other one; and from 1.1 on there is one.
+        let (named, needed) = (hosts(head).count(), usize::from(words.next() == Some("HTTP/1.1")));
+        if named > 1 || named < needed {
+            return Err(("400 Bad Request", "one Host header is needed\n"));
+        }
+        if !hosts(head).all(|host| names_this_host(host, &*self.facts)) {
+            let told = "this server is not known under that name (archipel.http_hosts)\n";
+            return Err(("421 Misdirected Request", told));
+        }
+        Ok(target.split('?').next().unwrap_or_default())
+    }
+
+    /// Whether somebody may be told more than the server's health.
+    fn is_trusted(&self, head: &str, from: IpAddr) -> bool {
+        from.is_loopback() || headers(head, "authorization").any(|shown| self.shows_token(shown))
+    }
+
+    fn shows_token(&self, shown: &str) -> bool {
+        let Some((scheme, token)) = shown.split_once(' ') else { return false };
+        scheme.eq_ignore_ascii_case("bearer") && self.facts.is_token(token.trim())
+    }
+
+    async fn page(&self, path: &str, trusted: bool) -> Answer {
+        match path {
+            "/healthz" => ("200 OK", TEXT, "ok\n".to_owned()),
+            "/readyz" if self.facts.ready() => ("200 OK", TEXT, "ready\n".to_owned()),
+            "/readyz" => ("503 Service Unavailable", TEXT, "not ready\n".to_owned()),
+            // Which pages there are is told to nobody else, either.
+            _ if !trusted => {
+                ("401 Unauthorized", TEXT, "a bearer token is needed (archipel.http_token_file)\n".to_owned())
+            }
+            "/" => ("200 OK", "text/html; charset=utf-8", PAGE.to_owned()),
+            "/metrics" => {
+                self.computed("text/plain; version=0.0.4; charset=utf-8", |facts| facts.metrics()).await
+            }
+            "/stats" => self.computed("application/json", |facts| facts.stats()).await,
+            _ => ("404 Not Found", TEXT, "not found\n".to_owned()),
         }
     }
-    let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
-    let line = String::from_utf8_lossy(line);
-    let mut words = line.split(' ');
-    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let head_only = method == "HEAD";
-    if method != "GET" && !head_only {
-        return respond(&mut stream, false, "405 Method Not Allowed", TEXT, "only GET and HEAD\n").await;
+
+    /// A page that takes time to put together: on a thread where that keeps nobody waiting.
+    async fn computed(&self, kind: &'static str, page: fn(&dyn Facts) -> String) -> Answer {
+        let facts = self.facts.clone();
+        // Closed by nobody.
+        let _room = self.computing.acquire().await;
+        let refused = |told: String| ("503 Service Unavailable", TEXT, told);
+        match self.threads.begin(move || page(&*facts)) {
+            Ok(done) => match done.await {
+                Ok(body) => ("200 OK", kind, body),
+                Err(_) => refused("the page could not be put together\n".to_owned()),
+            },
+            Err(error) => refused(format!("{}\n", error.message())),
+        }
     }
-    let head = String::from_utf8_lossy(&head);
-    // Of two, whoever passed the request on may have looked at the other one; and from 1.1 on there is one.
-    let (named, needed) = (hosts(&head).count(), usize::from(words.next() == Some("HTTP/1.1")));
-    if named > 1 || named < needed {
-        return respond(&mut stream, head_only, "400 Bad Request", TEXT, "one Host header is needed\n").await;
+}
+
+/// The head of a request, as far as it may go; `None`: the client has left.
+async fn read_head(socket: &Socket) -> std::io::Result<Option<String>> {
+    let mut head = Vec::with_capacity(1024);
+    let mut room = [0; 1024];
+    while head.len() < HEAD_BYTES_MAX && !head.windows(4).any(|window| window == b"\r\n\r\n") {
+        match socket.read(&mut room).await? {
+            0 => return Ok(None),
+            count => head.extend_from_slice(&room[..count]),
+        }
     }
-    if !hosts(&head).all(|host| names_this_host(host, &*facts)) {
-        let answer = "this server is not known under that name (archipel.http_hosts)\n";
-        return respond(&mut stream, head_only, "421 Misdirected Request", TEXT, answer).await;
-    }
-    let path = target.split('?').next().unwrap_or_default();
-    let (status, kind, body) = match path {
-        "/" => ("200 OK", "text/html; charset=utf-8", PAGE.to_owned()),
-        "/healthz" => ("200 OK", TEXT, "ok\n".to_owned()),
-        "/readyz" if facts.ready() => ("200 OK", TEXT, "ready\n".to_owned()),
-        "/readyz" => ("503 Service Unavailable", TEXT, "not ready\n".to_owned()),
-        "/metrics" => ("200 OK", "text/plain; version=0.0.4; charset=utf-8", facts.metrics()),
-        "/stats" => ("200 OK", "application/json", facts.stats()),
-        _ => ("404 Not Found", TEXT, "not found\n".to_owned()),
-    };
-    respond(&mut stream, head_only, status, kind, &body).await
+    Ok(Some(String::from_utf8_lossy(&head).into_owned()))
 }
 
 /// What the Host headers of a request name.
 fn hosts(head: &str) -> impl Iterator<Item = &str> {
-    head.lines().skip(1).filter_map(|line| {
+    headers(head, "host")
+}
+
+/// The values of a request's headers of this name.
+fn headers<'h>(head: &'h str, wanted: &'static str) -> impl Iterator<Item = &'h str> {
+    head.lines().skip(1).filter_map(move |line| {
         let (name, value) = line.split_once(':')?;
         // No name has blanks at its end, but whoever reads on behind them reads a name.
-        name.trim().eq_ignore_ascii_case("host").then(|| value.trim())
+        name.trim().eq_ignore_ascii_case(wanted).then(|| value.trim())
     })
 }
 
@@ -120,7 +217,7 @@ fn names_this_host(host: &str, facts: &dyn Facts) -> bool {
 const TEXT: &str = "text/plain; charset=utf-8";
 
 async fn respond(
-    stream: &mut TcpStream,
+    socket: &Socket,
     head_only: bool,
     status: &str,
     kind: &str,
@@ -128,18 +225,22 @@ async fn respond(
 ) -> std::io::Result<()> {
     let mut answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
-         X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",
-        body.len()
+         X-Content-Type-Options: nosniff\r\nConnection: close\r\n{}\r\n",
+        body.len(),
+        if status.starts_with("401") { "WWW-Authenticate: Bearer realm=\"archipel\"\r\n" } else { "" }
     );
     if !head_only {
         answer.push_str(body);
     }
-    stream.write_all(answer.as_bytes()).await?;
-    stream.shutdown().await
+    socket.write_all(answer.as_bytes()).await?;
+    socket.shutdown(std::net::Shutdown::Write)
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
     use super::*;
 
     struct Fixed;
@@ -156,12 +257,21 @@ mod tests {
         fn is_host(&self, name: &str) -> bool {
             name == "archipel"
         }
+        fn is_token(&self, shown: &str) -> bool {
+            shown == "a long and secret token"
+        }
+    }
+
+    /// A server, and where it is.
+    fn served() -> (tokio::task::JoinHandle<()>, std::net::SocketAddr) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let listener = Socket::new(listener.into()).unwrap();
+        (tokio::spawn(serve(listener, Arc::new(Fixed), Arc::default())), address)
     }
 
     async fn request(text: &[u8]) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let server = tokio::spawn(serve(listener, Arc::new(Fixed)));
+        let (server, address) = served();
         let mut client = TcpStream::connect(address).await.unwrap();
         client.write_all(text).await.unwrap();
         let mut answer = String::new();
@@ -212,10 +322,28 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_is_more_than_health_is_for_this_machine_and_for_tokens() {
+        let pages = Pages::new(Arc::new(Fixed), Arc::default());
+        let (here, elsewhere) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([192, 0, 2, 1]));
+        let shown = |value: &str| format!("GET / HTTP/1.1\r\nAuthorization: {value}\r\n\r\n");
+        assert!(pages.is_trusted("GET / HTTP/1.0\r\n\r\n", here));
+        assert!(!pages.is_trusted("GET / HTTP/1.0\r\n\r\n", elsewhere));
+        assert!(pages.is_trusted(&shown("bearer a long and secret token"), elsewhere));
+        for wrong in ["a long and secret token", "Basic a long and secret token", "Bearer", "Bearer another"]
+        {
+            assert!(!pages.is_trusted(&shown(wrong), elsewhere), "{wrong}");
+        }
+        for path in ["/", "/stats", "/metrics", "/elsewhere"] {
+            assert!(pages.page(path, false).await.0.starts_with("401"), "{path}");
+        }
+        assert!(pages.page("/healthz", false).await.0.starts_with("200"));
+        assert!(pages.page("/readyz", false).await.0.starts_with("503"));
+        assert!(pages.page("/stats", true).await.0.starts_with("200"));
+    }
+
+    #[tokio::test]
     async fn clients_that_are_slow_to_ask_keep_nobody_waiting() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let server = tokio::spawn(serve(listener, Arc::new(Fixed)));
+        let (server, address) = served();
         let mut slow = Vec::new();
         for _ in 0..3 * CONNECTIONS_MAX {
             slow.push(TcpStream::connect(address).await.unwrap());

@@ -10,6 +10,7 @@ use archipel_engine::{EngineConfig, MonitorSettings, OpenError};
 use crate::catalog::CatalogError;
 use crate::config::Config;
 use crate::listen::ListenError;
+use crate::tls::{self, TlsError};
 use crate::topology::AskedFor;
 
 /// Why a server did not start, or did not end well.
@@ -26,8 +27,17 @@ pub enum StartError {
     Damaged(String),
     #[error("{0}")]
     NewerFormat(String),
+    /// Settings, or the files that they name, that no server starts with.
+    #[error("{0}")]
+    Configuration(String),
     #[error("{0}")]
     Other(String),
+}
+
+impl From<TlsError> for StartError {
+    fn from(error: TlsError) -> StartError {
+        StartError::Configuration(error.to_string())
+    }
 }
 
 impl From<StoreError> for StartError {
@@ -85,6 +95,7 @@ pub(super) fn engine_config(config: &Config, topology: &AskedFor) -> Result<Engi
 /// Whether a server would start with this configuration, as far as that can be told beforehand.
 pub fn check_config(config: &Config) -> Result<(), StartError> {
     check_connections(config)?;
+    tls::check_settings(config)?;
     engine_config(config, &asked_for(config)?).map(drop)
 }
 

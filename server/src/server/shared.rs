@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use arc_swap::ArcSwapOption;
 use archipel_analytics::Analytics;
 use archipel_engine::Engine;
 use archipel_engine::id::Epoch;
@@ -15,6 +16,7 @@ use crate::catalog::CatalogState;
 use crate::config::Config;
 use crate::database::Databases;
 use crate::front::Doors;
+use crate::http::token::Token;
 use crate::replies::Durability;
 use crate::sessions::Sessions;
 use crate::settings::live::Live;
@@ -22,6 +24,7 @@ use crate::settings::value::Value;
 use crate::snapshot_export::ExportedSnapshots;
 use crate::statement::planning_threads::PlanningThreads;
 use crate::threads::Threads;
+use crate::tls::ServerTls;
 use crate::transaction_ids::TransactionIds;
 
 /// What all threads of a server share.
@@ -43,6 +46,8 @@ pub struct Server {
     /// Transactions and statements that have ended well, by executor.
     pub counters: Vec<Counters>,
     pub closing: Arc<AtomicBool>,
+    pub tls: Arc<ServerTls>,
+    pub http_token: ArcSwapOption<Token>,
     /// The thread of the front door, and timers.
     pub front: tokio::runtime::Handle,
     pub analytics: Analytics,
@@ -83,6 +88,11 @@ impl Server {
             let sources = Sources::of(&self.config, config.boolean("ssl"));
             self.authentication.set_rules(Rules::read(&sources)?);
             self.engine.set_monitor(monitor);
+            self.tls.reload(&config);
+            match Token::read(&config) {
+                Ok(token) => self.http_token.store(token.map(Arc::new)),
+                Err(error) => tracing::error!("{error}"),
+            }
             Ok(config.values)
         };
         match self.live.reload(read) {

@@ -12,10 +12,11 @@ use crate::sessions::Registered;
 use crate::settings::SessionSettings;
 use crate::statement::Prepared;
 use crate::wire::frame::Input;
+use crate::wire::socket::Transport;
 
 /// A session between two threads.
 pub struct MovingSession {
-    pub(super) socket: socket2::Socket,
+    pub(super) transport: Transport,
     pub(super) input: Input,
     pub(super) belongings: Box<Belongings>,
 }
@@ -34,8 +35,8 @@ pub(super) struct Belongings {
 
 impl MovingSession {
     /// Its connection; the session ends.
-    pub fn into_socket(self) -> socket2::Socket {
-        self.socket
+    pub fn into_transport(self) -> Transport {
+        self.transport
     }
 
     /// The executor it goes to.

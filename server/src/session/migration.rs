@@ -20,6 +20,7 @@ use crate::replies::Replies;
 use crate::server::{EngineDurability, Server};
 use crate::wire::frame::Input;
 use crate::wire::output::Output;
+use crate::wire::socket::Transport;
 
 impl Session {
     /// Whether the session is asked to go, and nothing keeps it here.
@@ -34,9 +35,9 @@ impl Session {
             && !self.server.closing.load(std::sync::atomic::Ordering::Acquire)
     }
 
-    /// Gets everything on its way out of the door. The socket for the other thread, or `None` if
+    /// Gets everything on its way out of the door. The connection for the other thread, or `None` if
     /// it cannot go along, or shall not any more: then the session stays.
-    pub(super) async fn pack(&mut self) -> Option<socket2::Socket> {
+    pub(super) async fn pack(&mut self) -> Option<Transport> {
         self.flush().await;
         self.replies.drained().await;
         // The client may take its time to read; the server may go down meanwhile.
@@ -45,15 +46,15 @@ impl Session {
         }
         // What the outbox knows of this connection must not outlive the move.
         self.executor.outbox.write();
-        let socket = if self.replies.is_broken() { None } else { self.replies.socket().second().ok() };
-        if socket.is_none() {
+        let transport = if self.replies.is_broken() { None } else { self.replies.socket().second().ok() };
+        if transport.is_none() {
             self.entry().stay();
         }
-        socket
+        transport
     }
 
     /// Ends the session here; the rest of it travels.
-    pub(super) fn depart(self, socket: socket2::Socket, input: Input) -> MovingSession {
+    pub(super) fn depart(self, transport: Transport, input: Input) -> MovingSession {
         self.entry().arrive_at_destination();
         let belongings = Box::new(Belongings {
             registered: self.registered,
@@ -65,7 +66,7 @@ impl Session {
             memory: self.memory,
             listener: self.listener,
         });
-        MovingSession { socket, input, belongings }
+        MovingSession { transport, input, belongings }
     }
 
     /// The session on its new thread.

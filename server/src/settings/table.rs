@@ -80,6 +80,7 @@ const fn count(min: i64, max: i64) -> Kind {
 
 const CLIENT: &str = "Client Connection Defaults";
 const CONNECT: &str = "Connections and Authentication";
+const SSL: &str = "Connections and Authentication / SSL";
 const RESOURCE: &str = "Resource Usage";
 const LOG: &str = "Write-Ahead Log";
 const COMPATIBILITY: &str = "Version and Platform Compatibility";
@@ -124,6 +125,8 @@ pub static SETTINGS: &[Setting] = &[
     setting("archipel.core_speeds", Kind::Bool, Reload, "on", OURS, "Measures how fast each executor's core is, for archipel.adaptive; off takes them for equal."),
     setting("archipel.executors", count(0, 4096), Server, "0", OURS, "Number of executor threads; 0 takes one for each core allowed, and follows when cores come and go."),
     setting("archipel.http_hosts", Kind::Text, Reload, "", OURS, "Names, beside addresses and localhost, under which HTTP requests may know this server."),
+    setting("archipel.http_tls", Kind::Bool, Reload, "off", OURS, "Serves HTTP over TLS alone, with the certificate of ssl_cert_file."),
+    setting("archipel.http_token_file", Kind::Text, Reload, "", OURS, "File of the token that HTTP requests from elsewhere than this machine show (Authorization: Bearer) to be told more than the server's health."),
     setting("archipel.island", Kind::Enum(&["auto", "core", "l3", "socket", "machine"]), Server, "auto", OURS, "How large an island of executors is: one core, the cores of a last-level cache, of a socket, or all; auto begins with what the hardware suggests and goes by what runs cost near and far."),
     setting("archipel.log_store", Kind::Enum(&["rocksdb", "discard-unsynced"]), Server, "rocksdb", OURS, "Where the log lives; discard-unsynced keeps it in memory until it is synced, so that a crash test loses what a power cut would."),
     setting("archipel.max_version_memory", Kind::Integer { min: 1 << 20, max: i64::MAX, unit: Unit::Bytes }, Server, "1GB", OURS, "Memory for old row versions; beyond it the oldest snapshots are cancelled."),
@@ -248,7 +251,17 @@ pub static SETTINGS: &[Setting] = &[
     setting("server_version", Kind::Text, Internal, SERVER_VERSION, PRESET, "Shows the server version."),
     setting("server_version_num", count(150_000, 150_000), Internal, "150000", PRESET, "Shows the server version as an integer."),
     setting("session_authorization", Kind::Text, Internal, "archipel", PRESET, "Shows the session user name."),
-    setting("ssl", OFF_ONLY, Server, "off", CONNECT, "Enables SSL connections."),
+    setting("ssl", Kind::Bool, Reload, "off", SSL, "Enables SSL connections."),
+    setting("ssl_ca_file", Kind::Text, Reload, "", SSL, "Location of the SSL certificate authority file."),
+    setting("ssl_cert_file", Kind::Text, Reload, "server.crt", SSL, "Location of the SSL server certificate file."),
+    setting("ssl_ciphers", Kind::Text, Reload, "HIGH:MEDIUM:+3DES:!aNULL", SSL, "Sets the list of allowed SSL ciphers."),
+    setting("ssl_crl_file", Kind::Text, Reload, "", SSL, "Location of the SSL certificate revocation list file."),
+    setting("ssl_ecdh_curve", Kind::Text, Reload, "X25519:prime256v1:secp384r1", SSL, "Sets the curve to use for ECDH."),
+    setting("ssl_key_file", Kind::Text, Reload, "server.key", SSL, "Location of the SSL server private key file."),
+    setting("ssl_library", Kind::Enum(&["rustls"]), Internal, "rustls", PRESET, "Shows the name of the SSL library."),
+    setting("ssl_max_protocol_version", Kind::Enum(&["", "TLSv1.2", "TLSv1.3"]), Reload, "", SSL, "Sets the maximum SSL/TLS protocol version to use."),
+    setting("ssl_min_protocol_version", Kind::Enum(&["TLSv1.2", "TLSv1.3"]), Reload, "TLSv1.2", SSL, "Sets the minimum SSL/TLS protocol version to use."),
+    setting("ssl_prefer_server_ciphers", Kind::Bool, Reload, "on", SSL, "Give priority to server ciphersuite order."),
     setting("standard_conforming_strings", ON_ONLY, User, "on", COMPATIBILITY, "Causes '...' strings to treat backslashes literally."),
     setting("statement_timeout", MILLISECONDS, User, "0", CLIENT, "Sets the maximum allowed duration of any statement."),
     setting("superuser_reserved_connections", count(0, 262_143), Server, "3", CONNECT, "Sets the number of connection slots reserved for superusers."),

@@ -7,6 +7,7 @@ use archipel_engine::id::TxnId;
 use archipel_engine::{LockTag, Wait, WaitOn};
 use archipel_sql::catalog::role::READ_ALL_STATS;
 use archipel_sql::datum::Datum;
+use archipel_sql::parser::truncate_identifier;
 use archipel_sql::types::Oid;
 
 use super::cells::{count, optional, text};
@@ -106,22 +107,54 @@ fn row(session: &SessionEntry, role: Option<Oid>) -> Vec<Datum> {
     ]
 }
 
+/// The sessions of whose connections the role in force is told something.
+fn seen(host: &Host) -> Vec<std::sync::Arc<SessionEntry>> {
+    let rights = host.rights();
+    let mut sessions = host.server.sessions.list();
+    if !rights.acts_as(READ_ALL_STATS) {
+        let role = |session: &SessionEntry| host.catalog.catalog.role(&session.user).map(|role| role.oid);
+        sessions.retain(|session| role(session).is_some_and(|role| rights.acts_as(role)));
+    }
+    sessions
+}
+
 /// The rows of `pg_stat_gssapi`: nobody comes that way.
 pub(super) fn gssapi(host: &Host) -> Vec<Vec<Datum>> {
     let row = |session: &std::sync::Arc<SessionEntry>| {
         vec![Datum::Int4(session.process_id), Datum::Bool(false), Datum::Null, Datum::Bool(false)]
     };
-    host.server.sessions.list().iter().map(row).collect()
+    seen(host).iter().map(row).collect()
 }
 
-/// The rows of `pg_stat_ssl`: connections are plain.
+/// The rows of `pg_stat_ssl`.
 pub(super) fn ssl(host: &Host) -> Vec<Vec<Datum>> {
-    let row = |session: &std::sync::Arc<SessionEntry>| {
+    seen(host).iter().map(|session| ssl_row(session)).collect()
+}
+
+fn ssl_row(session: &SessionEntry) -> Vec<Datum> {
+    let Some(tls) = &session.tls else {
         let mut row = vec![Datum::Int4(session.process_id), Datum::Bool(false)];
         row.resize(8, Datum::Null);
-        row
+        return row;
     };
-    host.server.sessions.list().iter().map(row).collect()
+    let client = tls.client.as_ref();
+    // As long as PostgreSQL shows them.
+    let name = |name: &str| {
+        let mut name = name.to_owned();
+        truncate_identifier(&mut name);
+        text(name)
+    };
+    let serial = client.and_then(|client| client.serial.parse().ok());
+    vec![
+        Datum::Int4(session.process_id),
+        Datum::Bool(true),
+        text(tls.protocol),
+        text(&tls.cipher),
+        Datum::Int4(tls.bits),
+        client.map_or(Datum::Null, |client| name(&client.subject)),
+        serial.map_or(Datum::Null, Datum::Numeric),
+        client.map_or(Datum::Null, |client| name(&client.issuer)),
+    ]
 }
 
 /// The rows of `pg_stat_database`, with NULL for what is not counted.

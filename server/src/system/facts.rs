@@ -27,6 +27,10 @@ impl http::Facts for Facts {
         names.split(',').any(|known| !name.is_empty() && known.trim().eq_ignore_ascii_case(name))
     }
 
+    fn is_token(&self, shown: &str) -> bool {
+        self.0.http_token.load().as_ref().is_some_and(|token| token.is(shown))
+    }
+
     fn metrics(&self) -> String {
         let server = &self.0;
         let log = server.engine.log();

@@ -1,6 +1,8 @@
 //! A server process on a directory of its own, and a raw client that speaks bytes.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod certificates;
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -89,9 +91,14 @@ impl Server {
         child.wait().expect("a child ends").code()
     }
 
+    /// The number of the process that serves it.
+    pub fn process_id(&self) -> u32 {
+        self.child.as_ref().expect("it runs").id()
+    }
+
     /// Sends it a signal, by its name without SIG.
     pub fn signal(&self, name: &str) {
-        let process = self.child.as_ref().expect("it runs").id().to_string();
+        let process = self.process_id().to_string();
         let told = Command::new("kill").args(["-s", name, &process]).status().expect("kill runs");
         assert!(told.success(), "{name}");
     }

@@ -2,8 +2,8 @@
 //!
 //! - [`frame`]   bytes from a client to messages: bounds are checked before anything is read
 //! - [`startup`] the untyped packets that open a connection
-//! - [`socket`]  a connection, over TCP or a Unix socket alike
-//! - [`tls`]     what is known of an encrypted connection
+//! - [`socket`]  a connection, over TCP or a Unix socket alike, encrypted or not
+//! - [`tls`]     its encryption, and what is known of it
 //! - [`output`]  messages to a client, appended to one buffer and flushed by the session loop
 //!
 //! Decoding is ours because the decoder of `pgwire` trusts lengths and counts inside a message

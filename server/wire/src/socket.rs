@@ -1,24 +1,88 @@
-//! A client's connection, over TCP or a Unix socket alike.
+//! A client's connection, over TCP or a Unix socket alike, encrypted or not.
 //!
 //! One read and one write a request: a read that leaves room says that the socket is empty, so
 //! that nobody asks again before the reactor has news; a write is tried before anybody waits.
 //! The reactor is told of room to write only while somebody waits for it: a Unix socket would
 //! otherwise report room, and wake the thread, each time its peer has read something.
+//!
+//! A [`Socket`] belongs to one thread's reactor; on its way to another thread the connection is a
+//! [`Transport`], which takes the state of its encryption along.
 
 use std::future::poll_fn;
 use std::io::{self, Read};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use parking_lot::Mutex;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::tls::TlsFacts;
+use super::tls::session::Session;
 
 /// A socket in the reactor of the current runtime. At most one task reads and one
 /// task writes at a time.
-pub struct Socket(AsyncFd<socket2::Socket>);
+pub struct Socket {
+    registered: AsyncFd<socket2::Socket>,
+    tls: Option<Box<Tls>>,
+}
+
+/// The encryption of a socket in a reactor.
+struct Tls {
+    facts: Arc<TlsFacts>,
+    /// `None`: the connection has gone on to another thread.
+    session: Mutex<Option<Session>>,
+}
+
+impl Tls {
+    fn with<T>(&self, work: impl FnOnce(&mut Session) -> io::Result<T>) -> io::Result<T> {
+        match &mut *self.session.lock() {
+            Some(session) => work(session),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+}
+
+/// A connection out of any reactor, and its encryption.
+pub struct Transport {
+    socket: socket2::Socket,
+    tls: Option<Box<(Arc<TlsFacts>, Session)>>,
+}
+
+impl From<socket2::Socket> for Transport {
+    fn from(socket: socket2::Socket) -> Transport {
+        Transport { socket, tls: None }
+    }
+}
+
+impl Transport {
+    /// Sends the last bytes, if there is room for them, and ends.
+    pub fn end_with(self, bytes: &[u8]) {
+        // Nobody waits for a client that has left no room for it.
+        match self.tls {
+            Some(mut tls) => {
+                let _ = tls.1.send(&self.socket, bytes);
+                tls.1.close(&self.socket);
+            }
+            None => {
+                let _ = send(&self.socket, bytes);
+            }
+        }
+        let _ = self.socket.shutdown(Shutdown::Write);
+    }
+}
+
+/// Writes what the socket takes now.
+fn send(socket: &socket2::Socket, bytes: &[u8]) -> io::Result<usize> {
+    loop {
+        match socket.send_with_flags(bytes, libc::MSG_NOSIGNAL) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
 
 impl Socket {
     /// Registers a socket with the current runtime's reactor.
@@ -27,45 +91,96 @@ impl Socket {
         // SAFETY: the socket owns its descriptor, which stays open and the same until the socket
         // is dropped, and AsyncFd gives it back only after taking it out of the reactor.
         let registered = unsafe { AsyncFd::register_with_interest(socket, Interest::READABLE) }?;
-        Ok(Socket(registered))
+        Ok(Socket { registered, tls: None })
+    }
+
+    /// Registers a connection with the current runtime's reactor, on its new thread.
+    pub fn register(transport: Transport) -> io::Result<Socket> {
+        let socket = Socket::new(transport.socket)?;
+        Ok(match transport.tls {
+            Some(tls) => socket.encrypted(tls.0, tls.1),
+            None => socket,
+        })
+    }
+
+    /// The same, encrypted by a session whose handshake is over.
+    pub fn encrypted(mut self, facts: Arc<TlsFacts>, session: Session) -> Socket {
+        self.tls = Some(Box::new(Tls { facts, session: Mutex::new(Some(session)) }));
+        self
     }
 
     /// What is known of its encryption; `None`: it has none.
     pub fn tls(&self) -> Option<&TlsFacts> {
-        None
+        self.tls.as_ref().map(|tls| &*tls.facts)
     }
 
-    /// A second descriptor of the socket, for another thread's reactor.
-    pub fn second(&self) -> io::Result<socket2::Socket> {
-        self.0.get_ref().try_clone()
+    /// The same, for others to keep.
+    pub fn shared_tls(&self) -> Option<Arc<TlsFacts>> {
+        self.tls.as_ref().map(|tls| tls.facts.clone())
+    }
+
+    /// The connection, for another thread's reactor. Nothing may be underway; this end of it is dead
+    /// from here on if it is encrypted.
+    pub fn second(&self) -> io::Result<Transport> {
+        let socket = self.registered.get_ref().try_clone()?;
+        let session = self.tls.as_ref().and_then(|tls| {
+            let session = tls.session.lock().take()?;
+            Some(Box::new((tls.facts.clone(), session)))
+        });
+        if self.tls.is_some() && session.is_none() {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+        Ok(Transport { socket, tls: session })
     }
 
     /// A second descriptor of the socket, for the time somebody waits for room to write.
     fn writability(&self) -> io::Result<AsyncFd<socket2::Socket>> {
-        let socket = self.second()?;
+        let socket = self.registered.get_ref().try_clone()?;
         // SAFETY: as in `new`.
         Ok(unsafe { AsyncFd::register_with_interest(socket, Interest::WRITABLE) }?)
     }
 
     /// Waits for the next client of a listening socket.
     pub async fn accept(&self) -> io::Result<(socket2::Socket, socket2::SockAddr)> {
-        self.0.async_io(Interest::READABLE, |socket| socket.accept()).await
+        self.registered.async_io(Interest::READABLE, |socket| socket.accept()).await
     }
 
-    /// Takes the socket out of the reactor, to be served on another thread.
-    pub fn into_inner(self) -> socket2::Socket {
-        self.0.into_inner()
+    /// Takes the connection out of the reactor, to be served on another thread.
+    pub fn into_inner(self) -> Transport {
+        let tls = self.tls.and_then(|tls| {
+            let Tls { facts, session } = *tls;
+            Some(Box::new((facts, session.into_inner()?)))
+        });
+        Transport { socket: self.registered.into_inner(), tls }
     }
 
     /// Ends one direction, or both.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        self.0.get_ref().shutdown(how)
+        if how != Shutdown::Read {
+            self.end_encryption();
+        }
+        self.registered.get_ref().shutdown(how)
+    }
+
+    /// Tells the other side of an encrypted connection that nothing follows: without it, it could not
+    /// tell the end from a connection that somebody has cut.
+    pub fn end_encryption(&self) {
+        if let Some(tls) = &self.tls {
+            // Who has left, or is elsewhere, needs no such word.
+            let _ = tls.with(|session| {
+                session.close(self.registered.get_ref());
+                Ok(())
+            });
+        }
     }
 
     /// Waits for bytes and reads them; 0 is the end.
     pub async fn read(&self, room: &mut [u8]) -> io::Result<usize> {
+        if let Some(tls) = &self.tls {
+            return self.read_encrypted(tls, room).await;
+        }
         loop {
-            let mut ready = poll_fn(|context| self.0.poll_read_ready(context)).await?;
+            let mut ready = poll_fn(|context| self.registered.poll_read_ready(context)).await?;
             let mut socket: &socket2::Socket = ready.get_inner();
             match socket.read(room) {
                 Ok(count) => {
@@ -81,23 +196,44 @@ impl Socket {
         }
     }
 
+    async fn read_encrypted(&self, tls: &Tls, room: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match tls.with(|session| session.take(room)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                other => return other,
+            }
+            let mut ready = poll_fn(|context| self.registered.poll_read_ready(context)).await?;
+            match tls.with(|session| session.receive(ready.get_inner())) {
+                Ok(emptied) => {
+                    if emptied {
+                        ready.clear_ready();
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => ready.clear_ready(),
+                // Without a word of its end: PostgreSQL's clients leave so, too.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// Whether the other side has closed, as far as the reactor knows: no system call.
     pub fn is_closed(&self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
-        match std::pin::pin!(self.0.readable()).poll(&mut context) {
+        match std::pin::pin!(self.registered.readable()).poll(&mut context) {
             Poll::Ready(Ok(guard)) => guard.ready().is_read_closed(),
             Poll::Ready(Err(_)) => true,
             Poll::Pending => false,
         }
     }
 
-    /// Writes what the socket takes now, without waiting.
+    /// Writes what the socket takes now, without waiting. Bytes that it did not take come again,
+    /// before others.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        loop {
-            match self.0.get_ref().send_with_flags(bytes, libc::MSG_NOSIGNAL) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => return other,
-            }
+        let socket = self.registered.get_ref();
+        match &self.tls {
+            Some(tls) => tls.with(|session| session.send(socket, bytes)),
+            None => send(socket, bytes),
         }
     }
 
@@ -128,7 +264,7 @@ impl Socket {
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.get_ref().as_fd()
+        self.registered.get_ref().as_fd()
     }
 }
 

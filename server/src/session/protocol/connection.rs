@@ -35,7 +35,7 @@ use crate::sessions::{NewSession, Secret, SessionEntry};
 use crate::settings::SessionSettings;
 use crate::wire::frame::{Desynchronized, Input, Message};
 use crate::wire::output::{Output, Severity};
-use crate::wire::socket::Socket;
+use crate::wire::socket::{Socket, Transport};
 
 /// How long the last replies to a client that does not read keep a session that was ended.
 const DRAINED_WITHIN: Duration = Duration::from_secs(5);
@@ -62,23 +62,23 @@ pub(in crate::session) enum Flow {
 enum Done {
     Ended,
     /// It goes to another executor.
-    Leaves(socket2::Socket),
+    Leaves(Transport),
 }
 
 /// Serves one client until its session ends, or goes to another executor.
 pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival, closing: Rc<Closing>) {
-    let (socket, arrived) = match arrival {
-        Arrival::Client(NewClient { socket, client, minor_version, parameters, rest }) => {
+    let (transport, arrived) = match arrival {
+        Arrival::Client(NewClient { transport, client, minor_version, parameters, rest }) => {
             let mut input = Input::new(server.config.integer("max_message_size") as usize);
             input.append(&rest);
-            (socket, Arrived::Client(input, client, minor_version, parameters))
+            (transport, Arrived::Client(input, client, minor_version, parameters))
         }
         Arrival::Session(moving) => {
-            let MovingSession { socket, input, belongings } = *moving;
-            (socket, Arrived::Session(input, belongings))
+            let MovingSession { transport, input, belongings } = *moving;
+            (transport, Arrived::Session(input, belongings))
         }
     };
-    let Ok(socket) = Socket::new(socket) else { return };
+    let Ok(socket) = Socket::register(transport) else { return };
     let durability = EngineDurability(server.engine.clone());
     let replies = Replies::new(socket, durability, executor.outbox.clone());
     closing.attach(&replies);
@@ -105,9 +105,9 @@ pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival
                     session.leave().await;
                     session.log_disconnection();
                 }
-                Done::Leaves(socket) => {
+                Done::Leaves(transport) => {
                     closing.forget();
-                    doors.forward(session.depart(socket, input));
+                    doors.forward(session.depart(transport, input));
                 }
             }
         }
@@ -120,6 +120,7 @@ pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival
     replies.close();
     // The last replies may still wait for durability or for the client to read.
     let _ = tokio::time::timeout(Duration::from_secs(30), writer).await;
+    replies.socket().end_encryption();
 }
 
 /// Who came through the door, its socket aside.
@@ -208,6 +209,7 @@ impl Session {
             database_oid: database.oid,
             database: database.name().to_string(),
             client,
+            tls: replies.socket().shared_tls(),
             executor: executor.number,
             now: crate::clock::now(),
             secret: Secret::draw(minor_version)?,
@@ -324,9 +326,9 @@ impl Session {
                 }
             }
             if self.may_leave()
-                && let Some(socket) = self.pack().await
+                && let Some(transport) = self.pack().await
             {
-                return Done::Leaves(socket);
+                return Done::Leaves(transport);
             }
             if self.has_deliveries() {
                 self.deliver().await;
