@@ -232,7 +232,8 @@ impl Session {
                 name => start_with(&mut settings, &role, &database, name, value)?,
             }
         }
-        let mut output = Output::new();
+        // As long as the greeting: a client that stays idle keeps it.
+        let mut output = Output::default();
         output.authentication_ok();
         for (name, value) in settings.effective().reported() {
             output.parameter_status(name, &value);
