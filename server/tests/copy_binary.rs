@@ -191,7 +191,7 @@ async fn mutated_streams_end_no_session() {
             if let Err((code, message, _)) =
                 copied_in(&client, "COPY t FROM STDIN (FORMAT binary)", &[&changed]).await
             {
-                assert!(!code.starts_with("XX"), "{at} ^ {change}: {code} {message}");
+                assert!(!message.contains("a bug in the server"), "{at} ^ {change}: {code} {message}");
             }
         }
     }

@@ -32,8 +32,11 @@ fn written_id(path: &Path) -> u32 {
     id.expect("it has come about")
 }
 
+/// Whether a process runs. One that has ended may stay until somebody asks how.
 fn runs(process: u32) -> bool {
-    PathBuf::from(format!("/proc/{process}")).exists()
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
+    let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
+    !matches!(state, Some('Z' | 'X'))
 }
 
 /// A program that waits for a child of its own, both of which write their ids down.

@@ -434,3 +434,48 @@ fn what_may_not_be_part_of_a_transaction_says_whether_that_is_a_pipeline() {
     let message = common::field(&told, b'M');
     assert_eq!(message.as_deref(), Some("VACUUM cannot run inside a transaction block"));
 }
+
+/// PostgreSQL asks for the rows before it finds that there is no place for them, and scripts have them behind
+/// the statement.
+#[test]
+fn a_copy_that_takes_no_rows_asks_for_them_first() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    raw.query("CREATE TABLE t (a int)");
+    raw.query("CREATE VIEW v AS SELECT 1 AS a");
+    for (text, code) in [("COPY t FROM STDIN (FREEZE)", "55000"), ("COPY v FROM STDIN", "42809")] {
+        let told = raw.query(text);
+        assert_eq!(kinds(&told), "GEZ", "{text}");
+        assert_eq!(state(&told).as_deref(), Some(code), "{text}");
+        // What the client sends then is passed over.
+        raw.send(b'd', b"1\n");
+        raw.send(b'c', b"");
+        assert_eq!(kinds(&raw.query("SELECT 1")), "TDCZ", "{text}");
+    }
+    // In the extended protocol as well, up to Sync.
+    let run = |text: &str| {
+        [common::parse(text), framed(b'B', b"\0\0\0\0\0\0\0\0"), framed(b'E', b"\0\0\0\0\0")].concat()
+    };
+    let told = raw.pipeline(&[run("COPY t FROM STDIN (FREEZE)"), run("SELECT 1")]);
+    assert_eq!(kinds(&told), "12GEZ");
+}
+
+/// Rows that WHERE or a trigger keeps back are not told of.
+#[test]
+fn a_copy_counts_the_rows_that_it_writes() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    raw.query("CREATE TABLE t (a int, b text DEFAULT 'd')");
+    raw.query(
+        "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS \
+         'BEGIN IF NEW.a = 3 THEN RETURN NULL; END IF; RETURN NEW; END'",
+    );
+    raw.query("CREATE TRIGGER keep BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION keep()");
+    for (text, rows) in [("COPY t (a) FROM STDIN", 3), ("COPY t (a) FROM STDIN WHERE a > 1 AND b = 'd'", 2)] {
+        raw.send(b'Q', &[text.as_bytes(), b"\0"].concat());
+        assert_eq!(raw.receive().map(|(kind, _)| kind), Some(b'G'), "{text}");
+        raw.send(b'd', b"1\n2\n3\n4\n");
+        raw.send(b'c', b"");
+        assert_eq!(common::told(&raw.until(b'Z')), [format!("COPY {rows}")], "{text}");
+    }
+}
