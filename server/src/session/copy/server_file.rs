@@ -3,7 +3,7 @@
 
 use std::io::{Error, ErrorKind};
 use std::os::fd::RawFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use archipel_sql::ast::CopyDirection;
 use archipel_sql::catalog::role::{EXECUTE_SERVER_PROGRAM, READ_SERVER_FILES, WRITE_SERVER_FILES};
@@ -69,7 +69,7 @@ impl Session {
 
     /// The path that a name of a file means: one that is relative begins at the data directory.
     pub(super) fn server_path(&self, name: &str) -> PathBuf {
-        self.server.config.data_directory.join(Path::new(name))
+        self.server.config.data_directory.join(name)
     }
 
     /// Runs what may wait for a disk where nobody waits with it.

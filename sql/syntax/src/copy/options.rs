@@ -116,11 +116,8 @@ impl CopyOption {
             });
         }
         let is = |word: &str| text.eq_ignore_ascii_case(word);
-        Ok(match () {
-            () if is("true") || is("on") => Some(true),
-            () if is("false") || is("off") => Some(false),
-            () => None,
-        })
+        let is_true = is("true") || is("on");
+        Ok((is_true || is("false") || is("off")).then_some(is_true))
     }
 
     /// A list of names.
@@ -191,20 +188,13 @@ impl CopyOptions {
     pub fn read(written: &[CopyOption], from: bool) -> Result<CopyOptions> {
         let mut options = CopyOptions::default();
         for (at, option) in written.iter().enumerate() {
-            // PostgreSQL looks at what some of them are given before it sees that it has met them.
-            let before = &written[..at];
-            let repeated = || {
-                let met = before.iter().any(|other| other.name == option.name);
-                met.then(|| {
-                    SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options")
-                        .at(Some(option.position))
-                })
-            };
             if option.name == "format" {
+                // PostgreSQL looks at what it is given before it sees that it has met it.
                 option.text()?;
             }
-            if let Some(error) = repeated() {
-                return Err(error);
+            if written[..at].iter().any(|other| other.name == option.name) {
+                let error = SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options");
+                return Err(error.at(Some(option.position)));
             }
             options.take(option, from)?;
         }
