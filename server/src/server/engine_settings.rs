@@ -20,9 +20,6 @@ pub enum StartError {
     Listen(#[from] ListenError),
     #[error("the data directory {} is in use by another server{}", directory.display(), owner.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
     DirectoryInUse { directory: PathBuf, owner: Option<u32> },
-    /// What the configuration asks for cannot be.
-    #[error("{0}")]
-    Configuration(String),
     #[error("{0}")]
     Damaged(String),
     #[error("{0}")]
