@@ -412,7 +412,7 @@ fn what_cannot_be_served_with_stops_the_start() {
         (with("expired", ""), "certificate has expired"),
         (with("open", ""), "has group or world access"),
         (with("broken", ""), "broken.crt\": line 2: bad base64 decode"),
-        (with("server", &other_key), "check of private key failed: key values mismatch"),
+        (with("server", &other_key), "expired.key\": key values mismatch"),
         (with("server", &no_root), "could not load root certificate file"),
         (with("server", &wrong_list), "could not load SSL certificate revocation list file"),
         (with("server", "ssl_ciphers=RC4"), "could not set the cipher list"),

@@ -123,8 +123,7 @@ fn certified_key(config: &Config, provider: &CryptoProvider) -> Result<(Certifie
     let public = parsed.public_key_data();
     if key.public_key().is_some_and(|description| !description.ends_with(&public)) {
         return Err(TlsError(format!(
-            "check of private key failed: key values mismatch (\"{}\" and \"{}\")",
-            chain_file.display(),
+            "could not load private key file \"{}\": key values mismatch",
             key_file.display()
         )));
     }
