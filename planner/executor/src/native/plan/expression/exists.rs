@@ -111,7 +111,10 @@ impl Partners {
         loop {
             match input {
                 Rel::Filter { input: below, predicate } => {
+                    // The inner ones are asked first.
+                    let outer = std::mem::take(&mut conditions);
                     split(predicate, &mut conditions);
+                    conditions.extend(outer);
                     input = below;
                 }
                 // What a row shows is nobody's matter, nor how many there are beyond the first.

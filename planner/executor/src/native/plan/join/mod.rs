@@ -86,8 +86,9 @@ impl Compiler<'_> {
         wanted: &[OrderKey],
     ) -> Result<Planned> {
         let mut items = Vec::new();
-        let mut conjuncts = pushed;
+        let mut conjuncts = Vec::new();
         self.flatten(rel, &mut items, &mut conjuncts);
+        conjuncts.extend(pushed);
         let facts = self.constants_of(&conjuncts);
         if items.len() == 1
             && let Some(item) = items.pop()
@@ -263,13 +264,14 @@ impl Compiler<'_> {
         Ok(self.watched(start, node))
     }
 
-    /// Takes inner joins, filters and mere renamings apart.
+    /// Takes inner joins, filters and mere renamings apart. Of conditions that do alike the inner ones are asked
+    /// first: those of policies, and of views that are barriers, must be.
     fn flatten<'b>(&mut self, rel: &'b Rel, items: &mut Vec<Item<'b>>, conjuncts: &mut Vec<Conjunct<'b>>) {
         match rel {
             Rel::Filter { input, predicate } if !visit::is_volatile(predicate) => {
                 let layout = self.declare(input);
-                conjuncts.extend(self.conjuncts(predicate, &layout));
                 self.flatten(input, items, conjuncts);
+                conjuncts.extend(self.conjuncts(predicate, &layout));
             }
             Rel::Project { input, exprs } => {
                 let below = self.declare(input);
@@ -283,10 +285,7 @@ impl Compiler<'_> {
             Rel::Join { kind: JoinKind::Inner, left, right, on, lateral }
                 if !on.as_ref().is_some_and(visit::is_volatile) =>
             {
-                let layout = self.declare(rel);
-                if let Some(on) = on {
-                    conjuncts.extend(self.conjuncts(on, &layout));
-                }
+                let whole = self.declare(rel);
                 self.flatten(left, items, conjuncts);
                 if *lateral {
                     let lateral = self.declare(left);
@@ -296,6 +295,9 @@ impl Compiler<'_> {
                     items.push(Item { lateral, read, effects, ..Item::new(right, layout) });
                 } else {
                     self.flatten(right, items, conjuncts);
+                }
+                if let Some(on) = on {
+                    conjuncts.extend(self.conjuncts(on, &whole));
                 }
             }
             _ => {
@@ -317,22 +319,24 @@ impl Compiler<'_> {
     ) -> Result<Node> {
         let usage = ScanUse { key: Some(key), write: true, ..ScanUse::default() };
         let layout = self.declare(scan);
-        let (volatile, mut conjuncts): (Vec<_>, Vec<_>) =
+        let (volatile, own): (Vec<_>, Vec<_>) =
             conjuncts.into_iter().partition(|c| visit::is_volatile(c.expr));
         let node = match from {
             None => {
-                let facts = self.constants_of(&conjuncts);
+                let facts = self.constants_of(&own);
                 // As it is read: with the numbers of its rows, or without.
                 let (read, alias) = match scan {
                     Rel::Scan { table, alias, .. } => (table, alias.clone()),
                     _ => (table, None),
                 };
                 self.plan.alias = alias;
-                self.counted(|c| c.plan_scan(read, &layout, &conjuncts, &facts, &[], usage))?.node
+                self.counted(|c| c.plan_scan(read, &layout, &own, &facts, &[], usage))?.node
             }
             Some(from) => {
                 let mut items = vec![Item { usage, ..Item::new(scan, layout) }];
+                let mut conjuncts = Vec::new();
                 self.flatten(from, &mut items, &mut conjuncts);
+                conjuncts.extend(own);
                 self.note_joined(&conjuncts);
                 let facts = self.constants_of(&conjuncts);
                 self.order_joins(items, conjuncts, &facts, &[])?.node

@@ -103,8 +103,9 @@ impl Compiler<'_> {
         let volatile = on.iter().any(|c| visit::is_volatile(c.expr));
         // A bare table may be looked up by values of the left row.
         if kind != LoopKind::Full && !volatile {
-            let mut conjuncts = on.clone();
+            let mut conjuncts = Vec::new();
             if let Some(bare) = self.bare(right, &mut conjuncts) {
+                conjuncts.extend(on.iter().cloned());
                 let facts = self.constants_of(&conjuncts);
                 let (inside, outside): (Vec<_>, Vec<_>) =
                     conjuncts.into_iter().partition(|c| c.reads_any(&bare.layout));
@@ -153,8 +154,10 @@ impl Compiler<'_> {
             }
             Rel::Filter { input, predicate } if !visit::is_volatile(predicate) => {
                 let layout = self.declare(input);
+                let bare = self.bare(input, conjuncts)?;
+                // The inner ones are asked first.
                 conjuncts.extend(self.conjuncts(predicate, &layout));
-                self.bare(input, conjuncts)
+                Some(bare)
             }
             Rel::Project { input, exprs } => {
                 let below = self.declare(input);

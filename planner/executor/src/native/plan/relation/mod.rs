@@ -139,8 +139,8 @@ impl Compiler<'_> {
         if volatile.is_empty() {
             return self.plan_joins(rel, pushed, wanted);
         }
-        let mut below = pushed;
-        below.extend(plain);
+        let mut below = plain;
+        below.extend(pushed);
         let planned = self.plan(input, below, wanted)?;
         let node = self.filter_above(planned.node, &volatile)?;
         Ok(Planned { node, ordered: planned.ordered })
