@@ -28,7 +28,7 @@ use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
 use crate::compile::record::shape::Shapes;
-use crate::compile::{self, Environment};
+use crate::compile::{self, Environment, Reader};
 use crate::plpgsql::ast::Conflict;
 use crate::query_routine::{query_as_routine, unnamed};
 use crate::run::context_line;
@@ -53,6 +53,8 @@ struct Entry {
     path_of_calls: Option<Arc<[String]>>,
     in_pieces: bool,
     conflict: Conflict,
+    /// For whom it was compiled, if policies went into it.
+    reader: Option<Reader>,
     program: Arc<Program>,
 }
 
@@ -68,6 +70,7 @@ impl Entry {
     fn is_form_of(&self, routine: &Routine, environment: &Environment) -> bool {
         self.in_pieces == environment.in_pieces
             && self.conflict == environment.conflict
+            && self.reader.is_none_or(|reader| reader == environment.reader())
             && self.search_path == environment.search_path
             && self.path_of_calls == environment.path_of_calls
             && self.is_instance(routine)
@@ -113,13 +116,17 @@ struct TriggerEntry {
     validity: Validity,
     search_path: Arc<[String]>,
     conflict: Conflict,
+    /// As of [`Entry`].
+    reader: Option<Reader>,
     program: Arc<TriggerProgram>,
 }
 
 impl TriggerEntry {
     /// Whether it was compiled for the same use.
     fn is_form_of(&self, environment: &Environment) -> bool {
-        self.search_path == environment.search_path && self.conflict == environment.conflict
+        self.search_path == environment.search_path
+            && self.conflict == environment.conflict
+            && self.reader.is_none_or(|reader| reader == environment.reader())
     }
 }
 
@@ -188,6 +195,7 @@ impl Registry {
         require_its_own_errors()?;
         let entry = Entry {
             version: routine.version,
+            reader: lookups.have_row_security().then(|| environment.reader()),
             types: types_of(routine).collect(),
             generation,
             validity: Validity::of(lookups, &environment.catalog),
@@ -319,6 +327,7 @@ impl Registry {
         require_its_own_errors()?;
         let entry = TriggerEntry {
             table: used.table.oid,
+            reader: lookups.have_row_security().then(|| environment.reader()),
             generation,
             validity: Validity::of(lookups, &environment.catalog),
             search_path: environment.search_path.clone(),
@@ -481,10 +490,15 @@ impl RoutineLinker for Linker {
         Ok(self.linked(registry.trigger_within(&used, part, &self.environment, &self.compiling)?))
     }
 
-    fn at(&self, catalog: &Catalog) -> Option<Arc<dyn RoutineLinker + Send + Sync>> {
+    fn at(
+        &self,
+        catalog: &Catalog,
+        reader: Option<(Oid, bool)>,
+    ) -> Option<Arc<dyn RoutineLinker + Send + Sync>> {
+        let environment = self.environment.read_by(reader.unwrap_or(self.environment.reader()));
         Some(Arc::new(Linker {
             registry: self.registry.clone(),
-            environment: Environment { catalog: catalog.clone(), ..self.environment.clone() },
+            environment: Environment { catalog: catalog.clone(), ..environment },
             compiling: self.compiling.clone(),
             asked: self.asked.clone(),
         }))

@@ -508,15 +508,28 @@ pub struct Returning {
 /// CHECK conditions over the new row, by constraint name.
 pub type BoundChecks = Vec<BoundCheck>;
 
-/// A condition that new rows must not fail: a CHECK constraint, or a view's check option.
+/// A condition that new rows must not fail, or of policies must meet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoundCheck {
-    /// Of the constraint or the view.
+    /// Of the constraint or the view; of policies the whole message.
     pub name: String,
     pub expr: BoundExpr,
-    pub of_view: bool,
+    pub kind: CheckKind,
     /// Whether it is asked whatever an UPDATE changes.
     pub always: bool,
+}
+
+/// Whose condition it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckKind {
+    /// A CHECK constraint's.
+    Constraint,
+    /// A view's check option's.
+    View,
+    /// That of policies for rows that are inserted.
+    PolicyOfInsert,
+    /// That of policies for what rows become.
+    PolicyOfUpdate,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -45,7 +45,7 @@ pub use crate::expression::check::check_copied_condition;
 pub use crate::expression::schema_usage::require_schemas;
 use crate::function::{aggregate, create_operator_class, extension, operator_family, routine, routine_drop};
 pub use crate::relation::distribution::{DistributionCall, EvidentPlace, encoded_alike};
-use crate::relation::{distribution, index, sequence, table, trigger, view};
+use crate::relation::{distribution, index, policy, sequence, table, trigger, view};
 use crate::work::Work;
 pub use crate::work::plan::{Copies, DdlEnv, DdlPlan, FaultyKey, KeyFault, Validation, Written, WrittenPart};
 pub use crate::work::require_user_table;
@@ -109,6 +109,10 @@ fn plan_into(statement: &Statement, work: &mut Work<'_>) -> Result<()> {
         Statement::CreateTrigger(create) => trigger::create_trigger(create, work)?,
         Statement::DropTrigger(drop) => trigger::drop_trigger(drop, work)?,
         Statement::RenameTrigger(rename) => trigger::rename_trigger(rename, work)?,
+        Statement::CreatePolicy(create) => policy::create_policy(create, work)?,
+        Statement::AlterPolicy(alter) => policy::alter_policy(alter, work)?,
+        Statement::RenamePolicy(rename) => policy::rename_policy(rename, work)?,
+        Statement::DropPolicy(drop) => policy::drop_policy(drop, work)?,
         Statement::AlterTable(alter) => alter_table::alter_table(alter, work)?,
         Statement::CreateIndex(create) => index::create_index(create, work)?,
         Statement::CreateSequence(create) => sequence::create_sequence(create, work)?,
@@ -157,6 +161,10 @@ pub fn is_definition(statement: &Statement) -> bool {
             | Statement::CreateTrigger(_)
             | Statement::DropTrigger(_)
             | Statement::RenameTrigger(_)
+            | Statement::CreatePolicy(_)
+            | Statement::AlterPolicy(_)
+            | Statement::RenamePolicy(_)
+            | Statement::DropPolicy(_)
             | Statement::CreateType(_)
             | Statement::AlterType(_)
             | Statement::CreateDomain(_)

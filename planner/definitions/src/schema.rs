@@ -20,7 +20,7 @@ use crate::access::owner;
 use crate::expression::rename::follow_routine_name;
 use crate::function::{extension_object, routine};
 use crate::namespace::check_move;
-use crate::relation::trigger;
+use crate::relation::{policy, trigger};
 use crate::work::{Work, change, is_system_schema};
 use crate::{DdlEnv, DdlPlan};
 
@@ -380,7 +380,9 @@ fn is_of_shared(object: &CommentObject) -> bool {
 /// Whoever owns an object may speak of it.
 fn check_commenter(object: &CommentObject, oid: Oid, work: &Work<'_>) -> Result<()> {
     match object {
-        CommentObject::Constraint { table, .. } | CommentObject::Trigger { table, .. } => {
+        CommentObject::Constraint { table, .. }
+        | CommentObject::Trigger { table, .. }
+        | CommentObject::Policy { table, .. } => {
             let table = work.catalog.require_table(table, work.search_path())?;
             work.require_owner(table.oid)
         }
@@ -473,6 +475,11 @@ fn comment_target(object: &CommentObject, work: &Work<'_>) -> Result<(Oid, u16)>
             let table = work.catalog.require_table(table, work.search_path())?;
             let trigger = table.trigger(name).map(|trigger| (trigger.oid, 0));
             trigger.ok_or_else(|| trigger::undefined_trigger(name, &table))
+        }
+        CommentObject::Policy { name, table } => {
+            let table = work.catalog.require_table(table, work.search_path())?;
+            let policy = table.policy(name).map(|policy| (policy.oid, 0));
+            policy.ok_or_else(|| policy::undefined_policy(name, &table))
         }
         CommentObject::DomainConstraint { name, domain } => {
             let ty = work.catalog.require_user_type(domain, work.search_path())?;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use archipel_planner::bind::BindEnv;
+use archipel_planner::bind::row_security::PolicyReader;
 use archipel_planner::native::TableSource;
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{ArgMode, Authority, Catalog, RoutineRef, TypesAlong, ViewReference};
@@ -15,6 +16,9 @@ use archipel_sql::types::Oid;
 use super::record;
 use crate::plpgsql::ast::Conflict;
 
+/// A role and its setting of `row_security`.
+pub(crate) type Reader = (Oid, bool);
+
 /// What routines are compiled against: one version of the catalog, and the engine's tables.
 #[derive(Clone)]
 pub struct Environment {
@@ -24,8 +28,10 @@ pub struct Environment {
     pub search_path: Arc<[String]>,
     /// As the settings have it, `$user` and what the role may not look into included.
     pub written_path: Arc<[String]>,
-    /// In whose name they are looked up.
+    /// In whose name they are looked up, and whose policies count.
     pub role: Oid,
+    /// Its setting of `row_security`.
+    pub row_security: bool,
     /// Structures of rows that runs have found.
     pub shapes: Arc<record::shape::Shapes>,
     /// Whether routines are compiled for runs that stop for their session wherever they can.
@@ -56,6 +62,7 @@ impl Environment {
             search_path,
             written_path,
             role,
+            row_security: true,
             shapes: Default::default(),
             in_pieces: false,
             conflict: Conflict::Error,
@@ -78,12 +85,29 @@ impl Environment {
     /// The same for the catalog that the statement under way sees. What is looked up only when a routine
     /// runs is looked up there: the routine is good for more catalogs than it was compiled of.
     pub(crate) fn of_session(&self, session: &dyn SessionHost) -> Cow<'_, Environment> {
-        match Catalog::of_session(session) {
-            Some(catalog) if !catalog.same_as(&self.catalog) => {
-                Cow::Owned(Environment { catalog: catalog.clone(), ..self.clone() })
-            }
-            _ => Cow::Borrowed(self),
+        let catalog = Catalog::of_session(session).filter(|catalog| !catalog.same_as(&self.catalog));
+        let reader = self.reader_of(session);
+        if catalog.is_none() && reader == self.reader() {
+            return Cow::Borrowed(self);
         }
+        let catalog = catalog.unwrap_or(&self.catalog).clone();
+        Cow::Owned(Environment { catalog, ..self.read_by(reader) })
+    }
+
+    /// For whom policies are looked at: the role, and its setting of `row_security`.
+    pub(crate) fn reader(&self) -> Reader {
+        (self.role, self.row_security)
+    }
+
+    /// For whom a session's statements look at them.
+    pub(crate) fn reader_of(&self, session: &dyn SessionHost) -> Reader {
+        session.policy_reader().unwrap_or(self.reader())
+    }
+
+    /// The same for another reader.
+    #[must_use]
+    pub(crate) fn read_by(&self, (role, row_security): Reader) -> Environment {
+        Environment { role, row_security, ..self.clone() }
     }
 
     /// Who names types in messages.
@@ -116,6 +140,10 @@ impl Environment {
         }
         if traits.security_definer {
             environment.role = self.catalog.owner(routine.oid);
+        }
+        let said = traits.settings.iter().find(|(name, _)| name == "row_security");
+        if let Some(on) = said.and_then(|(_, value)| archipel_sql::io::parse_bool(value)) {
+            environment.row_security = on;
         }
         if let Some((_, value)) = set {
             let names = value.split(',').map(|name| name.trim().trim_matches('"').to_string());
@@ -172,6 +200,7 @@ pub(crate) fn bind_env<'b>(
     env.references = &environment.references;
     env.is_settled = environment.is_settled;
     env.late_literals = true;
+    env.reader = PolicyReader::Role { role: environment.role, row_security: environment.row_security };
     // Parameters are variables: whatever else `$n` says is not there.
     env.params_fixed = true;
     env

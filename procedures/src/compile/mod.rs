@@ -51,6 +51,7 @@ use crate::run::operation::expression::Compiled;
 use crate::run::operation::site::Site;
 use crate::run::operation::*;
 use compiler::{Compiler, is_plain};
+pub(crate) use environment::Reader;
 use environment::is_input;
 pub use environment::{Environment, signature_text};
 use hoist::answers;

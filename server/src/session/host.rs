@@ -169,6 +169,11 @@ impl Host {
         Authority { catalog: &self.catalog.catalog, role: self.settings.roles.current }
     }
 
+    /// For whom policies are looked at: the role in force, and its setting of `row_security`.
+    pub fn reader(&self) -> (Oid, bool) {
+        (self.settings.roles.current, self.settings.row_security)
+    }
+
     /// What routines are compiled against.
     pub fn environment(&self) -> Environment {
         let environment = Environment::new(
@@ -177,7 +182,9 @@ impl Host {
             self.settings.written_path.clone(),
             self.settings.roles.current,
         );
-        Environment { conflict: self.settings.variable_conflict, ..environment }
+        let settings = &self.settings;
+        let (conflict, row_security) = (settings.variable_conflict, settings.row_security);
+        Environment { conflict, row_security, ..environment }
     }
 
     /// This host with other settings, in the name of another role if one is given.

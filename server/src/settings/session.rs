@@ -63,6 +63,8 @@ pub struct Effective {
     pub roles: SessionRoles,
     /// Of a routine that runs in its owner's name.
     acting: Option<RoleValue>,
+    /// Whether policies filter; if not, a statement that they would affect fails.
+    pub row_security: bool,
     /// Who wins in PL/pgSQL when a name is both a variable and a column.
     pub variable_conflict: Conflict,
     /// The checks of PL/pgSQL that are asked for.
@@ -149,6 +151,7 @@ impl Effective {
             client_min_messages: Severity::Notice,
             roles: SessionRoles::default(),
             acting: None,
+            row_security: true,
             variable_conflict: Conflict::Error,
             extra_checks: ExtraChecks::default(),
             style: Arc::default(),
@@ -229,6 +232,7 @@ impl Effective {
             "log" => Severity::Log,
             _ => Severity::Debug,
         };
+        self.row_security = self.value("row_security") != Some(&Value::Bool(false));
         self.variable_conflict = Conflict::of_setting(&self.text("plpgsql.variable_conflict"));
         self.extra_checks =
             ExtraChecks::of(&self.text("plpgsql.extra_warnings"), &self.text("plpgsql.extra_errors"));

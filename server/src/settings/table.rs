@@ -244,7 +244,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("port", count(0, 65_535), Server, "5432", CONNECT, "Sets the TCP port the server listens on."),
     setting("random_page_cost", Kind::Real { min: 0.0, max: f64::MAX }, User, "4", TUNING, HINT),
     setting("role", Kind::Text, Internal, "none", PRESET, "Sets the current role."),
-    setting("row_security", Kind::Bool, User, "on", CLIENT, "Enables row security (no table has a policy)."),
+    setting("row_security", Kind::Bool, User, "on", CLIENT, "Enable row security."),
     setting("search_path", Kind::Text, User, "\"$user\", public", CLIENT, "Sets the schema search order for names that are not schema-qualified."),
     setting("seq_page_cost", Kind::Real { min: 0.0, max: f64::MAX }, User, "1", TUNING, HINT),
     setting("server_encoding", Kind::Enum(&["UTF8"]), Internal, "UTF8", PRESET, "Shows the server (database) character set encoding."),

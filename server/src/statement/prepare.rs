@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use archipel_planner::bind::row_security::PolicyReader;
 use archipel_planner::bind::{BindEnv, VariableScope, bind_statement};
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, OutputColumn, Rel, SetCall, SetItem};
 use archipel_planner::ddl::Written;
@@ -45,7 +46,9 @@ impl Session {
             self.settings.effective().written_path.clone(),
             self.roles().current,
         );
-        Environment { conflict: self.settings.effective().variable_conflict, ..environment }
+        let settings = self.settings.effective();
+        let (conflict, row_security) = (settings.variable_conflict, settings.row_security);
+        Environment { conflict, row_security, ..environment }
     }
 
     /// The same as of the last binding. The catalog may have changed since: a routine of one version
@@ -402,7 +405,7 @@ impl Planning {
         prepared.catalog_version = self.host.catalog.version;
         let plan = match self.compile_noting(bound) {
             Ok((plan, compiled)) => {
-                prepared.basis = Some(Basis { bound: asked.finish(), compiled, needed: needed.into() });
+                prepared.basis = Some(Basis::new(asked.finish(), compiled, needed, self.host.reader()));
                 plan
             }
             // PostgreSQL looks into the bodies of functions when the statement runs.
@@ -435,6 +438,8 @@ impl Planning {
             Origin::Filling(table) => Some(*table),
             _ => None,
         };
+        let (role, row_security) = host.reader();
+        environment.reader = PolicyReader::Role { role, row_security };
         environment.params_are_literals = matches!(origin, Origin::Shape);
         for (number, oid) in declared.iter().enumerate() {
             let is_declared = oid.0 != 0 && *oid != Oid::UNKNOWN;
@@ -479,6 +484,8 @@ impl Planning {
         let mut environment = BindEnv::new(&self.host.catalog.catalog, search_path, &context);
         environment.text = text;
         environment.variables = Some(&scope);
+        // A definition looks at all rows, whoever makes it.
+        environment.reader = PolicyReader::Exempt;
         let bound = bind_statement(statement, &mut environment)?;
         Ok((bound, environment.required))
     }

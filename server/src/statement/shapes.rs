@@ -34,7 +34,7 @@ impl Session {
     ) -> Option<(Arc<Prepared>, Vec<Datum>)> {
         let known = self.executor.shapes.borrow_mut().get(key);
         let Some(Known::Plan(prepared)) = known else { return None };
-        let prepared = if prepared.catalog_version == self.catalog_version() {
+        let prepared = if self.is_of_now(&prepared) {
             prepared
         } else {
             let valid = self.still_meant(&prepared)?;
@@ -58,7 +58,7 @@ impl Session {
         let known = self.executor.shapes.borrow_mut().get(&key);
         let next = match known {
             Some(Known::Literal(as_of, _)) if as_of == version => return false,
-            Some(Known::Literal(_, Some(basis))) if basis.holds(&self.host().catalog.catalog) => {
+            Some(Known::Literal(_, Some(basis))) if self.holds(&basis) => {
                 Known::Literal(version, Some(basis))
             }
             Some(Known::Met) => match self.prepare_shape(text, shape, prepared).await {

@@ -9,7 +9,8 @@
 //! - **prepared under a name**, it is analysed again only when the search path, or an object that it
 //!   uses, is another: what its names meant, and how its literals were read, is settled until then
 //!
-//! Its role is no part of a plan, as no table has policies: rights are asked for anew.
+//! Its role is a part of a plan where tables with row security went into it ([`Basis`]); else rights are asked
+//! for anew.
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ impl Prepared {
     /// This for a host by which a new analysis would come to the same.
     pub(super) fn if_meant(&self, host: &Host) -> Option<Arc<Prepared>> {
         let basis = self.basis.as_ref()?;
-        let good = self.search_path == host.search_path && basis.holds(&host.catalog.catalog);
+        let good = self.search_path == host.search_path && basis.holds(&host.catalog.catalog, host.reader());
         good.then(|| self.for_host(host, basis))
     }
 
@@ -48,12 +49,30 @@ impl Session {
     /// A statement prepared before by its text, if it is what its text means now.
     pub(crate) fn cached(&mut self, key: &Key) -> Option<Arc<Prepared>> {
         let prepared = self.executor.statements.borrow_mut().get(key)?;
-        if prepared.catalog_version == self.catalog_version() {
+        if self.is_of_now(&prepared) {
             return Some(prepared);
         }
         let valid = self.still_meant(&prepared)?;
         self.remember(key.clone(), &valid);
         Some(valid)
+    }
+
+    /// Whether what a plan was made of is what there is now.
+    pub(super) fn holds(&mut self, basis: &Basis) -> bool {
+        let host = self.host();
+        basis.holds(&host.catalog.catalog, host.reader())
+    }
+
+    /// Whether a statement was prepared for the catalog of now, and for whoever is here.
+    pub(super) fn is_of_now(&self, prepared: &Prepared) -> bool {
+        prepared.catalog_version == self.catalog_version() && self.is_reader_of(prepared)
+    }
+
+    /// Whether its policies are those for the role in force.
+    fn is_reader_of(&self, prepared: &Prepared) -> bool {
+        let settings = self.settings.effective();
+        let reader = (settings.roles.current, settings.row_security);
+        prepared.basis.as_ref().is_none_or(|basis| basis.is_for(reader))
     }
 
     /// `prepared`, which was found by what was written, if a new analysis would come to the same.
@@ -74,6 +93,7 @@ impl Session {
         prepared.catalog_version == self.catalog_version()
             && prepared.role == settings.roles.current
             && prepared.session_path == settings.search_path
+            && self.is_reader_of(prepared)
     }
 
     /// The statement prepared under a name, analysed again if it has to be (RevalidateCachedQuery).
@@ -96,7 +116,9 @@ impl Session {
         let basis = prepared.basis.as_ref()?;
         let host = self.host();
         let catalog = &host.catalog.catalog;
-        if !catalog.is_same_path(&prepared.search_path, &host.search_path) || !basis.bound.used_hold(catalog)
+        if !catalog.is_same_path(&prepared.search_path, &host.search_path)
+            || !basis.is_for(host.reader())
+            || !basis.bound.used_hold(catalog)
         {
             return None;
         }
@@ -124,7 +146,7 @@ impl Session {
         if !basis.bound.used_hold(&host.catalog.catalog) {
             return Ok(None);
         }
-        let basis = Basis { compiled, ..basis.clone() };
+        let basis = basis.compiled_anew(compiled, host.reader());
         let prepared = prepared.for_host(&host, &basis);
         let body = Body::Rows(Arc::new(plan));
         Ok(Some(Arc::new(Prepared { body, basis: Some(basis), ..Prepared::clone(&prepared) })))
@@ -138,7 +160,8 @@ impl Session {
         else {
             return None;
         };
-        if !basis.bound.used_hold(&self.host().catalog.catalog) {
+        let host = self.host();
+        if !basis.is_for(host.reader()) || !basis.bound.used_hold(&host.catalog.catalog) {
             return None;
         }
         self.compiled_again(prepared, basis, plan).await.transpose()

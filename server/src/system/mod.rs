@@ -36,7 +36,7 @@ mod views;
 pub(crate) mod visibility;
 
 use archipel_engine::id::{SequenceId, TreeId};
-use archipel_sql::catalog::{Catalog, Privileges, Routine, SessionRoles, Table};
+use archipel_sql::catalog::{Catalog, Privileges, Routine, SessionRoles, Table, View};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, SessionHost};
@@ -101,6 +101,11 @@ impl SystemSource for Source<'_> {
             &self.0.context(),
             pretty,
         )
+    }
+
+    fn shown_policy(&self, query: &View) -> Option<String> {
+        let catalog = self.catalog();
+        archipel_planner::bind::deparse::deparse_policy(query, catalog, self.search_path(), &self.0.context())
     }
 
     fn changeable(&self, view: &Table) -> Changeable {

@@ -111,6 +111,9 @@ pub enum Required {
     Table { table: Oid, privileges: Privileges, selected: Vec<u16>, inserted: Vec<u16>, updated: Vec<u16> },
     /// EXECUTE of a routine.
     Routine(Oid),
+    /// To be who the statement was planned for, as the policies of a table decided what it reads and writes:
+    /// this role, if they were not those for a view's owner, and this setting of `row_security`.
+    RowSecurity { role: Option<Oid>, on: bool },
 }
 
 #[cfg(test)]

@@ -102,6 +102,9 @@ fn hindrance(rel: &Rel) -> Option<&'static str> {
     visit_all_relations(rel, &mut |rel| {
         let what = match rel {
             Rel::Window { .. } => "a window function",
+            // Conditions are not asked one after the other there, and hidden rows could fail those of others.
+            Rel::Scan { table, .. } if table.row_security.enabled => "a table with row security",
+            Rel::Family { family, .. } if family.root.row_security.enabled => "a table with row security",
             Rel::Join { lateral: true, .. } => "a lateral join",
             Rel::SetOp { op, .. } if *op != SetOp::Union => "INTERSECT and EXCEPT",
             Rel::Distinct { on: Some(_), .. } => "DISTINCT ON",

@@ -16,6 +16,7 @@ use sqlparser::tokenizer::{Location, Span};
 use super::clause::Clause;
 use super::level::Level;
 use super::meaning::{Meaning, Named, names_within};
+use super::row_security::PolicyReader;
 use super::{level, span};
 use crate::bound::BoundExpr;
 
@@ -62,6 +63,13 @@ pub struct BindEnv<'a> {
     pub references: &'a [ViewReference],
     /// While a view's query is bound: its owner, whose rights on tables count.
     pub acting: Option<Oid>,
+    /// For whom the policies of tables count.
+    pub reader: PolicyReader,
+    /// The tables whose policies this is bound for, as far as these have queries.
+    pub policies_around: Vec<Oid>,
+    /// While the query of a view is bound for a change through it: the first table in it is what is changed, and
+    /// its policies are the change's.
+    pub is_target: bool,
     /// What whoever runs the statement must be allowed.
     pub required: Vec<Requirement>,
     /// The table that the statement, an INSERT, gives the rows that it was made for (CREATE TABLE … AS).
@@ -106,6 +114,9 @@ impl<'a> BindEnv<'a> {
             is_settled: false,
             references: &[],
             acting: None,
+            reader: PolicyReader::default(),
+            policies_around: Vec::new(),
+            is_target: false,
             required: Vec::new(),
             filled: None,
         }

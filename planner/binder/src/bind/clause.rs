@@ -30,6 +30,7 @@ pub enum Clause {
     PartitionBound,
     /// A trigger's WHEN.
     TriggerWhen,
+    Policy,
     /// USING of ALTER COLUMN … TYPE.
     Transform,
     /// WHERE of COPY FROM.
@@ -66,6 +67,7 @@ impl Clause {
             Clause::PartitionKey => "partition key expressions",
             Clause::PartitionBound => "partition bound",
             Clause::TriggerWhen => "trigger WHEN conditions",
+            Clause::Policy => "policy expressions",
             Clause::Transform => "transform expressions",
             Clause::CopyWhere => "COPY FROM WHERE conditions",
             Clause::Expression => "this expression",

@@ -41,7 +41,7 @@ fn is_joined(known: &mut Requirement, new: &Requirement) -> bool {
 }
 
 impl BindEnv<'_> {
-    fn need_all(&mut self, requirement: Requirement) {
+    pub(super) fn need_all(&mut self, requirement: Requirement) {
         if !self.required.iter_mut().any(|known| is_joined(known, &requirement)) {
             self.required.push(requirement);
         }

@@ -182,6 +182,7 @@ pub fn check_written(
         Clause::Check => "CHECK",
         Clause::IndexPredicate => "WHERE",
         Clause::TriggerWhen => "WHEN",
+        Clause::Policy => "POLICY",
         _ => return Ok(()),
     };
     binder.boolean(bound, what).map_err(|error| error.at(Some(1))).map(drop)

@@ -2,10 +2,12 @@
 //!
 //! - [`role`] roles
 //! - [`owner`] whose objects are
+//! - [`policy_role`] policies that are for a role
 //! - [`grant`] GRANT and REVOKE
 //! - [`default_privileges`] ALTER DEFAULT PRIVILEGES
 
 pub(crate) mod default_privileges;
 pub(crate) mod grant;
 pub(crate) mod owner;
+mod policy_role;
 pub(crate) mod role;

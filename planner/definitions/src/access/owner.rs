@@ -10,7 +10,7 @@ use archipel_sql::catalog::{
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
-use super::default_privileges;
+use super::{default_privileges, policy_role};
 use crate::drop::relation;
 use crate::function::routine_drop;
 use crate::relation::trigger;
@@ -240,6 +240,7 @@ fn reassign(roles: &[Oid], to: Oid, work: &mut Work<'_>) {
 
 fn drop_owned(role: Oid, cascade: bool, work: &mut Work<'_>) -> Result<()> {
     super::grant::revoke_everything(role, work)?;
+    policy_role::forget_role(role, work);
     let found = belongings(&work.catalog, role);
     relation::drop_tables(&found.tables, cascade, work)?;
     let left: Vec<SequenceRef> =
@@ -309,6 +310,11 @@ pub(super) fn in_the_way(role: Oid, work: &Work<'_>) -> Vec<String> {
         } else if default.acl.iter().any(|item| item.grantee == role) {
             lines.push((default.oid.0, 0, format!("privileges for {described}")));
         }
+    }
+    for (oid, table, place) in policy_role::of_role(role, work) {
+        let described = describe(table.oid, work);
+        let name = &table.row_security.policies[place].name;
+        lines.push((oid.0, 0, format!("target of policy {name} on {described}")));
     }
     lines.sort();
     lines.into_iter().map(|(_, _, line)| line).collect()

@@ -61,6 +61,8 @@ fn pass_of(action: &AlterTableAction) -> Pass {
         | Action::ValidateConstraint(_)
         | Action::AlterConstraint { .. }
         | Action::SetTrigger { .. }
+        | Action::RowSecurity(_)
+        | Action::ForceRowSecurity(_)
         | Action::AttachPartition { .. }
         | Action::DetachPartition { .. }
         | Action::Inherit(_)

@@ -25,8 +25,8 @@ use crate::expression::rename::FieldRenaming;
 use crate::expression::{check, stored_expression};
 use crate::relation::constraint::Deferred;
 use crate::relation::{
-    column_storage, constraint, distribution, index, inheritance, nominal, partition_keys, table, trigger,
-    view,
+    column_storage, constraint, distribution, index, inheritance, nominal, partition_keys, policy, table,
+    trigger, view,
 };
 use crate::row::table_def;
 use crate::schema;
@@ -213,6 +213,12 @@ fn own_action(table: Table, action: &AlterTableAction, work: &mut Work<'_>) -> R
         AlterTableAction::Identity { column, change } => column::change_identity(table, column, change, work),
         AlterTableAction::SetTrigger { name, firing } => {
             trigger::set_firing(table, name.as_deref(), *firing, work)
+        }
+        AlterTableAction::RowSecurity(on) => {
+            policy::set_row_security(table, |security| security.enabled = *on, work)
+        }
+        AlterTableAction::ForceRowSecurity(on) => {
+            policy::set_row_security(table, |security| security.forced = *on, work)
         }
         AlterTableAction::DropExpression { column, if_exists } => {
             drop_expression(table, column, *if_exists, work)

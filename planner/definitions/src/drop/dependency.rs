@@ -103,6 +103,7 @@ fn changed_by(change: CatalogChange, names: Names<'_>, work: &Work<'_>) -> Vec<D
     for view in view_query::changed_by(&after, names, work) {
         found.push(Dependent::View(view));
     }
+    found.extend(view_query::policies_changed_by(&after, names, work));
     found
 }
 
@@ -111,6 +112,7 @@ pub(crate) fn is_one(one: &Dependent, other: &Dependent) -> bool {
     let place = |dependent: &Dependent| match dependent {
         Dependent::Index(table, place)
         | Dependent::Trigger(table, place)
+        | Dependent::Policy(table, place)
         | Dependent::Check(table, place) => (table.oid, *place),
         Dependent::Generated(table, place) | Dependent::Default(table, place) => {
             (table.oid, usize::from(*place))

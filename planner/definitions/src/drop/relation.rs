@@ -190,9 +190,10 @@ fn users_of_sequences(table: &TableRef, dropped: &[Oid], work: &Work<'_>) -> Vec
     let owned = work.catalog.owned_sequences(table.oid);
     let goes = |user: &Dependent| match user {
         Dependent::Default(table, _) | Dependent::Generated(table, _) => dropped.contains(&table.oid),
-        Dependent::Check(table, _) | Dependent::Index(table, _) | Dependent::Trigger(table, _) => {
-            dropped.contains(&table.oid)
-        }
+        Dependent::Check(table, _)
+        | Dependent::Index(table, _)
+        | Dependent::Trigger(table, _)
+        | Dependent::Policy(table, _) => dropped.contains(&table.oid),
         Dependent::View(view) => dropped.contains(&view.oid),
         _ => false,
     };
@@ -362,9 +363,10 @@ pub(crate) fn drop_schema(name: &str, cascade: bool, work: &mut Work<'_>) -> Res
             })
             .collect();
         let goes = |dependent: &Dependent| match dependent {
-            Dependent::ForeignKey(other, _) | Dependent::View(other) | Dependent::Heir(other) => {
-                other.schema != schema.name
-            }
+            Dependent::ForeignKey(other, _)
+            | Dependent::Policy(other, _)
+            | Dependent::View(other)
+            | Dependent::Heir(other) => other.schema != schema.name,
             Dependent::Routine(other) => other.schema != schema.name,
             _ => true,
         };

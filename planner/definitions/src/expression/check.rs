@@ -362,6 +362,18 @@ pub(crate) fn check_condition_written(
     check_written_about(&About::OldAndNew(table.clone()), expression, Clause::TriggerWhen, work)
 }
 
+/// A policy's expression over a row of its table, which may have queries.
+pub(crate) fn check_policy_written(table: &TableRef, expression: &Expression, work: &Work<'_>) -> Result<()> {
+    let (path, context) = (work.search_path(), work.env.context);
+    let (about, clause) = (About::Row(table.clone()), Clause::Policy);
+    let text = &expression.text;
+    let checked = stored_expression::check_written(&work.catalog, path, text, &about, clause, context);
+    checked.map_err(|error| match position(expression) {
+        Some(start) => in_statement(error, start),
+        None => error,
+    })
+}
+
 fn check_written_about(
     about: &About,
     expression: &Expression,

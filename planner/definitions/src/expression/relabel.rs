@@ -25,8 +25,8 @@ pub(crate) fn relabel(labels: &[(Oid, Oid)], work: &mut Work<'_>) {
         for (text, ..) in texts_of(&mut after, &table) {
             changed |= renew(text);
         }
-        if let Some(view) = &mut after.view {
-            changed |= renew(&mut view.query);
+        for query in after.stored_queries_mut() {
+            changed |= renew(&mut query.query);
         }
         if changed {
             work.settled.push(Object::Table(after.clone().into()));

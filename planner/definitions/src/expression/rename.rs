@@ -81,7 +81,7 @@ impl FieldRenaming<'_> {
             for ((_, seen, clause), (text, about, _)) in texts {
                 changed |= self.settle(text, (before, &seen), (&after, &about), clause)?;
             }
-            if let Some(view) = &mut now.view {
+            for view in now.stored_queries_mut() {
                 let means = |catalog: &Catalog, query: &str| {
                     let view = View { query: query.to_owned(), ..view.clone() };
                     let bound = view_query::bound(&view, catalog, work).ok()?;

@@ -12,7 +12,7 @@
 //! - [`index`] CREATE and DROP INDEX, local and global
 //! - [`nominal`] definitions without an effect: indexes that serve no query, REPLICA IDENTITY
 //! - [`column_storage`] how columns are stored and sampled
-//! - [`trigger`] triggers
+//! - [`trigger`] triggers; [`policy`] policies
 //! - [`distribution`] where rows live: defaults, and Citus's functions
 
 pub(crate) mod collation;
@@ -24,6 +24,7 @@ pub(crate) mod inheritance;
 pub(crate) mod nominal;
 pub(crate) mod partition;
 pub(crate) mod partition_keys;
+pub(crate) mod policy;
 pub(crate) mod sequence;
 pub(crate) mod table;
 pub(crate) mod table_like;

@@ -4,7 +4,7 @@ use std::ops::{ControlFlow, Range};
 
 use archipel_sql::ast::{AlterTableAction, ColumnOption, CreateView, Statement};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
-use archipel_sql::catalog::names::{is_temporary_schema, undefined_column};
+use archipel_sql::catalog::names::{is_temporary_schema, quote_qualified, undefined_column};
 use archipel_sql::catalog::view::reference;
 use archipel_sql::catalog::{
     Catalog, CatalogChange, CheckOption, Column, Object, ObjectKind, Persistence, Relation, Routine,
@@ -339,6 +339,22 @@ fn stored_query(text: &str, names: &RelationNames, work: &Work<'_>) -> View {
     View { query, references, search_path, check_option: None, options: Vec::new() }
 }
 
+/// An expression over a row of a table as it is understood now, as the query of which it is the only column.
+pub(crate) fn stored_expression(text: &str, table: &Table, work: &Work<'_>) -> Result<View> {
+    let text = format!("SELECT ({text}\n) FROM {}", quote_qualified(&table.schema, &table.name));
+    let mut names = RelationNames::default();
+    let _ = parse_query(&text)?.visit(&mut names);
+    // The table itself is the first that is known.
+    names.names.sort_by_key(|name| std::cmp::Reverse(object_name_span(name).start));
+    let mut view = stored_query(&text, &names, work);
+    let stored =
+        StoredStatements { references: &view.references, routine: None, search_path: DEFINITION_PATH };
+    if literal::settle_statements(&mut view.query, stored, work)? {
+        view.search_path.clear();
+    }
+    Ok(view)
+}
+
 /// The statements of a routine as they are understood now.
 pub(crate) fn stored_body(text: &str, routine: &Routine, work: &Work<'_>) -> Result<StoredBody> {
     let mut names = RelationNames::default();
@@ -542,6 +558,10 @@ fn action_name(action: &AlterTableAction) -> &'static str {
             ColumnOption::Compression(_) => "ALTER COLUMN ... SET COMPRESSION",
             ColumnOption::Estimates => "ALTER COLUMN ... SET",
         },
+        AlterTableAction::RowSecurity(true) => "ENABLE ROW SECURITY",
+        AlterTableAction::RowSecurity(false) => "DISABLE ROW SECURITY",
+        AlterTableAction::ForceRowSecurity(true) => "FORCE ROW SECURITY",
+        AlterTableAction::ForceRowSecurity(false) => "NO FORCE ROW SECURITY",
         _ => "of this kind",
     }
 }

@@ -1,6 +1,7 @@
 //! The queries of views, bound as they were when they were made: what they read, and what would change them.
 
 use archipel_sql::ast::Statement;
+use archipel_sql::catalog::dependency::Dependent;
 use archipel_sql::catalog::{Catalog, RoutineRef, Table, TableKind, TableRef, View};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::parser::parse_query;
@@ -65,6 +66,26 @@ pub(crate) fn changed_by(after: &Catalog, names: Names<'_>, work: &Work<'_>) -> 
         }
     }
     found
+}
+
+/// The policies whose expressions mean nothing in another catalog, or something else.
+pub(crate) fn policies_changed_by(after: &Catalog, names: Names<'_>, work: &Work<'_>) -> Vec<Dependent> {
+    let mut found = Vec::new();
+    for table in work.catalog.tables() {
+        for (place, policy) in table.row_security.policies.iter().enumerate() {
+            let changes = |query: &View| {
+                names.changes(&query.query, || {
+                    bound(query, &work.catalog, work)
+                        .is_ok_and(|now| !bound(query, after, work).is_ok_and(|then| now == then))
+                })
+            };
+            if policy.queries().any(changes) {
+                found.push((policy.oid, Dependent::Policy(table.clone(), place)));
+            }
+        }
+    }
+    found.sort_by_key(|(oid, _)| *oid);
+    found.into_iter().map(|(_, policy)| policy).collect()
 }
 
 /// The views that use a column, and those over them: what they show would change without it.

@@ -167,6 +167,7 @@ fn written(table: &Table, name: &str, columns: Vec<Column>, places: &[u16], work
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         triggers: Vec::new(),
+        row_security: Default::default(),
         partitioned_by: None,
         ..table.clone()
     };

@@ -359,7 +359,10 @@ impl FetchCasts for Casts {
         }
         // The columns may have types that were made after the routine was compiled.
         let environment = self.environment.of_session(session);
-        let linker = self.linker.at(&environment.catalog).unwrap_or_else(|| self.linker.clone());
+        let linker = self
+            .linker
+            .at(&environment.catalog, Some(environment.reader()))
+            .unwrap_or_else(|| self.linker.clone());
         let env = CompileEnv {
             tables: environment.tables.as_ref(),
             catalog: &environment.catalog,

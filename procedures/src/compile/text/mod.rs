@@ -35,7 +35,7 @@ use super::record::variant;
 use super::record::variant::Alternatives;
 use super::statement::command_text;
 use super::trigger::rows::Transitions;
-use super::{Columns, Environment, explain};
+use super::{Columns, Environment, Reader, explain};
 use crate::query_routine::query_as_routine;
 use crate::run::operation::expression::Compiled;
 use crate::run::operation::*;
@@ -191,8 +191,12 @@ impl<T> Bound<T> {
 /// One for each of some texts, and until when it is good.
 struct Kept<T>(Mutex<FxHashMap<String, Valid<T>>>);
 
-/// Something and how long it is good.
-type Valid<T> = (Arc<Validity>, Arc<T>);
+/// Something, how long it is good, and for whom alone if policies went into it.
+struct Valid<T> {
+    validity: Arc<Validity>,
+    reader: Option<Reader>,
+    known: Arc<T>,
+}
 
 impl<T> Default for Kept<T> {
     fn default() -> Self {
@@ -201,21 +205,30 @@ impl<T> Default for Kept<T> {
 }
 
 impl<T> Kept<T> {
-    /// What a text was bound to, if it means the same in this catalog.
-    fn get(&self, text: &str, catalog: &Catalog) -> Option<Arc<T>> {
-        let (validity, known) = self.0.lock().get(text).cloned()?;
+    /// What a text was bound to, if it means the same in this catalog and to this reader.
+    fn get(&self, text: &str, (catalog, reader): (&Catalog, Reader)) -> Option<Arc<T>> {
+        let (validity, known) = {
+            let kept = self.0.lock();
+            let Valid { validity, reader: of, known } = kept.get(text)?;
+            if of.is_some_and(|of| of != reader) {
+                return None;
+            }
+            (validity.clone(), known.clone())
+        };
         validity.holds(catalog).then_some(known)
     }
 
     /// Keeps one that was bound within `within`; beyond the limit, all are bound again.
     fn keep(&self, text: &str, bound: T, within: &Within) -> Arc<T> {
         let bound = Arc::new(bound);
-        let validity = Validity::of(within.asked.finish(), &within.environment.catalog);
+        let asked = within.asked.finish();
+        let reader = asked.have_row_security().then(|| within.environment.reader());
+        let validity = Arc::new(Validity::of(asked, &within.environment.catalog));
         let mut kept = self.0.lock();
         if kept.len() >= DYNAMIC_KEPT_MAX {
             kept.clear();
         }
-        kept.insert(text.to_string(), (Arc::new(validity), bound.clone()));
+        kept.insert(text.to_string(), Valid { validity, reader, known: bound.clone() });
         bound
     }
 }
@@ -269,11 +282,18 @@ impl TextBinder {
         Catalog::of_session(session).unwrap_or(&self.environment.catalog)
     }
 
+    /// The same, and for whom it looks at policies.
+    fn sight<'b>(&'b self, session: &'b dyn SessionHost) -> (&'b Catalog, Reader) {
+        (self.catalog(session), self.environment.reader_of(session))
+    }
+
     /// What a text is bound against that a session runs now.
     pub(super) fn within(&self, session: &dyn SessionHost) -> Within {
         let (catalog, asked) = self.catalog(session).noting();
-        let linker = self.linker.at(&catalog).unwrap_or_else(|| self.linker.clone());
-        Within { environment: Environment { catalog, ..self.environment.clone() }, linker, asked }
+        let reader = self.environment.reader_of(session);
+        let linker = self.linker.at(&catalog, Some(reader)).unwrap_or_else(|| self.linker.clone());
+        let environment = Environment { catalog, ..self.environment.read_by(reader) };
+        Within { environment, linker, asked }
     }
 
     /// A text as the statement that wants its rows takes it, and what it needs to be allowed. With
@@ -378,7 +398,7 @@ fn casts(
 
 impl DynamicBinder for TextBinder {
     fn bind(&self, text: &str, session: &dyn SessionHost) -> ExecResult<Arc<BoundText>> {
-        if let Some(known) = self.known.statements.get(text, self.catalog(session)) {
+        if let Some(known) = self.known.statements.get(text, self.sight(session)) {
             return Ok(known.checked(session)?);
         }
         let within = self.within(session);
@@ -409,7 +429,7 @@ impl DynamicBinder for TextBinder {
         if !self.environment.in_pieces {
             return Ok(None);
         }
-        if let Some(known) = self.known.pieces.get(text, self.catalog(session)) {
+        if let Some(known) = self.known.pieces.get(text, self.sight(session)) {
             return Ok((*known).clone());
         }
         let within = self.within(session);
@@ -434,7 +454,7 @@ impl DynamicBinder for TextBinder {
     }
 
     fn bind_cursor(&self, text: &str, session: &dyn SessionHost) -> Result<Arc<CursorQuery>> {
-        if let Some(known) = self.known.cursors.get(text, self.catalog(session)) {
+        if let Some(known) = self.known.cursors.get(text, self.sight(session)) {
             return known.checked(session);
         }
         let statement = parse_text(text)?;

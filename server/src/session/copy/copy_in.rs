@@ -106,6 +106,12 @@ impl Session {
         let types: Vec<Type> = positions.iter().map(|at| table.columns[*at].ty).collect();
         let decoder = decoder_of(format, &table, &names, &types)?;
         let (insert, mut plan) = self.insert_plan(&table, &names, &types).await?;
+        let host = self.host();
+        if host.rights().is_under_row_security(&table, host.settings.row_security)? {
+            let message = "COPY FROM not supported with row-level security";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+                .with_hint("Use INSERT statements instead."));
+        }
         let filter = copy.filter.clone().map(Arc::new);
         if let Some(filter) = &filter {
             plan = self.filtered_plan(&insert, &table, filter)?;

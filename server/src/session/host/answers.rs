@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use archipel_planner::native::SystemRows;
+use archipel_sql::catalog::authority::planned_for_another;
 use archipel_sql::catalog::names::is_temporary_schema;
-use archipel_sql::catalog::{ObjectClass, Privileges, Requirement, Table};
+use archipel_sql::catalog::{ObjectClass, Privileges, Required, Requirement, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CachedNumbers, ExtraChecks, PreparedText, SessionHost, Style};
@@ -131,11 +132,21 @@ impl SessionHost for Host {
     fn authority(&self) -> u64 {
         // The catalogs of transactions are numbered apart from the others.
         let version = self.catalog.version;
-        let version = (version & 0x7fff_ffff) | (version >> 63 << 31);
-        u64::from(self.settings.roles.current.0) << 32 | version
+        let version = (version & 0x3fff_ffff) | (version >> 63 << 31);
+        let row_security = u64::from(self.settings.row_security) << 30;
+        u64::from(self.settings.roles.current.0) << 32 | row_security | version
+    }
+
+    fn policy_reader(&self) -> Option<(Oid, bool)> {
+        Some(self.reader())
     }
 
     fn require(&self, needed: &[Requirement]) -> Result<()> {
+        let row_security = self.settings.row_security;
+        let is_for_others = |needed: &Requirement| matches!(needed.what, Required::RowSecurity { on, .. } if on != row_security);
+        if needed.iter().any(is_for_others) {
+            return Err(planned_for_another());
+        }
         self.rights().require_all(needed)
     }
 

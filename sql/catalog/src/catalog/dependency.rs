@@ -21,6 +21,8 @@ pub enum Dependent {
     View(TableRef),
     /// A trigger of this table (by place) that calls the routine, or speaks of the column.
     Trigger(TableRef, usize),
+    /// A policy of this table (by place) that reads it, or speaks of the column.
+    Policy(TableRef, usize),
     /// A generated column of this table (by place) whose expression names the routine or type.
     Generated(TableRef, u16),
     /// A column of this table (by place) of the type.
@@ -61,6 +63,7 @@ impl Dependent {
             | Dependent::Default(table, _)
             | Dependent::View(table)
             | Dependent::Trigger(table, _)
+            | Dependent::Policy(table, _)
             | Dependent::Generated(table, _)
             | Dependent::Column(table, _)
             | Dependent::Index(table, _)
@@ -95,6 +98,9 @@ impl Dependent {
             }
             Dependent::Trigger(table, place) => {
                 format!("trigger {} on table {}", table.triggers[*place].name, table.name)
+            }
+            Dependent::Policy(table, place) => {
+                format!("policy {} on table {}", table.row_security.policies[*place].name, table.name)
             }
             // A partitioned table goes with what says where its rows lie.
             Dependent::Column(table, column) if table.is_partitioned_by(*column) => {
@@ -168,6 +174,9 @@ impl Catalog {
                     dependents.push(Dependent::ForeignKey(other.clone(), place));
                 }
             }
+            let policies = other.row_security.policies.iter().enumerate();
+            let reading = policies.filter(|(_, policy)| policy.reads(table.oid));
+            dependents.extend(reading.map(|(place, _)| Dependent::Policy(other.clone(), place)));
         }
         let heirs = self.heirs(table.oid).into_iter().filter(|heir| heir.bound.is_none());
         dependents.extend(heirs.map(Dependent::Heir));

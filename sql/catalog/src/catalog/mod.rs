@@ -62,6 +62,7 @@ pub use partition::{
 pub use relation::Relation;
 pub use relation::index::{Index, IndexColumn, IndexExpression};
 pub use relation::nominal::{Nominal, NominalIndex, ReplicaIdentity};
+pub use relation::policy::{Policy, RowSecurity};
 pub use relation::sequence::Sequence;
 pub use relation::system_column::{ROW_PLACE, SYSTEM_COLUMNS};
 pub use relation::view_reference::{HIDDEN_COLUMN, ViewReference};
@@ -79,7 +80,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::ast::ReferentialAction;
-pub use crate::ast::{ArgMode, CheckOption, OnCommit, Persistence, TriggerEvent};
+pub use crate::ast::{ArgMode, CheckOption, OnCommit, Persistence, PolicyCommand, TriggerEvent};
 use crate::types::{Oid, Type};
 
 /// A table, or a view over the server's own state, as statements see it.
@@ -99,6 +100,8 @@ pub struct Table {
     /// In the order they fire in: by name.
     #[serde(default)]
     pub triggers: Vec<Trigger>,
+    #[serde(default)]
+    pub row_security: RowSecurity,
     pub distribution: Distribution,
     #[serde(default)]
     pub distributed_by: DistributedBy,
@@ -252,6 +255,7 @@ impl Table {
             checks: Vec::new(),
             foreign_keys: Vec::new(),
             triggers: Vec::new(),
+            row_security: RowSecurity::default(),
             distribution: Distribution::None,
             distributed_by: Default::default(),
             persistence: Default::default(),

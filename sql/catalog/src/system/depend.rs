@@ -27,6 +27,7 @@ const PG_OPCLASS: Oid = Oid(2616);
 const PG_OPFAMILY: Oid = Oid(2753);
 const PG_REWRITE: Oid = Oid(2618);
 pub(super) const PG_TRIGGER: Oid = Oid(2620);
+pub(super) const PG_POLICY: Oid = Oid(3256);
 pub(super) const PG_EXTENSION: Oid = Oid(3079);
 
 /// Oid of the rule that a view is: in a part of the number space that no object is drawn from.
@@ -228,6 +229,18 @@ impl Depends<'_> {
             self.on_functions((PG_CONSTRAINT, check.oid, 0), &check.condition);
         }
         self.constraints(table);
+        for policy in &table.row_security.policies {
+            let of = (PG_POLICY, policy.oid, 0);
+            self.add(of, own, "a");
+            for query in policy.queries() {
+                // Its own table comes first.
+                self.on_references(of, query.references.get(1..).unwrap_or_default());
+                self.on_functions(of, &query.query);
+                for sequence in sequences_named(&query.query, self.source.catalog()) {
+                    self.add(of, (PG_CLASS, sequence, 0), "n");
+                }
+            }
+        }
         for trigger in &table.triggers {
             let of = (PG_TRIGGER, trigger.oid, 0);
             self.add(of, (PG_PROC, trigger.function, 0), "n");

@@ -8,6 +8,7 @@ use super::definition::{
 use super::object_address;
 use super::reg_types::*;
 use super::relation::index_view::indexes;
+use super::relation::policies;
 use super::relation::relation_name::relation_name;
 use super::relation::relations::{kind_of, view_definition};
 use super::relation::triggers::trigger_definition;
@@ -354,9 +355,12 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         "pg_partition_root" => inheritance::root(catalog, first),
         "pg_partition_ancestors" => inheritance::ancestors(catalog, first),
         "pg_partition_tree" => inheritance::tree(catalog, first),
-        "pg_relation_is_publishable" | "row_security_active" | "row_security_active_name" => {
-            Datum::Bool(false)
-        }
+        "pg_relation_is_publishable" => Datum::Bool(false),
+        "row_security_active" => policies::is_active(source, first),
+        "row_security_active_name" => match named_relation(source, text_at(args, 0)) {
+            Ok(relation) => policies::is_active(source, relation.oid()),
+            Err(error) => return Some(Err(error)),
+        },
         "pg_relation_filenode" => match catalog.relation_by_oid(first) {
             Some(relation) if has_file(&relation) => Datum::Oid(relation.oid()),
             _ => Datum::Null,

@@ -3,7 +3,7 @@
 //!
 //! The relations have PostgreSQL 15's names, oids and columns (recorded in
 //! `sql/data/relation.tsv`). Their rows are computed from the catalog when a query scans them;
-//! a relation about something that cannot exist here (policies, foreign tables) is
+//! a relation about something that cannot exist here (foreign tables) is
 //! truly empty.
 //!
 //! - [`shape`]       the relations' columns, and rows built by column name
@@ -56,6 +56,7 @@ pub fn rows(table: &Table, source: &dyn SystemSource) -> Option<Result<Vec<Vec<D
         "pg_catalog" => {
             let filled = relation::inheritance::fill(&table.name, source, &mut sheet)
                 || relation::triggers::fill(&table.name, source, &mut sheet)
+                || relation::policies::fill(&table.name, source, &mut sheet)
                 || role::roles::fill(&table.name, source, &mut sheet)
                 || reference::fill(&table.name, source, &mut sheet)
                 || relation::relations::fill(&table.name, source, &mut sheet)

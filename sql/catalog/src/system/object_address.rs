@@ -68,6 +68,13 @@ fn identity(source: &dyn SystemSource, class: Oid, object: Oid, part: i32) -> Re
                 Identity { kind: "trigger".to_owned(), ..on_table(source, &table, "trigger", name) }
             }
         },
+        3256 => match catalog.policy_by_oid(object) {
+            None => Identity::missing("policy"),
+            Some((table, place)) => {
+                let name = &table.row_security.policies[place].name;
+                Identity { kind: "policy".to_owned(), ..on_table(source, &table, "policy", name) }
+            }
+        },
         other => return Err(SqlError::internal(format!("unrecognized object class: {other}"))),
     })
 }

@@ -3,7 +3,7 @@
 use sqlparser::ast::Expr;
 
 use crate::catalog::stored_name::with_names;
-use crate::catalog::{Catalog, Routine, SessionRoles, Table};
+use crate::catalog::{Catalog, Routine, SessionRoles, Table, View};
 use crate::datum::Datum;
 use crate::function::FunctionContext;
 use crate::parser::parse_expression;
@@ -93,6 +93,10 @@ pub trait SystemSource {
     }
     /// A view's query as PostgreSQL shows it; `None` for one that is shown as it was written.
     fn shown_view(&self, _view: &Table, _pretty: bool) -> Option<String> {
+        None
+    }
+    /// The expression of a policy as PostgreSQL shows it; `None` for one that is shown as it was written.
+    fn shown_policy(&self, _query: &View) -> Option<String> {
         None
     }
     /// What of its rows a view lets statements change by itself.

@@ -381,6 +381,10 @@ pub enum AlterTableAction {
         name: Option<String>,
         firing: TriggerFiring,
     },
+    /// ENABLE and DISABLE ROW LEVEL SECURITY.
+    RowSecurity(bool),
+    /// FORCE and NO FORCE ROW LEVEL SECURITY.
+    ForceRowSecurity(bool),
     SetPersistence(Persistence),
     /// ATTACH PARTITION; without a bound, of an index.
     AttachPartition {
@@ -554,6 +558,7 @@ pub enum CommentObject {
     Constraint { name: String, table: QualifiedName },
     DomainConstraint { name: String, domain: QualifiedName },
     Trigger { name: String, table: QualifiedName },
+    Policy { name: String, table: QualifiedName },
     Schema(String),
     Database(String),
     Extension(String),

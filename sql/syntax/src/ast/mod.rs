@@ -12,7 +12,7 @@
 //! - [`partition`] partitioned tables and their partitions
 //! - [`utility`]   transactions, settings, COPY, cursors, prepared statements, maintenance
 //! - [`type_name`] types as written
-//! - [`role`]      roles, GRANT and REVOKE; [`database`] databases
+//! - [`role`]      roles, GRANT and REVOKE; [`policy`] policies; [`database`] databases
 //! - [`extension`] extensions; [`words`] words that statements say and the catalog keeps
 //! - [`lock`]      row locking clauses, which sqlparser knows only in part
 
@@ -25,6 +25,7 @@ pub mod lock;
 pub mod name;
 pub mod operator_class;
 pub mod partition;
+pub mod policy;
 pub mod role;
 pub mod routine;
 pub mod setting;
@@ -42,6 +43,7 @@ pub use lock::*;
 pub use name::*;
 pub use operator_class::*;
 pub use partition::*;
+pub use policy::*;
 pub use role::*;
 pub use routine::*;
 pub use setting::*;

@@ -15,6 +15,7 @@ use super::name::QualifiedName;
 use super::operator_class::{
     AlterOperatorClass, AlterOperatorFamily, CreateOperatorClass, CreateOperatorFamily, DropOperatorClass,
 };
+use super::policy::{AlterPolicy, CreatePolicy, DropPolicy, RenamePolicy};
 use super::role::{AlterDefaultPrivileges, AlterRole, CreateRole, DropRole, Grant, GrantRole, OwnedObjects};
 use super::routine::{CreateRoutine, RoutineWord};
 use super::setting::Set;
@@ -50,6 +51,10 @@ pub enum Statement {
     CreateTrigger(Box<CreateTrigger>),
     DropTrigger(DropTrigger),
     RenameTrigger(RenameTrigger),
+    CreatePolicy(Box<CreatePolicy>),
+    AlterPolicy(Box<AlterPolicy>),
+    RenamePolicy(RenamePolicy),
+    DropPolicy(DropPolicy),
     CreateType(CreateType),
     AlterType(AlterType),
     CreateDomain(Box<CreateDomain>),
@@ -195,6 +200,9 @@ impl Statement {
             Statement::CreateTrigger(_) => "CREATE TRIGGER",
             Statement::DropTrigger(_) => "DROP TRIGGER",
             Statement::RenameTrigger(_) => "ALTER TRIGGER",
+            Statement::CreatePolicy(_) => "CREATE POLICY",
+            Statement::AlterPolicy(_) | Statement::RenamePolicy(_) => "ALTER POLICY",
+            Statement::DropPolicy(_) => "DROP POLICY",
             Statement::CreateType(_) => "CREATE TYPE",
             Statement::AlterType(_) => "ALTER TYPE",
             Statement::CreateDomain(_) => "CREATE DOMAIN",

@@ -150,7 +150,12 @@ pub trait SessionHost: Interruptible + Sync {
     fn as_owner_of(&self, _routine: Oid, _settings: &[(String, String)]) -> Result<Option<&dyn SessionHost>> {
         Err(SqlError::unsupported("a SECURITY DEFINER routine in this context"))
     }
-    /// A number for the role in force and the version of the catalog: whoever has found out what
+    /// The role in force and its setting of `row_security`: whose policies count. `None` where nobody knows, and
+    /// what was planned for somebody is refused.
+    fn policy_reader(&self) -> Option<(Oid, bool)> {
+        None
+    }
+    /// A number for the role in force, its setting of `row_security` and the version of the catalog: whoever has found out what
     /// it may need not ask again. 0: there is no such number, and every run asks.
     fn authority(&self) -> u64 {
         0

@@ -7,7 +7,7 @@ use super::json::jsonpath;
 use super::number::{decimal, float, integer, number_format, series, transition};
 use super::pattern_match::{pattern, regexp};
 use super::signature::{Eval, SetEval, SetPage};
-use super::system_info::{identifier, lsn, reference, session, snapshot};
+use super::system_info::{identifier, lsn, policy_check, reference, session, snapshot};
 use super::text::{normalize, string};
 use super::{comparison, convert, datetime, enum_label, intrinsic, json, point, variadic};
 
@@ -55,6 +55,7 @@ pub(super) const SCALAR_TABLES: &[ScalarTable] = &[
     lsn::FUNCTIONS,
     point::FUNCTIONS,
     snapshot::FUNCTIONS,
+    policy_check::FUNCTIONS,
     identifier::FUNCTIONS,
     normalize::FUNCTIONS,
     crypto::FUNCTIONS,

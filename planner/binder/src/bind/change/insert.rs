@@ -156,7 +156,7 @@ impl Binder<'_, '_> {
             (true, true) => Some(Overriding::User),
         };
         let source = self.insert_source(insert, &target, &targets, overriding)?;
-        let on_conflict = match on {
+        let mut on_conflict = match on {
             None => None,
             Some(OnInsert::OnConflict(conflict)) => Some(self.on_conflict(&target, &relation, conflict)?),
             Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
@@ -169,6 +169,7 @@ impl Binder<'_, '_> {
         }
         let alias = relation.as_target(&table);
         let returning = self.returning(returning.as_deref(), vec![relation])?;
+        checks.extend(self.policies_of_insert(&target, on_conflict.as_mut(), returning.as_ref())?);
         let values = insert.source.as_ref().map(|query| query.body.as_ref());
         let width = match values {
             None => columns.len(),

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use archipel_sql::catalog::{Privileges, TableRef};
+use archipel_sql::catalog::{PolicyCommand, Privileges, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{MERGE_DEFAULTS, MERGE_NOTHING, Overriding};
 use archipel_sql::types::Type;
@@ -19,8 +19,10 @@ use super::modify::{is_default, syntax};
 use super::target::{Change, ChangeTarget};
 use crate::bind::binder::Binder;
 use crate::bind::clause::Clause;
+use crate::bind::from::barrier::{all_of, behind_barrier, conjuncts, in_turn, is_asked_first, only_compares};
 use crate::bind::from::combine;
 use crate::bind::level::{Level, LevelKind, Relation};
+use crate::bind::row_security::required_where;
 use crate::bound::*;
 use crate::partition::Family;
 
@@ -33,6 +35,8 @@ struct Sides {
     rows: Rel,
     /// The target's names, then the source's.
     both: Vec<Relation>,
+    /// Which rows of the target there are by its policies.
+    policies: Vec<BoundExpr>,
 }
 
 /// What the source is called, if it is one relation.
@@ -50,6 +54,16 @@ fn is_marked(name: &ObjectName, mark: &str) -> bool {
 /// Whether a row stands for something else.
 fn is_only(row: &[Expr], mark: &str) -> bool {
     matches!(row, [Expr::Identifier(ident)] if ident.value == mark)
+}
+
+/// The rows that an action takes, of which policies demand this. Those that only compare find the rows.
+fn taken(filter: BoundExpr, required: Vec<BoundExpr>) -> BoundExpr {
+    if required.is_empty() {
+        return filter;
+    }
+    let mut parts: Vec<BoundExpr> = conjuncts(vec![filter.clone()]).filter(only_compares).collect();
+    parts.extend(required_where(Some(filter), required));
+    BoundExpr::new(ExprKind::And(parts), Type::BOOL)
 }
 
 impl Binder<'_, '_> {
@@ -86,7 +100,8 @@ impl Binder<'_, '_> {
         self.cte_count += 1;
         let rows = Rel::CteScan { id, types: rel.types(), alias: name_of_one(&source) };
         let both = combine(vec![target.clone()], source.clone(), width)?;
-        let sides = Sides { table: table.clone(), family, target, source, rows, both };
+        let policies = self.merge_target_guard(&table)?;
+        let sides = Sides { table: table.clone(), family, target, source, rows, both, policies };
         let mut actions = Vec::with_capacity(clauses.len());
         for (place, clause) in clauses.iter().enumerate() {
             let earlier = &clauses[..place];
@@ -137,7 +152,10 @@ impl Binder<'_, '_> {
                 let (set, _) = self.with_level(level, |binder| {
                     binder.assignments(&ChangeTarget::of_table(sides.table.clone()), assignments)
                 })?;
-                let checks = self.checks(&sides.table)?;
+                let mut checks = self.checks(&sides.table)?;
+                let guard = self.merge_guard(&sides.table, PolicyCommand::Update)?;
+                checks.extend(guard.checks);
+                let filter = taken(filter, guard.using);
                 self.need_computed(&sides.table, Some(&set))?;
                 Ok(Some(BoundStatement::Update(BoundUpdate {
                     table: sides.table.clone(),
@@ -154,6 +172,8 @@ impl Binder<'_, '_> {
             (true, MergeAction::Delete { .. }) => {
                 self.need(&sides.table, Privileges::DELETE);
                 let filter = self.matched_filter(sides, on, predicate.as_ref(), &same_kind)?;
+                let guard = self.merge_guard(&sides.table, PolicyCommand::Delete)?;
+                let filter = taken(filter, guard.using);
                 Ok(Some(BoundStatement::Delete(BoundDelete {
                     table: sides.table.clone(),
                     alias: sides.target.as_target(&sides.table),
@@ -212,6 +232,10 @@ impl Binder<'_, '_> {
             conditions.extend(binder.clause_conditions(own, earlier)?);
             Ok(conditions)
         })?;
+        let conditions = match sides.policies.is_empty() {
+            true => conditions,
+            false => in_turn(sides.policies.clone(), conditions),
+        };
         Ok(BoundExpr::new(ExprKind::And(conditions), Type::BOOL))
     }
 
@@ -238,6 +262,13 @@ impl Binder<'_, '_> {
                     lock: None,
                     alias: sides.target.as_target(&sides.table),
                 },
+            };
+            let rows = match all_of(sides.policies.clone()) {
+                None => rows,
+                Some(shown) => {
+                    let rows = Rel::Filter { input: Box::new(rows), predicate: shown };
+                    if is_asked_first(&rows) { rows } else { behind_barrier(rows) }
+                }
             };
             let rel = Rel::Filter { input: Box::new(rows), predicate };
             let subquery = Subquery { kind: SubqueryKind::Exists, rel, correlated: true };
@@ -302,7 +333,8 @@ impl Binder<'_, '_> {
                 .collect::<Result<Vec<_>>>()
         })?;
         let input = Rel::Filter { input: Box::new(sides.rows.clone()), predicate: filter };
-        let checks = self.checks(table)?;
+        let mut checks = self.checks(table)?;
+        checks.extend(self.merge_guard(table, PolicyCommand::Insert)?.checks);
         self.need_computed(table, None)?;
         Ok(BoundInsert {
             table: table.clone(),

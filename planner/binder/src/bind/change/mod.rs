@@ -4,6 +4,7 @@
 //! - [`modify`] UPDATE, DELETE and CALL
 //! - [`merge`] MERGE
 //! - [`target`] what they change: tables, and views that are simple enough
+//! - [`policy`] what policies demand of them
 //! - [`element`] parts of columns that are assigned to
 //! - [`reference`] what foreign keys run
 
@@ -11,5 +12,6 @@ pub(crate) mod element;
 pub mod insert;
 pub(crate) mod merge;
 pub mod modify;
+mod policy;
 pub mod reference;
 pub mod target;

@@ -1,7 +1,7 @@
 //! INSERT, UPDATE, DELETE and CALL.
 
 use archipel_sql::ast as own;
-use archipel_sql::catalog::{ArgMode, Identity, Privileges, Required, TableKind, TableRef};
+use archipel_sql::catalog::{ArgMode, Identity, PolicyCommand, Privileges, Required, TableKind, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::Intrinsic;
@@ -239,7 +239,7 @@ impl Binder<'_, '_> {
             let expr = self.boolean(bound, "CHECK")?;
             // Rows may be there that do not meet it, or a change elsewhere makes them such.
             let always = check.not_valid || is_mutable(&expr);
-            checks.push(BoundCheck { name: check.name.clone(), expr, of_view: false, always });
+            checks.push(BoundCheck { name: check.name.clone(), expr, kind: CheckKind::Constraint, always });
         }
         Ok(checks)
     }
@@ -531,11 +531,14 @@ impl Binder<'_, '_> {
         {
             return Err(read_only(&table));
         }
-        let filter = target.filter(filter);
         let mut checks = self.checks(&table)?;
         checks.extend(target.checks());
         self.need_computed(&table, Some(&set))?;
         let returning = self.returning(returning.as_deref(), relations)?;
+        let written = filter.iter().chain(set.iter().map(|(_, value)| value));
+        let guard = self.policies_of_change(&target, PolicyCommand::Update, written, returning.as_ref())?;
+        checks.extend(guard.checks);
+        let filter = target.filter(filter, guard.using);
         let (from, filter) = self.with_view_rows(&table, from, filter)?;
         let ChangeTarget { family, numbered, .. } = target;
         Ok(BoundUpdate { table, alias, family, numbered, from, filter, set, checks, returning })
@@ -615,8 +618,9 @@ impl Binder<'_, '_> {
             }
             None => None,
         };
-        let filter = target.filter(filter);
         let returning = self.returning(returning.as_deref(), relations)?;
+        let guard = self.policies_of_change(&target, PolicyCommand::Delete, &filter, returning.as_ref())?;
+        let filter = target.filter(filter, guard.using);
         let (using, filter) = self.with_view_rows(&table, using, filter)?;
         let ChangeTarget { family, numbered, .. } = target;
         Ok(BoundDelete { table, alias, family, numbered, using, filter, returning, alone: false })

@@ -19,12 +19,12 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{ObjectName, Query, Select, SetExpr, TableAlias, TableFactor};
 
 use crate::bind::binder::{BindEnv, Binder};
+use crate::bind::from::barrier::{all_of, in_turn};
 use crate::bind::from::{row_number, table_number};
 use crate::bind::level::{Relation, ScopeColumn};
 use crate::bind::name::{object_name_parts, own_rows, schema_and_name};
-use crate::bind::visit::{is_asked_at_once, raise_depth, visit_expr_mut};
+use crate::bind::visit::{raise_depth, visit_expr_mut};
 use crate::bound::*;
-use crate::comparison::comparison;
 use crate::partition::Family;
 
 /// The kind of change, for messages.
@@ -185,8 +185,18 @@ impl ChangeTarget {
         view.view.columns.get(place)?.default.as_deref()
     }
 
-    /// The condition of a change: the view's and the statement's own.
-    pub fn filter(&self, own: Option<BoundExpr>) -> Option<BoundExpr> {
+    /// In whose name the table is changed by a statement in this name.
+    pub fn acting(&self, around: Option<Oid>) -> Option<Oid> {
+        self.view.as_ref().map_or(around, |view| view.acting)
+    }
+
+    /// The condition of a change: what policies demand, the view's and the statement's own.
+    pub fn filter(&self, own: Option<BoundExpr>, policies: Vec<BoundExpr>) -> Option<BoundExpr> {
+        let own = self.filter_of_view(own);
+        if policies.is_empty() { own } else { all_of(in_turn(policies, own.into_iter().collect())) }
+    }
+
+    fn filter_of_view(&self, own: Option<BoundExpr>) -> Option<BoundExpr> {
         let Some(view) = &self.view else { return own };
         let (barrier, others) = view.filters.split_at(view.barred.min(view.filters.len()));
         let of = |filters: &[(String, BoundExpr)]| -> Vec<BoundExpr> {
@@ -202,7 +212,7 @@ impl ChangeTarget {
         self.view.iter().flat_map(|view| &view.checks).map(|(name, expr)| {
             let kind = ExprKind::IsBool { expr: Box::new(expr.clone()), value: true, negated: false };
             let expr = BoundExpr::new(kind, Type::BOOL);
-            BoundCheck { name: name.clone(), expr, of_view: true, always: true }
+            BoundCheck { name: name.clone(), expr, kind: CheckKind::View, always: true }
         })
     }
 }
@@ -230,50 +240,6 @@ fn plain_column(expr: &BoundExpr) -> Option<u16> {
     match &expr.kind {
         ExprKind::Column { depth: 0, index } => Some(*index),
         _ => None,
-    }
-}
-
-/// The conditions of a barrier, and others behind those.
-fn in_turn(mut parts: Vec<BoundExpr>, others: Vec<BoundExpr>) -> Vec<BoundExpr> {
-    if parts.iter().all(is_asked_at_once) {
-        parts.extend(others);
-        return parts;
-    }
-    let (mut parts, late): (Vec<_>, Vec<_>) = conjuncts(parts).partition(is_asked_at_once);
-    // Rows are found by those that compare and do no more.
-    let (compare, others): (Vec<_>, Vec<_>) = conjuncts(others).partition(only_compares);
-    match (all_of(late), all_of(others)) {
-        (Some(late), Some(others)) => {
-            let kind = ExprKind::Case { arms: vec![(late, others)], otherwise: None };
-            parts.push(BoundExpr::new(kind, Type::BOOL));
-        }
-        (late, others) => parts.extend(late.into_iter().chain(others)),
-    }
-    parts.extend(compare);
-    parts
-}
-
-fn conjuncts(conditions: Vec<BoundExpr>) -> impl Iterator<Item = BoundExpr> {
-    conditions.into_iter().flat_map(|condition| match condition.kind {
-        ExprKind::And(parts) => parts,
-        _ => vec![condition],
-    })
-}
-
-/// Whether a condition compares a column with what no row is read for, which never fails.
-fn only_compares(condition: &BoundExpr) -> bool {
-    let ExprKind::Call { function, args } = &condition.kind else { return false };
-    let is_plain = |arg: &BoundExpr| {
-        matches!(arg.kind, ExprKind::Column { .. } | ExprKind::Const(_) | ExprKind::Param(_))
-    };
-    comparison(function.function).is_some() && args.iter().all(is_plain)
-}
-
-/// The conjunction of conditions, if there are some.
-fn all_of(mut parts: Vec<BoundExpr>) -> Option<BoundExpr> {
-    match parts.len() {
-        0 | 1 => parts.pop(),
-        _ => Some(BoundExpr::new(ExprKind::And(parts), Type::BOOL)),
     }
 }
 
@@ -440,7 +406,10 @@ impl Binder<'_, '_> {
         if let Some(detail) = more_than_simple(&query) {
             return Err(refused(detail));
         }
-        let bound = self.view_rows(view)?;
+        self.env.is_target = true;
+        let bound = self.view_rows(view);
+        self.env.is_target = false;
+        let bound = bound?;
         let Some(simple) = simple(&bound.rel) else {
             return Err(refused(of_other_rel(&bound.rel)));
         };

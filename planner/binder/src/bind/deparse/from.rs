@@ -117,6 +117,22 @@ impl Deparser<'_, '_> {
         Some(format!("{}.{}", self.identifier(&relation), self.identifier(&column)))
     }
 
+    /// A column, or what else a name is bound to.
+    pub(super) fn column(&self, name: &str, bound: &BoundExpr) -> Option<Piece> {
+        match bound.kind {
+            ExprKind::Column { .. } if self.clause == Clause::DomainCheck => Some(Piece::simple("VALUE")),
+            ExprKind::Column { .. } if self.names_relations => self.qualified(bound).map(Piece::simple),
+            // As it is called now.
+            ExprKind::Column { .. } if !self.current.is_empty() => {
+                let (_, column) = self.named_now(bound)?;
+                Some(Piece::simple(self.identifier(&column)))
+            }
+            ExprKind::Column { .. } => Some(Piece::simple(self.identifier(name))),
+            ExprKind::Param(number) => self.argument(number),
+            _ => None,
+        }
+    }
+
     pub(super) fn joined_item(&mut self, item: &TableWithJoins, page: &mut Page) -> Option<()> {
         if !self.pretty {
             page.push(&"(".repeat(item.joins.len()));

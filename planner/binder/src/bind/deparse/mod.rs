@@ -13,6 +13,7 @@ pub(crate) mod gathered;
 pub(crate) mod grouping;
 pub(crate) mod literal;
 pub(crate) mod name;
+pub(crate) mod policy;
 pub(crate) mod query;
 pub(crate) mod sublink;
 pub(crate) mod values;
@@ -45,6 +46,7 @@ use crate::bound::{BoundExpr, ExprKind};
 pub use body::deparse_body;
 pub use name::Arguments;
 use name::starred_argument;
+pub use policy::deparse_policy;
 pub use query::deparse_view;
 
 /// The expression as PostgreSQL shows it to a session with this search path; `None` for one that is
@@ -441,16 +443,6 @@ impl<'b, 'e> Deparser<'b, 'e> {
         let (own, array) = (self.within(own, &Around::Other), self.within(array, &Around::Other));
         let text = format!("{own} {} {word} ({array})", operator_name(op).ok()?);
         Some(Piece { text, kind: Kind::AnyOf })
-    }
-
-    fn column(&self, name: &str, bound: &BoundExpr) -> Option<Piece> {
-        match bound.kind {
-            ExprKind::Column { .. } if self.clause == Clause::DomainCheck => Some(Piece::simple("VALUE")),
-            ExprKind::Column { .. } if self.names_relations => self.qualified(bound).map(Piece::simple),
-            ExprKind::Column { .. } => Some(Piece::simple(self.identifier(name))),
-            ExprKind::Param(number) => self.argument(number),
-            _ => None,
-        }
     }
 
     fn argument(&self, number: u16) -> Option<Piece> {

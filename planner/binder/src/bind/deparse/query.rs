@@ -167,6 +167,11 @@ impl Deparser<'_, '_> {
         })
     }
 
+    /// The first result column of a SELECT whose FROM is in sight.
+    pub(super) fn first_target(&mut self, select: &Select) -> Option<String> {
+        self.targets(select)?.into_iter().next().map(|target| target.text)
+    }
+
     /// What the columns of the set operations in a query are of, each after those within it.
     fn set_types(&mut self, body: &SetExpr, found: &mut SetTypes) -> Option<Vec<Type>> {
         let SetExpr::SetOperation { left, right, .. } = body else {

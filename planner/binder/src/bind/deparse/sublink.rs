@@ -22,8 +22,11 @@ impl Deparser<'_, '_> {
         let (indent, clause) = (self.indent, self.clause);
         let literals = self.literals.take();
         let visible = std::mem::replace(&mut self.columns_visible, false);
+        // Of several relations in sight columns say theirs.
+        let names_relations = std::mem::replace(&mut self.names_relations, true);
         let mut page = Page { text: String::new(), indent: indent as i32 };
         let shown = self.query(query, None, &mut page);
+        self.names_relations = names_relations;
         (self.indent, self.clause, self.literals, self.columns_visible) = (indent, clause, literals, visible);
         shown?;
         Some(page.text)

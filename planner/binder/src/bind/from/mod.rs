@@ -4,9 +4,10 @@
 //! - [`from_function`] functions in FROM
 //! - [`rows_from`] ROWS FROM, and `unnest` of several arrays
 //! - [`join`] joins
-//! - [`view`] views in FROM
+//! - [`view`] views in FROM; [`barrier`] conditions that come before those of whoever reads
 //! - [`lock`] row locks
 
+pub(crate) mod barrier;
 pub(crate) mod from_function;
 pub(crate) mod join;
 pub(crate) mod lock;
@@ -363,8 +364,22 @@ impl Binder<'_, '_> {
         Ok((rel, vec![relation]))
     }
 
-    /// A table's rows, those of its heirs among them unless `only` its own are meant.
+    /// A table's rows, those of its heirs among them unless `only` its own are meant, as far as its policies
+    /// show them.
     fn rows_of(
+        &mut self,
+        table: TableRef,
+        only: bool,
+        lock: Option<RowLock>,
+        relation: &mut Relation,
+        alias: Alias,
+    ) -> Result<Rel> {
+        let is_target = std::mem::take(&mut self.env.is_target);
+        let rel = self.all_rows_of(table.clone(), only, lock, relation, alias)?;
+        if is_target { Ok(rel) } else { self.shown_rows(rel, &table, lock) }
+    }
+
+    fn all_rows_of(
         &self,
         table: TableRef,
         only: bool,

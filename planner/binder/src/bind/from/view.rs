@@ -5,32 +5,15 @@
 
 use archipel_sql::ast::RowLockClause;
 use archipel_sql::catalog::{REFERENCE_SCHEMA, TableRef, View, ViewReference};
-use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
-use archipel_sql::types::{Oid, Type};
+use archipel_sql::types::Oid;
 use sqlparser::ast::TableAlias;
 
 use super::Source;
+use super::barrier::{behind_barrier, is_asked_first};
 use crate::bind::binder::{BindEnv, Binder};
 use crate::bind::level::{Relation, ScopeColumn};
-use crate::bind::visit::is_asked_at_once;
 use crate::bound::*;
-
-/// Whether a view's own conditions are asked before those of whoever reads it, wherever these sink to.
-fn is_asked_first(rel: &Rel) -> bool {
-    match rel {
-        Rel::Scan { .. } | Rel::Family { .. } => true,
-        Rel::Project { input, .. } => is_asked_first(input),
-        Rel::Filter { input, predicate } => is_asked_first(input) && is_asked_at_once(predicate),
-        _ => false,
-    }
-}
-
-/// Rows that no condition around them sinks into: no more than into those of OFFSET 0.
-fn behind_barrier(rel: Rel) -> Rel {
-    let offset = Some(BoundExpr::constant(Datum::Int8(0), Type::INT8));
-    Rel::Limit { input: Box::new(rel), limit: None, offset, with_ties: false }
-}
 
 impl Binder<'_, '_> {
     /// A view's rows, under the names it gives its columns.
@@ -61,6 +44,9 @@ impl Binder<'_, '_> {
         env.is_settled = true;
         env.late_literals = self.env.late_literals;
         env.acting = self.acting_in(table.oid, view);
+        env.reader = self.env.reader;
+        env.policies_around = self.env.policies_around.clone();
+        env.is_target = std::mem::take(&mut self.env.is_target);
         let mut binder = Binder::new(&mut env);
         binder.nesting = self.nesting;
         binder.cte_count = self.cte_count;

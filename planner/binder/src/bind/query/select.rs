@@ -25,6 +25,7 @@ use super::target_list::{Grouping, Order, Parts, Target, replace_placeholders};
 use crate::bind::binder::Binder;
 use crate::bind::clause::Clause;
 use crate::bind::expression::disjunction::{simplified_over, widths};
+use crate::bind::from::barrier::with_comparisons;
 use crate::bind::from::lock::{require_lockable, skips_locked};
 use crate::bind::level::{Level, LevelKind};
 use crate::bind::name::{figure_column_name, ident_name, object_name_parts, object_name_span};
@@ -412,7 +413,7 @@ impl Binder<'_, '_> {
         locked: bool,
     ) -> Result<BoundQuery> {
         let filter = parts.filter.take().map(|filter| simplified_over(filter, &widths(&rel)));
-        let mut rel = filtered(rel, filter);
+        let mut rel = filtered(with_comparisons(rel, filter.as_ref()), filter);
         let mut windows = std::mem::take(&mut level.windows);
         let mut sets = std::mem::take(&mut level.sets);
         let grouped = parts.grouping.is_some()

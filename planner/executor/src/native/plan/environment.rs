@@ -8,6 +8,7 @@ use archipel_engine::id::TreeId;
 use archipel_sql::catalog::{Catalog, RoutineRef, TableRef, Trigger, TriggerEvent};
 use archipel_sql::error::Result;
 use archipel_sql::system::Defined;
+use archipel_sql::types::Oid;
 
 use crate::native::run::routine::CompiledRoutine;
 
@@ -58,9 +59,14 @@ pub trait RoutineLinker {
         )))
     }
 
-    /// The same for another version of the catalog; `None` where that makes no difference.
-    fn at(&self, catalog: &Catalog) -> Option<Arc<dyn RoutineLinker + Send + Sync>> {
-        let _ = catalog;
+    /// The same for another version of the catalog and, if one is given, another role and setting of
+    /// `row_security`; `None` where that makes no difference.
+    fn at(
+        &self,
+        catalog: &Catalog,
+        reader: Option<(Oid, bool)>,
+    ) -> Option<Arc<dyn RoutineLinker + Send + Sync>> {
+        let _ = (catalog, reader);
         None
     }
 

@@ -35,6 +35,13 @@ pub fn undefined_role(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist"))
 }
 
+/// 0A000 of a statement whose plan other policies went into than those that count now.
+pub fn planned_for_another() -> SqlError {
+    let what =
+        "another role or row_security for a statement over a table with policies while its routine runs";
+    SqlError::unsupported(what)
+}
+
 impl Catalog {
     /// An object in the words of an error: its kind and its name.
     pub fn kind_and_name(&self, object: Oid) -> (&'static str, String) {
@@ -230,7 +237,10 @@ impl Authority<'_> {
 
     /// 42501 for the first of these that it has not.
     pub fn require_all(&self, needed: &[Requirement]) -> Result<()> {
-        if self.is_superuser() && needed.iter().all(|requirement| requirement.acting.is_none()) {
+        let is_plain = |requirement: &Requirement| {
+            requirement.acting.is_none() && !matches!(requirement.what, Required::RowSecurity { .. })
+        };
+        if self.is_superuser() && needed.iter().all(is_plain) {
             return Ok(());
         }
         for requirement in needed {
@@ -244,6 +254,8 @@ impl Authority<'_> {
         match needed {
             Required::Schema(schema) => self.require(*schema, ObjectClass::Schema, Privileges::USAGE),
             Required::Routine(routine) => self.require(*routine, ObjectClass::Routine, Privileges::EXECUTE),
+            Required::RowSecurity { role, .. } if role.is_none_or(|role| role == self.role) => Ok(()),
+            Required::RowSecurity { .. } => Err(planned_for_another()),
             Required::Table { table, privileges, selected, inserted, updated } => {
                 let columns = [
                     (Privileges::SELECT, &selected[..]),

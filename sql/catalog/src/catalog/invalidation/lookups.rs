@@ -104,6 +104,21 @@ impl Lookups {
         self.agree(catalog, false, &mut FxHashSet::default())
     }
 
+    /// Whether a table with row security was found: then the answers are those for one role alone.
+    pub fn have_row_security(&self) -> bool {
+        let mut seen: FxHashSet<*const Lookups> = FxHashSet::default();
+        let mut waiting = vec![self];
+        while let Some(next) = waiting.pop() {
+            let mut tables = next.tables.values().flatten();
+            if tables.any(|table| table.row_security.enabled) {
+                return true;
+            }
+            let parts = next.parts.iter().filter(|part| seen.insert(Arc::as_ptr(part)));
+            waiting.extend(parts.map(|part| &**part));
+        }
+        false
+    }
+
     /// Parts may be shared by many, and lie as deep as calls do. Those that are `held` are known to agree,
     /// with all their own, and are not looked at; they become more where these do.
     pub(super) fn agree(&self, catalog: &Catalog, whole: bool, held: &mut FxHashSet<*const Lookups>) -> bool {

@@ -3,10 +3,12 @@
 //! - [`index`]    indexes of a table; [`sequence`] sequences; [`view`] views' stored queries,
 //!   [`view_reference`] what they read
 //! - [`system_column`] columns that every table has, `ctid` among them
+//! - [`policy`]   row-level security
 //! - [`nominal`]  what a table's definition says without any effect
 
 pub(super) mod index;
 pub mod nominal;
+pub(super) mod policy;
 pub mod sequence;
 pub(super) mod system_column;
 pub mod view;

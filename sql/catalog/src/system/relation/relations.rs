@@ -14,7 +14,7 @@ use crate::system::definition::expressions::{
 };
 use crate::system::definition::index_definition;
 use crate::system::depend::{
-    PG_EXTENSION, PG_TRIGGER, dependencies, initial_rights, referenced_index, rules,
+    PG_EXTENSION, PG_POLICY, PG_TRIGGER, dependencies, initial_rights, referenced_index, rules,
 };
 use crate::system::operator_class::builtin_class::method_oid;
 use crate::system::role::roles::{acl_of, column_acl, owner, owner_name};
@@ -121,6 +121,8 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("relchecks", Datum::Int2(table.checks.len() as i16)),
             ("relhasrules", Datum::Bool(kind == b'v')),
             ("relhastriggers", Datum::Bool(referencing.contains(&table.oid) || !table.triggers.is_empty())),
+            ("relrowsecurity", Datum::Bool(table.row_security.enabled)),
+            ("relforcerowsecurity", Datum::Bool(table.row_security.forced)),
             ("relispopulated", Datum::Bool(true)),
             (
                 "relreplident",
@@ -483,6 +485,8 @@ fn object_class(source: &dyn SystemSource, object: Oid) -> Oid {
         PG_EXTENSION
     } else if catalog.trigger_by_oid(object).is_some() {
         PG_TRIGGER
+    } else if catalog.policy_by_oid(object).is_some() {
+        PG_POLICY
     } else {
         PG_CONSTRAINT
     }
@@ -514,7 +518,7 @@ fn tables(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("hasindexes", Datum::Bool(indexes(table).next().is_some())),
             ("hasrules", Datum::Bool(false)),
             ("hastriggers", Datum::Bool(!table.foreign_keys.is_empty() || !table.triggers.is_empty())),
-            ("rowsecurity", Datum::Bool(false)),
+            ("rowsecurity", Datum::Bool(table.row_security.enabled)),
         ]);
     }
 }

@@ -27,7 +27,6 @@ const FOREIGN_OBJECTS: &[&[&str]] = &[
     &["materialized", "view"],
     &["operator", "family"],
     &["operator"],
-    &["policy"],
     &["publication"],
     &["rule"],
     &["server"],
@@ -57,6 +56,7 @@ impl Cursor<'_> {
                 return self.create_operator_family();
             }
             "trigger" => return self.create_trigger(or_replace),
+            "policy" if !or_replace => return self.create_policy(),
             "extension" if !or_replace => return self.create_extension(),
             "database" if !or_replace => return self.create_database(),
             "constraint" if self.at_words(&["constraint", "trigger"]) => {
@@ -211,6 +211,7 @@ impl Cursor<'_> {
             "type" => self.alter_type(),
             "domain" => self.alter_domain(),
             "trigger" => self.alter_trigger(),
+            "policy" => self.alter_policy(),
             "extension" => self.alter_extension(),
             "database" => self.alter_database(),
             "system" => {
@@ -284,6 +285,7 @@ impl Cursor<'_> {
                 return self.drop_operator_class();
             }
             "trigger" => return self.drop_trigger(),
+            "policy" => return self.drop_policy(),
             "extension" => return self.drop_extension(),
             "database" => return self.drop_database(),
             "owned" => return self.owned(false),
@@ -362,6 +364,12 @@ impl Cursor<'_> {
                 let name = self.identifier()?;
                 self.expect("on")?;
                 CommentObject::Trigger { name, table: self.name()? }
+            }
+            "policy" => {
+                self.skip(1);
+                let name = self.identifier()?;
+                self.expect("on")?;
+                CommentObject::Policy { name, table: self.name()? }
             }
             "schema" => {
                 self.skip(1);

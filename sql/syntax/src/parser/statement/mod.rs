@@ -7,7 +7,7 @@
 //! - [`routine`]     functions and procedures, CALL, DO; [`aggregate`] CREATE AGGREGATE; [`operator_class`]
 //!   operator classes and families; [`extension`] extensions
 //! - [`definition`]  CREATE and ALTER by what follows, schemas, DROP, TRUNCATE, COMMENT
-//! - [`role`]        roles, GRANT and REVOKE; [`database`] databases
+//! - [`role`]        roles, GRANT and REVOKE; [`policy`] policies; [`database`] databases
 //! - [`session`]     SET, SHOW, PREPARE, cursors, EXPLAIN, maintenance; [`transaction`] BEGIN … ROLLBACK
 //! - [`copy`]        COPY
 
@@ -21,6 +21,7 @@ mod extension;
 mod index;
 mod operator_class;
 pub(super) mod partition;
+mod policy;
 mod role;
 mod routine;
 mod session;

@@ -460,6 +460,7 @@ impl Cursor<'_> {
                 let firing = if always { TriggerFiring::Always } else { TriggerFiring::Replica };
                 AlterTableAction::SetTrigger { name: Some(self.identifier()?), firing }
             }
+            "enable" | "disable" | "force" | "no" if self.at_row_security() => self.row_security_switch(),
             "set" if matches!(self.word_at(1).as_str(), "logged" | "unlogged") => {
                 let unlogged = self.word_at(1) == "unlogged";
                 self.skip(2);

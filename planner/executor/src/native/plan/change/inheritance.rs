@@ -9,7 +9,7 @@ use archipel_sql::types::Type;
 
 use super::modify::changes_rows;
 use super::trigger::kept_for;
-use crate::bound::{BoundDelete, BoundExpr, BoundInsert, BoundUpdate, Rel};
+use crate::bound::{BoundCheck, BoundDelete, BoundExpr, BoundInsert, BoundUpdate, CheckKind, Rel};
 use crate::native::plan::access::inheritance::shown_as;
 use crate::native::plan::compiler::Compiler;
 use crate::native::plan::walk::root_columns;
@@ -27,6 +27,16 @@ fn behind(member: &Member, beside: Option<&Rel>) -> Vec<BoundExpr> {
     let types = beside.map(Rel::types).unwrap_or_default();
     let beside = types.into_iter().enumerate().map(|(place, ty)| BoundExpr::column(width + place, ty));
     std::iter::once(number).chain(beside).collect()
+}
+
+/// A check of an UPDATE as one of a row that it makes another partition's, where it is inserted: policies still
+/// demand of it what they do of what rows become.
+fn of_moved_row(check: &BoundCheck) -> BoundCheck {
+    let kind = match check.kind {
+        CheckKind::PolicyOfUpdate => CheckKind::PolicyOfInsert,
+        other => other,
+    };
+    BoundCheck { kind, ..check.clone() }
 }
 
 impl Compiler<'_> {
@@ -90,7 +100,7 @@ impl Compiler<'_> {
                     family: None,
                     source: Rel::Unit,
                     given: Vec::new(),
-                    checks: update.checks.clone(),
+                    checks: update.checks.iter().map(of_moved_row).collect(),
                     on_conflict: None,
                     returning: None,
                 };

@@ -10,7 +10,9 @@ use archipel_sql::types::Type;
 use super::trigger::kept_for;
 use crate::bind::insert::no_arbiter;
 use crate::bind::reference::bind_checks;
-use crate::bound::{BoundCheck, BoundChecks, BoundExpr, BoundInsert, ConflictArbiter, OnConflict, Rel};
+use crate::bound::{
+    BoundCheck, BoundChecks, BoundExpr, BoundInsert, CheckKind, ConflictArbiter, OnConflict, Rel,
+};
 use crate::native::plan::access::inheritance::shown_as;
 use crate::native::plan::compiler::Compiler;
 use crate::native::plan::constraint::placing::Placing;
@@ -174,7 +176,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// A member's own conditions, and what views demand beside.
+    /// A member's own conditions, and what views and policies demand beside.
     pub fn member_checks(&self, checks: &BoundChecks, member: &Member) -> Result<BoundChecks> {
         let number = BoundExpr::constant(Datum::Oid(member.table.oid), Type::OID);
         let places = member.places([number]);
@@ -182,7 +184,7 @@ impl Compiler<'_> {
         own.extend(
             checks
                 .iter()
-                .filter(|check| check.of_view)
+                .filter(|check| check.kind != CheckKind::Constraint)
                 .map(|check| BoundCheck { expr: member.over(&check.expr, &places), ..check.clone() }),
         );
         Ok(own)

@@ -28,8 +28,8 @@ use rustc_hash::FxHashMap;
 
 use crate::bind::visit::{calls_volatile, is_volatile};
 use crate::bound::{
-    AggregateCall, BoundDelete, BoundExpr, BoundInsert, BoundStatement, BoundUpdate, Cte, CteBody, ExprKind,
-    FrameBound, JoinKind, Rel, Returning, SetCall, SetItem, SortKey, WindowCall,
+    AggregateCall, BoundDelete, BoundExpr, BoundInsert, BoundStatement, BoundUpdate, CheckKind, Cte, CteBody,
+    ExprKind, FrameBound, JoinKind, Rel, Returning, SetCall, SetItem, SortKey, WindowCall,
 };
 
 /// The error that planning a statement ends with.
@@ -534,7 +534,7 @@ impl<'b> Planning<'b> {
         let (row, _) = self.relation(&insert.source, outer)?;
         self.use_all(&row);
         let width = insert.table.columns.len();
-        let views = insert.checks.iter().filter(|check| check.of_view);
+        let views = insert.checks.iter().filter(|check| check.kind != CheckKind::Constraint);
         let new = outer.within(self.varying(width));
         for check in views {
             self.look_at(&check.expr, &new)?;
@@ -558,7 +558,8 @@ impl<'b> Planning<'b> {
             (Some(_), Some(_)) => None,
         };
         let scope = self.changed(width, update.from.as_ref(), update.filter.as_ref(), outer)?;
-        let views = update.checks.iter().filter(|check| check.of_view).map(|check| &check.expr);
+        let views = update.checks.iter().filter(|check| check.kind != CheckKind::Constraint);
+        let views = views.map(|check| &check.expr);
         for expr in update.set.iter().map(|(_, expr)| expr).chain(views) {
             self.look_at(expr, &scope)?;
         }

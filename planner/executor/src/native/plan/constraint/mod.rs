@@ -16,7 +16,9 @@ use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Type;
 
 use super::compiler::Compiler;
-use crate::bound::{BoundCheck, BoundChecks, BoundExpr, ExprKind, LockStrength, LockWait, Rel, RowLock};
+use crate::bound::{
+    BoundCheck, BoundChecks, BoundExpr, CheckKind, ExprKind, LockStrength, LockWait, Rel, RowLock,
+};
 use crate::native::plan::relation::node::ScanUse;
 use crate::native::run::constraint::check::{RowCheck, RowChecks};
 use crate::native::run::constraint::foreign_key::{Direction, ReferenceCheck};
@@ -48,7 +50,15 @@ impl Compiler<'_> {
             .map(|(position, (_, slot))| (position as u16, *slot))
             .collect();
         not_null.iter().for_each(|(_, slot)| self.mark(*slot));
+        // What is changed in place is no new row to policies.
+        let of_others = match changed {
+            Some(_) => CheckKind::PolicyOfInsert,
+            None => CheckKind::PolicyOfUpdate,
+        };
         let asked = |check: &&BoundCheck| {
+            if check.kind == of_others {
+                return false;
+            }
             let read = super::walk::root_columns(&check.expr);
             check.always || read.is_empty() || read.into_iter().any(touched)
         };
@@ -57,7 +67,7 @@ impl Compiler<'_> {
             .filter(asked)
             .map(|check| {
                 let predicate = self.scoped(row, |c| c.predicate(&check.expr))?;
-                Ok(RowCheck { name: check.name.clone(), predicate, of_view: check.of_view })
+                Ok(RowCheck { name: check.name.clone(), predicate, kind: check.kind })
             })
             .collect::<Result<Vec<_>>>()?;
         let partition = match self.placing {

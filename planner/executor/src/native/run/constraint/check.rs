@@ -6,6 +6,7 @@ use archipel_sql::error::{SqlError, SqlState};
 
 use super::detail::{failing_row, of_table, with_detail};
 use super::partition_bound::PartitionCheck;
+use crate::bound::CheckKind;
 use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
@@ -26,7 +27,7 @@ pub(crate) struct RowChecks {
 pub(crate) struct RowCheck {
     pub(crate) name: String,
     pub(crate) predicate: CompiledPredicate,
-    pub(crate) of_view: bool,
+    pub(crate) kind: CheckKind,
 }
 
 impl RowChecks {
@@ -46,6 +47,7 @@ impl RowChecks {
         ctx: &mut ExecContext<'_, '_>,
         row: &dyn Fn(&mut ExecContext<'_, '_>) -> ExecResult<Vec<Datum>>,
     ) -> ExecResult<()> {
+        self.check_policies(ctx)?;
         for (column, slot) in &self.not_null {
             if ctx.frame.slots[*slot as usize].is_null() {
                 let name = &self.table.columns[usize::from(*column)].name;
@@ -60,7 +62,7 @@ impl RowChecks {
                 return Err(of_table(error, &self.table, None).into());
             }
         }
-        for RowCheck { name, predicate, .. } in self.checks.iter().filter(|check| !check.of_view) {
+        for RowCheck { name, predicate, .. } in self.of_kind(CheckKind::Constraint) {
             if predicate(ctx)? == Some(false) {
                 let message = format!(
                     "new row for relation \"{}\" violates check constraint \"{name}\"",
@@ -77,6 +79,22 @@ impl RowChecks {
         {
             let row = row(ctx)?;
             return Err(partition.violated(self.failing_row(&row, ctx)).into());
+        }
+        Ok(())
+    }
+
+    fn of_kind(&self, kind: CheckKind) -> impl Iterator<Item = &RowCheck> {
+        self.checks.iter().filter(move |check| check.kind == kind)
+    }
+
+    /// What policies demand of the new row in its slots. They come first: errors of constraints could tell of
+    /// rows that nobody may write (ExecInsert). What is not known is not allowed.
+    fn check_policies(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        for RowCheck { name, predicate, kind } in &self.checks {
+            let is_policy = matches!(kind, CheckKind::PolicyOfInsert | CheckKind::PolicyOfUpdate);
+            if is_policy && predicate(ctx)? != Some(true) {
+                return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, name.as_str()).into());
+            }
         }
         Ok(())
     }
@@ -113,7 +131,7 @@ impl RowChecks {
         ctx: &mut ExecContext<'_, '_>,
         row: &dyn Fn(&mut ExecContext<'_, '_>) -> ExecResult<Vec<Datum>>,
     ) -> ExecResult<()> {
-        for RowCheck { name, predicate, .. } in self.checks.iter().filter(|check| check.of_view) {
+        for RowCheck { name, predicate, .. } in self.of_kind(CheckKind::View) {
             if predicate(ctx)? == Some(false) {
                 let message = format!("new row violates check option for view \"{name}\"");
                 let row = row(ctx)?;

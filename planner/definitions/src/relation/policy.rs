@@ -1,0 +1,265 @@
+//! Row-level security: policies, which are part of their table, and whether they count (PostgreSQL's policy.c).
+//! Every change gives the table a new version, so that what was planned by other policies is planned again.
+
+use archipel_sql::ast::{
+    AlterPolicy, CreatePolicy, DropPolicy, Expression, PolicyCommand, QualifiedName, RenamePolicy, RoleName,
+};
+use archipel_sql::catalog::access::EVERYBODY;
+use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
+use archipel_sql::catalog::{Policy, RowSecurity, Table, TableKind, TableRef, View};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
+
+use super::view;
+use super::view_query::bound;
+use crate::drop::cascade::cascade_notice;
+use crate::expression::check;
+use crate::work::{Work, change};
+
+fn syntax(message: &str) -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, message)
+}
+
+fn already_exists(name: &str, table: &Table) -> SqlError {
+    let message = format!("policy \"{name}\" for table \"{}\" already exists", table.name);
+    SqlError::new(SqlState::DUPLICATE_OBJECT, message)
+}
+
+pub(crate) fn undefined_policy(name: &str, table: &Table) -> SqlError {
+    let message = format!("policy \"{name}\" for table \"{}\" does not exist", table.name);
+    SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+}
+
+/// The table of a policy, which must be one and whoever defines it its owner.
+fn policy_table(name: &QualifiedName, work: &Work<'_>) -> Result<TableRef> {
+    let table = work.catalog.require_table(name, work.search_path())?;
+    work.require_owner(table.oid)?;
+    if table.kind == TableKind::System && !work.env.system {
+        let message = format!("permission denied: \"{}\" is a system catalog", table.name);
+        return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+    }
+    if table.kind != TableKind::Table {
+        let message = format!("\"{}\" is not a table", table.name);
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+    }
+    work.check_changeable(&table)?;
+    Ok(table)
+}
+
+/// As [`policy_table`]; with IF EXISTS a word for one that is missing, and `None`.
+fn policy_table_if_exists(
+    name: &QualifiedName,
+    if_exists: bool,
+    work: &mut Work<'_>,
+) -> Result<Option<TableRef>> {
+    match policy_table(name, work) {
+        Err(error) if if_exists && error.state() == SqlState::UNDEFINED_TABLE => {
+            work.notice(format!("relation \"{name}\" does not exist, skipping"));
+            Ok(None)
+        }
+        Err(error) if if_exists && error.state() == SqlState::INVALID_SCHEMA_NAME => {
+            work.notice(format!("{}, skipping", error.message()));
+            Ok(None)
+        }
+        found => found.map(Some),
+    }
+}
+
+/// Puts a table whose policies have changed.
+fn finish(changed: Table, work: &mut Work<'_>) {
+    let oid = changed.oid;
+    work.put_table(changed);
+    change::touch(oid, work);
+}
+
+/// For whom a policy is: PUBLIC where nobody is named.
+fn roles_named(names: &[RoleName], work: &mut Work<'_>) -> Result<Vec<Oid>> {
+    if names.is_empty() {
+        return Ok(vec![EVERYBODY]);
+    }
+    if names.contains(&RoleName::Public) {
+        if names.len() > 1 {
+            let warning = "ignoring specified roles other than PUBLIC";
+            let warning = SqlError::new(SqlState::INVALID_PARAMETER_VALUE, warning);
+            work.plan.notices.push(warning.with_hint("All roles are members of the PUBLIC role."));
+        }
+        return Ok(vec![EVERYBODY]);
+    }
+    let mut roles = Vec::with_capacity(names.len());
+    for name in names {
+        let role = work.role(name)?;
+        if !roles.contains(&role) {
+            roles.push(role);
+        }
+    }
+    Ok(roles)
+}
+
+/// An expression as it is kept: it is one over a row of the table.
+fn condition(table: &TableRef, expression: Option<&Expression>, work: &Work<'_>) -> Result<Option<View>> {
+    let Some(expression) = expression else { return Ok(None) };
+    check::check_policy_written(table, expression, work)?;
+    view::stored_expression(&expression.text, table, work).map(Some)
+}
+
+pub(crate) fn create_policy(create: &CreatePolicy, work: &mut Work<'_>) -> Result<()> {
+    let CreatePolicy { name, permissive, command, .. } = create;
+    if create.check.is_some() && matches!(command, PolicyCommand::Select | PolicyCommand::Delete) {
+        return Err(syntax("WITH CHECK cannot be applied to SELECT or DELETE"));
+    }
+    if create.using.is_some() && *command == PolicyCommand::Insert {
+        return Err(syntax("only WITH CHECK expression allowed for INSERT"));
+    }
+    let roles = roles_named(&create.roles, work)?;
+    let table = policy_table(&create.table, work)?;
+    let using = condition(&table, create.using.as_ref(), work)?;
+    let check = condition(&table, create.check.as_ref(), work)?;
+    if table.policy(name).is_some() {
+        return Err(already_exists(name, &table));
+    }
+    let policy = Policy {
+        oid: work.oids(1),
+        name: name.clone(),
+        permissive: *permissive,
+        command: *command,
+        roles,
+        using,
+        check,
+    };
+    let mut changed = (*table).clone();
+    changed.put_policy(policy);
+    finish(changed, work);
+    Ok(())
+}
+
+pub(crate) fn alter_policy(alter: &AlterPolicy, work: &mut Work<'_>) -> Result<()> {
+    let roles = match &alter.roles {
+        Some(roles) => Some(roles_named(roles, work)?),
+        None => None,
+    };
+    let table = policy_table(&alter.table, work)?;
+    let using = condition(&table, alter.using.as_ref(), work)?;
+    let check = condition(&table, alter.check.as_ref(), work)?;
+    let policy = table.policy(&alter.name).ok_or_else(|| undefined_policy(&alter.name, &table))?;
+    if check.is_some() && matches!(policy.command, PolicyCommand::Select | PolicyCommand::Delete) {
+        return Err(syntax("only USING expression allowed for SELECT, DELETE"));
+    }
+    if using.is_some() && policy.command == PolicyCommand::Insert {
+        return Err(syntax("only WITH CHECK expression allowed for INSERT"));
+    }
+    let mut policy = policy.clone();
+    if let Some(roles) = roles {
+        policy.roles = roles;
+    }
+    policy.using = using.or(policy.using);
+    policy.check = check.or(policy.check);
+    let mut changed = (*table).clone();
+    changed.put_policy(policy);
+    finish(changed, work);
+    Ok(())
+}
+
+/// ALTER POLICY … RENAME TO.
+pub(crate) fn rename_policy(rename: &RenamePolicy, work: &mut Work<'_>) -> Result<()> {
+    let Some(table) = policy_table_if_exists(&rename.table, rename.if_exists, work)? else { return Ok(()) };
+    if table.policy(&rename.new_name).is_some() {
+        return Err(already_exists(&rename.new_name, &table));
+    }
+    let policy = table.policy(&rename.name).ok_or_else(|| undefined_policy(&rename.name, &table))?;
+    let mut changed = (*table).clone();
+    changed.put_policy(Policy { name: rename.new_name.clone(), ..policy.clone() });
+    finish(changed, work);
+    Ok(())
+}
+
+pub(crate) fn drop_policy(drop: &DropPolicy, work: &mut Work<'_>) -> Result<()> {
+    let Some(table) = policy_table_if_exists(&drop.table, drop.if_exists, work)? else { return Ok(()) };
+    let Some(policy) = table.policy(&drop.name) else {
+        if drop.if_exists {
+            work.notice(format!(
+                "policy \"{}\" for relation \"{}\" does not exist, skipping",
+                drop.name, drop.table
+            ));
+            return Ok(());
+        }
+        return Err(undefined_policy(&drop.name, &table));
+    };
+    remove(table.oid, policy.oid, work);
+    Ok(())
+}
+
+/// Drops a policy, if it is still there.
+pub(crate) fn remove(table: Oid, policy: Oid, work: &mut Work<'_>) {
+    let Some(table) = work.catalog.table_by_oid(table) else { return };
+    let mut changed = (*table).clone();
+    changed.row_security.policies.retain(|known| known.oid != policy);
+    finish(changed, work);
+}
+
+/// [NO] FORCE, ENABLE and DISABLE ROW LEVEL SECURITY.
+pub(crate) fn set_row_security(
+    mut table: Table,
+    set: impl FnOnce(&mut RowSecurity),
+    work: &mut Work<'_>,
+) -> Result<()> {
+    set(&mut table.row_security);
+    finish(table, work);
+    Ok(())
+}
+
+/// The policies that use a column of a table, its own among them: without it they would mean nothing.
+pub(crate) fn users_of_column(table: &Table, place: u16, work: &Work<'_>) -> Vec<Dependent> {
+    let place = usize::from(place);
+    let uses = |query: &View| {
+        let hiding = query.hiding_column(table.oid, place);
+        let meaning =
+            |query: &View| bound(query, &work.catalog, work).map(|query| format!("{:?}", query.rel));
+        !matches!((meaning(query), meaning(&hiding)), (Ok(now), Ok(then)) if now == then)
+    };
+    let mut found = Vec::new();
+    for other in work.catalog.tables() {
+        for (at, policy) in other.row_security.policies.iter().enumerate() {
+            if policy.queries().filter(|query| query.reads(table.oid)).any(uses) {
+                found.push((policy.oid, Dependent::Policy(other.clone(), at)));
+            }
+        }
+    }
+    found.sort_by_key(|(oid, _)| *oid);
+    found.into_iter().map(|(_, policy)| policy).collect()
+}
+
+/// Makes room for a column to go: the policies that use it go too, or it stays.
+pub(crate) fn release_column(
+    table: &mut Table,
+    place: u16,
+    cascade: bool,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let users = users_of_column(table, place, work);
+    if !users.is_empty() {
+        if !cascade {
+            let column = &table.columns[usize::from(place)].name;
+            return Err(still_depended_on(&format!("column {column} of table {}", table.name), &users, work));
+        }
+        cascade_notice(&users, work);
+        for user in &users {
+            let Dependent::Policy(of, at) = user else { continue };
+            let oid = of.row_security.policies[*at].oid;
+            match of.oid == table.oid {
+                true => table.row_security.policies.retain(|policy| policy.oid != oid),
+                false => remove(of.oid, oid, work),
+            }
+        }
+    }
+    let reads = |other: &&TableRef| {
+        other.oid != table.oid && other.row_security.policies.iter().any(|policy| policy.reads(table.oid))
+    };
+    let readers: Vec<TableRef> = work.catalog.tables().filter(reads).cloned().collect();
+    for reader in readers {
+        let mut changed = (*reader).clone();
+        changed.lose_column_in_policies(table.oid, usize::from(place));
+        finish(changed, work);
+    }
+    table.lose_column_in_policies(table.oid, usize::from(place));
+    Ok(())
+}

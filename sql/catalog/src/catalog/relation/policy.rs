@@ -1,0 +1,165 @@
+//! Row-level security: policies, which are part of their table (chapter 5.8).
+//!
+//! A policy's expression is kept as the query `SELECT (expression) FROM table`: so what it names, the table's
+//! columns among it, has ids and is followed as what views name ([`View`]).
+
+use serde::{Deserialize, Serialize};
+
+use super::view_reference::ViewReference;
+use crate::ast::PolicyCommand;
+use crate::catalog::access::EVERYBODY;
+use crate::catalog::{Authority, Catalog, Table, TableKind, TableRef, View};
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::Oid;
+
+/// What is said of who may see and write which rows of a table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RowSecurity {
+    /// ENABLE ROW LEVEL SECURITY.
+    pub enabled: bool,
+    /// FORCE ROW LEVEL SECURITY: the owner's statements, too.
+    pub forced: bool,
+    /// By their names.
+    pub policies: Vec<Policy>,
+}
+
+/// Which rows some roles may see or write (pg_policy).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Policy {
+    pub oid: Oid,
+    pub name: String,
+    /// One permissive policy that allows it is enough; restrictive ones must all do.
+    pub permissive: bool,
+    pub command: PolicyCommand,
+    /// [`EVERYBODY`] alone: PUBLIC.
+    pub roles: Vec<Oid>,
+    /// USING: of rows that are there.
+    pub using: Option<View>,
+    /// WITH CHECK: of new rows; as USING if nothing is said.
+    pub check: Option<View>,
+}
+
+impl Policy {
+    /// The expressions that it has.
+    pub fn queries(&self) -> impl Iterator<Item = &View> {
+        self.using.iter().chain(&self.check)
+    }
+
+    pub fn queries_mut(&mut self) -> impl Iterator<Item = &mut View> {
+        self.using.iter_mut().chain(&mut self.check)
+    }
+
+    /// The condition that new rows must meet; with `using`, that of rows that are there.
+    pub fn condition(&self, using: bool) -> Option<&View> {
+        match using {
+            true => self.using.as_ref(),
+            false => self.check.as_ref().or(self.using.as_ref()),
+        }
+    }
+
+    /// Whether it is about a command, and for a role (check_role_for_policy).
+    pub fn concerns(&self, command: PolicyCommand, authority: &Authority<'_>) -> bool {
+        let is_for = |role: &Oid| *role == EVERYBODY || authority.acts_as(*role);
+        (self.command == PolicyCommand::All || self.command == command) && self.roles.iter().any(is_for)
+    }
+
+    /// Whether it reads a relation beside its own table.
+    pub fn reads(&self, relation: Oid) -> bool {
+        self.queries().any(|query| query.reads(relation))
+    }
+
+    /// The letter of pg_policy.polcmd.
+    pub fn command_letter(&self) -> &'static str {
+        match self.command {
+            PolicyCommand::All => "*",
+            PolicyCommand::Select => "r",
+            PolicyCommand::Insert => "a",
+            PolicyCommand::Update => "w",
+            PolicyCommand::Delete => "d",
+        }
+    }
+
+    /// The word of pg_policies.cmd.
+    pub fn command_word(&self) -> &'static str {
+        match self.command {
+            PolicyCommand::All => "ALL",
+            PolicyCommand::Select => "SELECT",
+            PolicyCommand::Insert => "INSERT",
+            PolicyCommand::Update => "UPDATE",
+            PolicyCommand::Delete => "DELETE",
+        }
+    }
+}
+
+impl Table {
+    pub fn policy(&self, name: &str) -> Option<&Policy> {
+        self.row_security.policies.iter().find(|policy| policy.name == name)
+    }
+
+    /// Puts a policy in the place of the one of its number; they stand in the order of their names.
+    pub fn put_policy(&mut self, policy: Policy) {
+        let policies = &mut self.row_security.policies;
+        policies.retain(|known| known.oid != policy.oid);
+        let place = policies.partition_point(|known| known.name < policy.name);
+        policies.insert(place, policy);
+    }
+
+    /// The queries that the catalog keeps of it: its own, of a view; and its policies' expressions.
+    pub fn stored_queries(&self) -> impl Iterator<Item = &View> {
+        self.view.iter().chain(self.row_security.policies.iter().flat_map(Policy::queries))
+    }
+
+    pub fn stored_queries_mut(&mut self) -> impl Iterator<Item = &mut View> {
+        self.view.iter_mut().chain(self.row_security.policies.iter_mut().flat_map(Policy::queries_mut))
+    }
+
+    /// Takes a column of a relation, which has gone and which no policy names, out of the policies.
+    pub fn lose_column_in_policies(&mut self, relation: Oid, place: usize) {
+        for query in self.row_security.policies.iter_mut().flat_map(Policy::queries_mut) {
+            ViewReference::lose_column(&mut query.references, relation, place);
+        }
+    }
+}
+
+impl Authority<'_> {
+    /// Whether policies count for what it does with a table; 42501 if they do and `row_security` is off
+    /// (check_enable_rls).
+    pub fn is_under_row_security(&self, table: &Table, row_security: bool) -> Result<bool> {
+        if !table.row_security.enabled || table.kind != TableKind::Table {
+            return Ok(false);
+        }
+        let bypasses = self
+            .catalog
+            .role_by_oid(self.role)
+            .is_some_and(|role| role.superuser || role.bypass_row_security);
+        if bypasses {
+            return Ok(false);
+        }
+        let owns = self.owns(table.oid);
+        if owns && !table.row_security.forced {
+            return Ok(false);
+        }
+        if row_security {
+            return Ok(true);
+        }
+        let message =
+            format!("query would be affected by row-level security policy for table \"{}\"", table.name);
+        let error = SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message);
+        Err(match owns {
+            true => error.with_hint(
+                "To disable the policy for the table's owner, use ALTER TABLE NO FORCE ROW LEVEL SECURITY.",
+            ),
+            false => error,
+        })
+    }
+}
+
+impl Catalog {
+    /// The table of a policy, and the policy's place in it.
+    pub fn policy_by_oid(&self, oid: Oid) -> Option<(TableRef, usize)> {
+        self.tables().find_map(|table| {
+            let place = table.row_security.policies.iter().position(|policy| policy.oid == oid)?;
+            Some((table.clone(), place))
+        })
+    }
+}
