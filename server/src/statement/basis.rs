@@ -38,14 +38,14 @@ impl Basis {
         Basis::new(self.bound.clone(), compiled, self.needed.to_vec(), reader)
     }
 
-    /// Whether it was made for this reader, or for everybody.
+    /// Whether it was made for this reader, or for everybody: then nobody is asked who it is.
     #[inline]
-    pub fn is_for(&self, reader: Reader) -> bool {
-        self.reader.is_none_or(|of| of == reader)
+    pub fn is_for(&self, reader: impl FnOnce() -> Reader) -> bool {
+        self.reader.is_none_or(|of| of == reader())
     }
 
     /// Whether a new analysis would come to the same.
     pub fn holds(&self, catalog: &Catalog, reader: Reader) -> bool {
-        self.is_for(reader) && self.bound.hold(catalog) && self.compiled.hold(catalog)
+        self.is_for(|| reader) && self.bound.hold(catalog) && self.compiled.hold(catalog)
     }
 }

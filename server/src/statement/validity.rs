@@ -70,8 +70,10 @@ impl Session {
 
     /// Whether its policies are those for the role in force.
     fn is_reader_of(&self, prepared: &Prepared) -> bool {
-        let settings = self.settings.effective();
-        let reader = (settings.roles.current, settings.row_security);
+        let reader = || {
+            let settings = self.settings.effective();
+            (settings.roles.current, settings.row_security)
+        };
         prepared.basis.as_ref().is_none_or(|basis| basis.is_for(reader))
     }
 
@@ -117,7 +119,7 @@ impl Session {
         let host = self.host();
         let catalog = &host.catalog.catalog;
         if !catalog.is_same_path(&prepared.search_path, &host.search_path)
-            || !basis.is_for(host.reader())
+            || !basis.is_for(|| host.reader())
             || !basis.bound.used_hold(catalog)
         {
             return None;
@@ -161,7 +163,7 @@ impl Session {
             return None;
         };
         let host = self.host();
-        if !basis.is_for(host.reader()) || !basis.bound.used_hold(&host.catalog.catalog) {
+        if !basis.is_for(|| host.reader()) || !basis.bound.used_hold(&host.catalog.catalog) {
             return None;
         }
         self.compiled_again(prepared, basis, plan).await.transpose()
