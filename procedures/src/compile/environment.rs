@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use archipel_planner::bind::BindEnv;
-use archipel_planner::bind::row_security::PolicyReader;
+use archipel_planner::bind::policy_reader::PolicyReader;
 use archipel_planner::native::TableSource;
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{ArgMode, Authority, Catalog, RoutineRef, TypesAlong, ViewReference};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use archipel_planner::bind::row_security::PolicyReader;
+use archipel_planner::bind::policy_reader::PolicyReader;
 use archipel_planner::bind::{BindEnv, VariableScope, bind_statement};
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, OutputColumn, Rel, SetCall, SetItem};
 use archipel_planner::ddl::Written;

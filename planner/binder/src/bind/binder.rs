@@ -16,7 +16,7 @@ use sqlparser::tokenizer::{Location, Span};
 use super::clause::Clause;
 use super::level::Level;
 use super::meaning::{Meaning, Named, names_within};
-use super::row_security::PolicyReader;
+use super::policy_reader::PolicyReader;
 use super::{level, span};
 use crate::bound::BoundExpr;
 

@@ -13,7 +13,8 @@
 //! - [`change`]  INSERT, UPDATE, DELETE and MERGE; what foreign keys run
 //! - [`stored_expression`] texts that the catalog keeps; [`deparse`] as PostgreSQL shows them
 //! - [`meaning`] what the names of a text mean, for those who keep it
-//! - [`rights`]  what whoever runs a statement must be allowed; [`row_security`] which rows it may see and write
+//! - [`rights`]  what whoever runs a statement must be allowed; [`row_security`] which rows it
+//!   may see and write, [`policy_reader`] who that is
 //! - [`plpgsql`] what PL/pgSQL asks beyond SQL
 //! - [`generic_plan`] statements that differ in their literals alone
 //! - [`name`]    identifiers, output column names; [`span`] where syntax begins and ends
@@ -35,9 +36,10 @@ pub(crate) mod level;
 pub mod meaning;
 pub mod name;
 pub mod plpgsql;
+pub mod policy_reader;
 pub(crate) mod query;
 mod rights;
-pub mod row_security;
+pub(crate) mod row_security;
 pub mod scope;
 pub(crate) mod span;
 pub mod stored_expression;

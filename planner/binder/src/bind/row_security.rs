@@ -24,20 +24,9 @@ use super::clause::Clause;
 use super::expression::subquery::has_subquery;
 use super::from::barrier::{all_of, behind_barrier, is_asked_first};
 use super::level::{Level, LevelKind};
+use super::policy_reader::PolicyReader;
 use super::visit::visit_expr;
 use crate::bound::*;
-
-/// For whom the policies of tables count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PolicyReader {
-    /// Nobody has said: a table with row security shows no rows and takes none.
-    #[default]
-    Nobody,
-    /// The server itself: foreign keys, and what definitions look at.
-    Exempt,
-    /// A role, with its setting of `row_security`.
-    Role { role: Oid, row_security: bool },
-}
 
 /// What policies make of a table.
 enum Guard {

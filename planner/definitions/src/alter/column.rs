@@ -22,9 +22,7 @@ use crate::data_type::composite;
 use crate::expression::{check, stored_expression};
 use crate::relation::constraint::Deferred;
 use crate::relation::sequence::SequenceRequest;
-use crate::relation::{
-    collation, constraint, distribution, partition_keys, policy, sequence, table, view_query,
-};
+use crate::relation::{collation, constraint, distribution, partition_keys, sequence, table, view_query};
 use crate::row::{Codec, table_def};
 use crate::work::change::{column_place, finish, touch, validate_not_null};
 use crate::work::rewrite::{Computed, ComputedValue};
@@ -283,7 +281,7 @@ fn check_users(table: &Table, place: u16, work: &Work<'_>) -> Result<()> {
             user.name, table.name
         )));
     }
-    if let Some(user) = policy::users_of_column(table, place, work).first() {
+    if let Some(user) = view_query::policies_using_column(table, place, work).first() {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "cannot alter type of a column used in a policy definition",

@@ -11,7 +11,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::view;
-use super::view_query::bound;
+use super::view_query::policies_using_column;
 use crate::drop::cascade::cascade_notice;
 use crate::expression::check;
 use crate::work::{Work, change};
@@ -207,27 +207,6 @@ pub(crate) fn set_row_security(
     Ok(())
 }
 
-/// The policies that use a column of a table, its own among them: without it they would mean nothing.
-pub(crate) fn users_of_column(table: &Table, place: u16, work: &Work<'_>) -> Vec<Dependent> {
-    let place = usize::from(place);
-    let uses = |query: &View| {
-        let hiding = query.hiding_column(table.oid, place);
-        let meaning =
-            |query: &View| bound(query, &work.catalog, work).map(|query| format!("{:?}", query.rel));
-        !matches!((meaning(query), meaning(&hiding)), (Ok(now), Ok(then)) if now == then)
-    };
-    let mut found = Vec::new();
-    for other in work.catalog.tables() {
-        for (at, policy) in other.row_security.policies.iter().enumerate() {
-            if policy.queries().filter(|query| query.reads(table.oid)).any(uses) {
-                found.push((policy.oid, Dependent::Policy(other.clone(), at)));
-            }
-        }
-    }
-    found.sort_by_key(|(oid, _)| *oid);
-    found.into_iter().map(|(_, policy)| policy).collect()
-}
-
 /// Makes room for a column to go: the policies that use it go too, or it stays.
 pub(crate) fn release_column(
     table: &mut Table,
@@ -235,7 +214,7 @@ pub(crate) fn release_column(
     cascade: bool,
     work: &mut Work<'_>,
 ) -> Result<()> {
-    let users = users_of_column(table, place, work);
+    let users = policies_using_column(table, place, work);
     if !users.is_empty() {
         if !cascade {
             let column = &table.columns[usize::from(place)].name;

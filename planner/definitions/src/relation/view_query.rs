@@ -113,6 +113,27 @@ pub(crate) fn users_of_column(table: &Table, place: u16, work: &Work<'_>) -> Vec
     found
 }
 
+/// The policies that use a column of a table, its own among them: without it they would mean nothing.
+pub(crate) fn policies_using_column(table: &Table, place: u16, work: &Work<'_>) -> Vec<Dependent> {
+    let place = usize::from(place);
+    let uses = |query: &View| {
+        let hiding = query.hiding_column(table.oid, place);
+        let meaning =
+            |query: &View| bound(query, &work.catalog, work).map(|query| format!("{:?}", query.rel));
+        !matches!((meaning(query), meaning(&hiding)), (Ok(now), Ok(then)) if now == then)
+    };
+    let mut found = Vec::new();
+    for other in work.catalog.tables() {
+        for (at, policy) in other.row_security.policies.iter().enumerate() {
+            if policy.queries().filter(|query| query.reads(table.oid)).any(uses) {
+                found.push((policy.oid, Dependent::Policy(other.clone(), at)));
+            }
+        }
+    }
+    found.sort_by_key(|(oid, _)| *oid);
+    found.into_iter().map(|(_, policy)| policy).collect()
+}
+
 /// The routines whose bodies use a column, and were understood when they were written.
 pub(crate) fn bodies_using_column(table: &Table, place: u16, work: &Work<'_>) -> Vec<RoutineRef> {
     let place = usize::from(place);

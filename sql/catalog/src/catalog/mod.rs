@@ -62,9 +62,10 @@ pub use partition::{
 pub use relation::Relation;
 pub use relation::index::{Index, IndexColumn, IndexExpression};
 pub use relation::nominal::{Nominal, NominalIndex, ReplicaIdentity};
-pub use relation::policy::{Policy, RowSecurity};
+pub use relation::policy_definition::{Policy, RowSecurity};
 pub use relation::sequence::Sequence;
 pub use relation::system_column::{ROW_PLACE, SYSTEM_COLUMNS};
+pub use relation::view_definition::View;
 pub use relation::view_reference::{HIDDEN_COLUMN, ViewReference};
 pub use routine::aggregate::{Aggregate, AggregateWay, MovingWay};
 pub use routine::routine_traits::{RoutineTraits, StoredBody};
@@ -141,23 +142,6 @@ pub enum TableKind {
     System,
     /// No relation that statements name: what the fields of a composite type are looked up in.
     Composite,
-}
-
-/// A view's query as it was written, but for the relations it reads: they stand there as
-/// `"\u{1}relation"."n"`, the n-th of `references`, so that it goes on reading them whatever they are
-/// called.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct View {
-    pub query: String,
-    pub references: Vec<ViewReference>,
-    /// Where its other names are looked up.
-    pub search_path: Vec<String>,
-    /// Which conditions rows written through it must meet.
-    #[serde(default)]
-    pub check_option: Option<CheckOption>,
-    /// `security_invoker` and `security_barrier`, as far as somebody has said them, as written.
-    #[serde(default)]
-    pub options: Vec<(String, String)>,
 }
 
 /// The schema that stands before the number of a [`ViewReference`]: no schema bears such a name,

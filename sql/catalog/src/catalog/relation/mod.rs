@@ -3,15 +3,17 @@
 //! - [`index`]    indexes of a table; [`sequence`] sequences; [`view`] views' stored queries,
 //!   [`view_reference`] what they read
 //! - [`system_column`] columns that every table has, `ctid` among them
-//! - [`policy`]   row-level security
+//! - [`policy`]   row-level security; [`policy_definition`] what a policy is
 //! - [`nominal`]  what a table's definition says without any effect
 
 pub(super) mod index;
 pub mod nominal;
-pub(super) mod policy;
+mod policy;
+pub(super) mod policy_definition;
 pub mod sequence;
 pub(super) mod system_column;
 pub mod view;
+pub(super) mod view_definition;
 pub(super) mod view_reference;
 
 use super::{SequenceRef, TableRef};

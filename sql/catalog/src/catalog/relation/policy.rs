@@ -1,93 +1,17 @@
-//! Row-level security: policies, which are part of their table (chapter 5.8).
-//!
-//! A policy's expression is kept as the query `SELECT (expression) FROM table`: so what it names, the table's
-//! columns among it, has ids and is followed as what views name ([`View`]).
-
-use serde::{Deserialize, Serialize};
+//! Row-level security: for whom the policies of a table count (chapter 5.8).
 
 use super::view_reference::ViewReference;
 use crate::ast::PolicyCommand;
 use crate::catalog::access::EVERYBODY;
-use crate::catalog::{Authority, Catalog, Table, TableKind, TableRef, View};
+use crate::catalog::{Authority, Catalog, Policy, Table, TableKind, TableRef, View};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Oid;
 
-/// What is said of who may see and write which rows of a table.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RowSecurity {
-    /// ENABLE ROW LEVEL SECURITY.
-    pub enabled: bool,
-    /// FORCE ROW LEVEL SECURITY: the owner's statements, too.
-    pub forced: bool,
-    /// By their names.
-    pub policies: Vec<Policy>,
-}
-
-/// Which rows some roles may see or write (pg_policy).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Policy {
-    pub oid: Oid,
-    pub name: String,
-    /// One permissive policy that allows it is enough; restrictive ones must all do.
-    pub permissive: bool,
-    pub command: PolicyCommand,
-    /// [`EVERYBODY`] alone: PUBLIC.
-    pub roles: Vec<Oid>,
-    /// USING: of rows that are there.
-    pub using: Option<View>,
-    /// WITH CHECK: of new rows; as USING if nothing is said.
-    pub check: Option<View>,
-}
-
 impl Policy {
-    /// The expressions that it has.
-    pub fn queries(&self) -> impl Iterator<Item = &View> {
-        self.using.iter().chain(&self.check)
-    }
-
-    pub fn queries_mut(&mut self) -> impl Iterator<Item = &mut View> {
-        self.using.iter_mut().chain(&mut self.check)
-    }
-
-    /// The condition that new rows must meet; with `using`, that of rows that are there.
-    pub fn condition(&self, using: bool) -> Option<&View> {
-        match using {
-            true => self.using.as_ref(),
-            false => self.check.as_ref().or(self.using.as_ref()),
-        }
-    }
-
     /// Whether it is about a command, and for a role (check_role_for_policy).
     pub fn concerns(&self, command: PolicyCommand, authority: &Authority<'_>) -> bool {
         let is_for = |role: &Oid| *role == EVERYBODY || authority.acts_as(*role);
         (self.command == PolicyCommand::All || self.command == command) && self.roles.iter().any(is_for)
-    }
-
-    /// Whether it reads a relation beside its own table.
-    pub fn reads(&self, relation: Oid) -> bool {
-        self.queries().any(|query| query.reads(relation))
-    }
-
-    /// The letter of pg_policy.polcmd.
-    pub fn command_letter(&self) -> &'static str {
-        match self.command {
-            PolicyCommand::All => "*",
-            PolicyCommand::Select => "r",
-            PolicyCommand::Insert => "a",
-            PolicyCommand::Update => "w",
-            PolicyCommand::Delete => "d",
-        }
-    }
-
-    /// The word of pg_policies.cmd.
-    pub fn command_word(&self) -> &'static str {
-        match self.command {
-            PolicyCommand::All => "ALL",
-            PolicyCommand::Select => "SELECT",
-            PolicyCommand::Insert => "INSERT",
-            PolicyCommand::Update => "UPDATE",
-            PolicyCommand::Delete => "DELETE",
-        }
     }
 }
 
