@@ -16,6 +16,7 @@ impl Policy {
 }
 
 impl Table {
+    /// The policy of this name.
     pub fn policy(&self, name: &str) -> Option<&Policy> {
         self.row_security.policies.iter().find(|policy| policy.name == name)
     }
@@ -29,10 +30,6 @@ impl Table {
     }
 
     /// The queries that the catalog keeps of it: its own, of a view; and its policies' expressions.
-    pub fn stored_queries(&self) -> impl Iterator<Item = &View> {
-        self.view.iter().chain(self.row_security.policies.iter().flat_map(Policy::queries))
-    }
-
     pub fn stored_queries_mut(&mut self) -> impl Iterator<Item = &mut View> {
         self.view.iter_mut().chain(self.row_security.policies.iter_mut().flat_map(Policy::queries_mut))
     }

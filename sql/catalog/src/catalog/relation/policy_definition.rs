@@ -42,6 +42,7 @@ impl Policy {
         self.using.iter().chain(&self.check)
     }
 
+    /// The same, to be changed.
     pub fn queries_mut(&mut self) -> impl Iterator<Item = &mut View> {
         self.using.iter_mut().chain(&mut self.check)
     }
