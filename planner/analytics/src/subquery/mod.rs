@@ -96,6 +96,15 @@ pub async fn resolve(
     Ok(rel)
 }
 
+/// Whether a condition just above these rows may be that of policies.
+fn has_policies(rel: &Rel) -> bool {
+    match rel {
+        Rel::Scan { table, .. } => table.row_security.enabled,
+        Rel::Family { family, .. } => family.root.row_security.enabled,
+        _ => false,
+    }
+}
+
 /// What a look at a query shows that keeps it from running here, before any part of it has run in vain.
 fn hindrance(rel: &Rel) -> Option<&'static str> {
     let mut found = None;
@@ -103,8 +112,7 @@ fn hindrance(rel: &Rel) -> Option<&'static str> {
         let what = match rel {
             Rel::Window { .. } => "a window function",
             // Conditions are not asked one after the other there, and hidden rows could fail those of others.
-            Rel::Scan { table, .. } if table.row_security.enabled => "a table with row security",
-            Rel::Family { family, .. } if family.root.row_security.enabled => "a table with row security",
+            Rel::Filter { input, .. } if has_policies(input) => "conditions on a table with row security",
             Rel::Join { lateral: true, .. } => "a lateral join",
             Rel::SetOp { op, .. } if *op != SetOp::Union => "INTERSECT and EXCEPT",
             Rel::Distinct { on: Some(_), .. } => "DISTINCT ON",
