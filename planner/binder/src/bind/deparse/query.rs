@@ -167,9 +167,11 @@ impl Deparser<'_, '_> {
         })
     }
 
-    /// The first result column of a SELECT whose FROM is in sight.
+    /// The first result column of a SELECT over one table that is in sight: its columns are called by their names
+    /// alone.
     pub(super) fn first_target(&mut self, select: &Select) -> Option<String> {
-        self.targets(select)?.into_iter().next().map(|target| target.text)
+        let first = self.targets(select)?.into_iter().next()?;
+        Some(first.column.map_or(first.text, |column| self.identifier(&column)))
     }
 
     /// What the columns of the set operations in a query are of, each after those within it.
