@@ -357,6 +357,11 @@ impl Drop for Process {
     }
 }
 
+/// A server whose data directory is complete.
+async fn started() -> Server {
+    House::open(&[]).await.server
+}
+
 const EVERYWHERE: [&str; 2] = ["--set", "listen_addresses=0.0.0.0"];
 
 /// The same server again, for all machines, with the password that the environment gives.
@@ -377,7 +382,7 @@ fn launch_everywhere(server: &Server, password: &str) -> Process {
 
 #[tokio::test]
 async fn other_machines_come_in_once_a_superuser_has_a_password() {
-    let mut server = Server::start(&[]);
+    let mut server = started().await;
     assert_eq!(server.stop(), Some(0));
     let refused = server.command(server.port).args(EVERYWHERE).output().expect("the binary runs");
     let text = String::from_utf8_lossy(&refused.stderr);
@@ -413,7 +418,7 @@ async fn other_machines_come_in_once_a_superuser_has_a_password() {
 
 #[tokio::test]
 async fn a_file_that_speaks_of_other_machines_is_enough_to_listen() {
-    let mut server = Server::start(&[]);
+    let mut server = started().await;
     server.stop();
     let file = server.directory.path().join("data/pg_hba.conf");
     std::fs::write(&file, "local all all trust\nhost all all 127.0.0.1/32 trust\n").unwrap();
@@ -425,7 +430,7 @@ async fn a_file_that_speaks_of_other_machines_is_enough_to_listen() {
 
 #[tokio::test]
 async fn the_reason_is_for_the_log_alone() {
-    let mut server = Server::start(&[]);
+    let mut server = started().await;
     server.stop();
     let file = server.directory.path().join("data/pg_hba.conf");
     std::fs::write(&file, "local all all trust\nhost all all all password\n").unwrap();

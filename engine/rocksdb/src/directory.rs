@@ -38,6 +38,10 @@ pub(crate) const REDO: &str = "redo";
 pub(crate) const CHECKPOINT: &str = "checkpoint";
 /// Table files that are being written for the second.
 pub(crate) const SORTED: &str = "sorted";
+/// What whoever runs a server may put into its directory before the first start: who comes in, and by
+/// which certificates.
+const OPERATORS_FILES: &[&str] =
+    &["pg_hba.conf", "pg_ident.conf", "server.crt", "server.key", "root.crt", "root.crl"];
 /// Where format 1 has the log.
 const REDO_OF_FORMAT_1: &str = "log";
 
@@ -181,7 +185,8 @@ impl Directory {
             // Databases without the mark: the first start was cut short.
             let databases = [REDO, REDO_OF_FORMAT_1, CHECKPOINT, SORTED];
             let files = [LOCK_FILE, FORMAT_ASIDE, WATERMARK, "lost+found"];
-            if !databases.iter().chain(&files).any(|known| name == *known) {
+            let known = databases.iter().chain(&files).chain(OPERATORS_FILES);
+            if !known.into_iter().any(|known| name == *known) {
                 return Err(StoreError::Damaged(format!(
                     "{} is not empty ({}) and has no {FORMAT_FILE} file",
                     self.path.display(),

@@ -32,7 +32,8 @@ use crate::wire::output::Severity;
 /// The values in force, with those the hot path reads decoded.
 #[derive(Clone, Debug)]
 pub struct Effective {
-    values: Vec<Value>,
+    /// Shared with the session's until something differs.
+    values: Arc<Vec<Value>>,
     custom: BTreeMap<String, String>,
     /// The current transaction's, or those of the next one.
     pub isolation: IsolationLevel,
@@ -108,7 +109,8 @@ pub struct SessionSettings {
     reset: Arc<Vec<Value>>,
     /// Which of these the client has chosen, in the startup packet; the server's may change.
     reset_chosen: Vec<bool>,
-    session: Vec<Value>,
+    /// Shared with `reset` until SET makes a difference: most sessions keep what they began with.
+    session: Arc<Vec<Value>>,
     /// Which of these the client has chosen, then or since.
     chosen: Vec<bool>,
     session_custom: BTreeMap<String, String>,
@@ -117,14 +119,21 @@ pub struct SessionSettings {
     undo: Vec<Undo>,
 }
 
+/// Puts a value where it stands among values that may be shared.
+fn put(values: &mut Arc<Vec<Value>>, at: usize, value: Value) {
+    if values[at] != value {
+        Arc::make_mut(values)[at] = value;
+    }
+}
+
 /// The search path of a session that has set nothing, as it is written.
 pub fn default_search_path(values: &[Value]) -> Arc<[String]> {
-    Effective::new(values.to_vec(), BTreeMap::new(), None).written_path
+    Effective::new(Arc::new(values.to_vec()), BTreeMap::new(), None).written_path
 }
 
 impl Effective {
     fn new(
-        values: Vec<Value>,
+        values: Arc<Vec<Value>>,
         custom: BTreeMap<String, String>,
         temporary_schema: Option<String>,
     ) -> Effective {
@@ -167,7 +176,7 @@ impl Effective {
         let mut custom = self.custom.clone();
         for (name, text) in changes {
             match known_setting(name, |_| true)? {
-                Some(id) => values[id.0] = canonical(id, text)?,
+                Some(id) => put(&mut values, id.0, canonical(id, text)?),
                 None => {
                     let superuser = self.value("is_superuser") == Some(&Value::Bool(true));
                     custom.insert(name.to_ascii_lowercase(), custom_value(name, text, superuser)?);
@@ -191,7 +200,8 @@ impl Effective {
             session: self.role("session_authorization").map_or(superuser, |role| role.oid),
         };
         if let Some(id) = find("is_superuser") {
-            self.values[id.0] = Value::Bool(current.as_ref().is_none_or(|role| role.superuser));
+            let superuser = Value::Bool(current.as_ref().is_none_or(|role| role.superuser));
+            put(&mut self.values, id.0, superuser);
         }
         let user = current.map_or_else(|| "archipel".to_owned(), |role| role.name);
         let written_path: Arc<[String]> = path_with_temporary(path, self.temporary_schema.as_ref()).into();
@@ -384,7 +394,7 @@ pub(super) fn canonical(id: SettingId, text: &str) -> Result<Value> {
 impl SessionSettings {
     /// A session's settings: the server's, then those of the startup packet.
     pub fn new(server: Arc<Vec<Value>>) -> SessionSettings {
-        let session = (*server).clone();
+        let session = server.clone();
         let effective = Arc::new(Effective::new(session.clone(), BTreeMap::new(), None));
         let chosen = vec![false; session.len()];
         let mut settings = SessionSettings {
@@ -424,7 +434,7 @@ impl SessionSettings {
                 continue;
             }
             if !self.chosen[at] {
-                self.session[at] = found.clone();
+                put(&mut self.session, at, found.clone());
             }
             reset[at] = found.clone();
         }
@@ -441,7 +451,7 @@ impl SessionSettings {
     /// Applies a setting of the startup packet: it becomes the value RESET goes back to.
     pub fn set_at_startup(&mut self, name: &str, text: &str) -> Result<()> {
         self.set(name, Some(text), false)?;
-        self.reset = Arc::new(self.session.clone());
+        self.reset = self.session.clone();
         self.reset_chosen.clone_from(&self.chosen);
         self.commit();
         Ok(())
@@ -534,7 +544,10 @@ impl SessionSettings {
 
     fn put_session_value(&mut self, name: &Name, value: Option<Value>, chosen: bool) {
         match (name, value) {
-            (Name::Known(id), Some(value)) => (self.session[id.0], self.chosen[id.0]) = (value, chosen),
+            (Name::Known(id), Some(value)) => {
+                put(&mut self.session, id.0, value);
+                self.chosen[id.0] = chosen;
+            }
             (Name::Custom(name), Some(Value::Text(text))) => {
                 self.session_custom.insert(name.clone(), text);
             }
@@ -552,13 +565,14 @@ impl SessionSettings {
         // A transaction is as the defaults say, unless it said otherwise for itself.
         for (of_transaction, default) in TRANSACTION_MODES {
             if let (Some(of_transaction), Some(default)) = (find(of_transaction), find(default)) {
-                values[of_transaction.0] = values[default.0].clone();
+                let default = values[default.0].clone();
+                put(&mut values, of_transaction.0, default);
             }
         }
         let mut custom = self.session_custom.clone();
         for (name, value) in &self.local {
             match (name, value) {
-                (Name::Known(id), value) => values[id.0] = value.clone(),
+                (Name::Known(id), value) => put(&mut values, id.0, value.clone()),
                 (Name::Custom(name), Value::Text(text)) => {
                     custom.insert(name.clone(), text.clone());
                 }
@@ -581,7 +595,8 @@ impl SessionSettings {
             if resets && (*before != reset || self.chosen[index] != chosen) {
                 let (session, was_chosen) = (self.session_value(&name), self.chosen[index]);
                 self.undo.push(Undo { session, chosen: was_chosen, local: None, name });
-                (self.session[index], self.chosen[index]) = (reset, chosen);
+                put(&mut self.session, index, reset);
+                self.chosen[index] = chosen;
             }
         }
         self.session_custom.retain(|name, _| named_for_good(name));

@@ -1,8 +1,6 @@
 //! The settings that are roles: who connected, and in whose name statements run.
 
-use std::sync::Arc;
-
-use super::{Effective, Name, SessionSettings, find};
+use super::{Effective, Name, SessionSettings, find, put};
 use crate::settings::value::{RoleValue, Value};
 
 impl Effective {
@@ -30,8 +28,8 @@ impl SessionSettings {
     /// Sets who the session is, as it begins.
     pub fn set_user(&mut self, user: RoleValue) {
         if let Some(id) = find("session_authorization") {
-            self.session[id.0] = Value::Role(user);
-            self.reset = Arc::new(self.session.clone());
+            put(&mut self.session, id.0, Value::Role(user));
+            self.reset = self.session.clone();
             self.refresh();
         }
     }
@@ -46,7 +44,7 @@ impl SessionSettings {
     /// As [`SessionSettings::set_role`], as the session begins.
     pub fn start_as(&mut self, name: &str, role: Option<RoleValue>) {
         self.set_role(name, role, false);
-        self.reset = Arc::new(self.session.clone());
+        self.reset = self.session.clone();
         self.reset_chosen.clone_from(&self.chosen);
         self.commit();
     }
