@@ -268,6 +268,31 @@ fn lock_head(tokens: &[TokenWithSpan], index: usize) -> Option<(usize, RowLockSt
     }
 }
 
+/// Whether a token belongs to the head of a policy, whose FOR UPDATE is the command that it is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PolicyHead {
+    Elsewhere,
+    /// Before the first parenthesis: the conditions are queries' expressions.
+    Inside,
+}
+
+impl PolicyHead {
+    fn at(self, tokens: &[TokenWithSpan], index: usize) -> PolicyHead {
+        let begins = |token: &TokenWithSpan| matches!(token.token, Token::SemiColon);
+        match &tokens[index].token {
+            Token::LParen | Token::SemiColon => PolicyHead::Elsewhere,
+            Token::Word(_)
+                if index.checked_sub(1).and_then(|before| tokens.get(before)).is_none_or(begins)
+                    && keyword(tokens.get(index)) == Some(Keyword::CREATE)
+                    && is_word(tokens.get(index + 1), "policy") =>
+            {
+                PolicyHead::Inside
+            }
+            _ => self,
+        }
+    }
+}
+
 /// Rewrites locking clauses as [`crate::ast::lock`] tells, and moves them behind a LIMIT, OFFSET
 /// or FETCH that follows, where sqlparser expects them.
 fn rewrite_locks(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
@@ -276,8 +301,10 @@ fn rewrite_locks(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     }
     let mut out = Vec::with_capacity(tokens.len() + 8);
     let mut index = 0;
+    let mut policy = PolicyHead::Elsewhere;
     while index < tokens.len() {
-        if lock_head(&tokens, index).is_none() {
+        policy = policy.at(&tokens, index);
+        if lock_head(&tokens, index).is_none() || policy == PolicyHead::Inside {
             out.push(tokens[index].clone());
             index += 1;
             continue;
