@@ -387,6 +387,7 @@ impl Session {
         }
         self.database.catalog.publish(after, &changes);
         self.database.routines.forget_changed(&changes);
+        self.server.databases.take_up_names(&changes);
         self.host = None;
         Ok(completed.outcome.depends_on)
     }
