@@ -76,6 +76,10 @@ impl Database {
         }
     }
 
+    fn set_name(&self, name: &str) {
+        *self.name.lock() = name.into();
+    }
+
     /// What it is called now.
     pub fn name(&self) -> Arc<str> {
         self.name.lock().clone()
@@ -104,7 +108,7 @@ mod tests {
     fn two() -> [Database; 2] {
         let catalog = Catalog::new(Vec::new());
         let numbers = SharedNumbers::of(ObjectNumbers::new(catalog.numbers()));
-        let shared = SharedCatalogHandle::of(&catalog);
+        let shared = SharedCatalogHandle::of(catalog.shared());
         [(Oid(5), "one"), (Oid(6), "other")]
             .map(|(oid, name)| Database::new(catalog.of_database(oid, name), &shared, &numbers))
     }

@@ -234,7 +234,6 @@ impl Session {
         let registered = server.sessions.register(NewSession {
             user,
             superuser: role.superuser,
-            // Whichever way led here.
             database_oid: database.oid,
             database: database.name().to_string(),
             client,
