@@ -139,7 +139,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
     let Doorways { sockets, files } = open_doorways(&config)?;
     let http = config.http.map(listen::tcp).transpose()?;
     let engine = open_engine(&config)?;
-    let (catalog, numbers) = crate::catalog::load(&engine)?;
+    let (catalogs, numbers) = crate::catalog::load(&engine)?;
     let front = start_front()?;
     let analytical_threads = start_analytical_threads(engine.active_executors())?;
     let niced = Threads::new("beside", begin_beside);
@@ -157,7 +157,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
         transaction_ids: TransactionIds::of_start(engine.number_start()),
         exported: ExportedSnapshots::default(),
         engine: engine.clone(),
-        databases: Databases::new(catalog, numbers),
+        databases: Databases::new(catalogs, numbers),
         started: Instant::now(),
         started_at: now(),
         statement_memory_max: config.integer("archipel.statement_memory"),

@@ -96,6 +96,10 @@ impl Database {
         self.catalog.note_change();
     }
 
+    fn set_name(&self, name: &str) {
+        *self.name.lock() = name.into();
+    }
+
     /// What it is called now.
     pub fn name(&self) -> Arc<str> {
         self.name.lock().clone()
@@ -124,7 +128,7 @@ mod tests {
     fn two() -> [Database; 2] {
         let catalog = Catalog::new(Vec::new());
         let numbers = SharedNumbers::of(ObjectNumbers::new(catalog.numbers()));
-        let shared = SharedCatalogHandle::of(&catalog);
+        let shared = SharedCatalogHandle::of(catalog.shared());
         [(Oid(5), "one"), (Oid(6), "other")]
             .map(|(oid, name)| Database::new(catalog.of_database(oid, name), &shared, &numbers))
     }

@@ -265,7 +265,7 @@ async fn apply(
     let client = server.engine.client(0);
     let Some(_locks) = lock_out(server, &client, tables.collect()).await else { return Ok(false) };
     let after = catalog.apply(&plan.changes);
-    let run = DefinitionRun::of_operations(plan.operations, plan.changes);
+    let run = DefinitionRun::of_operations(database.oid, plan.operations, plan.changes);
     let start = Start::apart_if(run.goes_far(&server.engine));
     let options = SubmitOptions { client: Some(&client), start, ..SubmitOptions::default() };
     let began = std::time::Instant::now();

@@ -68,7 +68,7 @@ pub async fn copy(server: &Arc<Server>, database: &Database, oid: Oid, place: Ev
     let done = copy.run(server, database).await;
     if !matches!(done, Ok(true)) {
         let operations = vec![DdlOp::DropTable(to)];
-        let run = DefinitionRun::of_operations(operations, Vec::new());
+        let run = DefinitionRun::of_operations(database.oid, operations, Vec::new());
         let start = Start::apart_if(run.goes_far(&server.engine));
         let options = SubmitOptions { start, ..SubmitOptions::default() };
         let _ = server.engine.submit(run, options).await;
@@ -146,7 +146,7 @@ impl Copy {
         ];
         let changes = self.changes.clone();
         let after = catalog.apply(&changes);
-        let run = DefinitionRun::of_operations(operations, changes);
+        let run = DefinitionRun::of_operations(database.oid, operations, changes);
         let start = Start::apart_if(run.goes_far(&server.engine));
         let options = SubmitOptions { client: Some(&client), start, ..SubmitOptions::default() };
         let began = Instant::now();

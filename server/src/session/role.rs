@@ -14,9 +14,9 @@ use crate::server::Server;
 /// Whoever connects must be a role that may log in.
 pub(super) fn admit(server: &Server, user: &str) -> Result<Arc<Role>> {
     let state = server.databases.catalog_of_roles();
-    let catalog = &state.catalog;
     let refused = |message: String| SqlError::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, message);
-    let role = catalog.role(user).ok_or_else(|| refused(format!("role \"{user}\" does not exist")))?;
+    let role = state.and_then(|state| state.catalog.role(user));
+    let role = role.ok_or_else(|| refused(format!("role \"{user}\" does not exist")))?;
     if !role.login {
         return Err(refused(format!("role \"{user}\" is not permitted to log in")));
     }

@@ -485,7 +485,7 @@ impl Session {
             validations,
             operations,
             host: Some(self.host()),
-            ..DefinitionRun::of_changes(plan.changes)
+            ..DefinitionRun::of_changes(self.database.oid, plan.changes)
         })
     }
 
