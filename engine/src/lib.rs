@@ -81,7 +81,9 @@ pub use program::{Completed, Outcome, Program, Stop};
 pub use snapshot::{PageRows, ScanPage, Snapshot, SnapshotView};
 pub use storage::tree::AHEAD_MAX;
 pub use submission::{Canceller, RowWait, Submission};
-pub use table::{CATALOG_TREE, FIRST_FREE_TREE, IndexMeta, REFERENCE_GROUP, SequenceDef, TableMeta};
+pub use table::{
+    CATALOG_TREE, EARLIER_CATALOG_TREE, FIRST_FREE_TREE, IndexMeta, REFERENCE_GROUP, SequenceDef, TableMeta,
+};
 pub use txn::{
     ColumnSource, CopyReader, Cut, DdlOp, Direction, Inserted, Interactive, InteractiveSavepoint, Isolation,
     KeyRange, LockMode, LockWait, Mark, NextValue, OwnedCell, PartRows, Repartition, RepartitionKind,

@@ -12,9 +12,12 @@ use crate::storage::key::{decode_cell, encode_cell};
 use crate::storage::{KeyBuf, RowLayout};
 use crate::txn::Sequence;
 
-/// The system catalog: a reference table `(kind Bytes, oid Int4 | payload Bytes)`, made by the
-/// engine at its first start. Tree ids below [`FIRST_FREE_TREE`] are reserved.
-pub const CATALOG_TREE: TreeId = TreeId(1);
+/// The system catalog: a reference table `(database Int4, kind Bytes, oid Int4 | payload Bytes)`, made
+/// by the engine at its first start. Tree ids below [`FIRST_FREE_TREE`] are reserved.
+pub const CATALOG_TREE: TreeId = TreeId(2);
+/// Where the only database's catalog was before there could be several: `(kind Bytes, oid Int4 | payload
+/// Bytes)`. Whoever reads it writes its rows to [`CATALOG_TREE`] and drops it, in one commit.
+pub const EARLIER_CATALOG_TREE: TreeId = TreeId(1);
 /// The first tree id that tables and indexes may use.
 pub const FIRST_FREE_TREE: TreeId = TreeId(16);
 /// The group of all reference tables: one partition, held by whoever writes one of them.
@@ -271,8 +274,8 @@ pub(crate) fn catalog_table() -> TableDef {
     TableDef {
         id: CATALOG_TREE,
         name: "pg_catalog".to_owned(),
-        columns: vec![ColumnKind::Bytes, ColumnKind::Int4, ColumnKind::Bytes],
-        key: vec![part(0), part(1)],
+        columns: vec![ColumnKind::Int4, ColumnKind::Bytes, ColumnKind::Int4, ColumnKind::Bytes],
+        key: vec![part(0), part(1), part(2)],
         placement: Placement::Reference,
         indexes: Vec::new(),
     }

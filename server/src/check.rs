@@ -12,6 +12,7 @@
 //!
 //! Beside it `archipel reset-log`, for a log that is not whole and that nothing can make whole.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use archipel_rocksdb::{RocksLogStore, RocksOptions};
 use archipel_sql::catalog::Catalog;
 use clap::Args;
 
-use crate::catalog::CatalogError;
+use crate::catalog::{CatalogError, startup};
 use crate::server::StartError;
 
 /// Verify every checksum and structure of a data directory that no server uses.
@@ -140,19 +141,14 @@ fn recover(store: Arc<dyn LogStore>, checked: &mut Checked) -> Result<(), StartE
         },
     };
     match crate::catalog::read(&engine) {
-        Ok(catalog) => {
-            let pending = archipel_migrations::pending(catalog.migration())
-                .map_err(|error| StartError::NewerFormat(error.to_string()))?;
-            let _ = writeln!(
-                checked.report,
-                "catalog: {} tables, {} routines, {} sequences, migration step {}{}",
-                catalog.tables().filter(|table| table.is_stored()).count(),
-                catalog.routines_all().count(),
-                catalog.sequences().count(),
-                catalog.migration(),
-                if pending.is_empty() { "" } else { " (the next start brings it up to date)" }
-            );
-            compare(&engine, &catalog, checked);
+        Ok(catalogs) => {
+            checked.problems.extend(startup::contradictions(&engine, &catalogs));
+            let rows = engine.tree_rows();
+            for catalog in &catalogs {
+                describe_catalog(catalog, checked)?;
+                compare(&engine, &rows, catalog, checked);
+            }
+            tell_unknown(&engine, &catalogs, checked);
         }
         Err(CatalogError::Newer(error)) => return Err(StartError::NewerFormat(error.to_string())),
         Err(error) => checked.problems.push(error.to_string()),
@@ -160,10 +156,24 @@ fn recover(store: Arc<dyn LogStore>, checked: &mut Checked) -> Result<(), StartE
     Ok(())
 }
 
-/// The catalog's tables against the engine's.
-fn compare(engine: &Engine, catalog: &Catalog, checked: &mut Checked) {
-    checked.problems.extend(crate::catalog::startup::contradictions(engine, catalog));
-    let rows = engine.tree_rows();
+fn describe_catalog(catalog: &Catalog, checked: &mut Checked) -> Result<(), StartError> {
+    let pending = archipel_migrations::pending(catalog.migration())
+        .map_err(|error| StartError::NewerFormat(error.to_string()))?;
+    let _ = writeln!(
+        checked.report,
+        "database {}: {} tables, {} routines, {} sequences, migration step {}{}",
+        catalog.database_name(),
+        catalog.tables().filter(|table| table.is_stored()).count(),
+        catalog.routines_all().count(),
+        catalog.sequences().count(),
+        catalog.migration(),
+        if pending.is_empty() { "" } else { " (the next start brings it up to date)" }
+    );
+    Ok(())
+}
+
+/// A catalog's tables against the engine's.
+fn compare(engine: &Engine, rows: &BTreeMap<TreeId, u64>, catalog: &Catalog, checked: &mut Checked) {
     let rows_in = |tree: u32| rows.get(&TreeId(tree)).copied().unwrap_or(0);
     for table in catalog.tables().filter(|table| table.is_stored()) {
         let name = format!("{}.{}", table.schema, table.name);
@@ -191,8 +201,11 @@ fn compare(engine: &Engine, catalog: &Catalog, checked: &mut Checked) {
             }
         }
     }
-    // As `crate::catalog::load` takes them.
-    let (tables, sequences) = crate::catalog::startup::unknown(engine, catalog);
+}
+
+/// What the engine has and no catalog, as `crate::catalog::load` takes it.
+fn tell_unknown(engine: &Engine, catalogs: &[Catalog], checked: &mut Checked) {
+    let (tables, sequences) = startup::unknown(engine, catalogs);
     if !tables.is_empty() || !sequences.is_empty() {
         let _ = writeln!(
             checked.report,

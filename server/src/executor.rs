@@ -123,11 +123,16 @@ async fn serve(
 ) {
     let open: Rc<RefCell<Vec<std::rc::Weak<Closing>>>> = Rc::default();
     let mut requests = server.sessions.requests();
+    let mut dropped = server.sessions.dropped_databases();
     loop {
         let arrival = tokio::select! {
             arrival = arrivals.recv() => arrival,
             // The sender lives as long as the server.
             _ = requests.changed() => {
+                let dropped_now = server.sessions.dropped_databases();
+                if std::mem::replace(&mut dropped, dropped_now) != dropped_now {
+                    executor.forget_dropped(&server.databases);
+                }
                 for closing in open.borrow().iter().filter_map(std::rc::Weak::upgrade) {
                     closing.pass_on_requests();
                 }

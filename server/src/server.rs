@@ -151,10 +151,13 @@ pub fn run(config: Config) -> Result<(), StartError> {
     let Doorways { sockets, files } = open_doorways(&config)?;
     let http = config.http.map(listen::tcp).transpose()?;
     let engine = open_engine(&config)?;
-    let (catalog, numbers) = crate::catalog::load(&engine)?;
-    let catalog = with_first_password(&engine, catalog, &numbers, password)?;
-    first_password::check_listen(config.listen, &rules, &catalog, sources.hba_file())
-        .map_err(StartError::Configuration)?;
+    let (catalogs, numbers) = crate::catalog::load(&engine)?;
+    let catalogs = with_first_password(&engine, catalogs, &numbers, password)?;
+    // All have the same roles.
+    if let Some(catalog) = catalogs.first() {
+        first_password::check_listen(config.listen, &rules, catalog, sources.hba_file())
+            .map_err(StartError::Configuration)?;
+    }
     let front = start_front()?;
     let analytical_threads = start_analytical_threads(engine.active_executors())?;
     let niced = Threads::new("beside", begin_beside);
@@ -172,7 +175,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
         transaction_ids: TransactionIds::of_start(engine.number_start()),
         exported: ExportedSnapshots::default(),
         engine: engine.clone(),
-        databases: Databases::new(catalog, numbers),
+        databases: Databases::new(catalogs, numbers),
         started: Instant::now(),
         started_at: now(),
         statement_memory_max: config.integer("archipel.statement_memory"),
@@ -224,12 +227,12 @@ pub fn run(config: Config) -> Result<(), StartError> {
 /// The superuser has this password, if it has had none.
 fn with_first_password(
     engine: &Engine,
-    catalog: Catalog,
+    catalogs: Vec<Catalog>,
     numbers: &ObjectNumbers,
     password: Option<String>,
-) -> Result<Catalog, StartError> {
-    let Some(password) = password else { return Ok(catalog) };
-    Ok(crate::catalog::set_first_password(engine, catalog, numbers, &password)?)
+) -> Result<Vec<Catalog>, StartError> {
+    let Some(password) = password else { return Ok(catalogs) };
+    Ok(crate::catalog::set_first_password(engine, catalogs, numbers, &password)?)
 }
 
 fn shut_down(engine: &Engine) {

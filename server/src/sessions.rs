@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{
-    AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering,
+    AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
 use std::time::Duration;
 
@@ -161,6 +161,8 @@ pub struct SessionEntry {
     pub process_id: i32,
     secret: Secret,
     pub user: String,
+    /// The role of that name.
+    pub role: Oid,
     pub database_oid: Oid,
     pub database: String,
     pub client: Option<std::net::SocketAddr>,
@@ -179,6 +181,8 @@ pub struct SessionEntry {
     asked: Notify,
     /// The session shall end: `pg_terminate_backend`.
     terminated: AtomicBool,
+    /// It has nothing to do with its database any more: its last replies are on their way.
+    left: AtomicBool,
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -261,6 +265,15 @@ impl SessionEntry {
         self.terminated.load(Ordering::Acquire)
     }
 
+    /// It is done with its database, which may go.
+    pub fn leave_database(&self) {
+        self.left.store(true, Ordering::Release);
+    }
+
+    fn is_in(&self, database: Oid) -> bool {
+        self.database_oid == database && !self.left.load(Ordering::Acquire)
+    }
+
     /// Whether it was its time that asked the statement to stop.
     pub fn has_timed_out(&self) -> bool {
         self.is_cancelled() && self.reason.load(Ordering::Relaxed) == CancelReason::StatementTimeout as u8
@@ -304,6 +317,7 @@ pub struct Sessions {
     limit: usize,
     /// Places of those that only superusers get.
     reserved: usize,
+    dropped_databases: AtomicU64,
     /// Changes when sessions shall end or go elsewhere; executors look which of theirs.
     requests: watch::Sender<()>,
 }
@@ -317,9 +331,14 @@ pub struct Registered {
 /// What a new session brings.
 pub struct NewSession<'e> {
     pub user: String,
+    pub role: Oid,
     pub superuser: bool,
+    /// How many sessions the role may have; negative: any number.
+    pub role_limit: i32,
     pub database_oid: Oid,
     pub database: String,
+    /// How many the database may have.
+    pub database_limit: i32,
     pub client: Option<std::net::SocketAddr>,
     pub tls: Option<Arc<TlsFacts>>,
     pub executor: u16,
@@ -338,18 +357,30 @@ impl Sessions {
             count: AtomicUsize::new(0),
             limit,
             reserved,
+            dropped_databases: AtomicU64::new(0),
             requests: watch::channel(()).0,
         })
     }
 
-    /// Registers a session, or answers PostgreSQL's error when there are too many.
+    /// Registers a session, or answers PostgreSQL's error when there are too many: of all, of its role, in
+    /// its database. Nobody else is counted meanwhile.
     pub fn register(self: &Arc<Self>, new: NewSession<'_>) -> Result<Registered, SqlError> {
         let mut entries = self.entries.lock();
         if entries.len() >= self.limit {
             return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already"));
         }
+        let of_role = |entry: &SessionEntry| entry.role == new.role;
+        if is_full(&new, new.role_limit, &entries, of_role) {
+            let message = format!("too many connections for role \"{}\"", new.user);
+            return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message));
+        }
         if !new.superuser && entries.len() + self.reserved >= self.limit {
             let message = "remaining connection slots are reserved for non-replication superuser connections";
+            return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message));
+        }
+        let in_database = |entry: &SessionEntry| entry.is_in(new.database_oid);
+        if is_full(&new, new.database_limit, &entries, in_database) {
+            let message = format!("too many connections for database \"{}\"", new.database);
             return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message));
         }
         let process_id = loop {
@@ -362,6 +393,7 @@ impl Sessions {
             process_id,
             secret: new.secret,
             user: new.user,
+            role: new.role,
             database_oid: new.database_oid,
             database: new.database,
             client: new.client,
@@ -375,6 +407,7 @@ impl Sessions {
             running: AtomicBool::new(false),
             asked: Notify::new(),
             terminated: AtomicBool::new(false),
+            left: AtomicBool::new(false),
         });
         entries.insert(process_id, entry.clone());
         self.count.store(entries.len(), Ordering::Relaxed);
@@ -385,9 +418,11 @@ impl Sessions {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// How many sessions somebody has.
-    pub fn count_of(&self, user: &str) -> usize {
-        self.entries.lock().values().filter(|entry| entry.user == user).count()
+    /// The sessions in a database, but for one that asks.
+    pub fn others_in(&self, database: Oid, asks: i32) -> Vec<Arc<SessionEntry>> {
+        let entries = self.entries.lock();
+        let others = entries.values().filter(|entry| entry.process_id != asks && entry.is_in(database));
+        others.cloned().collect()
     }
 
     pub fn limit(&self) -> usize {
@@ -441,7 +476,18 @@ impl Sessions {
         self.requests.send_replace(());
     }
 
-    /// Changes when sessions shall end or go elsewhere.
+    /// How many databases have been dropped since the start.
+    pub fn dropped_databases(&self) -> u64 {
+        self.dropped_databases.load(Ordering::Acquire)
+    }
+
+    /// A database is gone: executors look what they keep of it.
+    pub fn note_dropped_database(&self) {
+        self.dropped_databases.fetch_add(1, Ordering::Release);
+        self.requests.send_replace(());
+    }
+
+    /// Changes when sessions shall end or go elsewhere, or a database is gone.
     pub fn requests(&self) -> watch::Receiver<()> {
         self.requests.subscribe()
     }
@@ -452,6 +498,17 @@ impl Sessions {
         entries.sort_by_key(|entry| entry.process_id);
         entries
     }
+}
+
+/// Whether there is no place left among those that count for a limit, which is no superuser's.
+fn is_full(
+    new: &NewSession<'_>,
+    limit: i32,
+    entries: &FxHashMap<i32, Arc<SessionEntry>>,
+    counts: impl Fn(&SessionEntry) -> bool,
+) -> bool {
+    let Ok(limit) = usize::try_from(limit) else { return false };
+    !new.superuser && entries.values().filter(|entry| counts(entry)).count() >= limit
 }
 
 /// Which sessions, by position, go to which of the `active` executors, so that none serves two
@@ -506,9 +563,12 @@ mod tests {
     fn new() -> NewSession<'static> {
         NewSession {
             user: "archipel".into(),
+            role: Oid(10),
             superuser: true,
+            role_limit: -1,
             database_oid: Oid(5),
             database: "archipel".into(),
+            database_limit: -1,
             client: None,
             tls: None,
             executor: 0,

@@ -5,14 +5,17 @@
 //! | 1 | the log in a folder `log`, beside nothing that says how far it goes |
 //! | 2 | the log in `redo`, and a `WATERMARK` |
 //! | 3 | rows may hold values of `bpchar` with their blanks, and keys over such columns without them |
+//! | 4 | the system catalog's rows lie in a tree for those of several databases |
 //!
 //! A start brings format 1 to 2: the folder gets its new name, the watermark is made, and then the
 //! mark is written; a start that is cut short in between goes on from there. (`*.log` in a folder
 //! `log` is what jobs delete that clean up. The folder's name is ours to choose; the files are
 //! RocksDB's, which calls them `NNNNNN.log` wherever they lie.)
 //!
-//! Format 2 is brought to 3 by the mark alone, which is written before anything else is: every row and
-//! key of it means the same in 3.
+//! Formats 2 and 3 are brought to 4 by the mark alone, which is written before anything else is: every row
+//! and key of 2 means the same in 3, and whoever reads the catalog sees by the trees where its rows are, and
+//! puts them where they belong. A version that knows no other tree than that of before would take all tables
+//! for unknown.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
@@ -25,7 +28,7 @@ use crate::private::{private_file, private_folder, require_private};
 use crate::watermark::{WATERMARK, WatermarkFile};
 
 /// The on-disk format that this version writes; it reads all below.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 /// The first one with a watermark, and with the log in [`REDO`].
 const FORMAT_WITH_WATERMARK: u32 = 2;
 

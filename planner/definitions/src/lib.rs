@@ -45,6 +45,7 @@ pub use crate::expression::check::check_copied_condition;
 pub use crate::expression::schema_usage::require_schemas;
 use crate::function::{aggregate, create_operator_class, extension, operator_family, routine, routine_drop};
 pub use crate::relation::distribution::{DistributionCall, EvidentPlace, encoded_alike};
+pub use crate::relation::sequence::definition as sequence_definition;
 use crate::relation::{distribution, index, policy, sequence, table, trigger, view};
 use crate::work::Work;
 pub use crate::work::plan::{Copies, DdlEnv, DdlPlan, FaultyKey, KeyFault, Validation, Written, WrittenPart};

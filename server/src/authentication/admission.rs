@@ -67,13 +67,16 @@ impl Stranger<'_> {
     async fn prove(&self, exchange: &mut Exchange<'_>) -> Result<(), Failure> {
         let (user, database) = names_of(self.parameters)?;
         self.negotiate_version(exchange).await?;
+        let catalog = self.host.catalog().ok_or_else(|| {
+            SqlError::new(SqlState::CANNOT_CONNECT_NOW, "the database system is not accepting connections")
+        })?;
         let applicant = Applicant {
             address: self.client.map(|client| client.ip()),
             name: HostName::default(),
             encrypted: self.socket.tls().is_some(),
             user,
             database,
-            catalog: self.host.catalog(),
+            catalog,
         };
         let case = Case { stranger: self, applicant: Arc::new(applicant) };
         case.prove(&self.host.authentication().rules(), exchange).await

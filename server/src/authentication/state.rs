@@ -42,8 +42,8 @@ pub struct Authentication {
 
 /// What authentication has to know of the server.
 pub trait Host: Send + Sync {
-    /// Roles and who belongs to whom.
-    fn catalog(&self) -> Arc<CatalogState>;
+    /// Roles and who belongs to whom; `None` while there is no database.
+    fn catalog(&self) -> Option<Arc<CatalogState>>;
     /// The values of all settings as of the last reload.
     fn settings(&self) -> Arc<Vec<Value>>;
     /// The rules, and what else all clients share.

@@ -25,12 +25,12 @@ struct Newest {
 }
 
 impl SharedCatalogHandle {
-    /// What this catalog says, which is that of a database.
-    pub fn of(catalog: &Catalog) -> Arc<SharedCatalogHandle> {
+    /// What the catalogs of the first databases have in common.
+    pub fn of(shared: SharedCatalog) -> Arc<SharedCatalogHandle> {
         Arc::new(SharedCatalogHandle {
             definitions: Arc::default(),
             versions: Versions::default(),
-            newest: Mutex::new(Newest { shared: catalog.shared(), databases: Vec::new() }),
+            newest: Mutex::new(Newest { shared, databases: Vec::new() }),
         })
     }
 
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_role_is_published_in_every_database_and_a_schema_in_its_own() {
         let catalog = Catalog::initial(Vec::new());
-        let shared = SharedCatalogHandle::of(&catalog);
+        let shared = SharedCatalogHandle::of(catalog.shared());
         let one = handle(&catalog, &shared);
         let other = handle(&catalog, &shared);
         let (planned_one, planned_other) = (one.current(), other.current());
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn a_database_that_comes_later_has_the_roles_of_all() {
         let catalog = Catalog::initial(Vec::new());
-        let shared = SharedCatalogHandle::of(&catalog);
+        let shared = SharedCatalogHandle::of(catalog.shared());
         let one = handle(&catalog, &shared);
         let role = [CatalogChange::Put(Object::Role(Role::new(Oid(20_001), "alice")))];
         one.publish(catalog.apply(&role), &role);

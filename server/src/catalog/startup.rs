@@ -1,68 +1,163 @@
-//! The catalog of an engine just opened: read, compared with what the engine has, brought to this version, rid of
+//! The catalogs of an engine just opened: read, compared with what the engine has, brought to this version, rid of
 //! what nobody committed.
+//!
+//! A table of the engine that no catalog knows is dropped: all catalogs are read first, and a row that cannot be
+//! read ends the start.
+
+use std::collections::BTreeMap;
 
 use archipel_engine::id::{SequenceId, TreeId};
 use archipel_engine::{DdlOp, Engine, FIRST_FREE_TREE, Stop, SubmitOptions};
 use archipel_migrations::Change;
 use archipel_planner::ddl::{Copies, DdlEnv, DdlPlan, plan_ids, plan_migration, plan_rewritten_rows};
 use archipel_sql::ast::{AlterRole, RoleAction, RoleName, RoleOption, Statement};
+use archipel_sql::catalog::database::first_databases;
 use archipel_sql::catalog::names::is_temporary_schema;
-use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, ObjectNumbers, SUPERUSER, earlier_form};
+use archipel_sql::catalog::{
+    Catalog, CatalogChange, DATABASE, Numbers, Object, ObjectKind, ObjectNumbers, SUPERUSER,
+};
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
-use rustc_hash::FxHashSet;
+use archipel_sql::types::Oid;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::CatalogError;
-use crate::run::definition::{CatalogScan, DefinitionRun};
+use crate::run::catalog_rows::{CatalogScan, FirstRows};
+use crate::run::definition::DefinitionRun;
 use crate::session::definition::temporary::drop_schema_statement;
 
-/// Reads the catalog of an engine as it is.
-pub fn read(engine: &Engine) -> Result<Catalog, CatalogError> {
-    let options = SubmitOptions { read_only: true, ..SubmitOptions::default() };
-    let scan = engine.submit(CatalogScan::default(), options).wait();
-    if let Err(stop) = scan.outcome.result {
-        return Err(CatalogError::Damaged(error_of(scan.program.error, stop)));
-    }
-    let objects = earlier_form::in_place(scan.program.objects);
-    let changes: Vec<CatalogChange> = objects.into_iter().map(CatalogChange::Put).collect();
-    Ok(Catalog::new(crate::system::tables()).apply(&changes).with_row_types_renumbered())
+/// Reads the catalogs of an engine as they are: one for each database, in the order of their numbers.
+pub fn read(engine: &Engine) -> Result<Vec<Catalog>, CatalogError> {
+    catalogs_of(rows(engine)?.rows)
 }
 
-/// Reads the catalog of an engine just opened, and runs the migration steps it still needs; a
-/// new data directory needs them all. Answers also where new objects get their numbers from.
-pub fn load(engine: &Engine) -> Result<(Catalog, ObjectNumbers), CatalogError> {
-    let mut catalog = read(engine)?;
-    let contradictions = contradictions(engine, &catalog);
+fn rows(engine: &Engine) -> Result<CatalogScan, CatalogError> {
+    let options = SubmitOptions { read_only: true, ..SubmitOptions::default() };
+    let scan = engine.submit(CatalogScan::default(), options).wait();
+    match scan.outcome.result {
+        Ok(()) => Ok(scan.program),
+        Err(stop) => Err(CatalogError::Damaged(error_of(scan.program.error, stop))),
+    }
+}
+
+fn is_database(object: &Object) -> bool {
+    object.kind() == ObjectKind::Database
+}
+
+/// The catalogs that rows say, each with the number of its database.
+fn catalogs_of(rows: Vec<(Oid, Object)>) -> Result<Vec<Catalog>, CatalogError> {
+    let mut of_all: Vec<CatalogChange> = Vec::new();
+    let mut own: BTreeMap<Oid, Vec<CatalogChange>> = BTreeMap::new();
+    if rows.iter().any(|(_, object)| is_database(object)) {
+        // It may have been dropped.
+        of_all.push(CatalogChange::Drop(ObjectKind::Database, DATABASE));
+    }
+    for (database, object) in rows {
+        let changes = if database == Oid(0) { &mut of_all } else { own.entry(database).or_default() };
+        changes.push(CatalogChange::Put(object));
+    }
+    // What none of them changes all of them share.
+    let shared = Catalog::new(crate::system::tables()).apply(&of_all);
+    let of_database = |database: &archipel_sql::catalog::Database| {
+        let own = own.remove(&database.oid).unwrap_or_default();
+        let empty = shared.of_database(database.oid, &database.name);
+        empty.apply(&own).with_row_types_renumbered()
+    };
+    let catalogs = shared.databases().map(|database| &**database).map(of_database).collect();
+    match own.first_key_value() {
+        Some((unknown, _)) => Err(CatalogError::Contradicts(format!(
+            "there are objects of database {unknown}, which is not there"
+        ))),
+        None => Ok(catalogs),
+    }
+}
+
+/// Reads the catalogs of an engine just opened, and runs the migration steps that they still need; those of a
+/// new data directory need them all. Answers also where new objects get their numbers from.
+pub fn load(engine: &Engine) -> Result<(Vec<Catalog>, ObjectNumbers), CatalogError> {
+    let mut scan = rows(engine)?;
+    let begins = scan.earlier || !scan.rows.iter().any(|(_, object)| is_database(object));
+    if begins {
+        complete(&mut scan);
+    }
+    let first = begins.then(|| FirstRows { rows: scan.rows.clone(), error: None });
+    let mut catalogs = catalogs_of(scan.rows)?;
+    let contradictions = contradictions(engine, &catalogs);
     if !contradictions.is_empty() {
         return Err(CatalogError::Contradicts(contradictions.join("; ")));
     }
-    let numbers = ObjectNumbers::new(first_numbers(engine, &catalog));
-    for step in archipel_migrations::pending(catalog.migration())? {
-        catalog = migrate(engine, &catalog, &numbers, step).map_err(CatalogError::Migration)?;
-        tracing::info!("system catalog: step {} ({})", step.version, step.name);
+    // Nothing is changed before it is known that all of them can be brought to this version.
+    for catalog in &catalogs {
+        archipel_migrations::pending(catalog.migration())?;
     }
-    drop_unknown(engine, &catalog).map_err(CatalogError::Migration)?;
-    let catalog = drop_temporary(engine, catalog, &numbers).map_err(CatalogError::Migration)?;
-    Ok((catalog, numbers))
+    if let Some(first) = first {
+        write(engine, first).map_err(CatalogError::Migration)?;
+    }
+    let numbers = ObjectNumbers::new(first_numbers(engine, &catalogs));
+    for catalog in &mut catalogs {
+        for step in archipel_migrations::pending(catalog.migration())? {
+            *catalog = migrate(engine, catalog, &numbers, step).map_err(CatalogError::Migration)?;
+            let of = catalog.database_name();
+            tracing::info!("system catalog of database {of}: step {} ({})", step.version, step.name);
+        }
+    }
+    drop_unknown(engine, &catalogs).map_err(CatalogError::Migration)?;
+    let catalogs = catalogs.into_iter().map(|catalog| drop_temporary(engine, catalog, &numbers));
+    let catalogs = catalogs.collect::<Result<Vec<Catalog>, SqlError>>().map_err(CatalogError::Migration)?;
+    Ok((catalogs, numbers))
+}
+
+/// Adds the databases that a data directory begins with, where they are not there.
+fn complete(scan: &mut CatalogScan) {
+    let known: FxHashSet<(ObjectKind, Oid)> =
+        scan.rows.iter().map(|(_, object)| (object.kind(), object.oid())).collect();
+    let missing = first_databases().into_iter();
+    let missing = missing.filter(|object| !known.contains(&(object.kind(), object.oid())));
+    scan.rows.extend(missing.map(|object| (Oid(0), object)));
+    if scan.earlier {
+        tracing::info!(
+            "the data directory may have several databases from now on; what was made by way of the names \
+             postgres and template1 lies in database archipel"
+        );
+    }
+}
+
+/// Writes the first rows, or those of an earlier version in their new place.
+fn write(engine: &Engine, first: FirstRows) -> Result<(), SqlError> {
+    let done = engine.submit(first, SubmitOptions::default()).wait();
+    match done.outcome.result {
+        Ok(()) => {
+            engine.wait_durable(done.outcome.depends_on);
+            Ok(())
+        }
+        Err(stop) => Err(error_of(done.program.error, stop)),
+    }
 }
 
 /// The numbers that new objects begin with: behind those that were written, and behind the engine's, since
 /// transactions that came to nothing have drawn numbers, too.
-fn first_numbers(engine: &Engine, catalog: &Catalog) -> Numbers {
-    let written = catalog.numbers();
-    let known = catalog.sequences().map(|sequence| sequence.file);
+fn first_numbers(engine: &Engine, catalogs: &[Catalog]) -> Numbers {
+    let written = catalogs.iter().map(Catalog::numbers).fold(Numbers::FIRST, Numbers::max);
+    let known = catalogs.iter().flat_map(Catalog::sequences).map(|sequence| sequence.file);
     let sequences = engine.sequences().into_iter().map(|id| id.0).chain(known);
     let behind = sequences.max().map_or(0, |last| last.saturating_add(1));
     let tree = engine.first_unused_tree().0;
     Numbers { tree: written.tree.max(tree), sequence: written.sequence.max(behind), ..written }
 }
 
-/// What the catalog says of tables and indexes and the engine does not know. Nothing that a crash
-/// leaves: both commit at once.
-pub(crate) fn contradictions(engine: &Engine, catalog: &Catalog) -> Vec<String> {
+/// What catalogs say of tables and indexes and the engine does not know, and what two of them say of the same
+/// one. Nothing that a crash leaves: catalog and engine commit at once.
+pub(crate) fn contradictions(engine: &Engine, catalogs: &[Catalog]) -> Vec<String> {
+    let mut found: Vec<String> =
+        catalogs.iter().flat_map(|catalog| contradictions_of(engine, catalog)).collect();
+    found.extend(numbers_of_several(catalogs));
+    found
+}
+
+fn contradictions_of(engine: &Engine, catalog: &Catalog) -> Vec<String> {
     let mut found = Vec::new();
     for table in catalog.tables().filter(|table| table.is_stored()) {
-        let name = format!("{}.{}", table.schema, table.name);
+        let name = format!("{}.{}.{}", catalog.database_name(), table.schema, table.name);
         let Some(meta) = engine.table(TreeId(table.tree)) else {
             found.push(format!("table {name} is in the catalog, but its rows are not there"));
             continue;
@@ -83,20 +178,46 @@ pub(crate) fn contradictions(engine: &Engine, catalog: &Catalog) -> Vec<String> 
     found
 }
 
-/// The tables and sequences that the engine has and the catalog does not: a transaction had made them
-/// and not committed when the server went down, or when a backup was taken.
-pub(crate) fn unknown(engine: &Engine, catalog: &Catalog) -> (Vec<TreeId>, Vec<SequenceId>) {
-    let known: FxHashSet<u32> = catalog.tables().map(|table| table.tree).collect();
+/// The engine's numbers that two databases give to something of theirs.
+fn numbers_of_several(catalogs: &[Catalog]) -> Vec<String> {
+    let mut owners: FxHashMap<(&str, u32), &Catalog> = FxHashMap::default();
+    let mut found = Vec::new();
+    for catalog in catalogs {
+        let tables = catalog.tables().filter(|table| table.is_stored());
+        let of_table = |table: &archipel_sql::catalog::TableRef| {
+            let indexes = table.indexes.iter();
+            let groups = indexes.clone().filter_map(|index| index.global_group).chain(table.group());
+            let trees = indexes.map(|index| index.tree).chain([table.tree]);
+            let trees = trees.map(|tree| ("tree", tree));
+            groups.map(|group| ("group", group)).chain(trees).collect::<Vec<_>>()
+        };
+        let files = catalog.sequences().map(|sequence| ("sequence", sequence.file));
+        for (what, number) in tables.flat_map(of_table).chain(files) {
+            let first = *owners.entry((what, number)).or_insert(catalog);
+            if first.database_oid() != catalog.database_oid() {
+                let (one, other) = (first.database_name(), catalog.database_name());
+                found.push(format!("databases {one} and {other} both have {what} {number}"));
+            }
+        }
+    }
+    found
+}
+
+/// The tables and sequences that the engine has and no catalog does: a transaction had made them and not
+/// committed when the server went down, or when a backup was taken.
+pub(crate) fn unknown(engine: &Engine, catalogs: &[Catalog]) -> (Vec<TreeId>, Vec<SequenceId>) {
+    let known: FxHashSet<u32> = catalogs.iter().flat_map(Catalog::tables).map(|table| table.tree).collect();
     let tables = engine.tables().into_iter().map(|table| table.def.id);
     let tables = tables.filter(|id| *id >= FIRST_FREE_TREE && !known.contains(&id.0)).collect();
-    let known: FxHashSet<u32> = catalog.sequences().map(|sequence| sequence.file).collect();
+    let sequences = catalogs.iter().flat_map(Catalog::sequences);
+    let known: FxHashSet<u32> = sequences.map(|sequence| sequence.file).collect();
     let sequences = engine.sequences().into_iter().filter(|id| !known.contains(&id.0)).collect();
     (tables, sequences)
 }
 
 /// Drops what a transaction had made and not committed when the server went down.
-fn drop_unknown(engine: &Engine, catalog: &Catalog) -> Result<(), SqlError> {
-    let (tables, sequences) = unknown(engine, catalog);
+fn drop_unknown(engine: &Engine, catalogs: &[Catalog]) -> Result<(), SqlError> {
+    let (tables, sequences) = unknown(engine, catalogs);
     if tables.is_empty() && sequences.is_empty() {
         return Ok(());
     }
@@ -107,7 +228,7 @@ fn drop_unknown(engine: &Engine, catalog: &Catalog) -> Result<(), SqlError> {
     );
     let tables = tables.into_iter().map(DdlOp::DropTable);
     let operations = tables.chain(sequences.into_iter().map(DdlOp::DropSequence)).collect();
-    let run = DefinitionRun::of_operations(operations, Vec::new());
+    let run = DefinitionRun::of_operations(Oid(0), operations, Vec::new());
     let done = engine.submit(run, SubmitOptions::default()).wait();
     done.outcome.result.map_err(|stop| error_of(done.program.error, stop))
 }
@@ -144,12 +265,14 @@ fn drop_temporary(
 /// Gives the superuser a password if it has none.
 pub fn set_first_password(
     engine: &Engine,
-    catalog: Catalog,
+    catalogs: Vec<Catalog>,
     numbers: &ObjectNumbers,
     password: &str,
-) -> Result<Catalog, CatalogError> {
+) -> Result<Vec<Catalog>, CatalogError> {
+    // All have the same roles.
+    let Some(catalog) = catalogs.first() else { return Ok(catalogs) };
     let Some(role) = catalog.role_by_oid(SUPERUSER).filter(|role| role.password.is_none()) else {
-        return Ok(catalog);
+        return Ok(catalogs);
     };
     let options = vec![RoleOption::Password(Some(password.to_owned()))];
     let statement = Statement::AlterRole(AlterRole {
@@ -158,7 +281,7 @@ pub fn set_first_password(
     });
     let context = FunctionContext::detached();
     let environment = DdlEnv {
-        catalog: &catalog,
+        catalog,
         search_path: &[],
         context: &context,
         system: true,
@@ -168,9 +291,9 @@ pub fn set_first_password(
         roles: Default::default(),
     };
     let planned = archipel_planner::ddl::plan(&statement, &environment);
-    let after = planned.and_then(|plan| run_plan(engine, &catalog, plan)).map_err(CatalogError::Migration)?;
+    let after = planned.and_then(|plan| run_plan(engine, catalog, plan)).map_err(CatalogError::Migration)?;
     tracing::info!("the superuser \"{}\" has got its first password", role.name);
-    Ok(after)
+    Ok(catalogs.iter().map(|catalog| catalog.with_shared(&after.shared())).collect())
 }
 
 fn migrate(
@@ -206,7 +329,7 @@ fn migrate(
 
 fn run_plan(engine: &Engine, catalog: &Catalog, plan: DdlPlan) -> Result<Catalog, SqlError> {
     let after = catalog.apply(&plan.changes);
-    let run = DefinitionRun::of_operations(plan.operations, plan.changes);
+    let run = DefinitionRun::of_operations(catalog.database_oid(), plan.operations, plan.changes);
     let done = engine.submit(run, SubmitOptions::default()).wait();
     match done.outcome.result {
         Ok(()) => {

@@ -3,6 +3,7 @@
 //!
 //! - [`Database`]  its catalog, its routines, who listens to what in it, and what is known of its tables
 //! - [`Databases`] those of a server, by name and number
+//! - [`door`]      who comes in, and who has a database for himself
 //!
 //! The engine knows nothing of them: its tables, sequences and locks have numbers that no two
 //! databases share. Invariant: whatever is found again by a number of a catalog or by a text is
@@ -10,8 +11,10 @@
 //! template.
 
 mod databases;
+pub mod door;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use archipel_procedures::Registry;
 use archipel_sql::catalog::{Catalog, ObjectNumbers};
@@ -25,6 +28,7 @@ use crate::notifications::Hub;
 use crate::system::sizes::Sizes;
 use crate::transaction_ids::TransactionIds;
 pub use databases::Databases;
+use door::Door;
 
 /// What the databases of a server draw numbers from that are not stored.
 pub struct SharedNumbers {
@@ -54,6 +58,9 @@ pub struct Database {
     pub designer: Designer,
     /// How calls of routines went.
     pub calls: AllCounts,
+    pub door: Door,
+    /// There is no such database any more.
+    dropped: AtomicBool,
     /// The version of the catalog that somebody asked about last, and the transaction id it was given.
     catalog_xid: Mutex<Option<(u64, i64)>>,
 }
@@ -72,8 +79,25 @@ impl Database {
             sizes: Sizes::default(),
             designer: Designer::default(),
             calls: AllCounts::new(numbers.classes.clone()),
+            door: Door::default(),
+            dropped: AtomicBool::new(false),
             catalog_xid: Mutex::default(),
         }
+    }
+
+    /// Whether there is no such database any more. Who holds its latch of definitions knows for how long.
+    pub fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
+    }
+
+    /// Notes that it is gone; who follows its catalog ends. The caller holds its latch of definitions.
+    pub fn note_dropped(&self) {
+        self.dropped.store(true, Ordering::Release);
+        self.catalog.note_change();
+    }
+
+    fn set_name(&self, name: &str) {
+        *self.name.lock() = name.into();
     }
 
     /// What it is called now.
@@ -104,7 +128,7 @@ mod tests {
     fn two() -> [Database; 2] {
         let catalog = Catalog::new(Vec::new());
         let numbers = SharedNumbers::of(ObjectNumbers::new(catalog.numbers()));
-        let shared = SharedCatalogHandle::of(&catalog);
+        let shared = SharedCatalogHandle::of(catalog.shared());
         [(Oid(5), "one"), (Oid(6), "other")]
             .map(|(oid, name)| Database::new(catalog.of_database(oid, name), &shared, &numbers))
     }

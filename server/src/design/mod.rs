@@ -161,10 +161,10 @@ pub async fn settle(server: &Arc<Server>, database: &Arc<Database>) {
     let _ = tokio::time::timeout(SETTLE_MAX, looked).await;
 }
 
-/// Follows the evidence in a database until the server ends.
+/// Follows the evidence in a database until that is dropped or the server ends.
 pub async fn follow(server: Arc<Server>, database: Arc<Database>) {
     let mut retry = RETRY_MIN;
-    loop {
+    while !database.is_dropped() {
         if look(&server, &database).await {
             // A change of the catalog does not end the wait: whoever is in the way still is.
             tokio::time::sleep(retry).await;
@@ -248,6 +248,9 @@ async fn apply(
         return Ok(false);
     }
     let Ok(_one_at_a_time) = database.definitions.try_lock() else { return Ok(false) };
+    if database.is_dropped() {
+        return Ok(false);
+    }
     let catalog = database.catalog.current().catalog.clone();
     if !catalog.same_as(seen) || (rewrites(&catalog, &moves) && !server.engine.snapshots().is_empty()) {
         return Ok(false);
@@ -262,7 +265,7 @@ async fn apply(
     let client = server.engine.client(0);
     let Some(_locks) = lock_out(server, &client, tables.collect()).await else { return Ok(false) };
     let after = catalog.apply(&plan.changes);
-    let run = DefinitionRun::of_operations(plan.operations, plan.changes);
+    let run = DefinitionRun::of_operations(database.oid, plan.operations, plan.changes);
     let start = Start::apart_if(run.goes_far(&server.engine));
     let options = SubmitOptions { client: Some(&client), start, ..SubmitOptions::default() };
     let began = std::time::Instant::now();

@@ -68,7 +68,7 @@ pub async fn copy(server: &Arc<Server>, database: &Database, oid: Oid, place: Ev
     let done = copy.run(server, database).await;
     if !matches!(done, Ok(true)) {
         let operations = vec![DdlOp::DropTable(to)];
-        let run = DefinitionRun::of_operations(operations, Vec::new());
+        let run = DefinitionRun::of_operations(database.oid, operations, Vec::new());
         let start = Start::apart_if(run.goes_far(&server.engine));
         let options = SubmitOptions { start, ..SubmitOptions::default() };
         let _ = server.engine.submit(run, options).await;
@@ -85,7 +85,7 @@ impl Copy {
         let mut after = None;
         let group = |tree: TreeId| server.engine.table(tree).map(|table| table.group());
         loop {
-            if server.closing.load(Ordering::Acquire) || !is_on(server) {
+            if server.closing.load(Ordering::Acquire) || !is_on(server) || database.is_dropped() {
                 return Ok(false);
             }
             let slice = CopySlice {
@@ -126,6 +126,9 @@ impl Copy {
             return Ok(End::Busy);
         }
         let Ok(_one_at_a_time) = database.definitions.try_lock() else { return Ok(End::Busy) };
+        if database.is_dropped() {
+            return Ok(End::Outdated);
+        }
         let catalog = database.catalog.current().catalog.clone();
         if catalog.table_by_oid(self.table.oid).is_none_or(|now| now.version != self.table.version) {
             return Ok(End::Outdated);
@@ -143,7 +146,7 @@ impl Copy {
         ];
         let changes = self.changes.clone();
         let after = catalog.apply(&changes);
-        let run = DefinitionRun::of_operations(operations, changes);
+        let run = DefinitionRun::of_operations(database.oid, operations, changes);
         let start = Start::apart_if(run.goes_far(&server.engine));
         let options = SubmitOptions { client: Some(&client), start, ..SubmitOptions::default() };
         let began = Instant::now();

@@ -7,19 +7,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::computed_value::ComputedRun;
-use archipel_engine::cell::Cell;
 use archipel_engine::id::TreeId;
-use archipel_engine::storage::{KeyBuf, RowLayout};
 use archipel_engine::txn::Commit;
 use archipel_engine::{
-    CATALOG_TREE, ClaimSet, DdlOp, Direction, Engine, Inserted, KeyRange, Program, Refused, RoutingTable,
-    Stop, TableMeta, Txn,
+    CATALOG_TREE, ClaimSet, DdlOp, Engine, Inserted, Program, Refused, RoutingTable, Stop, TableMeta, Txn,
 };
 use archipel_planner::ddl::{FaultyKey, WrittenPart};
-use archipel_planner::native::{
-    CompiledStatement, ExecContext, ExecError, ExecResult, Notice, RowSink, RunOf,
-};
-use archipel_sql::catalog::{CatalogChange, Numbers, Object, ObjectKind, earlier_form};
+use archipel_planner::native::{CompiledStatement, ExecContext, ExecResult, Notice, RowSink, RunOf};
+use archipel_sql::catalog::{CatalogChange, Numbers, Object, ObjectKind};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
@@ -28,6 +23,7 @@ use archipel_sql::stack::Depth;
 use archipel_sql::types::{Oid, Type};
 use parking_lot::Mutex;
 
+use super::catalog_rows::{catalog_row, drop_rows, object_of};
 use super::{budget_of, if_in_time, panic_error, require_silence, stop_with};
 use crate::session::host::Host;
 
@@ -85,6 +81,10 @@ impl From<DdlOp> for Described {
 pub struct DefinitionRun {
     pub validations: Vec<Arc<ValidationRun>>,
     pub operations: Vec<Described>,
+    /// The database whose changes these are, but for those of what all databases share.
+    pub database: Oid,
+    /// Whether all rows of that database go before the changes are made.
+    pub drops_database: bool,
     pub changes: Vec<CatalogChange>,
     /// For the validations; a first start has none.
     pub host: Option<Arc<Host>>,
@@ -147,11 +147,13 @@ impl RowSink for FoundRow {
 }
 
 impl DefinitionRun {
-    /// A run that only writes catalog rows.
-    pub fn of_changes(changes: Vec<CatalogChange>) -> DefinitionRun {
+    /// A run that only writes catalog rows, of this database and of what all share.
+    pub fn of_changes(database: Oid, changes: Vec<CatalogChange>) -> DefinitionRun {
         DefinitionRun {
             validations: Vec::new(),
             operations: Vec::new(),
+            database,
+            drops_database: false,
             changes,
             host: None,
             error: None,
@@ -166,9 +168,18 @@ impl DefinitionRun {
     }
 
     /// A run of operations that say all there is to say, and of catalog rows.
-    pub fn of_operations(operations: Vec<DdlOp>, changes: Vec<CatalogChange>) -> DefinitionRun {
+    pub fn of_operations(
+        database: Oid,
+        operations: Vec<DdlOp>,
+        changes: Vec<CatalogChange>,
+    ) -> DefinitionRun {
         let operations = operations.into_iter().map(Described::from).collect();
-        DefinitionRun { operations, ..DefinitionRun::of_changes(changes) }
+        DefinitionRun { operations, ..DefinitionRun::of_changes(database, changes) }
+    }
+
+    /// A run that does nothing yet, of the same database and session.
+    pub fn beside(&self) -> DefinitionRun {
+        DefinitionRun { host: self.host.clone(), ..DefinitionRun::of_changes(self.database, Vec::new()) }
     }
 
     /// A run that looks whether the rows which are there allow for this one; `None` if all do.
@@ -193,8 +204,7 @@ impl DefinitionRun {
     }
 
     fn of_queries(&self, validations: Vec<Arc<ValidationRun>>) -> Option<DefinitionRun> {
-        let host = self.host.clone();
-        let run = DefinitionRun { host, extent: Extent::Look, ..DefinitionRun::of_changes(Vec::new()) };
+        let run = DefinitionRun { extent: Extent::Look, ..self.beside() };
         (!validations.is_empty()).then_some(DefinitionRun { validations, ..run })
     }
 
@@ -273,21 +283,30 @@ impl DefinitionRun {
         }
         let catalog =
             txn.table(CATALOG_TREE).ok_or_else(|| SqlError::internal("there is no system catalog"))?;
+        if self.drops_database {
+            drop_rows(txn, &catalog, self.database)?;
+        }
         for change in &self.changes {
-            apply(txn, &catalog, change)?;
+            apply(txn, &catalog, self.database, change)?;
         }
         Ok(())
     }
 }
 
-fn apply(txn: &mut Txn<'_>, catalog: &TableMeta, change: &CatalogChange) -> ExecResult<()> {
+/// Writes a change of a database's catalog, or of what all share.
+pub(super) fn apply(
+    txn: &mut Txn<'_>,
+    catalog: &TableMeta,
+    database: Oid,
+    change: &CatalogChange,
+) -> ExecResult<()> {
     match change {
         CatalogChange::Put(object) => {
             let payload = match object {
                 Object::Numbers(numbers) => Object::Numbers(lifted(txn, catalog, *numbers)?).to_payload()?,
                 other => other.to_payload()?,
             };
-            let (row, key) = catalog_row(catalog, object.kind(), object.oid(), &payload);
+            let (row, key) = catalog_row(catalog, database, (object.kind(), object.oid()), &payload);
             txn.delete(catalog, &key)?;
             match txn.insert(catalog, &key, &row)? {
                 Inserted::Ok => Ok(()),
@@ -297,7 +316,7 @@ fn apply(txn: &mut Txn<'_>, catalog: &TableMeta, change: &CatalogChange) -> Exec
             }
         }
         CatalogChange::Drop(kind, oid) => {
-            let (_, key) = catalog_row(catalog, *kind, *oid, b"");
+            let (_, key) = catalog_row(catalog, database, (*kind, *oid), b"");
             txn.delete(catalog, &key)?;
             Ok(())
         }
@@ -307,23 +326,14 @@ fn apply(txn: &mut Txn<'_>, catalog: &TableMeta, change: &CatalogChange) -> Exec
 /// The larger ones of these numbers and of those that are written: definitions commit in another order
 /// than they draw.
 fn lifted(txn: &mut Txn<'_>, catalog: &TableMeta, numbers: Numbers) -> ExecResult<Numbers> {
-    let (_, key) = catalog_row(catalog, ObjectKind::Numbers, Oid(0), b"");
+    let (_, key) = catalog_row(catalog, Oid(0), (ObjectKind::Numbers, Oid(0)), b"");
     let Some(row) = txn.get_newest(catalog, &key)? else {
         return Ok(numbers.max(Numbers::FIRST));
     };
-    match objects_of(&catalog.layout, row)?.first() {
-        Some(Object::Numbers(written)) => Ok((*written).max(numbers)),
+    match object_of(&catalog.layout, row)? {
+        (_, Object::Numbers(written)) => Ok(written.max(numbers)),
         _ => Err(SqlError::internal("the row of numbers says none").into()),
     }
-}
-
-fn catalog_row(catalog: &TableMeta, kind: ObjectKind, oid: Oid, payload: &[u8]) -> (Vec<u8>, KeyBuf) {
-    let cells = [Cell::Bytes(kind.as_str().as_bytes()), Cell::Int4(oid.0 as i32), Cell::Bytes(payload)];
-    let mut row = Vec::new();
-    catalog.layout.encode(&cells, &mut row);
-    let mut key = KeyBuf::new();
-    catalog.storage_key(&row, &mut key);
-    (row, key)
 }
 
 impl Program for DefinitionRun {
@@ -388,67 +398,17 @@ impl Program for CommitWithDefinitions {
     }
 }
 
-/// Reads all rows of the system catalog.
-#[derive(Default)]
-pub struct CatalogScan {
-    pub objects: Vec<Object>,
-    pub error: Option<SqlError>,
-}
-
-impl CatalogScan {
-    fn read(&mut self, txn: &mut Txn<'_>) -> ExecResult<()> {
-        let Some(catalog) = txn.table(CATALOG_TREE) else { return Ok(()) };
-        let layout: &RowLayout = &catalog.layout;
-        let (objects, mut failed) = (&mut self.objects, None);
-        txn.scan(
-            &catalog,
-            KeyRange::ALL,
-            Direction::Ascending,
-            &mut |_, row| match objects_of(layout, row) {
-                Ok(found) => {
-                    objects.extend(found);
-                    ControlFlow::Continue(())
-                }
-                Err(error) => {
-                    failed = Some(error);
-                    ControlFlow::Break(())
-                }
-            },
-        )?;
-        failed.map_or(Ok(()), |error| Err(ExecError::Sql(error)))
-    }
-}
-
-fn objects_of(layout: &RowLayout, row: &[u8]) -> Result<Vec<Object>, SqlError> {
-    let (Cell::Bytes(kind), Cell::Bytes(payload)) = (layout.get(row, 0), layout.get(row, 2)) else {
-        return Err(SqlError::internal("a catalog row is not what it should be"));
-    };
-    let kind = ObjectKind::parse(kind).ok_or_else(|| {
-        SqlError::internal(format!("unknown kind of catalog row: {}", String::from_utf8_lossy(kind)))
-    })?;
-    earlier_form::objects_of_row(kind, payload)
-}
-
-impl Program for CatalogScan {
-    fn predict(&mut self, _routing: &RoutingTable, _claims: &mut ClaimSet) {}
-
-    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
-        self.objects.clear();
-        self.error = None;
-        self.read(txn).map_err(|error| stop_with(error, &mut self.error))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use archipel_engine::log::MemoryStore;
     use archipel_engine::{EngineConfig, SubmitOptions};
 
     use super::*;
+    use crate::run::catalog_rows::CatalogScan;
 
     fn written(engine: &Engine) -> Option<Numbers> {
         let scan = engine.submit(CatalogScan::default(), SubmitOptions::default()).wait();
-        scan.program.objects.iter().find_map(|object| match object {
+        scan.program.rows.iter().find_map(|(_, object)| match object {
             Object::Numbers(numbers) => Some(*numbers),
             _ => None,
         })
@@ -464,7 +424,7 @@ mod tests {
             assert_eq!(written(&engine), None);
             for numbers in order {
                 let changes = vec![CatalogChange::Put(Object::Numbers(numbers))];
-                let run = DefinitionRun::of_changes(changes);
+                let run = DefinitionRun::of_changes(Oid(5), changes);
                 let done = engine.submit(run, SubmitOptions::default()).wait();
                 assert!(done.outcome.result.is_ok(), "{:?}", done.program.error);
             }

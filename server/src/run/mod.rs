@@ -3,7 +3,7 @@
 //! - [`statement`]  one row statement or CALL
 //! - [`pipeline`]   several row statements that the client sent at once
 //! - [`call`]       a routine with the arguments of one CALL
-//! - [`definition`] one DDL statement
+//! - [`definition`] one DDL statement; [`catalog_rows`] what it writes of it
 //! - [`load`]       a batch of COPY rows; [`copy_rows`] those of COPY TO
 //! - [`portions`]   rows that leave while a run goes on
 //! - [`cursor`]     rows that come as a cursor fetches them
@@ -14,6 +14,7 @@
 //! inside the engine's storage are the engine's to judge.
 
 pub mod call;
+pub mod catalog_rows;
 pub(crate) mod computed_value;
 pub mod copy_rows;
 pub mod cursor;

@@ -118,7 +118,7 @@ impl Server {
 }
 
 impl state::Host for Server {
-    fn catalog(&self) -> Arc<CatalogState> {
+    fn catalog(&self) -> Option<Arc<CatalogState>> {
         self.databases.catalog_of_roles()
     }
 

@@ -14,23 +14,22 @@ use crate::server::Server;
 /// Whoever connects must be a role that may log in.
 pub(super) fn admit(server: &Server, user: &str) -> Result<Arc<Role>> {
     let state = server.databases.catalog_of_roles();
-    let catalog = &state.catalog;
     let refused = |message: String| SqlError::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, message);
-    let role = catalog.role(user).ok_or_else(|| refused(format!("role \"{user}\" does not exist")))?;
+    let role = state.and_then(|state| state.catalog.role(user));
+    let role = role.ok_or_else(|| refused(format!("role \"{user}\" does not exist")))?;
     if !role.login {
         return Err(refused(format!("role \"{user}\" is not permitted to log in")));
-    }
-    let limit = role.connection_limit;
-    if limit >= 0 && !role.superuser && server.sessions.count_of(user) >= limit as usize {
-        let message = format!("too many connections for role \"{user}\"");
-        return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message));
     }
     Ok(role)
 }
 
-/// And may use the database.
+/// And may use the database, which must take sessions.
 pub(super) fn require_connect(database: &Database, role: &Role) -> Result<()> {
     let state = database.catalog.current();
+    if state.catalog.database(database.oid).is_some_and(|known| !known.allow_connections) {
+        let message = format!("database \"{}\" is not currently accepting connections", database.name());
+        return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
+    }
     let authority = Authority { catalog: &state.catalog, role: role.oid };
     let held = authority.privileges(database.oid, ObjectClass::Database);
     if !held.contains(Privileges::CONNECT) {

@@ -69,6 +69,11 @@ impl<V: Clone> Cache<V> {
         self.entries.retain(|_, entry| entry.used >= median);
     }
 
+    /// Drops the entries whose keys are none of these.
+    pub fn retain(&mut self, wanted: impl Fn(&Key) -> bool) {
+        self.entries.retain(|key, _| wanted(key));
+    }
+
     pub fn clear(&mut self) {
         self.entries.clear();
     }

@@ -121,7 +121,7 @@ mod tests {
         };
         let changes = [Object::Table(Arc::new(table)), Object::Sequence(Arc::new(sequence))];
         let catalog = Catalog::new(Vec::new()).apply(&changes.map(CatalogChange::Put));
-        let shared = SharedCatalogHandle::of(&catalog);
+        let shared = SharedCatalogHandle::of(catalog.shared());
         Arc::new(Database::new(catalog.of_database(Oid(oid), "d"), &shared, numbers))
     }
 

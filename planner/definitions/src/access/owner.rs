@@ -11,6 +11,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::{default_privileges, policy_role};
+use crate::database::require_database;
 use crate::drop::relation;
 use crate::function::routine_drop;
 use crate::relation::trigger;
@@ -58,11 +59,7 @@ impl Work<'_> {
 
     /// The database that a statement names, or 3D000.
     pub fn database(&self, name: &str) -> Result<Oid> {
-        if name == self.catalog.database_name() {
-            return Ok(self.catalog.database_oid());
-        }
-        let message = format!("database \"{name}\" does not exist");
-        Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, message))
+        require_database(name, &self.catalog).map(|database| database.oid)
     }
 
     /// 42501 for a type in a schema that the role may not look into.
@@ -125,7 +122,7 @@ impl Work<'_> {
     }
 
     /// Plans made with an object's rights, or its owner's, are made anew.
-    fn set_owner(&mut self, object: Oid, owner: Oid) {
+    pub(crate) fn set_owner(&mut self, object: Oid, owner: Oid) {
         let mut access = self.catalog.access_of(object);
         access.change_owner(owner);
         self.put_access(access);

@@ -11,6 +11,7 @@ use archipel_sql::password::{self, Encryption, Verifier};
 use archipel_sql::types::Oid;
 
 use super::{grant, owner};
+use crate::database::forget_settings_of;
 use crate::function::routine;
 use crate::work::Work;
 
@@ -304,6 +305,7 @@ pub(crate) fn drop_role(drop: &DropRole, work: &mut Work<'_>) -> Result<()> {
             object.member_of.retain(|membership| membership.role != role.oid);
             work.put(Object::Role(object));
         }
+        forget_settings_of(role.oid, work);
         work.drop(ObjectKind::Role, role.oid);
     }
     Ok(())

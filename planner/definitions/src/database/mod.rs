@@ -1,11 +1,13 @@
-//! Databases, as far as statements about them need no other database's catalog.
+//! Databases: what statements about them ask for, who may, and what they change of the rows that all databases
+//! share.
 //!
 //! - [`options`] what CREATE and ALTER DATABASE ask for
 //! - [`locale`]  which encodings, locales and tablespaces a database may have
 //! - this file   ALTER DATABASE and the settings of roles in databases, which change the catalog alone and may
 //!   be part of a transaction block
 //!
-//! CREATE and DROP DATABASE are the session's: they wait for others and run outside of any block.
+//! CREATE and DROP DATABASE are the session's: they wait for others and run outside of any block. So is the
+//! wait of ALTER DATABASE … RENAME for whoever is in the database.
 //!
 //! The checks come in PostgreSQL's order (dbcommands.c): options, the owner, rights, the template, its locale,
 //! the tablespace, the name.
@@ -16,13 +18,16 @@ mod options;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use archipel_sql::ast::{AlterDatabase, AlterRoleSetting, DatabaseAction, RoleName, SettingChange};
-use archipel_sql::catalog::authority::undefined_role;
-use archipel_sql::catalog::{Authority, DATABASE, SUPERUSER_NAME};
+use archipel_sql::catalog::authority::{must_be_owner, undefined_role};
+use archipel_sql::catalog::{Authority, Catalog, Database, DatabaseSettings, Object};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use crate::access::role;
+use crate::function::routine;
 use crate::work::Work;
 pub use options::{AlteredDatabaseOptions, DatabaseOptions};
 
@@ -31,9 +36,17 @@ pub fn undefined_database(name: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_CATALOG_NAME, format!("database \"{name}\" does not exist"))
 }
 
-/// The database of this name: there is one so far.
-pub fn require_database(name: &str) -> Result<Oid> {
-    if name == SUPERUSER_NAME { Ok(DATABASE) } else { Err(undefined_database(name)) }
+/// The database of this name.
+pub fn require_database(name: &str, catalog: &Catalog) -> Result<Arc<Database>> {
+    catalog.database_named(name).ok_or_else(|| undefined_database(name))
+}
+
+/// 42501 unless the role owns the database.
+pub fn require_database_owner(database: &Database, authority: &Authority<'_>) -> Result<()> {
+    if authority.owns_database(database.oid) {
+        return Ok(());
+    }
+    Err(must_be_owner("database", &database.name))
 }
 
 /// 42501 unless the role may make databases; `what` is refused.
@@ -56,13 +69,41 @@ pub fn require_creator(options: &DatabaseOptions, authority: &Authority<'_>) -> 
     Ok(owner)
 }
 
+/// The database that a new one is made of. Whose it is may copy it, and everybody who makes databases if it is
+/// a template.
+pub fn require_template(options: &DatabaseOptions, authority: &Authority<'_>) -> Result<Arc<Database>> {
+    let name = &options.template;
+    let Some(template) = authority.catalog.database_named(name) else {
+        let message = format!("template database \"{name}\" does not exist");
+        return Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, message));
+    };
+    if !template.is_template && !authority.owns_database(template.oid) {
+        let message = format!("permission denied to copy database \"{name}\"");
+        return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+    }
+    Ok(template)
+}
+
 /// 42P04 for a name that a database has.
-pub fn require_free(name: &str) -> Result<()> {
-    if require_database(name).is_err() {
+pub fn require_free(name: &str, catalog: &Catalog) -> Result<()> {
+    if catalog.database_named(name).is_none() {
         return Ok(());
     }
     let message = format!("database \"{name}\" already exists");
     Err(SqlError::new(SqlState::DUPLICATE_DATABASE, message))
+}
+
+/// The database that DROP DATABASE takes away, and neither the own one nor a template. 3D000 if there is none.
+pub fn require_droppable(name: &str, authority: &Authority<'_>) -> Result<Arc<Database>> {
+    let database = require_database(name, authority.catalog)?;
+    require_database_owner(&database, authority)?;
+    if database.is_template {
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, "cannot drop a template database"));
+    }
+    if database.oid == authority.catalog.database_oid() {
+        return Err(SqlError::new(SqlState::OBJECT_IN_USE, "cannot drop the currently open database"));
+    }
+    Ok(database)
 }
 
 /// ALTER DATABASE: what PostgreSQL checks, then what the statement changes.
@@ -79,39 +120,37 @@ pub(crate) fn alter_database(alter: &AlterDatabase, work: &mut Work<'_>) -> Resu
         DatabaseAction::OwnerTo(owner) => Some(work.role(owner)?),
         _ => None,
     };
-    let database = require_database(&alter.name)?;
-    if owner == Some(work.catalog.owner(database)) {
+    let database = require_database(&alter.name, &work.catalog)?;
+    if owner == Some(database.owner) {
         return Ok(());
     }
-    work.require_owner(database)?;
-    let is_own = database == DATABASE;
+    require_database_owner(&database, &work.authority())?;
+    let is_own = database.oid == work.catalog.database_oid();
     match &alter.action {
         DatabaseAction::Options(_) | DatabaseAction::SetTablespace(_) => {
             require_options(&options, is_own, work)?;
-            if options == AlteredDatabaseOptions::default() {
-                return Ok(());
-            }
+            change_options(&database, &options, work);
         }
         DatabaseAction::RenameTo(name) => {
             require_databases(&work.authority(), "rename database")?;
-            require_free(name)?;
+            require_free(name, &work.catalog)?;
             if is_own {
                 let message = "current database cannot be renamed";
                 return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
             }
+            work.put(Object::Database(Database { name: name.clone(), ..Database::clone(&database) }));
         }
         DatabaseAction::OwnerTo(_) => {
-            owner.map_or(Ok(()), |owner| work.authority().require_member(owner))?;
+            let owner = owner.unwrap_or(database.owner);
+            work.authority().require_member(owner)?;
             require_databases(&work.authority(), "change owner of database")?;
+            work.set_owner(database.oid, owner);
         }
-        DatabaseAction::RefreshCollationVersion => {
-            // The locale C has none.
-            work.notice("version has not changed");
-            return Ok(());
-        }
-        DatabaseAction::Setting(_) => {}
+        // The locale C has none.
+        DatabaseAction::RefreshCollationVersion => work.notice("version has not changed"),
+        DatabaseAction::Setting(change) => change_settings(&database, None, change, work)?,
     }
-    change_database(alter, &options, work)
+    Ok(())
 }
 
 /// What may not be said of the database that one is in, and of the tablespace of another.
@@ -130,28 +169,34 @@ fn require_options(options: &AlteredDatabaseOptions, is_own: bool, work: &Work<'
     }
 }
 
-/// What ALTER DATABASE changes of the catalog.
-fn change_database(
-    _alter: &AlterDatabase,
-    _options: &AlteredDatabaseOptions,
-    _work: &mut Work<'_>,
-) -> Result<()> {
-    Err(SqlError::unsupported("ALTER DATABASE"))
+/// Changes what options say. The one tablespace is where every database is.
+fn change_options(database: &Database, options: &AlteredDatabaseOptions, work: &mut Work<'_>) {
+    let changed = Database {
+        is_template: options.is_template.unwrap_or(database.is_template),
+        allow_connections: options.allow_connections.unwrap_or(database.allow_connections),
+        connection_limit: options.connection_limit.unwrap_or(database.connection_limit),
+        ..database.clone()
+    };
+    if changed != *database {
+        work.put(Object::Database(changed));
+    }
 }
 
 /// ALTER ROLE … IN DATABASE and ALTER ROLE ALL.
 pub(crate) fn alter_role_setting(alter: &AlterRoleSetting, work: &mut Work<'_>) -> Result<()> {
     let role = alter.role.as_ref().map(|name| settable_role(name, work)).transpose()?;
-    let database = alter.database.as_deref().map(require_database).transpose()?;
-    match (role, database) {
-        (None, Some(database)) => work.require_owner(database)?,
-        (None, None) if !work.authority().is_superuser() => {
+    let database = alter.database.as_deref().map(|name| require_database(name, &work.catalog)).transpose()?;
+    let Some(database) = database else {
+        if !work.authority().is_superuser() {
             let message = "must be superuser to alter settings globally";
             return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
         }
-        _ => {}
+        return Err(SqlError::unsupported("ALTER ROLE ALL"));
+    };
+    if role.is_none() {
+        require_database_owner(&database, &work.authority())?;
     }
-    change_role_setting(role, database, &alter.change, work)
+    change_settings(&database, role, &alter.change, work)
 }
 
 /// The role whose settings change, if the role in force may change them.
@@ -162,14 +207,44 @@ fn settable_role(name: &RoleName, work: &Work<'_>) -> Result<Oid> {
     Ok(role.oid)
 }
 
-/// What the statement changes of the settings that sessions of a role (`None`: of every one) in a database
-/// (`None`: in every one) begin with.
-fn change_role_setting(
-    _role: Option<Oid>,
-    database: Option<Oid>,
-    _change: &SettingChange,
-    _work: &mut Work<'_>,
+/// Changes what sessions of a role (`None`: of every one) in a database begin with.
+fn change_settings(
+    database: &Database,
+    role: Option<Oid>,
+    change: &SettingChange,
+    work: &mut Work<'_>,
 ) -> Result<()> {
-    let what = if database.is_some() { "ALTER ROLE … IN DATABASE" } else { "ALTER ROLE ALL" };
-    Err(SqlError::unsupported(what))
+    let mut changed = database.clone();
+    let known = changed.settings.iter().position(|of| of.role == role);
+    let mut settings = known.map_or_else(Vec::new, |at| changed.settings.remove(at).settings);
+    let (name, value) = match change {
+        SettingChange::Set(set) => (Some(&set.name), routine::setting_text(set, work.env.context.session)?),
+        SettingChange::Reset(name) => (Some(name), None),
+        SettingChange::ResetAll => (None, None),
+    };
+    match name {
+        Some(name) => {
+            settings.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+            settings.extend(value.map(|value| (name.to_lowercase(), value)));
+        }
+        None => settings.clear(),
+    }
+    if !settings.is_empty() {
+        changed.settings.push(DatabaseSettings { role, settings });
+    }
+    if changed != *database {
+        work.put(Object::Database(changed));
+    }
+    Ok(())
+}
+
+/// A role that is dropped begins no sessions anywhere.
+pub(crate) fn forget_settings_of(role: Oid, work: &mut Work<'_>) {
+    let says = |database: &Database| database.settings.iter().any(|of| of.role == Some(role));
+    let changed: Vec<Database> =
+        work.catalog.databases().filter(|database| says(database)).map(|known| (**known).clone()).collect();
+    for mut database in changed {
+        database.settings.retain(|of| of.role != Some(role));
+        work.put(Object::Database(database));
+    }
 }

@@ -230,8 +230,7 @@ impl Session {
             }
             if !validations.is_empty() {
                 // They read rows that the block wrote elsewhere, too.
-                let host = run.host.clone();
-                let validating = DefinitionRun { validations, host, ..DefinitionRun::of_changes(Vec::new()) };
+                let validating = DefinitionRun { validations, ..run.beside() };
                 self.run_definitions(validating, open.as_ref()).await?;
             }
             let Some(copies) = take_copies(&mut run) else {
@@ -256,7 +255,7 @@ impl Session {
                 Err(error) => Err(error),
             };
             if ran.is_err() {
-                let drop = DefinitionRun::of_operations(operations, Vec::new());
+                let drop = DefinitionRun::of_operations(self.database.oid, operations, Vec::new());
                 // What an error leaves is dropped at the next start.
                 let start = Start::apart_if(drop.goes_far(&self.server.engine));
                 let options = SubmitOptions { start, ..SubmitOptions::default() };
@@ -281,7 +280,7 @@ impl Session {
         }
         let operations = staged.drops(count);
         if !operations.is_empty() {
-            let run = DefinitionRun::of_operations(operations, Vec::new());
+            let run = DefinitionRun::of_operations(self.database.oid, operations, Vec::new());
             self.run_definitions(run, None).await?;
         }
         let database = self.database.clone();
@@ -302,7 +301,7 @@ impl Session {
         if operations.is_empty() {
             return;
         }
-        let run = DefinitionRun::of_operations(operations, Vec::new());
+        let run = DefinitionRun::of_operations(self.database.oid, operations, Vec::new());
         let start = Start::apart_if(run.goes_far(&self.server.engine));
         let options = SubmitOptions { start, ..SubmitOptions::default() };
         let done = self.server.engine.submit(run, options).await;
@@ -325,7 +324,7 @@ impl Session {
                 server.engine.rollback(open).await;
             }
             if !undo.is_empty() {
-                let run = DefinitionRun::of_operations(undo, Vec::new());
+                let run = DefinitionRun::of_operations(self.database.oid, undo, Vec::new());
                 let start = Start::apart_if(run.goes_far(&server.engine));
                 let options = SubmitOptions { start, ..SubmitOptions::default() };
                 let _ = server.engine.submit(run, options).await;
@@ -387,6 +386,7 @@ impl Session {
         }
         self.database.catalog.publish(after, &changes);
         self.database.routines.forget_changed(&changes);
+        self.server.databases.take_up_names(&changes);
         self.host = None;
         Ok(completed.outcome.depends_on)
     }

@@ -1,13 +1,28 @@
-//! CREATE and DROP DATABASE, which run outside of any transaction block; and what the session knows of the
-//! settings that databases and roles begin with.
+//! CREATE and DROP DATABASE, which run outside of any transaction block, each one commit; and what the session
+//! knows of the settings that databases and roles begin with.
 //!
 //! ALTER DATABASE changes the catalog alone and is planned like other definitions
 //! ([`archipel_planner::ddl::database`]).
 
-use archipel_planner::ddl::database::{DatabaseOptions, require_creator, require_database, require_free};
-use archipel_sql::ast::{CreateDatabase, DropDatabase, Set, SetValue, SettingChange};
-use archipel_sql::error::{Result, SqlError, SqlState};
+use std::sync::Arc;
 
+use archipel_engine::DdlOp;
+use archipel_engine::id::{SequenceId, TreeId};
+use archipel_migrations::STEPS;
+use archipel_planner::ddl::database::{
+    DatabaseOptions, require_creator, require_droppable, require_free, require_template, undefined_database,
+};
+use archipel_planner::ddl::sequence_definition;
+use archipel_sql::ast::{CreateDatabase, DropDatabase, Set, SetValue, SettingChange};
+use archipel_sql::catalog::{
+    Authority, Catalog, CatalogChange, Database as DatabaseRow, DatabaseCopy, Migration, Numbered, Object,
+    ObjectKind,
+};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
+
+use crate::database::Database;
+use crate::run::definition::DefinitionRun;
 use crate::session::{Session, role_setting, utility};
 use crate::wire::output::Severity;
 
@@ -19,38 +34,161 @@ impl Session {
         self.create_database(create, &options).await
     }
 
-    /// Makes a database of its template.
+    /// Makes a database of its template, in which nobody else is meanwhile.
     async fn create_database(&mut self, create: &CreateDatabase, options: &DatabaseOptions) -> Result<()> {
         let host = self.host();
-        require_creator(options, &host.rights())?;
-        options.require_like_template(&host.rights())?;
-        require_free(&create.name)?;
-        Err(SqlError::unsupported("CREATE DATABASE"))
+        let known = host.catalog.catalog.clone();
+        self.check_create(create, options, &known)?;
+        self.commit_implicit().await?;
+        let template = require_template(options, &host.rights())?.oid;
+        let Some(template) = self.server.databases.numbered(template) else {
+            return Err(undefined_database(&options.template));
+        };
+        let _shut = self.shut_door(&template).await?;
+        self.wait_for_others(&template, "source ").await?;
+        let copy = self.copy_database(&template, &create.name).await?;
+        let made = self.open_database((create, options), &template, &copy).await;
+        if made.is_err() {
+            self.drop_copied_rows(&copy).await;
+        }
+        made
     }
 
-    /// DROP DATABASE. There is one so far, and whoever asks is in it.
+    /// Copies a template's catalog, and its rows. Nobody is in it; its latch keeps the server's own work out.
+    async fn copy_database(&mut self, template: &Arc<Database>, name: &str) -> Result<DatabaseCopy> {
+        let _latch = self.latch_own(template).await?;
+        if template.is_dropped() {
+            return Err(undefined_database(&template.name()));
+        }
+        let catalog = template.catalog.current().catalog.clone();
+        let numbers = template.catalog.numbers();
+        let Some(oid) = numbers.draw(Numbered::Oid, 1) else {
+            let message = "there are no numbers left for new objects";
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+        };
+        let copy = catalog.copied(Oid(oid), name, numbers)?;
+        if let Err(error) = self.copy_template_rows(&copy).await {
+            self.drop_copied_rows(&copy).await;
+            return Err(error);
+        }
+        Ok(copy)
+    }
+
+    /// What stands against CREATE DATABASE, in PostgreSQL's order; answers the owner.
+    fn check_create(
+        &self,
+        create: &CreateDatabase,
+        options: &DatabaseOptions,
+        catalog: &Catalog,
+    ) -> Result<Oid> {
+        let authority = Authority { catalog, role: self.roles().current };
+        let owner = require_creator(options, &authority)?;
+        require_template(options, &authority)?;
+        options.require_like_template(&authority)?;
+        require_free(&create.name, catalog)?;
+        Ok(owner)
+    }
+
+    /// Commits a new database and opens it. What the checks have read may have changed while rows were copied;
+    /// from here on it cannot.
+    async fn open_database(
+        &mut self,
+        (create, options): (&CreateDatabase, &DatabaseOptions),
+        template: &Arc<Database>,
+        copy: &DatabaseCopy,
+    ) -> Result<()> {
+        let _latches = self.latch_database(template).await?;
+        let owner = self.check_create(create, options, &self.database.catalog.current().catalog)?;
+        let oid = copy.catalog.database_oid();
+        let row = DatabaseRow {
+            is_template: options.is_template,
+            allow_connections: options.allow_connections,
+            connection_limit: options.connection_limit,
+            ..DatabaseRow::new(oid, &create.name, owner)
+        };
+        let shared = [CatalogChange::Put(Object::Database(row))];
+        let step = STEPS.iter().find(|step| step.version == copy.catalog.migration());
+        let step = step.map(|step| {
+            let (version, name) = (step.version, step.name.to_owned());
+            CatalogChange::Put(Object::Migration(Migration { version, name }))
+        });
+        let changes = copy.changes.iter().cloned().chain(shared.clone()).chain(step).collect();
+        let operations = copy.sequences.iter().map(|(old, new)| DdlOp::AlterSequence {
+            def: sequence_definition(new),
+            restart: None,
+            from: SequenceId(old.file),
+        });
+        let run = DefinitionRun::of_operations(oid, operations.collect(), changes);
+        self.run_definitions(run, None).await?;
+        let database = self.server.databases.add(copy.catalog.clone());
+        database.catalog.publish(copy.catalog.clone(), &shared);
+        let follow = crate::design::follow(self.server.clone(), database);
+        self.server.analytical_threads.spawn(follow);
+        self.host = None;
+        Ok(())
+    }
+
+    /// DROP DATABASE: nobody may be in it, and WITH (FORCE) nobody else stays.
     pub(super) async fn drop_database(&mut self, drop: &DropDatabase) -> Result<()> {
-        let database = match require_database(&drop.name) {
-            Ok(database) => database,
-            Err(_) if drop.if_exists => {
+        let host = self.host();
+        let row = match require_droppable(&drop.name, &host.rights()) {
+            Ok(row) => row,
+            Err(undefined) if drop.if_exists && undefined.state() == SqlState::INVALID_CATALOG_NAME => {
                 let message = format!("database \"{}\" does not exist, skipping", drop.name);
                 let notice = SqlError::new(SqlState::SUCCESSFUL_COMPLETION, message);
                 self.notice(Severity::Notice, &notice);
                 return Ok(());
             }
-            Err(undefined) => return Err(undefined),
+            Err(refused) => return Err(refused),
         };
-        self.host().rights().require_owner(database)?;
-        Err(SqlError::new(SqlState::OBJECT_IN_USE, "cannot drop the currently open database"))
+        self.commit_implicit().await?;
+        let Some(database) = self.server.databases.numbered(row.oid) else {
+            return Err(undefined_database(&drop.name));
+        };
+        let _shut = self.shut_door(&database).await?;
+        if drop.force {
+            self.end_others(&database)?;
+        }
+        self.wait_for_others(&database, "").await?;
+        // Sessions that end need this latch: only now.
+        let _latches = self.latch_database(&database).await?;
+        let known = self.database.catalog.current().catalog.clone();
+        let authority = Authority { catalog: &known, role: self.roles().current };
+        if require_droppable(&drop.name, &authority)?.oid != database.oid {
+            return Err(undefined_database(&drop.name));
+        }
+        self.erase_database(&database, &known).await
+    }
+
+    /// Takes a database away, in one commit. The caller holds its latch, and nobody is in it.
+    async fn erase_database(&mut self, database: &Arc<Database>, known: &Catalog) -> Result<()> {
+        let catalog = database.catalog.current().catalog.clone();
+        let tables = catalog.tables().filter(|table| table.is_stored());
+        let sequences = catalog.sequences().map(|sequence| DdlOp::DropSequence(SequenceId(sequence.file)));
+        let operations = tables.map(|table| DdlOp::DropTable(TreeId(table.tree))).chain(sequences).collect();
+        let mut changes = vec![CatalogChange::Drop(ObjectKind::Database, database.oid)];
+        if known.shared_comments(database.oid).is_some() {
+            changes.push(CatalogChange::Drop(ObjectKind::SharedComments, database.oid));
+        }
+        let run = DefinitionRun::of_operations(database.oid, operations, changes.clone());
+        self.run_definitions(DefinitionRun { drops_database: true, ..run }, None).await?;
+        self.server.databases.remove(database.oid);
+        database.note_dropped();
+        database.catalog.publish(catalog, &changes);
+        self.server.sessions.note_dropped_database();
+        self.host = None;
+        Ok(())
     }
 
     /// REINDEX DATABASE and SYSTEM are of the database that the session is in, and its owner's.
     pub(super) fn require_own_database(&mut self, name: &str) -> Result<()> {
-        let Ok(database) = require_database(name) else {
+        let host = self.host();
+        let own = host.rights().catalog.database_oid();
+        if host.rights().catalog.database_named(name).is_none_or(|database| database.oid != own) {
             let message = "can only reindex the currently open database";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
-        };
-        self.host().rights().require_owner(database)
+        }
+        host.rights().require_owner(own)
     }
 
     /// What a role or a database is to begin its sessions with: the setting must exist, the role in force

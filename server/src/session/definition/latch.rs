@@ -7,12 +7,15 @@
 //! Order: the shared latch first, then those of databases in the order of their oids. Nobody who holds a
 //! database's waits for the shared one.
 
+use std::sync::Arc;
+
 use archipel_sql::ast::{CommentObject, GrantObjects, Statement};
 use archipel_sql::catalog::{CatalogChange, ObjectKind};
 use archipel_sql::error::Result;
 use tokio::sync::OwnedMutexGuard;
 
 use super::source::Source;
+use crate::database::Database;
 use crate::session::Session;
 
 /// What a definition may change; each has what those before it have.
@@ -35,6 +38,8 @@ impl Scope {
             Statement::CreateRole(_)
             | Statement::AlterRole(_)
             | Statement::GrantRole(_)
+            | Statement::AlterDatabase(_)
+            | Statement::AlterRoleSetting(_)
             | Statement::OwnedObjects(_) => true,
             Statement::Grant(grant) => matches!(grant.objects, GrantObjects::Databases(_)),
             Statement::Comment(comment) => {
@@ -73,6 +78,20 @@ impl Latches {
 impl Session {
     /// Waits for the latches of definitions of this scope.
     pub(super) async fn latch_definitions(&self, scope: Scope) -> Result<Latches> {
+        self.latch(scope, &self.database).await
+    }
+
+    /// Waits for the latch of another database.
+    pub(super) async fn latch_own(&self, database: &Arc<Database>) -> Result<Latches> {
+        self.latch(Scope::Own, database).await
+    }
+
+    /// Waits for the latches of what all databases share and of a database, which comes, goes or is copied.
+    pub(super) async fn latch_database(&self, database: &Arc<Database>) -> Result<Latches> {
+        self.latch(Scope::Shared, database).await
+    }
+
+    async fn latch(&self, scope: Scope, database: &Arc<Database>) -> Result<Latches> {
         let latched = async {
             let shared = match scope {
                 Scope::Own => None,
@@ -80,8 +99,9 @@ impl Session {
                     Some(self.database.catalog.shared().definitions.clone().lock_owned().await)
                 }
             };
+            // Nobody makes or drops one while the shared latch is held.
             let databases = match scope {
-                Scope::Own | Scope::Shared => vec![self.database.clone()],
+                Scope::Own | Scope::Shared => vec![database.clone()],
                 Scope::All => self.server.databases.all(),
             };
             let mut held = Vec::with_capacity(databases.len());
@@ -101,8 +121,6 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use archipel_sql::catalog::{Object, Role, Schema};
     use archipel_sql::types::Oid;
 
@@ -127,6 +145,8 @@ mod tests {
             "GRANT CREATE ON DATABASE archipel TO a",
             "COMMENT ON ROLE a IS 'x'",
             "COMMENT ON DATABASE archipel IS 'x'",
+            "ALTER DATABASE archipel SET search_path = s",
+            "ALTER ROLE a IN DATABASE archipel RESET ALL",
             "REASSIGN OWNED BY a TO b",
             "DROP OWNED BY a",
         ] {

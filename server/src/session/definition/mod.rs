@@ -6,7 +6,9 @@
 //!
 //! - [`block_definition`]   those of a block, until COMMIT; [`operations`] what they do to the engine's tables; [`rebase`] onto a
 //!   catalog that others have changed
-//! - [`create_as`] CREATE TABLE AS; [`temporary`] what goes with the session; [`database`] databases
+//! - [`create_as`] CREATE TABLE AS; [`temporary`] what goes with the session
+//! - [`database`]  databases that come and go; [`template`] the rows they begin with; [`vacancy`] until nobody else
+//!   is in one
 //! - [`lock`]      LOCK TABLE, and the locks of definitions; [`latch`] one definition at a time
 //! - [`maintenance`] VACUUM, ANALYZE, REINDEX, CLUSTER
 //! - [`staged`]    the definitions of a block; [`source`] where one stands
@@ -21,7 +23,9 @@ mod operations;
 mod rebase;
 pub(super) mod source;
 pub(super) mod staged;
+mod template;
 pub(crate) mod temporary;
+mod vacancy;
 
 use std::sync::Arc;
 
@@ -110,6 +114,8 @@ impl Session {
             _ => {}
         }
         let source = Source::Statement(statement.clone(), prepared.text.clone());
+        // Nobody is in a database, or comes into it, while it gets another name.
+        let _shut = self.vacate_renamed(statement, &source).await?;
         self.run_or_stage(source, prepared.tag, alone).await
     }
 
@@ -265,6 +271,7 @@ impl Session {
         self.try_definitions(run, None).await?;
         self.database.catalog.publish(after, &changes);
         self.database.routines.forget_changed(&changes);
+        self.server.databases.take_up_names(&changes);
         self.host = None;
         Ok(())
     }
@@ -478,7 +485,7 @@ impl Session {
             validations,
             operations,
             host: Some(self.host()),
-            ..DefinitionRun::of_changes(plan.changes)
+            ..DefinitionRun::of_changes(self.database.oid, plan.changes)
         })
     }
 

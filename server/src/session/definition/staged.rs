@@ -143,7 +143,8 @@ impl Staged {
     }
 
     pub(super) fn into_run(self) -> DefinitionRun {
-        let mut run = DefinitionRun::of_changes(Vec::new());
+        let database = self.state.catalog.database_oid();
+        let mut run = DefinitionRun::of_changes(database, Vec::new());
         let copied: Vec<TreeId> = self.steps.iter().flat_map(|step| step.copied.iter().copied()).collect();
         for step in self.steps {
             run.validations.extend(step.run.validations);
@@ -163,10 +164,10 @@ pub(super) fn split(run: DefinitionRun, now: &[bool]) -> (Option<DefinitionRun>,
     if !now.contains(&true) {
         return (None, run);
     }
-    let DefinitionRun { validations, operations, changes, host, .. } = run;
-    let mut early =
-        DefinitionRun { validations, host: host.clone(), ..DefinitionRun::of_changes(Vec::new()) };
-    let mut late = DefinitionRun { host, ..DefinitionRun::of_changes(changes) };
+    let mut early = run.beside();
+    let mut late = run.beside();
+    let DefinitionRun { validations, operations, changes, .. } = run;
+    (early.validations, late.changes) = (validations, changes);
     for (described, now) in operations.into_iter().zip(now) {
         let run = if *now { &mut early } else { &mut late };
         run.operations.push(described);
@@ -180,7 +181,7 @@ pub(super) fn take_copies(run: &mut DefinitionRun) -> Option<DefinitionRun> {
     if !run.foresees() {
         return None;
     }
-    let mut copies = DefinitionRun { host: run.host.clone(), ..DefinitionRun::of_changes(Vec::new()) };
+    let mut copies = run.beside();
     let operations = std::mem::take(&mut run.operations).into_iter();
     (copies.operations, run.operations) =
         operations.partition(|described| matches!(described.operation, DdlOp::CopyTable { .. }));

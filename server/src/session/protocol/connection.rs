@@ -15,14 +15,16 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use archipel_engine::id::Epoch;
-use archipel_sql::catalog::Role;
+use archipel_planner::ddl::database::undefined_database;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::{interrupt, memory, stack};
 use futures::FutureExt;
 use rustc_hash::FxHashMap;
 
+use super::startup_settings::{set_as_said, start_with, startup_options};
 use crate::authentication::names::names_of;
 use crate::database::Database;
+use crate::database::door::Entering;
 use crate::executor::Executor;
 use crate::front::{Arrival, NewClient};
 use crate::replies::Replies;
@@ -39,6 +41,9 @@ use crate::wire::socket::{Socket, Transport};
 
 /// How long the last replies to a client that does not read keep a session that was ended.
 const DRAINED_WITHIN: Duration = Duration::from_secs(5);
+
+/// How often who waits at the door of a database looks whether the server goes down.
+const LOOKED_FOR_EVERY: Duration = Duration::from_millis(100);
 
 /// Messages handled before other work on this thread gets a turn.
 const MESSAGES_PER_TURN: usize = 64;
@@ -86,8 +91,9 @@ pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival
     let doors = server.doors.clone();
     let opened = match arrived {
         Arrived::Client(input, client, minor_version, parameters) => {
-            Session::open(server, executor, replies.clone(), (client, minor_version, &parameters))
-                .map(|session| (session, input))
+            let asked = (client, minor_version, &parameters[..]);
+            let opened = Session::open(server, executor, replies.clone(), &closing, asked).await;
+            opened.map(|session| (session, input))
         }
         Arrived::Session(input, belongings) => {
             Ok((Session::arrive(server, executor, replies.clone(), belongings), input))
@@ -187,27 +193,52 @@ impl Closing {
     }
 }
 
+/// The database of a name, which is not dropped or renamed before its door is let go.
+async fn enter(
+    server: &Server,
+    name: &str,
+    closing: &Closing,
+) -> Result<(Arc<Database>, Entering), SqlError> {
+    loop {
+        let database = server.databases.named(name).ok_or_else(|| undefined_database(name))?;
+        let entering = loop {
+            match tokio::time::timeout(LOOKED_FOR_EVERY, database.door.enter()).await {
+                Ok(entering) => break entering,
+                Err(_) if closing.is_asked() => {
+                    let message = "the database system is shutting down";
+                    return Err(SqlError::new(SqlState::CANNOT_CONNECT_NOW, message));
+                }
+                Err(_) => {}
+            }
+        };
+        if server.databases.named(name).is_some_and(|now| Arc::ptr_eq(&now, &database)) {
+            return Ok((database, entering));
+        }
+    }
+}
+
 impl Session {
-    /// Checks whether the client may have a session, and greets it.
-    fn open(
+    /// Checks who the client is and greets it.
+    async fn open(
         server: Arc<Server>,
         executor: Rc<Executor>,
         replies: Rc<Replies<EngineDurability>>,
+        closing: &Closing,
         (client, minor_version, parameters): (Option<std::net::SocketAddr>, u16, &[(String, String)]),
     ) -> Result<Session, SqlError> {
         let (user, database_name) = names_of(parameters)?;
         let role = role::admit(&server, &user)?;
-        let database = server.databases.named(&database_name).ok_or_else(|| {
-            let message = format!("database \"{database_name}\" does not exist");
-            SqlError::new(SqlState::INVALID_CATALOG_NAME, message)
-        })?;
+        let (database, entering) = enter(&server, &database_name, closing).await?;
         role::require_connect(&database, &role)?;
+        let row = database.catalog.current().catalog.database(database.oid);
         let registered = server.sessions.register(NewSession {
             user,
+            role: role.oid,
             superuser: role.superuser,
-            // Whichever way led here.
+            role_limit: role.connection_limit,
             database_oid: database.oid,
             database: database.name().to_string(),
+            database_limit: row.map_or(-1, |row| row.connection_limit),
             client,
             tls: replies.socket().shared_tls(),
             executor: executor.number,
@@ -215,10 +246,11 @@ impl Session {
             secret: Secret::draw(minor_version)?,
             engine: &|number| server.engine.client(number),
         })?;
+        drop(entering);
         let live = server.live.now();
         let mut settings = SessionSettings::new(live.values.clone()).at_version(live.version);
         settings.set_user(role_setting::role_value(&role));
-        set_as_role_says(&mut settings, &role, &database);
+        set_as_said(&mut settings, &role, &database);
         for (name, value) in parameters {
             match name.as_str() {
                 "user" | "database" | "replication" => {}
@@ -564,6 +596,7 @@ impl Session {
             tracing::warn!("temporary tables of a session that ended could not be dropped: {error}");
         }
         self.entry().engine.release();
+        self.entry().leave_database();
         let drained = self.replies.drained();
         if self.entry().is_terminated() {
             // A client that does not read does not keep a session that was ended.
@@ -572,72 +605,4 @@ impl Session {
             drained.await;
         }
     }
-}
-
-/// ALTER ROLE … SET: what a role's sessions begin with. What cannot be set any more is told to the
-/// log, and the session begins all the same.
-fn set_as_role_says(settings: &mut SessionSettings, role: &Role, database: &Database) {
-    for (name, value) in &role.settings {
-        if let Err(error) = start_with(settings, role, database, name, value) {
-            tracing::warn!("setting \"{name}\" of role \"{}\" was not applied: {error}", role.name);
-        }
-    }
-}
-
-/// A setting that a session of `role` begins with.
-fn start_with(
-    settings: &mut SessionSettings,
-    role: &Role,
-    database: &Database,
-    name: &str,
-    value: &str,
-) -> Result<(), SqlError> {
-    if !role_setting::is_role_setting(name) {
-        return settings.set_at_startup(name, value);
-    }
-    let state = database.catalog.current();
-    let roles = settings.effective().roles;
-    let chosen = role_setting::check_role(&state.catalog, roles, role.oid, &name.to_lowercase(), value)?;
-    settings.start_as(name, chosen);
-    Ok(())
-}
-
-/// `options=-c name=value --name=value`, as libpq's PGOPTIONS sends it.
-fn startup_options(text: &str) -> Result<Vec<(String, String)>, SqlError> {
-    let mut options = Vec::new();
-    let mut words: Vec<String> = vec![String::new()];
-    let mut escaped = false;
-    for character in text.chars() {
-        match character {
-            '\\' if !escaped => {
-                escaped = true;
-                continue;
-            }
-            ' ' if !escaped => words.push(String::new()),
-            other => {
-                if let Some(word) = words.last_mut() {
-                    word.push(other);
-                }
-            }
-        }
-        escaped = false;
-    }
-    let mut words = words.into_iter().filter(|word| !word.is_empty());
-    while let Some(word) = words.next() {
-        let assignment = match word.as_str() {
-            "-c" => words.next().unwrap_or_default(),
-            word if word.starts_with("-c") || word.starts_with("--") => word[2..].to_owned(),
-            other => {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    format!("invalid command-line argument for server process: {other}"),
-                ));
-            }
-        };
-        let (name, value) = assignment.split_once('=').ok_or_else(|| {
-            SqlError::new(SqlState::SYNTAX_ERROR, format!("-c {assignment} requires a value"))
-        })?;
-        options.push((name.replace('-', "_"), value.to_owned()));
-    }
-    Ok(options)
 }

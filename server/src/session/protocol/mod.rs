@@ -1,6 +1,7 @@
 //! The protocol's two ways to say something, and what lies between a socket and a statement.
 //!
-//! - [`connection`] the loop: bytes in, messages handled in order, replies out
+//! - [`connection`] the loop: bytes in, messages handled in order, replies out; [`startup_settings`] what a session
+//!   begins with
 //! - [`simple`]     the simple query protocol: scripts
 //! - [`extended`]   Parse, Bind, Describe, Execute, Close; [`describe`] what Describe answers; [`fastpath`] function calls
 //! - [`pipeline`]   statements that wait for Sync, and run as one
@@ -14,3 +15,4 @@ pub(super) mod pipeline;
 pub(super) mod pipeline_state;
 pub(super) mod script;
 pub(super) mod simple;
+mod startup_settings;

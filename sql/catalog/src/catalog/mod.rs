@@ -4,7 +4,8 @@
 //! - [`object`]    any object as a row of the system catalog: (kind, oid, payload)
 //! - [`snapshot`]  [`Catalog`]: all objects at one moment, with look-ups by name and oid
 //! - `state`       what it is made of; `shared_map` its maps
-//! - [`shared_state`] what all databases have in common; [`database`] they themselves
+//! - [`shared_state`] what all databases have in common; [`database`] they themselves; [`copy`] what a new one
+//!   has of its template
 //! - [`earlier_form`] rows as earlier versions wrote them
 //! - [`numbers`]   where new objects get their numbers from
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
@@ -23,6 +24,7 @@
 //! take two: the index relation's, and the constraint's ([`KeyConstraint::constraint_oid`]).
 
 pub mod access;
+pub mod copy;
 pub mod database;
 pub mod dependency;
 pub mod earlier_form;
@@ -51,6 +53,7 @@ pub use access::authority::{Authority, Required, Requirement, SessionRoles};
 pub use access::default_access::DefaultAccess;
 pub use access::role::{Membership, Role};
 pub use access::{Access, AclItem, ObjectClass, Privileges};
+pub use copy::DatabaseCopy;
 pub use database::{Database, DatabaseSettings};
 pub use invalidation::lookup_recorder::{LookupRecorder, Lookups};
 pub use invalidation::validity::Validity;

@@ -72,9 +72,10 @@ impl Catalog {
         self.0.database
     }
 
-    /// What that is called.
+    /// What that is called. Who is in it sees no other name: it is renamed when nobody is.
     pub fn database_name(&self) -> &str {
-        &self.0.database_name
+        let known = self.0.shared.databases.get(&self.0.database);
+        known.map_or(&*self.0.database_name, |database| database.name.as_str())
     }
 
     /// The next version.
