@@ -2,13 +2,19 @@
 //! objects of a catalog, and catalogs know of no other objects than their own.
 
 use super::{Access, ObjectClass};
-use crate::catalog::{Catalog, SUPERUSER};
+use crate::catalog::{Catalog, ObjectKind, SUPERUSER};
 use crate::types::Oid;
 
 impl Catalog {
     /// What a database is called; `None` if there is none of this oid.
     pub fn name_of_database(&self, database: Oid) -> Option<&str> {
-        (database == self.database_oid()).then(|| self.database_name())
+        if database == self.database_oid() {
+            return Some(self.database_name());
+        }
+        // No other object has its number: nobody needs to know of databases for having found none.
+        let known = self.state().shared.databases.get(&database)?;
+        self.note_all(ObjectKind::Database);
+        Some(&known.name)
     }
 
     /// The owner and the rights of a database, those that go without saying included.
@@ -101,7 +107,10 @@ mod tests {
         // No other number is the database's.
         assert_eq!(message(Oid(99)), "permission denied for database 99");
         assert_eq!(second.kind_and_name(Oid(99_999)), ("object", "99999".to_owned()));
-        assert_eq!(second.class_of(DATABASE), None);
+        // The others are known by their rows.
+        assert_eq!(second.class_of(DATABASE), Some(ObjectClass::Database));
+        assert_eq!(second.name_of_database(DATABASE), Some("archipel"));
+        assert_eq!(second.database_named("archipel").map(|known| known.oid), Some(DATABASE));
     }
 
     #[test]
