@@ -12,6 +12,7 @@
 mod databases;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use archipel_procedures::Registry;
 use archipel_sql::catalog::{Catalog, ObjectNumbers};
@@ -54,6 +55,7 @@ pub struct Database {
     pub designer: Designer,
     /// How calls of routines went.
     pub calls: AllCounts,
+    ended: AtomicBool,
     /// The version of the catalog that somebody asked about last, and the transaction id it was given.
     catalog_xid: Mutex<Option<(u64, i64)>>,
 }
@@ -72,12 +74,24 @@ impl Database {
             sizes: Sizes::default(),
             designer: Designer::default(),
             calls: AllCounts::new(numbers.classes.clone()),
+            ended: AtomicBool::default(),
             catalog_xid: Mutex::default(),
         }
     }
 
     fn set_name(&self, name: &str) {
         *self.name.lock() = name.into();
+    }
+
+    /// Nobody comes here any more: whoever follows what is defined in it stops.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.catalog.note_change();
+    }
+
+    /// Whether it was dropped.
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
     }
 
     /// What it is called now.

@@ -161,10 +161,10 @@ pub async fn settle(server: &Arc<Server>, database: &Arc<Database>) {
     let _ = tokio::time::timeout(SETTLE_MAX, looked).await;
 }
 
-/// Follows the evidence in a database until the server ends.
+/// Follows the evidence in a database until it is dropped, or the server ends.
 pub async fn follow(server: Arc<Server>, database: Arc<Database>) {
     let mut retry = RETRY_MIN;
-    loop {
+    while !database.has_ended() {
         if look(&server, &database).await {
             // A change of the catalog does not end the wait: whoever is in the way still is.
             tokio::time::sleep(retry).await;
