@@ -5,8 +5,10 @@
 //! - [`policy_role`] policies that are for a role
 //! - [`grant`] GRANT and REVOKE
 //! - [`default_privileges`] ALTER DEFAULT PRIVILEGES
+//! - [`dependence`] what keeps a role from being dropped
 
 pub(crate) mod default_privileges;
+pub(crate) mod dependence;
 pub(crate) mod grant;
 pub(crate) mod owner;
 mod policy_role;

@@ -5,11 +5,12 @@ use archipel_sql::ast::{
 };
 use archipel_sql::catalog::authority::undefined_role;
 use archipel_sql::catalog::role::DATABASE_OWNER;
-use archipel_sql::catalog::{FIRST_OID, Membership, Object, ObjectKind, Role};
+use archipel_sql::catalog::{Database, FIRST_OID, Membership, Object, ObjectKind, Role};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::password::{self, Encryption, Verifier};
 use archipel_sql::types::Oid;
 
+use super::dependence::{in_other_databases, role_in_use};
 use super::{grant, owner};
 use crate::database::forget_settings_of;
 use crate::function::routine;
@@ -292,13 +293,12 @@ pub(crate) fn drop_role(drop: &DropRole, work: &mut Work<'_>) -> Result<()> {
             let message = format!("cannot drop role {name} because it is required by the database system");
             return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message));
         }
-        let lines = owner::in_the_way(role.oid, work);
+        let mut lines = owner::in_the_way(role.oid, work);
+        lines.extend(in_other_databases(role.oid, work.env.others));
         if !lines.is_empty() {
-            let message = format!("role \"{name}\" cannot be dropped because some objects depend on it");
-            return Err(
-                SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).with_detail(lines.join("\n"))
-            );
+            return Err(role_in_use(name, &lines));
         }
+        forget_settings(role.oid, work);
         let members: Vec<Oid> = work.catalog.members_of(role.oid).map(|member| member.oid).collect();
         for member in members {
             let mut object = work.role_object(member)?;
@@ -309,6 +309,18 @@ pub(crate) fn drop_role(drop: &DropRole, work: &mut Work<'_>) -> Result<()> {
         work.drop(ObjectKind::Role, role.oid);
     }
     Ok(())
+}
+
+/// What sessions of a role begin with in one database or another goes with it.
+fn forget_settings(role: Oid, work: &mut Work<'_>) {
+    let databases: Vec<Database> = work.catalog.databases().map(|database| (**database).clone()).collect();
+    for mut database in databases {
+        let before = database.settings.len();
+        database.settings.retain(|settings| settings.role != Some(role));
+        if database.settings.len() < before {
+            work.put(Object::Database(database));
+        }
+    }
 }
 
 /// GRANT and REVOKE of roles.

@@ -1,10 +1,8 @@
 //! Whose a database is, and who may do what in it. Databases are asked for by their class: they are no
 //! objects of a catalog, and catalogs know of no other objects than their own.
 
-use std::sync::Arc;
-
 use super::{Access, ObjectClass};
-use crate::catalog::{Catalog, Database, SUPERUSER};
+use crate::catalog::{Catalog, ObjectKind, SUPERUSER};
 use crate::types::Oid;
 
 impl Catalog {
@@ -13,13 +11,10 @@ impl Catalog {
         if database == self.database_oid() {
             return Some(self.database_name());
         }
-        let found = self.databases().find(|known| known.oid == database);
-        found.map(|known| known.name.as_str())
-    }
-
-    /// The database of the server that has this name.
-    pub fn database_named(&self, name: &str) -> Option<Arc<Database>> {
-        self.databases().find(|known| known.name == name).cloned()
+        // No other object has its number: nobody needs to know of databases for having found none.
+        let known = self.state().shared.databases.get(&database)?;
+        self.note_all(ObjectKind::Database);
+        Some(&known.name)
     }
 
     /// The owner and the rights of a database, those that go without saying included.
