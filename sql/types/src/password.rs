@@ -98,6 +98,7 @@ impl Verifier {
         }
     }
 
+    /// Whether it is an MD5 hash, which only the method md5 can check.
     pub fn is_md5(&self) -> bool {
         matches!(self, Verifier::Md5(_))
     }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::types::Oid;
 
 use super::shared_map::SharedMap;
-use super::{Access, Catalog, CatalogChange, Comments, Database, Object, ObjectKind, Role, SUPERUSER};
+use super::{Access, CatalogChange, Comments, Database, Object, ObjectKind, Role, SUPERUSER};
 
 /// All of it. Copies share most of their maps.
 #[derive(Clone, Debug, Default)]
@@ -96,7 +96,7 @@ impl SharedState {
 
 /// A version of what all databases share; cheap to clone.
 #[derive(Clone, Debug)]
-pub struct SharedCatalog(Arc<SharedState>);
+pub struct SharedCatalog(pub(super) Arc<SharedState>);
 
 impl SharedCatalog {
     /// The version after these changes, of which those of other objects do not count; this one if all are.
@@ -119,29 +119,10 @@ impl SharedCatalog {
     }
 }
 
-impl Catalog {
-    /// What it has in common with the catalogs of other databases.
-    pub fn shared(&self) -> SharedCatalog {
-        SharedCatalog(self.state().shared.clone())
-    }
-
-    /// The next version, with what others have made of the shared part; this one if that is the same.
-    #[must_use]
-    pub fn with_shared(&self, shared: &SharedCatalog) -> Catalog {
-        if Arc::ptr_eq(&self.state().shared, &shared.0) {
-            return self.clone();
-        }
-        let mut state = self.state().clone();
-        state.version += 1;
-        state.shared = shared.0.clone();
-        Catalog::of_state(state)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{DATABASE, DATABASE_NAME, Schema};
+    use crate::catalog::{Catalog, DATABASE, DATABASE_NAME, Schema};
 
     fn role(oid: u32, name: &str) -> CatalogChange {
         CatalogChange::Put(Object::Role(Role::new(Oid(oid), name)))

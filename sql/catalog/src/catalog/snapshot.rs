@@ -12,8 +12,8 @@ use super::relation::Relation;
 use super::state::{RelationOid, State};
 use super::{
     ARCHIPEL, Access, CatalogChange, Comments, Database, DefaultAccess, INFORMATION_SCHEMA, Numbers, Object,
-    ObjectKind, PG_CATALOG, PUBLIC, Role, RoutineRef, SUPERUSER, SUPERUSER_NAME, Schema, SequenceRef, Table,
-    TableRef, UserTypeRef,
+    ObjectKind, PG_CATALOG, PUBLIC, Role, RoutineRef, SUPERUSER, SUPERUSER_NAME, Schema, SequenceRef,
+    SharedCatalog, Table, TableRef, UserTypeRef,
 };
 
 /// A version of the catalog; cheap to clone. A handle may write down what is looked up through it.
@@ -77,6 +77,23 @@ impl Catalog {
         self.note_all(ObjectKind::Database);
         let known = self.0.shared.databases.get(&self.0.database);
         known.map_or(&*self.0.database_name, |database| &database.name)
+    }
+
+    /// What it has in common with the catalogs of other databases.
+    pub fn shared(&self) -> SharedCatalog {
+        SharedCatalog(self.0.shared.clone())
+    }
+
+    /// The next version, with what others have made of the shared part; this one if that is the same.
+    #[must_use]
+    pub fn with_shared(&self, shared: &SharedCatalog) -> Catalog {
+        if Arc::ptr_eq(&self.0.shared, &shared.0) {
+            return self.clone();
+        }
+        let mut state = (*self.0).clone();
+        state.version += 1;
+        state.shared = shared.0.clone();
+        Catalog::of_state(state)
     }
 
     /// The next version.

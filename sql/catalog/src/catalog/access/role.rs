@@ -68,7 +68,9 @@ pub const CHECKPOINT: Oid = Oid(4544);
 pub const READ_ALL_SETTINGS: Oid = Oid(3374);
 pub const READ_ALL_STATS: Oid = Oid(3375);
 pub const READ_SERVER_FILES: Oid = Oid(4569);
+/// Its members write files of the server by COPY.
 pub const WRITE_SERVER_FILES: Oid = Oid(4570);
+/// Its members run programs of the server by COPY.
 pub const EXECUTE_SERVER_PROGRAM: Oid = Oid(4571);
 const MONITOR: Oid = Oid(3373);
 
