@@ -67,7 +67,7 @@ impl Session {
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
         };
         let copy = catalog.copied(Oid(oid), name, numbers)?;
-        if let Err(error) = self.copy_rows(&copy).await {
+        if let Err(error) = self.copy_template_rows(&copy).await {
             self.drop_copied_rows(&copy).await;
             return Err(error);
         }

@@ -58,7 +58,7 @@ fn groups(copy: &DatabaseCopy) -> Vec<(GroupId, GroupId)> {
 
 impl Session {
     /// Makes the tables of a new database and fills them with its template's rows.
-    pub(super) async fn copy_rows(&mut self, copy: &DatabaseCopy) -> Result<()> {
+    pub(super) async fn copy_template_rows(&mut self, copy: &DatabaseCopy) -> Result<()> {
         let engine = self.server.engine.clone();
         let defs = copy.tables.iter().map(|(old, new)| definition_of(&engine, old, new));
         let operations = defs.map(|def| def.map(DdlOp::CreateTable)).collect::<Result<Vec<DdlOp>>>()?;
@@ -76,13 +76,13 @@ impl Session {
             }
         }
         for (old, new) in &copy.tables {
-            self.copy_table(TreeId(old.tree), TreeId(new.tree)).await?;
+            self.copy_template_table(TreeId(old.tree), TreeId(new.tree)).await?;
         }
         Ok(())
     }
 
     /// Copies the rows of one table, slice by slice.
-    async fn copy_table(&mut self, from: TreeId, to: TreeId) -> Result<()> {
+    async fn copy_template_table(&mut self, from: TreeId, to: TreeId) -> Result<()> {
         let engine = self.server.engine.clone();
         let Some((old, new)) = engine.table(from).zip(engine.table(to)) else {
             return Err(SqlError::internal("a table of the template is not there"));
