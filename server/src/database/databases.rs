@@ -53,6 +53,7 @@ impl Databases {
         let mut known = self.known.write();
         let removed = known.by_number.remove(&oid)?;
         known.by_name.retain(|_, number| *number != oid);
+        removed.end();
         Some(removed)
     }
 

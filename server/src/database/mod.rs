@@ -59,8 +59,7 @@ pub struct Database {
     /// How calls of routines went.
     pub calls: AllCounts,
     pub door: Door,
-    /// There is no such database any more.
-    dropped: AtomicBool,
+    ended: AtomicBool,
     /// The version of the catalog that somebody asked about last, and the transaction id it was given.
     catalog_xid: Mutex<Option<(u64, i64)>>,
 }
@@ -80,24 +79,24 @@ impl Database {
             designer: Designer::default(),
             calls: AllCounts::new(numbers.classes.clone()),
             door: Door::default(),
-            dropped: AtomicBool::new(false),
+            ended: AtomicBool::default(),
             catalog_xid: Mutex::default(),
         }
     }
 
-    /// Whether there is no such database any more. Who holds its latch of definitions knows for how long.
-    pub fn is_dropped(&self) -> bool {
-        self.dropped.load(Ordering::Acquire)
+    fn set_name(&self, name: &str) {
+        *self.name.lock() = name.into();
     }
 
-    /// Notes that it is gone; who follows its catalog ends. The caller holds its latch of definitions.
-    pub fn note_dropped(&self) {
-        self.dropped.store(true, Ordering::Release);
+    /// Nobody comes here any more: whoever follows what is defined in it stops.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Release);
         self.catalog.note_change();
     }
 
-    fn set_name(&self, name: &str) {
-        *self.name.lock() = name.into();
+    /// Whether it was dropped.
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
     }
 
     /// What it is called now.

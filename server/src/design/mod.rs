@@ -161,10 +161,10 @@ pub async fn settle(server: &Arc<Server>, database: &Arc<Database>) {
     let _ = tokio::time::timeout(SETTLE_MAX, looked).await;
 }
 
-/// Follows the evidence in a database until that is dropped or the server ends.
+/// Follows the evidence in a database until it is dropped, or the server ends.
 pub async fn follow(server: Arc<Server>, database: Arc<Database>) {
     let mut retry = RETRY_MIN;
-    while !database.is_dropped() {
+    while !database.has_ended() {
         if look(&server, &database).await {
             // A change of the catalog does not end the wait: whoever is in the way still is.
             tokio::time::sleep(retry).await;
@@ -248,7 +248,7 @@ async fn apply(
         return Ok(false);
     }
     let Ok(_one_at_a_time) = database.definitions.try_lock() else { return Ok(false) };
-    if database.is_dropped() {
+    if database.has_ended() {
         return Ok(false);
     }
     let catalog = database.catalog.current().catalog.clone();

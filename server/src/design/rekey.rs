@@ -85,7 +85,7 @@ impl Copy {
         let mut after = None;
         let group = |tree: TreeId| server.engine.table(tree).map(|table| table.group());
         loop {
-            if server.closing.load(Ordering::Acquire) || !is_on(server) || database.is_dropped() {
+            if server.closing.load(Ordering::Acquire) || !is_on(server) || database.has_ended() {
                 return Ok(false);
             }
             let slice = CopySlice {
@@ -126,7 +126,7 @@ impl Copy {
             return Ok(End::Busy);
         }
         let Ok(_one_at_a_time) = database.definitions.try_lock() else { return Ok(End::Busy) };
-        if database.is_dropped() {
+        if database.has_ended() {
             return Ok(End::Outdated);
         }
         let catalog = database.catalog.current().catalog.clone();

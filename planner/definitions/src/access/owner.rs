@@ -11,7 +11,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::default_privileges;
-use crate::database::require_database;
+use crate::database::undefined_database;
 use crate::drop::relation;
 use crate::function::routine_drop;
 use crate::relation::trigger;
@@ -59,7 +59,8 @@ impl Work<'_> {
 
     /// The database that a statement names, or 3D000.
     pub fn database(&self, name: &str) -> Result<Oid> {
-        require_database(name, &self.catalog).map(|database| database.oid)
+        let known = self.catalog.database_named(name);
+        known.map(|database| database.oid).ok_or_else(|| undefined_database(name))
     }
 
     /// 42501 for a type in a schema that the role may not look into.

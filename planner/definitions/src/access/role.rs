@@ -5,12 +5,11 @@ use archipel_sql::ast::{
 };
 use archipel_sql::catalog::authority::undefined_role;
 use archipel_sql::catalog::role::DATABASE_OWNER;
-use archipel_sql::catalog::{FIRST_OID, Membership, Object, ObjectKind, Role};
+use archipel_sql::catalog::{Database, FIRST_OID, Membership, Object, ObjectKind, Role};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::{grant, owner};
-use crate::database::forget_settings_of;
 use crate::function::routine;
 use crate::work::Work;
 
@@ -279,16 +278,28 @@ pub(crate) fn drop_role(drop: &DropRole, work: &mut Work<'_>) -> Result<()> {
                 SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).with_detail(lines.join("\n"))
             );
         }
+        forget_settings(role.oid, work);
         let members: Vec<Oid> = work.catalog.members_of(role.oid).map(|member| member.oid).collect();
         for member in members {
             let mut object = work.role_object(member)?;
             object.member_of.retain(|membership| membership.role != role.oid);
             work.put(Object::Role(object));
         }
-        forget_settings_of(role.oid, work);
         work.drop(ObjectKind::Role, role.oid);
     }
     Ok(())
+}
+
+/// What sessions of a role begin with in one database or another goes with it.
+fn forget_settings(role: Oid, work: &mut Work<'_>) {
+    let databases: Vec<Database> = work.catalog.databases().map(|database| (**database).clone()).collect();
+    for mut database in databases {
+        let before = database.settings.len();
+        database.settings.retain(|settings| settings.role != Some(role));
+        if database.settings.len() < before {
+            work.put(Object::Database(database));
+        }
+    }
 }
 
 /// GRANT and REVOKE of roles.

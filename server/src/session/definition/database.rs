@@ -57,7 +57,7 @@ impl Session {
     /// Copies a template's catalog, and its rows. Nobody is in it; its latch keeps the server's own work out.
     async fn copy_database(&mut self, template: &Arc<Database>, name: &str) -> Result<DatabaseCopy> {
         let _latch = self.latch_own(template).await?;
-        if template.is_dropped() {
+        if template.has_ended() {
             return Err(undefined_database(&template.name()));
         }
         let catalog = template.catalog.current().catalog.clone();
@@ -173,7 +173,6 @@ impl Session {
         let run = DefinitionRun::of_operations(database.oid, operations, changes.clone());
         self.run_definitions(DefinitionRun { drops_database: true, ..run }, None).await?;
         self.server.databases.remove(database.oid);
-        database.note_dropped();
         database.catalog.publish(catalog, &changes);
         self.server.sessions.note_dropped_database();
         self.host = None;

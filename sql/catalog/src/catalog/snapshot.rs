@@ -72,10 +72,11 @@ impl Catalog {
         self.0.database
     }
 
-    /// What that is called. Who is in it sees no other name: it is renamed when nobody is.
+    /// What that is called.
     pub fn database_name(&self) -> &str {
+        self.note_all(ObjectKind::Database);
         let known = self.0.shared.databases.get(&self.0.database);
-        known.map_or(&*self.0.database_name, |database| database.name.as_str())
+        known.map_or(&*self.0.database_name, |database| &database.name)
     }
 
     /// The next version.
@@ -152,7 +153,7 @@ impl Catalog {
     }
 
     /// Somebody goes through all objects of a kind.
-    fn note_all(&self, kind: ObjectKind) {
+    pub(super) fn note_all(&self, kind: ObjectKind) {
         self.note(|lookups| drop(lookups.all.insert(kind, self.mark_of(kind).clone())));
     }
 
@@ -404,6 +405,11 @@ impl Catalog {
     pub fn databases(&self) -> impl Iterator<Item = &Arc<Database>> {
         self.note_all(ObjectKind::Database);
         self.0.shared.databases.values()
+    }
+
+    /// A database of the server by its name.
+    pub fn database_named(&self, name: &str) -> Option<Arc<Database>> {
+        self.databases().find(|database| database.name == name).cloned()
     }
 
     /// A database of the server by its oid.

@@ -1,25 +1,20 @@
 //! Whose a database is, and who may do what in it. Databases are asked for by their class: they are no
 //! objects of a catalog, and catalogs know of no other objects than their own.
 
-use std::sync::Arc;
-
 use super::{Access, ObjectClass};
-use crate::catalog::{Catalog, Database, SUPERUSER};
+use crate::catalog::{Catalog, ObjectKind, SUPERUSER};
 use crate::types::Oid;
 
 impl Catalog {
-    /// What a database of the server is called; `None` if there is none of this oid.
+    /// What a database is called; `None` if there is none of this oid.
     pub fn name_of_database(&self, database: Oid) -> Option<&str> {
         if database == self.database_oid() {
             return Some(self.database_name());
         }
-        let found = self.databases().find(|known| known.oid == database);
-        found.map(|known| known.name.as_str())
-    }
-
-    /// The database of the server that has this name.
-    pub fn database_named(&self, name: &str) -> Option<Arc<Database>> {
-        self.databases().find(|known| known.name == name).cloned()
+        // No other object has its number: nobody needs to know of databases for having found none.
+        let known = self.state().shared.databases.get(&database)?;
+        self.note_all(ObjectKind::Database);
+        Some(&known.name)
     }
 
     /// The owner and the rights of a database, those that go without saying included.
@@ -101,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_databases_of_the_server() {
+    fn errors_name_the_database_that_a_catalog_is_of() {
         let [_, second] = catalogs();
         let alice = Authority { catalog: &second, role: ALICE };
         let denied = |database| alice.require(database, ObjectClass::Database, Privileges::CREATE);
@@ -109,13 +104,13 @@ mod tests {
         assert_eq!(message(second.database_oid()), "permission denied for database shop");
         assert_eq!(second.kind_and_name(second.database_oid()), ("database", "shop".to_owned()));
         assert_eq!(second.class_of(second.database_oid()), Some(ObjectClass::Database));
-        // Others of the server are known, too.
-        assert_eq!(message(DATABASE), "permission denied for database archipel");
-        assert_eq!(second.class_of(DATABASE), Some(ObjectClass::Database));
-        assert_eq!(second.database_named("archipel").map(|database| database.oid), Some(DATABASE));
-        // No other number is a database's.
+        // No other number is the database's.
         assert_eq!(message(Oid(99)), "permission denied for database 99");
         assert_eq!(second.kind_and_name(Oid(99_999)), ("object", "99999".to_owned()));
+        // The others are known by their rows.
+        assert_eq!(second.class_of(DATABASE), Some(ObjectClass::Database));
+        assert_eq!(second.name_of_database(DATABASE), Some("archipel"));
+        assert_eq!(second.database_named("archipel").map(|known| known.oid), Some(DATABASE));
     }
 
     #[test]

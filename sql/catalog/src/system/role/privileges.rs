@@ -194,13 +194,14 @@ fn type_argument(source: &dyn SystemSource, value: &Datum) -> Result<Oid> {
 
 fn database_argument(source: &dyn SystemSource, value: &Datum) -> Result<Oid> {
     match value {
-        Datum::Text(name) => match source.catalog().database_named(name) {
-            Some(database) => Ok(database.oid),
-            None => {
+        Datum::Text(name) if name == source.database() => Ok(source.catalog().database_oid()),
+        Datum::Text(name) => {
+            let known = source.catalog().database_named(name);
+            known.map(|database| database.oid).ok_or_else(|| {
                 let message = format!("database \"{name}\" does not exist");
-                Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, message))
-            }
-        },
+                SqlError::new(SqlState::INVALID_CATALOG_NAME, message)
+            })
+        }
         Datum::Oid(oid) if source.catalog().name_of_database(*oid).is_some() => Ok(*oid),
         _ => Ok(Oid(0)),
     }
