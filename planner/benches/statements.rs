@@ -83,6 +83,7 @@ impl Database {
                 copies: &Default::default(),
                 numbers: &ObjectNumbers::new(self.catalog.numbers()),
                 roles: Default::default(),
+                others: &[],
             };
             let plan = ddl::plan(&parsed.statement, &env).expect("is planned");
             let done = self.engine.submit(Define(plan.operations.clone()), SubmitOptions::default()).wait();

@@ -120,6 +120,13 @@ const OF_CATALOG_2: &[(&str, &str)] = &[
     ("SELECT admin_option FROM pg_auth_members WHERE member = 'alice'::regrole", "t"),
 ];
 
+/// The databases that a directory of format 4 has besides the only one of before.
+const DATABASES_OF_FORMAT_4: &[(&str, &str)] = &[
+    ("SELECT datname, oid FROM pg_database ORDER BY oid", "template1/1;template0/4;archipel/5;postgres/6"),
+    ("SELECT datacl FROM pg_database WHERE datname = 'template1'", "{=c/archipel,archipel=CTc/archipel}"),
+    ("SELECT current_database()", "archipel"),
+];
+
 /// The same, changed.
 const CHANGES_OF_CATALOG_2: &[(&str, &str)] = &[
     ("ALTER ROLE alice CREATEROLE", ""),
@@ -141,7 +148,7 @@ const AFTER_CATALOG_2: &[(&str, &str)] = &[
            FROM pg_default_acl ORDER BY defaclobjtype",
         "alice/-/f/{alice=X/alice};alice/s/r/{bob=a/alice}",
     ),
-    ("SELECT description FROM pg_shdescription ORDER BY description", "all;first of all"),
+    ("SELECT description FROM pg_shdescription WHERE objoid NOT IN (1, 4, 6) ORDER BY 1", "all;first of all"),
     ("SELECT count(*) FROM pg_auth_members WHERE member = 'alice'::regrole", "0"),
     ("SELECT rolcreaterole FROM pg_roles WHERE rolname = 'alice'", "t"),
 ];
@@ -236,20 +243,56 @@ fn what_all_databases_share_gets_rows_of_its_own() {
     let data = folder.path().join("data");
     let backup = Path::new(env!("CARGO_MANIFEST_DIR")).join("directories/catalog_2.tar");
     archipel(&["restore", "--from", text(&backup), "--data-dir", text(&data)]);
-    archipel(&["check", "--data-dir", text(&data)]);
+    let format = || std::fs::read_to_string(data.join("FORMAT")).expect("readable");
+    let looked = archipel(&["check", "--data-dir", text(&data)]);
+    assert!(looked.contains("database archipel: ") && !looked.contains("database postgres: "), "{looked}");
+    assert_eq!(format(), "3\n", "a look changes nothing");
     let mut server = Server::start(&[]);
     server.kill();
     server.move_to(&data);
     server.restart();
+    assert_eq!(format(), "4\n", "older versions know of one database alone");
     ask(&server, OF_CATALOG_2);
+    ask(&server, DATABASES_OF_FORMAT_4);
     server.kill();
+    let looked = archipel(&["check", "--data-dir", text(&data)]);
+    assert!(looked.contains("database postgres: 0 tables"), "{looked}");
     server.restart();
     ask(&server, OF_CATALOG_2);
+    ask(&server, DATABASES_OF_FORMAT_4);
     ask(&server, CHANGES_OF_CATALOG_2);
     ask(&server, AFTER_CATALOG_2);
     server.kill();
     server.restart();
     ask(&server, AFTER_CATALOG_2);
+    server.stop();
+    archipel(&["check", "--data-dir", text(&data)]);
+}
+
+#[test]
+fn an_upgrade_that_was_cut_short_goes_on() {
+    let folder = tempfile::tempdir().expect("a temporary directory can be made");
+    let data = folder.path().join("data");
+    let backup = Path::new(env!("CARGO_MANIFEST_DIR")).join("directories/catalog_2.tar");
+    archipel(&["restore", "--from", text(&backup), "--data-dir", text(&data)]);
+    // The mark is written before the rows are.
+    std::fs::write(data.join("FORMAT"), "4\n").expect("writable");
+    let looked = archipel(&["check", "--data-dir", text(&data)]);
+    assert!(looked.contains("database archipel: ") && !looked.contains("database postgres: "), "{looked}");
+    let mut server = Server::start(&[]);
+    server.kill();
+    server.move_to(&data);
+    // Killed as early as may be, and started again.
+    for patience in [20, 60, 120, 200] {
+        let mut child = server.command(archipel_tests::port::free()).spawn().expect("the binary can be run");
+        std::thread::sleep(std::time::Duration::from_millis(patience));
+        child.kill().expect("a child can be killed");
+        child.wait().expect("a killed child ends");
+        archipel(&["check", "--data-dir", text(&data)]);
+    }
+    server.restart();
+    ask(&server, OF_CATALOG_2);
+    ask(&server, DATABASES_OF_FORMAT_4);
     server.stop();
     archipel(&["check", "--data-dir", text(&data)]);
 }

@@ -96,6 +96,7 @@ impl Database {
             copies: &Default::default(),
             numbers: &ObjectNumbers::new(self.catalog.numbers()),
             roles: Default::default(),
+            others: &[],
         };
         let plan = ddl::plan(statement, &env).unwrap();
         let program = Define { operations: plan.operations.clone() };

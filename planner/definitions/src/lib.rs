@@ -36,6 +36,7 @@ use archipel_sql::ast::Statement;
 use archipel_sql::catalog::{CatalogChange, Migration, Object, earlier_form};
 use archipel_sql::error::{Result, SqlError};
 
+pub use crate::access::dependence::require_unused_roles;
 use crate::access::{default_privileges, grant, owner, role};
 use crate::alter::table as alter_table;
 use crate::data_type::{domain, user_type};

@@ -55,6 +55,7 @@ pub(super) fn plan_with_elements(create: &CreateSchema, env: &DdlEnv<'_>) -> Res
         copies: env.copies,
         numbers: env.numbers,
         roles: SessionRoles { current: owner, ..env.roles },
+        others: env.others,
     };
     let mut work = Work::new(env, TAG);
     create_schema(create, &mut work)?;

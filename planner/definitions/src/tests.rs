@@ -37,6 +37,7 @@ impl Database {
                 copies: &Copies::default(),
                 numbers: &ObjectNumbers::new(self.catalog.numbers()),
                 roles: Default::default(),
+                others: &[],
             };
             let plan = plan(&statement.statement, &env)?;
             self.catalog = self.catalog.apply(&plan.changes);
@@ -69,6 +70,7 @@ impl Database {
             copies: &Copies::default(),
             numbers: &ObjectNumbers::new(self.catalog.numbers()),
             roles: Default::default(),
+            others: &[],
         };
         let plan = plan_distribution(&call, &env)?;
         self.catalog = self.catalog.apply(&plan.changes);
@@ -410,6 +412,7 @@ fn a_migration_runs_as_the_system_and_says_so() {
         copies: &Copies::default(),
         numbers: &ObjectNumbers::new(catalog.numbers()),
         roles: Default::default(),
+        others: &[],
     };
     let script = "create schema if not exists pg_catalog; create schema if not exists public;
                   comment on schema public is 'standard public schema'";

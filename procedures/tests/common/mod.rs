@@ -207,6 +207,7 @@ impl Database {
                 copies: &Default::default(),
                 numbers: &ObjectNumbers::new(catalog.numbers()),
                 roles: Default::default(),
+                others: &[],
             };
             let plan = ddl::plan(statement, &env)?;
             return self.define(plan);
@@ -284,6 +285,7 @@ impl Database {
                 copies: &Default::default(),
                 numbers: &ObjectNumbers::new(catalog.numbers()),
                 roles: Default::default(),
+                others: &[],
             };
             let plan = call.and_then(|call| ddl::plan_distribution(&call, &env));
             plan.and_then(|plan| self.define(plan)).unwrap_or_else(|e| panic!("{e}: {line}"));

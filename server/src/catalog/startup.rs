@@ -84,8 +84,9 @@ pub fn load(engine: &Engine) -> Result<(Vec<Catalog>, ObjectNumbers), CatalogErr
         return Err(CatalogError::Contradicts(contradictions.join("; ")));
     }
     // Nothing is changed before it is known that all of them can be brought to this version.
+    let mut renews = begins;
     for catalog in &catalogs {
-        archipel_migrations::pending(catalog.migration())?;
+        renews |= !archipel_migrations::pending(catalog.migration())?.is_empty();
     }
     if let Some(first) = first {
         write(engine, first).map_err(CatalogError::Migration)?;
@@ -97,6 +98,10 @@ pub fn load(engine: &Engine) -> Result<(Vec<Catalog>, ObjectNumbers), CatalogErr
             let of = catalog.database_name();
             tracing::info!("system catalog of database {of}: step {} ({})", step.version, step.name);
         }
+    }
+    if renews {
+        // Before anybody is served.
+        engine.flush();
     }
     drop_unknown(engine, &catalogs).map_err(CatalogError::Migration)?;
     let catalogs = catalogs.into_iter().map(|catalog| drop_temporary(engine, catalog, &numbers));
@@ -122,13 +127,7 @@ fn complete(scan: &mut CatalogScan) {
 /// Writes the first rows, or those of an earlier version in their new place.
 fn write(engine: &Engine, first: FirstRows) -> Result<(), SqlError> {
     let done = engine.submit(first, SubmitOptions::default()).wait();
-    match done.outcome.result {
-        Ok(()) => {
-            engine.wait_durable(done.outcome.depends_on);
-            Ok(())
-        }
-        Err(stop) => Err(error_of(done.program.error, stop)),
-    }
+    done.outcome.result.map_err(|stop| error_of(done.program.error, stop))
 }
 
 /// The numbers that new objects begin with: behind those that were written, and behind the engine's, since
@@ -252,6 +251,7 @@ fn drop_temporary(
             copies: &Copies::default(),
             numbers,
             roles: Default::default(),
+            others: &[],
         };
         let plan = archipel_planner::ddl::plan(&drop_schema_statement(&schema), &environment)?;
         catalog = run_plan(engine, &catalog, plan)?;
@@ -275,6 +275,7 @@ fn migrate(
         copies: &Copies::default(),
         numbers,
         roles: Default::default(),
+        others: &[],
     };
     let plan = match step.change {
         Change::Script(script) => plan_migration(step.version, step.name, script, &environment)?,
@@ -295,14 +296,136 @@ fn run_plan(engine: &Engine, catalog: &Catalog, plan: DdlPlan) -> Result<Catalog
     let run = DefinitionRun::of_operations(catalog.database_oid(), plan.operations, plan.changes);
     let done = engine.submit(run, SubmitOptions::default()).wait();
     match done.outcome.result {
-        Ok(()) => {
-            engine.wait_durable(done.outcome.depends_on);
-            Ok(after)
-        }
+        Ok(()) => Ok(after),
         Err(stop) => Err(error_of(done.program.error, stop)),
     }
 }
 
 fn error_of(error: Option<SqlError>, stop: Stop) -> SqlError {
     error.unwrap_or_else(|| SqlError::internal(format!("the engine stopped the program: {stop:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use archipel_engine::cell::{Cell, ColumnKind};
+    use archipel_engine::log::MemoryStore;
+    use archipel_engine::schema::{KeyColumn, Placement, TableDef};
+    use archipel_engine::storage::KeyBuf;
+    use archipel_engine::{
+        ClaimSet, EARLIER_CATALOG_TREE, EngineConfig, Inserted, Program, RoutingTable, Txn,
+    };
+    use archipel_sql::catalog::database::POSTGRES;
+    use archipel_sql::catalog::{Migration, Role, Schema, Table, TableKind};
+
+    use super::*;
+
+    const ALICE: Oid = Oid(20_000);
+    const OWN: Oid = Oid(20_001);
+
+    fn engine() -> Engine {
+        Engine::open(EngineConfig::with_executors(1), Arc::new(MemoryStore::new())).expect("memory opens")
+    }
+
+    /// The catalog of before there could be several databases.
+    struct Earlier(Vec<Object>);
+
+    impl Earlier {
+        fn table() -> TableDef {
+            let part = |column| KeyColumn {
+                column,
+                descending: false,
+                nulls_first: false,
+                nullable: false,
+                form: Default::default(),
+            };
+            TableDef {
+                id: EARLIER_CATALOG_TREE,
+                name: "pg_catalog".to_owned(),
+                columns: vec![ColumnKind::Bytes, ColumnKind::Int4, ColumnKind::Bytes],
+                key: vec![part(0), part(1)],
+                placement: Placement::Reference,
+                indexes: Vec::new(),
+            }
+        }
+    }
+
+    impl Program for Earlier {
+        fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
+            claims.everything();
+        }
+
+        fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+            assert_eq!(txn.ddl(DdlOp::CreateTable(Earlier::table()))?, Inserted::Ok);
+            let catalog = txn.table(EARLIER_CATALOG_TREE).expect("it was just made");
+            for object in &self.0 {
+                let payload = object.to_payload().expect("it can be written");
+                let kind = object.kind().as_str().as_bytes();
+                let cells = [Cell::Bytes(kind), Cell::Int4(object.oid().0 as i32), Cell::Bytes(&payload)];
+                let (mut row, mut key) = (Vec::new(), KeyBuf::new());
+                catalog.layout.encode(&cells, &mut row);
+                catalog.storage_key(&row, &mut key);
+                assert_eq!(txn.insert(&catalog, &key, &row)?, Inserted::Ok);
+            }
+            Ok(())
+        }
+    }
+
+    fn numbers_of(catalogs: &[Catalog]) -> Vec<u32> {
+        catalogs.iter().map(|catalog| catalog.database_oid().0).collect()
+    }
+
+    #[test]
+    fn rows_of_the_only_database_move_once() {
+        let engine = engine();
+        let rows = vec![
+            Object::Schema(Schema { oid: OWN, name: "own".to_owned() }),
+            Object::Role(Role::new(ALICE, "alice")),
+            Object::Numbers(Numbers { oid: 30_000, ..Numbers::FIRST }),
+            Object::Migration(Migration {
+                version: archipel_migrations::CURRENT_VERSION,
+                name: "as now".to_owned(),
+            }),
+        ];
+        let done = engine.submit(Earlier(rows), SubmitOptions::default()).wait();
+        assert_eq!(done.outcome.result, Ok(()));
+        assert_eq!(numbers_of(&read(&engine).expect("it can be read")), [5], "a look changes nothing");
+        for _ in 0..2 {
+            let (catalogs, numbers) = load(&engine).expect("it can be loaded");
+            assert!(engine.table(EARLIER_CATALOG_TREE).is_none());
+            assert_eq!(numbers_of(&catalogs), [1, 4, 5, 6]);
+            for catalog in &catalogs {
+                assert_eq!(catalog.schema_exists("own"), catalog.database_oid() == DATABASE);
+                assert!(catalog.role("alice").is_some());
+                assert_eq!(catalog.migration(), archipel_migrations::CURRENT_VERSION);
+            }
+            assert!(numbers.draw(archipel_sql::catalog::Numbered::Oid, 1) >= Some(30_000));
+        }
+        assert_eq!(numbers_of(&read(&engine).expect("it can be read")), [1, 4, 5, 6]);
+    }
+
+    fn refused(rows: Vec<(Oid, Object)>) -> String {
+        let engine = engine();
+        load(&engine).expect("it can be loaded");
+        write(&engine, FirstRows { rows, error: None }).expect("rows can be written");
+        load(&engine).map(|_| ()).expect_err("they say too much").to_string()
+    }
+
+    #[test]
+    fn databases_that_have_the_same_tree_are_refused() {
+        let table = |name| {
+            let table = Table { tree: 20, ..Table::new(OWN, "public", name, TableKind::Table) };
+            Object::Table(Arc::new(table))
+        };
+        let told = refused(vec![(DATABASE, table("a")), (POSTGRES, table("b"))]);
+        assert!(told.contains("databases archipel and postgres both have tree 20"), "{told}");
+    }
+
+    #[test]
+    fn rows_of_a_database_that_is_not_there_are_refused() {
+        let schema = Object::Schema(Schema { oid: OWN, name: "own".to_owned() });
+        let told = refused(vec![(Oid(99), schema)]);
+        assert!(told.contains("there are objects of database 99, which is not there"), "{told}");
+    }
 }

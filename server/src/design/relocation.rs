@@ -34,6 +34,7 @@ pub(super) fn planned(
         copies: &Copies::of_tables(copies),
         numbers: database.catalog.numbers(),
         roles: Default::default(),
+        others: &[],
     };
     plan_distribution(call, &environment)
 }

@@ -107,10 +107,13 @@ impl Server {
 
     /// A raw connection, greeted and ready.
     pub fn raw(&self) -> Raw {
+        self.raw_in("archipel")
+    }
+
+    /// The same in this database.
+    pub fn raw_in(&self, database: &str) -> Raw {
         let mut raw = self.unopened();
-        let mut body = vec![0, 3, 0, 0];
-        body.extend_from_slice(b"user\0archipel\0database\0archipel\0\0");
-        raw.send_untyped(&body);
+        raw.greet(&[("user", "archipel"), ("database", database)]);
         let messages = raw.until(b'Z');
         assert_eq!(messages[0].0, b'R');
         raw
@@ -139,6 +142,16 @@ pub struct Raw {
 }
 
 impl Raw {
+    /// Sends the startup packet.
+    pub fn greet(&mut self, parameters: &[(&str, &str)]) {
+        let mut body = vec![0, 3, 0, 0];
+        for (name, value) in parameters {
+            body.extend_from_slice(&[name.as_bytes(), b"\0", value.as_bytes(), b"\0"].concat());
+        }
+        body.push(0);
+        self.send_untyped(&body);
+    }
+
     pub fn send_untyped(&mut self, body: &[u8]) {
         let mut packet = (body.len() as u32 + 4).to_be_bytes().to_vec();
         packet.extend_from_slice(body);

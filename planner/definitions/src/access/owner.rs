@@ -11,6 +11,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::default_privileges;
+use super::dependence::{Tie, ties, ties_of_defaults};
 use crate::database::undefined_database;
 use crate::drop::relation;
 use crate::function::routine_drop;
@@ -264,49 +265,35 @@ fn drop_owned(role: Oid, cascade: bool, work: &mut Work<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What stands in the way of dropping a role, a line each, as PostgreSQL's DETAIL names it.
+/// What stands in the way of dropping a role in this database, a line each, as PostgreSQL's DETAIL names it.
 pub(super) fn in_the_way(role: Oid, work: &Work<'_>) -> Vec<String> {
     let catalog = &work.catalog;
     let mut lines: Vec<(u32, i32, String)> = Vec::new();
-    for access in catalog.access_all() {
-        let object = access.object;
-        if catalog.schema_by_oid(object).is_some_and(|schema| is_temporary_schema(&schema.name)) {
-            continue;
-        }
+    for (object, tie) in ties(role, catalog) {
         let described = describe(object, work);
         // Types are numbered apart, by the number they drew.
         let drawn = object.drawn().0;
-        if access.owner == role {
-            // PostgreSQL makes a column's sequence before the table.
-            let sequence = catalog.sequence_by_oid(object).and_then(|sequence| sequence.owned_by);
-            let (drawn, place) = sequence
-                .map_or((drawn, 0), |(table, column)| (table.0, i32::from(column) - i32::from(u16::MAX)));
-            lines.push((drawn, place, format!("owner of {described}")));
-        }
-        let names = |acl: &[archipel_sql::catalog::AclItem]| {
-            acl.iter().any(|item| item.grantee == role || item.grantor == role)
-        };
-        if access.owner != role && access.acl.as_deref().is_some_and(names) {
-            lines.push((drawn, 0, format!("privileges for {described}")));
-        }
-        for (column, acl) in &access.columns {
-            if names(acl)
-                && access.owner != role
-                && let Some(table) = catalog.table_by_oid(object)
-                && let Some(found) = table.columns.get(usize::from(*column) - 1)
-            {
-                let line = format!("privileges for column {} of {described}", found.name);
-                lines.push((drawn, i32::from(*column), line));
+        lines.push(match tie {
+            Tie::Owner => {
+                // PostgreSQL makes a column's sequence before the table.
+                let sequence = catalog.sequence_by_oid(object).and_then(|sequence| sequence.owned_by);
+                let (drawn, place) = sequence
+                    .map_or((drawn, 0), |(table, column)| (table.0, i32::from(column) - i32::from(u16::MAX)));
+                (drawn, place, format!("owner of {described}"))
             }
-        }
+            Tie::Granted => (drawn, 0, format!("privileges for {described}")),
+            Tie::GrantedColumn(column) => {
+                let table = catalog.table_by_oid(object);
+                let known = table.as_ref().and_then(|table| table.columns.get(usize::from(column) - 1));
+                let name = known.map_or("", |column| &column.name);
+                (drawn, i32::from(column), format!("privileges for column {name} of {described}"))
+            }
+        });
     }
-    for default in catalog.default_access_all() {
+    for (default, tie) in ties_of_defaults(role, catalog) {
         let described = default_privileges::describe(default, work);
-        if default.role == role {
-            lines.push((default.oid.0, 0, format!("owner of {described}")));
-        } else if default.acl.iter().any(|item| item.grantee == role) {
-            lines.push((default.oid.0, 0, format!("privileges for {described}")));
-        }
+        let how = if tie == Tie::Owner { "owner of" } else { "privileges for" };
+        lines.push((default.oid.0, 0, format!("{how} {described}")));
     }
     lines.sort();
     lines.into_iter().map(|(_, _, line)| line).collect()

@@ -9,6 +9,7 @@ use archipel_sql::catalog::{Database, FIRST_OID, Membership, Object, ObjectKind,
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
+use super::dependence::{in_other_databases, role_in_use};
 use super::{grant, owner};
 use crate::function::routine;
 use crate::work::Work;
@@ -271,12 +272,10 @@ pub(crate) fn drop_role(drop: &DropRole, work: &mut Work<'_>) -> Result<()> {
             let message = format!("cannot drop role {name} because it is required by the database system");
             return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message));
         }
-        let lines = owner::in_the_way(role.oid, work);
+        let mut lines = owner::in_the_way(role.oid, work);
+        lines.extend(in_other_databases(role.oid, work.env.others));
         if !lines.is_empty() {
-            let message = format!("role \"{name}\" cannot be dropped because some objects depend on it");
-            return Err(
-                SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).with_detail(lines.join("\n"))
-            );
+            return Err(role_in_use(name, &lines));
         }
         forget_settings(role.oid, work);
         let members: Vec<Oid> = work.catalog.members_of(role.oid).map(|member| member.oid).collect();

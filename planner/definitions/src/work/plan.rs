@@ -25,6 +25,8 @@ pub struct DdlEnv<'a> {
     pub numbers: &'a ObjectNumbers,
     /// In whose name it is done.
     pub roles: SessionRoles,
+    /// The catalogs of the other databases, for a statement that looks into them: DROP ROLE.
+    pub others: &'a [Catalog],
 }
 
 /// What a transaction keeps to itself: what it does to these concerns nobody else before its COMMIT.

@@ -109,6 +109,7 @@ impl Database {
             copies: &Default::default(),
             numbers: &ObjectNumbers::new(self.catalog.numbers()),
             roles: Default::default(),
+            others: &[],
         };
         let plan = ddl::plan(statement, &env)?;
         let completed = self

@@ -344,6 +344,11 @@ impl Session {
         let _locks = self.lock_for_definitions(wanted).await?;
         let scope = Scope::of_changes(staged.steps.iter().flat_map(|step| &step.run.changes));
         let _latches = self.latch_definitions(scope).await?;
+        if scope == Scope::All {
+            // Nobody was kept from giving them something since they were looked for.
+            let changes = staged.steps.iter().flat_map(|step| &step.run.changes);
+            archipel_planner::ddl::require_unused_roles(changes, &staged.base, &self.other_catalogs())?;
+        }
         let current = database.catalog.current();
         let (base, own) = (staged.base.clone(), staged.state.catalog.clone());
         let unchanged = current.version == staged.base_version;

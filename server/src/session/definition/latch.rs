@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use archipel_sql::ast::{CommentObject, GrantObjects, Statement};
-use archipel_sql::catalog::{CatalogChange, ObjectKind};
+use archipel_sql::catalog::{Catalog, CatalogChange, ObjectKind};
 use archipel_sql::error::Result;
 use tokio::sync::OwnedMutexGuard;
 
@@ -76,6 +76,13 @@ impl Latches {
 }
 
 impl Session {
+    /// The catalogs in force in the other databases.
+    pub(super) fn other_catalogs(&self) -> Vec<Catalog> {
+        let others = self.server.databases.all().into_iter();
+        let others = others.filter(|other| other.oid != self.database.oid);
+        others.map(|other| other.catalog.current().catalog.clone()).collect()
+    }
+
     /// Waits for the latches of definitions of this scope.
     pub(super) async fn latch_definitions(&self, scope: Scope) -> Result<Latches> {
         self.latch(scope, &self.database).await

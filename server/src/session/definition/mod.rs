@@ -369,6 +369,10 @@ impl Session {
         let context = self.context(&host);
         let (search_path, roles) = (self.search_path(), self.roles());
         let temporary_schema = &self.temporary_schema_name();
+        let others = match Scope::of(source) {
+            Scope::All => self.other_catalogs(),
+            Scope::Own | Scope::Shared => Vec::new(),
+        };
         let environment = DdlEnv {
             catalog,
             search_path: &search_path,
@@ -378,6 +382,7 @@ impl Session {
             copies,
             numbers: self.database.catalog.numbers(),
             roles,
+            others: &others,
         };
         match source {
             Source::Statement(statement, text) => {
