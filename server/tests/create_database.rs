@@ -188,7 +188,7 @@ async fn a_template_is_copied_with_its_rows() {
     run(&first, &["CREATE DATABASE copy TEMPLATE template"]).await;
     let copy = client(&server, "copy").await;
     for (text, wanted) in [
-        ("SELECT count(*), min(b), max(m) FROM t", "5000/b1/glad"),
+        ("SELECT count(*), min(b) FROM t WHERE m = 'glad'", "5000/b1"),
         ("SELECT id FROM t WHERE b = 'b4321'", "4321"),
         (
             "INSERT INTO t (b) VALUES ('b7')",

@@ -12,7 +12,7 @@ use archipel_sql::types::Oid;
 
 use super::dependence::{Tie, ties, ties_of_defaults};
 use super::{default_privileges, policy_role};
-use crate::database::require_database;
+use crate::database::undefined_database;
 use crate::drop::relation;
 use crate::function::routine_drop;
 use crate::relation::trigger;
@@ -60,7 +60,8 @@ impl Work<'_> {
 
     /// The database that a statement names, or 3D000.
     pub fn database(&self, name: &str) -> Result<Oid> {
-        require_database(name, &self.catalog).map(|database| database.oid)
+        let known = self.catalog.database_named(name);
+        known.map(|database| database.oid).ok_or_else(|| undefined_database(name))
     }
 
     /// 42501 for a type in a schema that the role may not look into.

@@ -12,7 +12,6 @@ use archipel_sql::types::Oid;
 
 use super::dependence::{in_other_databases, role_in_use};
 use super::{grant, owner};
-use crate::database::forget_settings_of;
 use crate::function::routine;
 use crate::work::Work;
 
@@ -305,7 +304,6 @@ pub(crate) fn drop_role(drop: &DropRole, work: &mut Work<'_>) -> Result<()> {
             object.member_of.retain(|membership| membership.role != role.oid);
             work.put(Object::Role(object));
         }
-        forget_settings_of(role.oid, work);
         work.drop(ObjectKind::Role, role.oid);
     }
     Ok(())

@@ -237,14 +237,3 @@ fn change_settings(
     }
     Ok(())
 }
-
-/// A role that is dropped begins no sessions anywhere.
-pub(crate) fn forget_settings_of(role: Oid, work: &mut Work<'_>) {
-    let says = |database: &Database| database.settings.iter().any(|of| of.role == Some(role));
-    let changed: Vec<Database> =
-        work.catalog.databases().filter(|database| says(database)).map(|known| (**known).clone()).collect();
-    for mut database in changed {
-        database.settings.retain(|of| of.role != Some(role));
-        work.put(Object::Database(database));
-    }
-}

@@ -173,7 +173,6 @@ impl Session {
         let run = DefinitionRun::of_operations(database.oid, operations, changes.clone());
         self.run_definitions(DefinitionRun { drops_database: true, ..run }, None).await?;
         self.server.databases.remove(database.oid);
-        database.end();
         database.catalog.publish(catalog, &changes);
         self.server.sessions.note_dropped_database();
         self.host = None;

@@ -76,13 +76,13 @@ impl Session {
             }
         }
         for (old, new) in &copy.tables {
-            self.copy_table(TreeId(old.tree), TreeId(new.tree)).await?;
+            self.copy_template_table(TreeId(old.tree), TreeId(new.tree)).await?;
         }
         Ok(())
     }
 
     /// Copies the rows of one table, slice by slice.
-    async fn copy_table(&mut self, from: TreeId, to: TreeId) -> Result<()> {
+    async fn copy_template_table(&mut self, from: TreeId, to: TreeId) -> Result<()> {
         let engine = self.server.engine.clone();
         let Some((old, new)) = engine.table(from).zip(engine.table(to)) else {
             return Err(SqlError::internal("a table of the template is not there"));

@@ -72,7 +72,7 @@ impl Catalog {
         self.0.database
     }
 
-    /// What that is called. Who is in it sees no other name: it is renamed when nobody is.
+    /// What that is called.
     pub fn database_name(&self) -> &str {
         self.note_all(ObjectKind::Database);
         let known = self.0.shared.databases.get(&self.0.database);

@@ -61,6 +61,9 @@ fn is_secret(table: &Table) -> bool {
 impl Catalog {
     /// What kind of object has this oid, as far as rights go.
     pub fn class_of(&self, object: Oid) -> Option<ObjectClass> {
+        if self.name_of_database(object).is_some() {
+            return Some(ObjectClass::Database);
+        }
         if self.table_in_place(object).is_some() {
             return Some(ObjectClass::Relation);
         }
@@ -73,10 +76,7 @@ impl Catalog {
         if self.schema_by_oid(object).is_some() {
             return Some(ObjectClass::Schema);
         }
-        if self.user_type_by_oid(object).is_some() {
-            return Some(ObjectClass::Type);
-        }
-        self.name_of_database(object).map(|_| ObjectClass::Database)
+        self.user_type_by_oid(object).map(|_| ObjectClass::Type)
     }
 
     /// The owner and the rights of an object, those that go without saying included.

@@ -6,7 +6,7 @@ use crate::catalog::{Catalog, ObjectKind, SUPERUSER};
 use crate::types::Oid;
 
 impl Catalog {
-    /// What a database of the server is called; `None` if there is none of this oid.
+    /// What a database is called; `None` if there is none of this oid.
     pub fn name_of_database(&self, database: Oid) -> Option<&str> {
         if database == self.database_oid() {
             return Some(self.database_name());
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_databases_of_the_server() {
+    fn errors_name_the_database_that_a_catalog_is_of() {
         let [_, second] = catalogs();
         let alice = Authority { catalog: &second, role: ALICE };
         let denied = |database| alice.require(database, ObjectClass::Database, Privileges::CREATE);
@@ -104,11 +104,7 @@ mod tests {
         assert_eq!(message(second.database_oid()), "permission denied for database shop");
         assert_eq!(second.kind_and_name(second.database_oid()), ("database", "shop".to_owned()));
         assert_eq!(second.class_of(second.database_oid()), Some(ObjectClass::Database));
-        // Others of the server are known, too.
-        assert_eq!(message(DATABASE), "permission denied for database archipel");
-        assert_eq!(second.class_of(DATABASE), Some(ObjectClass::Database));
-        assert_eq!(second.database_named("archipel").map(|database| database.oid), Some(DATABASE));
-        // No other number is a database's.
+        // No other number is the database's.
         assert_eq!(message(Oid(99)), "permission denied for database 99");
         assert_eq!(second.kind_and_name(Oid(99_999)), ("object", "99999".to_owned()));
     }
