@@ -5,7 +5,7 @@ use archipel_sql::catalog::authority::undefined_role;
 use archipel_sql::catalog::names::{is_temporary_schema, quote_identifier};
 use archipel_sql::catalog::{
     Access, Authority, Catalog, Database, Object, ObjectClass, ObjectKind, PUBLIC, Privileges, Relation,
-    Role, RoutineRef, SUPERUSER, SequenceRef, TableKind, TableRef, UserTypeRef,
+    Role, RoutineRef, SUPERUSER, SequenceRef, Table, TableKind, TableRef, UserTypeRef,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -20,6 +20,12 @@ impl Work<'_> {
     /// What the role in force may do.
     pub fn authority(&self) -> Authority<'_> {
         Authority { catalog: &self.catalog, role: self.env.roles.current }
+    }
+
+    /// Whether policies count for what a role does with a table: then errors tell nothing of its rows.
+    pub fn hides_rows(&self, table: &Table, role: Oid) -> bool {
+        let authority = Authority { catalog: &self.catalog, role };
+        authority.is_under_row_security(table, true).unwrap_or(true)
     }
 
     /// 42501 unless the object belongs to the role in force.
