@@ -33,6 +33,14 @@ impl Work<'_> {
         if self.env.system { Ok(()) } else { self.authority().require_owner(object) }
     }
 
+    /// As [`Work::require_owner`], for a part of a relation: its kind is named no closer.
+    pub fn require_owner_of_part(&self, table: &Table) -> Result<()> {
+        if self.env.system || self.authority().owns(table.oid) {
+            return Ok(());
+        }
+        Err(archipel_sql::catalog::authority::must_be_owner("relation", &table.name))
+    }
+
     /// As [`Work::require_owner`], for an index: it is its table's owner's.
     pub fn require_relation_owner(&self, relation: &Relation) -> Result<()> {
         let (Relation::Index(table, _) | Relation::PrimaryKey(table) | Relation::Nominal(table, _)) =

@@ -5,7 +5,6 @@ use archipel_sql::ast::{
     AlterPolicy, CreatePolicy, DropPolicy, Expression, PolicyCommand, QualifiedName, RenamePolicy, RoleName,
 };
 use archipel_sql::catalog::access::EVERYBODY;
-use archipel_sql::catalog::authority::must_be_owner;
 use archipel_sql::catalog::dependency::Dependent;
 use archipel_sql::catalog::{Policy, RowSecurity, Table, TableKind, TableRef, View};
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -190,9 +189,7 @@ pub(crate) fn drop_policy(drop: &DropPolicy, work: &mut Work<'_>) -> Result<()> 
         }
         return Err(undefined_policy(&drop.name, &table));
     };
-    if !work.env.system && !work.authority().owns(table.oid) {
-        return Err(must_be_owner("relation", &table.name));
-    }
+    work.require_owner_of_part(&table)?;
     work.check_changeable(&table)?;
     remove(table.oid, policy.oid, work);
     Ok(())
