@@ -130,3 +130,66 @@ async fn a_plan_for_filtered_rows_is_none_where_filtering_is_off() {
         assert_eq!(rows(&client, text).await, Ok(vec!["3".to_owned()]), "{text}");
     }
 }
+
+#[tokio::test]
+async fn details_tell_nothing_of_rows_that_policies_may_hide() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    let text = "CREATE TABLE parent (id int PRIMARY KEY); INSERT INTO parent VALUES (1);
+        CREATE ROLE holder; GRANT ALL ON SCHEMA public TO holder; ALTER TABLE parent OWNER TO holder;
+        SET ROLE holder;
+        CREATE TABLE secret (id int PRIMARY KEY, v int);
+        INSERT INTO secret VALUES (1, 7), (2, 7);
+        ALTER TABLE secret ENABLE ROW LEVEL SECURITY; CREATE POLICY every ON secret USING (true)";
+    client.batch_execute(text).await.expect("a table");
+    let unique = "CREATE UNIQUE INDEX only ON secret (v)";
+    let foreign = "ALTER TABLE secret ADD FOREIGN KEY (v) REFERENCES parent";
+    assert_eq!(detail(&client, unique).await, "Key (v)=(7) is duplicated.");
+    assert_eq!(detail(&client, foreign).await, "Key (v)=(7) is not present in table \"parent\".");
+    client.batch_execute("ALTER TABLE secret FORCE ROW LEVEL SECURITY").await.unwrap();
+    assert_eq!(detail(&client, unique).await, "Duplicate keys exist.");
+    assert_eq!(detail(&client, foreign).await, "Key is not present in table \"parent\".");
+    // An index is built in its table's owner's name.
+    client.batch_execute("RESET ROLE").await.unwrap();
+    assert_eq!(detail(&client, unique).await, "Duplicate keys exist.");
+}
+
+/// The DETAIL of a text's error.
+async fn detail(client: &Client, text: &str) -> String {
+    let error = client.simple_query(text).await.expect_err(text);
+    error.as_db_error().and_then(|error| error.detail()).unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn a_copy_of_a_partitioned_table_under_policies_is_of_none_of_its_partitions() {
+    use futures::TryStreamExt;
+
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    let text = "CREATE ROLE first; CREATE TABLE parts (id int) PARTITION BY RANGE (id);
+        CREATE TABLE part PARTITION OF parts FOR VALUES FROM (0) TO (10); INSERT INTO parts VALUES (1);
+        GRANT ALL ON parts TO first; ALTER TABLE parts ENABLE ROW LEVEL SECURITY;
+        CREATE POLICY every ON parts USING (true); SET ROLE first";
+    client.batch_execute(text).await.expect("partitions");
+    let stream = client.copy_out("COPY parts TO STDOUT").await.expect("a copy");
+    let parts: Vec<_> = stream.try_collect().await.expect("rows");
+    assert!(parts.iter().all(|part| part.is_empty()), "{parts:?}");
+}
+
+#[tokio::test]
+async fn rows_of_whoever_asks_are_found_by_an_index() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    let text = "CREATE ROLE first; CREATE TABLE note (owner text, id int, PRIMARY KEY (owner, id));
+        INSERT INTO note SELECT 'other' || n, n FROM generate_series(1, 1000) n;
+        INSERT INTO note VALUES ('first', 1); GRANT ALL ON note TO first;
+        ALTER TABLE note ENABLE ROW LEVEL SECURITY;
+        CREATE POLICY own ON note USING (owner = current_user); SET ROLE first";
+    client.batch_execute(text).await.expect("notes");
+    let plan = rows(&client, "EXPLAIN SELECT id FROM note").await.expect("a plan").join("\n");
+    assert!(plan.contains("Index Cond: (owner = current_user())"), "{plan}");
+    assert!(plan.contains("single-partition"), "{plan}");
+    assert_eq!(rows(&client, "SELECT id FROM note").await, Ok(vec!["1".to_owned()]));
+    assert_eq!(rows(&client, "SELECT id FROM note WHERE id = 1").await, Ok(vec!["1".to_owned()]));
+    assert_eq!(rows(&client, "SELECT id FROM note WHERE owner > 'a'::name").await, Ok(vec!["1".to_owned()]));
+}

@@ -385,7 +385,7 @@ fn check_commenter(object: &CommentObject, oid: Oid, work: &Work<'_>) -> Result<
         | CommentObject::Trigger { table, .. }
         | CommentObject::Policy { table, .. } => {
             let table = work.catalog.require_table(table, work.search_path())?;
-            work.require_owner(table.oid)
+            work.require_owner_of_part(&table)
         }
         CommentObject::DomainConstraint { domain, .. } => {
             let domain = work.catalog.require_user_type(domain, work.search_path())?;

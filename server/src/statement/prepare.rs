@@ -411,6 +411,8 @@ impl Planning {
             // PostgreSQL looks into the bodies of functions when the statement runs.
             Err(error) if is_of_body(&error) => {
                 prepared.denied.get_or_insert_with(|| Box::new(error));
+                // Nothing says until when, and for whom: it is analysed again before it runs again.
+                prepared.catalog_version = 0;
                 self.compile(empty_query())?
             }
             Err(error) => return Err(error),

@@ -5,7 +5,7 @@ use archipel_sql::catalog::authority::undefined_role;
 use archipel_sql::catalog::names::{is_temporary_schema, quote_identifier};
 use archipel_sql::catalog::{
     Access, Authority, Catalog, Database, Object, ObjectClass, ObjectKind, PUBLIC, Privileges, Relation,
-    Role, RoutineRef, SUPERUSER, SequenceRef, TableKind, TableRef, UserTypeRef,
+    Role, RoutineRef, SUPERUSER, SequenceRef, Table, TableKind, TableRef, UserTypeRef,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -24,9 +24,23 @@ impl Work<'_> {
         Authority { catalog: &self.catalog, role: self.env.roles.current }
     }
 
+    /// Whether policies count for what a role does with a table: then errors tell nothing of its rows.
+    pub fn hides_rows(&self, table: &Table, role: Oid) -> bool {
+        let authority = Authority { catalog: &self.catalog, role };
+        authority.is_under_row_security(table, true).unwrap_or(true)
+    }
+
     /// 42501 unless the object belongs to the role in force.
     pub fn require_owner(&self, object: Oid) -> Result<()> {
         if self.env.system { Ok(()) } else { self.authority().require_owner(object) }
+    }
+
+    /// As [`Work::require_owner`], for a part of a relation: its kind is named no closer.
+    pub fn require_owner_of_part(&self, table: &Table) -> Result<()> {
+        if self.env.system || self.authority().owns(table.oid) {
+            return Ok(());
+        }
+        Err(archipel_sql::catalog::authority::must_be_owner("relation", &table.name))
     }
 
     /// As [`Work::require_owner`], for an index: it is its table's owner's.

@@ -326,11 +326,9 @@ fn check_unreferenced(parent: &TableRef, child: &TableRef, work: &mut Work<'_>) 
                     child.name, key.name
                 );
                 let error = SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message);
-                work.validate_key(
-                    query,
-                    error,
-                    FaultyKey { columns, fault: KeyFault::Referenced(table.name.clone()) },
-                );
+                let fault = KeyFault::Referenced(table.name.clone());
+                let hidden = work.hides_rows(child, work.env.roles.current);
+                work.validate_key(query, error, FaultyKey { columns, fault, hidden });
             }
         }
     }

@@ -11,7 +11,7 @@ use archipel_sql::types::Oid;
 use crate::data_type::composite;
 use crate::drop::cascade;
 use crate::expression::check;
-use crate::relation::{distribution, policy, sequence, trigger, view};
+use crate::relation::{distribution, sequence, trigger, view};
 use crate::row::table_def;
 use crate::work::change::finish;
 use crate::work::{Work, column_source};
@@ -43,8 +43,7 @@ pub(super) fn drop_column(
         return drop_column(changed, column, if_exists, cascade, work);
     }
     trigger::release_column(&mut table, column, cascade, work)?;
-    policy::release_column(&mut table, place, cascade, work)?;
-    view::release_column(&table, place, cascade, work)?;
+    view::release_column(&mut table, place, cascade, work)?;
     let before = table.clone();
     let mut checks = Vec::new();
     for check in std::mem::take(&mut table.checks) {

@@ -432,6 +432,8 @@ fn drop_columns(columns: &[(Oid, String)], work: &mut Work<'_>) -> Result<()> {
                 work.drop(ObjectKind::Table, user.oid);
             }
         }
+        // Policies of its own may have gone with the views.
+        let Some(table) = work.catalog.table_by_oid(table.oid) else { continue };
         drop_column::drop_column_of(&table, column, work)?;
     }
     Ok(())

@@ -24,6 +24,8 @@ fn drop_column_and_views(table: &TableRef, place: u16, work: &mut Work<'_>) -> R
     for view in view_query::users_of_column(&table, place, work) {
         work.drop(ObjectKind::Table, view.oid);
     }
+    // Policies of its own may have gone with the views.
+    let Some(table) = work.catalog.table_by_oid(table.oid) else { return Ok(()) };
     drop_column::drop_column_of(&table, name, work)
 }
 

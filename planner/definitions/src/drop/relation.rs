@@ -135,7 +135,10 @@ pub(crate) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
             .filter(|dependent| {
                 !matches!(
                     dependent,
-                    Dependent::ForeignKey(other, _) | Dependent::View(other) | Dependent::Column(other, _)
+                    Dependent::ForeignKey(other, _)
+                        | Dependent::View(other)
+                        | Dependent::Policy(other, _)
+                        | Dependent::Column(other, _)
                         if dropped.contains(&other.oid)
                 )
             })
@@ -166,13 +169,17 @@ pub(crate) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
     }
     cascade_notice(&dependents, work);
     drop_foreign_keys(&dependents, &dropped, work);
+    // Policies go before the views that they read.
+    let is_policy = |dependent: &&Dependent| matches!(dependent, Dependent::Policy(..));
+    let policies: Vec<Dependent> = dependents.iter().filter(is_policy).cloned().collect();
+    work.drop_users(&policies)?;
     for dependent in &dependents {
         match dependent {
             Dependent::Routine(routine) => routine_drop::drop_one(routine, work)?,
             Dependent::View(view) if work.catalog.table_by_oid(view.oid).is_some() => {
                 work.drop(ObjectKind::Table, view.oid);
             }
-            Dependent::View(_) | Dependent::ForeignKey(..) | Dependent::Heir(_) => {}
+            Dependent::View(_) | Dependent::Policy(..) | Dependent::ForeignKey(..) | Dependent::Heir(_) => {}
             other => work.drop_users(std::slice::from_ref(other))?,
         }
     }
@@ -220,7 +227,8 @@ fn is_same(one: &Dependent, other: &Dependent) -> bool {
         (Dependent::View(one), Dependent::View(other)) | (Dependent::Heir(one), Dependent::Heir(other)) => {
             one.oid == other.oid
         }
-        (Dependent::ForeignKey(one, place), Dependent::ForeignKey(other, other_place)) => {
+        (Dependent::ForeignKey(one, place), Dependent::ForeignKey(other, other_place))
+        | (Dependent::Policy(one, place), Dependent::Policy(other, other_place)) => {
             one.oid == other.oid && place == other_place
         }
         _ => false,
@@ -229,8 +237,7 @@ fn is_same(one: &Dependent, other: &Dependent) -> bool {
 
 /// "… depends on …", a line each: a view over a view depends on that one.
 fn dependency_lines(table: &TableRef, dependents: &[Dependent], work: &Work<'_>) -> String {
-    let below = |view: &TableRef| -> String {
-        let reads = |oid| view.view.as_ref().is_some_and(|view| view.reads(oid));
+    let below = |reads: &dyn Fn(Oid) -> bool| -> String {
         if reads(table.oid) {
             return format!("{} {}", word_of(table), table.name);
         }
@@ -244,7 +251,8 @@ fn dependency_lines(table: &TableRef, dependents: &[Dependent], work: &Work<'_>)
         .iter()
         .map(|dependent| {
             let on = match dependent {
-                Dependent::View(view) => below(view),
+                Dependent::View(view) => below(&|oid| view.view.as_ref().is_some_and(|view| view.reads(oid))),
+                Dependent::Policy(of, place) => below(&|oid| of.row_security.policies[*place].reads(oid)),
                 Dependent::Column(..)
                 | Dependent::Attribute(..)
                 | Dependent::Routine(_)

@@ -5,14 +5,14 @@ use archipel_sql::ast::{
     AlterPolicy, CreatePolicy, DropPolicy, Expression, PolicyCommand, QualifiedName, RenamePolicy, RoleName,
 };
 use archipel_sql::catalog::access::EVERYBODY;
-use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
+use archipel_sql::catalog::dependency::Dependent;
 use archipel_sql::catalog::{Policy, RowSecurity, Table, TableKind, TableRef, View};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::view;
 use super::view_query::policies_using_column;
-use crate::drop::cascade::cascade_notice;
+use crate::drop::dependency::is_one;
 use crate::expression::check;
 use crate::work::{Work, change};
 
@@ -46,13 +46,13 @@ fn policy_table(name: &QualifiedName, work: &Work<'_>) -> Result<TableRef> {
     Ok(table)
 }
 
-/// As [`policy_table`]; with IF EXISTS a word for one that is missing, and `None`.
-fn policy_table_if_exists(
-    name: &QualifiedName,
-    if_exists: bool,
+/// The table that was found; with IF EXISTS a word for one that is missing, and `None`.
+fn table_if_exists(
+    found: Result<TableRef>,
+    (name, if_exists): (&QualifiedName, bool),
     work: &mut Work<'_>,
 ) -> Result<Option<TableRef>> {
-    match policy_table(name, work) {
+    match found {
         Err(error) if if_exists && error.state() == SqlState::UNDEFINED_TABLE => {
             work.notice(format!("relation \"{name}\" does not exist, skipping"));
             Ok(None)
@@ -161,7 +161,10 @@ pub(crate) fn alter_policy(alter: &AlterPolicy, work: &mut Work<'_>) -> Result<(
 
 /// ALTER POLICY … RENAME TO.
 pub(crate) fn rename_policy(rename: &RenamePolicy, work: &mut Work<'_>) -> Result<()> {
-    let Some(table) = policy_table_if_exists(&rename.table, rename.if_exists, work)? else { return Ok(()) };
+    let found = policy_table(&rename.table, work);
+    let Some(table) = table_if_exists(found, (&rename.table, rename.if_exists), work)? else {
+        return Ok(());
+    };
     if table.policy(&rename.new_name).is_some() {
         return Err(already_exists(&rename.new_name, &table));
     }
@@ -173,7 +176,9 @@ pub(crate) fn rename_policy(rename: &RenamePolicy, work: &mut Work<'_>) -> Resul
 }
 
 pub(crate) fn drop_policy(drop: &DropPolicy, work: &mut Work<'_>) -> Result<()> {
-    let Some(table) = policy_table_if_exists(&drop.table, drop.if_exists, work)? else { return Ok(()) };
+    // As what is dropped, it is found before anybody is asked whose it is.
+    let found = work.catalog.require_table(&drop.table, work.search_path());
+    let Some(table) = table_if_exists(found, (&drop.table, drop.if_exists), work)? else { return Ok(()) };
     let Some(policy) = table.policy(&drop.name) else {
         if drop.if_exists {
             work.notice(format!(
@@ -184,6 +189,8 @@ pub(crate) fn drop_policy(drop: &DropPolicy, work: &mut Work<'_>) -> Result<()> 
         }
         return Err(undefined_policy(&drop.name, &table));
     };
+    work.require_owner_of_part(&table)?;
+    work.check_changeable(&table)?;
     remove(table.oid, policy.oid, work);
     Ok(())
 }
@@ -207,27 +214,39 @@ pub(crate) fn set_row_security(
     Ok(())
 }
 
-/// Makes room for a column to go: the policies that use it go too, or it stays.
-pub(crate) fn release_column(
-    table: &mut Table,
+/// Drops the policies that read a view, which goes.
+pub(crate) fn remove_readers(view: Oid, work: &mut Work<'_>) {
+    for reader in work.catalog.policies_over(&[view]) {
+        let Dependent::Policy(table, place) = reader else { continue };
+        remove(table.oid, table.row_security.policies[place].oid, work);
+    }
+}
+
+/// The policies that use a column of a table, or read one of these views, which go with it.
+pub(crate) fn users_of_column(
+    table: &Table,
     place: u16,
-    cascade: bool,
-    work: &mut Work<'_>,
-) -> Result<()> {
-    let users = policies_using_column(table, place, work);
-    if !users.is_empty() {
-        if !cascade {
-            let column = &table.columns[usize::from(place)].name;
-            return Err(still_depended_on(&format!("column {column} of table {}", table.name), &users, work));
+    views: &[TableRef],
+    work: &Work<'_>,
+) -> Vec<Dependent> {
+    let mut users = policies_using_column(table, place, work);
+    let views: Vec<Oid> = views.iter().map(|view| view.oid).collect();
+    for reader in work.catalog.policies_over(&views) {
+        if !users.iter().any(|known| is_one(known, &reader)) {
+            users.push(reader);
         }
-        cascade_notice(&users, work);
-        for user in &users {
-            let Dependent::Policy(of, at) = user else { continue };
-            let oid = of.row_security.policies[*at].oid;
-            match of.oid == table.oid {
-                true => table.row_security.policies.retain(|policy| policy.oid != oid),
-                false => remove(of.oid, oid, work),
-            }
+    }
+    users
+}
+
+/// Makes room for a column to go: these users of it go with it.
+pub(crate) fn release_column(table: &mut Table, place: u16, users: &[Dependent], work: &mut Work<'_>) {
+    for user in users {
+        let Dependent::Policy(of, at) = user else { continue };
+        let oid = of.row_security.policies[*at].oid;
+        match of.oid == table.oid {
+            true => table.row_security.policies.retain(|policy| policy.oid != oid),
+            false => remove(of.oid, oid, work),
         }
     }
     let reads = |other: &&TableRef| {
@@ -240,5 +259,4 @@ pub(crate) fn release_column(
         finish(changed, work);
     }
     table.lose_column_in_policies(table.oid, usize::from(place));
-    Ok(())
 }

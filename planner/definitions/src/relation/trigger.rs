@@ -278,7 +278,7 @@ pub(crate) fn drop_trigger(drop: &DropTrigger, work: &mut Work<'_>) -> Result<()
         }
         return Err(undefined_trigger(&drop.name, &table));
     }
-    work.require_owner(table.oid)?;
+    work.require_owner_of_part(&table)?;
     if table.kind != TableKind::View {
         work.check_changeable(&table)?;
     }

@@ -16,6 +16,7 @@ use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::Oid;
 use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Visit, Visitor};
 
+use super::policy;
 use super::table::check_said_once;
 use super::view_query::{bodies_using_column, bound, users_of_column};
 use crate::access::owner;
@@ -386,14 +387,24 @@ fn outputs(view: &View, catalog: &Catalog, work: &Work<'_>) -> Result<Vec<Output
     bound(view, catalog, work).map(|query| query.columns)
 }
 
-/// Makes room for a column to go: the views that use it go too, or the column stays.
-pub(crate) fn release_column(table: &Table, place: u16, cascade: bool, work: &mut Work<'_>) -> Result<()> {
+/// Makes room for a column to go: the views and policies that use it go too, or the column stays.
+pub(crate) fn release_column(
+    table: &mut Table,
+    place: u16,
+    cascade: bool,
+    work: &mut Work<'_>,
+) -> Result<()> {
     let users = users_of_column(table, place, work);
+    let policies = policy::users_of_column(table, place, &users, work);
     let bodies = bodies_using_column(table, place, work);
-    if !users.is_empty() || !bodies.is_empty() {
-        let views = users.iter().cloned().map(Dependent::View);
-        let dependents: Vec<Dependent> =
-            views.chain(bodies.iter().cloned().map(Dependent::Routine)).collect();
+    let mut dependents: Vec<Dependent> =
+        users.iter().cloned().map(Dependent::View).chain(policies.iter().cloned()).collect();
+    dependents.sort_by_key(|dependent| match dependent {
+        Dependent::Policy(of, at) => of.row_security.policies[*at].oid,
+        other => other.object().1,
+    });
+    dependents.extend(bodies.iter().cloned().map(Dependent::Routine));
+    if !dependents.is_empty() {
         if !cascade {
             let column = &table.columns[usize::from(place)].name;
             let error =
@@ -401,11 +412,14 @@ pub(crate) fn release_column(table: &Table, place: u16, cascade: bool, work: &mu
             return Err(error);
         }
         cascade::cascade_notice(&dependents, work);
+        policy::release_column(table, place, &policies, work);
         for user in users {
             work.drop(ObjectKind::Table, user.oid);
         }
         let bodies: Vec<Dependent> = bodies.into_iter().map(Dependent::Routine).collect();
         work.drop_users(&bodies)?;
+    } else {
+        policy::release_column(table, place, &[], work);
     }
     let bodies: Vec<RoutineRef> =
         work.catalog.routines_all().filter(|routine| routine.names(table.oid)).cloned().collect();

@@ -23,7 +23,7 @@ use archipel_sql::ast::QualifiedName;
 use archipel_sql::catalog::names::{is_temporary_schema, undefined_schema};
 use archipel_sql::catalog::{
     Catalog, CatalogChange, Numbered, Object, ObjectClass, ObjectKind, Persistence, Privileges, Schema,
-    Sequence, Table, TableKind, TypesAlong, UserType,
+    Sequence, Table, TableKind, TableRef, TypesAlong, UserType,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::{TypeNames, element_of};
@@ -33,6 +33,7 @@ use rustc_hash::FxHashSet;
 use crate::bind::BindEnv;
 use crate::bind::modify::check_table_expressions;
 use crate::bind::stored_expression::DEFINITION_PATH;
+use crate::relation::policy;
 use crate::row::table_def;
 use crate::{Computed, DdlEnv, DdlPlan, FaultyKey, Validation};
 use numbers::Draws;
@@ -307,6 +308,10 @@ impl<'a> Work<'a> {
                 self.change(CatalogChange::Drop(ObjectKind::SharedComments, oid));
             }
             _ => {}
+        }
+        let is_view = |table: TableRef| table.kind == TableKind::View;
+        if kind == ObjectKind::Table && self.catalog.table_by_oid(oid).is_some_and(is_view) {
+            policy::remove_readers(oid, self);
         }
         self.change(CatalogChange::Drop(kind, oid));
     }

@@ -135,6 +135,8 @@ impl Validation {
 pub struct FaultyKey {
     pub columns: Vec<String>,
     pub fault: KeyFault,
+    /// Whether nobody is told its values: policies may hide the rows that have them.
+    pub hidden: bool,
 }
 
 /// What may be wrong with a key.
@@ -150,7 +152,7 @@ pub enum KeyFault {
 
 impl FaultyKey {
     /// `Key (a, b)=(1, 2) is not present in table "t".`, `… is still referenced from table "t".`, or
-    /// `… is duplicated.`
+    /// `… is duplicated.` Without values, where those are hidden.
     pub fn detail(&self, values: &[Datum]) -> String {
         let shown = |value: &Datum| match value {
             Datum::Text(text) => text.to_string(),
@@ -161,8 +163,12 @@ impl FaultyKey {
         let what = match &self.fault {
             KeyFault::Missing(table) => format!("not present in table \"{table}\""),
             KeyFault::Referenced(table) => format!("still referenced from table \"{table}\""),
+            KeyFault::Duplicated if self.hidden => return "Duplicate keys exist.".to_owned(),
             KeyFault::Duplicated => "duplicated".to_owned(),
         };
+        if self.hidden {
+            return format!("Key is {what}.");
+        }
         format!("Key ({columns})=({}) is {what}.", values.join(", "))
     }
 }

@@ -332,7 +332,12 @@ fn duplicate(table: &Table, before: &Table, index: Option<&Index>, work: &Work<'
     );
     let written = is_written.then(|| written(table, &rows, read, &places, work));
     Some(Validation {
-        key: Some(FaultyKey { columns: names, fault: KeyFault::Duplicated }),
+        // It is the owner who builds an index, whoever asks for it.
+        key: Some(FaultyKey {
+            columns: names,
+            fault: KeyFault::Duplicated,
+            hidden: work.hides_rows(table, work.catalog.owner(table.oid)),
+        }),
         search_path: Some(DEFINITION_PATH),
         written: written.into_iter().collect(),
         ..Validation::new(query, of_constraint(DdlPlan::could_not_create(name), table, name))
@@ -389,11 +394,9 @@ fn foreign_key_rows(table: &Table, referenced: &Table, key: &ForeignKey, work: &
             table.name, key.name
         ),
     );
-    work.validate_key(
-        query,
-        error,
-        FaultyKey { columns: names, fault: KeyFault::Missing(referenced.name.clone()) },
-    );
+    let fault = KeyFault::Missing(referenced.name.clone());
+    let hidden = work.hides_rows(table, work.env.roles.current);
+    work.validate_key(query, error, FaultyKey { columns: names, fault, hidden });
     if let Some(validation) = work.plan.validations.last_mut() {
         validation.apart = Some(apart);
     }

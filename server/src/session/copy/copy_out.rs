@@ -27,6 +27,8 @@ impl Session {
         let host = self.host();
         let path = self.search_path();
         let refused = |message: String| SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
+        let is_filtered =
+            |table: &TableRef| host.rights().is_under_row_security(table, host.settings.row_security);
         let table = match host.catalog.catalog.require_relation(name, &path)? {
             Relation::Table(table) => table,
             Relation::Sequence(sequence) => {
@@ -36,7 +38,8 @@ impl Session {
         };
         let what = match table.kind {
             TableKind::View => "view",
-            _ if table.is_partitioned() => "partitioned table",
+            // PostgreSQL copies ONLY its rows by a query then, of which there are none.
+            _ if table.is_partitioned() && !is_filtered(&table)? => "partitioned table",
             _ => return Ok(table),
         };
         Err(refused(format!("cannot copy from {what} \"{}\"", table.name))
@@ -52,7 +55,8 @@ impl Session {
             .collect();
         let name = quote_qualified(&table.schema, &table.name);
         // The rows of heirs are copied with them.
-        let only = if host.catalog.catalog.has_heirs(table.oid) { "ONLY " } else { "" };
+        let has_others = table.is_partitioned() || host.catalog.catalog.has_heirs(table.oid);
+        let only = if has_others { "ONLY " } else { "" };
         Ok(format!("SELECT {} FROM {only}{name}", columns.join(", ")))
     }
 

@@ -180,7 +180,16 @@ impl Catalog {
         }
         let heirs = self.heirs(table.oid).into_iter().filter(|heir| heir.bound.is_none());
         dependents.extend(heirs.map(Dependent::Heir));
-        dependents.extend(self.views_over(table.oid).into_iter().map(Dependent::View));
+        let views = self.views_over(table.oid);
+        let over: Vec<Oid> = views.iter().map(|view| view.oid).collect();
+        dependents.extend(views.into_iter().map(Dependent::View));
+        let others = self.policies_over(&over).into_iter().filter(|policy| match policy {
+            Dependent::Policy(other, place) => {
+                other.oid != table.oid && !other.row_security.policies[*place].reads(table.oid)
+            }
+            _ => false,
+        });
+        dependents.extend(others);
         let (row, array) = (table.row_type(), table.row_array_type());
         for routine in self.routines_all() {
             let uses = |ty: Oid| ty == row || ty == array;
@@ -204,6 +213,20 @@ impl Catalog {
             dependents.extend(of_rows.map(|(place, _)| Dependent::Attribute(ty.clone(), place as u16)));
         }
         dependents
+    }
+
+    /// The policies that read one of these relations beside their own tables, by their age.
+    pub fn policies_over(&self, relations: &[Oid]) -> Vec<Dependent> {
+        let mut found = Vec::new();
+        for table in self.tables().filter(|_| !relations.is_empty()) {
+            for (place, policy) in table.row_security.policies.iter().enumerate() {
+                if relations.iter().any(|relation| policy.reads(*relation)) {
+                    found.push((policy.oid, Dependent::Policy(table.clone(), place)));
+                }
+            }
+        }
+        found.sort_by_key(|(oid, _)| *oid);
+        found.into_iter().map(|(_, policy)| policy).collect()
     }
 
     /// Foreign keys that reference a partition's rows as those of what it is part of, if that stays.

@@ -179,8 +179,8 @@ comparisons! {
     "texteq" "textne" "text_lt" "text_le" "text_gt" "text_ge" = by_text: Alike;
     "bpchareq" "bpcharne" "bpcharlt" "bpcharle" "bpchargt" "bpcharge" = by_bpchar: Alike;
     "nameeq" "namene" "namelt" "namele" "namegt" "namege" = by_text: Alike;
-    "nameeqtext" "namenetext" "namelttext" "nameletext" "namegttext" "namegetext" = by_text;
-    "texteqname" "textnename" "textltname" "textlename" "textgtname" "textgename" = by_text;
+    "nameeqtext" "namenetext" "namelttext" "nameletext" "namegttext" "namegetext" = by_text: Alike;
+    "texteqname" "textnename" "textltname" "textlename" "textgtname" "textgename" = by_text: Alike;
     "chareq" "charne" "charlt" "charle" "chargt" "charge" = by_text: Alike;
     "booleq" "boolne" "boollt" "boolle" "boolgt" "boolge" = generic: Alike;
     "byteaeq" "byteane" "bytealt" "byteale" "byteagt" "byteage" = generic: Alike;

@@ -159,7 +159,7 @@ impl Comparison {
 pub enum Operands {
     /// Integers of any widths.
     Integers,
-    /// Values of one type, whose order is [`crate::compare::compare`]'s.
+    /// Values of one type, or a text and a name, whose order is [`crate::compare::compare`]'s.
     Alike,
     /// Dates and timestamps with one another.
     Moments,

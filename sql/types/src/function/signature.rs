@@ -149,7 +149,7 @@ impl std::fmt::Debug for SetFunction {
 }
 
 impl ScalarFunction {
-    /// The comparison it is of integers of any widths, or of values of one type by the order of
+    /// The comparison it is of integers of any widths, or of values stored alike by the order of
     /// [`crate::compare::compare`].
     pub fn comparison(&self) -> Option<Comparison> {
         match self.intrinsic {

@@ -58,7 +58,23 @@ fn is_secret(table: &Table) -> bool {
         )
 }
 
+/// Of one of them everybody may read some columns (GRANT SELECT in system_views.sql).
+fn has_open_column(table: &Table, column: u16) -> bool {
+    let name = usize::from(column).checked_sub(1).and_then(|place| table.columns.get(place));
+    table.kind == TableKind::System
+        && table.schema == "pg_catalog"
+        && table.name == "pg_subscription"
+        && name.is_some_and(|column| column.name != "subconninfo")
+}
+
 impl Catalog {
+    /// Whether everybody may read a column (one-based) of a system relation that is secret as a whole, as long
+    /// as nobody changes that.
+    pub(super) fn is_open_column(&self, table: Oid, column: u16) -> bool {
+        self.access(table).is_none()
+            && self.table_in_place(table).is_some_and(|table| has_open_column(table, column))
+    }
+
     /// What kind of object has this oid, as far as rights go.
     pub fn class_of(&self, object: Oid) -> Option<ObjectClass> {
         if self.name_of_database(object).is_some() {

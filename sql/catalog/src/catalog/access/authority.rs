@@ -179,7 +179,10 @@ impl Authority<'_> {
 
     /// Its rights on a column (one-based), without those on the whole table.
     pub fn column_privileges(&self, table: Oid, column: u16) -> Privileges {
-        let Some(access) = self.catalog.access(table) else { return Privileges::NONE };
+        let Some(access) = self.catalog.access(table) else {
+            let is_open = self.catalog.is_open_column(table, column);
+            return if is_open { Privileges::SELECT } else { Privileges::NONE };
+        };
         self.held(access.column(column), &self.catalog.roles_of(self.role, true))
     }
 
@@ -282,7 +285,7 @@ impl Authority<'_> {
             let granted = |column: u16| self.column_privileges(table, column).contains(*privilege);
             let enough = if touched.is_empty() {
                 let all = self.catalog.access(table).map(|access| &access.columns[..]).unwrap_or_default();
-                all.iter().any(|(column, _)| granted(*column))
+                all.iter().any(|(column, _)| granted(*column)) || granted(1)
             } else {
                 touched.iter().all(|column| granted(*column))
             };
